@@ -149,7 +149,7 @@ def seconds(query: StreamingQuery | JoinRun) -> list[float]:
     """Wall-clock seconds of each micro-batch that held tuples, as Spark reports them (the whole
     trigger, sources and logs too).
     """
-    spark_query = query.query if isinstance(query, JoinRun) else query
+    spark_query = query.spark_query if isinstance(query, JoinRun) else query
     return [
         p.durationMs["triggerExecution"] / 1000
         for p in spark_query.recentProgress

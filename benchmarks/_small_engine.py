@@ -34,7 +34,7 @@ def turn(spark: SparkSession, folder: Path, out: Path, window: int, hosts: int) 
     )
     run = join.start(out, availableNow=True)
     run.awaitTermination()
-    told = [p for p in run.query.recentProgress if p.numInputRows > 0]
+    told = [p for p in run.spark_query.recentProgress if p.numInputRows > 0]
     return {
         "seconds": [p.durationMs["triggerExecution"] / 1000 for p in told],
         "results": run.results().count(),

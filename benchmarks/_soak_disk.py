@@ -18,10 +18,10 @@ from time import perf_counter
 from typing import Any
 
 from braid.engine import durable
-from braid.engine.disk import Disk
+from braid.engine.disk import FileSystem
 
 
-class TimedDisk(Disk):
+class TimedDisk(FileSystem):
     """The file system, which notes what calls of one thread take: seconds, calls, names in listed
     folders, bytes written. ``clock`` stands still meanwhile, and keeps what was noted when it was
     last read.
@@ -44,7 +44,7 @@ class TimedDisk(Disk):
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        is_call = name in vars(Disk) and not name.startswith("_")
+        is_call = name in vars(FileSystem) and not name.startswith("_")
         return partial(self._note_call, value) if is_call else value
 
     def _note_call(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -120,7 +120,7 @@ def bare(folder: Path, sparks: int = 0, names: int = 0) -> float:
         with made(each / "file", 300) as file:
             if n >= FOLDERS:
                 os.fsync(file)
-        durable.sync(each)
+        durable.fsync_path(each)
     gone = [
         large / "new",
         folder / ".bare-linked",

@@ -19,7 +19,7 @@ import duckdb
 import psutil
 from braid import HashPartition
 from braid.core.events import BatchCommitted
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import JoinRun, StreamJoin
 from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
@@ -123,7 +123,7 @@ def holds(spark: SparkSession, folder: Path) -> dict[str, float]:
         "most of a worker": max((p.files for p in workers), default=0),
         "sockets": me.num_fds() - files(me),
         "mapped, gone": sum(p.gone for p in workers),
-        "files of all results": len(Store(folder).result_files()),
+        "files of all results": len(RunStore(folder).result_files()),
         "checkpoint": sum(len(names) for _, _, names in os.walk(folder / "checkpoint")),
     }
 
@@ -151,13 +151,13 @@ def soak(
     )
     run = join.start(folder)
     for stretch in range(1, moments + 1):
-        before, events = run.status["batch"], run.store.told.count
+        before, events = run.status["batch"], run.store.told.event_count
         until(run, max(batches * stretch // moments, before + 1))
         held = holds(spark, folder)
         run.stop()
         bare = median(_soak_disk.bare(folder / "commits", SPARKS) for _ in range(100))
         told = [e for e in run.events(since=events) if isinstance(e, BatchCommitted)]
-        commits = [e.last_commit for e in told]
+        commits = [e.previous_commit_seconds for e in told]
         began = time.perf_counter()
         run = join.start(folder)
         resume = time.perf_counter() - began
@@ -165,20 +165,20 @@ def soak(
         first = time.perf_counter() - began
         yield {
             "batches": told[-1].batch + 1,
-            "ms a batch": 1000 * median(e.seconds["total"] for e in told),
-            "slowest, ms": 1000 * max(e.seconds["total"] for e in told),
+            "ms a batch": 1000 * median(e.seconds_by_phase["total"] for e in told),
+            "slowest, ms": 1000 * max(e.seconds_by_phase["total"] for e in told),
             **_soak_disk.shares(commits, [(median(commits), bare)]),
             "ms to resume": 1000 * resume,
             "ms to its first batch": 1000 * first,
             **held,
         }
     run.stop()
-    check(Store(folder), rows, window)
+    check(RunStore(folder), rows, window)
     spark.stop()
 
 
-def check(store: Store, rows: int, window: int) -> None:
+def check(store: RunStore, rows: int, window: int) -> None:
     """The results are those of DuckDB, for as many batches as have been committed."""
-    done = [e for e in store.history() if isinstance(e, BatchCommitted)]
+    done = [e for e in store.committed_events() if isinstance(e, BatchCommitted)]
     found, wanted = sum(e.results for e in done), due(len(done), rows, window)
     assert found == wanted, f"the results are those of DuckDB: {found}, {wanted}"

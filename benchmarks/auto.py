@@ -29,7 +29,7 @@ import pyarrow as pa
 from _common import Measure, arguments, leave, scratch
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
-from braid.engine.memory import cores
+from braid.engine.memory import available_cores
 from braid.join import StreamJoin
 
 EVEN = 0.1
@@ -92,13 +92,13 @@ def joined(streams: dict[str, pa.Table], join: Mixed, under: Placement) -> tuple
         run.awaitTermination()
         worked = process_time() - began
         done = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    took = sum(e.seconds["total"] for e in done[1:])
+    took = sum(e.seconds_by_phase["total"] for e in done[1:])
     return took, worked, sum(e.results for e in done)
 
 
 def _placement(name: str) -> Placement:
-    kind = Placement.by_name(name)
-    return kind.of({"hosts": cores()} if "hosts" in kind.takes() else {})
+    kind = Placement.class_by_name(name)
+    return kind.from_settings({"hosts": available_cores()} if "hosts" in kind.setting_names() else {})
 
 
 def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
@@ -108,7 +108,7 @@ def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
     setup = StreamJoin(streams, join.on, windows=windows, time="ts").setup
     assert setup.chosen is not None
     chosen = type(setup.placement).__name__
-    made = {name: _placement(name) for name in setup.chosen.costs} | {chosen: setup.placement}
+    made = {name: _placement(name) for name in setup.chosen.relative_costs} | {chosen: setup.placement}
     took: dict[str, list[tuple[float, float]]] = {c: [] for c in made}
     found = set()
     few = tables(join, args.rows // 10, args.batches)
@@ -131,7 +131,7 @@ def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
             "times the best": wall[c],
             "CPU seconds": worked,
             "CPU, times the least": cpu[c],
-            "modelled, times the choice": setup.chosen.costs.get(c, 1.0),
+            "modelled, times the choice": setup.chosen.relative_costs.get(c, 1.0),
             "results": results,
         }
 

@@ -96,7 +96,7 @@ def deploying(spark: SparkSession, folder: Path, batches: int, out: Path) -> dic
     """
     hub = QueryHub({s: stream(spark, folder / s) for s in "ab"}, "ts")
     found = hub.start(out, availableNow=True, queries=queries(1))
-    while found.ledger.epoch < min(2, batches - 2):
+    while found.state.epoch < min(2, batches - 2):
         time.sleep(0.01)
     (held,) = queries(1)
     found.submit(held.replace("60 SECONDS", "50 SECONDS"))
@@ -104,7 +104,7 @@ def deploying(spark: SparkSession, folder: Path, batches: int, out: Path) -> dic
     found.awaitTermination()
     told = [e for e in found.events() if isinstance(e, QuerySubmitted) and e.epoch >= 0]
     batch = steady(seconds(found.spark_query))
-    return {e.match: (e.planning + e.deploying) / batch for e in told}
+    return {e.reuse_kind: (e.planning_seconds + e.deployment_seconds) / batch for e in told}
 
 
 def main() -> None:
@@ -120,7 +120,7 @@ def main() -> None:
         for n, sql in enumerate(queries(args.queries)):
             own = run(spark, folder, [sql], folder / f"alone {n}")
             name = f"q{n + 1}"
-            assert own.answers("q1").count() == shared.answers(name).count(), name
+            assert own.query_results("q1").count() == shared.query_results(name).count(), name
             apart.append(cost(own))
         together, whole = cost(shared), pd.DataFrame(apart).sum()
         ways = pd.DataFrame(

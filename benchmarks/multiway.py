@@ -81,7 +81,7 @@ def braid(
     run = join.start(out, availableNow=True)
     run.awaitTermination()
     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    return seconds(run), sum(e.results for e in commits), sum(e.all_hosts.sent for e in commits)
+    return seconds(run), sum(e.results for e in commits), sum(e.total_host_metrics.sent_partials for e in commits)
 
 
 def nightly(spark: SparkSession, folder: Path, window: int, out: Path) -> tuple[float, int]:

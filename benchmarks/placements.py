@@ -10,7 +10,7 @@ from __future__ import annotations
 import pandas as pd
 from _common import arguments, leave, scratch, seconds, steady
 from braid.core.events import BatchCommitted
-from braid.launch import launch, placement, workload
+from braid.launch import launch_join, make_placement, make_workload
 from braid.spark_session import session
 
 SKEWS = (0.0, 1.0)
@@ -28,24 +28,24 @@ def main() -> None:
     for query in ("eq5", "eq7"):
         rows = []
         for z in SKEWS:
-            join = workload(spark, query, skew=z, scale=args.permille / 1000, batches=args.batches)
+            join = make_workload(spark, query, skew=z, scale=args.permille / 1000, batches=args.batches)
             for name, kind in CONTENDERS.items():
                 with scratch() as folder:
-                    run = launch(spark, folder, join, placement(kind, args.hosts, join=join))
+                    run = launch_join(spark, folder, join, make_placement(kind, args.hosts, join=join))
                     run.awaitTermination()
                     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
-                    plan = sum(e.seconds["planning"] for e in commits) / sum(
-                        e.seconds["total"] for e in commits
+                    plan = sum(e.seconds_by_phase["planning"] for e in commits) / sum(
+                        e.seconds_by_phase["total"] for e in commits
                     )
                     rows.append(
                         {
                             "z": z,
                             "placement": name,
                             "results": sum(e.results for e in commits),
-                            "ILF (mean stored)": commits[-1].all_hosts.stored / args.hosts,
-                            "most stored": max(h.stored for h in commits[-1].hosts),
-                            "MB sent": sum(e.all_hosts.received_bytes for e in commits) / 1e6,
-                            "MB moved": sum(e.all_hosts.moved_bytes for e in commits) / 1e6,
+                            "ILF (mean stored)": commits[-1].total_host_metrics.stored_tuples / args.hosts,
+                            "most stored": max(h.stored_tuples for h in commits[-1].host_metrics),
+                            "MB sent": sum(e.total_host_metrics.received_bytes for e in commits) / 1e6,
+                            "MB moved": sum(e.total_host_metrics.migrated_bytes for e in commits) / 1e6,
                             "median s/batch": steady(seconds(run)),
                             "planning %": 100 * plan,
                         }

@@ -16,7 +16,7 @@ import time
 
 from _common import Measure, arguments, leave
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.deployment import Asked, Deployment, submitted
+from braid.papers.reuse.deployment import DeployedQuery, Deployment, add_query
 from braid.papers.reuse.planner import Planner
 from braid.papers.reuse.rates import Rates, StreamRate
 from braid.studies import reuse as study
@@ -28,7 +28,7 @@ def planning(operators: int, plans: int = 60) -> float:
     """Median seconds to plan a query of five streams where so many operators are deployed, half of
     them by a planner that reuses, half by one that does not.
     """
-    rng, network = random.Random(1), study.network()
+    rng, network = random.Random(1), study.make_network()
     names = [n.name for n in network.nodes]
     rates = Rates(
         {
@@ -39,22 +39,22 @@ def planning(operators: int, plans: int = 60) -> float:
             )
             for i in range(10)
         },
-        unknown=1e-3,
+        default_selectivity=1e-3,
     )
     model = CostModel(network, rates)
     deployment = Deployment({f"s{i}": rng.choice(names) for i in range(10)})
     planners = [Planner(model, "separate"), Planner(model)]
     count = 0
     while len(deployment.operators) < operators:
-        asked = Asked(f"q{count}", study.chained(rng), rng.choice(names))
-        tree = planners[count % 2].plan(deployment, asked).tree
-        deployment, count = submitted(deployment, asked, tree), count + 1
+        asked = DeployedQuery(f"q{count}", study.random_chain_query(rng), rng.choice(names))
+        tree = planners[count % 2].plan_query(deployment, asked).tree
+        deployment, count = add_query(deployment, asked, tree), count + 1
     planner, taken = planners[1], []
-    planner.know(deployment)
+    planner.sync_lattice(deployment)
     for _ in range(plans):
-        asked = Asked("new", study.chained(rng, 5, 5), rng.choice(names))
+        asked = DeployedQuery("new", study.random_chain_query(rng, 5, 5), rng.choice(names))
         began = time.perf_counter()
-        planner.plan(deployment, asked)
+        planner.plan_query(deployment, asked)
         taken.append(time.perf_counter() - began)
     return statistics.median(taken)
 
@@ -68,9 +68,9 @@ def main() -> None:
         quick={"operators": 40, "searched": 200, "queries": 20},
     )
     plan = planning(args.operators)
-    found = study.searching([args.searched])
+    found = study.search_times([args.searched])
     seconds = found.set_index("search")["seconds_measured"]
-    found_at = study.resting("enterprise", args.queries)
+    found_at = study.reoptimization_costs("enterprise", args.queries)
     usage = found_at.set_index(["strategy", "planned"])["usage_modelled"]
     none, contained, relaxed = (usage[how] for how in ("separate", "contained", "relaxed"))
     tables = {"Search (measured)": found, "Network usage (modelled)": found_at.round(4)}

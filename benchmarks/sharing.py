@@ -60,7 +60,7 @@ def braid(
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
     return (
         steady(seconds(run)),
-        last.all_hosts.stored_bytes,
+        last.total_host_metrics.stored_bytes,
         {name: run.results(name).count() for name, _, _ in asked},
     )
 

@@ -36,10 +36,10 @@ from _common import Measure, arguments, leave, scratch, seconds
 from braid import Centralized, Shed, StaticGrid, StreamJoin
 from braid.core import step
 from braid.core.events import BatchCommitted
-from braid.core.report import Outcome, Size
-from braid.core.state import State
-from braid.core.step import Rules
-from braid.local.sets import Sets, sharing
+from braid.core.report import BatchReport, BlockSize
+from braid.core.state import RunState
+from braid.core.step import RunRules
+from braid.local.sets import SetColumn, pairs_sharing
 from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -92,7 +92,7 @@ def run(
 def totals(happened: list[Any], since: int = 0) -> list[float]:
     """Seconds of each batch, from one on."""
     return [
-        max(e.seconds.values())
+        max(e.seconds_by_phase.values())
         for e in happened
         if isinstance(e, BatchCommitted) and e.batch >= since
     ]
@@ -105,7 +105,7 @@ def busy(happened: list[Any], since: int = WINDOW) -> float:
 def each_busy(happened: list[Any], since: int) -> list[float]:
     """Seconds that the hosts worked in each batch, from one on."""
     return [
-        sum(h.seconds for h in e.hosts)
+        sum(h.seconds for h in e.host_metrics)
         for e in happened
         if isinstance(e, BatchCommitted) and e.batch >= since
     ]
@@ -138,23 +138,23 @@ def timed(work: Callable[[], Any], times: int = 5) -> tuple[float, Any]:
 def kernel(rows: int) -> Iterable[Measure]:
     """The kernel on sets beside DuckDB on the same pairs, and beside a plain sparse product."""
     columns = [sets(rows, 100, 5, 0.6, seed) for seed in (0, 1)]
-    a, b = map(Sets.of, columns)
-    ours, found = timed(lambda: sum(len(x) for x, _ in sharing(a, np.arange(rows), b, 3)))
+    a, b = map(SetColumn.from_arrow, columns)
+    ours, found = timed(lambda: sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows), b, 3)))
     with duckdb.connect(config={"threads": 1}) as db:
         db.register("a", pa.table({"x": columns[0].slice(0, rows // 5)}))
         db.register("b", pa.table({"x": columns[1]}))
         query = "SELECT count(*) FROM a, b WHERE len(list_intersect(a.x, b.x)) >= 3"
         theirs, counted = timed(lambda: db.execute(query).fetchall()[0][0], 1)
-    few = sum(len(x) for x, _ in sharing(a, np.arange(rows // 5), b, 3))
+    few = sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows // 5), b, 3))
     assert few == counted and found >= few
     yield Measure("sets kernel: pairs/s / DuckDB's", 5 * theirs / ours, 30)
-    a, b = (Sets.of(sets(rows, 20_000, 15, 1.0, seed)) for seed in (2, 3))
-    ours, found = timed(lambda: sum(len(x) for x, _ in sharing(a, np.arange(rows), b, 6)))
+    a, b = (SetColumn.from_arrow(sets(rows, 20_000, 15, 1.0, seed)) for seed in (2, 3))
+    ours, found = timed(lambda: sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows), b, 6)))
     mine, other = (
         sparse.csr_matrix(
             (np.ones(len(at), np.int32), (at, code)), (rows, len(b.dictionary)), dtype=np.int32
         )
-        for at, code in (a.within(b), (b.rows, b.codes))
+        for at, code in (a.encode_in(b), (b.rows, b.codes))
     )
     turned = other.T.tocsr()
 
@@ -209,7 +209,7 @@ def idle(rows: int, rounds: int) -> Iterable[Measure]:
 
 def quarter(rows: int, rounds: int) -> Iterable[Measure]:
     """A quarter of the pairs."""
-    ways, streams = (Shed(fraction=0.25, basic="1 second"), None), both(rows)
+    ways, streams = (Shed(fraction=0.25, basic_window="1 second"), None), both(rows)
     took: list[list[list[float]]] = [[], []]
     for n in range(2 * rounds):
         for way in (0, 1) if n % 2 else (1, 0):
@@ -227,7 +227,7 @@ def drop(rows: int) -> Iterable[Measure]:
     """Results of selective processing and of dropping, for as many busy seconds."""
     streams = both(rows)
     for fraction, least in ((0.25, 1.7), (0.1, 2.3)):
-        mine, found = run(streams, Shed(fraction=fraction, basic="1 second"))
+        mine, found = run(streams, Shed(fraction=fraction, basic_window="1 second"))
         spent, low, high, dropped = busy(mine), fraction / 4, 1.0, 1
         for _ in range(4):  # the fraction at which dropping takes as long
             middle = (low + high) / 2
@@ -249,7 +249,7 @@ def burst(rows: int) -> Iterable[Measure]:
     streams = both(rows, factor)
     free = totals(run(streams, None)[0])
     limit = LIMIT * float(np.median(free[4:10]))
-    kept = totals(run(streams, Shed(seconds=limit, basic="1 second"))[0])
+    kept = totals(run(streams, Shed(seconds=limit, basic_window="1 second"))[0])
     p90 = [float(np.quantile(each[10:], 0.9)) / limit for each in (kept, free)]
     yield Measure("burst of 5x, Shed(seconds=L): p90 batch / L", p90[0], 1.15, most=True)
     yield Measure("burst of 5x without shed: p90 batch / L", p90[1], 3)
@@ -273,22 +273,22 @@ def plan(rows: int) -> Iterable[Measure]:
     batch = float(np.median(totals(happened, WINDOW)))
     placement, shed = StaticGrid(64), Shed(fraction=0.25)
     window = WINDOW * 10**6
-    rules = Rules(placement, ("a", "b"), (window, window), check=False, shedder=shed)
-    state = State.first(2, placement.start(2), (), shed.start(2))
+    rules = RunRules(placement, ("a", "b"), (window, window), checks_coverage=False, shedder=shed)
+    state = RunState.initial(2, placement.initial_state(2), (), shed.initial_state(2))
     for b in range(WINDOW + 4):
-        work = step.plan(rules, state)
+        work = step.plan_batch(rules, state)
         sizes = {
-            r.block.id: Size(rows // 8, 1, (b * 10**6, b * 10**6 + 999_999))
+            r.block.id: BlockSize(rows // 8, 1, (b * 10**6, b * 10**6 + 999_999))
             for r in work.plan.routes
         }
         sizes |= {
-            d.block.id: Size(d.block.rows, 1, d.block.span or (0, 0))
-            for d in work.whole.derivations
+            d.block.id: BlockSize(d.block.rows, 1, d.block.event_time_range or (0, 0))
+            for d in work.combined_plan.derivations
         }
-        state, _ = step.commit(rules, state, work, Outcome(sizes))
-    work = step.plan(rules, state)
-    own = placement.plan(work.facts, state.policy)
-    took, _ = timed(lambda: shed.plan(work.facts, own, state.shedding, None), 20)
+        state, _ = step.commit_batch(rules, state, work, BatchReport(sizes))
+    work = step.plan_batch(rules, state)
+    own = placement.plan_batch(work.facts, state.placement_state)
+    took, _ = timed(lambda: shed.plan_shedding(work.facts, own, state.shedder_state, None), 20)
     yield Measure("planning the harvest / batch, 64 hosts", took / batch, 0.005, most=True)
 
 

@@ -25,7 +25,7 @@ from statistics import median
 import pandas as pd
 from _common import Measure, arguments, both, leave, scratch, stream
 from braid import HashPartition
-from braid.core.seconds import PARTS
+from braid.core.seconds import PHASES
 from braid.join import JoinRun, StreamJoin
 from braid.spark_session import session
 from pyspark.sql import SparkSession
@@ -115,8 +115,8 @@ def spent(running: JoinRun) -> pd.DataFrame:
     else happens while Python has the batch (the manifest's own writing, and handing it over), and
     by what Spark does around it.
     """
-    told = [p.durationMs for p in running.query.recentProgress if p.numInputRows > 0]
-    parts = 1000 * running.metrics(by="batch")[list(PARTS)]
+    told = [p.durationMs for p in running.spark_query.recentProgress if p.numInputRows > 0]
+    parts = 1000 * running.metrics(by="batch")[list(PHASES)]
     rows = []
     for mine, theirs in zip(parts.to_dict("records"), told, strict=True):
         around = {name: theirs.get(name, 0) for name in AROUND}

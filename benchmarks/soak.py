@@ -42,13 +42,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from _common import Measure, arguments, leave, scratch
 from braid import HashPartition
-from braid.condition.predicate import Link, Predicate
+from braid.condition.predicate import IndexCondition, Predicate
 from braid.core.columns import ROUTING, TIME
 from braid.core.events import BatchCommitted
-from braid.engine.disk import replaced_disk
+from braid.engine.disk import replace_file_system
 from braid.engine.engine import Engine
-from braid.engine.process import ProcessExecutor
-from braid.engine.store import Store
+from braid.engine.process import ThreadExecutor
+from braid.engine.store import RunStore
 from braid.engine.wire import JoinSpec
 
 HOSTS = HashPartition(4)
@@ -68,7 +68,7 @@ def batch(number: int, rows: int) -> dict[int, list[pa.RecordBatch]]:
             "id": number * rows + np.arange(rows),
             "k": k,
             TIME: number * MICRO + draw.integers(0, MICRO, rows),
-            ROUTING: (k % HOSTS.keys).astype(np.int32),
+            ROUTING: (k % HOSTS.key_space_size).astype(np.int32),
         }
         found[stream] = [pa.record_batch(list(map(pa.array, columns.values())), list(columns))]
     return found
@@ -90,19 +90,19 @@ def due(batches: int, rows: int, window: int) -> int:
 
 def opened(folder: Path, window: int, clock: Callable[[], float] | None = None) -> Engine:
     """What a start does in a folder, but for the front door."""
-    store = Store(folder)
-    if store.query() is None:
-        store.create({"soak": True})
-    store.acquire()
-    store.verify()
+    store = RunStore(folder)
+    if store.read_settings() is None:
+        store.create_run({"soak": True})
+    store.acquire_run()
+    store.verify_files()
     store.take_over()
-    store.clean()
-    links = (Link((0, "k"), (1, "k"), 0, 0),)
+    store.remove_unnamed_files()
+    links = (IndexCondition((0, "k"), (1, "k"), 0, 0),)
     predicate = Predicate(("a", "b"), (None, None), ({}, {}), ({}, {}), links, ())
     limit = window * MICRO
     spec = JoinSpec(predicate, (("id", "k"),) * 2, (), (limit, limit), str(folder), 1)
     ignore: Callable[[Any], None] = lambda happened: None  # noqa: E731
-    return Engine(spec, HOSTS, store, (0, 0), False, ignore, ProcessExecutor(), clock=clock)
+    return Engine(spec, HOSTS, store, (0, 0), False, ignore, ThreadExecutor(), clock=clock)
 
 
 def holds(folder: Path) -> dict[str, float]:
@@ -113,7 +113,7 @@ def holds(folder: Path) -> dict[str, float]:
     folders = [f for f in ("commits", "blocks", "results", "merged") if (folder / f).exists()]
     count = {name: len(os.listdir(folder / name)) for name in folders}
     began = time.perf_counter()
-    files = Store(folder).result_files()
+    files = RunStore(folder).result_files()
     listing = time.perf_counter() - began
     return {
         "RSS MB": process.memory_info().rss / 1e6,
@@ -129,7 +129,7 @@ def holds(folder: Path) -> dict[str, float]:
 
 def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[str, float]]:
     """A row for each stretch of the run."""
-    with replaced_disk(_soak_disk.TimedDisk()) as disk:
+    with replace_file_system(_soak_disk.TimedDisk()) as disk:
         yield from soak_on(disk, folder, batches, rows, window)
 
 
@@ -142,14 +142,14 @@ def soak_on(
         for number in range(batches * stretch // MOMENTS, batches * (stretch + 1) // MOMENTS):
             tuples = batch(number, rows)
             began, busy = time.perf_counter(), time.process_time()
-            engine.run(tuples, number)
+            engine.run_batch(tuples, number)
             worked.append(time.process_time() - busy)
             seconds.append(time.perf_counter() - began)
             commits.append(engine.last_commit)
             spans.append(disk.last_span())
             if not bares or number % BARE == 0:
                 bares.append(_soak_disk.bare(folder / "commits", names=number))
-        engine.store.release()
+        engine.store.release_run()
         held = holds(folder)
         began, busy = time.perf_counter(), time.process_time()
         engine = opened(folder, window, disk.clock)
@@ -164,12 +164,12 @@ def soak_on(
             "CPU ms to resume": 1000 * working,
             **held,
         }
-    happened = engine.store.history()
-    engine.store.release()
+    happened = engine.store.committed_events()
+    engine.store.release_run()
     found = sum(e.results for e in happened if isinstance(e, BatchCommitted))
     wanted = due(batches, rows, window)
     assert found == wanted, "the results are those of DuckDB"
-    files = Store(folder).result_files()
+    files = RunStore(folder).result_files()
     assert sum(pq.read_metadata(file).num_rows for file in files) == wanted, "and are all there"
 
 

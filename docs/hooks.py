@@ -73,9 +73,9 @@ def picture() -> str:
     """A modelled run of the adaptive grid as a page that plays offline, by our own replay."""
     from braid.model.simulate import simulate
     from braid.papers.theta.grid import AdaptiveGrid
-    from braid_widgets.cockpit.page import save
+    from braid_widgets.cockpit.page import save_run_page
 
     batches = [(400, 40 + 160 * b) for b in range(24)]
     events = simulate(AdaptiveGrid(hosts=16), batches, seed=1)
     with tempfile.TemporaryDirectory() as folder:
-        return save(events, Path(folder) / "run.html").read_text(encoding="utf-8")
+        return save_run_page(events, Path(folder) / "run.html").read_text(encoding="utf-8")

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from braid.core import jsonl
 from braid.studies import recordings
-from braid_widgets.cockpit.page import recorded, save
+from braid_widgets.cockpit.page import recorded_page, save_run_page
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
 
 HERE = Path(__file__).parent
-RECORDING = recordings.path("fluct")
+RECORDING = recordings.recording_path("fluct")
 SWITCHES = ["--headless", "--no-sandbox", "--disable-gpu"]
 SIZE = (1000, 1400)  # all of it: what is below would be scrolled to
 HOLD, LAST = 450, 2500  # milliseconds that a batch, and the last one, is shown
@@ -57,8 +57,8 @@ def _shot(page: Page, position: int) -> Image.Image:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        page = save(RECORDING, Path(folder) / "replay.html")
-        frames = shots(page, range(len(recorded(jsonl.read(RECORDING))["frames"])))
+        page = save_run_page(RECORDING, Path(folder) / "replay.html")
+        frames = shots(page, range(len(recorded_page(jsonl.read_events(RECORDING))["frames"])))
     durations = [HOLD] * (len(frames) - 1) + [LAST]
     target = HERE / "fluct.webp"
     frames[0].save(

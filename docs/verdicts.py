@@ -30,7 +30,7 @@ def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "claims.jsonl"
         path = notebook.NOTEBOOKS / f"{name}.ipynb"
-        ran = notebook.run(path, values, sys.stderr.write, environment={"BRAID_CLAIMS": str(file)})
+        ran = notebook.run_notebook(path, values, sys.stderr.write, environment={"BRAID_CLAIMS": str(file)})
         if ran.error:
             raise RuntimeError(f"{name}: {ran.error}")
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
@@ -55,6 +55,6 @@ def keep(name: str, claims: list[dict[str, str]]) -> None:
 
 
 if __name__ == "__main__":
-    for chosen in map(notebook.find, sys.argv[1:] or notebook.names()):
+    for chosen in map(notebook.find_notebook, sys.argv[1:] or notebook.list_notebooks()):
         keep(chosen, found := tried(chosen, {"full": True} if chosen in FULL else {}))
         print(f"{chosen}: {len(found)} claims")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from braid.core.state import Seal
-from braid.engine.bucket import bucket
-from braid.engine.mirror import opened
+from braid.core.state import FileChecksum
+from braid.engine.bucket import open_object_store
+from braid.engine.mirror import open_store
 from braid.run import JoinRun
 from clouded import WANTED, join
 from oracle import differ, ids
@@ -25,28 +25,28 @@ def sound(url: str) -> None:
     """What the manifests name is in the bucket: results of all commits, the last state, its
     blocks.
     """
-    names = bucket(url).names()
-    reader = opened(url)
-    if reader.query() is None:
+    names = open_object_store(url).list_objects()
+    reader = open_store(url)
+    if reader.read_settings() is None:
         return
     for kept in reader.log.commits:
-        assert {f"results/{f.name}": f.seal.bytes for f in kept.results}.items() <= names.items()
-    if (state := reader.state()) is not None:
-        assert {f"blocks/{n}": s.bytes for n, s in state.files.items()}.items() <= names.items()
+        assert {f"results/{f.name}": f.seal.size_bytes for f in kept.results}.items() <= names.items()
+    if (state := reader.last_state()) is not None:
+        assert {f"blocks/{n}": s.size_bytes for n, s in state.block_files.items()}.items() <= names.items()
 
 
-def opened_files(url: str) -> list[tuple[str, Seal]]:
-    reader = opened(url)
-    reader.query()
+def opened_files(url: str) -> list[tuple[str, FileChecksum]]:
+    reader = open_store(url)
+    reader.read_settings()
     return [(f"results/{n}", s) for kept in reader.log.commits for n, s in kept.results]
 
 
 def nothing_left(url: str) -> None:
     """There are the results of all commits, the last two states with their blocks, and no others."""
-    names, reader = bucket(url).names(), opened(url)
-    reader.query()
+    names, reader = open_object_store(url).list_objects(), open_store(url)
+    reader.read_settings()
     last = [kept for kept in reader.log.commits[-2:] if kept.state is not None]
-    blocks = {f"blocks/{name}" for kept in last for name in reader.state_of(kept).files}
+    blocks = {f"blocks/{name}" for kept in last for name in reader.read_state(kept).block_files}
     states = {f"commits/{kept.state.name}" for kept in last if kept.state is not None}
     entries = {n for n in names if n.startswith(("commits/0", "commits/entries-"))}
     copied = {n for n in names if n.startswith("input/")}

@@ -17,14 +17,14 @@ from itertools import product
 
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
 from braid.core import step
-from braid.core.codec import again
+from braid.core.codec import round_trip
 from braid.core.events import BatchCommitted
-from braid.core.placement import registry
+from braid.core.placement import registered_placements
 from braid.core.plan import Plan
 from braid.core.query import Query
-from braid.core.report import Outcome, Size
-from braid.core.state import State, decode, encode
-from braid.core.step import Rules
+from braid.core.report import BatchReport, BlockSize
+from braid.core.state import RunState, state_from_json, state_to_json
+from braid.core.step import RunRules
 
 SWING = [(4, 1)] * 4 + [(1, 8)] * 8 + [(16, 2)] * 8 + [(2, 24)] * 8 + [(0, 0)] * 2 + [(2, 24)] * 8
 """Long enough for mergers, checkpoints in a row, and arrivals in the middle of migrations.
@@ -51,8 +51,8 @@ def named(placement):
 
 def examples(kinds=None):
     """Instances of these classes, or of all that there are, by what they print as."""
-    known = registry().values() if kinds is None else kinds
-    return {named(p): p for kind in known for p in kind.examples()}
+    known = registered_placements().values() if kinds is None else kinds
+    return {named(p): p for kind in known for p in kind.example_instances()}
 
 
 def check(kind):
@@ -71,9 +71,9 @@ def check_start(placement, streams=2):
     """The first plan depends on nothing but its arguments, and the state has its declared type."""
     twin = replace(placement)
     state = placement.start(streams)
-    assert type(state) is placement.State and again(state, placement.State) == state
+    assert type(state) is placement.State and round_trip(state, placement.State) == state
     cluster = Cluster(placement, streams)
-    facts = step.plan(cluster.rules, cluster.now).facts
+    facts = step.plan_batch(cluster.rules, cluster.now).facts
     assert placement.plan(facts, state) == twin.plan(facts, twin.start(streams)) != Plan()
 
 
@@ -103,13 +103,13 @@ class Cluster:
     def __init__(self, placement, streams):
         self.placement, self.streams = placement, streams
         window = WINDOWS[-1] if placement.shares else None
-        self.rules = Rules(placement, ("r", "s", "t", "u")[:streams], (window,) * streams)
+        self.rules = RunRules(placement, ("r", "s", "t", "u")[:streams], (window,) * streams)
         queries = tuple(
             Query(f"q{w}", (w,) * streams, (None,) * streams, bit, (None,) * streams)
             for bit, w in enumerate(WINDOWS)
         )
         first = placement.start(streams)
-        self.now = State.first(streams, first, queries if placement.shares else ())
+        self.now = RunState.initial(streams, first, queries if placement.shares else ())
         self.stored = {}  # (block, host) -> tuples
         self.met = Counter()  # groups of tuples, one of each stream, by number
         self.events, self.settled, self.missed = [], 0, 0
@@ -117,18 +117,18 @@ class Cluster:
 
     @property
     def state(self):
-        return self.now.policy
+        return self.now.placement_state
 
     def run(self, arrivals):
         """One batch of new tuples."""
         work = self._plan()
         plan = work.whole
-        space = self.placement.keyspace(work.plan.state)
+        space = self.placement.key_space(work.plan.state)
         self.came |= {t[1]: t for t in arrivals}
         arrivals = [(s, number, space.of(key), time) for s, number, key, time in arrivals]
         committed = dict(self.stored)
         for d in plan.derivations:
-            for dst, src in d.reads.items():
+            for dst, src in d.source_hosts.items():
                 where = self.stored if src == dst else committed
                 pool = [t for s in d.sources for t in where[s, src]]
                 self.stored[d.block.id, dst] = [
@@ -142,18 +142,18 @@ class Cluster:
         self._commit(work, arrivals)
 
     def _plan(self):
-        work = step.plan(self.rules, self.now)
+        work = step.plan_batch(self.rules, self.now)
         assert type(self.state) is self.placement.State
-        saved = decode(encode(self.now), self.placement.State)
+        saved = state_from_json(state_to_json(self.now), self.placement.State)
         assert saved == self.now, "the state does not survive a file"
-        unchecked = step.plan(replace(self.rules, check=False), saved)
-        again = replace(unchecked, owed=work.owed, left_out=work.left_out)
+        unchecked = step.plan_batch(replace(self.rules, checks_coverage=False), saved)
+        again = replace(unchecked, pending_pairs=work.pending_pairs, uncovered=work.uncovered)
         assert again == work, "a restart would plan otherwise"
         return work
 
     def _store(self, plan, arrivals):
         fresh = {}
-        for route in (r for r in plan.routes if r.fresh):
+        for route in (r for r in plan.routes if r.is_fresh):
             b = route.block
             mine = [t for t in arrivals if t[0] == b.stream and b.keys[0] <= t[2] < b.keys[1]]
             for h in route.hosts():
@@ -161,7 +161,7 @@ class Cluster:
             for h in b.hosts:
                 self.stored[b.id, h] = mine
         homes = Counter(
-            t for r in plan.routes if r.fresh for t in fresh.get((r.block.id, r.block.hosts[0]), ())
+            t for r in plan.routes if r.is_fresh for t in fresh.get((r.block.id, r.block.hosts[0]), ())
         )
         assert set(homes.values()) <= {1} and len(homes) == len(arrivals), (
             "a tuple belongs to exactly one fresh block"
@@ -169,9 +169,9 @@ class Cluster:
         return fresh
 
     def _probe(self, plan, fresh):
-        self.settled += sum(not r.fresh for r in plan.routes)
+        self.settled += sum(not r.is_fresh for r in plan.routes)
         for route in plan.routes:
-            at = fresh if route.fresh else self.stored
+            at = fresh if route.is_fresh else self.stored
             for path in route.paths:
                 for host in path[0].probes:
                     self._follow([(t,) for t in at[route.block.id, host]], path, host)
@@ -205,17 +205,17 @@ class Cluster:
     def _sizes(self, work):
         """By block that the batch made and that has tuples."""
         made = {d.block.id for d in work.whole.derivations}
-        made |= {r.block.id for r in work.plan.routes if r.fresh}
+        made |= {r.block.id for r in work.plan.routes if r.is_fresh}
         sizes = {}
         for (block, _), tuples in self.stored.items():
             if block in made and tuples:
                 times = [t[3] for t in tuples]
-                sizes[block] = Size(len(tuples), 10 * len(tuples), (min(times), max(times)))
+                sizes[block] = BlockSize(len(tuples), 10 * len(tuples), (min(times), max(times)))
         return sizes
 
     def _commit(self, work, arrivals):
         sizes = self._sizes(work)
-        self.now, (*_, committed) = step.commit(self.rules, self.now, work, Outcome(sizes))
+        self.now, (*_, committed) = step.commit_batch(self.rules, self.now, work, BatchReport(sizes))
         blocks = self.now.blocks
         self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in blocks}
         for b in blocks.values():
@@ -227,21 +227,21 @@ class Cluster:
         )
         came = Counter(t[0] for t in arrivals)
         check_counts([came[s] for s in range(self.streams)], (0,) * self.streams, committed)
-        self.missed += committed.missed
+        self.missed += committed.missed_combinations
         self.events += work.plan.events
 
     def drain(self):
         """Empty batches until nothing is owed."""
         for _ in range(50):
-            if not self.now.owed:
+            if not self.now.pending_pairs:
                 return
             self.run([])
-        raise AssertionError(f"{len(self.now.owed)} pairs are owed for ever")
+        raise AssertionError(f"{len(self.now.pending_pairs)} pairs are owed for ever")
 
 
 def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitted) -> None:
     """Check, by stream, that tuples are taken, filtered or untimed, and that late ones are taken."""
-    counted = zip(given, filtered, e.received, e.untimed, e.late, e.ahead, strict=True)
+    counted = zip(given, filtered, e.received_tuples, e.untimed, e.late_tuples, e.ahead, strict=True)
     for came, dropped, taken, untimed, late, ahead in counted:
         assert came == taken + dropped + untimed, "a tuple is neither taken nor left out"
         assert 0 <= late <= taken and 0 <= ahead <= taken

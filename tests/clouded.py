@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from braid.engine.mirror import Mirror
+from braid.engine.mirror import RemoteRunStore
 from braid.join import StreamJoin
 from oracle import expected, tables
 from scatter import Scatter
@@ -24,15 +24,15 @@ def join() -> StreamJoin:
 
 
 def main(url: str, held: str, batch: str) -> None:
-    commit = Mirror.commit
+    commit = RemoteRunStore.commit_batch
 
-    def hold(mirror: Mirror, number: int, *given: Any) -> None:
+    def hold(mirror: RemoteRunStore, number: int, *given: Any) -> None:
         if number == int(batch):
             Path(held).touch()
             threading.Event().wait()
         commit(mirror, number, *given)
 
-    Mirror.commit = hold  # type: ignore[method-assign]
+    RemoteRunStore.commit_batch = hold  # type: ignore[method-assign]
     join().start(url, batches="batch").awaitTermination()
 
 

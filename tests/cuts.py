@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.state import Seal
-from braid.engine.copied import Copied
-from braid.engine.whole import Whole
+from braid.core.state import FileChecksum
+from braid.engine.copied import InputSnapshot
+from braid.engine.whole import StagedStream
 from oracle import until
 
 
@@ -20,16 +20,16 @@ def cutting(before: Callable[[Path, int], None]) -> Iterator[None]:
     """``before`` is called with the input's folder and the number of each micro-batch, before its
     first file is cut.
     """
-    real, begun = Whole.cut, set[tuple[Path, int]]()
+    real, begun = StagedStream.write_micro_batch, set[tuple[Path, int]]()
 
-    def cut(stream: Whole, number: int, force: bool) -> Seal:
+    def cut(stream: StagedStream, number: int, force: bool) -> FileChecksum:
         if (turn := (stream.folder.parent, number)) not in begun:
             begun.add(turn)
             before(*turn)
         return real(stream, number, force)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Whole, "cut", cut)
+        patch.setattr(StagedStream, "write_micro_batch", cut)
         yield
 
 
@@ -47,14 +47,14 @@ class Hold:
     @contextmanager
     def on(self) -> Iterator[None]:
         """Cutting is held in between."""
-        real = Copied.leave
+        real = InputSnapshot.request_stop
 
-        def leave(copied: Copied) -> None:
+        def leave(copied: InputSnapshot) -> None:
             real(copied)
             self.gone.set()
 
         with cutting(self), pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Copied, "leave", leave)
+            patch.setattr(InputSnapshot, "request_stop", leave)
             yield
 
 
@@ -68,11 +68,11 @@ def failing(number: int) -> Callable[[Path, int], None]:
     return fail
 
 
-def cut(folder: Path) -> Copied:
+def cut(folder: Path) -> InputSnapshot:
     """All that was written to a folder, as files of micro-batches."""
-    copied = Copied(folder)
-    copied.seal(False)
-    copied.complete(False)
+    copied = InputSnapshot(folder)
+    copied.write_checksums(False)
+    copied.split_all(False)
     return copied
 
 

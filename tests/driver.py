@@ -18,8 +18,8 @@ import hub_cases
 import msgspec
 from braid.engine import spark as engine
 from braid.engine.spark import Stage
-from braid.engine.store import Store
-from braid.engine.wire import Batch
+from braid.engine.store import RunStore
+from braid.engine.wire import BatchSpec
 from braid.join import StreamJoin
 from braid.papers.shedding.shed import Shed
 from braid.spark_session import session
@@ -84,16 +84,16 @@ def joined(streams: Any, fraction: float | None = None, way: str = "auto") -> St
 
 
 def hold(runs: list[Run]) -> None:
-    commit, held = Store.commit, {run.folder: run for run in runs if run.held is not None}
+    commit, held = RunStore.commit_batch, {run.folder: run for run in runs if run.held is not None}
 
-    def holding(store: Store, number: int, *given: Any) -> None:
+    def holding(store: RunStore, number: int, *given: Any) -> None:
         run = held.get(str(store.path))
         if run is not None and number == run.held:
             run.mark.touch()
             threading.Event().wait()
         commit(store, number, *given)
 
-    Store.commit = holding  # type: ignore[method-assign]
+    RunStore.commit_batch = holding  # type: ignore[method-assign]
 
 
 def hold_input(runs: list[Run]) -> AbstractContextManager[None]:
@@ -102,7 +102,7 @@ def hold_input(runs: list[Run]) -> AbstractContextManager[None]:
     def before(folder: Path, number: int) -> None:
         run = held.get(str(folder.parent))
         if run is not None and number == run.cuts:
-            until(lambda: len(Store(run.folder).committed()) == number, "batches before")
+            until(lambda: len(RunStore(run.folder).committed_batches()) == number, "batches before")
             run.mark.touch()
             threading.Event().wait()
 
@@ -115,7 +115,7 @@ def stall(one: Run) -> None:
     """
     mark = one.stalled
 
-    def stalling(stage: Callable[[Batch], Stage], batch: Batch) -> Stage:
+    def stalling(stage: Callable[[BatchSpec], Stage], batch: BatchSpec) -> Stage:
         def run(given: Iterable[Any]) -> Iterator[Any]:
             done = [*whole(given)]
             task = TaskContext.get()
@@ -125,7 +125,7 @@ def stall(one: Run) -> None:
             yield from done
 
         whole = stage(batch)
-        return run if (batch.spec.folder, batch.number) == (one.folder, one.stalls) else whole
+        return run if (batch.spec.folder, batch.batch) == (one.folder, one.stalls) else whole
 
     for name in ("only_stage", "first_stage"):
         setattr(engine, name, partial(stalling, getattr(engine, name)))

@@ -13,14 +13,14 @@ import pyarrow as pa
 import sqlglot
 from braid.condition.sqltypes import SqlType
 from braid.core.spans import UNITS
-from braid.engine.tables import Replay
-from braid.hub.batches import batch
-from braid.hub.desk import Desk
-from braid.hub.ledger import Served
-from braid.hub.query import understood
-from braid.hub.settings import Settings
-from braid.hub.table_reader import TableReader
-from braid.hub.telling import answer
+from braid.engine.tables import ArrowReplay
+from braid.hub.batches import run_batch
+from braid.hub.desk import QueryRegistry
+from braid.hub.ledger import RegisteredQuery
+from braid.hub.query import parse_stream_query
+from braid.hub.settings import HubSettings
+from braid.hub.table_reader import ArrowStreamReader
+from braid.hub.telling import answer_query
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Reuse
 from braid.papers.reuse.rates import Rates
@@ -109,7 +109,7 @@ def expected(
     """What DuckDB finds for one query alone: matches whose last member came in these batches, and
     whose members are not older than ``complete``; or, with a SLIDE, what holds at its ticks.
     """
-    query = understood(sql, SCHEMAS, "ts")
+    query = parse_stream_query(sql, SCHEMAS, "ts")
     db = duck()
     for name, rows in data.items():
         db.register(name, rows)
@@ -117,8 +117,8 @@ def expected(
     latest = "greatest(" + ", ".join(f"epoch_us({a}.ts)" for a in aliases) + ")"
     came = "greatest(" + ", ".join(f"{a}.batch" for a in aliases) + ")"
     where = [sqlglot.transpile(query.where or "TRUE", "spark", "duckdb")[0]]
-    where += [f"{latest} - epoch_us({a}.ts) < {query.windows[s]}" for a, s in aliases.items()]
-    where += [f"{came} < {end}"] + ([] if query.every else [f"{came} >= {first}"])
+    where += [f"{latest} - epoch_us({a}.ts) < {query.windows_by_stream[s]}" for a, s in aliases.items()]
+    where += [f"{came} < {end}"] + ([] if query.slide else [f"{came} >= {first}"])
     where += [
         f"epoch_us({a}.ts) >= {t}"
         for a, s in aliases.items()
@@ -126,13 +126,13 @@ def expected(
     ]
     source = ", ".join(f"{s} AS {a}" for a, s in aliases.items())
     select = ", ".join(sqlglot.transpile(s, "spark", "duckdb")[0] for s in query.select)
-    if query.every is None:
+    if query.slide is None:
         return Counter(
             db.sql(f"SELECT {select} FROM {source} WHERE {' AND '.join(where)}").fetchall()
         )
-    ticks = f"(SELECT unnest(range({BATCHES * 60 * SECOND} // {query.every} + 40)) * {query.every} AS at) t"
+    ticks = f"(SELECT unnest(range({BATCHES * 60 * SECOND} // {query.slide} + 40)) * {query.slide} AS at) t"
     where += [f"{latest} <= t.at"]
-    where += [f"t.at - epoch_us({a}.ts) < {query.windows[s]}" for a, s in aliases.items()]
+    where += [f"t.at - epoch_us({a}.ts) < {query.windows_by_stream[s]}" for a, s in aliases.items()]
     where += [] if since is None else [f"t.at > {since}"]
     where += ["FALSE" if until is None else f"t.at < {until}"]
     having = "" if query.having is None else _in_duckdb(query.having)
@@ -155,11 +155,11 @@ def end_of_ticks(data: Mapping[str, pa.Table], sql: str) -> int:
     no matter when, as DuckDB finds nothing after the last match is over. An aggregate of all rows,
     which has a row at every tick, ends when nothing can match any more.
     """
-    query = understood(sql, SCHEMAS, "ts")
+    query = parse_stream_query(sql, SCHEMAS, "ts")
     if query.groups or not query.aggregates:
         return 10**15
-    last = {s: int(data[s]["ts"].cast(pa.int64()).to_numpy().max()) for s in query.windows}
-    return max(max(last.values()) + 1, min(t + query.windows[s] for s, t in last.items()))
+    last = {s: int(data[s]["ts"].cast(pa.int64()).to_numpy().max()) for s in query.windows_by_stream}
+    return max(max(last.values()) + 1, min(t + query.windows_by_stream[s] for s, t in last.items()))
 
 
 def _in_duckdb(having: str) -> str:
@@ -226,30 +226,30 @@ class Driven:
         rates: Rates | None = None,
     ) -> None:
         if not (folder / "input").exists():
-            Replay(data, dict.fromkeys(data, "ts"), "batch").write(folder / "input")
+            ArrowReplay(data, dict.fromkeys(data, "ts"), "batch").write_input(folder / "input")
             cut(folder / "input")
         schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
-        reader = TableReader(schemas, "ts", folder / "input", BATCHES)
+        reader = ArrowStreamReader(schemas, "ts", folder / "input", BATCHES)
         places = dict(at or dict.fromkeys(data, "here"))
-        settings = Settings(
+        settings = HubSettings(
             "ts", dict.fromkeys(data, 0), UNITS["day"], reuse, history, network, places, rates
         )
-        self.desk = Desk(folder, reader, settings)
+        self.desk = QueryRegistry(folder, reader, settings)
         self.desk.resting.share = math.inf  # the same each time
 
     def step(self) -> None:
         """Take the next batch."""
         epoch = self.desk.ledger.epoch + 1
-        batch(self.desk, epoch, epoch)
+        run_batch(self.desk, epoch, epoch)
 
     def submit(
         self, sql: str, name: str | None = None, at: str | None = None, **more: Any
-    ) -> Served:
+    ) -> RegisteredQuery:
         settings: dict[str, Any] = dict(windows=None, every=None, lifetime=None)
-        return self.desk.submit(self.desk.asked(sql, name, at, **{**settings, **more}))
+        return self.desk.register_query(self.desk.admit_query(sql, name, at, **{**settings, **more}))
 
     def answered(self, name: str) -> Counter[tuple[Any, ...]]:
-        return counted(answer(self.desk, self.desk.last(name)))
+        return counted(answer_query(self.desk, self.desk.last_query(name)))
 
 
 FC = "flights [RANGE {f} SECONDS] f, checkins [RANGE {c} SECONDS] c WHERE f.num = c.flight"
@@ -308,16 +308,16 @@ def play(
     """A hub over all the data, with something done after some of the batches (-1: before all)."""
     from braid.hub.hub import HubRun, QueryHub
 
-    joined = HubRun._joined
+    joined = HubRun._join_batch
 
     def scripted(run: HubRun, frame: Any, epoch: int) -> None:
-        if epoch == 0 and run.ledger.epoch < 0 and -1 in script:
+        if epoch == 0 and run.state.epoch < 0 and -1 in script:
             script.pop(-1)(run)
         joined(run, frame, epoch)
         if epoch in script:
             script.pop(epoch)(run)
 
-    monkeypatch.setattr(HubRun, "_joined", scripted)
+    monkeypatch.setattr(HubRun, "_join_batch", scripted)
     run = QueryHub(frames(spark, data), "ts", **settings).start(path, batches="batch")
     run.awaitTermination()
     return run
@@ -330,11 +330,11 @@ def held(spark: SparkSession, folder: str) -> HubRun:
     import threading
 
     from braid.hub.hub import HubRun, QueryHub
-    from braid.hub.ledger import Ledger
+    from braid.hub.ledger import HubState
 
-    write, joined = Ledger.write, HubRun._joined
+    write, joined = HubState.write_state, HubRun._join_batch
 
-    def holding(self: Ledger, path: Path, happened: Any = ()) -> None:
+    def holding(self: HubState, path: Path, happened: Any = ()) -> None:
         if any(q.name == "cut off" for q in self.queries):
             Path(f"{folder}.held").touch()
             threading.Event().wait()
@@ -348,5 +348,5 @@ def held(spark: SparkSession, folder: str) -> HubRun:
         if epoch == 1:
             run.submit(LONG, "cut off")
 
-    Ledger.write, HubRun._joined = holding, scripted  # type: ignore[method-assign]
+    HubState.write_state, HubRun._join_batch = holding, scripted  # type: ignore[method-assign]
     return QueryHub(frames(spark, tables(5)), "ts").start(folder, batches="batch")

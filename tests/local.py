@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from braid.condition.spark import arrow_schema
+from braid.condition.spark import make_arrow_schema
 from braid.core.columns import make_nullable
 from braid.core.placement import Placement
-from braid.core.spans import micros
-from braid.engine.collect import collected
+from braid.core.spans import parse_duration
+from braid.engine.collect import collect_batch
 from braid.engine.engine import Engine
-from braid.engine.files import parquet
-from braid.engine.store import Store
+from braid.engine.files import read_parquet
+from braid.engine.store import RunStore
 from braid.engine.wire import JoinSpec
 from braid.join import StreamJoin
-from braid.local.build import replaced
+from braid.local.build import replace_column
 from oracle import Ids
 from stages import Turns
 
@@ -38,18 +38,18 @@ class LocalRun:
 
     def __init__(self, join: StreamJoin) -> None:
         self.join = join
-        whole, where = join.setup.union(join.streams)
-        schema = arrow_schema(whole.schema)
-        rows = pa.Table.from_batches(collected(whole) or [_make_empty(schema)])
+        whole, where = join.setup.union_streams(join.streams)
+        schema = make_arrow_schema(whole.schema)
+        rows = pa.Table.from_batches(collect_batch(whole) or [_make_empty(schema)])
         rows = rows.cast(make_nullable(rows.schema)).combine_chunks()
         self.rows = rows.to_batches()[0] if rows.num_rows else _make_empty(rows.schema)
         stream = self.rows.column("__stream").to_numpy()
         slots = [
-            self.rows.column(layout.slot("batch")).to_numpy(zero_copy_only=False)
+            self.rows.column(layout.union_column("batch")).to_numpy(zero_copy_only=False)
             for layout in where
         ]
         self.where = tuple(
-            replace(w, slots=tuple(s for s in w.slots if s[0] != "batch")) for w in where
+            replace(w, column_slots=tuple(s for s in w.column_slots if s[0] != "batch")) for w in where
         )
         self.batch = np.choose(stream, slots).astype(int)
         hashed = np.random.default_rng(0).integers(0, 1 << 31, self.rows.num_rows)
@@ -59,23 +59,23 @@ class LocalRun:
         self, placement: Placement, folder: Path, stops: tuple[int, ...] = ()
     ) -> tuple[Ids, list[Any]]:
         """Results by id, and the events. After the batches in ``stops`` another engine goes on."""
-        Store(folder).create({})
+        RunStore(folder).create_run({})
         happened: list[Any] = []
         engine = self._engine(placement, folder, happened)
-        rows = replaced(self.rows, "__key", pa.array(self._key(placement).astype(np.int32)))
+        rows = replace_column(self.rows, "__key", pa.array(self._key(placement).astype(np.int32)))
         for b in range(self.batch.max(initial=0) + 1):
             chosen = rows.take(pa.array(np.flatnonzero(self.batch == b)))
-            engine.run(pa.Table.from_batches([chosen]), b)
+            engine.run_batch(pa.Table.from_batches([chosen]), b)
             if b in stops:
                 engine = self._engine(placement, folder, happened)
-        engine.finish(lambda: pa.Table.from_batches([rows.slice(0, 0)]), lambda: False)
+        engine.drain(lambda: pa.Table.from_batches([rows.slice(0, 0)]), lambda: False)
         return self._found(engine.store), happened
 
     def _key(self, placement: Placement) -> np.ndarray:
         """The routing key of each tuple."""
-        if placement.keying != "both":
-            return self.hashed[placement.keying] % placement.keys
-        keys, hosts = placement.keys, placement.hosts
+        if placement.routing_key_source != "both":
+            return self.hashed[placement.routing_key_source] % placement.key_space_size
+        keys, hosts = placement.key_space_size, placement.hosts
         return self.hashed["tuple"] % (keys // hosts) * hosts + self.hashed["join"] % hosts
 
     def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
@@ -85,25 +85,25 @@ class LocalRun:
             join.setup.predicate,
             columns,
             self.where,
-            join.setup.limits,
+            join.setup.window_limits,
             str(folder),
             min(2, placement.hosts),
         )
         return Engine(
             spec,
             placement,
-            Store(folder),
-            join.setup.slack,
-            join.setup.check,
+            RunStore(folder),
+            join.setup.lateness_microseconds,
+            join.setup.checks_coverage,
             happened.extend,
             Turns(),
-            ahead=micros(join.setup.ahead, "ahead"),
+            ahead=parse_duration(join.setup.ahead, "ahead"),
         )
 
-    def _found(self, store: Store) -> Ids:
+    def _found(self, store: RunStore) -> Ids:
         found = Ids()
         for file in store.result_files():
-            table = parquet(file)
+            table = read_parquet(file)
             ids = [table[a].combine_chunks().field("id").to_pylist() for a in self.join.streams]
             found.update(zip(*ids, strict=True))
         return found

@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.state import State
+from braid.core.state import RunState
 from braid.engine import durable, merging, rolling, sink_log
-from braid.engine.files import parquet
-from braid.engine.store import Store
+from braid.engine.files import read_parquet
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from oracle import Ids, expected, ids, killed_before, tables
 from scatter import Scatter
@@ -35,7 +35,7 @@ def whole_run(folder: Path) -> Path:
 
 
 def read(files: list[str]) -> Ids:
-    return sum((ids(parquet(file)) for file in files), Ids())
+    return sum((ids(read_parquet(file)) for file in files), Ids())
 
 
 def of_batches(run: Path, first: int, end: int) -> list[str]:
@@ -75,8 +75,8 @@ def killed_at(step: int) -> Iterator[list[str]]:
         return operation
 
     with pytest.MonkeyPatch.context() as patch:
-        real = merging.Merging.merge
-        patch.setattr(merging.Merging, "merge", counted("merge", real))
+        real = merging.ResultCompactor.compact
+        patch.setattr(merging.ResultCompactor, "compact", counted("merge", real))
         for name in ("link", "replace", "fsync", "mkdir"):
             patch.setattr(os, name, counted(name, getattr(os, name)))
         patch.setattr(os, "unlink", counted("unlink", os.unlink))
@@ -96,18 +96,18 @@ def before(folder: Path, batch: int, **more: Any) -> dict[str, pa.Table]:
     return streams
 
 
-def add(store: Store, batch: int) -> None:
+def add(store: RunStore, batch: int) -> None:
     """Commit a batch with one result file."""
     name = f"{batch:06d}-0-0000cafe.parquet"
     pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
-    seals = {name: durable.seal(store.output.new / name, False)}
-    store.commit(batch, store.snapshot(State(batch)), seals, [])
-    store.tell([])
+    seals = {name: durable.checksum_file(store.output.new / name, False)}
+    store.commit_batch(batch, store.write_state(RunState(batch)), seals, [])
+    store.log_events([])
 
 
 def log_of(run: Path) -> list[str]:
     """What Spark's log names, as Spark reads it."""
     logs = {int(f.name.partition(".")[0]): f for f in run.glob("results/_spark_metadata/[0-9]*")}
     last = max((n for n, f in logs.items() if f.suffix), default=0)
-    lines = [line for n in sorted(logs) if n >= last for line in sink_log._read(logs[n])]
+    lines = [line for n in sorted(logs) if n >= last for line in sink_log._read_lines(logs[n])]
     return sorted(Path(json.loads(line)["path"]).name for line in lines)

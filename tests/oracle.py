@@ -25,11 +25,11 @@ import sqlglot
 from braid.condition.predicate import Predicate
 from braid.core.columns import WEIGHT
 from braid.core.placement import Placement
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import JoinRun, StreamJoin
-from braid.local.build import build
-from braid.local.probe import Joiner
-from braid.local.rows import Partial, Rows
+from braid.local.build import build_block
+from braid.local.probe import BlockJoiner
+from braid.local.rows import PartialMatches, BlockRows
 from checks import examples
 from duck import duck
 from pyspark.sql import DataFrame, SparkSession
@@ -129,21 +129,21 @@ def ids(rows: pa.Table) -> Ids:
 @contextmanager
 def killed_before(batch: int) -> Iterator[None]:
     """A run fails right before the commit of a batch, with "killed"."""
-    real = Store.commit
+    real = RunStore.commit_batch
 
-    def commit(store: Store, number: int, *given: Any) -> None:
+    def commit(store: RunStore, number: int, *given: Any) -> None:
         if number == batch:
             raise OSError("killed")
         real(store, number, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Store, "commit", commit)
+        patch.setattr(RunStore, "commit_batch", commit)
         yield
 
 
 def held(start: Callable[[], JoinRun]) -> JoinRun:
     """The run that is started, paused when it has committed two batches."""
-    real = JoinRun._publish
+    real = JoinRun._publish_events
 
     def publish(run: JoinRun, happened: list[Any]) -> None:
         real(run, happened)
@@ -151,7 +151,7 @@ def held(start: Callable[[], JoinRun]) -> JoinRun:
             run.pause()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JoinRun, "_publish", publish)
+        patch.setattr(JoinRun, "_publish_events", publish)
         run = start()
         until(lambda: run.isPaused and not run._at, "pause after two batches")
     return run
@@ -177,22 +177,22 @@ def weighed(run: JoinRun) -> dict[tuple[int, int], float]:
 
 def local(join: StreamJoin) -> Ids:
     """The join of two whole streams by the kernels, without the engine."""
-    (whole, where), blocks = join.setup.union(join.streams), []
+    (whole, where), blocks = join.setup.union_streams(join.streams), []
     rows = whole.toArrow().combine_chunks().to_batches()[0]
     stream = rows.column("__stream").to_numpy()
     for i in range(len(join.streams)):
-        batch = where[i].flatten(rows, np.flatnonzero(stream == i))
-        blocks.append(Rows(build(batch, join.predicate.indexes(i))))
+        batch = where[i].extract_rows(rows, np.flatnonzero(stream == i))
+        blocks.append(BlockRows(build_block(batch, join.predicate.index_columns(i))))
     return met(join.predicate, *blocks)
 
 
-def met(predicate: Predicate, a: Rows, b: Rows) -> Ids:
+def met(predicate: Predicate, a: BlockRows, b: BlockRows) -> Ids:
     """What the kernels find in two blocks."""
-    joiner, found = Joiner(predicate, (None, None), (None, None)), Ids()
-    for part in joiner.probe(
-        Partial({0: (a, np.arange(a.batch.num_rows))}), b, 1, False, SimpleNamespace(compared=0)
+    joiner, found = BlockJoiner(predicate, (None, None), (None, None)), Ids()
+    for part in joiner.probe_block(
+        PartialMatches({0: (a, np.arange(a.batch.num_rows))}), b, 1, False, SimpleNamespace(compared=0)
     ):
-        found.update(zip(part.values(0, "id").tolist(), part.values(1, "id").tolist(), strict=True))
+        found.update(zip(part.column_values(0, "id").tolist(), part.column_values(1, "id").tolist(), strict=True))
     return found
 
 

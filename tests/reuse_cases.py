@@ -7,29 +7,29 @@ from dataclasses import replace
 from itertools import combinations, pairwise
 
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition, Join
-from braid.papers.reuse.deployment import Asked, Deployment
-from braid.papers.reuse.domains import Domain, among, interval
+from braid.papers.reuse.definition import Definition, JoinCondition
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
+from braid.papers.reuse.domains import ColumnDomain, make_value_set, make_interval
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.rates import Rates, StreamRate
-from braid.papers.reuse.selections import EVERYTHING, Box, Opaque, Selection
+from braid.papers.reuse.selections import EVERYTHING, Conjunction, OpaqueCondition, Selection
 
 MINUTE = 60_000_000
 
 
-def where(**domains: Domain) -> Selection:
-    return Selection.of([Box.of(domains)])
+def where(**domains: ColumnDomain) -> Selection:
+    return Selection.make([Conjunction.make(domains)])
 
 
-def joined(a: str, x: str, b: str, y: str, implied: bool = False) -> Join:
+def joined(a: str, x: str, b: str, y: str, implied: bool = False) -> JoinCondition:
     left, right = sorted([f"{a}.{x}", f"{b}.{y}"])
-    return Join(f"{left} = {right}", frozenset([(a, x), (b, y)]), implied)
+    return JoinCondition(f"{left} = {right}", frozenset([(a, x), (b, y)]), implied)
 
 
 def figure1_queries() -> tuple[Definition, Definition]:
     """Q1 and Q2 of section 2.1."""
     f, c, b, w = "flights", "checkins", "baggage", "weather"
-    q1 = Definition.of(
+    q1 = Definition.make(
         {f: 5 * MINUTE, w: 5 * MINUTE, c: MINUTE, b: MINUTE},
         [
             joined(f, "num", c, "flight"),
@@ -37,14 +37,14 @@ def figure1_queries() -> tuple[Definition, Definition]:
             joined(c, "flight", b, "flight", implied=True),
             joined(f, "dest", w, "city"),
         ],
-        {f: where(terminal=among("TERMINAL A"), carrier_code=among("DL"))},
+        {f: where(terminal=make_value_set("TERMINAL A"), carrier_code=make_value_set("DL"))},
         {f: ["num", "gate"], b: ["area"], c: ["status"], w: ["forecast"]},
         [MINUTE],
     )
-    q2 = Definition.of(
+    q2 = Definition.make(
         {f: 5 * MINUTE, c: 5 * MINUTE},
         [joined(f, "num", c, "flight")],
-        {f: where(carrier_code=among("DL", "CO"))},
+        {f: where(carrier_code=make_value_set("DL", "CO"))},
         {f: ["num"], c: ["status", "vacant_seats"]},
         [5 * MINUTE],
     )
@@ -53,7 +53,7 @@ def figure1_queries() -> tuple[Definition, Definition]:
 
 COLUMNS = ("k", "x", "y", "z")
 STREAMS = tuple("abcdefghij")
-OPAQUE = Opaque("f(z)", ("z",))
+OPAQUE = OpaqueCondition("f(z)", ("z",))
 
 
 def selection_of(rng: random.Random) -> Selection:
@@ -66,14 +66,14 @@ def selection_of(rng: random.Random) -> Selection:
             kind = rng.randrange(3)
             low = rng.randrange(8)
             domains[column] = (
-                among(*rng.sample(range(10), rng.randint(1, 3)))
+                make_value_set(*rng.sample(range(10), rng.randint(1, 3)))
                 if kind == 0
-                else interval((low, True), (low + rng.randint(1, 4), False))
+                else make_interval((low, True), (low + rng.randint(1, 4), False))
                 if kind == 1
-                else interval((rng.randrange(5), True))
+                else make_interval((rng.randrange(5), True))
             )
-        boxes.append(Box.of(domains, [OPAQUE] if rng.random() < 0.1 else []))
-    return Selection.of(boxes)
+        boxes.append(Conjunction.make(domains, [OPAQUE] if rng.random() < 0.1 else []))
+    return Selection.make(boxes)
 
 
 def definition_of(
@@ -85,7 +85,7 @@ def definition_of(
     joins = [
         joined(a, "k", b, "k", frozenset((a, b)) not in chain) for a, b in combinations(chosen, 2)
     ]
-    return Definition.of(
+    return Definition.make(
         {s: rng.choice([1, 2, 5]) * MINUTE for s in chosen},
         joins,
         {s: selection_of(rng) for s in chosen},
@@ -130,26 +130,26 @@ def setting(seed: int, nodes: int) -> tuple[random.Random, CostModel, Deployment
     )
 
 
-def asked(rng: random.Random, name: str, network: Network, most: int = 4) -> Asked:
-    return Asked(name, definition_of(rng, most=most), rng.choice(network.nodes).name)
+def asked(rng: random.Random, name: str, network: Network, most: int = 4) -> DeployedQuery:
+    return DeployedQuery(name, definition_of(rng, most=most), rng.choice(network.nodes).name)
 
 
 def consistent(deployment: Deployment) -> None:
     """Every demand is made: what it uses is held upstream, and somebody asks for it."""
     asked_for: dict[tuple[int, int], int] = {}
-    for o in deployment.upstream():
+    for o in deployment.topological_order():
         for d in o.demands:
-            for read, use in zip(o.inputs, d.uses, strict=True):
+            for read, use in zip(o.inputs, d.upstream_bits, strict=True):
                 if isinstance(read, int):
                     assert use is not None
                     upstream = deployment.operators[read]
-                    one = replace(upstream, demands=(upstream.demand(use),))
-                    assert one.serving(d.definition.part(upstream.definition.streams)) is not None
+                    one = replace(upstream, demands=(upstream.find_demand(use),))
+                    assert one.serving_demand(d.definition.restrict_to(upstream.definition.streams)) is not None
                     asked_for[read, use] = asked_for.get((read, use), 0) + 1
     for q in deployment.queries.values():
         operator = deployment.operators[q.operator]
-        one = replace(operator, demands=(operator.demand(q.bit),))
-        assert one.serving(q.definition) is not None
+        one = replace(operator, demands=(operator.find_demand(q.bit),))
+        assert one.serving_demand(q.definition) is not None
         asked_for[q.operator, q.bit] = asked_for.get((q.operator, q.bit), 0) + 1
-    counted = {(o.id, d.bit): d.asked for o in deployment.operators.values() for d in o.demands}
+    counted = {(o.id, d.bit): d.consumers for o in deployment.operators.values() for d in o.demands}
     assert asked_for == counted

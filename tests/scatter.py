@@ -8,10 +8,10 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from braid.core.cover import meets
+from braid.core.cover import may_join
 from braid.core.facts import Facts
 from braid.core.placement import Placement
-from braid.core.plan import Block, Hop, Plan, Route, after
+from braid.core.plan import Block, Hop, Plan, Route, apply_derivations_and_drops
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,12 @@ class Scatter(Placement):
     seed: int = 0
 
     @property
-    def keys(self) -> int:
+    def key_space_size(self) -> int:
         return self.pieces
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
         draw = random.Random(self.seed * 1_000_003 + facts.batch)
-        live = after(facts.blocks, Plan())
+        live = apply_derivations_and_drops(facts.blocks, Plan())
         fresh, routes = [], []
         for stream in range(len(facts.streams)):
             mine = []
@@ -53,14 +53,14 @@ class Scatter(Placement):
         for s in others:
             probes: dict[int, list[int]] = {}
             for b in known:
-                if b.stream == s and meets(block, b, self.keying):
+                if b.stream == s and may_join(block, b, self.routing_key_source):
                     probes.setdefault(draw.choice(b.hosts), []).append(b.id)
             path.append(Hop(s, {h: tuple(ids) for h, ids in probes.items()}))
-        return (tuple(path),) if all(hop.probes for hop in path) else ()
+        return (tuple(path),) if all(hop.blocks_by_host for hop in path) else ()
 
 
 @dataclass(frozen=True)
 class ScatterByValue(Scatter):
     """The same for joins on an equality: blocks of different values never meet."""
 
-    keying = "join"
+    routing_key_source = "join"

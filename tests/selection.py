@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from braid.core.columns import DRAW, ROUTING, WORTH
 from braid.core.events import BatchPlanned
 from braid.core.harvest import LOWEST
-from braid.local.harvest import draws
-from braid.papers.shedding.events import HarvestPlanned
+from braid.local.harvest import draw_numbers
+from braid.papers.shedding.events import SheddingPlanned
 from oracle import Ids
 
 Weights = dict[tuple[int, int], float]
@@ -28,7 +28,7 @@ def came(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarray]]]:
     folder: Path = run.store.input
     names = list(run.setup.streams)
     schemas = {a: pq.read_schema(folder / a / "000000.parquet") for a in names}
-    feed = run.setup.feed(schemas)
+    feed = run.setup.make_feed(schemas)
     found: dict[int, list[dict[str, np.ndarray]]] = {s: [] for s in range(len(names))}
     for number in range(batches):
         parts = feed.tuples(folder, number)
@@ -46,13 +46,13 @@ def came(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarray]]]:
 
 def selected(happened: list[Any], tuples: Mapping[int, list[Any]], full: Ids) -> Weights:
     """The results of the full join that the harvests select, and their weights."""
-    harvests = {e.batch: e for e in happened if isinstance(e, HarvestPlanned)}
+    harvests = {e.batch: e for e in happened if isinstance(e, SheddingPlanned)}
     holds: dict[int, dict[str, np.ndarray]] = {}
     found: Weights = {}
     for e in (e for e in happened if isinstance(e, BatchPlanned)):
         _derive(holds, e)
-        for route in (r for r in e.routes if r.fresh):
-            lo, hi = route.block.keys
+        for route in (r for r in e.routes if r.is_fresh):
+            lo, hi = route.block.key_range
             mine = tuples[route.block.stream]
             rows = mine[e.batch] if e.batch < len(mine) else {}
             if len(rows.get(ROUTING, ())):
@@ -67,31 +67,31 @@ def selected(happened: list[Any], tuples: Mapping[int, list[Any]], full: Ids) ->
 
 def _derive(holds: dict[int, dict[str, np.ndarray]], e: BatchPlanned) -> None:
     for d in e.derivations:
-        parts = [holds[s] for s in d.sources if s in holds]
+        parts = [holds[s] for s in d.source_blocks if s in holds]
         if not parts:
             continue
         whole = {c: np.concatenate([p[c] for p in parts]) for c in parts[0]}
-        inside = (whole[ROUTING] >= d.block.keys[0]) & (whole[ROUTING] < d.block.keys[1])
+        inside = (whole[ROUTING] >= d.block.key_range[0]) & (whole[ROUTING] < d.block.key_range[1])
         holds[d.block.id] = {c: v[inside] for c, v in whole.items()}
 
 
 def _pairs(
-    e: BatchPlanned, harvest: HarvestPlanned, holds: Mapping[int, Any]
+    e: BatchPlanned, harvest: SheddingPlanned, holds: Mapping[int, Any]
 ) -> Iterator[tuple[int, int, float]]:
     """(id of the first stream, of the second, weight) of all pairs that are selected."""
     shares = {item[:3]: item.shares for item in harvest.items}
     for route in e.routes:
         k, mine = route.block.stream, holds.get(route.block.id)
-        met = [b for path in route.paths for b in path[0].blocks() if b in holds]
+        met = [b for path in route.paths for b in path[0].probed_blocks() if b in holds]
         for b in met if mine is not None else []:
             assert mine is not None
             pi = np.ones(len(mine["id"]))
-            if route.fresh:
-                by_type = np.array(shares[k, 1 - k, harvest.basic[b]])
+            if route.is_fresh:
+                by_type = np.array(shares[k, 1 - k, harvest.basic_window_by_block[b]])
                 pi = by_type[_types(mine, harvest.types, k)]
-                if expected := harvest.expected.get(route.block.id, 0.0):
+                if expected := harvest.expected_tuples.get(route.block.id, 0.0):
                     pi = pi * min(1.0, expected / len(pi))
-            drawn = draws(mine[DRAW].astype(np.uint64), b) < pi
+            drawn = draw_numbers(mine[DRAW].astype(np.uint64), b) < pi
             for t, share in zip(mine["id"][drawn].tolist(), pi[drawn].tolist(), strict=True):
                 for u in holds[b]["id"].tolist():
                     yield (t, u, 1 / share) if k == 0 else (u, t, 1 / share)

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pyarrow as pa
-from braid.core.report import decode
+from braid.core.report import report_from_json
 from braid.engine import spark
-from braid.engine.choice import Choice, Executed
-from braid.engine.process import ProcessExecutor
-from braid.engine.wire import Batch, by_stream, entering, shuffles
+from braid.engine.choice import ExecutorChoice, ExecutionResult
+from braid.engine.process import ThreadExecutor
+from braid.engine.wire import BatchSpec, split_by_stream, select_arrivals, count_shuffles
 
 
 class Tuples(NamedTuple):
@@ -33,9 +33,9 @@ class Tuples(NamedTuple):
 class Stages:
     """Runs the tasks of a batch as SparkExecutor does, one after the other, without Spark."""
 
-    def execute(self, frame: Any, batch: Batch) -> Executed:
+    def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
         """``frame`` is the streams' union as an Arrow table, or the tuples by stream."""
-        frame = frame(batch.harvest) if callable(frame) else frame
+        frame = frame(batch.shedding) if callable(frame) else frame
         came = (
             [Tuples(s, rows) for s, each in frame.items() for rows in each]
             if isinstance(frame, dict)
@@ -43,11 +43,11 @@ class Stages:
         )
         if batch.spec.partitions == 1:
             with _without_spark(0), patch.object(spark, "by_stream", _by_stream):
-                return _executed([*spark.only_stage(batch)(came)])
+                return _executed([*spark.single_stage(batch)(came)])
         with _without_spark(0), patch.object(spark, "by_stream", _by_stream):
-            shipped = [*spark.spread(batch)(came)]
-        for number in range(1 + shuffles(batch)):
-            stage = spark.next_stage(batch, number) if number else spark.first_stage(batch)
+            shipped = [*spark.route_stage(batch)(came)]
+        for number in range(1 + count_shuffles(batch)):
+            stage = spark.hop_stage(batch, number) if number else spark.join_stage(batch)
             done = []
             for p in range(batch.spec.partitions):
                 with _without_spark(p):
@@ -60,9 +60,9 @@ class Turns:
     """Each batch goes the other way than the last, on two threads or through Spark's stages."""
 
     def __init__(self) -> None:
-        self.ways = cycle([ProcessExecutor(2, alone=0), Stages()])
+        self.ways = cycle([ThreadExecutor(2, alone=0), Stages()])
 
-    def execute(self, frame: Any, batch: Batch) -> Executed:
+    def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
         return next(self.ways).execute(frame, batch)
 
 
@@ -74,23 +74,23 @@ def _of(shipped: pa.RecordBatch, partition: int) -> list[pa.RecordBatch]:
     return [shipped.filter(pa.array(mine))] if mine.any() else []
 
 
-def _executed(shipped: list[pa.RecordBatch]) -> Executed:
+def _executed(shipped: list[pa.RecordBatch]) -> ExecutionResult:
     bodies = [body for b in shipped for body in b.column("body").to_pylist()]
-    return Executed([*map(decode, bodies)], Choice("spark", "as asked for"))
+    return ExecutionResult([*map(report_from_json, bodies)], ExecutorChoice("spark", "as asked for"))
 
 
 def _by_stream(
-    rows: Any, batch: Batch, untimed: Counter[int]
+    rows: Any, batch: BatchSpec, untimed: Counter[int]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     if not isinstance(rows, Tuples):
-        return by_stream(rows, batch, untimed)
-    return iter([(rows.stream, entering(rows.rows, rows.stream, batch, untimed))])
+        return split_by_stream(rows, batch, untimed)
+    return iter([(rows.stream, select_arrivals(rows.rows, rows.stream, batch, untimed))])
 
 
 @contextmanager
 def _without_spark(partition: int) -> Iterator[None]:
     with (
-        patch.object(spark, "_partition", lambda: partition),
-        patch.object(spark, "_quiet_collector", lambda: None),
+        patch.object(spark, "_current_partition", lambda: partition),
+        patch.object(spark, "_freeze_imported_objects", lambda: None),
     ):
         yield

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from subprocess import Popen, TimeoutExpired
 from typing import Any
 
-from braid.spark_session import SETTINGS, launched
+from braid.spark_session import SETTINGS, launch_jvm
 from pyspark import SparkConf
 
 LAUNCHED = ("spark.driver.memory", "spark.driver.extraJavaOptions")
@@ -59,7 +59,7 @@ class Jvm:
 def warm() -> Iterator[Jvm]:
     """A JVM, with what Braid's own sessions ask of one."""
     settings = SparkConf(loadDefaults=False).setAll([(k, SETTINGS[k]) for k in LAUNCHED])
-    gateway = launched(settings)
+    gateway = launch_jvm(settings)
     try:
         yield Jvm(gateway)
     finally:

@@ -75,7 +75,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
         "data-status", "idle"
     )
     probe.locator(".cm-content").click()
-    page.keyboard.press("Shift+Enter")
+    page.keyboard.run_cells("Shift+Enter")
     expect(probe.locator(".jp-OutputArea-output")).to_have_text(
         "the panel is running", timeout=60_000
     )
@@ -112,7 +112,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(told).to_have_text(batches)
     notebook.ready()  # cells are drawn anew when it is
     # By a key: of a mouse that is pressed while cells above still grow, no click comes.
-    recording.locator(".braid-controls button", has_text="◀").first.press("Enter")
+    recording.locator(".braid-controls button", has_text="◀").first.run_cells("Enter")
     expect(told).not_to_have_text(batches)
     expect(page.get_by_text("model not found").filter(visible=True)).to_have_count(0)
     assert [text for text in notebook.errors if "model not found" not in text] == []

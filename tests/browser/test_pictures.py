@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from braid import figure1
 from braid.papers.reuse.events import (
-    Did,
-    Flowed,
-    HubCommitted,
+    OperatorMetrics,
+    FlowMetrics,
+    HubBatchCommitted,
     HubStarted,
     OperatorBuilt,
     QuerySubmitted,
 )
 from braid.studies import recordings
-from braid_widgets.base.film import Film, bundle
+from braid_widgets.base.film import Player, read_bundle
 from braid_widgets.reuse.hub_map import HubMap
-from braid_widgets.slices.chain import Chain
-from braid_widgets.slices.shared_ring import SharedRing
+from braid_widgets.slices.chain import ChainPlayer
+from braid_widgets.slices.shared_ring import SharedRingPlayer
 from playwright.sync_api import Browser, Locator, Page, expect
 
 SQL = "SELECT * FROM flights [RANGE 5 MIN] f, checkins [RANGE 1 MIN] c"
@@ -40,9 +40,9 @@ def happened() -> list[Any]:
     ]
     start = HubStarted(JOINED, "ts", "relaxed", network.to_dict(), at, 0)
     commits = [
-        HubCommitted(
-            epoch, {}, {}, (Did(0, 0, 5, 50, 9, 3, 4, 44, 0.1),),
-            (Flowed("0", "gates", "N1", "SINK3", 1, size), Flowed("0", "late", "N1", "SINK4", 1, 1)),
+        HubBatchCommitted(
+            epoch, {}, {}, (OperatorMetrics(0, 0, 5, 50, 9, 3, 4, 44, 0.1),),
+            (FlowMetrics("0", "gates", "N1", "SINK3", 1, size), FlowMetrics("0", "late", "N1", "SINK4", 1, 1)),
             1.0, 0.1,
         )
         for epoch, size in enumerate((9, 5))
@@ -60,7 +60,7 @@ def empty(browser: Browser) -> Iterator[Page]:
     assert wrong == []
 
 
-def open_film(page: Page, file: Path, film: Film) -> None:
+def open_film(page: Page, file: Path, film: Player) -> None:
     head = '<!doctype html><html lang="en"><meta charset="utf-8">'
     file.write_text(head + film.to_html(), "utf-8")
     page.goto(file.as_uri())
@@ -91,7 +91,7 @@ def test_pictures_tell_on_a_click_what_served_a_query_and_what_a_slice_held_then
 
 def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> None:
     """Theirs tell of slices too, by what each moment has."""
-    open_film(page, folder / "ring.html", ring := SharedRing(recordings.events("shared_ring")))
+    open_film(page, folder / "ring.html", ring := SharedRingPlayer(recordings.recorded_events("shared_ring")))
     expect(told).to_be_hidden()
     last = len(ring.frames)
     film.locator("[data-query='0:wind']").click()
@@ -112,7 +112,7 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
     film.get_by_label("back").click()
     expect(slices.nth(1)).to_have_attribute("tabindex", "0")  # the stop stays as the film goes on
 
-    open_film(page, folder / "chain.html", chain := Chain(recordings.events("slices"), pick=True))
+    open_film(page, folder / "chain.html", chain := ChainPlayer(recordings.recorded_events("slices"), pick=True))
     expect(film.locator("[data-split], [data-merge]")).to_have_count(0)
     stream = chain.frames[-1]["streams"][0]
     film.locator("[data-tells='0:1'] rect.edge").click()
@@ -166,7 +166,7 @@ PICTURE = "<svg><text y='20' x='9'>late</text><text y='50' x='9'>N1</text><text 
 
 def test_names_of_a_picture_are_pressed_with_the_pointer_and_with_keys(empty: Page) -> None:
     empty.goto("about:blank")
-    empty.evaluate(MODEL, bundle("picture"))
+    empty.evaluate(MODEL, read_bundle("picture"))
     show = "([name, value]) => window.model.set(name, value)"
     empty.evaluate(show, ["names", ["late", "gates"]])
     empty.evaluate(show, ["value", PICTURE.format("gates")])

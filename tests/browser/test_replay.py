@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from braid.core import jsonl
 from braid_widgets.base import colours
-from braid_widgets.cockpit.page import recorded, save
+from braid_widgets.cockpit.page import recorded_page, save_run_page
 from playwright.sync_api import Browser, Page, expect
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl"
 WIDTH = 1000
-PAGE = recorded(jsonl.read(RECORDING))
+PAGE = recorded_page(jsonl.read_events(RECORDING))
 BOXES = """(canvas, [colours, left, right]) => {
   const c = canvas.getContext("2d"), w = canvas.width, data = c.getImageData(0, 0, w, canvas.height).data, found = {};
   for (let y = 0; y < canvas.height; y++) for (let x = Math.round(left * w); x < right * w; x++) {
@@ -44,7 +44,7 @@ def replay(browser: Browser, tmp_path: Path) -> Iterator[Page]:
         "request",
         lambda request: None if request.url.startswith("file:") else wrong.append(request.url),
     )
-    page.goto(save(RECORDING, tmp_path / "replay.html").as_uri())
+    page.goto(save_run_page(RECORDING, tmp_path / "replay.html").as_uri())
     yield page
     context.close()
     assert wrong == []
@@ -74,11 +74,11 @@ def test_it_plays_offline(replay: Page) -> None:
 
 
 def test_a_decision_is_told_where_it_was_taken_and_leads_there(replay: Page) -> None:
-    flag = PAGE["flags"][-1]
+    flag = PAGE["annotations"][-1]
     here = replay.locator(".braid-why button.here")
     expect(here).to_have_text(flag["text"])
-    at(replay, PAGE["flags"][1]["batch"])
-    expect(here).to_have_text(PAGE["flags"][1]["text"])
+    at(replay, PAGE["annotations"][1]["batch"])
+    expect(here).to_have_text(PAGE["annotations"][1]["text"])
     replay.locator(".braid-why button").last.click()
     expect(replay.locator(".braid")).to_have_attribute("data-batch", str(flag["batch"]))
     replay.keyboard.press("ArrowLeft")
@@ -94,7 +94,7 @@ def test_the_time_line_says_values_seeks_on_a_click_and_zooms_on_a_drag(replay: 
     replay.mouse.move(place, y)
     expect(replay.locator(".braid-lines .braid-tip")).to_contain_text("batch 23\nILF / ILF*: 1")
     replay.mouse.move(place, box["y"] + 8)
-    expect(replay.locator(".braid-lines .braid-tip")).to_have_text(PAGE["flags"][-1]["text"])
+    expect(replay.locator(".braid-lines .braid-tip")).to_have_text(PAGE["annotations"][-1]["text"])
     replay.mouse.click(place, y)
     expect(cockpit).to_have_attribute("data-batch", "23")
     replay.mouse.move(left, y)
@@ -115,18 +115,18 @@ def test_the_matrix_is_to_scale_with_row_0_on_top_and_nothing_is_cut_off(
     replay: Page, batch: int
 ) -> None:
     at(replay, batch)
-    shown = PAGE["frames"][batch - 1]["map"]["grid"]
+    shown = PAGE["frames"][batch - 1]["state_map"]["grid"]
     groups = shown["hosts"]["groups"][0]
     cells = list(zip(*(groups["cells"][name] for name in ("host", "row", "column")), strict=True))
     canvas = replay.locator(".braid-map canvas")
-    found = canvas.evaluate(BOXES, [[colours.host(h) for h, _, _ in sorted(cells)], 0, 0.5])
+    found = canvas.evaluate(BOXES, [[colours.host_color(h) for h, _, _ in sorted(cells)], 0, 0.5])
     boxes = {int(host): box for host, box in found.items()}
     top, bottom, left, right = (
         pick(box[k] for box in boxes.values()) for k, pick in enumerate((min, max, min, max))
     )
     tall, wide = bottom - top + 2, right - left + 2  # cells have a pale rim
     rows, columns = shown["matrix"]["rows"]
-    most = max(max(f["map"]["grid"]["matrix"]["rows"]) for f in PAGE["frames"])
+    most = max(max(f["state_map"]["grid"]["matrix"]["rows"]) for f in PAGE["frames"])
     full = max(wide / (columns / most), tall / (rows / most)) if batch == 48 else None
     if batch == 48:  # before, a side is shorter than what can be seen
         assert tall / wide == pytest.approx(rows / columns, rel=0.06)

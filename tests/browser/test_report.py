@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from braid import Aligned
 from braid.model.simulate import simulate
-from braid.reports.page import page
+from braid.reports.page import render_page
 from braid_widgets.base import curves
 from braid_widgets.diffusion import segments
 from playwright.sync_api import Browser
@@ -35,7 +35,7 @@ def luminance(colour: str) -> float:
 def written(folder: Path, *cells: Any) -> str:
     """The address of a report of these cells."""
     (file := folder / "report.html").write_text(
-        page(nbformat.v4.new_notebook(cells=[*cells]), "report", folder), encoding="utf-8"
+        render_page(nbformat.v4.new_notebook(cells=[*cells]), "report", folder), encoding="utf-8"
     )
     return file.as_uri()
 
@@ -43,7 +43,7 @@ def written(folder: Path, *cells: Any) -> str:
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A report of some words, a chart, and one of the reader's own."""
-    chart = segments.figure(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
+    chart = segments.segment_chart(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
     own = make_subplots(1, 2, subplot_titles=["one", "two"])
     own.add_scatter(x=[1, 2], y=[3, 4], row=1, col=1).add_scatter(x=[1, 2], y=[4, 3], row=1, col=2)
     plain = own.to_html(include_plotlyjs=False, full_html=False, div_id="own")
@@ -120,11 +120,11 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
     data = pd.DataFrame(rows, columns=["x", "kind", "windows", "share", "y"])
     look = dict(x="x", y="y", color="kind", facet_col="windows", facet_row="share", height=680)
     title = "Results per 1000 comparisons, of the queries together, mean of the seeds (counted)"
-    charts = [curves.lines(data, title, "per 1000", **look)]
+    charts = [curves.line_chart(data, title, "per 1000", **look)]
     one = (data["kind"] == "one of these") & (data["windows"] == "uniform")
     four = {f"the {k}th panel, which is said at some length": one for k in range(4)}
     axes = (("x", "the number of it"), ("share", "share"), "y")
-    charts.append(curves.surfaces(data, "Fig. 6: four in a row", *axes, four, 2, 1))
+    charts.append(curves.heat_maps(data, "Fig. 6: four in a row", *axes, four, 2, 1))
     cell = nbformat.v4.new_code_cell("")
     shown = [chart.to_html(first) for chart, first in zip(charts, (True, False), strict=True)]
     cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html}) for html in shown]

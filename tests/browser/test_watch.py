@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 from braid.core.events import BatchCommitted
-from braid.core.jsonl import read, write
+from braid.core.jsonl import read_events, write_events
 from braid_widgets.cockpit import serve
 from playwright.sync_api import Browser, expect
 
-EVENTS = read(Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl")
+EVENTS = read_events(Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl")
 ENDS = [k + 1 for k, e in enumerate(EVENTS) if isinstance(e, BatchCommitted)]
 SOON = 60_000
 
@@ -30,7 +30,7 @@ class Running:
     def on(self, batches: int) -> None:
         """Go on until so many batches are done."""
         last = len(EVENTS) if batches == len(ENDS) else ENDS[batches - 1]
-        write(self.file, EVENTS[self.done : last], append=self.done > 0)
+        write_events(self.file, EVENTS[self.done : last], append=self.done > 0)
         self.done = last
 
 
@@ -38,7 +38,7 @@ class Running:
 def served(tmp_path: Path) -> Iterator[tuple[Running, str]]:
     run = Running(tmp_path / "events.jsonl")
     run.on(5)
-    made, address = serve.server(tmp_path)
+    made, address = serve.make_server(tmp_path)
     thread = threading.Thread(target=made.serve_forever, args=(0.05,))
     thread.start()
     yield run, address

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
-from braid.condition.arrow import ArrowAnalyser
-from braid.condition.compiler import Compiler
-from braid.condition.names import read, resolved
-from braid.condition.sqltypes import BOOLEAN, type_of
-from braid.condition.typed import Unknown
+from braid.condition.arrow import ArrowAnalyzer
+from braid.condition.compiler import DuckDBCompiler
+from braid.condition.names import parse_condition, resolve_columns
+from braid.condition.sqltypes import BOOLEAN, sql_type_of_arrow
+from braid.condition.typed import UnsupportedExpressionError
 from duck import duck
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -225,11 +225,11 @@ def compiled_truth(case: Case) -> Truth:
     join.
     """
     tables = {alias: table(stream) for alias, stream in case.streams.items()}
-    columns = {(a, f.name): type_of(f.type) for a, t in tables.items() for f in t.schema}
+    columns = {(a, f.name): sql_type_of_arrow(f.type) for a, t in tables.items() for f in t.schema}
     try:
-        tree = resolved(read(case.on), ArrowAnalyser(tables).names)
-        sql, kind = Compiler(columns, by_zero="error('DIVIDE_BY_ZERO')").compile(tree)
-    except (Unknown, ValueError):
+        tree = resolve_columns(parse_condition(case.on), ArrowAnalyzer(tables).names)
+        sql, kind = DuckDBCompiler(columns, by_zero="error('DIVIDE_BY_ZERO')").compile_expression(tree)
+    except (UnsupportedExpressionError, ValueError):
         return UNKNOWN
     if kind != BOOLEAN:
         return UNKNOWN

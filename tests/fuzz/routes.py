@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from braid.condition.parse import parse
+from braid.condition.parse import parse_predicate
 from braid.condition.predicate import Predicate
-from braid.condition.residual import answer
+from braid.condition.residual import query_table
 from braid.core.columns import TIME
-from braid.engine.tables import _PLACE, Feed, _query
+from braid.engine.tables import _PLACE, ArrowFeed, _make_select_sql
 from braid.join import StreamJoin
-from braid.local.build import build
-from braid.local.probe import Joiner
-from braid.local.rows import Partial, Rows
+from braid.local.build import build_block
+from braid.local.probe import BlockJoiner
+from braid.local.rows import PartialMatches, BlockRows
 from braid.papers.baselines.centralized import Centralized
 from local import LocalRun
 from oracle import PLACEMENTS, ids
@@ -67,15 +67,15 @@ def table_kernels(case: Case) -> Answer:
     try:
         tables = {a: table(s) for a, s in case.streams.items()}
         schemas = {a: t.schema for a, t in tables.items()}
-        predicate = parse(case.on, schemas, [None] * len(tables))
-        feed = Feed(
+        predicate = parse_predicate(case.on, schemas, [None] * len(tables))
+        feed = ArrowFeed(
             schemas, predicate, dict.fromkeys(tables, "cast(0 as bigint)"), Centralized(), 0
         )
         has_started = True
         blocks = []
         for place, (alias, rows) in enumerate(tables.items()):
-            made = answer(
-                _query(feed.columns[alias], feed.where[alias]),
+            made = query_table(
+                _make_select_sql(feed.columns[alias], feed.where[alias]),
                 rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows))),
             )
             whole = rows.take(made[_PLACE])
@@ -87,30 +87,30 @@ def table_kernels(case: Case) -> Answer:
         return answer_of(error, has_started)
 
 
-def _block(rows: pa.Table, predicate: Predicate, place: int) -> Rows:
+def _block(rows: pa.Table, predicate: Predicate, place: int) -> BlockRows:
     whole = rows.combine_chunks()
     batches = whole.to_batches() or [
         pa.RecordBatch.from_arrays(
             [pa.array([], f.type) for f in whole.schema], schema=whole.schema
         )
     ]
-    return Rows(build(batches[0], predicate.indexes(place)))
+    return BlockRows(build_block(batches[0], predicate.index_columns(place)))
 
 
-def _met(predicate: Predicate, blocks: Sequence[Rows]) -> Ids:
+def _met(predicate: Predicate, blocks: Sequence[BlockRows]) -> Ids:
     """Return the results of the kernels in a block of each stream, one after the other."""
     nothing = [None] * len(blocks)
-    joiner, counts = Joiner(predicate, nothing, nothing), SimpleNamespace(compared=0)
-    partials = [Partial({0: (blocks[0], np.arange(blocks[0].batch.num_rows))})]
+    joiner, counts = BlockJoiner(predicate, nothing, nothing), SimpleNamespace(compared=0)
+    partials = [PartialMatches({0: (blocks[0], np.arange(blocks[0].batch.num_rows))})]
     for place in range(1, len(blocks)):
         partials = [
             found
             for partial in partials
-            for found in joiner.probe(partial, blocks[place], place, False, counts)
+            for found in joiner.probe_block(partial, blocks[place], place, False, counts)
         ]
     rows: Ids = Counter()
     for found in partials:
-        rows.update(zip(*(found.values(n, "id").tolist() for n in range(len(blocks))), strict=True))
+        rows.update(zip(*(found.column_values(n, "id").tolist() for n in range(len(blocks))), strict=True))
     return rows
 
 
@@ -157,17 +157,17 @@ class SparkKernels:
     """
 
     def __init__(self, spark: Any, case: Case) -> None:
-        from braid.condition.spark import SparkAnalyser
+        from braid.condition.spark import SparkAnalyzer
 
         self.spark = spark
         self.frames = {a: spark.createDataFrame(table(s)) for a, s in case.streams.items()}
         self.tables = {a: table(s) for a, s in case.streams.items()}
-        self.analyser = SparkAnalyser(self.frames)
+        self.analyser = SparkAnalyzer(self.frames)
 
     def take(self, conditions: Sequence[str]) -> None:
         """Judge conditions together; those that Spark refuses are judged again one by one."""
         middle = len(conditions) // 2
-        if conditions and not self.analyser.take(conditions) and middle:
+        if conditions and not self.analyser.check_all(conditions) and middle:
             self.take(conditions[:middle])
             self.take(conditions[middle:])
 
@@ -177,7 +177,7 @@ class SparkKernels:
         parsed: dict[int, Predicate] = {}
         for number, on in enumerate(conditions):
             try:
-                parsed[number] = parse(on, self.frames, [None] * len(self.frames), self.analyser)
+                parsed[number] = parse_predicate(on, self.frames, [None] * len(self.frames), self.analyser)
             except Exception as error:
                 found[number] = answer_of(error, False)
         columns = [self._computed(place, parsed) for place in range(len(self.frames))]
@@ -194,7 +194,7 @@ class SparkKernels:
             for place, rows in enumerate(self.tables.values()):
                 for name, values in columns[place][number].items():
                     rows = rows.append_column(name, values)
-                needed = [*predicate.keys[place], "__filter"]
+                needed = [*predicate.key_columns[place], "__filter"]
                 keep = [pc.is_valid(rows[n]) for n in needed] + [rows["__filter"]]
                 mask = keep[0]
                 for more in keep[1:]:
@@ -209,7 +209,7 @@ class SparkKernels:
     def _computed(self, place: int, parsed: Mapping[int, Predicate]) -> dict[int, Any]:
         """Return, for each condition, the columns that Spark computes of a stream, or its error."""
         wanted = {
-            n: {"__filter": p.filters[place] or "true", **p.keys[place], **p.computed[place]}
+            n: {"__filter": p.filters[place] or "true", **p.key_columns[place], **p.computed_columns[place]}
             for n, p in parsed.items()
         }
         frame = list(self.frames.values())[place]

@@ -18,46 +18,46 @@ from braid.studies import diffusion_frames as frames
 from braid.studies import diffusion_kept as long
 from braid.studies import diffusion_plans as plans
 from braid.studies import diffusion_trade_claims as trades
-from braid.studies.diffusion import Setting
-from braid.studies.kept import Ran
+from braid.studies.diffusion import DiffusionSetting
+from braid.studies.kept import CachedOutcome
 
 from mutations import Mutation, Tries, by_calls, known, later, run_here
 
 
-def made(name: str, setting: Setting) -> Ran:
+def made(name: str, setting: DiffusionSetting) -> CachedOutcome:
     """The outcome of a run; what only the placement knows of a setting is left out of its key."""
-    run = study.placement(name, setting), replace(setting, length=1, sample=1, copies=0)
-    return known(run, lambda: study.ran(name, setting))
+    run = study.make_placement(name, setting), replace(setting, length=1, sample=1, copies=0)
+    return known(run, lambda: study.run_and_summarize(name, setting))
 
 
 def of(
-    *claims: Callable[[frames.Figures], Any],
+    *claims: Callable[[frames.DiffusionFigures], Any],
     outcomes: Callable[[], dict[str, pd.DataFrame]] = dict,
     **tables: Callable[[], Any],
 ) -> Tries:
     """Claims about figures."""
-    f = later(frames.Figures, outcomes=outcomes, **tables)
+    f = later(frames.DiffusionFigures, outcomes=outcomes, **tables)
     return [partial(claim, f) for claim in claims]
 
 
-def by_hosts(setting: Setting, hosts: Iterable[int], labels: Iterable[str]) -> pd.DataFrame:
+def by_hosts(setting: DiffusionSetting, hosts: Iterable[int], labels: Iterable[str]) -> pd.DataFrame:
     """Fig. 11 and 12 by J, for some of the rivals."""
     rows = []
     for j, label in product(hosts, labels):
         rival = study.RIVALS[label]
-        got = made(rival.placement, replace(setting, hosts=j, copies=rival.copies(j)))
+        got = made(rival.placement, replace(setting, hosts=j, copies=rival.max_copies(j)))
         rows.append({"x": j, "placement": label, **got.outcome})
     return pd.DataFrame(rows)
 
 
-SCALED = Setting(3, 6.0, (8.0, 30.0), seconds=30)
+SCALED = DiffusionSetting(3, 6.0, (8.0, 30.0), seconds=30)
 
 
 def scaled() -> Tries:
     """All rivals on few hosts, of which none is idle."""
     claims = (
-        gu.existing_claim,
-        gu.covers_check,
+        gu.above_existing_schemes_claim,
+        gu.set_covers_check,
         gu.ctr_sends_claim,
         gu.ctr_sends_check,
         gu.scale_claim,
@@ -72,24 +72,24 @@ def scaled_atr() -> Tries:
 
 def mastered() -> Tries:
     """Streams of which the first, and so the first master, is by far the slowest."""
-    slow = Setting(3, 6.0, (8.0, 30.0), length=3, sample=1000, seconds=60, seed=11)
+    slow = DiffusionSetting(3, 6.0, (8.0, 30.0), length=3, sample=1000, seconds=60, seed=11)
     both = ("ATR", "ATR-unoptimized")
     return of(gu.atr_sends_claim, outcomes=lambda: {"11, 12": by_hosts(slow, (12,), both)})
 
 
-def beside(settings: dict[float, Setting], readings: Iterable[str], *bounds: str) -> pd.DataFrame:
+def beside(settings: dict[float, DiffusionSetting], readings: Iterable[str], *bounds: str) -> pd.DataFrame:
     """ATR beside CTR with some bounds L."""
     some = {name: study.ALIGNED_OR_COORDINATED[name] for name in ("ATR", *bounds)}
     runs = []
     for reading in readings:
         priced = {x: replace(s, costs=study.READINGS[reading]) for x, s in settings.items()}
-        runs.append(study.sweep("", priced, some, 1, made).assign(reading=reading))
+        runs.append(study.run_sweep("", priced, some, 1, made).assign(reading=reading))
     return pd.concat(runs)
 
 
 def traded() -> Tries:
     """Fig. 15 and 16, their ends alone, on few hosts that are all busy."""
-    three = Setting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
+    three = DiffusionSetting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
     selective = {v: replace(three, selectivity=v) for v in (0.1, 1.0)}
     bursting = {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
 
@@ -99,13 +99,13 @@ def traded() -> Tries:
         return {"15": by_sigma, "16": by_burst}
 
     bursts = (trades.bursts_claim, trades.bursts_check)
-    claims = (trades.gains_check, *bursts, trades.selectivity_claims)
+    claims = (trades.selectivity_gains_check, *bursts, trades.selectivity_claims)
     return of(*claims, outcomes=rows)
 
 
 def crowded() -> Tries:
     """Fig. 13: three streams and six, on few hosts that are all busy."""
-    busy = Setting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
+    busy = DiffusionSetting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
     some = {n: replace(busy, streams=n) for n in (3, 6)}
     either = (trades.few_streams_claim, trades.many_streams_claim)
     claims = (*either, trades.streams_claim, trades.streams_check)
@@ -114,9 +114,9 @@ def crowded() -> Tries:
 
 def widened() -> Tries:
     """Fig. 14: a window four times as long, on few hosts that are all busy."""
-    both = {w: Setting(3, float(w), (15.0, 30.0), hosts=12, seconds=16) for w in (4, 16)}
+    both = {w: DiffusionSetting(3, float(w), (15.0, 30.0), hosts=12, seconds=16) for w in (4, 16)}
     bounds = frames.TWO, frames.ALL
-    return of(trades.sizes_claims, outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)})
+    return of(trades.window_size_claims, outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)})
 
 
 def routed() -> Tries:
@@ -147,32 +147,32 @@ def kept_streams() -> Tries:
     """Fig. 13: what is kept of long runs, here of those of ``crowded``, with L = J."""
 
     def rows() -> pd.DataFrame:
-        busy = Setting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
+        busy = DiffusionSetting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
         some = {n: replace(busy, streams=n) for n in (3, 6)}
         return beside(some, [study.SCANNED], frames.ALL).assign(figure="13")
 
-    return [lambda: long.claims(rows())]
+    return [lambda: long.long_run_claims(rows())]
 
 
 def agreed() -> Tries:
     """Section 5: runs in this process in the place of those on Spark, beside their models."""
-    few = Setting(3, 2.0, (5.0, 10.0), hosts=3, seconds=4)
-    names, counts = ("ATR-unoptimized", "CTR", "Semantics-unaware"), study.counts
+    few = DiffusionSetting(3, 2.0, (5.0, 10.0), hosts=3, seconds=4)
+    names, counts = ("ATR-unoptimized", "CTR", "Semantics-unaware"), study.count_totals
 
     def measured(name: str) -> dict[str, int]:
-        a, under = study.arrivals(few), study.placement(name, few)
+        a, under = study.make_arrivals(few), study.make_placement(name, few)
         run = (under, few, "in this process")
         return known(
             run,
             lambda: run_here(
-                lambda ran: study.counts(ran.events()), a.tables(), a.on, under, a.spans()
+                lambda ran: study.count_totals(ran.events()), a.make_tables(), a.condition, under, a.window_texts()
             ),
         )
 
     def both() -> pd.DataFrame:
         events = {name: measured(name) for name in names}
-        with patch.object(study, "counts", lambda e: e if isinstance(e, dict) else counts(e)):
-            return study.agreement(events, few)
+        with patch.object(study, "count_totals", lambda e: e if isinstance(e, dict) else counts(e)):
+            return study.compare_with_model(events, few)
 
     return [lambda: gu.agreement_claims(both(), few.window)]
 
@@ -187,21 +187,21 @@ def totals() -> Tries:
     """Fig. 7, of a window of 40 seconds."""
     asked = dict(figure="7", window=60.0)
     both = (frames.CENTRALIZED, frames.UNAWARE)
-    above = [partial(gu.above_check, rival=k, **asked) for k in both]
-    complete = partial(gu.complete_claim, **asked)
+    above = [partial(gu.complete_results_check, rival=k, **asked) for k in both]
+    complete = partial(gu.more_results_claim, **asked)
     return of(*above, complete, totals=lambda: {60.0: figures.total_results(40.0, 20)})
 
 
 def covered() -> Tries:
     """Section 4.1."""
-    few = Setting(3, 10.0, hosts=12, seconds=12)
+    few = DiffusionSetting(3, 10.0, hosts=12, seconds=12)
     claims = (gu.chvatal_check, gu.bounded_check)
-    return of(*claims, covers=lambda: plans.cover_distance(few, (None, 0, 6)))
+    return of(*claims, covers=lambda: plans.greedy_cover_ratios(few, (None, 0, 6)))
 
 
 def written() -> Tries:
     """Eq. 2 of Gu 2007."""
-    return [lambda: gu.equation_claims(plans.equations())]
+    return [lambda: gu.equation_claims(plans.check_equations())]
 
 
 def searched() -> Tries:
@@ -211,18 +211,18 @@ def searched() -> Tries:
     shorter = replace(figures.SEARCHED, sample=10, seconds=240)
 
     def runs() -> pd.DataFrame:
-        return figures.tuning(1, (5,), shorter, made)
+        return figures.length_tuning(1, (5,), shorter, made)
 
     return [
         *of(gu.tuned_check, tuned=runs),
-        lambda: long.claims(runs().assign(figure="11, 12")),
+        lambda: long.long_run_claims(runs().assign(figure="11, 12")),
     ]
 
 
 def as_atr(kind: Any) -> Any:
     """CTR that routes as ATR does."""
     return lambda hosts, length, optimize, copies, cluster, prices, seed: study.Aligned(
-        hosts, length, optimize, cluster=cluster, prices=prices
+        hosts, length, optimize, host_capacities=cluster, cost_parameters=prices
     )
 
 
@@ -235,7 +235,7 @@ def asked_far_away(clock: Callable[[], float]) -> Any:
 def unaware(kind: Any) -> Any:
     """ATR that does not care where partners are."""
     return lambda hosts, length, *rest, cluster=(), **more: study.SemanticsUnaware(
-        hosts, length, cluster=cluster
+        hosts, length, host_capacities=cluster
     )
 
 

@@ -15,35 +15,35 @@ from braid.studies import psp_claims as closed
 from braid.studies import psp_contest_claims as contests
 from braid.studies import psp_rivals_claims as paper
 from braid.studies.claim import Claim
-from braid.studies.kept import Ran
+from braid.studies.kept import CachedOutcome
 
 from mutations import Mutation, Tries, known, later, run_here
 
-QUICK = psp.Setting(seconds=14.0)
+QUICK = psp.RingSetting(seconds=14.0)
 
 
-def made(scheme: str, nodes: int, setting: psp.Setting) -> Ran:
+def made(scheme: str, nodes: int, setting: psp.RingSetting) -> CachedOutcome:
     """What a scheme comes to."""
-    run = psp_rivals.contenders(nodes, setting)[scheme], setting
-    return known(run, lambda: psp_rivals.ran(scheme, nodes, setting))
+    run = psp_rivals.competitors(nodes, setting)[scheme], setting
+    return known(run, lambda: psp_rivals.run_scheme(scheme, nodes, setting))
 
 
 def rivals(
-    claims: Collection[Callable[[contests.Rivals], Claim]],
+    claims: Collection[Callable[[contests.Contest], Claim]],
     nodes: tuple[int, ...] = (4, 12),
     schemes: Collection[str] = (),
 ) -> Tries:
     """Claims about rings, ATR and CTR, or some schemes of them, on so many nodes."""
-    offered = psp_rivals.contenders
+    offered = psp_rivals.competitors
 
-    def chosen(nodes: int, setting: psp.Setting) -> dict[str, Placement]:
+    def chosen(nodes: int, setting: psp.RingSetting) -> dict[str, Placement]:
         return {n: p for n, p in offered(nodes, setting).items() if not schemes or n in schemes}
 
     def runs() -> Any:
-        with patch.object(psp_rivals, "contenders", chosen):
-            return psp_rivals.contest(nodes, setting=QUICK, made=made)
+        with patch.object(psp_rivals, "competitors", chosen):
+            return psp_rivals.compare_schemes(nodes, setting=QUICK, made=made)
 
-    r = later(contests.Rivals, runs=runs)
+    r = later(contests.Contest, runs=runs)
     return [partial(claim, r) for claim in claims]
 
 
@@ -54,7 +54,7 @@ def contest() -> Tries:
 
 def rings() -> Tries:
     """Rings alone."""
-    claims = (contests.level_claim, contests.late_purge_claim)
+    claims = (contests.balanced_work_claim, contests.late_purge_claim)
     return rivals(claims, schemes=psp_rivals.RINGS)
 
 
@@ -71,45 +71,45 @@ def copies() -> Tries:
 
 def table() -> Tries:
     """Fig. 15.1 row by row."""
-    few, run = replace(QUICK, sigma=0.05, seconds=20.0), psp.Setting.run
+    few, run = replace(QUICK, sigma=0.05, seconds=20.0), psp.RingSetting.simulate_placement
 
-    def ran(self: psp.Setting, placement: Placement, factor: float = 1.0) -> list[Any]:
+    def ran(self: psp.RingSetting, placement: Placement, factor: float = 1.0) -> list[Any]:
         return known((placement, self, factor), lambda: run(self, placement, factor))
 
     def rows() -> list[Claim]:
-        with patch.object(psp.Setting, "run", ran):
-            return paper.row_claims(psp_comparison.comparison(8, few))
+        with patch.object(psp.RingSetting, "simulate_placement", ran):
+            return paper.comparison_row_claims(psp_comparison.scheme_properties(8, few))
 
     return [rows]
 
 
 def moved() -> Tries:
     """Fig. 14.1."""
-    return [lambda: paper.moved_claim(psp_comparison.relocations())]
+    return [lambda: paper.relocated_state_claim(psp_comparison.relocation_table())]
 
 
 def together() -> Tries:
     """PSP-I with many tuples at once."""
     few = replace(QUICK, sigma=0.05, window=5.0, seconds=6.5)
-    return [lambda: paper.more_at_once_claim(psp_rivals.concurrent((4, 8), (15, 30), setting=few))]
+    return [lambda: paper.more_at_once_claim(psp_rivals.concurrency_table((4, 8), (15, 30), setting=few))]
 
 
 def as_many() -> Tries:
     """PSP-I with as many tuples at once as nodes."""
     few = replace(QUICK, sigma=0.05, seconds=11.0)
-    return [lambda: paper.instead_claim(psp_rivals.concurrent((8, 16), (0,), setting=few))]
+    return [lambda: paper.concurrency_claim(psp_rivals.concurrency_table((8, 16), (0,), setting=few))]
 
 
 def replicas() -> Tries:
     """The state of ATR."""
-    return [lambda: paper.grown_claim(psp_rivals.replicas((4, 8)))]
+    return [lambda: paper.atr_state_growth_claim(psp_rivals.replica_table((4, 8)))]
 
 
 def counted() -> Tries:
     """Fig. 16.1: counted against Eq. 13.1."""
 
     def probing() -> list[Claim]:
-        parts = psp.breakdown(setting=replace(QUICK, seconds=20.0)).assign(streams=3)
+        parts = psp.cost_breakdown(setting=replace(QUICK, seconds=20.0)).assign(streams=3)
         return [closed.equation_claim(parts), closed.probing_claim(parts)]
 
     return [probing]
@@ -117,31 +117,31 @@ def counted() -> Tries:
 
 def equations() -> Tries:
     """Fig. 16.2: the closed forms."""
-    times = psp.response(hops=psp.HOPS)
+    times = psp.response_times(hops=psp.HOPS)
     claims = (
         closed.interior_claim,
-        closed.fourteen_claim,
-        closed.grows_claim,
-        closed.theorem_claim,
+        closed.fourteen_nodes_claim,
+        closed.response_growth_claim,
+        closed.theorem_9_claim,
     )
     return [partial(claim, times) for claim in claims]
 
 
 def grown() -> Tries:
     """Fig. 16.6."""
-    return [lambda: closed.adaptation_claim(psp.adaptation("16.6", 40.0), "16.6")]
+    return [lambda: closed.adaptation_claim(psp.adaptation_curves("16.6", 40.0), "16.6")]
 
 
 def agreed() -> Tries:
     """A small ring in this process in the place of one on Spark, beside its model."""
-    arrivals, ring = psp.by_settings("8", "3", nodes=3, seconds=8.0)
+    arrivals, ring = psp.run_from_controls("8", "3", nodes=3, seconds=8.0)
 
     def measured() -> list[Any]:
-        tables, spans = arrivals.tables(), arrivals.spans()
-        return run_here(lambda run: list(run.events()), tables, arrivals.on, ring, spans)
+        tables, spans = arrivals.make_tables(), arrivals.window_texts()
+        return run_here(lambda run: list(run.events()), tables, arrivals.condition, ring, spans)
 
     def both() -> Any:
-        return psp.agreement(measured(), psp.modelled(arrivals, ring))
+        return psp.compare_with_model(measured(), psp.simulate_all(arrivals, ring))
 
     return [lambda: closed.agreement_claims(both())]
 
@@ -179,7 +179,7 @@ def instead(scheme: str, *rings: str) -> Any:
     """Rings that are another scheme."""
 
     def fault(contenders: Any) -> Any:
-        def others(nodes: int, setting: psp.Setting) -> Any:
+        def others(nodes: int, setting: psp.RingSetting) -> Any:
             found = contenders(nodes, setting)
             return found | dict.fromkeys(rings, found[scheme])
 
@@ -190,7 +190,7 @@ def instead(scheme: str, *rings: str) -> Any:
 
 def as_atr(kind: Any) -> Any:
     """CTR that routes as ATR does."""
-    return lambda nodes, **given: psp_rivals.Aligned(nodes, length=4, adaptive=False)
+    return lambda nodes, **given: psp_rivals.Aligned(nodes, segment_batches=4, adaptive=False)
 
 
 def unpriced(hops: Any) -> Any:

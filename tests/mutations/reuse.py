@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from braid.papers.reuse.hierarchy import Hierarchical
+from braid.papers.reuse.hierarchy import HierarchicalPlanner
 from braid.studies import airport
 from braid.studies import reuse as study
 from braid.studies import reuse_claims as seshadri
@@ -23,8 +23,8 @@ from mutations import Mutation, Tries, by_calls
 def deployed(batches: int = 5) -> Tries:
     """E4: a short morning at the airport, and what was asked once more."""
     with TemporaryDirectory() as folder:
-        day = airport.again(airport.played(Path(folder) / "day", 20, batches))
-        told = seshadri.deployment_claims(airport.deployments({"relaxed": day}))
+        day = airport.repeat_queries(airport.play_day(Path(folder) / "day", 20, batches))
+        told = seshadri.deployment_claims(airport.deployment_times({"relaxed": day}))
     return [lambda: told]
 
 
@@ -36,7 +36,7 @@ def contained() -> Tries:
 
 def planned() -> Tries:
     """E9: plans of few queries."""
-    return [lambda: seshadri.planners_claims(study.planners(4, (3, 4), (8,)))]
+    return [lambda: seshadri.planners_claims(study.planner_comparison(4, (3, 4), (8,)))]
 
 
 def examples() -> Tries:
@@ -46,28 +46,28 @@ def examples() -> Tries:
 
 def saved() -> Tries:
     """E1 to E3: few queries, by what may be reused."""
-    some = partial(study.usage, "enterprise", (10, 20))
+    some = partial(study.usage_table, "enterprise", (10, 20))
     return [lambda: seshadri.usage_claims({"enterprise": some(study.STRATEGIES[:4])})]
 
 
 def local() -> Tries:
     """E7: few queries, asked in one region and in all."""
-    return [lambda: seshadri.spread_claim(study.spread("enterprise", 20, (1, 8)))]
+    return [lambda: seshadri.spread_claim(study.locality_table("enterprise", 20, (1, 8)))]
 
 
 def lived() -> Tries:
     """E8: few queries."""
-    return [lambda: seshadri.lifetimes_claim(study.lifetimes("enterprise", 20))]
+    return [lambda: seshadri.lifetimes_claim(study.lifetime_table("enterprise", 20))]
 
 
 def searched() -> Tries:
     """E5: few operators, by a clock that counts calls."""
-    return [lambda: seshadri.search_claim(clocked(lambda: study.searching((400,), 2)))]
+    return [lambda: seshadri.search_claim(clocked(lambda: study.search_times((400,), 2)))]
 
 
 def anew() -> Tries:
     """E6: few queries, by the same clock."""
-    return [lambda: seshadri.anew_claim(clocked(lambda: study.anew("rfid", 20)))]
+    return [lambda: seshadri.replanning_claim(clocked(lambda: study.replanning_costs("rfid", 20)))]
 
 
 def answered() -> Tries:
@@ -78,7 +78,7 @@ def answered() -> Tries:
 
 def clocked(found: Callable[[], Any]) -> Any:
     """Figures that are measured by calls."""
-    study.network()
+    study.make_network()
     with by_calls("braid.studies.reuse.time.perf_counter"):
         return found()
 
@@ -91,7 +91,7 @@ def regardless(planner: Any) -> Any:
 def one_by_one(lattice: Any) -> Any:
     """A lattice that looks at each operator."""
     return lambda offers: SimpleNamespace(
-        search=lambda wanted, regions=-1: study.scan(offers, wanted)
+        search=lambda wanted, regions=-1: study.linear_search(offers, wanted)
     )
 
 
@@ -178,7 +178,7 @@ MUTATIONS = [
     Mutation(
         "plans from the bottom up for those from the top down",
         "braid.papers.reuse.hierarchy.Hierarchical.top_down",
-        lambda top_down: Hierarchical.bottom_up,
+        lambda top_down: HierarchicalPlanner.plan_bottom_up,
         planned,
         ("Top-Down over a hierarchy of clusters comes within",),
     ),
@@ -192,7 +192,7 @@ MUTATIONS = [
     Mutation(
         "an exact planner that joins all at the sink",
         "braid.studies.reuse.exact",
-        lambda exact: study.all_to_sink,
+        lambda exact: study.plan_all_at_sink,
         planned,
         ("No planner finds a cheaper plan",),
     ),

@@ -25,13 +25,13 @@ from mutations import Mutation, Tries
 
 def bitmaps() -> Tries:
     """The example of chapter 20."""
-    return [lambda: paper.bitmaps_claim(reference_bitmaps.example().steps)]
+    return [lambda: paper.bitmaps_claim(reference_bitmaps.bitmap_example().steps)]
 
 
 def equations() -> Tries:
     """Eq. 21.1 and 21.2."""
-    lengths = shared_ring.lengths()
-    return [lambda: paper.pushed_claim(lengths), lambda: paper.length_claim(lengths)]
+    lengths = shared_ring.length_table()
+    return [lambda: paper.selection_push_down_claim(lengths), lambda: paper.length_claim(lengths)]
 
 
 def deployment() -> Tries:
@@ -41,8 +41,8 @@ def deployment() -> Tries:
     selective = made((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
     with TemporaryDirectory() as folder:
         run = Counted(Path(folder) / "run", selective, 3, streams=2).fed(seconds(56))
-    ratios = shared_ring.imbalance(shared_ring.balances(run.events), range(40, 56))
-    return [lambda: paper.evener_claim(*ratios)]
+    ratios = shared_ring.compute_imbalance(shared_ring.compare_balances(run.events), range(40, 56))
+    return [lambda: paper.selectivity_balance_claim(*ratios)]
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def selective() -> tuple[Query, ...]:
     return made((6, 6), (60, 60), where=((None, None), ("v < 3", "v < 3")))
 
 
-def answered(queries: tuple[Query, ...], hosts: int) -> tuple[shared_ring.Answers, int]:
+def answered(queries: tuple[Query, ...], hosts: int) -> tuple[shared_ring.QueryAnswers, int]:
     """What queries got and should get, brute force in the place of DuckDB, and how many results
     were made.
     """
@@ -81,7 +81,7 @@ def answered(queries: tuple[Query, ...], hosts: int) -> tuple[shared_ring.Answer
         none = (None,) * run.streams
         got = {q.name: Counter(run.found(q, 0, None).tolist()) for q in queries}
         truth = {q.name: Counter(run.truth(q, 0, None, none)[0].tolist()) for q in queries}
-        return shared_ring.Answers(got, truth, "abc"), run.total("results")
+        return shared_ring.QueryAnswers(got, truth, "abc"), run.total("results")
 
 
 def answers() -> Tries:
@@ -89,7 +89,7 @@ def answers() -> Tries:
     made = cache(lambda: answered(rotated(), 3))
     return [
         lambda: paper.results_claim(made()[0]),
-        lambda: paper.once_claim(made()[0], {"results": made()[1]}),
+        lambda: paper.each_result_once_claim(made()[0], {"results": made()[1]}),
     ]
 
 
@@ -99,7 +99,7 @@ def on_a_chain() -> Tries:
 
     def found() -> pd.DataFrame:
         told, _ = answered(made((6, 6), (20, 20), where=((None, None), ("v < 3", None))), 1)
-        rows = [(told.got[n].total(), told.got[n] == told.truth[n]) for n in told.truth]
+        rows = [(told.actual[n].total(), told.actual[n] == told.expected[n]) for n in told.expected]
         table = pd.DataFrame(rows, columns=["results", "the same"])
         return table.replace({"the same": {True: "yes", False: "no"}})
 
@@ -130,14 +130,14 @@ def cost(queries: tuple[Query, ...]) -> dict[str, float]:
 
     with fed(queries) as run:
         came = [(s, t) for s, each in enumerate(run.came) for _, t in each]
-        counts = shared_ring.counted(run.events)
+        counts = shared_ring.count_totals(run.events)
         return counts | {"of use": sum(wanted(queries, s, t, run.clock) for s, t in came)}
 
 
-def apart(queries: tuple[Query, ...]) -> paper.Apart:
+def apart(queries: tuple[Query, ...]) -> paper.IsolatedCosts:
     """What queries cost in one run, and alone."""
-    each = [cost((replace(q, bit=0),)) for q in queries]
-    return paper.Apart.of(pd.DataFrame([cost(queries), *each]))
+    each = [cost((replace(q, bitmap_position=0),)) for q in queries]
+    return paper.IsolatedCosts.from_costs(pd.DataFrame([cost(queries), *each]))
 
 
 def alike() -> Tries:
@@ -165,7 +165,7 @@ def unshared(cost: Any) -> Any:
     """Queries that share nothing: each has state and probes of its own."""
 
     def fault(queries: tuple[Query, ...]) -> Any:
-        return pd.DataFrame([cost((replace(q, bit=0),)) for q in queries]).sum().to_dict()
+        return pd.DataFrame([cost((replace(q, bitmap_position=0),)) for q in queries]).sum().to_dict()
 
     return fault
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from braid.papers.shedding.shed import Method, Shed
-from braid.papers.shedding.windows import newest
+from braid.papers.shedding.windows import newest_output_share
 from braid.studies import shedding as study
 from braid.studies import shedding_claims as gedik
 from braid.studies import shedding_measured as measured
-from braid.workloads.sets import Sets
+from braid.workloads.sets import SetStreams
 
 from mutations import Mutation, Tries, known, run_here
 
@@ -23,25 +23,25 @@ BOTH = (0.6, 0.8)
 def chosen() -> Tries:
     """Fig. 12, 16 and 17: what is processed, for one skew of items."""
     return [
-        lambda: gedik.order_claims(study.outputs((0.6,))),
+        lambda: gedik.order_claims(study.recall_table((0.6,))),
         lambda: gedik.utility_claims(study.utility_by_skew(), study.utility_by_types()),
     ]
 
 
 def adapted() -> Tries:
     """Fig. 8: how much is processed, through a burst."""
-    burst = study.adaptation()
+    burst = study.adaptation_curves()
     return [lambda: gedik.burst_claim(burst), lambda: gedik.forward_claim(burst)]
 
 
 def directed() -> Tries:
     """Fig. 11: which window gives way."""
-    return [lambda: gedik.direction_claim(study.parts())]
+    return [lambda: gedik.direction_claim(study.direction_shares())]
 
 
 def windowed() -> Tries:
     """Fig. 1 and 5: what a part of a window gives, by the model."""
-    best = cache(study.optimality)
+    best = cache(study.optimality_table)
     return [
         lambda: gedik.reduction_claim(study.window_reduction()),
         lambda: gedik.load_claim(best()),
@@ -52,56 +52,56 @@ def windowed() -> Tries:
 
 def dropped() -> Tries:
     """Fig. 7."""
-    return [lambda: gedik.need_claims(study.drop_rates())]
+    return [lambda: gedik.drop_rate_claims(study.drop_rates())]
 
 
 def peaked() -> Tries:
     """Fig. 6."""
-    return [lambda: gedik.density_claim(study.densities(BOTH))]
+    return [lambda: gedik.density_claim(study.density_curves(BOTH))]
 
 
 def partly() -> Tries:
     """Fig. 9, 10 and 13, for two skews and the same threshold."""
-    newest_match = cache(lambda: study.outputs(BOTH, shift=0.0))
+    newest_match = cache(lambda: study.recall_table(BOTH, shift=0.0))
     return [
         lambda: gedik.rate_claim(newest_match()),
-        lambda: gedik.growth_claim(newest_match(), study.by_window()),
-        lambda: gedik.skewed_claim(study.outputs(BOTH)),
+        lambda: gedik.growth_claim(newest_match(), study.recall_by_window()),
+        lambda: gedik.skewed_claim(study.recall_table(BOTH)),
     ]
 
 
 def indexed() -> Tries:
     """Fig. 14 and 15."""
     return [
-        lambda: gedik.size_claims(study.basic_windows()),
-        lambda: gedik.dropping_claims(study.against_dropping()),
+        lambda: gedik.size_claims(study.recall_by_basic_windows()),
+        lambda: gedik.dropping_claims(study.gain_over_dropping()),
     ]
 
 
 SHEDS: tuple[Method, ...] = ("selective", "uniform")
-SETS = Sets((24.0, 24.0), seconds=16.0, step=2.0, window=8.0, kappa=1.0, theta=2)
+SETS = SetStreams((24.0, 24.0), seconds=16.0, step=2.0, window=8.0, kappa=1.0, theta=2)
 
 
 def results(method: Method | None) -> dict[str, float]:
     """What a run in this process finds of SETS, with a quarter of the pairs or in full (None)."""
-    shed = None if method is None else Shed(fraction=0.25, method=method, basic="1 second")
-    tables, spans = SETS.tables(), {"n": "8 seconds", "m": "8 seconds"}
+    shed = None if method is None else Shed(fraction=0.25, method=method, basic_window="1 second")
+    tables, spans = SETS.make_tables(), {"n": "8 seconds", "m": "8 seconds"}
 
     def ran(run: Any) -> dict[str, float]:
         if shed is None:
             return {"found": run.results().num_rows}
-        told = run.estimate().iloc[-1]
+        told = run.estimate_results().iloc[-1]
         return {name: float(told[name]) for name in ("found", "estimated", "error")}
 
     return known(
-        (method or "full", SETS), lambda: run_here(ran, tables, SETS.on, None, spans, shed=shed)
+        (method or "full", SETS), lambda: run_here(ran, tables, SETS.condition, None, spans, shed=shed)
     )
 
 
 def weighed() -> Tries:
     """Real pairs: made-up sets in the place of the flights of notebook 06."""
 
-    def legs() -> measured.Legs:
+    def legs() -> measured.FlightComparison:
         truth = results(None)["found"]
         rows = [
             {"condition": "tags", "method": m, "in truth": truth}
@@ -109,18 +109,18 @@ def weighed() -> Tries:
             | {"found of all": of["found"] / truth}
             for m in SHEDS
         ]
-        return measured.Legs(pd.DataFrame(rows), pd.DataFrame(), [])
+        return measured.FlightComparison(pd.DataFrame(rows), pd.DataFrame(), [])
 
     found = cache(legs)
     return [
-        lambda: measured.chosen_claim(found()),
+        lambda: measured.selective_shedding_claim(found()),
         lambda: measured.estimate_claim(found()),
     ]
 
 
 def oldest(found: Any) -> Any:
     """The oldest part of a window."""
-    return lambda f, share: newest(f[::-1], share)
+    return lambda f, share: newest_output_share(f[::-1], share)
 
 
 def still(likeness: Any) -> Any:
@@ -263,7 +263,7 @@ MUTATIONS = [
     Mutation(
         "the newest part of a window taken for the best",
         "braid.studies.shedding.best",
-        lambda best: newest,
+        lambda best: newest_output_share,
         chosen,
         ("time correlation adds to rate adaptation",),
     ),

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 from braid.papers.slices import cost_tree as tree
 from braid.papers.slices.cost import Savings
-from braid.papers.slices.cuts import Statistics
+from braid.papers.slices.cuts import ChainStatistics
 from braid.studies import chain_claims, slices
 from braid.studies import slices_claims as paper
 
@@ -25,10 +25,10 @@ def of(counted: Callable[[], pd.DataFrame], *claims: Callable[[pd.DataFrame], An
 
 def three() -> Tries:
     """Fig. 8.1 and 8.2, in a part of their settings."""
-    state = (chain_claims.least_claim, chain_claims.saved_claim, chain_claims.join_claim)
-    each = (*state, chain_claims.service_claim, chain_claims.forty_claim)
+    state = (chain_claims.least_state_claim, chain_claims.state_savings_claim, chain_claims.join_claim)
+    each = (*state, chain_claims.service_claim, chain_claims.forty_percent_gain_claim)
     some = dict(joins=(0.025, 0.4), rates=(20.0,), seconds=40.0, step=1.0)
-    return of(lambda: slices.strategies(**some), *each)
+    return of(lambda: slices.strategy_counts(**some), *each)
 
 
 def many() -> Tries:
@@ -38,7 +38,7 @@ def many() -> Tries:
         chain_claims.skewed_gain_claim,
         chain_claims.queries_claim,
     )
-    figures = of(lambda: slices.chains((12, 24), (20.0,), seconds=40.0), *each)
+    figures = of(lambda: slices.chain_counts((12, 24), (20.0,), seconds=40.0), *each)
     return [*figures, *merged(), chain_claims.skewed_claim]
 
 
@@ -46,12 +46,12 @@ def closed() -> Tries:
     """Fig. 5.8 to 5.10."""
     memory = of(
         slices.memory_savings,
-        partial(paper.positive_claim, where="Fig. 5.8", what="memory"),
+        partial(paper.always_saves_claim, where="Fig. 5.8", what="memory"),
         paper.memory_average_claim,
     )
     cpu = of(
         slices.cpu_savings,
-        partial(paper.positive_claim, where="Fig. 5.9, 5.10", what="CPU"),
+        partial(paper.always_saves_claim, where="Fig. 5.9, 5.10", what="CPU"),
         paper.cpu_average_claim,
     )
     return [*memory, paper.most_memory_claim, *cpu, paper.most_cpu_claim]
@@ -70,14 +70,14 @@ def whole() -> Tries:
 
 def merged() -> Tries:
     """Fig. 8.3(b) and (c): which slices are merged, by the costs of section 7.2 alone."""
-    return [partial(chain_claims.chain_claim, said) for said in chain_claims._SAID]
+    return [partial(chain_claims.merged_slices_claim, said) for said in chain_claims._SAID]
 
 
 def free(edge: Any) -> Any:
     """Running a slice costs nothing."""
 
-    def fault(i: int, j: int, windows: Any, s: Statistics) -> Any:
-        return edge(i, j, windows, replace(s, overhead=0.0))
+    def fault(i: int, j: int, windows: Any, s: ChainStatistics) -> Any:
+        return edge(i, j, windows, replace(s, slice_overhead=0.0))
 
     return fault
 
@@ -109,7 +109,7 @@ def unselective(ratios: Any) -> Any:
         states = tree.slice_memory(replace(t, own=t.either))
         held = sum(tuples for state, tuples in states.items() if state.startswith("AB"))
         alone = sum(query["AB"] for query in tree.isolated_memory(t))
-        return tree.Ratios(held / alone, held / tree.pull_up_memory(t)["AB"])
+        return tree.CostRatios(held / alone, held / tree.pull_up_memory(t)["AB"])
 
     return fault
 

@@ -348,7 +348,7 @@ BROKEN = [
     Broken(
         "isolated queries that share",
         "braid.papers.slices.cost.isolated",
-        lambda isolated: cost.pull_up,
+        lambda isolated: cost.pull_up_cost,
         SHARED + "test_isolated_queries_hold_most_when_windows_overlap",
         "Wang 2008, Fig. 4.1",
     ),

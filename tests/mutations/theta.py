@@ -10,27 +10,27 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from braid.core.placement import Placement
-from braid.papers.theta.groups import Group
+from braid.papers.theta.groups import HostGroup
 from braid.studies import theta
 from braid.studies import theta_claims as told
 from braid.studies import theta_dynamics as dynamics
 from braid.studies import theta_figures as figures
-from braid.studies.theta_inputs import Input
-from braid.studies.theta_model import JOINER, OPERATORS, Joiner, progress
-from braid.workloads.zipf import zipf
+from braid.studies.theta_inputs import JoinInput
+from braid.studies.theta_model import JOINER, OPERATORS, ModelledMachine, simulate_progress
+from braid.workloads.zipf import zipf_probabilities
 
 from mutations import Mutation, Tries, later, run_here
 
 
 def outgrown() -> Tries:
     """One stream outgrows the other."""
-    return [lambda: dynamics.claims(dynamics.worst())]
+    return [lambda: dynamics.dynamics_claims(dynamics.simulate_worst_case())]
 
 
 def swinging() -> Tries:
     """Streams that outgrow each other by turns."""
     return [
-        lambda: dynamics.paid_claim(dynamics.migrations(dynamics.fluctuate(4.2, 3, start=(50, 50))))
+        lambda: dynamics.migration_cost_claim(dynamics.migration_table(dynamics.simulate_fluctuation(4.2, 3, start=(50, 50))))
     ]
 
 
@@ -38,14 +38,14 @@ def clustered() -> Tries:
     """Table 2 and Fig. 5 of a made-up join of few suppliers with many lines, some of which are far
     more frequent than others; 16 machines.
     """
-    lines = np.rint(3e6 * zipf(1000, 1.5)).astype(np.int64)
+    lines = np.rint(3e6 * zipf_probabilities(1000, 1.5)).astype(np.int64)
     suppliers = np.arange(1000) % 5 == 0
-    of = Input("EQ5", 200, int(lines.sum()), int(lines[suppliers].sum()), (suppliers * 1, lines))
+    of = JoinInput("EQ5", 200, int(lines.sum()), int(lines[suppliers].sum()), (suppliers * 1, lines))
     level_lines = np.full(1000, lines.sum() // 1000)
-    even = Input("EQ5", 200, int(level_lines.sum()), 0, (suppliers * 1, level_lines))
+    even = JoinInput("EQ5", 200, int(level_lines.sum()), 0, (suppliers * 1, level_lines))
 
     def came(name: str, skew: str) -> pd.DataFrame:
-        return progress(name, of if skew == "Z4" else even, 4.0, 16, 10)
+        return simulate_progress(name, of if skew == "Z4" else even, 4.0, 16, 10)
 
     def times() -> pd.DataFrame:
         return pd.DataFrame(
@@ -65,15 +65,15 @@ def clustered() -> Tries:
         return pd.concat([came(name, "Z4").assign(operator=name, **fixed) for name in OPERATORS])
 
     f = later(
-        told.Figures,
+        told.ThetaFigures,
         times=times,
         runs=runs,
-        mapped=lambda: figures.mapped(of, 16, 10, 1.0),
-        swung=lambda: figures.fluctuating((8,), growth=8),
+        mapped=lambda: figures.mapping_curves_for(of, 16, 10, 1.0),
+        swung=lambda: figures.fluctuation_progress((8,), growth=8),
     )
     made = (
         told.resilient_check,
-        told.hash_check,
+        told.skewed_hash_check,
         told.square_check,
         told.growth_check,
         told.linear_check,
@@ -83,7 +83,7 @@ def clustered() -> Tries:
         told.throughput_check,
         told.latency_check,
         told.mappings_check,
-        told.mapped_times_check,
+        told.mapping_times_check,
         told.amortised_check,
     )
     return [partial(claim, f) for claim in made]
@@ -91,44 +91,44 @@ def clustered() -> Tries:
 
 def grown() -> Tries:
     """Fig. 5i, 5j: more machines for as much more of TPC-H, in memory and out of core."""
-    out_of_core, sizes = Joiner(memory_mb=0.0), (16, 32, 64)
+    out_of_core, sizes = ModelledMachine(memory_mb=0.0), (16, 32, 64)
     f = later(
-        told.Figures,
+        told.ThetaFigures,
         scaled=lambda: figures.weak_scaling(sizes, 6, 0.02, JOINER),
         disk=lambda: figures.weak_scaling(sizes, 6, 0.02, out_of_core),
     )
-    made = (told.scaling_check, told.replicated_check, told.storage_claim)
+    made = (told.scaling_check, told.replicated_load_check, told.storage_claim)
     return [partial(claim, f) for claim in made]
 
 
 def computed() -> Tries:
     """Fig. 5d, of the band join that is bound by its results, and the two operators."""
     both = ("Dynamic", "StaticMid")
-    f = later(told.Figures, runs=lambda: figures.runs(("BCI",), "Z0", 64, 0.02, 1, 6, both))
-    return [partial(told.computing_check, f)]
+    f = later(told.ThetaFigures, runs=lambda: figures.progress_runs(("BCI",), "Z0", 64, 0.02, 1, 6, both))
+    return [partial(told.result_bound_check, f)]
 
 
 def tabled() -> Tries:
     """Table 2, its ends alone."""
-    f = later(told.Figures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
-    made = (told.resilient_check, told.hash_check, told.square_check, told.overflow_check)
+    f = later(told.ThetaFigures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
+    made = (told.resilient_check, told.skewed_hash_check, told.square_check, told.overflow_check)
     return [partial(claim, f) for claim in made]
 
 
 def rivals() -> Tries:
     """Table 2, Fig. 5a and 5b as runs count them: few suppliers, whose lines are skewed."""
-    lines = np.rint(1e5 * zipf(200, 1.5)).astype(np.int64)
-    of = Input("EQ5", 200, int(lines.sum()), int(lines.sum()), (np.ones(200, np.int64), lines))
+    lines = np.rint(1e5 * zipf_probabilities(200, 1.5)).astype(np.int64)
+    of = JoinInput("EQ5", 200, int(lines.sum()), int(lines.sum()), (np.ones(200, np.int64), lines))
 
     def contest() -> pd.DataFrame:
-        ends = {theta.rival(n, 1): progress(n, of, 1.0, 16, 12).iloc[-1] for n in theta.RIVALS}
+        ends = {theta.competitor_name(n, 1): simulate_progress(n, of, 1.0, 16, 12).iloc[-1] for n in theta.RIVALS}
         rows = {
             k: (e["results_modelled"], e["stored_mean"], e["stored_max"]) for k, e in ends.items()
         }
         columns = ["results", theta.MEAN, theta.MOST]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
-    return [lambda: theta.compared(contest(), [1.0], 12)]
+    return [lambda: theta.comparison_claims(contest(), [1.0], 12)]
 
 
 def joined() -> Tries:
@@ -140,12 +140,12 @@ def joined() -> Tries:
         return pa.table({"id": np.arange(rows), "k": draw.integers(0, 8, rows), "batch": batch})
 
     def results(kind: str) -> int:
-        tables, placement = {"r": stream(40, 1), "s": stream(160, 2)}, Placement.by_name(kind)
-        under = placement.of({"hosts": 4})
+        tables, placement = {"r": stream(40, 1), "s": stream(160, 2)}, Placement.class_by_name(kind)
+        under = placement.from_settings({"hosts": 4})
         return run_here(lambda run: int(run.results().num_rows), tables, "r.k = s.k", under)
 
     def contest() -> pd.DataFrame:
-        rows = {theta.rival(name, 1): results(kind) for name, kind in theta.RIVALS.items()}
+        rows = {theta.competitor_name(name, 1): results(kind) for name, kind in theta.RIVALS.items()}
         return pd.DataFrame({"results": rows})
 
     return [lambda: theta.same_results_claim(contest(), 1.0)]
@@ -169,7 +169,7 @@ def as_hash(operator: Any) -> Any:
 def level(on_hosts: Any) -> Any:
     """A hash that gives every host the same."""
 
-    def evenly(self: Input, hosts: int, seed: int = 0) -> Any:
+    def evenly(self: JoinInput, hosts: int, seed: int = 0) -> Any:
         return tuple(np.full(hosts, n.sum() // hosts) for n in on_hosts(self, hosts, seed))
 
     return evenly
@@ -183,8 +183,8 @@ def late(times: float) -> Any:
 def scattered(placed: Any) -> Any:
     """A new grid whose hosts lie the other way round, so that everything moves."""
 
-    def other(self: Group, *step: Any) -> Group:
-        new: Group = placed(self, *step)
+    def other(self: HostGroup, *step: Any) -> HostGroup:
+        new: HostGroup = placed(self, *step)
         return replace(new, hosts=new.hosts[::-1])
 
     return other

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from braid.core.state import Seal
+from braid.core.state import FileChecksum
 from braid.engine import durable, files
-from braid.engine.bucketed import BucketLog
-from braid.engine.log import Log
-from braid.engine.sink_log import SinkLog
-from braid.engine.store import Store
-from braid.sink import Sink
+from braid.engine.bucketed import RemoteManifestLog
+from braid.engine.log import ManifestLog
+from braid.engine.sink_log import SparkSinkLog
+from braid.engine.store import RunStore
+from braid.sink import BatchSink
 from world.drivers import PerDriver
 
 
@@ -45,7 +45,7 @@ def _unchecked_within(owner: Any, name: str, first: bool = False) -> Iterator[No
     that is asked once before the method.
     """
     depth = PerDriver("unchecked", _Depth)
-    real, check = getattr(owner, name), Log.check
+    real, check = getattr(owner, name), ManifestLog.check_fence
 
     def method(self: Any, *given: Any, **named: Any) -> Any:
         if first:
@@ -56,84 +56,84 @@ def _unchecked_within(owner: Any, name: str, first: bool = False) -> Iterator[No
         finally:
             depth.mine().value -= 1
 
-    def checked(log: Log) -> None:
+    def checked(log: ManifestLog) -> None:
         if not depth.value:
             check(log)
 
-    with patch.object(owner, name, method), patch.object(Log, "check", checked):
+    with patch.object(owner, name, method), patch.object(ManifestLog, "check_fence", checked):
         yield
 
 
 def _blocks_not_forced() -> AbstractContextManager[Any]:
-    real = durable.seal
+    real = durable.checksum_file
 
-    def seal(path: Path, force: bool) -> Seal:
+    def seal(path: Path, force: bool) -> FileChecksum:
         return real(path, force and path.parent.name != "blocks")
 
-    return patch.object(durable, "seal", seal)
+    return patch.object(durable, "checksum_file", seal)
 
 
 def _commits_not_forced() -> AbstractContextManager[Any]:
-    real = durable.sync
+    real = durable.fsync_path
 
     def sync(path: Path) -> None:
         if path.name != "commits":
             real(path)
 
-    return patch.object(durable, "sync", sync)
+    return patch.object(durable, "fsync_path", sync)
 
 
 def _delivered_too_early() -> AbstractContextManager[Any]:
-    real = Sink.deliver
+    real = BatchSink.deliver_until
 
-    def deliver(sink: Sink, last: int, stopped: Callable[[], bool]) -> None:
+    def deliver(sink: BatchSink, last: int, stopped: Callable[[], bool]) -> None:
         give = sink.give
 
         def noted(results: Any, number: int) -> Any:
-            sink.store.delivered.note(number)
+            sink.store.delivered.mark_delivered(number)
             return give(results, number)
 
         with patch.object(sink, "give", noted):
             real(sink, last, stopped)
 
-    return patch.object(Sink, "deliver", deliver)
+    return patch.object(BatchSink, "deliver_until", deliver)
 
 
 def _rolled_not_forced() -> AbstractContextManager[Any]:
-    real = Log.roll
+    real = ManifestLog.write_checkpoint
 
-    def roll(log: Log, archive: Any, opening: int, merged: Any, force: bool) -> None:
+    def roll(log: ManifestLog, archive: Any, opening: int, merged: Any, force: bool) -> None:
         real(log, archive, opening, merged, False)
 
-    return patch.object(Log, "roll", roll)
+    return patch.object(ManifestLog, "write_checkpoint", roll)
 
 
 def _blocks_not_checked() -> AbstractContextManager[Any]:
-    stack, real = ExitStack(), durable.check
+    stack, real = ExitStack(), durable.check_file
 
-    def check(path: Path, known: Seal, deep: bool = True) -> None:
+    def check(path: Path, known: FileChecksum, deep: bool = True) -> None:
         real(path, known, deep and path.parent.name != "blocks")
 
-    stack.enter_context(patch.object(durable, "check", check))
-    stack.enter_context(patch.object(files.durable, "check", check))
+    stack.enter_context(patch.object(durable, "check_file", check))
+    stack.enter_context(patch.object(files.durable, "check_file", check))
     return stack
 
 
 WORLD_FAULTS = [
-    WorldFault("tidy does not check", lambda: _unchecked_within(Store, "tidy"), 100),
-    WorldFault("tidy checks, then lists", lambda: _unchecked_within(Store, "tidy", True), 2_000),
-    WorldFault("clean does not check", lambda: _unchecked_within(Store, "clean"), 1_000),
+    WorldFault("tidy does not check", lambda: _unchecked_within(RunStore, "tidy"), 100),
+    WorldFault("tidy checks, then lists", lambda: _unchecked_within(RunStore, "tidy", True), 2_000),
+    WorldFault("clean does not check", lambda: _unchecked_within(RunStore, "clean"), 1_000),
     WorldFault("a manifest comes before its blocks are forced", _blocks_not_forced, 200),
     WorldFault("the folder of commits is not forced", _commits_not_forced, 200),
     WorldFault("delivered.json comes before the sink's commit", _delivered_too_early, 100),
     WorldFault(
-        "a woken driver cleans Spark's log", lambda: _unchecked_within(SinkLog, "clean"), 2_000
+        "a woken driver cleans Spark's log", lambda: _unchecked_within(SparkSinkLog, "clean"), 2_000
     ),
     WorldFault("a roll-up removes entries before it is forced", _rolled_not_forced, 1_000),
     WorldFault("a block is read unchecked after a resume", _blocks_not_checked, 500),
     WorldFault(
         "a lost answer is taken for another driver",
-        lambda: patch.object(BucketLog, "_mine", lambda log, entry, body: False),
+        lambda: patch.object(RemoteManifestLog, "_is_same_entry", lambda log, entry, body: False),
         500,
     ),
 ]

@@ -13,7 +13,7 @@ import nbformat
 import pytest
 from braid.reports.cli import main
 from braid.reports.notebook import NOTEBOOKS
-from braid.reports.page import external_loads
+from braid.reports.page import find_external_urls
 from papermill import execute_notebook
 
 pytestmark = pytest.mark.usefixtures("kernels")
@@ -52,7 +52,7 @@ def report(name: str, page: Path, settings: list[str], folder: Path = NOTEBOOKS)
 def checked(page: Path) -> str:
     """The page's text, once it is sure that a browser fetches nothing for it."""
     html = page.read_text(encoding="utf-8")
-    assert external_loads(html) == []
+    assert find_external_urls(html) == []
     assert '<div data-film="cockpit">' in html and '"matrix":' in html, "the run plays"
     assert "widget-view" not in html and "Traceback" not in html
     return html
@@ -90,7 +90,7 @@ DIFFUSION = ["seconds=6", "points=2", "measured_seconds=2", "window=3", "hosts=4
 def test_load_diffusion(tmp_path: Path) -> None:
     assert report("02_load_diffusion", page := tmp_path / "diffusion.html", DIFFUSION) == 0
     html = page.read_text(encoding="utf-8")
-    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert (
         html.count("plotly.js v") == 1
         and "Segments by host" in html
@@ -122,7 +122,7 @@ RING = [
 def test_the_psp_ring(tmp_path: Path) -> None:
     assert report("03_psp_ring", page := tmp_path / "ring.html", RING) == 0
     html = page.read_text(encoding="utf-8")
-    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 6, (
         "two rings, four examples"
     )
@@ -146,7 +146,7 @@ SLICES = ["flight_days=1", "flight_batches=10", "study_seconds=40", "study_rates
 def test_state_slices(tmp_path: Path) -> None:
     assert report("04_state_slices", page := tmp_path / "slices.html", SLICES) == 0
     html = page.read_text(encoding="utf-8")
-    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 2, (
         "Table 5.1, and the chain"
     )
@@ -186,7 +186,7 @@ SHEDDING = [
 def test_load_shedding(tmp_path: Path) -> None:
     assert report("06_load_shedding", page := tmp_path / "shedding.html", SHEDDING) == 0
     html = page.read_text(encoding="utf-8")
-    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 2, (
         "Fig. 4, Algorithm 3"
     )
@@ -204,7 +204,7 @@ SHARED_RING = ["hosts=3", "days=1", "batches=2", "compare=2", "deploy_batches=10
 def test_the_shared_ring(tmp_path: Path) -> None:
     assert report("05_shared_ring", page := tmp_path / "ring.html", SHARED_RING) == 0
     html = page.read_text(encoding="utf-8")
-    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert html.count("plotly.js v") == 1 and html.count('<div data-film="') == 3, (
         "two rings, an example"
     )
@@ -248,7 +248,7 @@ STREAM_REUSE = ["queries=8", "replanned=3", "operators=100", "trees=1", "flights
 def test_stream_reuse(tmp_path: Path) -> None:
     assert report("07_stream_reuse", page := tmp_path / "reuse.html", STREAM_REUSE) == 0
     html = page.read_text(encoding="utf-8")
-    assert external_loads(html) == [] and "Traceback" not in html
+    assert find_external_urls(html) == [] and "Traceback" not in html
     assert html.count("plotly.js v") == 1
     assert "operator 0 at N1" in html and "a new join at N2" in html, "Q2 at two sinks"
     assert "carrier_code IN (" in html, "the relaxation of section 3.2"
@@ -260,7 +260,7 @@ def test_the_cockpit(tmp_path: Path) -> None:
     board = "board=data:swing hosts:4 rate:20 batches:8"
     assert report("08_cockpit", page := tmp_path / "cockpit.html", [board, "since=4"]) == 0
     html = page.read_text(encoding="utf-8")
-    assert external_loads(html) == [] and "widget-view" not in html and "Traceback" not in html
+    assert find_external_urls(html) == [] and "widget-view" not in html and "Traceback" not in html
     assert html.count('<div data-film="cockpit">') == 2 and "copies sent to hosts" in html
     assert "dotted, modelled: StaticGrid(4), JoinBiclique(4)" in html
 

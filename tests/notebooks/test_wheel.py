@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from braid.reports.notebook import NOTEBOOKS, names
-from braid.reports.page import external_loads
+from braid.reports.notebook import NOTEBOOKS, list_notebooks
+from braid.reports.page import find_external_urls
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +78,7 @@ def test_it_is_the_wheel_that_is_imported(bare: Bare) -> None:
 def test_it_lists_the_notebooks(bare: Bare) -> None:
     listed = [line for line in bare("braid", "list").splitlines() if not line.startswith(" ")]
     named = [line.partition(": ") for line in listed]
-    assert [name for name, _, _ in named] == names(NOTEBOOKS) and "00_tour" in names(NOTEBOOKS)
+    assert [name for name, _, _ in named] == list_notebooks(NOTEBOOKS) and "00_tour" in list_notebooks(NOTEBOOKS)
     assert all(title for _, _, title in named)
 
 
@@ -87,7 +87,7 @@ def test_it_makes_a_report(bare: Bare, attached: dict[str, str]) -> None:
     command = ("braid", "report", "00_tour", "-o", "tour.html", *settings)
     assert "wrote tour.html" in bare(*command, **attached)
     html = (bare.here / "tour.html").read_text(encoding="utf-8")
-    assert external_loads(html) == [], "a browser fetches nothing for it"
+    assert find_external_urls(html) == [], "a browser fetches nothing for it"
     assert '<div data-film="cockpit">' in html and '"matrix":' in html, "the run plays"
     assert "widget-view" not in html and "Traceback" not in html
     assert "pairs, the same as by brute force" in html

@@ -8,7 +8,7 @@ import pytest
 from braid.answer_check import check_answers
 from braid.core.state import VERSION
 from braid.engine import durable
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from oracle import expected, frames, tables
 from pyspark.sql import SparkSession
@@ -28,9 +28,9 @@ def test_answers_with_functions_that_spark_alone_knows(spark: SparkSession, tmp_
     report = check_answers(tmp_path / "run")
     assert report.oracle == "Spark" and report.is_right and report.results > 0
 
-    store = Store(tmp_path / "run")
-    query = (store.query() or {}) | {"on": "a.n <= b.n + 50 AND soundex(a.s) = soundex(b.s)"}
-    durable.put(store.query_file, durable.sealed({"v": VERSION, **query}), False)
+    store = RunStore(tmp_path / "run")
+    query = (store.read_settings() or {}) | {"on": "a.n <= b.n + 50 AND soundex(a.s) = soundex(b.s)"}
+    durable.write_atomically(store.settings_path, durable.encode_checksummed({"v": VERSION, **query}), False)
     changed = check_answers(tmp_path / "run")
     assert changed.missing > 0 and changed.wrong == 0 and len(changed.examples) == 5
 

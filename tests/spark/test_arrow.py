@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from braid.condition.arrow import ArrowAnalyser
+from braid.condition.arrow import ArrowAnalyzer
 from braid.condition.sqltypes import SqlType
-from braid.condition.terms import normal_key
+from braid.condition.terms import key_sql
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -52,7 +52,7 @@ EXPRESSIONS = (
     *(f"{a} {op} {b}" for op in ("=", "<", ">=", "<=>") for a, b in (("n", "n"), ("n", "t"), ("n", "d"), ("n", "timestamp_ntz'2000-01-01 00:00:00'"))),
     "n + interval 90 minutes", "n - interval 2 weeks", "n - t < interval 5 hours", "abs(n - t) <= interval 1 day", "-(n - d) > interval -3 days", "d - n < interval 1 second",
     "hour(n)", "minute(n)", "second(n)", "year(n)", "to_date(n)", "datediff(n, t)", "unix_micros(n)", "extract(second from n)", "extract(second from t)",
-    "cast(n as timestamp)", "cast(t as timestamp_ntz)", "cast(d as timestamp_ntz)", "cast(n as date)", normal_key("timestamp_ntz", "n", 0),
+    "cast(n as timestamp)", "cast(t as timestamp_ntz)", "cast(d as timestamp_ntz)", "cast(n as date)", key_sql("timestamp_ntz", "n", 0),
     *(f"m {op} {b}" for op in "+-*" for b in ("m", "i", "y", "3", "-3", "(-(3))", "0.005", "10000000000")), "m * m * m", "l - m", "-m", "abs(m)", "m * m > 0.005",
     "~y", "~i", "~l",
     "cast(i as bigint)", "cast(i as double)", "cast(g as double)", "cast(b as int)",
@@ -70,7 +70,7 @@ def answers(spark: SparkSession) -> dict[str, tuple[SqlType, list[Any]]]:
     columns = [F.expr(sql).alias(f"e{n}") for n, sql in enumerate(EXPRESSIONS)]
     rows = spark.createDataFrame(ROWS).withColumn("n", F.col("n").cast("timestamp_ntz"))
     found = rows.select(*columns)
-    kinds = [SqlType.of(f.dataType.simpleString()) for f in found.schema.fields]
+    kinds = [SqlType.parse(f.dataType.simpleString()) for f in found.schema.fields]
     values = [c.to_pylist() for c in found.toArrow().columns]
     return dict(zip(EXPRESSIONS, zip(kinds, values, strict=True), strict=True))
 
@@ -88,7 +88,7 @@ def test_an_expression_means_the_same(
     db: duckdb.DuckDBPyConnection, answers: dict[str, tuple[SqlType, list[Any]]], sql: str
 ) -> None:
     """Type and value, NULL, NaN and infinities among them."""
-    text, kind = ArrowAnalyser({"a": ROWS}).compiled("a", sql)
+    text, kind = ArrowAnalyzer({"a": ROWS}).compile_expression("a", sql)
     mine = db.sql(f"SELECT {text} AS it FROM rows").to_arrow_table()["it"].to_pylist()
     theirs = answers[sql]
     assert kind == theirs[0]

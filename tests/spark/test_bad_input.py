@@ -272,7 +272,7 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
         *[events.BatchPlanned, events.BatchCommitted] * 4,
         events.RunEnded,
     ]
-    assert jsonl.read(path / "events.jsonl") == told
+    assert jsonl.read_events(path / "events.jsonl") == told
     assert run.events(since=len(told) - 1) == [events.RunEnded(3, "completed")]
     metrics = run.metrics()
     assert (len(metrics), metrics["results"].sum()) == (16, 80)
@@ -294,7 +294,7 @@ def failed(run: JoinRun) -> str:
     assert error is raised.value
     last = run.events()[-1]
     assert isinstance(last, events.RunEnded)
-    assert last.reason == run.status["state"] == "failed"
+    assert last.outcome == run.status["state"] == "failed"
     assert last.error.startswith(type(error).__name__)
     assert "\n" not in last.error and last.error.endswith(str(error).splitlines()[0])
     story = ""

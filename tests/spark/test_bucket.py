@@ -12,11 +12,11 @@ import clouded
 import pyarrow.parquet as pq
 import pytest
 from braid import SharedJoin, StreamJoin
-from braid.engine.bucket import bucket
-from braid.engine.bucketed import BucketLog
-from braid.engine.durable import Damaged
+from braid.engine.bucket import open_object_store
+from braid.engine.bucketed import RemoteManifestLog
+from braid.engine.durable import DamagedRunError
 from braid.engine.spark import SparkExecutor
-from braid.setup import Setup
+from braid.setup import JoinConfig
 from oracle import differ, found, frames, until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
@@ -34,12 +34,12 @@ def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -
     with pytest.raises(ValueError, match=f"^the run in {url} has no stream of results"):
         run.results_stream()
     done = run.status["batch"]
-    assert len([n for n in bucket(url).names("commits") if "state" not in n]) == done + 1
+    assert len([n for n in open_object_store(url).list_objects("commits") if "state" not in n]) == done + 1
     again = StreamJoin.resume(url, streams, executor="process")
     again.awaitTermination()
     assert again.status["batch"] == 4 and differ(found(again), clouded.WANTED) == ""
     assert again.results().count() == clouded.WANTED.total(), "as Spark reads them"
-    assert [e.executor for e in again.store.history() if hasattr(e, "executor")] == (
+    assert [e.executor for e in again.store.committed_events() if hasattr(e, "executor")] == (
         ["spark"] * done + ["process"] * (4 - done)
     )
 
@@ -74,40 +74,40 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
     """
     url = f"{seaweed}/{uuid.uuid4().hex}"
     put(tmp_path, 0, 2)
-    real = BucketLog._place
+    real = RemoteManifestLog._put_entry
 
-    def dies(log: BucketLog, entry: int, body: bytes, force: bool) -> None:
+    def dies(log: RemoteManifestLog, entry: int, body: bytes, force: bool) -> None:
         real(log, entry, body, force)
         if entry == 2:
             raise OSError("killed")
 
-    monkeypatch.setattr(BucketLog, "_place", dies)
+    monkeypatch.setattr(RemoteManifestLog, "_put_entry", dies)
     join = StreamJoin(live(spark, tmp_path), clouded.ON, Scatter(), check=True, executor="process")
     with pytest.raises(OSError, match="killed"):
         join.start(url, availableNow=True).awaitTermination()
-    monkeypatch.setattr(BucketLog, "_place", real)
-    execute = SparkExecutor.execute
+    monkeypatch.setattr(RemoteManifestLog, "_put_entry", real)
+    execute = SparkExecutor.execute_batch
 
     def elsewhere(executor: SparkExecutor, frame: Any, batch: Any) -> Any:
         spec = replace(batch.spec, folder="/on/another/machine")
         return execute(executor, frame, replace(batch, spec=spec))
 
-    monkeypatch.setattr(SparkExecutor, "execute", elsewhere)
+    monkeypatch.setattr(SparkExecutor, "execute_batch", elsewhere)
     for last in (3, 4):
         put(tmp_path, last - 1, last)
         more = {"executor": "spark", "availableNow": True}
         run = StreamJoin.resume(url, live(spark, tmp_path), **more)
         run.awaitTermination()
-        assert run.store.committed() == list(range(last))
+        assert run.store.committed_batches() == list(range(last))
     assert differ(found(run), clouded.WANTED) == ""
-    monkeypatch.setattr(Setup, "apart", staticmethod(lambda streams: True))
+    monkeypatch.setattr(JoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
     with pytest.raises(ValueError, match="whose disk Spark's workers do not see"):
         run.results()
-    names = bucket(url).names()
+    names = open_object_store(url).list_objects()
     kept = {n.partition("/")[2] for n in names if n.startswith("checkpoint/")}
     assert kept == {n.partition("/")[2] for n in names if n.startswith("commits/state")}
-    bucket(url).delete([f"checkpoint/{max(kept)}"])
-    with pytest.raises(Damaged, match=f"^{url}/checkpoint/{max(kept)} is missing$"):
+    open_object_store(url).delete_objects([f"checkpoint/{max(kept)}"])
+    with pytest.raises(DamagedRunError, match=f"^{url}/checkpoint/{max(kept)} is missing$"):
         StreamJoin.resume(url, live(spark, tmp_path))
 
 
@@ -123,8 +123,8 @@ def test_what_spark_cannot_run_in_a_bucket_is_refused(
         ValueError, match=f"stream b does not end and stream a is static, .* in {url}"
     ):
         StreamJoin({**streams, "b": endless}, clouded.ON, Scatter()).start(url)
-    assert bucket(url).names() == {}
-    monkeypatch.setattr(Setup, "apart", staticmethod(lambda streams: True))
+    assert open_object_store(url).list_objects() == {}
+    monkeypatch.setattr(JoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
     with pytest.raises(ValueError, match=f"copy of static streams that a run in {url} has on this"):
         StreamJoin(streams, clouded.ON, Scatter()).start(url)
     shared = SharedJoin(streams, clouded.ON, "ts")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import driver
-from braid.cluster import Cluster
-from braid.engine.store import Store
+from braid.cluster import LocalCluster
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from killing import launch
 from oracle import differ, expected, found, frames, until
@@ -18,7 +18,7 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
     the new worker too: what the first wrote counts for nothing, and goes. Then the first worker is
     killed.
     """
-    folder, store = tmp_path / "run", Store(tmp_path / "run")
+    folder, store = tmp_path / "run", RunStore(tmp_path / "run")
     log, run = tmp_path / "log", driver.Run(str(folder), "start", stalls=3)
 
     def writes(batch: int) -> None:
@@ -30,16 +30,16 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
         )
         assert process.poll() is None, log.read_text()
 
-    with Cluster(1, apart=True) as cluster, launch(log, run, master=cluster.url) as process:
+    with LocalCluster(1, apart=True) as cluster, launch(log, run, master=cluster.url) as process:
         try:
             writes(1)
-            cluster.add()
+            cluster.add_worker()
             writes(5)
-            cluster.kill(0)
+            cluster.kill_worker(0)
             assert process.wait(300) == 0, log.read_text()
         finally:
             process.kill()
-    assert store.committed() == list(range(8))
+    assert store.committed_batches() == list(range(8))
     assert run.stalled.exists()
     assert not list(store.output.new.glob("000003-*")), "of the task that stalled"
     assert {f.name for f in store.results.glob("*.parquet")} == {

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 import sqlglot
 from braid.condition.dialect import SparkSql
-from braid.condition.names import read
-from braid.condition.parse import parse
+from braid.condition.names import parse_condition
+from braid.condition.parse import parse_predicate
 from braid.condition.predicate import PredicateError
 from fuzz.grammar import random_case, random_streams
 from grammar_cases import NOT_SPARK, SPARK
@@ -118,7 +118,7 @@ def test_what_only_spark_reads_is_taken_of_one_stream_and_refused_of_two(
     rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(i, j, d, s, t, e, l, p, b)")
     streams = {"a": rows, "b": rows}
     for on in ONE_STREAM:
-        found = parse(f"{on} AND a.i = b.i", streams, (None, None)).filters[0]
+        found = parse_predicate(f"{on} AND a.i = b.i", streams, (None, None)).filters[0]
         if on.startswith("to_date"):  # of other texts it fails
             continue
         wanted = rows.alias("a").where(on).select("i").collect()
@@ -129,7 +129,7 @@ def test_what_only_spark_reads_is_taken_of_one_stream_and_refused_of_two(
         "overlay(a.s PLACING b.s FROM 1) = 'x'",
     ):
         with pytest.raises(PredicateError, match="cannot be evaluated over two streams at once"):
-            parse(on, streams, (None, None))
+            parse_predicate(on, streams, (None, None))
 
 
 def test_what_would_be_read_otherwise_than_by_spark_is_refused(
@@ -140,7 +140,7 @@ def test_what_would_be_read_otherwise_than_by_spark_is_refused(
     with pytest.raises(
         PredicateError, match=r"was understood as a\.s = 'A_B' AND a\.i = b\.i, which"
     ):
-        parse("a.s COLLATE UTF8_LCASE = 'A_B' AND a.i = b.i", {"a": rows, "b": rows}, (None, None))
+        parse_predicate("a.s COLLATE UTF8_LCASE = 'A_B' AND a.i = b.i", {"a": rows, "b": rows}, (None, None))
 
 
 def test_what_sparks_parser_refuses_is_refused_and_what_it_takes_is_read(
@@ -174,7 +174,7 @@ def test_conditions_that_are_drawn_and_cut_up_are_read_only_if_spark_parses_them
         parts[at : at + draw.choice((0, 1, 1, 2))] = draw.choice(([], [extra], [extra]))
         on = " ".join(parts)
         try:
-            read(on)
+            parse_condition(on)
         except PredicateError:
             counts[False] += 1
             continue
@@ -207,7 +207,7 @@ def test_what_spark_takes_is_taken_beside_what_only_spark_reads(spark: SparkSess
     rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(i, j, d, s, t, e, l, p, b)")
     streams = {"a": rows, "b": rows}
     for on in PLACES.strip().splitlines():
-        predicate = parse(
+        predicate = parse_predicate(
             f"{on} AND overlay(a.s PLACING 'X' FROM 2) = 'aXb' AND a.i = b.i", streams, (None, None)
         )
         wanted = rows.alias("a").where(f"({on}) AND a.s = 'a_b'").select("i").collect()

@@ -135,8 +135,8 @@ def test_all_placements_give_the_same_results(
     run = LocalRun(join)
     wrong = {}
     for name, placement in by_turns(number + number // 4).items():
-        if placement.serves(len(streams)) and (
-            placement.keying == "tuple" or join.predicate.equality is not None
+        if placement.supports_streams(len(streams)) and (
+            placement.routing_key_source == "tuple" or join.predicate.equality is not None
         ):
             got, happened = run.run(placement, tmp_path / name, stops=(1,))
             wrong[name] = differ(got, want)
@@ -176,7 +176,7 @@ def swing(streams: dict[str, pa.Table]) -> dict[str, pa.Table]:
         (AdaptiveGrid(hosts=8, epsilon=0.25), NONE),
         (AdaptiveGrid(hosts=5, epsilon=0.25), NONE),
         (AdaptiveGrid(hosts=4, epsilon=0.25), {"a": 420, "b": 200}),
-        (AdaptiveGrid(hosts=2, epsilon=0.5, capacity=300, max_hosts=8), NONE),
+        (AdaptiveGrid(hosts=2, epsilon=0.5, max_tuples_per_host=300, max_hosts=8), NONE),
     ],
     ids=["J=8", "J=4+1", "J=4, windows", "J=2 grows to 8"],
 )
@@ -195,7 +195,7 @@ def test_migrations_lose_and_double_nothing(
     assert "Advanced" in kinds
     if placement.max_hosts > placement.hosts:
         assert (
-            max(len(e.hosts) for e in happened if isinstance(e, events.BatchCommitted))
+            max(len(e.host_metrics) for e in happened if isinstance(e, events.BatchCommitted))
             == placement.max_hosts
         )
 
@@ -215,7 +215,7 @@ def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: 
     assert differ(found(run), expected(streams, on, windows)) == ""
     kinds = [kind for _, kind in migrations(run.events())]
     assert kinds.count("Started") == kinds.count("Ended") > 1
-    settings = [r.conf.get(CHECKSUMS, "true") for r in (run._nothing().sparkSession, spark)]
+    settings = [r.conf.get(CHECKSUMS, "true") for r in (run._make_empty_batch().sparkSession, spark)]
     assert settings[0] == "false" != settings[1]  # the user's own session stays as it is
 
 
@@ -239,7 +239,7 @@ def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
     ):
         run = LocalRun(make(spark, streams, on, windows, Centralized(), lateness=lateness))
         results[name], happened = run.run(placement, tmp_path / name)
-        late[name] = sum(sum(e.late) for e in happened if isinstance(e, events.BatchCommitted))
+        late[name] = sum(sum(e.late_tuples) for e in happened if isinstance(e, events.BatchCommitted))
     assert late["scatter"] == 0
     assert differ(results["scatter"], want) == ""
     assert late["static grid"] == late["adaptive"] > 0

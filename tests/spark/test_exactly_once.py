@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from braid.engine import spark as executor
-from braid.engine.durable import Damaged
-from braid.engine.store import Store
+from braid.engine.durable import DamagedRunError
+from braid.engine.store import RunStore
 from braid.join import JoinRun, StreamJoin
 from oracle import differ, expected, found, frames, tables
 from pyspark import TaskContext
@@ -34,24 +34,24 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
     streams, on = tables("ab", 150, seed=51, batches=3), "a.k = b.k"
     join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
     with monkeypatch.context() as patch:
-        real = Store.tidy
+        real = RunStore.remove_old_files
 
-        def tidy(store: Store, *given: Any) -> None:
-            if store.committed()[-1] == 1:
+        def tidy(store: RunStore, *given: Any) -> None:
+            if store.committed_batches()[-1] == 1:
                 raise OSError("right after the commit")
             real(store, *given)
 
-        patch.setattr(Store, "tidy", tidy)
+        patch.setattr(RunStore, "remove_old_files", tidy)
         run = join.start(tmp_path / "run", batches="batch")
         with pytest.raises(OSError, match="right after the commit"):
             run.awaitTermination()
-    assert Store(tmp_path / "run").committed() == [0, 1]
+    assert RunStore(tmp_path / "run").committed_batches() == [0, 1]
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
     assert differ(found(run), expected(streams, on)) == ""
     assert sum(run.metrics()["results"]) == found(run).total()
     shutil.rmtree(tmp_path / "run" / "checkpoint")  # Spark would begin anew, the run would not
     with pytest.raises(
-        Damaged, match="finished micro-batch -1 and begun -1, the run has committed 2"
+        DamagedRunError, match="finished micro-batch -1 and begun -1, the run has committed 2"
     ):
         StreamJoin.resume(tmp_path / "run", join.streams)
 
@@ -63,7 +63,7 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
     task tried again.
     """
     streams, on = tables("abc", 60, seed=41, batches=2), "a.k = b.k AND b.k = c.k"
-    monkeypatch.setattr(executor, "partitions", lambda announced, work, most: most)
+    monkeypatch.setattr(executor, "choose_partitions", lambda announced, work, most: most)
     for stage in ("first_stage", "next_stage"):
         monkeypatch.setattr(executor, stage, stopped(getattr(executor, stage), tmp_path / stage))
     join = StreamJoin(

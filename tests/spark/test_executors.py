@@ -20,12 +20,12 @@ import pytest
 from braid import AdaptiveGrid, Auto, Coordinated, Ring, SharedJoin
 from braid.core.events import BatchCommitted, PlacementChanged
 from braid.core.placement import Placement
-from braid.core.seconds import PARTS
-from braid.engine.collect import Refused
-from braid.engine.executor import Executor, executor
-from braid.engine.process import ProcessExecutor
+from braid.core.seconds import PHASES
+from braid.engine.collect import SparkResultLimitExceeded
+from braid.engine.executor import Executor, make_executor
+from braid.engine.process import ThreadExecutor
 from braid.engine.spark import SparkExecutor
-from braid.explain import explain
+from braid.explain import explain_join
 from braid.join import JoinRun, StreamJoin
 from checks import check_counts, named
 from oracle import differ, expected, files, found, frames, tables, until
@@ -43,11 +43,11 @@ class Packed(SparkExecutor):
         super().__init__()
         self.partitions = partitions
 
-    def execute(self, frame: Any, batch: Any) -> Any:
+    def execute_batch(self, frame: Any, batch: Any) -> Any:
         assert batch.spec.partitions == 2
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("braid.engine.spark.partitions", lambda *_: self.partitions)
-            return super().execute(frame, batch)
+            return super().execute_batch(frame, batch)
 
 
 class Turning:
@@ -56,8 +56,8 @@ class Turning:
     def __init__(self, *ways: Executor) -> None:
         self.ways = cycle(ways)
 
-    def execute(self, frame: Any, batch: Any) -> Any:
-        return next(self.ways).execute(frame, batch)
+    def execute_batch(self, frame: Any, batch: Any) -> Any:
+        return next(self.ways).execute_batch(frame, batch)
 
 
 def way(name: str) -> Executor:
@@ -69,8 +69,8 @@ def way(name: str) -> Executor:
     made: dict[str, Callable[[], Executor]] = {
         "stages": lambda: Packed(2),
         "one": lambda: Packed(1),
-        "threads": lambda: ProcessExecutor(2, alone=0),
-        "process": lambda: executor("process"),
+        "threads": lambda: ThreadExecutor(2, alone=0),
+        "process": lambda: make_executor("process"),
     }
     return made[name]()
 
@@ -87,9 +87,9 @@ def seen(run: JoinRun) -> list[Any]:
     plain = []
     for e in run.events():
         if isinstance(e, BatchCommitted):
-            hosts = tuple(msgspec.structs.replace(h, seconds=0.0) for h in e.hosts)
-            e = replace(e, seconds={}, hosts=hosts, executor="", why="", announced=0)
-            e = replace(e, source_bytes=0, tasks=0, last_commit=0.0)
+            hosts = tuple(msgspec.structs.replace(h, seconds=0.0) for h in e.host_metrics)
+            e = replace(e, seconds_by_phase={}, host_metrics=hosts, executor="", executor_reason="", announced_bytes=0)
+            e = replace(e, source_bytes=0, task_count=0, previous_commit_seconds=0.0)
         plain.append(e)
     return plain
 
@@ -97,8 +97,8 @@ def seen(run: JoinRun) -> list[Any]:
 PLACEMENTS = [
     (Scatter(pieces=3), "threads stages process one"),
     (AdaptiveGrid(hosts=5, epsilon=0.5), "one stages threads process"),
-    (Coordinated(hosts=5, length=2), "process one stages threads"),
-    (Ring(hosts=4, form="interleaved", in_flight=50), "process one threads stages"),
+    (Coordinated(hosts=5, segment_batches=2), "process one stages threads"),
+    (Ring(hosts=4, form="interleaved", max_tuples_in_flight=50), "process one threads stages"),
     (Auto(hosts=3), "stages threads one process"),
 ]
 
@@ -148,8 +148,8 @@ def test_the_way_of_a_batch_changes_nothing(
         assert changed == isinstance(placement, Auto)
         spent = run.metrics(by="batch")
         assert (spent[["source", "planning", "carriage", "kernels", "commit"]] > 0).all(axis=None)
-        assert name not in ("stages", "one") or (spent[list(PARTS)] > 0).all(axis=None)
-        assert spent[list(PARTS)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
+        assert name not in ("stages", "one") or (spent[list(PHASES)] > 0).all(axis=None)
+        assert spent[list(PHASES)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
 
 
 def with_wrong_times(rows: pa.Table) -> pa.Table:
@@ -190,7 +190,7 @@ def test_small_batches_stay_in_this_process_and_say_why(
     assert differ(found(run), expected(streams, on)) == ""
     assert ways(run) == ["process"] * 3
     told = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    assert all("s in this process" in e.why and e.announced > 0 for e in told)
+    assert all("s in this process" in e.executor_reason and e.announced_bytes > 0 for e in told)
     assert [*run.metrics(by="batch")["executor"]] == ["process"] * 3
 
 
@@ -210,8 +210,8 @@ def test_what_is_too_large_for_the_driver_goes_to_spark(
     assert differ(found(run), expected(streams, on)) == ""
     assert ways(run) == ["spark"] * 3
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
-    assert "the driver may hold 0.06 MB" in last.why
-    assert (last.announced > 0) == told
+    assert "the driver may hold 0.06 MB" in last.executor_reason
+    assert (last.announced_bytes > 0) == told
 
 
 @pytest.fixture
@@ -236,7 +236,7 @@ def test_what_spark_does_not_hand_over_goes_to_spark(
     )
     run = join.start(tmp_path / "run", batches=2)
     with pytest.raises(
-        Refused, match="more than the 1048576 bytes that spark.driver.maxResultSize"
+        SparkResultLimitExceeded, match="more than the 1048576 bytes that spark.driver.maxResultSize"
     ):
         run.awaitTermination()
     run = StreamJoin.resume(tmp_path / "run", {"a": rows, "b": rows})
@@ -244,8 +244,8 @@ def test_what_spark_does_not_hand_over_goes_to_spark(
     assert found(run) == Counter((n, n) for n in range(9))
     first, second = (e for e in run.events() if isinstance(e, BatchCommitted))
     assert first.executor == second.executor == "spark"
-    assert "spark.driver.maxResultSize" in first.why
-    assert "the driver may hold 3.15 MB" in second.why, "learned, so that it is not tried again"
+    assert "spark.driver.maxResultSize" in first.executor_reason
+    assert "the driver may hold 3.15 MB" in second.executor_reason, "learned, so that it is not tried again"
     bound = rows_of(join, "auto")
     assert "over 0.786 MB of tuples always by Spark (the driver may hold 3.15 MB)" in bound
 
@@ -253,7 +253,7 @@ def test_what_spark_does_not_hand_over_goes_to_spark(
 def rows_of(join: StreamJoin, way: str) -> str:
     """What a join explains of its executor."""
     told = replace(join.setup, executor=way)
-    return next(how for what, _, how in explain(told).rows if what == "executor")
+    return next(how for what, _, how in explain_join(told).rows if what == "executor")
 
 
 def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
         if batch == 3:
             run.pause()
         else:
-            run.execute_on("spark" if batch % 2 else "process")
+            run.set_executor("spark" if batch % 2 else "process")
 
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     try:
@@ -280,9 +280,9 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
         with pytest.raises(
             ValueError, match="executor is 'threads'; it must be one of auto, process, spark"
         ):
-            run.execute_on("threads")
+            run.set_executor("threads")
         until(lambda: run.isPaused, "batch 3")
-        run.execute_on("spark")
+        run.set_executor("spark")
         run.unpause()
         run.awaitTermination()
         assert differ(found(run), expected(streams, on)) == ""

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine.store import Store
-from braid.fingerprints import describe_sources, find_sockets, remember
+from braid.engine.store import RunStore
+from braid.fingerprints import describe_sources, find_sockets, record_fingerprints
 from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
 from pyspark.sql import DataFrame, SparkSession
@@ -56,7 +56,7 @@ def test_another_streaming_source_is_refused(spark: SparkSession, tmp_path: Path
         frames.append(spark.readStream.schema("id bigint").parquet(str(tmp_path / name)))
     one, two = frames
     assert join(one).start(tmp_path / "run", availableNow=True).awaitTermination()
-    query = Store(tmp_path / "run").query()
+    query = RunStore(tmp_path / "run").read_settings()
     assert query is not None
     assert query["sources"]["a"]["path"] == str(tmp_path / "one")
     says = "stream b reads .*/two where the run in .* began with .*/one; use a new folder"
@@ -79,5 +79,5 @@ def test_a_socket_is_known_by_the_plan(spark: SparkSession, tmp_path: Path) -> N
     assert sources["b"] == {"type": "socket", "host": "there", "port": "99"}
     assert find_sockets(sources) == ["b", "c"]
     with pytest.warns(UserWarning, match="stream [bc] reads a socket") as warned:
-        assert remember(streams, {})["sources"] == sources
+        assert record_fingerprints(streams, {})["sources"] == sources
     assert len(warned) == 2

@@ -43,7 +43,7 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
             run.submit(sql, name)
 
     run = play(spark, data, tmp_path / "hub", {-1: submit}, monkeypatch)
-    matches = {name: q.match for name, q in run.queries.items()}
+    matches = {name: q.reuse_kind for name, q in run.queries.items()}
     assert matches == dict.fromkeys(asked, "holds") | {"wide": "new", "long": "relaxed"}
     for name, sql in asked.items():
         truth = expected(data, sql, until=end_of_ticks(data, sql))
@@ -51,7 +51,7 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
     ticked = expected(data, TICKED, until=end_of_ticks(data, TICKED))
     last = max(row[0] for row in ticked)
     here = [n for row, n in ticked.items() if row[0] == last]
-    assert len(run.query("ticked").table()) == sum(here)
+    assert len(run.query("ticked").current_answer()) == sum(here)
 
 
 LOUD = WIDE + " AND upper(f.carrier) = 'A' AND lower(c.status) <> 'b'"
@@ -72,8 +72,8 @@ def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
         run.query("wide").withdraw()
         with pytest.raises(ValueError, match="'wide' has been withdrawn already"):
             run.withdraw("wide")
-        run.move(run.deployment.queries["long"].operator, "N4")
-        run.fail("N4")
+        run.move_operator(run.deployment.queries["long"].operator, "N4")
+        run.fail_node("N4")
         run.submit(WIDE, "wide again", at="S1")
         run.withdraw("late")
 
@@ -84,13 +84,13 @@ def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
     for name, sql in asked.items():
         query, found = run.query(name), answered(run, name)
         whole = expected(data, sql, *spans[name])
-        sure = expected(data, sql, *spans[name], complete=query.complete)
+        sure = expected(data, sql, *spans[name], complete=query.complete_since)
         assert not found - whole, f"{name} was told what is not so"
         assert not sure - found, f"{name} lacks what is complete"
     for name in ("wide", "loud"):
         assert answered(run, name) == expected(data, asked[name], *spans[name]), name
-    assert set(run.queries) == {"loud", "long", "wide again"} and run.ledger.down == ["N4"]
-    flows = run.flows()
+    assert set(run.queries) == {"loud", "long", "wide again"} and run.state.failed_nodes == ["N4"]
+    flows = run.network_flows()
     rows = flows[flows["to"] == "loud"]["rows"].sum()
     assert rows == answered(run, "loud").total(), "what was sent is what was told"
 
@@ -109,7 +109,7 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
 
     def submit(run: HubRun) -> None:
         run.submit(WIDE, "wide")
-        before = run.ledger
+        before = run.state
         for sql, said in bad.items():
             with pytest.raises(ValueError, match=said):
                 run.submit(sql)
@@ -117,7 +117,7 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
             run.submit(NARROW, "wide")
         with pytest.raises(ValueError, match="no query is named 'nobody'; there are: wide"):
             run.query("nobody")
-        assert run.ledger == before
+        assert run.state == before
 
     first = {s: rows.filter(pc.equal(rows["batch"], 0)) for s, rows in data.items()}
     run = play(spark, first, tmp_path / "hub", {-1: submit}, monkeypatch)

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 from braid.hub.hub import HubRun, QueryHub
-from braid.papers.reuse.events import HistoryLost, HubCommitted
+from braid.papers.reuse.events import HistoryLost, HubBatchCommitted
 from damages import DAMAGES, list_files
 from hub_cases import WIDE, answered, expected, frames, tables
 from py4j.protocol import Py4JJavaError
@@ -39,7 +39,7 @@ def start_hub(spark: SparkSession, folder: Path, **more: Any) -> HubRun:
 def halfway(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a hub that has ended before its last batch."""
     folder = tmp_path_factory.mktemp("halfway") / "hub"
-    take = HubRun._joined
+    take = HubRun._join_batch
 
     def end_early(run: HubRun, source: Any, epoch: int) -> None:
         if epoch == BATCHES - 1:
@@ -47,7 +47,7 @@ def halfway(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
         take(run, source, epoch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(HubRun, "_joined", end_early)
+        patch.setattr(HubRun, "_join_batch", end_early)
         with pytest.raises(Exception, match="no power"):
             start_hub(spark, folder, queries=ASKED).awaitTermination()
     return folder
@@ -66,7 +66,7 @@ def judge_resume(spark: SparkSession, folder: Path, truth: dict[str, Any]) -> st
         return "failed in Spark"
     assert found == truth
     events = run.events()
-    assert [e.epoch for e in events if isinstance(e, HubCommitted)] == [*range(BATCHES)]
+    assert [e.epoch for e in events if isinstance(e, HubBatchCommitted)] == [*range(BATCHES)]
     return "flagged" if any(isinstance(e, HistoryLost) for e in events) else "right"
 
 

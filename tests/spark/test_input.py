@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from braid.core.events import BatchCommitted
-from braid.engine.check import check
-from braid.engine.store import Store
+from braid.engine.check import check_run
+from braid.engine.store import RunStore
 from braid.join import JoinRun, StreamJoin
 from cuts import Hold, cutting, failing, left, threads
 from oracle import differ, expected, found, frames, tables, until
@@ -32,10 +32,10 @@ def ends_equal(run: JoinRun) -> None:
     """With the tuples that may match in the batches that are numbered."""
     assert run.awaitTermination()
     assert differ(found(run), WANTED) == ""
-    came = [e.received for e in run.events() if isinstance(e, BatchCommitted)]
+    came = [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)]
     numbered = [STREAMS[a].filter(pc.is_valid(STREAMS[a]["k"]))["batch"].to_pylist() for a in "ab"]
     assert came == [tuple(n.count(k) for n in numbered) for k in range(LAST + 1)]
-    assert left(run.store.path) == ALL and check(run.store.path)[0] == [] and threads() == []
+    assert left(run.store.path) == ALL and check_run(run.store.path)[0] == [] and threads() == []
 
 
 def test_the_first_batch_is_committed_before_the_last_file_is_there(
@@ -44,7 +44,7 @@ def test_the_first_batch_is_committed_before_the_last_file_is_there(
     """One file at a time: each is written when all batches before it are committed."""
 
     def after(folder: Path, number: int) -> None:
-        until(lambda: len(Store(tmp_path).committed()) >= number, "batches before")
+        until(lambda: len(RunStore(tmp_path).committed_batches()) >= number, "batches before")
         assert all(left(tmp_path)["cut"][a] == [*range(number)] for a in "ab")
 
     with cutting(after):
@@ -69,5 +69,5 @@ def test_input_that_cannot_be_written_fails_the_run(spark: SparkSession, tmp_pat
             RuntimeError, match="^the run's input could not be written: .* No space"
         ):
             run.awaitTermination()
-    assert Store(tmp_path).committed() == [0] and threads() == []
+    assert RunStore(tmp_path).committed_batches() == [0] and threads() == []
     ends_equal(StreamJoin.resume(tmp_path, frames(spark, STREAMS), durability="process"))

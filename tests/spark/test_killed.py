@@ -11,8 +11,8 @@ import driver
 import hub_cases
 import pytest
 from braid.core.events import BatchCommitted
-from braid.engine.check import check
-from braid.engine.store import Store
+from braid.engine.check import check_run
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from cuts import left
 from driver import Run
@@ -46,10 +46,10 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         until(lambda: stalling.stalled.exists() or process.poll(), "task to stall", 300)
     finally:
         kill(process, log)
-    assert Store(spark).committed() == [0, 1]
-    assert [*Store(spark).blocks.glob("000002-*")]
-    assert Store(turns).committed() == Store(shed).committed() == [0, 1, 2, 3]
-    assert Store(cut).committed() == [0, 1, 2]
+    assert RunStore(spark).committed_batches() == [0, 1]
+    assert [*RunStore(spark).blocks.glob("000002-*")]
+    assert RunStore(turns).committed_batches() == RunStore(shed).committed_batches() == [0, 1, 2, 3]
+    assert RunStore(cut).committed_batches() == [0, 1, 2]
     assert left(cut) == {"whole": ["a", "b"], "cut": {"a": [0, 1, 2], "b": [0, 1, 2]}}
 
     again = [Run(str(spark), "resume", 4), Run(str(turns), "resume", 6)]
@@ -62,7 +62,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         )
     finally:
         kill(process, log)
-    assert Store(turns).committed() == [*range(6)]
+    assert RunStore(turns).committed_batches() == [*range(6)]
     return folder
 
 
@@ -72,13 +72,13 @@ def truth() -> Ids:
 
 def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
     """What the batch that was cut off has written is not seen, and goes."""
-    store = Store(killed / "spark")
-    assert store.committed() == [0, 1, 2, 3]
+    store = RunStore(killed / "spark")
+    assert store.committed_batches() == [0, 1, 2, 3]
     assert list(store.output.new.glob("000004-*"))
     assert not list(store.results.glob("000004-*"))
     run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS))
     run.awaitTermination()
-    assert store.committed() == list(range(8))
+    assert store.committed_batches() == list(range(8))
     assert differ(found(run), truth()) == ""
     named = {Path(f).name for f in store.result_files()}
     assert {f.name for f in store.results.glob("*.parquet")} == named
@@ -86,10 +86,10 @@ def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
 
 
 def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Path) -> None:
-    store = Store(killed / "turns")
+    store = RunStore(killed / "turns")
     run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS), executor="process")
     run.awaitTermination()
-    assert store.committed() == list(range(8))
+    assert store.committed_batches() == list(range(8))
     ways = [e.executor for e in run.events() if isinstance(e, BatchCommitted)]
     assert ways == ["process"] * 4 + ["spark"] * 2 + ["process"] * 2
     assert differ(found(run), truth()) == ""
@@ -98,9 +98,9 @@ def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Pat
 def test_killed_while_its_input_is_written(spark: SparkSession, killed: Path) -> None:
     run = StreamJoin.resume(killed / "cut", frames(spark, driver.STREAMS))
     run.awaitTermination()
-    assert run.store.committed() == list(range(8))
+    assert run.store.committed_batches() == list(range(8))
     assert differ(found(run), truth()) == ""
-    assert left(run.store.path)["whole"] == [] and check(run.store.path)[0] == []
+    assert left(run.store.path)["whole"] == [] and check_run(run.store.path)[0] == []
 
 
 def test_a_driver_that_sheds_load_is_killed(
@@ -127,5 +127,5 @@ def test_a_hub_is_killed_in_the_middle_of_a_submission(
     for name, sql in (("wide", WIDE), ("three", THREE)):
         assert answered(run, name) == hub_cases.expected(data, sql), name
     again, most = run.query("again"), hub_cases.expected(data, LONG, 4)
-    sure = hub_cases.expected(data, LONG, 4, complete=again.complete)
+    sure = hub_cases.expected(data, LONG, 4, complete=again.complete_since)
     assert not sure - answered(run, "again") and not answered(run, "again") - most

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from braid.core.columns import ROUTING, TIME
-from braid.engine.collect import collected
-from braid.engine.wire import Layout
+from braid.engine.collect import collect_batch
+from braid.engine.wire import StreamLayout
 from braid.join import StreamJoin
 from braid.local.mixing import xxhash64
 from braid.papers.baselines.hashing import HashPartition
@@ -30,7 +30,7 @@ ROWS = [(n, k, s) for n, k in enumerate([3, None, -5, 0, 3, None]) for s in (-1,
 KINDS = {"byte": "tinyint", "int": "int", "long": "bigint"}
 
 
-def union(spark: SparkSession, kind: str, **settings: Any) -> tuple[DataFrame, Layout, list[Any]]:
+def union(spark: SparkSession, kind: str, **settings: Any) -> tuple[DataFrame, StreamLayout, list[Any]]:
     """The union of two streams with keys of a kind, the layout of the first, and what of it
     travels: its number, key and time.
     """
@@ -40,7 +40,7 @@ def union(spark: SparkSession, kind: str, **settings: Any) -> tuple[DataFrame, L
     windows = {"windows": "5 minutes"} if settings.pop("timed") else {}
     streams = {"a": rows, "b": rows.limit(1)}
     join = StreamJoin(streams, "a.k = b.k", HashPartition(8), time="ts", **windows, **settings)
-    frame, (layout, _) = join.setup.union(join.streams)
+    frame, (layout, _) = join.setup.union_streams(join.streams)
     some = [(n, k, s) for n, k, s in ROWS if k is not None]
     return frame, layout, some
 
@@ -54,9 +54,9 @@ def test_rows_without_a_key_are_left_out_and_the_others_are_routed(
     frame, layout, some = union(spark, kind, timed=timed, seed=5)
     assert ROUTING not in frame.columns and layout.routing is not None
     found = list[Any]()
-    for rows in collected(frame):
+    for rows in collect_batch(frame):
         mine = np.flatnonzero(rows.column("__stream").to_numpy() == 0)
-        flat = layout.flatten(rows, mine)
+        flat = layout.extract_rows(rows, mine)
         found += flat.select(["n", "k", TIME, ROUTING]).to_pylist()
     assert [(r["n"], r["k"], r[TIME]) for r in found] == [
         (n, k, s if timed else s or 0) for n, k, s in some
@@ -71,6 +71,6 @@ def test_rows_without_a_key_are_left_out_and_the_others_are_routed(
 def test_rows_without_a_key_do_not_come(spark: SparkSession) -> None:
     rows = spark.createDataFrame([(1, 2), (None, 0)], "k int, v int")
     join = StreamJoin({"a": rows, "b": rows}, "a.k = b.k AND 10 div a.v = b.v", HashPartition(2))
-    frame, _ = join.setup.union(join.streams)
+    frame, _ = join.setup.union_streams(join.streams)
     came = [r for r in frame.toArrow().to_pylist() if r["__stream"] == 0]
     assert len(came) == 1

@@ -16,18 +16,18 @@ from pyspark.sql import SparkSession
 def test_what_launches_need_is_made_ready_by_a_small_join(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs, launched = [], live._launched
+    runs, launched = [], live._launch_in_new_folder
 
     def kept(*given: Any) -> Any:
         runs.append(launched(*given))
         return runs[-1]
 
-    monkeypatch.setattr(live, "_launched", kept)
-    monkeypatch.setattr(live, "folder", lambda name: tmp_path / name)
-    live.warm(SimpleNamespace(free=lambda: False))  # somebody has launched meanwhile
+    monkeypatch.setattr(live, "_launch_in_new_folder", kept)
+    monkeypatch.setattr(live, "new_run_folder", lambda name: tmp_path / name)
+    live.warm_up(SimpleNamespace(free=lambda: False))  # somebody has launched meanwhile
     (run,) = runs
     end = run.events()[-1]
-    assert isinstance(end, RunEnded) and end.reason == "completed"
+    assert isinstance(end, RunEnded) and end.outcome == "completed"
     assert SparkSession.getActiveSession() is not None and [*tmp_path.iterdir()] == [
         tmp_path / "warm"
     ]

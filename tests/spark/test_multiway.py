@@ -21,7 +21,7 @@ from braid.condition.predicate import PredicateError
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.join import JoinRun, StreamJoin
-from braid.launch import workload
+from braid.launch import make_workload
 from braid.model.simulate import simulate
 from braid.workloads import flights, vectors
 from braid.workloads.arrivals import Arrivals
@@ -35,7 +35,7 @@ from pyspark.sql import functions as F
 
 def prepared(given: Workload, placement: Placement) -> StreamJoin:
     return StreamJoin(
-        given.streams, given.on, placement, given.windows, given.time, partitions=2, check=True
+        given.streams, given.condition, placement, given.windows, given.time, partitions=2, check=True
     )
 
 
@@ -83,20 +83,20 @@ def condition(arrivals: Arrivals, keying: str) -> str:
     """By value, a chain of equalities; else bands and a pair at random: what takes an index, and
     what does not.
     """
-    own = [f"{a}.u_{'s' if a == 'r' else 'r'}" for a in arrivals.streams]
+    own = [f"{a}.u_{'s' if a == 'r' else 'r'}" for a in arrivals.stream_aliases]
     if keying == "join":
         modulus = MODULI[len(own)]
         chain = [f"{x} % {modulus} = {y} % {modulus}" for x, y in zip(own, own[1:], strict=False)]
         return " AND ".join([*chain, f"{own[0]} < {own[-1]} + 600000"])
     bands = [f"abs({x} - {y}) < 300000" for x, y in zip(own, own[1:], strict=False)]
-    return " AND ".join([*bands, arrivals.on.split(" AND ")[0]])
+    return " AND ".join([*bands, arrivals.condition.split(" AND ")[0]])
 
 
 @cache
 def truth(streams: int, windows: str, on: str) -> Ids:
     arrivals = given(streams, windows)
-    spans = dict(zip(arrivals.streams, arrivals.windows, strict=True))
-    return expected(arrivals.tables(), on, spans)
+    spans = dict(zip(arrivals.stream_aliases, arrivals.windows, strict=True))
+    return expected(arrivals.make_tables(), on, spans)
 
 
 JOINS = [(streams, "unequal") for streams in RATES] + [(3, "equal")]
@@ -110,34 +110,34 @@ def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, wind
     """
     arrivals, wrong = given(streams, windows), {}
     for keying in ("tuple", "join"):
-        join = replace(arrivals.workload(spark), on=condition(arrivals, keying))
-        run, want = LocalRun(prepared(join, Centralized())), truth(streams, windows, join.on)
+        join = replace(arrivals.make_workload(spark), condition=condition(arrivals, keying))
+        run, want = LocalRun(prepared(join, Centralized())), truth(streams, windows, join.condition)
         assert want.total() > 50
         for name, placement in PLACEMENTS.items():
-            if placement.serves(streams) and placement.keying == keying:
+            if placement.supports_streams(streams) and placement.routing_key_source == keying:
                 got, happened = run.run(placement, tmp_path / name, stops=(1,))
                 wrong[name] = differ(got, want)
-                assert [e.received for e in batches(happened)][: arrivals.batches] == [
-                    tuple(n) for n in arrivals.counts()
+                assert [e.received_tuples for e in batches(happened)][: arrivals.micro_batch_count] == [
+                    tuple(n) for n in arrivals.batch_counts()
                 ]
     assert len(wrong) > 9 and not any(wrong.values()), wrong
 
 
 @pytest.mark.parametrize(
     "placement",
-    [Aligned(5, length=2, sample=3), Coordinated(5, length=2), Ring(3, form="basic")],
+    [Aligned(5, segment_batches=2, sample_batches=3), Coordinated(5, segment_batches=2), Ring(3, form="basic")],
     ids=named,
 )
 def test_a_run_that_is_stopped_and_resumed(
     spark: SparkSession, tmp_path: Path, placement: Placement
 ) -> None:
     arrivals = given(3, "unequal")
-    join = replace(arrivals.workload(spark), on=condition(arrivals, placement.keying))
+    join = replace(arrivals.make_workload(spark), condition=condition(arrivals, placement.routing_key_source))
     run = start(join, placement, tmp_path / "run")
     until(lambda: run.status["batch"] >= 1 or not run.isActive, "batch 1")
     run.stop()
     run = StreamJoin.resume(tmp_path / "run", join.streams)
-    assert differ(found(ended(run)), truth(3, "unequal", join.on)) == ""
+    assert differ(found(ended(run)), truth(3, "unequal", join.condition)) == ""
 
 
 def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(
@@ -145,8 +145,8 @@ def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(
 ) -> None:
     """Gu's baseline: of three streams on four hosts, most combinations never meet."""
     arrivals, placement = replace(given(3, "equal"), step=1.5), SemanticsUnaware(4)
-    join = replace(arrivals.workload(spark), on=condition(arrivals, "tuple"))
-    want = truth(3, "equal", join.on)
+    join = replace(arrivals.make_workload(spark), condition=condition(arrivals, "tuple"))
+    want = truth(3, "equal", join.condition)
     got, _ = LocalRun(prepared(join, placement)).run(placement, tmp_path / "run")
     assert not got - want
     assert 0 < got.total() < 0.3 * want.total()
@@ -156,17 +156,17 @@ def simulated(placement: Placement, arrivals: Arrivals) -> list:
     """The run that a simulation makes of the same arrivals, a tuple having the bytes that it has in
     a block.
     """
-    size = (12 + 8 * len(arrivals.streams) + 8,) * len(arrivals.streams)
+    size = (12 + 8 * len(arrivals.stream_aliases) + 8,) * len(arrivals.stream_aliases)
     settings = {
         "tuple_bytes": size,
         "windows": arrivals.windows,
         "seconds": arrivals.step,
         "selectivity": arrivals.sigma,
     }
-    return simulate(placement, arrivals.counts(), **settings)
+    return simulate(placement, arrivals.batch_counts(), **settings)
 
 
-BOTH = [Centralized(), Aligned(4, sample=3), Coordinated(4, length=2), Ring(4)]
+BOTH = [Centralized(), Aligned(4, sample_batches=3), Coordinated(4, segment_batches=2), Ring(4)]
 
 
 def test_a_simulated_run_counts_what_an_executed_one_does(
@@ -182,7 +182,7 @@ def test_a_simulated_run_counts_what_an_executed_one_does(
     arrivals = Arrivals(
         (2.0, 3.0, 4.5), 60.0, 10.0, (25.0, 25.0, 35.0), sigma, changes=changes, seed=7
     )
-    run, results = LocalRun(prepared(arrivals.workload(spark), Centralized())), set()
+    run, results = LocalRun(prepared(arrivals.make_workload(spark), Centralized())), set()
     for k, placement in enumerate(BOTH):
         executed = batches(run.run(placement, tmp_path / str(k))[1])
         modelled = batches(simulated(placement, arrivals))
@@ -197,13 +197,13 @@ def test_a_simulated_run_counts_what_an_executed_one_does(
             )
         for name in ("received", "stored", "stored_bytes", "moved"):
             done, expected = (
-                [[getattr(h, name) for h in e.hosts] for e in run] for run in (executed, modelled)
+                [[getattr(h, name) for h in e.host_metrics] for e in run] for run in (executed, modelled)
             )
             assert done == expected, (placement, name)
         results.add(sum(e.results for e in executed))
         expectation = sum(e.results for e in modelled)
     assert len(results) == 1
-    groups, live = expectation / sigma**3, max(sum(e.live) for e in modelled)
+    groups, live = expectation / sigma**3, max(sum(e.live_tuples) for e in modelled)
     deviation = sqrt(groups * (sigma**3 + 2 * live * (sigma**5 - sigma**6)))
     assert abs(results.pop() - expectation) < 3 * deviation < 0.2 * expectation
 
@@ -212,8 +212,8 @@ def test_selectivity_in_the_engine(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing matches at 0, and at 1 every group in its windows."""
     for sigma in (0.0, 1.0):
         arrivals = Arrivals((1.0, 1.5, 1.0), 12.0, 4.0, (6.0, 5.0, 7.0), sigma, seed=3)
-        want = expected(arrivals.tables(), "true", {"r": 6, "s": 5, "t": 7})
-        got, _ = LocalRun(prepared(arrivals.workload(spark), Ring(3))).run(
+        want = expected(arrivals.make_tables(), "true", {"r": 6, "s": 5, "t": 7})
+        got, _ = LocalRun(prepared(arrivals.make_workload(spark), Ring(3))).run(
             Ring(3), tmp_path / str(sigma)
         )
         assert differ(got, want if sigma else Ids()) == ""
@@ -279,7 +279,7 @@ def test_vectors_in_doubles_are_refused_in_one_sentence(spark: SparkSession) -> 
     [
         (
             "concepts",
-            Coordinated(4, length=2),
+            Coordinated(4, segment_batches=2),
             {"rates": (3.0, 2.0, 4.0), "sigma": 0.2, "batches": 4},
         ),
         ("small", Ring(3), {"rates": (0.8, 0.8), "sigma": 0.25, "batches": 3}),
@@ -288,7 +288,7 @@ def test_vectors_in_doubles_are_refused_in_one_sentence(spark: SparkSession) -> 
 def test_vectors_match_where_they_show_the_same(
     spark: SparkSession, tmp_path: Path, cost: str, placement: Placement, settings: dict
 ) -> None:
-    join = workload(spark, "vectors", seed=6, cost=cost, seconds=30.0, window=12.0, **settings)
+    join = make_workload(spark, "vectors", seed=6, cost=cost, seconds=30.0, window=12.0, **settings)
     streams = {a: f.toArrow() for a, f in join.streams.items()}
     aliases = list(streams)
     same = " AND ".join(
@@ -304,7 +304,7 @@ def test_vectors_match_where_they_show_the_same(
 
 def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     """Five days of March, with the night in which New York's clocks went forward."""
-    join = workload(spark, "flights", batches=6, month=3, days=12)
+    join = make_workload(spark, "flights", batches=6, month=3, days=12)
     late = {
         a: f.where(F.col("ts") >= "2013-03-08").withColumn("batch", F.col("batch") - 3)
         for a, f in join.streams.items()
@@ -312,5 +312,5 @@ def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     streams = {a: f.toArrow() for a, f in late.items()}
     want = expected(streams, flights.ON, {"d": 3600, "a": 8 * 3600, "w": 3600})
     assert want.total() > 50
-    run = ended(start(replace(join, streams=late), Aligned(4, sample=3), tmp_path / "run"))
+    run = ended(start(replace(join, streams=late), Aligned(4, sample_batches=3), tmp_path / "run"))
     assert differ(found(run), want) == ""

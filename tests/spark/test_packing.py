@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine.spark import SHIPPED, partitions
+from braid.engine.spark import SHIPPED, choose_partitions
 from braid.join import StreamJoin
 from oracle import frames, tables
 from pyspark.sql import SparkSession
@@ -40,8 +40,8 @@ def test_a_small_batch_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_partitions_are_chosen_by_what_is_announced_and_what_was_worked() -> None:
-    assert partitions(announced=100_000, work=0.01, most=8) == 1
-    assert partitions(announced=100_000_000, work=0.01, most=8) == 8
-    assert partitions(announced=100_000, work=2.0, most=8) == 8  # few rows, but all their pairs
-    assert partitions(announced=0, work=0.0, most=8) == 8  # it may be any size
-    assert partitions(announced=0, work=0.0, most=1) == 1
+    assert choose_partitions(announced=100_000, work=0.01, most=8) == 1
+    assert choose_partitions(announced=100_000_000, work=0.01, most=8) == 8
+    assert choose_partitions(announced=100_000, work=2.0, most=8) == 8  # few rows, but all their pairs
+    assert choose_partitions(announced=0, work=0.0, most=8) == 8  # it may be any size
+    assert choose_partitions(announced=0, work=0.0, most=1) == 1

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid.condition.parse import parse
+from braid.condition.parse import parse_predicate
 from braid.condition.predicate import Predicate
 from braid.core.columns import TIME
-from braid.local.build import build
-from braid.local.rows import Rows
+from braid.local.build import build_block
+from braid.local.rows import BlockRows
 from oracle import Ids, differ, frames, met, tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -163,19 +163,19 @@ def given(spark: SparkSession) -> dict[str, DataFrame]:
 
 @pytest.fixture(scope="module")
 def predicates(given: dict[str, DataFrame]) -> dict[str, Predicate]:
-    return {on: parse(on, given, (None, None)) for on in TEXTS}
+    return {on: parse_predicate(on, given, (None, None)) for on in TEXTS}
 
 
 @pytest.fixture(scope="module")
 def blocks(
     given: dict[str, DataFrame], predicates: dict[str, Predicate]
-) -> dict[str, tuple[Rows, Rows]]:
+) -> dict[str, tuple[BlockRows, BlockRows]]:
     """For each condition the rows of both streams that its filters let pass, with what it needs of
     each computed; all by one pass of Spark over either stream.
     """
     wanted = [
         {
-            on: p.keys[s] | p.computed[s] | {"": p.filters[s] or "true"}
+            on: p.key_columns[s] | p.computed_columns[s] | {"": p.filters[s] or "true"}
             for on, p in predicates.items()
         }
         for s in (0, 1)
@@ -192,14 +192,14 @@ def blocks(
 
 def _block(
     p: Predicate, s: int, on: str, own: Block, computed: Mapping[tuple[str, str], pa.Array]
-) -> Rows:
+) -> BlockRows:
     """The block of a stream, as a host would hold it."""
     mine = {name: column for (of, name), column in computed.items() if of == on and name}
     passed = computed[on, ""]
-    for name in p.keys[s]:  # NULL takes no part
+    for name in p.key_columns[s]:  # NULL takes no part
         passed = pc.and_(passed, pc.is_valid(mine[name]))
     rows = pa.table(own | mine | {TIME: pa.array([0] * len(passed), pa.int64())})
-    return Rows(build(rows.filter(passed).combine_chunks().to_batches()[0], p.indexes(s)))
+    return BlockRows(build_block(rows.filter(passed).combine_chunks().to_batches()[0], p.index_columns(s)))
 
 
 @pytest.fixture(scope="module")
@@ -222,14 +222,14 @@ def truth(given: dict[str, DataFrame]) -> dict[str, Ids]:
 @pytest.mark.parametrize("line", CONDITIONS)
 def test_kernels_agree_with_spark(
     predicates: dict[str, Predicate],
-    blocks: dict[str, tuple[Rows, Rows]],
+    blocks: dict[str, tuple[BlockRows, BlockRows]],
     truth: dict[str, Ids],
     line: str,
 ) -> None:
     kind, on = line.split(" | ", 1)
     predicate = predicates[on]
     assert differ(met(predicate, *blocks[on]), truth[on]) == ""
-    assert kind == ("index" if predicate.step(frozenset({0}), 1).index else "scan")
+    assert kind == ("index" if predicate.next_step(frozenset({0}), 1).index_condition else "scan")
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
@@ -251,19 +251,19 @@ def test_what_is_moved_across_a_comparison_does_not_overflow(
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
         for on in [*written, *(["a.x + a.y < b.x"] if ansi == "false" else [])]:
-            predicate = parse(on, streams, (None, None))
+            predicate = parse_predicate(on, streams, (None, None))
             found = [
                 frame.select("*", *(F.expr(sql).alias(n) for n, sql in keys.items()))
                 .withColumn(TIME, F.lit(0).cast("long"))
                 .toArrow()
-                for frame, keys in zip(streams.values(), predicate.keys, strict=True)
+                for frame, keys in zip(streams.values(), predicate.key_columns, strict=True)
             ]
             rows = (
-                Rows(build(t.combine_chunks().to_batches()[0], predicate.indexes(i)))
+                BlockRows(build_block(t.combine_chunks().to_batches()[0], predicate.index_columns(i)))
                 for i, t in enumerate(found)
             )
             joined = streams["a"].alias("a").join(streams["b"].alias("b"), F.expr(on))
             truth = joined.select("a.id", "b.id").collect()
-            assert predicate.links and met(predicate, *rows) == Counter(map(tuple, truth))
+            assert predicate.index_conditions and met(predicate, *rows) == Counter(map(tuple, truth))
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)

@@ -9,12 +9,12 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.compiler import Compiler
-from braid.condition.names import read, resolved
-from braid.condition.pairs import Residuals
+from braid.condition.compiler import DuckDBCompiler
+from braid.condition.names import parse_condition, resolve_columns
+from braid.condition.pairs import ResidualBuilder
 from braid.condition.predicate import PredicateError
-from braid.condition.residual import cursor, residual_mask
-from braid.condition.spark import SparkAnalyser
+from braid.condition.residual import duckdb_cursor, evaluate_residual
+from braid.condition.spark import SparkAnalyzer
 from braid.condition.sqltypes import INT
 from oracle import tables
 from pyspark.sql import DataFrame, SparkSession
@@ -123,11 +123,11 @@ def given(spark: SparkSession, streams: Mapping[str, pa.Table]) -> dict[str, Dat
 
 def test_two_streams_are_evaluated_as_by_spark(given: dict[str, DataFrame]) -> None:
     """Floats, decimals and small integers among one another, and the edges of functions."""
-    draw, analyser = Draw(5), SparkAnalyser(given)
-    residuals, texts, refused = Residuals(analyser), [], []
+    draw, analyser = Draw(5), SparkAnalyzer(given)
+    residuals, texts, refused = ResidualBuilder(analyser), [], []
     for on in [*BY_HAND, *(draw.condition() for _ in range(CASES))]:
         try:
-            residuals.add(resolved(read(on), analyser.names))
+            residuals.add_conjunct(resolve_columns(parse_condition(on), analyser.names))
             texts.append(on)
         except PredicateError as error:
             assert "digits" in str(error) or "type decimal" in str(error), str(error)
@@ -137,7 +137,7 @@ def test_two_streams_are_evaluated_as_by_spark(given: dict[str, DataFrame]) -> N
     agree(given, residuals, texts)
 
 
-def agree(given: dict[str, DataFrame], residuals: Residuals, texts: list[str]) -> None:
+def agree(given: dict[str, DataFrame], residuals: ResidualBuilder, texts: list[str]) -> None:
     """Spark says the same of all pairs."""
     pairs = given["a"].alias("a").crossJoin(given["b"].alias("b"))
     asked = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(texts)]
@@ -150,7 +150,7 @@ def agree(given: dict[str, DataFrame], residuals: Residuals, texts: list[str]) -
         for name in rows.column_names
     }
     for i, (on, residual) in enumerate(zip(texts, residuals.found, strict=True)):
-        mine = residual_mask(residual, "ab", {c: columns[c] for c in residual.columns})
+        mine = evaluate_residual(residual, "ab", {c: columns[c] for c in residual.columns})
         theirs = truth.column(str(i)).to_numpy(zero_copy_only=False)
         wrong = np.flatnonzero(mine != theirs)
         row = {c: columns[c][int(wrong[0])] for c in residual.columns} if len(wrong) else ()
@@ -166,16 +166,16 @@ def _with(frame: DataFrame, computed: Mapping[str, str]) -> pa.Table:
 def test_a_division_by_what_is_0_fails_as_in_spark(
     given: dict[str, DataFrame], streams: Mapping[str, pa.Table]
 ) -> None:
-    analyser = SparkAnalyser(given)
+    analyser = SparkAnalyzer(given)
     for on in ("a.n / b.y > 1", "a.k % b.y = 1", "a.n div b.y = 1", "a.f % b.y > 0"):
-        residuals = Residuals(analyser)
-        residuals.add(resolved(read(f"{on} OR a.n > b.n"), analyser.names))
+        residuals = ResidualBuilder(analyser)
+        residuals.add_conjunct(resolve_columns(parse_condition(f"{on} OR a.n > b.n"), analyser.names))
         (residual,) = residuals.found
         names = {n for _, n in residual.columns}
         zero = {n: pa.array([0], streams["a"].schema.field(n).type) for n in names}
         columns = {c: zero[c[1]] for c in residual.columns}
         with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
-            residual_mask(residual, "ab", columns)
+            evaluate_residual(residual, "ab", columns)
 
 
 def test_what_is_compared_with_nothing_is_computed_neither_by_spark_nor_by_duckdb(
@@ -184,12 +184,12 @@ def test_what_is_compared_with_nothing_is_computed_neither_by_spark_nor_by_duckd
     rows = spark.range(1).selectExpr(
         "cast(if(id < 0, 1, null) AS int) AS n", "cast(2000000000 + id AS int) AS k"
     )
-    compiler = Compiler({("", "n"): INT, ("", "k"): INT})
+    compiler = DuckDBCompiler({("", "n"): INT, ("", "k"): INT})
     for sql in ("n < k + k", "n = k + k", "n IN (k + k)", "n BETWEEN k + k AND 9"):
         assert rows.selectExpr(f"({sql}) AS told").toArrow()["told"].to_pylist() == [None]
-        with cursor() as db:
+        with duckdb_cursor() as db:
             db.register("rows", rows.toArrow())
-            assert db.sql(f"SELECT {compiler.text(sql)[0]} FROM rows").fetchall() == [(None,)]
+            assert db.sql(f"SELECT {compiler.compile_text(sql)[0]} FROM rows").fetchall() == [(None,)]
     for sql in ("k + k > n", "n <=> k + k"):
         with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
             rows.selectExpr(sql).toArrow()
@@ -204,10 +204,10 @@ def test_a_division_by_0_is_null_where_spark_is_set_so(
     ]
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
-        analyser = SparkAnalyser(given)
-        residuals = Residuals(analyser)
+        analyser = SparkAnalyzer(given)
+        residuals = ResidualBuilder(analyser)
         for on in texts:
-            residuals.add(resolved(read(on), analyser.names))
+            residuals.add_conjunct(resolve_columns(parse_condition(on), analyser.names))
         agree(given, residuals, texts)
     finally:
         spark.conf.set("spark.sql.ansi.enabled", "true")

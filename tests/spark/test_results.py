@@ -12,8 +12,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.engine.output import Output
-from braid.engine.store import Store
+from braid.engine.output import PublishedResults
+from braid.engine.store import RunStore
 from braid.join import JoinRun, StreamJoin
 from duck import duck
 from oracle import Ids, differ, expected, found, frames, tables, until
@@ -55,7 +55,7 @@ def test_asked_batch_by_batch_every_result_comes_once(
 
     run = upstream(spark).start(tmp_path / "run", batches="batch", foreachBatch=give)
     got, batch = Ids(), 0
-    while run.isActive or batch <= run.store.committed()[-1]:
+    while run.isActive or batch <= run.store.committed_batches()[-1]:
         until(lambda at=batch: not run.isActive or run.status["batch"] > at, "next batch")
         for _ in range(2):  # the second time, mostly, with nothing new
             frame, batch = run.results_since(batch)
@@ -87,15 +87,15 @@ def since(run: JoinRun, batch: int) -> list[Any]:
 
 def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) -> None:
     """When all lines are written at once less often, too: a stream goes on across that."""
-    out = Output(tmp_path)
-    out.create()
+    out = PublishedResults(tmp_path)
+    out.make_folders()
     reader = spark.readStream.schema("batch long").parquet(str(out.results))
     seen = []
     for batch in range(212):
         name = f"{batch:06d}-0-0000cafe.parquet"
         if batch % 40 == 39 or batch > 208:
             pq.write_table(pa.table({"batch": [batch]}), out.new / name)
-        out.publish(batch, [name] if (out.new / name).exists() else [])
+        out.publish_batch(batch, [name] if (out.new / name).exists() else [])
         if batch in (190, 205, 211):
             writer = reader.writeStream.foreachBatch(
                 lambda frame, _: seen.extend(r.batch for r in frame.collect())
@@ -105,7 +105,7 @@ def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) 
             there = [b for b in range(batch + 1) if b % 40 == 39 or b > 208]
             assert sorted(r.batch for r in spark.read.parquet(str(out.results)).collect()) == there
             assert sorted(seen) == there
-    out.drop(0, 100)
+    out.unpublish(0, 100)
     assert [r.batch for r in spark.read.parquet(str(out.results)).orderBy("batch").collect()] == [
         b for b in there if b >= 100
     ]
@@ -136,21 +136,21 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
     """
     folder, table = tmp_path / "run", tmp_path / "copy"
     with monkeypatch.context() as patch:
-        from braid.engine.output import Output
+        from braid.engine.output import PublishedResults
 
-        real = Output._show
+        real = PublishedResults._link_result
 
-        def show(out: Output, names: Any) -> None:
+        def show(out: PublishedResults, names: Any) -> None:
             names = [*names]
             if any(name.startswith("000007") for name in names):
                 raise OSError("killed")
             real(out, names)
 
-        patch.setattr(Output, "_show", show)
+        patch.setattr(PublishedResults, "_link_result", show)
         run = upstream(spark).start(folder, batches="batch")
         with pytest.raises(OSError, match="killed"):
             run.awaitTermination()
-    assert Store(folder).committed() == list(range(8))
+    assert RunStore(folder).committed_batches() == list(range(8))
 
     def read() -> DataFrame:
         schema = run.results().schema
@@ -161,7 +161,7 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
         return spark.read.parquet(str(table))
 
     before = ids(read().collect())
-    want = {b: ids(run._read(Store(folder).result_files(b, b + 1)).collect()) for b in range(8)}
+    want = {b: ids(run._read_results(RunStore(folder).result_files(b, b + 1)).collect()) for b in range(8)}
     assert differ(before, sum((want[b] for b in range(7)), Ids())) == ""
     run = ended(StreamJoin.resume(folder, frames(spark, STREAMS)))
     assert differ(ids(read().collect()), expected(STREAMS, ON)) == ""
@@ -179,7 +179,7 @@ def test_joins_feed_joins(
     first = upstream(spark, windows=windows, time="ts").start(tmp_path / "one", batches="batch")
     spans = {"ab": "240 seconds", "c": "90 seconds"}
     on = "ab.a_k = c.k AND ab.b_n < c.n + 200"
-    until(lambda: first.store.committed(), "first batch of the first join", 120)
+    until(lambda: first.store.committed_batches(), "first batch of the first join", 120)
     changes = spark.createDataFrame(third["c"]).drop("batch")
     changes.write.parquet(str(tmp_path / "c"))
 
@@ -192,14 +192,14 @@ def test_joins_feed_joins(
         streams(), on, Scatter(), spans, time="ts", lateness="1 day", partitions=2, check=True
     )
     with monkeypatch.context() as patch:
-        real = Store.tidy
+        real = RunStore.remove_old_files
 
-        def tidy(store: Store, *given: Any) -> None:
+        def tidy(store: RunStore, *given: Any) -> None:
             if "two" in str(store.path):
                 raise OSError("cut off")
             real(store, *given)
 
-        patch.setattr(Store, "tidy", tidy)
+        patch.setattr(RunStore, "remove_old_files", tidy)
         run = second.start(tmp_path / "two", availableNow=True)
         with pytest.raises(OSError, match="cut off"):
             run.awaitTermination()

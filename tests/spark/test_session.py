@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from braid import spark_session
-from braid.engine.own_files import SCHEME, own_path
-from braid.spark_session import _ASKED, _forked, _know_names
+from braid.engine.own_files import SCHEME, make_own_path
+from braid.spark_session import _ASKED, _fork_settings, _cache_java_names
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -30,7 +30,7 @@ def test_files_of_braid_alone_get_their_permissions_without_a_process(
     place = spark._jvm.java.net.URI(f"{SCHEME}:///")  # type: ignore[union-attr]
     files = hadoop.FileSystem.get(place, settings)
     assert files.getClass().getName() == "BraidLocalFiles"
-    assert own_path(spark, tmp_path) == f"{SCHEME}:{tmp_path}"
+    assert make_own_path(spark, tmp_path) == f"{SCHEME}:{tmp_path}"
 
     files.create(hadoop.Path(str(tmp_path / "made"))).close()
     assert mode(tmp_path / "made") == 0o644
@@ -64,7 +64,7 @@ def test_a_name_that_is_no_class_yet_is_not_kept(
     monkeypatch.setattr(spark_session, "_ASKED", ("NotImportedYet make", "PythonPartitioner"))
     jvm = spark._jvm
     assert "PythonPartitioner" not in vars(jvm)
-    _know_names(jvm, None)
+    _cache_java_names(jvm, None)
     assert "NotImportedYet" not in vars(jvm) and vars(jvm).pop("PythonPartitioner")
 
 
@@ -73,7 +73,7 @@ def test_a_session_that_is_there_is_not_changed(
 ) -> None:
     """Whoever made it."""
     changed: list[SparkSession] = []
-    monkeypatch.setattr(spark_session, "_quicken", changed.append)
+    monkeypatch.setattr(spark_session, "_install_shortcuts", changed.append)
     assert spark_session.session(cores=2).sparkContext is spark.sparkContext
     assert changed == []
 
@@ -86,9 +86,9 @@ def test_workers_are_forked_from_what_has_imported_braid(
 
     told = spark.sparkContext.parallelize([0], 1).map(parent).collect()
     assert ["braid.engine.daemon" in command for command in told] == [sys.platform == "linux"]
-    assert _forked("spark://somewhere:7077") == _forked("yarn") == {}, "Braid is sent there later"
+    assert _fork_settings("spark://somewhere:7077") == _fork_settings("yarn") == {}, "Braid is sent there later"
     monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python3")
-    assert _forked("local[2,4]") == {}
+    assert _fork_settings("local[2,4]") == {}
 
 
 def test_settings_of_hadoop_do_not_say_whence_they_are(spark: SparkSession, tmp_path: Path) -> None:
@@ -106,6 +106,6 @@ def test_a_spark_without_what_is_changed_stays_as_it_is(
 ) -> None:
     monkeypatch.setattr(spark_session, "_SOURCES", "nothing")
     with caplog.at_level("INFO", "braid"):
-        spark_session._quicken(spark)
+        spark_session._install_shortcuts(spark)
     (told,) = caplog.messages
     assert "without _forget_sources" in told and "NoSuchFieldException" in told

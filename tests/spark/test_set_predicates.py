@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import Centralized, inner_product
-from braid.condition.predicate import Common
+from braid.condition.predicate import CommonElements
 from braid.join import StreamJoin
-from braid.local.build import build
-from braid.local.rows import Rows
+from braid.local.build import build_block
+from braid.local.rows import BlockRows
 from cuts import cut
 from oracle import Ids, differ, local, met
 from pyspark.sql import DataFrame, SparkSession
@@ -120,8 +120,8 @@ def test_sets_agree_with_spark(
     join = StreamJoin(given, on, Centralized())
     assert truth[on], "a condition that nothing fulfils shows nothing"
     assert differ(local(join), truth[on]) == ""
-    index = join.predicate.step(frozenset({0}), 1).index
-    found = "index" if isinstance(index, Common) else "link" if index else "scan"
+    index = join.predicate.next_step(frozenset({0}), 1).index_condition
+    found = "index" if isinstance(index, CommonElements) else "link" if index else "scan"
     assert found == kind
 
 
@@ -139,11 +139,11 @@ def test_tables_are_joined_on_sets_without_spark(
     on = line.split(" | ", 1)[1]
     join = StreamJoin(tables, on, Centralized())
     setup: Any = join.setup
-    setup.replay(1).write(tmp_path)
+    setup.make_replay(1).write_input(tmp_path)
     cut(tmp_path)
-    feed = setup.feed({a: t.schema for a, t in tables.items()})
+    feed = setup.make_feed({a: t.schema for a, t in tables.items()})
     parts = [p for _, (p,) in sorted(feed.tuples(tmp_path, 0).items())]
-    a, b = (Rows(build(part, join.predicate.indexes(i))) for i, part in enumerate(parts))
+    a, b = (BlockRows(build_block(part, join.predicate.index_columns(i))) for i, part in enumerate(parts))
     assert differ(met(join.predicate, a, b), truth[on]) == ""
 
 
@@ -159,8 +159,8 @@ def test_without_ansi_the_size_of_null_is_what_spark_says(
             kind, on = line.split(" | ", 1)
             join = StreamJoin(given, on, Centralized())
             assert differ(local(join), truth[on]) == "", on
-            index = join.predicate.step(frozenset({0}), 1).index
-            assert isinstance(index, Common) == (kind == "index"), on
+            index = join.predicate.next_step(frozenset({0}), 1).index_condition
+            assert isinstance(index, CommonElements) == (kind == "index"), on
     finally:
         spark.conf.set("spark.sql.ansi.enabled", ansi)
     told = [line.split(" | ", 1)[1] for line in NULLS]

@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid.core.events import BatchCommitted, BatchServed, QueryAdded
-from braid.papers.slices.events import ChainSet
+from braid.core.events import BatchCommitted, BatchQueryResults, QueryAdded
+from braid.papers.slices.events import ChainChanged
 from braid.sharing.join import SharedJoin, SharedRun
 from oracle import Ids, differ, expected, frames, tables, until
 from pyspark.sql import DataFrame, SparkSession
@@ -79,16 +79,16 @@ def test_every_query_gets_its_own_results(
     ]
     assert times == sorted(times) and len(times) == truth("trend").total()
     done = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    assert not any(any(e.late) for e in done)
+    assert not any(any(e.late_tuples) for e in done)
     for name in QUERIES:
-        served = [e.results[name] for e in run.events() if isinstance(e, BatchServed)]
+        served = [e.results_by_query[name] for e in run.events() if isinstance(e, BatchQueryResults)]
         assert len(served) == len(done) and sum(served) == truth(name).total(), name
 
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """After how many batches a run is paused, by its folder's name."""
-    publish, after = SharedRun._publish, dict[str, int]()
+    publish, after = SharedRun._publish_events, dict[str, int]()
 
     def publishing(run: SharedRun, happened: list[Any]) -> None:
         publish(run, happened)
@@ -96,7 +96,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
             del after[run.store.path.name]
             run.pause()
 
-    monkeypatch.setattr(SharedRun, "_publish", publishing)
+    monkeypatch.setattr(SharedRun, "_publish_events", publishing)
     return after
 
 
@@ -111,13 +111,13 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     until(lambda: run.isPaused, "second batch")
     run.add("alarm", "60 seconds")
     added = next(e for e in run.events() if isinstance(e, QueryAdded) and e.name == "alarm")
-    run.split("150 seconds", stream="a")
+    run.split_slice("150 seconds", stream="a")
     run.stop()
     held["run"] = 4
     again = SharedJoin.resume(tmp_path / "run", frames(spark, STREAMS))
     assert [q.name for q in again.queries] == ["trend", "uneven", "alarm"]
     until(lambda: again.isPaused, "more batches")
-    again.merge("150 seconds")
+    again.merge_slices("150 seconds")
     again.remove("uneven")
     again.rebalance("memory")
     again.unpause()
@@ -140,13 +140,13 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
         }
     )
     assert later and not later - found, "what came after the query must be complete"
-    reasons = [e.reason for e in again.events() if isinstance(e, ChainSet)]
+    reasons = [e.reason for e in again.events() if isinstance(e, ChainChanged)]
     assert {"memory", "split", "merged"} <= set(reasons)
 
 
 def data_batches(run: SharedRun) -> list[int]:
     """The numbers of the batches that held tuples."""
-    return [e.batch for e in run.events() if isinstance(e, BatchCommitted) and sum(e.received)]
+    return [e.batch for e in run.events() if isinstance(e, BatchCommitted) and sum(e.received_tuples)]
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path)
     never: Asked = {"never": ({"a": 60, "b": 60}, {"a": "1 = 0", "b": "b.n = NULL"})}
     run = shared(frames(spark, small), never).start(tmp_path / "run", batches="batch")
     run.awaitTermination()
-    assert [e.received for e in run.events() if isinstance(e, BatchCommitted)] == [(0, 0)] * 2
+    assert [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)] == [(0, 0)] * 2
     assert not ids(run.results("never"))
 
 
@@ -329,7 +329,7 @@ def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path
         run = shared(streams, many, executor=way).start(tmp_path / way, batches="batch")
         run.awaitTermination()
         assert {e.executor for e in run.events() if isinstance(e, BatchCommitted)} == {way}
-        assert read(run.query) == sum(rows.values())
+        assert read(run.spark_query) == sum(rows.values())
         assert differ(ids(run.results("q80")), eighty) == ""
 
     twice = spark.readStream.schema(streams["a"].drop("batch").schema)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from braid import AdaptiveGrid, SharedJoin, Shed
 from braid.core.columns import DRAW
-from braid.core.events import BatchHarvested
+from braid.core.events import BatchShed
 from braid.join import StreamJoin
 from oracle import expected, found, frames, tables, weighed
 from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> No
         run.awaitTermination()
         kept[way] = weighed(run)
         assert set(kept[way]) <= set(full) and len(kept[way]) < full.total()
-        whole = run.estimate().iloc[-1]
+        whole = run.estimate_results().iloc[-1]
         assert whole["found"] == len(kept[way])
         assert abs(whole["estimated"] - full.total()) <= 2.5 * whole["error"]
         groups = run.results().groupBy("a.k").agg(F.sum("weight").alias("n")).toPandas()
@@ -64,7 +64,7 @@ def test_a_shared_join_sheds_load(spark: SparkSession, tmp_path: Path) -> None:
         assert len(got) == len(ids) and got <= set(short)
         assert (got == set(short)) == (fraction == 1)
         assert run.results("long").columns == ["a", "b", "weight"]
-        assert any(isinstance(e, BatchHarvested) and e.considered for e in run.events())
+        assert any(isinstance(e, BatchShed) and e.considered_pairs for e in run.events())
 
 
 def test_results_as_a_stream_have_weights(spark: SparkSession, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_tuples_that_differ_are_drawn_apart(spark: SparkSession) -> None:
         f"k, l, cast(s AS struct<n:int,m:int>) s FROM VALUES {', '.join(rows)} AS t(x, y, m, k, l, s)"
     )
     join = StreamJoin({"a": frame, "b": frame}, "a.x = b.x", AdaptiveGrid(2), shed=Shed(fraction=1))
-    drawn = frame.select(F.expr(join.setup._drawn(0, frame)[DRAW])).toArrow().column(0)
+    drawn = frame.select(F.expr(join.setup._shedding_columns(0, frame)[DRAW])).toArrow().column(0)
     assert len(drawn) == len(rows) == len(set(drawn.to_pylist()))
 
 

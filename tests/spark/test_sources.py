@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from braid.core.events import BatchCommitted
-from braid.engine.durable import Damaged
+from braid.engine.durable import DamagedRunError
 from braid.join import JoinRun, StreamJoin
 from braid.papers.baselines.hashing import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid
@@ -99,7 +99,7 @@ def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path
         until(lambda run=run, before=before: run.status["batch"] > before + 1, "two batches")
         run.stop()
         assert (run.status["state"], run.exception()) == ("stopped", None)
-        a, b = committed(run)[-1].total
+        a, b = committed(run)[-1].total_received_tuples
         assert a == b == 50 * run.status["batch"]
         assert found(run) == Counter((2 * w, w) for w in range((a + 1) // 2))
         run = StreamJoin.resume(tmp_path / "run", streams)
@@ -131,7 +131,7 @@ def test_the_clock_driven_rate_source(spark: SparkSession, tmp_path: Path) -> No
     again = StreamJoin.resume(tmp_path / "run", streams)
     until(lambda: again.status["tuples"] > run.status["tuples"], "more tuples")
     again.stop()
-    a, b = committed(again)[-1].total
+    a, b = committed(again)[-1].total_received_tuples
     assert a == b
     assert found(again) == Counter((v, v) for v in range(a))
 
@@ -154,10 +154,10 @@ def test_a_file_that_is_gone_once_it_was_listed(
         patch.setattr(JoinRun, "_check_input", check)
         run = join.start(tmp_path / "run", availableNow=True)
         with pytest.raises(
-            Damaged, match=f"^{gone} is gone, which Spark has listed for micro-batch 1"
+            DamagedRunError, match=f"^{gone} is gone, which Spark has listed for micro-batch 1"
         ):
             run.awaitTermination()
-    assert run.store.committed() == [0]
+    assert run.store.committed_batches() == [0]
     spark.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
         run = join.start(tmp_path / "run", availableNow=True)

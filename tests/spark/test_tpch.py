@@ -15,7 +15,7 @@ import pytest
 from braid.workloads import tpch
 from braid.workloads.base import Workload
 from braid.workloads.tpch import WORKLOADS
-from braid.workloads.zipf import zipf
+from braid.workloads.zipf import zipf_probabilities
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -54,7 +54,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def duck(name: str) -> int:
     with duckdb.connect() as db:
         for table in tpch.TABLES:
-            db.execute(f"CREATE VIEW {table} AS FROM '{tpch.dataset(0.01)}/{table}.parquet'")
+            db.execute(f"CREATE VIEW {table} AS FROM '{tpch.ensure_dataset(0.01)}/{table}.parquet'")
         row = db.execute(SQL[name]).fetchone()
     assert row is not None
     return int(row[0])
@@ -62,7 +62,7 @@ def duck(name: str) -> int:
 
 def joined(workload: Workload) -> DataFrame:
     (a, r), (b, s) = workload.streams.items()
-    return r.alias(a).join(s.alias(b), F.expr(workload.on))
+    return r.alias(a).join(s.alias(b), F.expr(workload.condition))
 
 
 def sizes(rows: pa.Table, column: str) -> Counter[int]:
@@ -83,7 +83,7 @@ def test_result_sizes_are_those_of_the_original_system(
 
 
 def test_fluct_join_agrees_with_duckdb(spark: SparkSession) -> None:
-    assert joined(tpch.fluct(spark, scale=0.01)).count() == duck("Fluct-Join")
+    assert joined(tpch.make_fluct_join(spark, scale=0.01)).count() == duck("Fluct-Join")
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -102,7 +102,7 @@ def test_every_tuple_arrives_once_in_a_batch_of_the_replay(spark: SparkSession, 
 @pytest.mark.parametrize("k", [2, 4])
 def test_fluct_swings_between_k_and_its_inverse(spark: SparkSession, k: int) -> None:
     batches = 100
-    workload = tpch.fluct(spark, scale=0.01, batches=batches, k=k)
+    workload = tpch.make_fluct_join(spark, scale=0.01, batches=batches, k=k)
     lines, orders = (sizes(s.select("batch").toArrow(), "batch") for s in workload.streams.values())
     each = [lines[b] + orders[b] for b in range(batches)]
     assert max(each) - min(each) <= 1
@@ -126,8 +126,8 @@ def test_fluct_swings_between_k_and_its_inverse(spark: SparkSession, k: int) -> 
 
 @pytest.mark.parametrize("z", [0.5, 1.0, 2.0])
 def test_skewed_keys_follow_zipf(z: float) -> None:
-    counts = sizes(pq.read_table(tpch.lineitem(0.01, z, seed=3)), "l_suppkey")
-    rows, expected = counts.total(), zipf(100, z)
+    counts = sizes(pq.read_table(tpch.ensure_lineitem(0.01, z, seed=3)), "l_suppkey")
+    rows, expected = counts.total(), zipf_probabilities(100, z)
     assert rows == 60_175
     measured = np.array(sorted(counts.values(), reverse=True) + [0] * (100 - len(counts))) / rows
     assert np.abs(np.cumsum(measured) - np.cumsum(expected)).max() < 0.01
@@ -135,13 +135,13 @@ def test_skewed_keys_follow_zipf(z: float) -> None:
 
 
 def test_skew_changes_foreign_keys_only_and_depends_on_the_seed() -> None:
-    plain, skewed, other = (tpch.lineitem(0.001, z, seed) for z, seed in [(0, 7), (1, 0), (1, 1)])
+    plain, skewed, other = (tpch.ensure_lineitem(0.001, z, seed) for z, seed in [(0, 7), (1, 0), (1, 1)])
     assert pq.read_schema(plain) == pq.read_schema(skewed)
     assert lacking(plain, skewed, "* EXCLUDE (l_orderkey, l_suppkey)") == 0
     assert lacking(skewed, other) > 0
     keys = [{*pq.read_table(file)["l_orderkey"].to_pylist()} for file in (plain, skewed)]
     assert len(keys[1]) < len(keys[0])
-    orders = pq.read_table(tpch.dataset(0.001) / "orders.parquet")
+    orders = pq.read_table(tpch.ensure_dataset(0.001) / "orders.parquet")
     assert keys[1] <= {*orders["o_orderkey"].to_pylist()}
 
 
@@ -153,11 +153,11 @@ def lacking(one: Path, other: Path, columns: str = "*") -> int:
 
 
 def test_skew_makes_the_same_file_again(cache: Path) -> None:
-    first = tpch.lineitem(0.001, 0.75)
+    first = tpch.ensure_lineitem(0.001, 0.75)
     content = first.read_bytes()
     first.unlink()
-    assert tpch.lineitem(0.001, 0.75).read_bytes() == content
-    assert tpch.lineitem(0.001, 0.0, seed=5) == cache / "tpch-sf0.001" / "lineitem.parquet"
+    assert tpch.ensure_lineitem(0.001, 0.75).read_bytes() == content
+    assert tpch.ensure_lineitem(0.001, 0.0, seed=5) == cache / "tpch-sf0.001" / "lineitem.parquet"
     assert not list(cache.rglob(".*")), "nothing is left behind"
 
 
@@ -183,7 +183,7 @@ def test_a_generator_that_fails_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BRAID_CACHE", str(tmp_path))
-    monkeypatch.setattr(tpch, "_generator", lambda: "false")
+    monkeypatch.setattr(tpch, "_find_generator", lambda: "false")
     with pytest.raises(RuntimeError, match="tpchgen-cli failed with exit code 1"):
-        tpch.dataset(0.001)
+        tpch.ensure_dataset(0.001)
     assert not list(tmp_path.iterdir())

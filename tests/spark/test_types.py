@@ -14,8 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.condition.parse import parse
-from braid.condition.spark import SparkAnalyser
+from braid.condition.parse import parse_predicate
+from braid.condition.spark import SparkAnalyzer
 from braid.condition.sqltypes import SqlType
 from braid.core.events import BatchCommitted
 from braid.engine import static
@@ -113,16 +113,16 @@ def by_file(frame: DataFrame) -> list[list[str]]:
 def test_types_of_columns_are_those_that_spark_tells(spark: SparkSession) -> None:
     """Spark is not asked for a column by itself; any expression else, it is."""
     frame = spark.createDataFrame([], SCHEMA + ", `a``b` date")
-    analyser = SparkAnalyser({"a": frame})
+    analyser = SparkAnalyzer({"a": frame})
     for field in frame.schema:
         name = f"`{field.name.replace('`', '``')}`"
         told = frame.select(F.expr(name).alias("it")).schema
         assert name in analyser.columns["a"]
-        assert str(analyser.type_of("a", f"({name})")) == str(
-            SqlType.of(told[0].dataType.simpleString())
+        assert str(analyser.infer_type("a", f"({name})")) == str(
+            SqlType.parse(told[0].dataType.simpleString())
         )
-        assert analyser.arrow_type("a", name) == to_arrow_schema(told, timezone="UTC")[0].type
-    assert str(analyser.type_of("a", "`id` + `float`")) == "double"
+        assert analyser.infer_arrow_type("a", name) == to_arrow_schema(told, timezone="UTC")[0].type
+    assert str(analyser.infer_type("a", "`id` + `float`")) == "double"
 
 
 def test_tuples_come_through_unchanged(spark: SparkSession, tmp_path: Path) -> None:
@@ -144,12 +144,12 @@ def test_static_streams_are_written_alike_here_and_by_spark(
     frames = {a: wide(spark, 0).withColumn("n", F.expr("cast(id % 4 as short)")) for a in "ab"}
     frames["b"] = frames["b"].filter("n = 1")
     spans = frames["a"].withColumn("span", F.expr("interval 3 hours"))
-    assert static.Replay({"a": spans}, {}, batches, 1 << 30).tables is None, "no type of Parquet's"
+    assert static.StaticReplay({"a": spans}, {}, batches, 1 << 30).tables is None, "no type of Parquet's"
     times = {} if batches == "n" else dict.fromkeys(frames, "a time")
     ways = {"spark": 0, "here": 1 << 30}
-    replays = {way: static.Replay(frames, times, batches, most) for way, most in ways.items()}
+    replays = {way: static.StaticReplay(frames, times, batches, most) for way, most in ways.items()}
     assert replays["spark"].tables is None and replays["here"].tables is not None
-    counts = {way: replay.write(tmp_path / way) for way, replay in replays.items()}
+    counts = {way: replay.write_input(tmp_path / way) for way, replay in replays.items()}
     copies = {way: cut(tmp_path / way) for way in ways}
     assert set(counts.values()) == {4 if batches == "n" else 3}
     for alias, frame in frames.items():
@@ -158,7 +158,7 @@ def test_static_streams_are_written_alike_here_and_by_spark(
         whole = {way: spark.read.parquet(*map(str, files[way])) for way in ways}
         rows, each = texts(stream), {way: by_file(whole[way]) for way in ways}
         for way in ways:
-            assert whole[way].schema == static.schema(copies[way], alias, spark)
+            assert whole[way].schema == static.stored_schema(copies[way], alias, spark)
             assert whole[way].schema == stream.schema
             assert sorted(chain(*each[way])) == rows
             assert len(files[way]) == counts[way]
@@ -173,11 +173,11 @@ def test_streams_that_are_too_large_together_are_written_by_spark(
     """Each would have room here, and nobody knows how large they are before they come."""
     monkeypatch.setattr(static, "scanned", lambda frame: 0)
     frames = {a: wide(spark, 0) for a in "ab"}
-    tables = static.Replay(frames, {}, 1, 1 << 30).tables
+    tables = static.StaticReplay(frames, {}, 1, 1 << 30).tables
     assert tables is not None
     sizes = [table.nbytes for table in tables.values()]
-    replay = static.Replay(frames, {}, 1, (max(sizes) + sum(sizes)) // 2)
-    assert replay.tables is None and replay.write(tmp_path) == 1
+    replay = static.StaticReplay(frames, {}, 1, (max(sizes) + sum(sizes)) // 2)
+    assert replay.tables is None and replay.write_input(tmp_path) == 1
     for alias, frame in frames.items():
         assert texts(spark.read.parquet(str(tmp_path / alias))) == texts(frame)
 
@@ -208,7 +208,7 @@ def test_null_never_matches_and_equal_values_do(spark: SparkSession, column: str
     """
     streams = {"a": wide(spark, 0), "b": wide(spark, 0)}
     join = StreamJoin(streams, f"a.{column} = b.{column}", HashPartition(2))
-    assert join.predicate.step(frozenset({0}), 1).index is not None
+    assert join.predicate.next_step(frozenset({0}), 1).index_condition is not None
     assert local(join) == EQUAL
 
 
@@ -229,7 +229,7 @@ def test_times_without_a_zone_are_told_apart_in_every_zone(spark: SparkSession) 
     streams = {alias: spark.createDataFrame(rows, told) for alias in "ab"}
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
-        ((key,), _) = (k.values() for k in parse("a.ntz = b.ntz", streams, (None, None)).keys)
+        ((key,), _) = (k.values() for k in parse_predicate("a.ntz = b.ntz", streams, (None, None)).key_columns)
         found = [r.key for r in streams["a"].selectExpr(f"{key} AS key").collect()]
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -284,9 +284,9 @@ def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> No
     )
     run.awaitTermination()
     committed = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    assert [sum(e.received) > 0 for e in committed] == [True] * 4 + [False] * 4 + [True]
-    assert len(committed[4].dropped) == 8
-    assert sum(committed[4].live) == sum(committed[3].live)
+    assert [sum(e.received_tuples) > 0 for e in committed] == [True] * 4 + [False] * 4 + [True]
+    assert len(committed[4].dropped_block_ids) == 8
+    assert sum(committed[4].live_tuples) == sum(committed[3].live_tuples)
     assert differ(found(run), expected(streams, on)) == ""
 
 

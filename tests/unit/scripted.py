@@ -11,17 +11,17 @@ from typing import Any
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
-    Copy,
-    EventsDropped,
+    ReplicaCopy,
+    EventsTrimmed,
     QueryAdded,
     RunEnded,
     RunStarted,
 )
 from braid.core.history import LiveBlocks
 from braid.core.plan import Block, Derivation, Hop, Route
-from braid.core.report import HostDid
-from braid.core.seconds import split
-from braid.papers.slices.events import ChainSet
+from braid.core.report import HostMetrics
+from braid.core.seconds import split_batch_seconds
+from braid.papers.slices.events import ChainChanged
 from braid.papers.theta.events import (
     Cell,
     MappingChanged,
@@ -29,7 +29,7 @@ from braid.papers.theta.events import (
     MigrationEnded,
     MigrationStarted,
 )
-from braid_widgets.base.fold import Scene, fold
+from braid_widgets.base.fold import RunView, fold_events
 
 
 def started(
@@ -54,7 +54,7 @@ def committed(
     """Every host gets every tuple, and a tuple has 9 bytes."""
     n = sum(received)
     did = (
-        HostDid(n, 9 * n, held, 9 * held, came, 9 * came)
+        HostMetrics(n, 9 * n, held, 9 * held, came, 9 * came)
         for held, came in zip(stored or [0] * hosts, moved or [0] * hosts, strict=True)
     )
     return BatchCommitted(
@@ -63,7 +63,7 @@ def committed(
         tuple(total),
         tuple(total),
         7,
-        split(0.5, source=0.1, planning=0.01, kernels=0.2, commit=0.09),
+        split_batch_seconds(0.5, source=0.1, planning=0.01, kernels=0.2, commit=0.09),
         tuple(blocks),
         tuple(dropped),
         tuple(did),
@@ -102,7 +102,7 @@ MIGRATION: list[Any] = [
     ),
     MappingChanged(1, 0, (2, 1), (1, 2), (Cell(0, 0, 0), Cell(1, 0, 1)), (4, 10)),
     MigrationStarted(1, 0, 4, 6),
-    MigrationAdvanced(1, 0, (Copy(0, 0, 1),), 2, 2),
+    MigrationAdvanced(1, 0, (ReplicaCopy(0, 0, 1),), 2, 2),
     committed(
         1,
         [0, 4],
@@ -114,7 +114,7 @@ MIGRATION: list[Any] = [
     BatchPlanned(
         2, (route(R1_BOTH, {0: (4,)}, fresh=False),), (Derivation(R1_BOTH, (1,), {0: 1}),)
     ),
-    MigrationAdvanced(2, 0, (Copy(1, 1, 0),), 2, 0),
+    MigrationAdvanced(2, 0, (ReplicaCopy(1, 1, 0),), 2, 0),
     MigrationEnded(2, 0),
     committed(2, [0, 0], [4, 10], [R1_BOTH], stored=[9, 9], moved=[2, 0]),
     RunEnded(2, "completed"),
@@ -126,10 +126,10 @@ def rows(columns):
     return list(zip(*columns.values(), strict=True))
 
 
-def scenes(events: Sequence[Any]) -> list[Scene]:
+def scenes(events: Sequence[Any]) -> list[RunView]:
     """What is seen after each batch; after the last one also that the run is over."""
     ends = [k + 1 for k, e in enumerate(events) if isinstance(e, BatchCommitted)]
-    return [fold(events[:end]) for end in (*ends[:-1], len(events))]
+    return [fold_events(events[:end]) for end in (*ends[:-1], len(events))]
 
 
 def kept(events: Sequence[Any], batch: int) -> list[Any]:
@@ -140,13 +140,13 @@ def kept(events: Sequence[Any], batch: int) -> list[Any]:
     blocks, chains = LiveBlocks(), {}
     for event in events[:last]:
         if isinstance(event, BatchCommitted):
-            blocks.commit(event)
-        elif isinstance(event, ChainSet):
+            blocks.apply_commit(event)
+        elif isinstance(event, ChainChanged):
             chains[event.stream] = event
     first = [e for e in events[:last] if isinstance(e, RunStarted | QueryAdded)]
     stay = list(chains.values())
     number = last - len(first) - len(stay)
-    gone = EventsDropped(
-        batch, number, len(stay), 0, 0, 0, 0, tuple(blocks.values()), (), HostDid(), {}
+    gone = EventsTrimmed(
+        batch, number, len(stay), 0, 0, 0, 0, tuple(blocks.values()), (), HostMetrics(), {}
     )
     return [*first, gone, *stay, *events[last:]]

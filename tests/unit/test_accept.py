@@ -34,7 +34,7 @@ class Priced(Route):
 
 @dataclass(frozen=True)
 class Dear(Priced):
-    fresh: Decimal | None = None  # type: ignore[assignment]
+    is_fresh: Decimal | None = None  # type: ignore[assignment]
 
 
 @contextmanager

@@ -12,20 +12,20 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from braid.core import jsonl
-from braid.core.cover import CoverLedger
+from braid.core.cover import CoverageChecker
 from braid.core.events import BatchCommitted, BatchPlanned
-from braid.core.facts import Facts, Usage
+from braid.core.facts import Facts, HostUsage
 from braid.core.plan import Block
 from braid.model.simulate import simulate
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
-from braid.papers.diffusion.overhead import copies_per_segment, overhead
-from braid.papers.diffusion.segments import Reign, Roles, Segment
-from braid.papers.diffusion.tuning import Search
+from braid.papers.diffusion.overhead import copies_per_segment, atr_overhead
+from braid.papers.diffusion.segments import MasterTenure, BlockRoles, Segment
+from braid.papers.diffusion.tuning import LengthSearch
 from braid.papers.diffusion.unaware import SemanticsUnaware
-from braid.papers.kit.balance import Balance
-from braid.papers.kit.pace import Pace
+from braid.papers.kit.balance import LoadBalance
+from braid.papers.kit.pace import EventTimeRate
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -45,7 +45,7 @@ def poisson(batches, *rates, seed=0):
 def extra(run, since):
     """Tuples received beyond one copy of each, per batch."""
     late = told(run, BatchCommitted)[since:]
-    return sum(e.all_hosts.received - sum(e.received) for e in late) / len(late)
+    return sum(e.total_host_metrics.received - sum(e.received) for e in late) / len(late)
 
 
 @st.composite
@@ -59,7 +59,7 @@ def runs(draw):
         draw(st.integers(1, 7)),
         draw(st.integers(1, 6)),
         draw(st.booleans()),
-        sample=draw(st.integers(1, 4)),
+        sample_batches=draw(st.integers(1, 4)),
     )
     return placement, [batch for batch, times in batches for _ in range(times)], windows
 
@@ -93,7 +93,7 @@ def test_a_slower_event_time_is_caught_up_with_by_copies():
     assert not any(n for batch, n in copied.items() if batch <= 40 or batch >= 100)
     assert sum(copied.values()) > 0
     assert results(run) == 0 and sum(
-        e.all_hosts.moved for e in told(run, BatchCommitted)[20:]
+        e.total_host_metrics.moved for e in told(run, BatchCommitted)[20:]
     ) == sum(copied.values())
 
 
@@ -108,19 +108,19 @@ def test_a_block_that_was_just_merged_is_not_copied_the_old_segment_goes_on():
     facts = Facts(2, ("r", "s"), blocks, 10, (5, 5), (5, 5), (0, 0), (100, 100), (19, 19))
     placement = Aligned(2, 2, adaptive=False)
     state = replace(
-        placement.start(2),
-        reign=Reign(0),
+        placement.initial_state(2),
+        tenure=MasterTenure(0),
         segments=(Segment(0, 2, 0, 0), Segment(2, 2, 1, 0)),
         rates=(1.0, 1.0),
     )
-    plan = placement.plan(facts, replace(state, next_id=9))
-    CoverLedger(2).check(blocks, plan)
+    plan = placement.plan_batch(facts, replace(state, next_id=9))
+    CoverageChecker(2).check_plan(blocks, plan)
     assert (
         not plan.derivations
         and plan.state.segments[:2] == (Segment(0, 3, 0, 0), Segment(3, 1, 1, 0))
         and not plan.events
     )
-    plan = placement.plan(facts, replace(state, next_id=10))
+    plan = placement.plan_batch(facts, replace(state, next_id=10))
     assert [(d.block.id, d.block.hosts) for d in plan.derivations] == [(9, (0, 1))]
     (placed,) = plan.events
     assert (placed.host, placed.ahead, placed.copied) == (1, True, 5)
@@ -180,9 +180,9 @@ def test_overhead_in_closed_form():
     """Eq. 2 by hand: master 0 with T = 2 costs (3 + 6)/2 * 10 + (5 + 6)/2 * 20."""
     rates, windows = (7, 10, 20), (6, 3, 5)
     assert copies_per_segment(rates, windows, 0) == 9 * 10 + 11 * 20
-    assert overhead(rates, windows, 0, 2) == 155 == copies_per_segment(rates, windows, 0) / 2
-    assert overhead(rates, windows, 0, 2, hosts=5) == 4 * 10 + 4 * 20
-    assert overhead((1, 5), (None, 3), 1, 1, hosts=4) == 3 and overhead(
+    assert atr_overhead(rates, windows, 0, 2) == 155 == copies_per_segment(rates, windows, 0) / 2
+    assert atr_overhead(rates, windows, 0, 2, hosts=5) == 4 * 10 + 4 * 20
+    assert atr_overhead((1, 5), (None, 3), 1, 1, hosts=4) == 3 and atr_overhead(
         (1, 5), (None, 3), 1, 1
     ) == float("inf")
 
@@ -197,9 +197,9 @@ def test_longer_segments_cost_less_and_more_hosts_no_more(streams, length):
     """
     rates, windows = zip(*streams, strict=True)
     for master in range(len(rates)):
-        o = overhead(rates, windows, master, length)
-        assert overhead(rates, windows, master, 2 * length) == pytest.approx(o / 2)
-        assert overhead(rates, windows, master, length, hosts=10_000) == pytest.approx(o)
+        o = atr_overhead(rates, windows, master, length)
+        assert atr_overhead(rates, windows, master, 2 * length) == pytest.approx(o / 2)
+        assert atr_overhead(rates, windows, master, length, hosts=10_000) == pytest.approx(o)
 
 
 @pytest.mark.parametrize("length", [1, 2, 5])
@@ -214,7 +214,7 @@ def test_copies_are_those_of_equation_2(windows, master, length):
     )
     slaves = sum(rates) - rates[master]
     assert extra(run, 60) == pytest.approx(
-        overhead(rates, windows, master, length) + slaves / length
+        atr_overhead(rates, windows, master, length) + slaves / length
     )
 
 
@@ -233,7 +233,7 @@ def test_the_master_follows_the_rates(windows):
     """
     others = len(windows) - 2
     batches = poisson(70, 30, 4, *[4] * others) + poisson(80, 4, 30, *[4] * others)
-    placement = Aligned(40, master=1, sample=1000)
+    placement = Aligned(40, master=1, sample_batches=1000)
     run = simulate(placement, batches, windows=windows)
     first, *_, last = told(run, MasterSwitched)
     assert (first.old, first.new, last.new) == (1, 0, 1) and 70 < last.batch < 100
@@ -255,12 +255,12 @@ def test_who_joins_what_in_a_transition():
     S_1      e  f | g  h        what is left, c or d with e or f: host 8 of the last old segment
     """
     segments = [Segment(2, 1, 7, 0), Segment(3, 1, 8, 0), Segment(4, 2, 9, 0)]
-    roles = Roles(3, Reign(1, 4, 0, 8), segments)
+    roles = BlockRoles(3, MasterTenure(1, 4, 0, 8), segments)
     for stream in (0, 1, 2):
         for batch in (2, 3, 4, 5):
-            roles.add(Block(10 * stream + batch, stream, (0, 1), batch, ()))
+            roles.add_block(Block(10 * stream + batch, stream, (0, 1), batch, ()))
     third = (22, 23, 24, 25)
-    assert roles.boxes() == [
+    assert roles.host_boxes() == [
         (7, {0: (2,), 1: (12, 13, 14, 15), 2: third}),
         (8, {0: (3,), 1: (12, 13, 14, 15), 2: third}),
         (9, {0: (4, 5), 1: (14, 15), 2: third}),
@@ -274,7 +274,7 @@ def test_marked_tuples_go_to_the_last_old_host_for_as_long_as_the_paper_says():
     """
     windows = (8, 5)
     run = simulate(
-        Aligned(60, sample=1000, master=0), [(9, 1)] * 30 + [(1, 40)] * 60, windows=windows
+        Aligned(60, sample_batches=1000, master=0), [(9, 1)] * 30 + [(1, 40)] * 60, windows=windows
     )
     (switch,) = told(run, MasterSwitched)
     sent = {
@@ -299,19 +299,19 @@ def test_atr_unoptimized_does_not_adapt():
 @example(1, 1, 1)
 def test_the_search_ends_at_the_peak(first, best, step):
     """On any curve that falls to one minimum and rises, the length ends within a step of it."""
-    search, tried = Search.at(first), []
+    search, tried = LengthSearch.start_at(first), []
     for _ in range(70):
-        search = search.observe(1.0 + (search.length - best) ** 2, 1.0).decide(step)
+        search = search.add_sample(1.0 + (search.length - best) ** 2, 1.0).next_length(step)
         tried.append(search.length)
-    assert search.way == 0 and min(tried) >= 1
+    assert search.direction == 0 and min(tried) >= 1
     reachable = range(first % step or step, 99, step)
     assert abs(search.length - best) == min(abs(length - best) for length in reachable)
 
 
 def test_a_search_that_has_ended_begins_again_when_the_load_changes():
-    search = Search(4, 4, 4, 1.0, 0)
-    assert search.observe(1.2, 1.0).decide(2) == search
-    assert search.observe(1.3, 1.0).decide(2) == Search(4, 4, 6, 1.3, 1)
+    search = LengthSearch(4, 4, 4, 1.0, 0)
+    assert search.add_sample(1.2, 1.0).next_length(2) == search
+    assert search.add_sample(1.3, 1.0).next_length(2) == LengthSearch(4, 4, 6, 1.3, 1)
 
 
 def test_tuning_evens_out_the_load():
@@ -319,7 +319,7 @@ def test_tuning_evens_out_the_load():
     not exist.
     """
     run = simulate(
-        Aligned(20, 8, step=4), poisson(300, 5, 5, 5), windows=(12, 12, 12), selectivity=0.1
+        Aligned(20, 8, step_batches=4), poisson(300, 5, 5, 5), windows=(12, 12, 12), selectivity=0.1
     )
     assert [(e.old, e.new) for e in told(run, SegmentLengthTuned)] == [(8, 12), (12, 4)]
     peaks = [max(h.probed for h in e.hosts) for e in told(run, BatchCommitted)]
@@ -329,7 +329,7 @@ def test_tuning_evens_out_the_load():
 def test_faster_hosts_get_more_segments():
     cluster = ((750.0, 1000.0, 550.0),) * 3 + ((750.0, 4000.0, 550.0),) * 3
     placed = told(
-        simulate(Aligned(6, adaptive=False, cluster=cluster), [(6, 6)] * 200, windows=(6, 6)),
+        simulate(Aligned(6, adaptive=False, host_capacities=cluster), [(6, 6)] * 200, windows=(6, 6)),
         SegmentPlaced,
     )
     slow, fast = (sum(e.host in hosts for e in placed[20:]) for hosts in (range(3), range(3, 6)))
@@ -340,15 +340,15 @@ def test_the_least_loaded_host_is_chosen():
     """Eq. 1 of Gu 2007: loads are as 30, 10, 20 and 0; each choice brings 20. Of equals the least chosen, then the
     next in turn.
     """
-    usage = (Usage(received=30), Usage(received=10), Usage(received=20))
-    facts = Facts(1, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), usage=usage)
-    balance = Balance(4, (), facts, (1.0, 0.0, 0.0), 1.0, 3)
+    usage = (HostUsage(received_tuples=30), HostUsage(received_tuples=10), HostUsage(received_tuples=20))
+    facts = Facts(1, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), host_usage=usage)
+    balance = LoadBalance(4, (), facts, (1.0, 0.0, 0.0), 1.0, 3)
     chosen = Counter()
     for expected in (3, 1, 2, 3, 0):
-        assert balance.lightest(chosen, -1) == expected
+        assert balance.least_loaded_host(chosen, -1) == expected
         chosen[expected] += 1
     assert (
-        Balance(4, (), replace(facts, usage=()), (1.0, 0.0, 0.0), 1.0, 3).lightest(Counter(), 1)
+        LoadBalance(4, (), replace(facts, host_usage=()), (1.0, 0.0, 0.0), 1.0, 3).least_loaded_host(Counter(), 1)
         == 2
     )
     fast_last = (
@@ -357,8 +357,8 @@ def test_the_least_loaded_host_is_chosen():
         (750.0, 1000.0, 550.0),
         (750.0, 4000.0, 550.0),
     )
-    idle = replace(facts, usage=(Usage(received=30), Usage(), Usage(), Usage()))
-    assert Balance(4, fast_last, idle, (1.0, 0.0, 0.0), 1.0, 1).lightest(Counter(), 0) == 3
+    idle = replace(facts, host_usage=(HostUsage(received_tuples=30), HostUsage(), HostUsage(), HostUsage()))
+    assert LoadBalance(4, fast_last, idle, (1.0, 0.0, 0.0), 1.0, 1).least_loaded_host(Counter(), 0) == 3
 
 
 def test_pace():
@@ -380,18 +380,18 @@ def test_pace():
         (10_000_000, None),
         (12_000_000, 7_000_000),
     )
-    pace = Pace.of(facts)
-    assert pace.micros == 2_000_000 and pace.seconds == 2.0 and pace.in_batches() == (5.0, None)
-    assert pace.live == (11_000_000, None) and (pace.reach(0), pace.reach(1)) == (6, None)
-    nothing = Pace.of(Facts(0, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), (10, None), (None, None)))
-    assert nothing.micros is None and nothing.reach(0) == 2 and nothing.seconds == 1.0
+    pace = EventTimeRate.from_facts(facts)
+    assert pace.microseconds_per_batch == 2_000_000 and pace.seconds_per_batch == 2.0 and pace.windows_in_batches() == (5.0, None)
+    assert pace.block_lifetimes == (11_000_000, None) and (pace.reachable_batches(0), pace.reachable_batches(1)) == (6, None)
+    nothing = EventTimeRate.from_facts(Facts(0, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), (10, None), (None, None)))
+    assert nothing.microseconds_per_batch is None and nothing.reachable_batches(0) == 2 and nothing.seconds_per_batch == 1.0
 
 
 def test_events_survive_a_file(tmp_path):
-    run = simulate(Aligned(20, 8, step=4), [(20, 1)] * 20 + [(1, 20)] * 60, windows=(3, 3))
+    run = simulate(Aligned(20, 8, step_batches=4), [(20, 1)] * 20 + [(1, 20)] * 60, windows=(3, 3))
     assert all(told(run, kind) for kind in (SegmentPlaced, MasterSwitched, SegmentLengthTuned))
-    jsonl.write(tmp_path / "run.jsonl", run)
-    assert jsonl.read(tmp_path / "run.jsonl") == run
+    jsonl.write_events(tmp_path / "run.jsonl", run)
+    assert jsonl.read_events(tmp_path / "run.jsonl") == run
 
 
 def lost(hosts, streams):
@@ -414,10 +414,10 @@ def test_routing_without_semantics_loses_results(streams):
 
 def test_routing_without_semantics_copies_nothing_and_balances():
     run = told(
-        simulate(SemanticsUnaware(5, length=2), [(6, 6, 6)] * 60, windows=(10, 10, 10)),
+        simulate(SemanticsUnaware(5, segment_batches=2), [(6, 6, 6)] * 60, windows=(10, 10, 10)),
         BatchCommitted,
     )
-    assert all(e.all_hosts.received == 18 and not e.all_hosts.moved for e in run)
+    assert all(e.total_host_metrics.received == 18 and not e.total_host_metrics.moved for e in run)
     received = np.sum([[h.received for h in e.hosts] for e in run[10:]], axis=0)
     assert received.max() < 2 * received.min()
 
@@ -427,22 +427,22 @@ def test_routing_without_semantics_copies_nothing_and_balances():
     [
         (lambda: Aligned(0), "hosts is 0; it must be a whole number, 1 or more"),
         (
-            lambda: Aligned(4, length=0),
+            lambda: Aligned(4, segment_batches=0),
             "length is 0; it must be a whole number of batches, 1 or more",
         ),
-        (lambda: Aligned(4, step=1.5), "step is 1.5"),
-        (lambda: Aligned(4, sample=True), "sample is True"),
-        (lambda: Aligned(4, weights=(1, 1, 1)), "add up to 1"),
+        (lambda: Aligned(4, step_batches=1.5), "step is 1.5"),
+        (lambda: Aligned(4, sample_batches=True), "sample is True"),
+        (lambda: Aligned(4, load_weights=(1, 1, 1)), "add up to 1"),
         (
-            lambda: Aligned(4, cluster=((1.0, 1.0, 1.0),)),
+            lambda: Aligned(4, host_capacities=((1.0, 1.0, 1.0),)),
             "cluster describes 1 hosts; it must describe all 4",
         ),
         (
-            lambda: Aligned(4, master=2).start(2),
+            lambda: Aligned(4, master=2).initial_state(2),
             "master is 2; it must be the index of a stream, from 0 to 1",
         ),
-        (lambda: Aligned(4).start(1), "two streams or more; got 1"),
-        (lambda: SemanticsUnaware(4, length=-1), "length is -1"),
+        (lambda: Aligned(4).initial_state(1), "two streams or more; got 1"),
+        (lambda: SemanticsUnaware(4, segment_batches=-1), "length is -1"),
         (lambda: SemanticsUnaware(0), "hosts is 0"),
     ],
 )

@@ -14,9 +14,9 @@ from braid.answer_check import check_answers
 from braid.answer_report import AnswerReport
 from braid.core.state import VERSION
 from braid.engine import durable
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
-from braid.local.probe import Joiner
+from braid.local.probe import BlockJoiner
 from braid.reports.cli import main
 from oracle import expected, tables, until
 
@@ -63,10 +63,10 @@ def test_right_answers_are_all_right(case: Case, tmp_path: Path) -> None:
 
 def with_query(folder: Path, **changed: Any) -> None:
     """Have the run's settings say something else than it ran."""
-    store = Store(folder)
-    query = store.query()
+    store = RunStore(folder)
+    query = store.read_settings()
     assert query is not None
-    durable.put(store.query_file, durable.sealed({"v": VERSION, **query, **changed}), False)
+    durable.write_atomically(store.settings_path, durable.encode_checksummed({"v": VERSION, **query, **changed}), False)
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_a_kernel_that_errs_is_found(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The first part of each probe is lost, or comes twice; the command ends with 1."""
-    real: Callable[..., Iterator[Any]] = Joiner.probe_all
+    real: Callable[..., Iterator[Any]] = BlockJoiner.probe_blocks
 
-    def probe(self: Joiner, *given: Any, **more: Any) -> Iterator[Any]:
+    def probe(self: BlockJoiner, *given: Any, **more: Any) -> Iterator[Any]:
         first, *rest = [*real(self, *given, **more)] or [None]
         times = 0 if first is None or change == "lost" else 2
         return iter([first] * times + rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Joiner, "probe_all", probe)
+        patch.setattr(BlockJoiner, "probe_blocks", probe)
         Case("a.k = b.k").run(tmp_path / "run")
     report = check_answers(tmp_path / "run")
     assert (report.missing > 0, report.wrong > 0) == (change == "lost", change == "doubled")

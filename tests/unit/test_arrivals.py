@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from braid.workloads.arrivals import EPOCH, MODULUS, Arrivals, drawn_rates
+from braid.workloads.arrivals import EPOCH, MODULUS, Arrivals, draw_rates
 from duck import duck
 
 
@@ -19,23 +19,23 @@ def near(found: float, mean: float) -> bool:
 def joined(given: Arrivals) -> int:
     """Results by DuckDB, over full history."""
     with duck() as db:
-        for alias, table in given.tables().items():
+        for alias, table in given.make_tables().items():
             db.register(alias, table)
         return db.execute(
-            f"SELECT count(*) FROM {', '.join(given.streams)} WHERE {given.on}"
+            f"SELECT count(*) FROM {', '.join(given.stream_aliases)} WHERE {given.condition}"
         ).fetchall()[0][0]
 
 
 def test_rates_are_drawn_as_gu_draws_them():
-    rates = drawn_rates(2000, seed=3)
+    rates = draw_rates(2000, seed=3)
     assert min(rates) >= 5 and max(rates) <= 20
     assert np.mean(rates) == pytest.approx(12.5, abs=0.5)
-    assert drawn_rates(4, seed=1) == drawn_rates(4, seed=1) != drawn_rates(4, seed=2)
+    assert draw_rates(4, seed=1) == draw_rates(4, seed=1) != draw_rates(4, seed=2)
 
 
 def test_counts_are_poisson():
     """The mean and the variance of the number of tuples per batch are rate times step."""
-    counts = np.array(Arrivals((8.0, 20.0), seconds=3000, step=0.5).counts())
+    counts = np.array(Arrivals((8.0, 20.0), seconds=3000, step=0.5).batch_counts())
     assert counts.shape == (6000, 2)
     assert counts.mean(axis=0) == pytest.approx([4, 10], rel=0.03)
     assert counts.var(axis=0) == pytest.approx([4, 10], rel=0.1)
@@ -45,8 +45,8 @@ def test_tuples_are_the_counts():
     given = Arrivals(
         (8.0, 20.0, 3.0), seconds=25, step=2, theta=0.5, changes=((11, (1.0, 2.0, 30.0)),), seed=4
     )
-    counts, tables = np.array(given.counts()), given.tables()
-    assert len(counts) == given.batches == 13
+    counts, tables = np.array(given.batch_counts()), given.make_tables()
+    assert len(counts) == given.micro_batch_count == 13
     for s, table in enumerate(tables.values()):
         batch, micros = table["batch"].to_numpy(), table["ts"].cast("int64").to_numpy()
         assert np.bincount(batch, minlength=13).tolist() == counts[:, s].tolist()
@@ -57,13 +57,13 @@ def test_tuples_are_the_counts():
 
 def test_the_same_settings_give_the_same_tuples():
     settings = {"rates": (5.0, 6.0), "seconds": 20.0, "theta": 0.3}
-    assert Arrivals(**settings).tables() == Arrivals(**settings).tables()
-    assert Arrivals(**settings).counts() != Arrivals(**settings, seed=1).counts()
+    assert Arrivals(**settings).make_tables() == Arrivals(**settings).make_tables()
+    assert Arrivals(**settings).batch_counts() != Arrivals(**settings, seed=1).batch_counts()
 
 
 def test_rates_change_in_the_middle():
     given = Arrivals((50.0, 0.0), seconds=300, changes=((100, (5.0, 20.0)), (200, (0.0, 80.0))))
-    counts = np.array(given.counts())
+    counts = np.array(given.batch_counts())
     for (begin, end), rates in zip(
         [(0, 100), (100, 200), (200, 300)], [(50, 0), (5, 20), (0, 80)], strict=True
     ):
@@ -77,7 +77,7 @@ def test_bursts_have_two_rates_and_one_mean(theta: float):
     """Sorted by phase, half of the time has (1 + theta)/2 r and half has (1 - theta)/2 r."""
     given = Arrivals((100.0, 100.0), seconds=2000, theta=theta, period=20)
     for s in range(2):
-        micros = given.times(s)
+        micros = given.arrival_times(s)
         assert near(len(micros), 100_000)
         phase = np.bincount(micros % 20_000_000 // 500_000, minlength=40)
         halves = [np.roll(phase, -k)[:20].sum() for k in range(40)]
@@ -86,7 +86,7 @@ def test_bursts_have_two_rates_and_one_mean(theta: float):
     starts = [
         np.argmax(
             np.convolve(
-                np.tile(np.bincount(given.times(s) % 20_000_000 // 500_000, minlength=40), 2),
+                np.tile(np.bincount(given.arrival_times(s) % 20_000_000 // 500_000, minlength=40), 2),
                 np.ones(20),
             )
         )
@@ -106,20 +106,20 @@ def test_selectivity_is_what_it_says(streams: int, sigma: float):
     """
     size = {2: 40, 3: 8, 4: 3}[streams]
     given = Arrivals((float(size),) * streams, seconds=10, sigma=sigma, seed=5)
-    groups = np.prod([len(given.times(s)) for s in range(streams)])
+    groups = np.prod([len(given.arrival_times(s)) for s in range(streams)])
     pairs = streams * (streams - 1) // 2
     mean = groups * sigma**pairs
-    sharing = sum(len(given.times(s)) for s in range(streams)) if streams > 2 else 1
+    sharing = sum(len(given.arrival_times(s)) for s in range(streams)) if streams > 2 else 1
     assert abs(joined(given) - mean) <= 4 * sqrt(mean * sharing * (1 - sigma))
     assert joined(given) == mean if sigma in (0, 1) else joined(given) > 0 or mean < 50
 
 
 def test_duckdb_and_brute_force_agree():
     given = Arrivals((3.0, 4.0, 2.0), seconds=5, sigma=0.4, seed=2)
-    rows = [table.to_pylist() for table in given.tables().values()]
+    rows = [table.to_pylist() for table in given.make_tables().values()]
     matching = 0
     for group in product(*rows):
-        named = dict(zip(given.streams, group, strict=True))
+        named = dict(zip(given.stream_aliases, group, strict=True))
         matching += all(
             (named[a][f"u_{b}"] + named[b][f"u_{a}"]) % MODULUS < 400_000
             for a, b in combinations(named, 2)

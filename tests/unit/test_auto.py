@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import Auto
-from braid.core.decisions import decisions
+from braid.core.decisions import collect_decisions
 from braid.core.events import BatchCommitted, BatchPlanned, PlacementChanged
 from braid.core.facts import Facts
 from braid.core.plan import Plan
-from braid.core.report import Replica, Report, Size
+from braid.core.report import ReplicaReport, TaskReport, BlockSize
 from braid.engine.engine import Engine
 from braid.join import StreamJoin
-from braid.model.auto import AutoState, _looks
+from braid.model.auto import AutoState, _is_review_due
 from braid.model.simulate import simulate
 from braid.papers.shedding.shed import Shed
 from checks import SWING, arrivals, check_meetings
@@ -35,11 +35,11 @@ class _Often(Auto):
 
     every: int = 3
 
-    def plan(self, facts: Facts, state: AutoState) -> Plan:
-        if facts.batch - state.since >= self.every and not self.owes(state):
-            turn = 1 + ORDER.index(state.name)
-            state = self.after(facts, state, ORDER[turn % len(ORDER)])
-        return self.under(facts, state)
+    def plan_batch(self, facts: Facts, state: AutoState) -> Plan:
+        if facts.batch - state.since_batch >= self.every and not self.has_pending_pairs(state):
+            turn = 1 + ORDER.index(state.placement)
+            state = self.switch_to(facts, state, ORDER[turn % len(ORDER)])
+        return self.plan_with_older_blocks(facts, state)
 
 
 burst = st.sampled_from([(0, 0), (3, 0), (0, 3), (2, 2), (9, 0), (0, 9), (30, 1), (1, 30)])
@@ -51,16 +51,16 @@ burst = st.sampled_from([(0, 0), (3, 0), (0, 3), (2, 2), (9, 0), (0, 9), (30, 1)
 def test_every_pair_meets_once_whatever_the_placements_were(
     hosts: int, counts: list[Any], draw: random.Random
 ) -> None:
-    check_meetings(_Often(hosts, looks=False), counts, draw)
+    check_meetings(_Often(hosts, reviews_placement=False), counts, draw)
 
 
 def test_placements_take_over_from_one_another_through_migrations() -> None:
-    cluster = check_meetings(_Often(8, looks=False, every=5), SWING, random.Random(3))
+    cluster = check_meetings(_Often(8, reviews_placement=False, every=5), SWING, random.Random(3))
     assert cluster.settled and cluster.state.first > 2 * 8 * 16, "it changed again and again"
 
 
 def test_older_blocks_are_shared_out_once_and_lie_on_one_host_each() -> None:
-    cluster = check_meetings(_Often(4, looks=False, every=17), SWING, random.Random(5))
+    cluster = check_meetings(_Often(4, reviews_placement=False, every=17), SWING, random.Random(5))
     older = [b for b in cluster.now.blocks.values() if b.keys[0] < cluster.state.first]
     assert older and all(len(b.hosts) == 1 for b in older)
     assert len({b.hosts for b in older}) == 4
@@ -79,22 +79,22 @@ def modelled(placement: Auto, share: float, batches: int = 20) -> list[Any]:
 
 
 def test_it_changes_where_values_are_frequent_and_says_why() -> None:
-    events = modelled(Auto(8, apart=True), 0.5)
+    events = modelled(Auto(8, has_remote_hosts=True), 0.5)
     (changed,) = (e for e in events if isinstance(e, PlacementChanged))
-    assert (changed.batch, changed.before, changed.placement) == (
+    assert (changed.batch, changed.previous_placement, changed.placement) == (
         3,
         "HashPartition",
         "AdaptiveGrid",
     )
-    assert changed.fullest == pytest.approx(0.5625, abs=0.02) and changed.even == 1 / 8
-    assert changed.work < 0.9 and changed.moved > 0
-    (why,) = (d for d in decisions(events) if d.kind == "PlacementChanged")
+    assert changed.max_host_share == pytest.approx(0.5625, abs=0.02) and changed.even_share == 1 / 8
+    assert changed.remaining_work_share < 0.9 and changed.moved_tuples > 0
+    (why,) = (d for d in collect_decisions(events) if d.kind == "PlacementChanged")
     assert why.batch == 3 and why.text.startswith("HashPartition to AdaptiveGrid: one host had 56")
     done = {
-        e.batch: max(h.compared for h in e.hosts) for e in events if isinstance(e, BatchCommitted)
+        e.batch: max(h.compared_pairs for h in e.host_metrics) for e in events if isinstance(e, BatchCommitted)
     }
-    stays = [e for e in modelled(Auto(8, looks=False), 0.5) if isinstance(e, BatchCommitted)]
-    assert done[19] < max(h.compared for h in stays[-1].hosts) / 2
+    stays = [e for e in modelled(Auto(8, reviews_placement=False), 0.5) if isinstance(e, BatchCommitted)]
+    assert done[19] < max(h.compared_pairs for h in stays[-1].host_metrics) / 2
 
 
 FEWER = [(n, n) for n in range(40_000, 0, -500)]
@@ -110,38 +110,38 @@ def test_a_change_in_a_batch_that_would_merge_shares_older_blocks_out(
     monkeypatch.setattr("braid.model.auto.LOOKS", 12)
     counts = [*FEWER[: 12 - gap], *[(0, 0)] * gap, *FEWER[12:14]]
     events = simulate(
-        Auto(8, apart=True), counts, selectivity=1e-3, key_shares=shares(8, 0.3), shedder=shedder
+        Auto(8, has_remote_hosts=True), counts, selectivity=1e-3, key_shares=shares(8, 0.3), shedder=shedder
     )
     (changed,) = (e for e in events if isinstance(e, PlacementChanged))
-    assert changed.batch == 12 and changed.moved > 0
+    assert changed.batch == 12 and changed.moved_tuples > 0
     (done,) = (e for e in events if isinstance(e, BatchCommitted) and e.batch == 12)
-    stored = [h.stored for h in done.hosts]
+    stored = [h.stored_tuples for h in done.host_metrics]
     assert max(stored) < 1.3 * sum(stored) / 8
 
 
 @pytest.mark.parametrize("every", [3, 4, 8, 12])
 def test_what_a_batch_has_merged_stays_where_it_is_in_that_batch(every: int) -> None:
     """As where a batch that only amends came between, so that nobody kept compaction off."""
-    often = _Often(8, looks=False, every=every)
+    often = _Often(8, reviews_placement=False, every=every)
     events = simulate(often, FEWER[: 3 * every + 2], key_shares=shares(8, 0.3))
     read = [
         d
         for e in events
         if isinstance(e, BatchPlanned)
         for d in e.derivations
-        if any(to != source for to, source in d.reads.items())
+        if any(to != source for to, source in d.source_hosts.items())
     ]
     assert read, "some block went to another host"
 
 
-@pytest.mark.parametrize("placement", [Auto(8, apart=True), Auto(8), Auto(1, apart=True)], ids=repr)
+@pytest.mark.parametrize("placement", [Auto(8, has_remote_hosts=True), Auto(8), Auto(1, has_remote_hosts=True)], ids=repr)
 def test_it_stays_where_values_are_even(placement: Auto) -> None:
     events = modelled(placement, 0.0, 50)
     assert not any(isinstance(e, PlacementChanged) for e in events)
 
 
 def test_it_looks_after_a_few_batches_and_then_now_and_then() -> None:
-    assert [n for n in range(200) if _looks(n)] == [3, 6, 12, 24, 48, 96, 144, 192]
+    assert [n for n in range(200) if _is_review_due(n)] == [3, 6, 12, 24, 48, 96, 144, 192]
 
 
 def skewed(rows: int, batches: int) -> dict[str, pa.Table]:
@@ -176,7 +176,7 @@ def test_a_join_changes_is_killed_and_goes_on_with_what_it_changed_to(
         run.awaitTermination()
         assert differ(ids(run.results()), expected(streams, on)) == ""
         (changed,) = (e for e in run.events() if isinstance(e, PlacementChanged))
-        assert changed.batch == 3 and changed.fullest > 0.6
+        assert changed.batch == 3 and changed.max_host_share > 0.6
     made_anew(run._engine)
 
 
@@ -184,14 +184,14 @@ def made_anew(engine: Engine) -> None:
     """Blocks that are made anew have the keys of the placement at work."""
     state = engine.state
     replicas = [
-        Replica(b.id, h, state.places[b.id, h], Size(b.rows, b.bytes, (0, 0)))
+        ReplicaReport(b.id, h, state.replica_addresses[b.id, h], BlockSize(b.rows, b.size_bytes, (0, 0)))
         for b in state.blocks.values()
         for h in b.hosts
     ]
-    report = Report({}, replicas, files=dict(state.files))
-    engine.amend((), state.policy, [report], [], 0.0)
-    space = engine.placement.keyspace(state.policy)
-    assert {b.keys for b in engine.state.blocks.values()} == {(space.first, space.end)}
+    report = TaskReport({}, replicas, files=dict(state.block_files))
+    engine.commit_change((), state.placement_state, [report], [], 0.0)
+    space = engine.placement.key_space(state.placement_state)
+    assert {b.key_range for b in engine.state.blocks.values()} == {(space.first, space.key_end)}
     assert space.first > 0
 
 
@@ -199,6 +199,6 @@ def test_settings_out_of_range_are_refused() -> None:
     with pytest.raises(ValueError, match="^hosts is 65; Auto takes at most 64$"):
         Auto(65)
     with pytest.raises(ValueError, match="^Auto joins two streams that an equality links; got 3$"):
-        Auto(4).start(3)
-    assert replace(Auto(4), looks=False) == Auto(4, looks=False)
-    assert arrivals([(1, 1)], Auto(4).keys, random.Random(0))
+        Auto(4).initial_state(3)
+    assert replace(Auto(4), reviews_placement=False) == Auto(4, reviews_placement=False)
+    assert arrivals([(1, 1)], Auto(4).key_space_size, random.Random(0))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from braid.engine import rolling
-from braid.engine.copied import Copied
-from braid.engine.durable import Damaged
-from braid.engine.log import Log
-from braid.engine.output import Output
-from braid.engine.store import Store
-from braid.engine.tables import Replay
+from braid.engine.copied import InputSnapshot
+from braid.engine.durable import DamagedRunError
+from braid.engine.log import ManifestLog
+from braid.engine.output import PublishedResults
+from braid.engine.store import RunStore
+from braid.engine.tables import ArrowReplay
 from braid.join import StreamJoin
 from oracle import differ, expected, ids, tables
 from scatter import Scatter
@@ -24,45 +24,45 @@ def test_entries_that_come_while_the_log_is_read_are_not_a_gap(
 ) -> None:
     """Two come after a reader has found no further one, and before it lists them all."""
     (tmp_path / "commits").mkdir()
-    driver, reader = Log(tmp_path / "commits", tmp_path), Log(tmp_path / "commits", tmp_path)
-    driver.append(force=False)
-    real = Log._entries
+    driver, reader = ManifestLog(tmp_path / "commits", tmp_path), ManifestLog(tmp_path / "commits", tmp_path)
+    driver.append_entry(force=False)
+    real = ManifestLog._list_entries
 
-    def entries(log: Log) -> list[int]:
-        if log is reader and not driver.path(2).exists():
-            driver.append(force=False)
-            driver.append(force=False)
+    def entries(log: ManifestLog) -> list[int]:
+        if log is reader and not driver.entry_path(2).exists():
+            driver.append_entry(force=False)
+            driver.append_entry(force=False)
         return real(log)
 
-    monkeypatch.setattr(Log, "_entries", entries)
-    reader.refresh()
+    monkeypatch.setattr(ManifestLog, "_list_entries", entries)
+    reader.read_new_entries()
     assert reader._next == 3
-    driver.path(1).unlink()
-    with pytest.raises(Damaged, match=r"000001\.json is missing, but later ones are there"):
-        Log(tmp_path / "commits", tmp_path).refresh()
+    driver.entry_path(1).unlink()
+    with pytest.raises(DamagedRunError, match=r"000001\.json is missing, but later ones are there"):
+        ManifestLog(tmp_path / "commits", tmp_path).read_new_entries()
 
 
 def test_input_that_another_driver_cuts_meanwhile_is_not_missing(tmp_path: Path) -> None:
     mine = written(tmp_path)
-    mine.check()
-    Copied(tmp_path).complete(force=False)
+    mine.check_files()
+    InputSnapshot(tmp_path).split_all(force=False)
     assert not [*tmp_path.glob("*.arrow")]
-    mine.check(deep=True)
+    mine.check_files(deep=True)
     (tmp_path / "a" / "000001.parquet").unlink()
-    with pytest.raises(Damaged, match=r"000001\.parquet is missing"):
-        mine.check()
+    with pytest.raises(DamagedRunError, match=r"000001\.parquet is missing"):
+        mine.check_files()
 
 
 def test_who_takes_over_after_all_input_was_cut_does_not_cut_it_again(tmp_path: Path) -> None:
-    store = Store(tmp_path, "process")
-    store.acquire()
-    store.create({})
+    store = RunStore(tmp_path, "process")
+    store.acquire_run()
+    store.create_run({})
     written(store.input)
-    store.copied.check()
-    Copied(store.input).complete(force=False)
+    store.copied.check_files()
+    InputSnapshot(store.input).split_all(force=False)
     store.take_over()
-    store.copied.complete(force=False)
-    store.copied.check(deep=True)
+    store.copied.split_all(force=False)
+    store.copied.check_files(deep=True)
 
 
 def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
@@ -73,15 +73,15 @@ def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
     assert join.start(tmp_path, batches="batch").awaitTermination()
     moved = next((tmp_path / "results").glob("*.parquet"))
     moved.rename(tmp_path / "new" / moved.name)
-    real = Output.path
+    real = PublishedResults.committed_path
 
-    def path(output: Output, name: str) -> str:
+    def path(output: PublishedResults, name: str) -> str:
         found = real(output, name)
         if found == str(tmp_path / "new" / moved.name):
             Path(found).rename(moved)
         return found
 
-    monkeypatch.setattr(Output, "path", path)
+    monkeypatch.setattr(PublishedResults, "committed_path", path)
     run = join.start(tmp_path, batches="batch")
     assert run.awaitTermination()
     assert differ(ids(run.results()), expected(STREAMS, "a.k = b.k")) == ""
@@ -93,22 +93,22 @@ def test_what_is_rolled_up_before_a_driver_takes_over_stays(
     """It has read the log, and knows of no results that are merged."""
     join = StreamJoin(STREAMS, "a.k = b.k", Scatter())
     assert join.start(tmp_path, batches="batch").awaitTermination()
-    store, before = Store(tmp_path, "process"), Store(tmp_path, "process")
-    store.acquire()
-    store.verify()
+    store, before = RunStore(tmp_path, "process"), RunStore(tmp_path, "process")
+    store.acquire_run()
+    store.verify_files()
     monkeypatch.setattr(rolling, "_EVERY", 2)
-    before.begin()
-    before._roll(before.log.unrolled()[-3].entry)
+    before.log_opening_events()
+    before._write_checkpoint(before.log.uncheckpointed_commits()[-3].entry)
     merged = {*(tmp_path / "merged").iterdir()}
     store.take_over()
-    store.clean()
+    store.remove_unnamed_files()
     assert merged and {*(tmp_path / "merged").iterdir()} == merged
-    Store(tmp_path, "process").verify()
+    RunStore(tmp_path, "process").verify_files()
 
 
-def written(folder: Path) -> Copied:
+def written(folder: Path) -> InputSnapshot:
     """Return the input of a run as it is before it is cut."""
-    Replay(STREAMS, {}, "batch").write(folder)
-    copied = Copied(folder)
-    copied.seal(force=False)
+    ArrowReplay(STREAMS, {}, "batch").write_input(folder)
+    copied = InputSnapshot(folder)
+    copied.write_checksums(force=False)
     return copied

@@ -16,19 +16,19 @@ import pyarrow as pa
 import pytest
 from braid.core.columns import MARK, TIME
 from braid.core.events import BatchCommitted
-from braid.core.query import MOST, Query, longest
+from braid.core.query import MOST, Query, longest_windows
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.probe import Joiner
-from braid.local.rows import Partial, Rows
+from braid.local.probe import BlockJoiner
+from braid.local.rows import PartialMatches, BlockRows
 from braid.papers.slices import reference_bitmaps as reference_routing
 from braid.papers.slices.chain import Chain
-from braid.sharing.changes import entered
+from braid.sharing.changes import add_query
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.test_sharing import SELECTIONS, Shared
 
 RANKS = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
-BOOK = QueryBitmaps.of(
+BOOK = QueryBitmaps.from_queries(
     [Query(name, windows, (None,) * 3, bit) for bit, (name, windows) in enumerate(RANKS.items())]
 )
 """Section 20.1: by length of window the queries rank q2, q3, q1 on A, q1, q2, q3 on B, and q3, q1,
@@ -37,18 +37,18 @@ q2 on C.
 B, C = 1, 2
 
 
-def rows(times: list[int], marks: list[int] | None = None) -> Rows:
+def rows(times: list[int], marks: list[int] | None = None) -> BlockRows:
     marks = [-1] * len(times) if marks is None else marks
-    return Rows(
+    return BlockRows(
         pa.record_batch(
             [pa.array(times, pa.int64()), pa.array(marks, pa.int64())], names=[TIME, MARK]
         )
     )
 
 
-def partial(*members: Rows | None) -> Partial:
+def partial(*members: BlockRows | None) -> PartialMatches:
     """Results made of the n-th rows of all members; None is a stream that has not been visited."""
-    return Partial(
+    return PartialMatches(
         {s: (m, np.arange(m.batch.num_rows)) for s, m in enumerate(members) if m is not None}
     )
 
@@ -68,26 +68,26 @@ def test_the_book_s_order_of_queries_on_each_stream():
 def test_a_result_of_the_second_slice_of_b_and_the_third_of_c_goes_to_q2_alone():
     """T = (111, 110, 010), whose product is 010."""
     a, b, c = (10, 10 - 3, 10 - 5)
-    members = [int(BOOK.serves(s, 10 - time)) for s, time in enumerate((a, b, c))]
+    members = [int(BOOK.queries_by_age(s, 10 - time)) for s, time in enumerate((a, b, c))]
     assert members == [0b111, 0b110, 0b010]
-    assert BOOK.of_results(partial(rows([a]), rows([b]), rows([c]))).tolist() == [0b010]
+    assert BOOK.result_bitmaps(partial(rows([a]), rows([b]), rows([c]))).tolist() == [0b010]
 
 
 def test_a_result_may_have_several_targets_and_an_intermediate_one_that_has_none_is_not_probed():
-    assert BOOK.of_results(partial(rows([10]), rows([9]), rows([9]))).tolist() == [0b111]
-    assert BOOK.of_results(partial(rows([10]), rows([9]), rows([7]))).tolist() == [0b011]
+    assert BOOK.result_bitmaps(partial(rows([10]), rows([9]), rows([9]))).tolist() == [0b111]
+    assert BOOK.result_bitmaps(partial(rows([10]), rows([9]), rows([7]))).tolist() == [0b011]
     young, middle, old = (partial(rows([10]), rows([10 - age]), None) for age in (1, 3, 5))
     third = rows([4, 5])
-    assert len(BOOK.wanted(young, third, C)) == len(BOOK.wanted(middle, third, C)) == 1
-    assert len(BOOK.wanted(old, third, C)) == 0, (
+    assert len(BOOK.filter_wanted(young, third, C)) == len(BOOK.filter_wanted(middle, third, C)) == 1
+    assert len(BOOK.filter_wanted(old, third, C)) == 0, (
         "B's third slice serves q3 alone, C's third q2 alone"
     )
 
 
 def test_the_stepped_example_makes_the_probes_that_some_query_wants():
-    steps = reference_routing.example().steps
+    steps = reference_routing.bitmap_example().steps
     routed = {
-        " ".join(map(str, group)): step.table[-1][1:] for step in steps for group in step.found
+        " ".join(map(str, group)): step.table[-1][1:] for step in steps for group in step.results
     }
     assert routed["a1 b2 c3"] == ("111", "110", "010", "010"), "the book's"
     assert sum("left out" in step.text for step in steps) == 2 and len(routed) == 7
@@ -109,11 +109,11 @@ def bitmaps_of(draw: Any, streams: int = 3) -> tuple[tuple[Query, ...], QueryBit
         Query(f"q{b}", tuple(draw(windows) for _ in range(streams)), (None,) * streams, b)
         for b in bits
     )
-    return queries, QueryBitmaps.of(queries)
+    return queries, QueryBitmaps.from_queries(queries)
 
 
 @st.composite
-def partials(draw: Any, visited: tuple[int, ...], most: int = 6) -> Partial:
+def partials(draw: Any, visited: tuple[int, ...], most: int = 6) -> PartialMatches:
     size = draw(st.integers(1, most))
     base = draw(st.integers(0, 20))
     parts = {}
@@ -129,7 +129,7 @@ def partials(draw: Any, visited: tuple[int, ...], most: int = 6) -> Partial:
             block,
             np.array(draw(st.lists(st.integers(0, len(held) - 1), min_size=size, max_size=size))),
         )
-    return Partial(parts)
+    return PartialMatches(parts)
 
 
 def serves(q: Query, members: dict[int, tuple[int, int]]) -> bool:
@@ -138,34 +138,34 @@ def serves(q: Query, members: dict[int, tuple[int, int]]) -> bool:
     """
     now = max(time for time, _ in members.values())
     return all(
-        now - time < q.windows[s] and mark >> q.bit & 1 for s, (time, mark) in members.items()
+        now - time < q.windows[s] and mark >> q.bitmap_position & 1 for s, (time, mark) in members.items()
     )
 
 
-def members(found: Partial, n: int) -> dict[int, tuple[int, int]]:
-    return {s: (int(found.values(s, TIME)[n]), int(found.values(s, MARK)[n])) for s in found.parts}
+def members(found: PartialMatches, n: int) -> dict[int, tuple[int, int]]:
+    return {s: (int(found.column_values(s, TIME)[n]), int(found.column_values(s, MARK)[n])) for s in found.parts}
 
 
 def brute(queries: tuple[Query, ...], group: dict[int, tuple[int, int]]) -> int:
-    return sum(1 << q.bit for q in queries if serves(q, group))
+    return sum(1 << q.bitmap_position for q in queries if serves(q, group))
 
 
 @given(bitmaps_of(), partials((0, 1, 2)))
-def test_the_product_of_bitmaps_is_who_is_served_by_definition(given_: Any, found: Partial):
+def test_the_product_of_bitmaps_is_who_is_served_by_definition(given_: Any, found: PartialMatches):
     queries, bitmaps = given_
-    assert bitmaps.of_results(found).tolist() == [
+    assert bitmaps.result_bitmaps(found).tolist() == [
         brute(queries, members(found, n)) for n in range(len(found))
     ]
 
 
 @given(bitmaps_of(), partials((0, 1, 2)))
-def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(given_: Any, found: Partial):
+def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(given_: Any, found: PartialMatches):
     _, bitmaps = given_
-    now = np.maximum.reduce([found.values(s, TIME) for s in found.parts])
+    now = np.maximum.reduce([found.column_values(s, TIME) for s in found.parts])
     one_by_one = np.full(len(found), -1, np.int64)
     for s in found.parts:
-        one_by_one &= found.values(s, MARK) & bitmaps.serves(s, now - found.values(s, TIME))
-    assert bitmaps.of_results(found).tolist() == one_by_one.tolist()
+        one_by_one &= found.column_values(s, MARK) & bitmaps.serves(s, now - found.column_values(s, TIME))
+    assert bitmaps.result_bitmaps(found).tolist() == one_by_one.tolist()
 
 
 @given(bitmaps_of(), st.integers(0, 2), st.integers(0, 14), st.integers(0, 14))
@@ -175,7 +175,7 @@ def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(
     _, bitmaps = given_
     youngest, oldest = sorted((a, b))
     each = set(np.asarray(bitmaps.serves(stream, np.arange(youngest, oldest + 1))).tolist())
-    said = bitmaps.constant(stream, youngest, oldest)
+    said = bitmaps.queries_if_constant(stream, youngest, oldest)
     assert (said is None) == (len(each) > 1) and (said is None or each == {said})
 
 
@@ -185,7 +185,7 @@ def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2**MOST - 1)), min_size=1, max_size=4),
 )
 def test_probes_are_left_out_only_where_no_query_wants_what_they_could_find(
-    given_: Any, found: Partial, held: Any
+    given_: Any, found: PartialMatches, held: Any
 ):
     """Lemma 9 for a block: by its youngest tuple. What is kept, some query wants with that tuple,
     selections on it aside.
@@ -228,7 +228,7 @@ class Counted(Shared):
         return [e for e in self.events if isinstance(e, BatchCommitted)]
 
     def total(self, name: str) -> int:
-        return sum(getattr(e.all_hosts, name) for e in self.commits)
+        return sum(getattr(e.total_host_metrics, name) for e in self.commits)
 
     def fed(self, batches: list[Any]) -> Counted:
         for batch in batches:
@@ -241,7 +241,7 @@ def made(
 ) -> tuple[Query, ...]:
     found: tuple[Query, ...] = ()
     for n, lengths in enumerate(windows):
-        found = entered(
+        found = add_query(
             found, Query(f"q{n}", lengths, where[n] if where else (None,) * len(lengths))
         )
     return found
@@ -261,14 +261,14 @@ def hosts(request: Any) -> int:
 
 
 def alone(q: Query) -> tuple[Query, ...]:
-    return (replace(q, bit=0, complete=(None,) * len(q.windows)),)
+    return (replace(q, bitmap_position=0, complete_since=(None,) * len(q.windows)),)
 
 
 def test_theorem_10_the_state_of_a_ring_is_that_of_the_largest_query(tmp_path: Path, hosts: int):
     queries = made((8, 8, 8), (16, 16, 16), (40, 40, 40))
     shared = Counted(tmp_path / "shared", queries, hosts).fed(some_batches())
     largest = Counted(tmp_path / "largest", alone(queries[-1]), 1).fed(some_batches())
-    ours, theirs = ([sum(e.live) for e in run.commits] for run in (shared, largest))
+    ours, theirs = ([sum(e.live_tuples) for e in run.commits] for run in (shared, largest))
     assert max(abs(a - b) for a, b in zip(ours, theirs, strict=True)) <= 6, (
         "but for a batch that waits to leave"
     )
@@ -286,7 +286,7 @@ def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path
     of_use = sum(
         wanted(queries, s, t, shared.clock) for s, came in enumerate(shared.came) for _, t in came
     )
-    ours, theirs = sum(shared.commits[-1].live), sum(up.commits[-1].live)
+    ours, theirs = sum(shared.commits[-1].live_tuples), sum(up.commits[-1].live_tuples)
     assert of_use <= ours < 1.4 * of_use < theirs, (
         "but for what leaves with its block; pulled up, selections keep nothing out"
     )
@@ -295,7 +295,7 @@ def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path
 def wanted(queries: tuple[Query, ...], stream: int, t: tuple[int, ...], now: int) -> bool:
     """Whether a tuple can still serve a query."""
     return any(
-        SELECTIONS[q.where[stream]](t[2]) and now - t[3] < q.windows[stream] for q in queries
+        SELECTIONS[q.selections[stream]](t[2]) and now - t[3] < q.windows[stream] for q in queries
     )
 
 
@@ -308,7 +308,7 @@ def test_theorem_13_intermediate_results_are_not_probed_where_no_query_wants_the
 ):
     queries = made(*OPPOSITE)
     shared = Counted(tmp_path / "shared", queries, hosts).fed(some_batches())
-    one = alone(Query("both", longest(queries), (None,) * 3))
+    one = alone(Query("both", longest_windows(queries), (None,) * 3))
     largest = Counted(tmp_path / "largest", one, hosts).fed(some_batches())
     shared.check()
     assert shared.total("compared") < largest.total("compared"), (
@@ -325,15 +325,15 @@ def test_theorem_13_every_intermediate_result_serves_a_query_and_is_made_once(
     found: Counter[frozenset[tuple[int, int]]] = Counter()
     idle: list[Any] = []
 
-    def probe_all(joiner: Joiner, *meets: Any) -> Any:
+    def probe_all(joiner: BlockJoiner, *meets: Any) -> Any:
         for which, made in real(joiner, *meets):
             for n in range(len(made)):
-                found[frozenset((s, int(made.values(s, "id")[n])) for s in made.parts)] += 1
+                found[frozenset((s, int(made.column_values(s, "id")[n])) for s in made.parts)] += 1
                 idle.extend([] if brute(queries, members(made, n)) else [members(made, n)])
             yield which, made
 
-    real = Joiner.probe_all
-    with mock.patch.object(Joiner, "probe_all", probe_all):
+    real = BlockJoiner.probe_blocks
+    with mock.patch.object(BlockJoiner, "probe_blocks", probe_all):
         run = Counted(tmp_path / "run", queries, hosts).fed(some_batches())
     run.check()
     assert not idle, "an intermediate result serves no query"
@@ -386,4 +386,4 @@ def test_a_rare_selection_on_one_stream_does_not_keep_the_state_of_another(tmp_p
     of_use = sum(
         wanted(queries, s, t, run.clock) for s, came in enumerate(run.came) for _, t in came
     )
-    assert sum(run.commits[-1].live) <= 2 * of_use
+    assert sum(run.commits[-1].live_tuples) <= 2 * of_use

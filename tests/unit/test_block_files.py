@@ -16,22 +16,22 @@ from braid import Centralized
 from braid.core import compaction
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.engine import files, probing
-from braid.engine.files import BlockFiles, ResultFile, parquet
-from braid.engine.wire import Layout
+from braid.engine.files import BlockFileWriter, ResultFileWriter, read_parquet
+from braid.engine.wire import StreamLayout
 from braid.join import StreamJoin
 from braid.local import probe
-from braid.local.build import merge
-from braid.local.rows import Partial, Rows
-from braid.local.views import Echo
+from braid.local.build import merge_blocks
+from braid.local.rows import PartialMatches, BlockRows
+from braid.local.views import GeneratedColumn
 from braid.papers.baselines.hashing import HashPartition
 
-ECHOES = (Echo("__time", "ts", "int64"), Echo("__k", "k", "int64"), Echo("__n", "n", "int64"))
+ECHOES = (GeneratedColumn("__time", "ts", "int64"), GeneratedColumn("__k", "k", "int64"), GeneratedColumn("__n", "n", "int64"))
 """Of which one is wider than its source."""
 
 
 def tuples(k: list[int]) -> pa.RecordBatch:
     """A block of a stream, as Spark's tuples come in."""
-    layout = Layout((("k", "c0"), ("ts", "c1"), ("n", "c2"), ("x", "c3")), ECHOES)
+    layout = StreamLayout((("k", "c0"), ("ts", "c1"), ("n", "c2"), ("x", "c3")), ECHOES)
     columns = {
         "__key": pa.array([0] * len(k), pa.int32()),
         "c0": pa.array(k),
@@ -39,13 +39,13 @@ def tuples(k: list[int]) -> pa.RecordBatch:
         "c2": pa.array([*range(len(k))], pa.int32()),
         "c3": pa.array([f"{v}" for v in k]),
     }
-    return layout.flatten(pa.record_batch(columns), np.arange(len(k)))
+    return layout.extract_rows(pa.record_batch(columns), np.arange(len(k)))
 
 
-def stored(folder: Path, name: str, batch: pa.RecordBatch, **more: Any) -> Rows:
-    written = BlockFiles(folder, name, False, **more)
-    at = written.write(0, batch)
-    return files.replica(str(folder / at.file), at.part, None, written.close()[at.file])
+def stored(folder: Path, name: str, batch: pa.RecordBatch, **more: Any) -> BlockRows:
+    written = BlockFileWriter(folder, name, False, **more)
+    at = written.append_block(0, batch)
+    return files.open_replica(str(folder / at.file), at.record_batch, None, written.close_files()[at.file])
 
 
 def test_echoes_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_echoes_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_pat
 def test_blocks_of_before_that_have_echoes_are_read_and_merged_with_others(tmp_path: Path) -> None:
     old = stored(tmp_path, "000000-0-0000cafe", tuples([1, 7]))
     new = stored(tmp_path, "000001-0-0000cafe", tuples([2, 9]), echoes=lambda stream: ECHOES)
-    merged = merge([old, new], ("__k",))
+    merged = merge_blocks([old, new], ("__k",))
     again = stored(tmp_path, "000002-0-0000cafe", merged, echoes=lambda stream: ECHOES).batch
     assert again.equals(merged) and again.schema.names == tuples([]).schema.names
     for name in ("k", "__k"):
@@ -82,13 +82,13 @@ def test_results_are_read_as_they_were_whatever_numbers_they_have(
     names = ("n", "n.n", "s")
     columns = [pa.array(numbers, pa.int64()).view(kind)] * 2
     struct = pa.array([{"n": "text"}] * len(numbers))
-    rows = Rows(pa.record_batch([*columns, struct], names=names))
+    rows = BlockRows(pa.record_batch([*columns, struct], names=names))
     spec: Any = SimpleNamespace(
         columns=[names], predicate=SimpleNamespace(aliases=["a"]), worth=None, force=False
     )
-    results = ResultFile(spec, tmp_path, "000000-0-0000cafe")
-    results.add(Partial({0: (rows, np.arange(len(numbers)))}))
-    (name,) = results.close()
+    results = ResultFileWriter(spec, tmp_path, "000000-0-0000cafe")
+    results.append_results(PartialMatches({0: (rows, np.arange(len(numbers)))}))
+    (name,) = results.close_file()
     table = pq.read_table(tmp_path / name)
     assert table["a"].combine_chunks().field("n").equals(columns[0])
     assert table["a"].combine_chunks().field("s").equals(struct)
@@ -100,14 +100,14 @@ def test_results_of_many_bytes_are_written_a_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "_EMIT_BYTES", 3_000)
-    rows = Rows(pa.record_batch({"t": [f"{n:0400d}" for n in range(10)]}))
+    rows = BlockRows(pa.record_batch({"t": [f"{n:0400d}" for n in range(10)]}))
     spec: Any = SimpleNamespace(
         columns=[["t"]], predicate=SimpleNamespace(aliases=["a"]), worth=None, force=False
     )
-    results = ResultFile(spec, tmp_path, "000000-0-0000cafe")
+    results = ResultFileWriter(spec, tmp_path, "000000-0-0000cafe")
     for n in range(0, 10, 2):
-        results.add(Partial({0: (rows, np.arange(n, n + 2))}))
-    (name,) = results.close()
+        results.append_results(PartialMatches({0: (rows, np.arange(n, n + 2))}))
+    (name,) = results.close_file()
     written = pq.ParquetFile(tmp_path / name)
     assert [written.metadata.row_group(k).num_rows for k in range(written.num_row_groups)] == [8, 2]
     assert [row["a"]["t"] for row in written.read().to_pylist()] == rows.batch["t"].to_pylist()
@@ -139,10 +139,10 @@ def test_a_run_of_long_texts_finds_the_same_however_little_is_held_or_merged_at_
         assert run.awaitTermination()
         happened = run.events()
         merges = [d for e in happened if isinstance(e, BatchPlanned) for d in e.derivations]
-        blocks = [b for e in happened if isinstance(e, BatchCommitted) for b in e.blocks]
+        blocks = [b for e in happened if isinstance(e, BatchCommitted) for b in e.changed_blocks]
         rows = run.results().select(["a", "b"]).to_pylist()
         ids = sorted((r["a"]["id"], r["b"]["id"]) for r in rows)
-        return ids, len(merges), max(b.bytes for b in blocks)
+        return ids, len(merges), max(b.size_bytes for b in blocks)
 
     whole, merges, largest = run("whole")
     monkeypatch.setattr(compaction, "MOST_BYTES", largest // 3)
@@ -193,9 +193,9 @@ def test_a_small_parquet_file_is_read_once_if_it_has_the_columns_that_are_expect
     has = pa.schema([pa.field("k", long), pa.field("weight", pa.float64(), nullable=False)])
     pq.write_table(pa.table({"k": [1, 2], "weight": [1.0, 0.5]}, schema=has), file)
     expected = pa.schema([("k", long), ("weight", pa.float64())])
-    fewer = parquet(file, pa.schema([("k", long)]))
+    fewer = read_parquet(file, pa.schema([("k", long)]))
     assert fewer.to_pylist() == [{"k": 1}, {"k": 2}]
     monkeypatch.setattr(pq, "read_table", None)
-    found = parquet(file, expected)
+    found = read_parquet(file, expected)
     assert found.schema == expected and found["weight"].to_pylist() == [1.0, 0.5]
-    assert parquet(file).schema == has
+    assert read_parquet(file).schema == has

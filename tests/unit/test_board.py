@@ -11,32 +11,32 @@ import pandas as pd
 import pytest
 from braid.core import jsonl
 from braid.core.events import BatchCommitted, RunEnded
-from braid.model.simulate import simulate, simulation
+from braid.model.simulate import simulate, iter_simulation
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.reports.page import external_loads
+from braid.reports.page import find_external_urls
 from braid.studies.board import (
     DATA,
-    Board,
-    beside,
-    launched,
-    modelled,
-    others,
-    rivals,
-    tables,
-    warm,
+    WorkbenchSettings,
+    compare_with_model,
+    start_run,
+    simulate_run,
+    simulate_alternatives,
+    parse_alternatives,
+    load_streams,
+    warm_up,
 )
 from braid_widgets.base import twin
-from braid_widgets.cockpit.abreast import Abreast
-from braid_widgets.cockpit.board import BoardPanel
+from braid_widgets.cockpit.abreast import LinkedViews
+from braid_widgets.cockpit.board import WorkbenchPanel
 from braid_widgets.cockpit.view import Cockpit
 from hypothesis import given
 from hypothesis import strategies as st
 
-SMALL = Board.of("data:swing hosts:4 rate:12 batches:6")
+SMALL = WorkbenchSettings.parse("data:swing hosts:4 rate:12 batches:6")
 
 boards = st.builds(
-    Board,
+    WorkbenchSettings,
     data=st.sampled_from(list(DATA)),
     on=st.sampled_from(["a.k = b.k", "a.k < b.k AND a.x = b.x"]),
     window=st.sampled_from([0.0, 2.5, 60.0]),
@@ -50,7 +50,7 @@ boards = st.builds(
 
 @given(boards)
 def test_a_board_is_its_line_of_text(board):
-    assert Board.of(str(board)) == board
+    assert WorkbenchSettings.parse(str(board)) == board
     assert str(board).startswith("data:"), "a line that says nothing looks as if there were none"
 
 
@@ -69,16 +69,16 @@ def test_a_board_is_its_line_of_text(board):
 )
 def test_what_is_no_board_is_refused_in_a_sentence(text, words):
     with pytest.raises(ValueError, match=words):
-        Board.of(text)
+        WorkbenchSettings.parse(text)
 
 
 @pytest.mark.parametrize("data", DATA)
 def test_made_up_streams_come_as_the_model_has_them(data):
-    board = Board(data=data, rate=20, batches=8)
-    rows = tables(board)
-    commits = [e for e in modelled(board) if isinstance(e, BatchCommitted)]
+    board = WorkbenchSettings(data=data, rate=20, batches=8)
+    rows = load_streams(board)
+    commits = [e for e in simulate_run(board) if isinstance(e, BatchCommitted)]
     for k in range(board.batches):
-        assert commits[k].received == tuple((t["batch"] == k).sum() for t in rows.values())
+        assert commits[k].received_tuples == tuple((t["batch"] == k).sum() for t in rows.values())
     assert all(
         t["ts"].is_monotonic_increasing and (t["batch"].diff() >= 0)[1:].all()
         for t in rows.values()
@@ -86,9 +86,9 @@ def test_made_up_streams_come_as_the_model_has_them(data):
 
 
 def test_a_real_run_finds_what_pandas_finds_and_counts_what_was_modelled():
-    run = launched(SMALL)
+    run = start_run(SMALL)
     run.awaitTermination()
-    rows = tables(SMALL)
+    rows = load_streams(SMALL)
     found = run.results()
     wanted = rows["a"].merge(rows["b"], on="k")
     ids = {(r["a"]["id"], r["b"]["id"]) for r in found.to_pylist()}
@@ -97,7 +97,7 @@ def test_a_real_run_finds_what_pandas_finds_and_counts_what_was_modelled():
     )
     shown, _ = run._repr_mimebundle_()
     assert "batch 6 of 6" in shown["text/html"] and not run.isPaused
-    both = beside(run.events(), modelled(SMALL)).set_index("what")
+    both = compare_with_model(run.events(), simulate_run(SMALL)).set_index("what")
     assert (both.loc["tuples in"] == sum(map(len, rows.values()))).all()
     assert both.loc["copies sent to hosts", "counted"] == pytest.approx(
         both.loc["copies sent to hosts", "modelled"], rel=0.3
@@ -107,15 +107,15 @@ def test_a_real_run_finds_what_pandas_finds_and_counts_what_was_modelled():
 @pytest.mark.parametrize("window", [0.0, 2.0])
 @pytest.mark.parametrize("on", ["a.k = b.k", "abs(a.k - b.k) <= 1", "a.k < b.k AND a.x < b.x"])
 def test_the_model_finds_as_many_results_as_the_real_run(on, window):
-    board = Board("steady", on, window, hosts=4, batches=10, rate=100)
+    board = WorkbenchSettings("steady", on, window, hosts=4, batches=10, rate=100)
     for shed in (1.0, 0.25):
-        run = launched(board := replace(board, shed=shed))
+        run = start_run(board := replace(board, shed=shed))
         run.awaitTermination()
         assert results(board) == pytest.approx(len(run.results()), rel=0.1)
 
 
-def results(board: Board) -> int:
-    return sum(e.results for e in modelled(board) if isinstance(e, BatchCommitted))
+def results(board: WorkbenchSettings) -> int:
+    return sum(e.results for e in simulate_run(board) if isinstance(e, BatchCommitted))
 
 
 def test_the_model_of_own_files_finds_what_is_in_them(tmp_path):
@@ -123,26 +123,26 @@ def test_the_model_of_own_files_finds_what_is_in_them(tmp_path):
     pd.DataFrame({"ts": when, "id": range(400)}).to_csv(tmp_path / "a.csv", index=False)
     pd.DataFrame({"ts": when, "ref": range(400)}).to_parquet(tmp_path / "b.parquet")
     files = f"{tmp_path / 'a.csv'},{tmp_path / 'b.parquet'}"
-    board = Board(files, "a.id = b.ref", hosts=4, batches=8)
-    run = launched(board)
+    board = WorkbenchSettings(files, "a.id = b.ref", hosts=4, batches=8)
+    run = start_run(board)
     run.awaitTermination()
     assert len(run.results()) == 400 and results(board) == pytest.approx(400, abs=8)
     near = replace(board, on="a.id % 10 = b.ref % 10", window=80.0)
-    run = launched(near)
+    run = start_run(near)
     run.awaitTermination()
     assert results(near) == pytest.approx(len(run.results()), rel=0.1)
     with pytest.raises(ValueError, match=r"column 'a.nothing' in the join condition is unknown"):
-        modelled(replace(board, on="a.nothing = b.ref"))
+        simulate_run(replace(board, on="a.nothing = b.ref"))
     gone = tmp_path / "c.csv"
     with pytest.raises(ValueError, match=f"{gone} is not a CSV or Parquet file that is there"):
-        modelled(replace(board, data=f"{files.split(',')[0]},{gone}"))
+        simulate_run(replace(board, data=f"{files.split(',')[0]},{gone}"))
 
 
 def test_on_the_time_line_of_several_runs_each_value_stands_at_its_batch():
     """Also of more batches than have a point, and of a run whose first ones are told no longer."""
     runs = {name: simulate(Centralized(), [(1, 1)] * long) for name, long in (("a", 405), ("b", 9))}
     runs["b"] = [e for e in runs["b"] if getattr(e, "batch", 9) > 3]
-    line = Abreast(runs).page["whole"]["line"]
+    line = LinkedViews(runs).page["whole"]["line"]
     assert line["batch"] == [*range(5, 406)] and line["last"] == 405
     long, short = (panel[0]["values"] for panel in line["panels"])
     assert long == [2.0 * number for number in line["batch"]]
@@ -153,7 +153,7 @@ def test_a_run_that_is_the_last_line_of_a_cell_shows_itself(monkeypatch):
     shown = []
     monkeypatch.setattr(twin, "display", lambda each, **options: shown.append(each))
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
-    run = launched(SMALL)
+    run = start_run(SMALL)
     run.pause()
     run._ipython_display_()
     place, widget = shown
@@ -170,37 +170,37 @@ def test_own_files_are_cut_by_event_time(tmp_path):
     orders = pd.DataFrame({"id": range(10), "ts": [day + pd.Timedelta(k, "h") for k in range(10)]})
     orders.to_csv(tmp_path / "a.csv", index=False)
     orders.iloc[::2].to_parquet(tmp_path / "b.parquet")
-    board = Board(
+    board = WorkbenchSettings(
         data=f"{tmp_path / 'a.csv'},{tmp_path / 'b.parquet'}", on="a.id = b.id", batches=3
     )
-    rows = tables(board)
+    rows = load_streams(board)
     assert rows["a"]["batch"].tolist() == [0, 0, 0, 1, 1, 1, 2, 2, 2, 2]
-    run = launched(board)
+    run = start_run(board)
     run.awaitTermination()
     assert len(run.results()) == 5
     orders.drop(columns="ts").to_csv(tmp_path / "c.csv", index=False)
     with pytest.raises(ValueError, match="c.csv has no column ts; it has: id"):
-        tables(Board(data=f"{tmp_path / 'c.csv'},{tmp_path / 'b.parquet'}"))
+        load_streams(WorkbenchSettings(data=f"{tmp_path / 'c.csv'},{tmp_path / 'b.parquet'}"))
     with pytest.raises(ValueError, match="a run needs two files"):
-        tables(Board(data=str(tmp_path / "a.csv")))
+        load_streams(WorkbenchSettings(data=str(tmp_path / "a.csv")))
 
 
 def test_a_recording_is_shown_and_not_run(tmp_path):
     happened = simulate(AdaptiveGrid(4), [(3, 4)] * 3)
-    jsonl.write(tmp_path / "run.jsonl", happened)
-    board = Board(data=str(tmp_path / "run.jsonl"))
-    assert modelled(board) == happened
+    jsonl.write_events(tmp_path / "run.jsonl", happened)
+    board = WorkbenchSettings(data=str(tmp_path / "run.jsonl"))
+    assert simulate_run(board) == happened
     with pytest.raises(ValueError, match="a recording is shown as it was"):
-        launched(board)
+        start_run(board)
     with pytest.raises(ValueError, match="cannot be read"):
-        modelled(Board(data=str(tmp_path / "none.jsonl")))
+        simulate_run(WorkbenchSettings(data=str(tmp_path / "none.jsonl")))
 
 
-def panel(beside: Any = lambda settings: ()) -> BoardPanel:
-    return BoardPanel(
-        lambda settings: modelled(Board(**settings)),
-        lambda settings: launched(Board(**settings)),
-        lambda settings: str(Board(**settings)),
+def panel(beside: Any = lambda settings: ()) -> WorkbenchPanel:
+    return WorkbenchPanel(
+        lambda settings: simulate_run(WorkbenchSettings(**settings)),
+        lambda settings: start_run(WorkbenchSettings(**settings)),
+        lambda settings: str(WorkbenchSettings(**settings)),
         Cockpit(),
         tuple(DATA),
         beside,
@@ -212,52 +212,52 @@ def test_the_panel_models_each_change_and_writes_its_line():
     board = panel()
     assert board.screen.page["state"] == "modelled" and "hosts:4" in board.text.value
     board.inputs["placement"].value = "JoinBiclique"
-    board.wait(60)
+    board.wait_for_work(60)
     assert "JoinBiclique, 4 hosts" in board.screen.page["note"]
     assert "placement:JoinBiclique" in board.text.value
     board.inputs["on"].value = "a.k < b.k AND 'x' < '<b>'"
-    board.wait(60)
+    board.wait_for_work(60)
     assert "&lt;b&gt;" in board.text.value and "<b>" not in board.text.value
     board.inputs["hosts"].value = 0
-    board.wait(60)
+    board.wait_for_work(60)
     assert "hosts (J) is 0; it must be from 1 to 256" in board.message.value
 
 
 def test_launch_runs_for_real():
-    warm()
+    warm_up()
     board = panel()
-    board.become("starting")
+    board.set_state("starting")
     assert board.status.value == "preparing the streams…", "no Spark is started"
-    board.become("idle")
+    board.set_state("idle")
     board.start.click()
-    board.wait(60)
+    board.wait_for_work(60)
     assert board.follower is not None
-    board.follower.wait(60)
-    assert board.error is None and isinstance(board.measured()[-1], RunEnded)
+    board.follower.wait_for_end(60)
+    assert board.error is None and isinstance(board.measured_events()[-1], RunEnded)
     assert board.screen.page["state"] == "recorded"
     assert "completed" in board.screen.page["note"]
 
 
 def test_up_to_four_placements_stand_side_by_side_and_follow_each_change():
-    board = panel(lambda settings: others(Board(**settings), ["StaticGrid", "Centralized"]))
+    board = panel(lambda settings: simulate_alternatives(WorkbenchSettings(**settings), ["StaticGrid", "Centralized"]))
     (side,) = board.side.children
     assert side.page["names"] == ["AdaptiveGrid", "StaticGrid", "Centralized"]
     batches = [[f["batch"] for f in page["frames"]] for page in side.page["pages"]]
     assert batches[0] == batches[1] == batches[2] == list(range(1, 1 + SMALL.batches))
     line = side.page["whole"]["line"]
     lasts = [panel[0]["values"][-1] for panel in line["panels"]]
-    assert lasts[0] <= lasts[1] < lasts[2] == sum(map(len, tables(SMALL).values()))
+    assert lasts[0] <= lasts[1] < lasts[2] == sum(map(len, load_streams(SMALL).values()))
     assert {panel[0]["ceiling"] for panel in line["panels"]} == {lasts[2]}, "one scale"
     assert line["batch"] == batches[0] and side.page["whole"]["frames"] == []
     board.inputs["placement"].value = "StaticGrid"
-    board.wait(60)
+    board.wait_for_work(60)
     assert board.side.children == (side,) and side.page["names"] == ["StaticGrid", "Centralized"]
     html = side.to_html()
-    assert html.count('data-film="abreast"') == 1 and external_loads(html) == []
+    assert html.count('data-film="abreast"') == 1 and find_external_urls(html) == []
     assert not panel().side.children
     with pytest.raises(ValueError, match="5 runs are given; from 1 to 4 stand side by side"):
-        Abreast(dict.fromkeys("abcde", board.events))
-    assert [*others(Board(data="run.jsonl"), ["StaticGrid"])] == []
+        LinkedViews(dict.fromkeys("abcde", board.events))
+    assert [*simulate_alternatives(WorkbenchSettings(data="run.jsonl"), ["StaticGrid"])] == []
 
 
 def test_what_stands_beside_is_given_up_when_a_control_changes():
@@ -269,17 +269,17 @@ def test_what_stands_beside_is_given_up_when_a_control_changes():
             if settings["hosts"] == 2:
                 at.set()
                 came.append(free.wait(60))
-            yield name, modelled(Board(**{**settings, "placement": name}))
+            yield name, simulate_run(WorkbenchSettings(**{**settings, "placement": name}))
 
     board = panel(slow)
     asked.clear()
     board.inputs["hosts"].value = 2
     assert at.wait(60)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(board.screen, "load", lambda events: came.append(events))
+        patch.setattr(board.screen, "load_run", lambda events: came.append(events))
         board.inputs["hosts"].value = 9
         free.set()
-        board.wait(60)
+        board.wait_for_work(60)
     assert came[0], "the change need not wait for what is modelled"
     assert asked == [(2, "StaticGrid"), (9, "StaticGrid"), (9, "JoinBiclique")]
     assert came[1:] == [board.events] and "hosts:9" in board.text.value
@@ -291,7 +291,7 @@ def test_a_model_is_given_up_in_the_middle_when_a_control_changes():
 
     def slow(settings: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
         if settings["hosts"] == 2:
-            for event in simulation(Centralized(), [(1, 1)] * 10**6):
+            for event in iter_simulation(Centralized(), [(1, 1)] * 10**6):
                 begun.set()
                 came.append(event)
         yield from ()
@@ -300,13 +300,13 @@ def test_a_model_is_given_up_in_the_middle_when_a_control_changes():
     board.inputs["hosts"].value = 2
     assert begun.wait(60)
     board.inputs["hosts"].value = 9
-    board.wait(60)
+    board.wait_for_work(60)
     assert 0 < len(came) < 10**6 and "hosts:9" in board.text.value
 
 
 def test_a_modelled_run_keeps_its_own_name_when_a_control_changes_meanwhile(monkeypatch):
-    board = panel(lambda settings: others(Board(**settings), ["Centralized"]))
-    show, shown = board.show, []
+    board = panel(lambda settings: simulate_alternatives(WorkbenchSettings(**settings), ["Centralized"]))
+    show, shown = board.show_events, []
 
     def changed(events: list[Any]) -> None:
         if not shown:
@@ -314,9 +314,9 @@ def test_a_modelled_run_keeps_its_own_name_when_a_control_changes_meanwhile(monk
         show(events)
         shown.append((board.text.value, board.side.children[0].page["names"][0]))
 
-    monkeypatch.setattr(board, "show", changed)
+    monkeypatch.setattr(board, "show_events", changed)
     board.inputs["placement"].value = "StaticGrid"
-    board.wait(60)
+    board.wait_for_work(60)
     assert [name for _, name in shown] == ["StaticGrid", "JoinBiclique"]
     assert all(f"placement:{name}" in line for line, name in shown)
 
@@ -324,9 +324,9 @@ def test_a_modelled_run_keeps_its_own_name_when_a_control_changes_meanwhile(monk
 def test_a_report_models_what_stands_beside_once(monkeypatch):
     monkeypatch.setenv("BRAID_HEADLESS", "1")
     asked: list[str] = []
-    board = panel(lambda settings: asked.append("") or others(Board(**settings), ["StaticGrid"]))
+    board = panel(lambda settings: asked.append("") or simulate_alternatives(WorkbenchSettings(**settings), ["StaticGrid"]))
     assert not board.side.children and not asked
-    _, side = board.twins()
+    _, side = board.static_views()
     assert side.page["names"] == ["AdaptiveGrid", "StaticGrid"] and len(asked) == 1
 
 
@@ -340,5 +340,5 @@ def test_a_report_models_what_stands_beside_once(monkeypatch):
 )
 def test_what_cannot_stand_beside_is_refused_in_a_sentence(text, words):
     with pytest.raises(ValueError, match=words):
-        rivals(text)
-    assert rivals(" Ring,,StaticGrid , Ring") == ("Ring", "StaticGrid") and rivals("") == ()
+        parse_alternatives(text)
+    assert parse_alternatives(" Ring,,StaticGrid , Ring") == ("Ring", "StaticGrid") and parse_alternatives("") == ()

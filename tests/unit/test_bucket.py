@@ -18,16 +18,16 @@ import pyarrow as pa
 import pytest
 from braid import StreamJoin
 from braid.engine import bucketed, copies
-from braid.engine.bucket import Bucket, bucket
-from braid.engine.bucketed import BucketLog
-from braid.engine.check import check, repair
-from braid.engine.durable import Damaged
+from braid.engine.bucket import ObjectStore, open_object_store
+from braid.engine.bucketed import RemoteManifestLog
+from braid.engine.check import check_run, repair_run
+from braid.engine.durable import DamagedRunError
 from braid.engine.entries import Driver
-from braid.engine.inspect import inspect
-from braid.engine.mirror import opened
-from braid.engine.process import ProcessExecutor
-from braid.engine.store import Store
-from braid.health import health
+from braid.engine.inspect import inspect_run
+from braid.engine.mirror import open_store
+from braid.engine.process import ThreadExecutor
+from braid.engine.store import RunStore
+from braid.health import read_health
 from braid.papers.shedding.shed import Shed
 from braid.run import JoinRun
 from buckets import ends_equal, nothing_left, start
@@ -37,34 +37,34 @@ from world.machine import URL, Machine, kill_before
 
 
 @pytest.fixture(params=["memory", "file", "s3"])
-def there(request: pytest.FixtureRequest, tmp_path: Path, url: str) -> Bucket:
+def there(request: pytest.FixtureRequest, tmp_path: Path, url: str) -> ObjectStore:
     if request.param == "memory":
-        return Bucket(url)
+        return ObjectStore(url)
     if request.param == "file":
-        return Bucket(tmp_path.as_uri())
-    return Bucket(f"{request.getfixturevalue('seaweed')}/{uuid.uuid4().hex}")
+        return ObjectStore(tmp_path.as_uri())
+    return ObjectStore(f"{request.getfixturevalue('seaweed')}/{uuid.uuid4().hex}")
 
 
-def test_what_a_run_needs_of_a_bucket(there: Bucket, tmp_path: Path) -> None:
-    there.probe()
-    assert there.names() == {}
+def test_what_a_run_needs_of_a_bucket(there: ObjectStore, tmp_path: Path) -> None:
+    there.check_conditional_put()
+    assert there.list_objects() == {}
     body = os.urandom(3 << 20)
     (tmp_path / "file").write_bytes(body)
-    there.put("a/1", tmp_path / "file")
-    there.put("a/1", body[:7])
-    there.put("a/2", tmp_path / "file", new=True)
-    there.put("ab", b"")
-    assert (there.get("a/1"), there.names("a")) == (body[:7], {"a/1": 7, "a/2": len(body)})
-    there.fetch("a/2", tmp_path / "copy")
+    there.put_object("a/1", tmp_path / "file")
+    there.put_object("a/1", body[:7])
+    there.put_object("a/2", tmp_path / "file", new=True)
+    there.put_object("ab", b"")
+    assert (there.get_object("a/1"), there.list_objects("a")) == (body[:7], {"a/1": 7, "a/2": len(body)})
+    there.download("a/2", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == body
-    assert (there.size("a/2"), there.size("a/3")) == (len(body), -1)
-    for ask in (there.get, lambda name: there.fetch(name, tmp_path / "none")):
+    assert (there.object_size("a/2"), there.object_size("a/3")) == (len(body), -1)
+    for ask in (there.get_object, lambda name: there.download(name, tmp_path / "none")):
         with pytest.raises(FileNotFoundError, match=rf"^{there.url}/a/3 is missing$"):
             ask("a/3")
     with pytest.raises(FileExistsError, match="ab is there"):
-        there.put("ab", b"x", new=True)
-    there.delete(["a/1", "a/2", "a/3"])
-    assert [n for n in there.names() if n not in ("file", "copy")] == ["ab"]
+        there.put_object("ab", b"x", new=True)
+    there.delete_objects(["a/1", "a/2", "a/3"])
+    assert [n for n in there.list_objects() if n not in ("file", "copy")] == ["ab"]
     assert not [f for f in tmp_path.iterdir() if f.name.startswith(".")]
 
 
@@ -97,11 +97,11 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
 
     run = start(url, foreachBatch=give)
     assert run.awaitTermination()
-    names = bucket(url).names("results")
+    names = open_object_store(url).list_objects("results")
     assert here == {n: sum(f"/{n:06d}-" in name for name in names) for n in range(4)}
     assert sum(here.values()) == len(names) > max(here.values()) > 0
     ends_equal(run)
-    inspect(url)
+    inspect_run(url)
     del run
 
     def gone() -> bool:
@@ -116,27 +116,27 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
 def test_an_older_state_is_not_needed(url: str, at_once: int) -> None:
     """The last one is."""
     assert start(url).awaitTermination()
-    states = sorted(name for name in bucket(url).names("commits") if "state-" in name)
+    states = sorted(name for name in open_object_store(url).list_objects("commits") if "state-" in name)
     assert len(states) == 2
-    bucket(url).delete(states[:at_once])
+    open_object_store(url).delete_objects(states[:at_once])
     if at_once == 2:
-        with pytest.raises(Damaged, match=rf"{states[1]} is missing"):
+        with pytest.raises(DamagedRunError, match=rf"{states[1]} is missing"):
             StreamJoin.resume(url, STREAMS)
     else:
         ends_equal(StreamJoin.resume(url, STREAMS))
 
 
-def test_of_several_that_put_a_new_object_one_does(there: Bucket) -> None:
+def test_of_several_that_put_a_new_object_one_does(there: ObjectStore) -> None:
     def put(n: int) -> bool:
         try:
-            there.put("1", b"%d" % n, new=True)
+            there.put_object("1", b"%d" % n, new=True)
         except FileExistsError:
             return False
         return True
 
     with ThreadPoolExecutor(4) as pool:
         won = [*pool.map(put, range(4))]
-    assert won.count(True) == 1 and there.get("1") == b"%d" % won.index(True)
+    assert won.count(True) == 1 and there.get_object("1") == b"%d" % won.index(True)
 
 
 def test_a_store_that_ignores_the_condition_is_refused(
@@ -146,7 +146,7 @@ def test_a_store_that_ignores_the_condition_is_refused(
     monkeypatch.setattr(obstore, "put", lambda *given, mode=None, **more: real(*given, **more))
     with pytest.raises(ValueError, match=r"puts an object that is to be new .* over one"):
         start(url)
-    assert bucket(url).names() == {}
+    assert open_object_store(url).list_objects() == {}
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_store_that_ignores_the_condition_is_refused(
     ],
 )
 def test_what_is_no_bucket_is_refused(path: str, sentence: str) -> None:
-    for begin in (start, lambda path: StreamJoin.resume(path, STREAMS), inspect, check):
+    for begin in (start, lambda path: StreamJoin.resume(path, STREAMS), inspect_run, check_run):
         with pytest.raises(ValueError, match=sentence) as said:
             begin(path)
         assert "\n" not in str(said.value)
@@ -167,10 +167,10 @@ def test_what_is_no_bucket_is_refused(path: str, sentence: str) -> None:
 def test_a_bucket_of_something_else_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="holds no run that could be resumed"):
         StreamJoin.resume(url, STREAMS)
-    bucket(url).put("thesis.tex", b"")
+    open_object_store(url).put_object("thesis.tex", b"")
     with pytest.raises(ValueError, match=r"holds objects but no run of Braid, as thesis.tex"):
         start(url)
-    assert [*bucket(url).names()] == ["thesis.tex"]
+    assert [*open_object_store(url).list_objects()] == ["thesis.tex"]
 
 
 def test_a_run_of_another_query_is_refused(url: str) -> None:
@@ -181,30 +181,30 @@ def test_a_run_of_another_query_is_refused(url: str) -> None:
 
 def test_what_a_folder_alone_can_do_says_so(url: str) -> None:
     with pytest.raises(ValueError, match="does not tell whether somebody runs what is in it"):
-        health(url)
+        read_health(url)
     with pytest.raises(ValueError, match="only a run in a folder can be repaired"):
-        repair(url, -1)
+        repair_run(url, -1)
     with pytest.raises(ValueError, match="is no folder of this machine"):
-        opened(Path(url))
+        open_store(Path(url))
 
 
 def test_a_run_is_looked_into_from_elsewhere(url: str) -> None:
     run = start(url)
     ends_equal(run)
-    assert run.health().batches == 4 and run.health().state == "completed"
+    assert run.health().committed_batches == 4 and run.health().state == "completed"
     assert url in repr(run) and url in run._repr_html_()
-    assert "batches 0 to 3 committed: 53 of a and 55 of b in" in inspect(url)
-    faults, has = check(url)
+    assert "batches 0 to 3 committed: 53 of a and 55 of b in" in inspect_run(url)
+    faults, has = check_run(url)
     assert faults == [] and has.startswith("4 batches, ")
-    names = bucket(url).names()
+    names = open_object_store(url).list_objects()
     block, *_ = [n for n in names if n.startswith("blocks/")]
     result = next(n for n in names if n.startswith("results/000002"))
-    bucket(url).put(block, b"x" * names[block])
-    bucket(url).delete([result])
-    one, two = check(url)[0]
+    open_object_store(url).put_object(block, b"x" * names[block])
+    open_object_store(url).delete_objects([result])
+    one, two = check_run(url)[0]
     assert one == f"{url}/{result} is missing"
     assert two.startswith(f"{url}/{block} is damaged: its checksum is")
-    with pytest.raises(Damaged, match=f"^{url}/{result} is missing$"):
+    with pytest.raises(DamagedRunError, match=f"^{url}/{result} is missing$"):
         StreamJoin.resume(url, STREAMS)
 
 
@@ -212,29 +212,29 @@ def test_workers_have_folders_of_their_own(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on other machines, which do not see the driver's: what they read they bring, once."""
-    real, fetch = ProcessExecutor.execute, Bucket.fetch
+    real, fetch = ThreadExecutor.execute_batch, ObjectStore.download
     brought: list[str] = []
 
-    def elsewhere(executor: ProcessExecutor, frame: Any, batch: Any) -> Any:
+    def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
         spec = replace(batch.spec, folder=str(tmp_path / "on another machine"))
         done = real(executor, frame, replace(batch, spec=spec))
-        own = copies._own(url)
+        own = copies._make_process_folder(url)
         assert own.stat().st_mode & 0o777 == 0o700
         named = {f"{batch.number:06d}", *(name[:6] for name in batch.files)}
         assert {f.name[:6] for f in (own / "blocks").iterdir()} <= named
         assert not [*(own / "new").iterdir()]
         return done
 
-    def counted(there: Bucket, name: str, path: Path) -> None:
+    def counted(there: ObjectStore, name: str, path: Path) -> None:
         brought.append(name)
         fetch(there, name, path)
 
-    monkeypatch.setattr(ProcessExecutor, "execute", elsewhere)
+    monkeypatch.setattr(ThreadExecutor, "execute_batch", elsewhere)
     run = start(url, pace=0.02)
     until(lambda: run.status["batch"] >= 2, "two batches")
     run.stop()
-    copies._own.cache_clear()  # workers of another time
-    monkeypatch.setattr(Bucket, "fetch", counted)
+    copies._make_process_folder.cache_clear()  # workers of another time
+    monkeypatch.setattr(ObjectStore, "download", counted)
     ends_equal(StreamJoin.resume(url, STREAMS))
     blocks = [name for name in brought if name.startswith("blocks/")]
     assert len(blocks) == len({*blocks}) and (blocks or run.status["batch"] == 4)
@@ -255,19 +255,19 @@ def test_what_a_worker_has_put_elsewhere_is_not_committed(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one whose environment names another store."""
-    real = ProcessExecutor.execute
+    real = ThreadExecutor.execute_batch
 
-    def elsewhere(executor: ProcessExecutor, frame: Any, batch: Any) -> Any:
+    def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
         done = real(executor, frame, batch)
         if batch.number == 2:
-            names = [n for n in bucket(url).names() if n.startswith("results/000002")]
-            bucket(url).delete(names)
+            names = [n for n in open_object_store(url).list_objects() if n.startswith("results/000002")]
+            open_object_store(url).delete_objects(names)
         return done
 
-    monkeypatch.setattr(ProcessExecutor, "execute", elsewhere)
+    monkeypatch.setattr(ThreadExecutor, "execute_batch", elsewhere)
     with pytest.raises(RuntimeError, match=r"has put results/000002.* all workers must reach"):
         start(url).awaitTermination()
-    monkeypatch.setattr(ProcessExecutor, "execute", real)
+    monkeypatch.setattr(ThreadExecutor, "execute_batch", real)
     ends_equal(StreamJoin.resume(url, STREAMS))
 
 
@@ -277,9 +277,9 @@ def test_local_runs_know_no_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setitem(sys.modules, name, None)
     run = start(str(tmp_path / "run"))
     ends_equal(run)
-    assert type(run.store) is Store
+    assert type(run.store) is RunStore
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'braid-joins\[cloud\]' brings it"):
-        Bucket("s3://bucket/run")
+        ObjectStore("s3://bucket/run")
 
 
 def test_a_long_run_is_rolled_up_in_its_mirror_alone(
@@ -304,11 +304,11 @@ def test_a_long_run_is_rolled_up_in_its_mirror_alone(
 
 
 def entries_of(url: str) -> list[str]:
-    return [n for n in bucket(url).names("commits") if n.startswith("commits/0")]
+    return [n for n in open_object_store(url).list_objects("commits") if n.startswith("commits/0")]
 
 
 def bundles_of(url: str) -> list[str]:
-    return sorted(n.split("/")[1] for n in bucket(url).names("commits") if "/entries-" in n)
+    return sorted(n.split("/")[1] for n in open_object_store(url).list_objects("commits") if "/entries-" in n)
 
 
 @pytest.mark.parametrize("lost", ["none", "killed before", "damaged", "deleted"])
@@ -327,13 +327,13 @@ def test_to_open_takes_a_request_for_many_entries(
     kill_before(machine, begin, f"put {name}" if lost == "killed before" else "never")
     with machine.simulated():
         if lost == "damaged":
-            bucket(URL).put(name, bucket(URL).get(name)[:-30] + b"x" * 30)
+            open_object_store(URL).put_object(name, open_object_store(URL).get_object(name)[:-30] + b"x" * 30)
         elif lost == "deleted":
-            bucket(URL).delete([name])
+            open_object_store(URL).delete_objects([name])
         del machine.steps[:]
-        reader = opened(URL)
-        reader.query()
-        assert reader.committed() == [*range(9 if lost == "killed before" else 12)]
+        reader = open_store(URL)
+        reader.read_settings()
+        assert reader.committed_batches() == [*range(9 if lost == "killed before" else 12)]
         fetched = [ask for ask in machine.requests if ask.startswith("get commits/0")]
         assert len(fetched) == {"none": 3, "killed before": 5}.get(lost, 8)
         again = how.start(URL, batches="batch")
@@ -343,8 +343,8 @@ def test_to_open_takes_a_request_for_many_entries(
         assert bundles == ["entries-000000-000004.jsonl", "entries-000005-000009.jsonl"]
         for bundle in bundles if lost != "damaged" else []:
             first = int(bundle.split("-")[1])
-            bodies = [bucket(URL).get(f"commits/{n:06d}.json") for n in range(first, first + 5)]
-            assert bucket(URL).get(f"commits/{bundle}") == b"\n".join(bodies)
+            bodies = [open_object_store(URL).get_object(f"commits/{n:06d}.json") for n in range(first, first + 5)]
+            assert open_object_store(URL).get_object(f"commits/{bundle}") == b"\n".join(bodies)
 
 
 def test_a_bundle_that_is_refused_fails_no_commit(
@@ -352,18 +352,18 @@ def test_a_bundle_that_is_refused_fails_no_commit(
 ) -> None:
     """The entry is there, and the bundle is put after a later one."""
     monkeypatch.setattr(bucketed, "_TOGETHER", 2)
-    real, refused = Bucket.put, [2]
+    real, refused = ObjectStore.put_object, [2]
 
-    def put(there: Bucket, name: str, body: Any, new: bool = False) -> None:
+    def put(there: ObjectStore, name: str, body: Any, new: bool = False) -> None:
         if "/entries-" in name and refused[0]:
             refused[0] -= 1
             raise OSError(f"{there.url}/{name}: the store is busy")
         real(there, name, body, new)
 
-    monkeypatch.setattr(Bucket, "put", put)
-    log = BucketLog(tmp_path, bucket(url))
+    monkeypatch.setattr(ObjectStore, "put_object", put)
+    log = RemoteManifestLog(tmp_path, open_object_store(url))
     for n in range(1, 5):
-        log.append(False, driver=Driver.here())
+        log.append_entry(False, driver=Driver.from_environment())
         assert len(entries_of(url)) == n
         assert len(bundles_of(url)) == (2 if n == 4 else 0)
         assert len(caplog.records) == min(n - 1, 2)
@@ -392,6 +392,6 @@ def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPa
     )
     monkeypatch.setattr("braid.run.read", lambda spark, schema, files: files)
     run: Any = Run(store)
-    assert run._of_batch(3) == ["lent"] and not stayed
+    assert run._read_batch_results(3) == ["lent"] and not stayed
     assert run.results() == ["whole"] and len(stayed) == 1
     assert run.results_since(3) == (["whole"], 4) and len(stayed) == 2

@@ -13,10 +13,10 @@ from typing import Any
 import clouded
 import pytest
 from braid import StreamJoin
-from braid.engine.bucket import Bucket, bucket
-from braid.engine.durable import Damaged
-from braid.engine.log import Superseded
-from braid.engine.mirror import Mirror, opened
+from braid.engine.bucket import ObjectStore, open_object_store
+from braid.engine.durable import DamagedRunError
+from braid.engine.log import FencedError
+from braid.engine.mirror import RemoteRunStore, open_store
 from braid.run import JoinRun
 from buckets import ends_equal, nothing_left, opened_files, sound, start
 from clouded import STREAMS, join
@@ -26,14 +26,14 @@ from world.machine import URL, Machine, kill_before
 
 def broken_off(machine: Machine, at: int) -> int:
     """Have a driver killed when it asks for the ``at``-th time; the last batch that was seen."""
-    seen, real = [-1], JoinRun._publish
+    seen, real = [-1], JoinRun._publish_events
 
     def publish(run: JoinRun, happened: list[Any]) -> None:
         seen.extend(e.batch for e in happened)
         real(run, happened)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(JoinRun, "_publish", publish)
+        patch.setattr(JoinRun, "_publish_events", publish)
         kill_before(machine, lambda: start(URL).awaitTermination(), at)
     return max(seen)
 
@@ -54,8 +54,8 @@ def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled() -> None:
         lasts.add(last := broken_off(killed, at))
         with Machine(stores=killed.stores).simulated():
             sound(URL)
-            found = opened(URL)
-            assert last < 0 or (found.query() is not None and found.committed()[-1] >= last)
+            found = open_store(URL)
+            assert last < 0 or (found.read_settings() is not None and found.committed_batches()[-1] >= last)
             ends_equal(start(URL))
             nothing_left(URL)
     assert lasts == {-1, 0, 1, 2, 3}
@@ -69,17 +69,17 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
     second has begun, or has ended.
     """
     held, go = threading.Event(), threading.Event()
-    real, first = Mirror.commit, list[Mirror]()
+    real, first = RemoteRunStore.commit_batch, list[RemoteRunStore]()
 
-    def commit(mirror: Mirror, number: int, *given: Any) -> None:
+    def commit(mirror: RemoteRunStore, number: int, *given: Any) -> None:
         if mirror is first[0] and number == batch:
             held.set()
             go.wait(60)
         real(mirror, number, *given)
 
-    monkeypatch.setattr(Mirror, "commit", commit)
+    monkeypatch.setattr(RemoteRunStore, "commit_batch", commit)
     monkeypatch.setattr(
-        Mirror, "acquire", lambda m, real=Mirror.acquire: (first.append(m), real(m))
+        RemoteRunStore, "acquire_run", lambda m, real=RemoteRunStore.acquire_run: (first.append(m), real(m))
     )
     one = start(url)
     assert held.wait(60)
@@ -87,7 +87,7 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
     if batch:
         two.awaitTermination()
     go.set()
-    with pytest.raises(Superseded, match=f"has taken over the run in {url}; this driver stops"):
+    with pytest.raises(FencedError, match=f"has taken over the run in {url}; this driver stops"):
         one.awaitTermination()
     ends_equal(two)
     sound(url)
@@ -100,24 +100,24 @@ def test_one_that_misses_a_block_says_who_has_the_run_if_another_has(
     url: str, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
     """Whoever takes over removes what its own last states do not name."""
-    held, go, first = threading.Event(), threading.Event(), list[Mirror]()
-    real = Mirror.present
+    held, go, first = threading.Event(), threading.Event(), list[RemoteRunStore]()
+    real = RemoteRunStore.check_reported_files
 
-    def present(mirror: Mirror, outcome: Any) -> None:
+    def present(mirror: RemoteRunStore, outcome: Any) -> None:
         first.append(mirror)
         if first.count(first[0]) == 3 and mirror is first[0]:
             held.set()
             go.wait(60)
-            raise Damaged("a block is missing")
+            raise DamagedRunError("a block is missing")
         real(mirror, outcome)
 
-    monkeypatch.setattr(Mirror, "present", present)
+    monkeypatch.setattr(RemoteRunStore, "check_reported_files", present)
     one = start(url)
     assert held.wait(60)
     for _ in range(others):
         ends_equal(StreamJoin.resume(url, STREAMS))
     go.set()
-    with pytest.raises(Superseded if others else Damaged, match="taken over" if others else "miss"):
+    with pytest.raises(FencedError if others else DamagedRunError, match="taken over" if others else "miss"):
         one.awaitTermination()
 
 
@@ -127,9 +127,9 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
     """A batch is committed between what it has read of the log and its own entry."""
     one = start(url, pace=0.2)
     one.pause()
-    real, left = Mirror._pull, [3]
+    real, left = RemoteRunStore._fetch_committed, [3]
 
-    def pull(mirror: Mirror) -> None:
+    def pull(mirror: RemoteRunStore) -> None:
         real(mirror)
         left[0] -= 1
         if left[0] > 0:
@@ -138,12 +138,12 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
             until(lambda: one.status["batch"] > before, "a batch")
             one.pause()
 
-    monkeypatch.setattr(Mirror, "_pull", pull)
+    monkeypatch.setattr(RemoteRunStore, "_fetch_committed", pull)
     two = StreamJoin.resume(url, STREAMS)
     ends_equal(two)
     one.unpause()
     if one.status["batch"] < 4:
-        with pytest.raises(Superseded):
+        with pytest.raises(FencedError):
             one.awaitTermination()
     sound(url)
 
@@ -153,46 +153,46 @@ def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
 ) -> None:
     """It has listed what there is, and wakes when another driver has committed."""
     ends_equal(start(url))
-    before, stray = bucket(url).names(), "blocks/000009-0-0000dead-0.arrow"
-    bucket(url).put(stray, b"")
-    slow = Mirror(url)
-    slow.query()
+    before, stray = open_object_store(url).list_objects(), "blocks/000009-0-0000dead-0.arrow"
+    open_object_store(url).put_object(stray, b"")
+    slow = RemoteRunStore(url)
+    slow.read_settings()
     slow.take_over()
-    real = Bucket.names
+    real = ObjectStore.list_objects
 
-    def names(there: Bucket, folder: str = "") -> dict[str, int]:
+    def names(there: ObjectStore, folder: str = "") -> dict[str, int]:
         found = real(there, folder)
-        monkeypatch.setattr(Bucket, "names", real)
-        quick = Mirror(url)
-        quick.query()
+        monkeypatch.setattr(ObjectStore, "list_objects", real)
+        quick = RemoteRunStore(url)
+        quick.read_settings()
         quick.take_over()
         return found
 
-    monkeypatch.setattr(Bucket, "names", names)
-    with pytest.raises(Superseded):
-        slow.clean()
-    assert stray in bucket(url).names()
+    monkeypatch.setattr(ObjectStore, "list_objects", names)
+    with pytest.raises(FencedError):
+        slow.remove_unnamed_files()
+    assert stray in open_object_store(url).list_objects()
     ends_equal(StreamJoin.resume(url, STREAMS))
-    assert stray not in bucket(url).names() and before.keys() < bucket(url).names().keys()
+    assert stray not in open_object_store(url).list_objects() and before.keys() < open_object_store(url).list_objects().keys()
 
 
 def test_of_two_drivers_that_begin_a_run_one_does(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other has read that there is no run, and cuts the same streams in other micro-batches."""
-    real = Mirror.create
+    real = RemoteRunStore.create_run
 
-    def create(mirror: Mirror, query: dict[str, Any]) -> None:
+    def create(mirror: RemoteRunStore, query: dict[str, Any]) -> None:
         if query["ready"]:
-            monkeypatch.setattr(Mirror, "create", real)
+            monkeypatch.setattr(RemoteRunStore, "create_run", real)
             ends_equal(start(url))
         real(mirror, query)
 
-    monkeypatch.setattr(Mirror, "create", create)
+    monkeypatch.setattr(RemoteRunStore, "create_run", create)
     with pytest.raises(RuntimeError, match="another driver has begun the run in memory:///"):
         join().start(url, batches=3)
     ends_equal(start(url))
-    assert len({n.split("/")[1] for n in bucket(url).names("input")}) == 1
+    assert len({n.split("/")[1] for n in open_object_store(url).list_objects("input")}) == 1
 
 
 @pytest.mark.parametrize("begin", ["commits/", "run.json", "probe-"])
@@ -200,14 +200,14 @@ def test_a_lost_answer_is_no_other_driver(
     begin: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store has put the object, its answer got lost, and the client tries again."""
-    real = Bucket.put
+    real = ObjectStore.put_object
 
-    def put(there: Bucket, name: str, body: Any, new: bool = False) -> None:
+    def put(there: ObjectStore, name: str, body: Any, new: bool = False) -> None:
         real(there, name, body, new)
         if new and name.startswith(begin):
             real(there, name, body, new)
 
-    monkeypatch.setattr(Bucket, "put", put)
+    monkeypatch.setattr(ObjectStore, "put_object", put)
     ends_equal(start(url))
 
 
@@ -233,7 +233,7 @@ def test_a_driver_is_killed_and_another_machine_goes_on(seaweed: str, tmp_path: 
     for run in (one, two):
         try:
             run.awaitTermination()
-        except Superseded as lost:
+        except FencedError as lost:
             assert "has taken over the run in" in str(lost)
     ends_equal(two)
     assert opened_files(url) == [(f"results/{n}", s) for n, s in _named(two)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from braid.core.causes import cause, failed
+from braid.core.causes import summarize_error, with_cause
 
 WORKER = """
   An exception was thrown from the Python worker:
@@ -52,12 +52,12 @@ JAVA = """An error occurred while calling o117.collectToPython.
     ],
 )
 def test_the_cause_is_one_line(text: str, told: str) -> None:
-    assert cause(ValueError(text)) == told
+    assert summarize_error(ValueError(text)) == told
 
 
 def test_an_error_that_hides_its_cause_is_told_by_it() -> None:
     plain, worker = OSError("disk full\nand more"), RuntimeError(WORKER)
-    assert failed(plain, "batch 3 failed") is plain
-    short = failed(worker, "batch 3 failed")
+    assert with_cause(plain, "batch 3 failed") is plain
+    short = with_cause(worker, "batch 3 failed")
     assert str(short).startswith("batch 3 failed: OSError: [Errno 28]")
     assert short.__cause__ is worker

@@ -9,19 +9,19 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from braid.engine.choice import COPIES, Machine, Past, choose, expected, past
-from braid.engine.executor import checked
-from braid.engine.memory import _KEPT, allowed, cores, keep_freed, machine
+from braid.engine.choice import COPIES, Parallelism, BatchTiming, choose_executor, expected_bytes, recent_timings
+from braid.engine.executor import check_executor
+from braid.engine.memory import _KEPT, parse_memory_limit, available_cores, retain_freed_memory, machine_memory
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.scripted import committed
 
 MB = 10**6
-HERE = Machine(threads=2, slots=2, local=True, memory=COPIES * 100 * MB)
-CLUSTER = replace(HERE, slots=200, local=False)
+HERE = Parallelism(threads=2, slots=2, is_local=True, memory=COPIES * 100 * MB)
+CLUSTER = replace(HERE, slots=200, is_local=False)
 
 batches = st.builds(
-    Past,
+    BatchTiming,
     st.sampled_from(["process", "spark"]),
     st.integers(1, 10**11),
     st.integers(0, 10**11),
@@ -29,19 +29,19 @@ batches = st.builds(
     st.floats(0, 0.01),
     st.floats(0, 1000),
     st.integers(0, 8),
-    st.sampled_from([HERE.name, CLUSTER.name, ""]),
+    st.sampled_from([HERE.describe, CLUSTER.describe, ""]),
 )
 
 
 def took(
-    way: str, size: int, seconds: float, work: float = 0.0, lanes: int = 2, on: Machine = HERE
-) -> Past:
+    way: str, size: int, seconds: float, work: float = 0.0, lanes: int = 2, on: Parallelism = HERE
+) -> BatchTiming:
     kernels = work / lanes
-    return Past(way, size, size, seconds + kernels, kernels, work, lanes, on.name)
+    return BatchTiming(way, size, size, seconds + kernels, kernels, work, lanes, on.describe)
 
 
-def way(before: list[Past], size: int, machine: Machine = HERE, hosts: int = 16) -> str:
-    return choose(before, size, hosts, machine).way
+def way(before: list[BatchTiming], size: int, machine: Parallelism = HERE, hosts: int = 16) -> str:
+    return choose_executor(before, size, hosts, machine).executor
 
 
 def test_small_work_stays_here_before_anything_is_known() -> None:
@@ -50,13 +50,13 @@ def test_small_work_stays_here_before_anything_is_known() -> None:
 
 def test_what_announces_nothing_is_taken_to_be_as_large_as_the_largest_lately() -> None:
     before = [took("process", n * MB, 1) for n in (30, 3, 9)]
-    assert expected(before, 0) == 30 * MB
-    assert expected([], 0) == 0
+    assert expected_bytes(before, 0) == 30 * MB
+    assert expected_bytes([], 0) == 0
 
 
 def test_an_announcement_is_scaled_by_what_came_for_the_last_ones() -> None:
-    before = [Past("process", 6 * MB, 2 * MB, 1.0, 0.5, 0.5), Past("spark", MB, MB, 1.0, 0.5, 0.5)]
-    assert expected(before, 5 * MB) == 15 * MB
+    before = [BatchTiming("process", 6 * MB, 2 * MB, 1.0, 0.5, 0.5), BatchTiming("spark", MB, MB, 1.0, 0.5, 0.5)]
+    assert expected_bytes(before, 5 * MB) == 15 * MB
 
 
 def test_the_faster_way_is_taken_once_both_are_known() -> None:
@@ -105,7 +105,7 @@ def test_this_process_is_tried_again_and_what_it_took_long_ago_is_forgotten() ->
 
 def test_seconds_of_another_machine_tell_nothing_and_bytes_do() -> None:
     elsewhere = [took("process", MB, 9.0, on=CLUSTER), took("spark", MB, 0.1, on=CLUSTER)] * 9
-    assert choose(elsewhere, MB, 16, HERE) == choose([], MB // 4, 16, HERE)
+    assert choose_executor(elsewhere, MB, 16, HERE) == choose_executor([], MB // 4, 16, HERE)
     assert way(elsewhere, MB, CLUSTER) == "spark"
 
 
@@ -116,23 +116,23 @@ def test_work_on_one_thread_is_expected_to_be_shared() -> None:
 
 
 def test_state_that_is_made_anew_counts_as_tuples_do() -> None:
-    choice = choose([], 5 * MB, 16, HERE, derived=90 * MB)
-    assert choice.way == "spark"
-    assert choice.why == (
+    choice = choose_executor([], 5 * MB, 16, HERE, derived=90 * MB)
+    assert choice.executor == "spark"
+    assert choice.reason == (
         "20 MB of tuples and 90 MB of state take 440 MB here; the driver may hold 400 MB"
     )
-    assert choose([], 5 * MB, 16, HERE, derived=80 * MB).way == "process"
+    assert choose_executor([], 5 * MB, 16, HERE, derived=80 * MB).executor == "process"
 
 
 @given(st.lists(batches, max_size=30), st.integers(0, 10**11), st.integers(1, 100))
 def test_no_batch_over_the_bound_comes_here_and_the_choice_is_a_function(
-    before: list[Past], announced: int, hosts: int
+    before: list[BatchTiming], announced: int, hosts: int
 ) -> None:
     for machine_ in (HERE, CLUSTER):
-        choice = choose(before, announced, hosts, machine_)
-        assert choice == choose(list(before), announced, hosts, machine_)
-        if expected(before, announced) * COPIES > machine_.memory:
-            assert choice.way == "spark" and "the driver may hold 400 MB" in choice.why
+        choice = choose_executor(before, announced, hosts, machine_)
+        assert choice == choose_executor(list(before), announced, hosts, machine_)
+        if expected_bytes(before, announced) * COPIES > machine_.memory:
+            assert choice.executor == "spark" and "the driver may hold 400 MB" in choice.reason
 
 
 def test_batches_tell_what_they_took_unless_they_had_no_tuples_or_no_way() -> None:
@@ -140,26 +140,26 @@ def test_batches_tell_what_they_took_unless_they_had_no_tuples_or_no_way() -> No
         committed(3, (1, 1), (1, 1)),
         received_bytes=(5, 6),
         executor="process",
-        announced=4,
-        seconds={"total": 2.0},
+        announced_bytes=4,
+        seconds_by_phase={"total": 2.0},
     )
-    assert past([told, committed(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]) == [
-        Past("process", 11, 4, 2.0, 0.0, told.all_hosts.seconds, 0, "")
+    assert recent_timings([told, committed(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]) == [
+        BatchTiming("process", 11, 4, 2.0, 0.0, told.total_host_metrics.seconds, 0, "")
     ]
-    shed = replace(told, source_bytes=90, tasks=2, machine=HERE.name)
-    assert past([shed])[0][1:] == (90, 4, 2.0, 0.0, told.all_hosts.seconds, 2, HERE.name)
-    assert len(past([told, *[object()] * 5000])) == 1, "batches are looked at, not events"
+    shed = replace(told, source_bytes=90, task_count=2, parallelism=HERE.describe)
+    assert recent_timings([shed])[0][1:] == (90, 4, 2.0, 0.0, told.total_host_metrics.seconds, 2, HERE.describe)
+    assert len(recent_timings([told, *[object()] * 5000])) == 1, "batches are looked at, not events"
 
 
 @pytest.mark.parametrize("given", ["", "2 QB", "-1", "0 MB", "GB", 0, -5])
 def test_a_size_that_is_none_is_refused(given: str | int) -> None:
     with pytest.raises(ValueError, match="it must be bytes, or a size as '512 MB' or '2 GB'"):
-        allowed(given)
+        parse_memory_limit(given)
 
 
 def test_by_default_a_batch_may_take_a_quarter_of_the_machine() -> None:
-    assert allowed() == machine() // 4 > 0
-    assert allowed("2 kB") == allowed(2000) == 2000
+    assert parse_memory_limit() == machine_memory() // 4 > 0
+    assert parse_memory_limit("2 kB") == parse_memory_limit(2000) == 2000
 
 
 def test_cores_are_those_that_this_process_may_use(
@@ -169,15 +169,15 @@ def test_cores_are_those_that_this_process_may_use(
     monkeypatch.setattr("braid.engine.memory._QUOTA", quota)
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {1, 5, 7, 9}, raising=False)
-    assert cores() == 4
+    assert available_cores() == 4
     for text, some in (("max 100000", 4), ("250000 100000", 3), ("50000 100000", 1)):
         quota.write_text(text)
-        assert cores() == some
+        assert available_cores() == some
 
 
 def test_an_unknown_way_is_refused() -> None:
     with pytest.raises(ValueError, match="executor is 'dask'; it must be one of auto, process"):
-        checked("dask")
+        check_executor("dask")
 
 
 @pytest.mark.parametrize(("setting", "told"), [(None, 3), ("MALLOC_ARENA_MAX", 0)])
@@ -191,7 +191,7 @@ def test_glibc_is_told_to_keep_what_batches_free_but_for_what_the_user_has_set(
         monkeypatch.delenv(name)
     if setting is not None:
         monkeypatch.setenv(setting, "4")
-    keep_freed()
+    retain_freed_memory()
     assert len(options) == told
 
 

@@ -6,36 +6,36 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from braid.papers.theta.mapping import bound
+from braid.papers.theta.mapping import ratio_bound
 from braid.studies import theta
 from braid.studies import theta_dynamics as dynamics
-from braid.studies.claim import Claim, check, figures, table, verdict
+from braid.studies.claim import Claim, check_claims, format_values, claims_table, make_verdict
 
-HELD = Claim("Wang 2008", "Fig. 8.1", "the chain holds least", "12% less", "yes", must=True)
+HELD = Claim("Wang 2008", "Fig. 8.1", "the chain holds least", "12% less", "yes", is_required=True)
 
 
 def test_a_table_has_a_line_for_each_claim() -> None:
-    lost = replace(HELD, holds="no", reason="too short a run", must=False)
-    shown = table([HELD, lost])
+    lost = replace(HELD, holds="no", reason="too short a run", is_required=False)
+    shown = claims_table([HELD, lost])
     assert shown["holds"].tolist() == ["yes", "no"]
     assert shown.iloc[1]["reason"] == "too short a run"
-    assert check([HELD, lost]) == "2 claims, 1 hold here; all checks passed (1 must hold)."
+    assert check_claims([HELD, lost]) == "2 claims, 1 hold here; all checks passed (1 must hold)."
 
 
 def test_a_claim_that_must_hold_and_does_not_is_refused() -> None:
-    broken = replace(HELD, holds=verdict(False))
+    broken = replace(HELD, holds=make_verdict(False))
     expected = "Wang 2008, Fig. 8.1: the chain holds least: 12% less"
     with pytest.raises(AssertionError, match=expected):
-        check([HELD, broken])
+        check_claims([HELD, broken])
 
 
 @pytest.mark.parametrize("holds", ["under reading", "not tried"])
 def test_what_was_not_tried_is_not_refused(holds: str) -> None:
-    assert "0 hold here" in check([replace(HELD, holds=holds)])  # type: ignore[arg-type]
+    assert "0 hold here" in check_claims([replace(HELD, holds=holds)])  # type: ignore[arg-type]
 
 
 def test_figures_are_short() -> None:
-    assert figures({10: 0.98765, 20: 1.25}) == "10: 0.988, 20: 1.25"
+    assert format_values({10: 0.98765, 20: 1.25}) == "10: 0.988, 20: 1.25"
 
 
 def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
@@ -46,17 +46,17 @@ def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
 
 def test_the_bound_is_1_25_for_small_batches_and_grows_with_them() -> None:
     """Theorem 4.1, and its proof for an epsilon below 1 and for batches that are not small."""
-    assert bound(0, 1000) == 1.25
-    assert bound(0, 1000, epsilon=0.5) == pytest.approx(4 / 3.5)
-    assert bound(10, 1000) == pytest.approx((5 + 2 * 2 / 49) / (4 + 2 / 49))
-    assert bound(100, 1000) > bound(10, 1000) > 1.25
+    assert ratio_bound(0, 1000) == 1.25
+    assert ratio_bound(0, 1000, epsilon=0.5) == pytest.approx(4 / 3.5)
+    assert ratio_bound(10, 1000) == pytest.approx((5 + 2 * 2 / 49) / (4 + 2 / 49))
+    assert ratio_bound(100, 1000) > ratio_bound(10, 1000) > 1.25
 
 
 @pytest.mark.parametrize(("worst", "holds"), [(1.25, "yes"), (1.3, "no")])
 def test_a_ratio_above_its_bound_breaks_the_claim(worst: float, holds: str) -> None:
     found = theta.ratio_claim(points([1.0, worst, 1.1]))
     assert found.holds == holds
-    assert holds == "yes" or "exceeds its bound in batches [1]" in found.found
+    assert holds == "yes" or "exceeds its bound in batches [1]" in found.result
 
 
 def test_batches_that_are_too_large_are_not_judged() -> None:
@@ -72,9 +72,9 @@ def moves(copied: float, came: float = 100.0) -> pd.DataFrame:
 
 @pytest.mark.parametrize(("copied", "holds"), [(300.0, "yes"), (301.0, "no")])
 def test_a_migration_that_is_not_paid_for_breaks_lemma_4_5(copied: float, holds: str) -> None:
-    assert dynamics.paid_claim(moves(copied)).holds == holds
-    assert dynamics.paid_claim(moves(copied), epsilon=0.5).holds == "not tried"
-    assert dynamics.paid_claim(moves(copied)[:0]).holds == "not tried"
+    assert dynamics.migration_cost_claim(moves(copied)).holds == holds
+    assert dynamics.migration_cost_claim(moves(copied), epsilon=0.5).holds == "not tried"
+    assert dynamics.migration_cost_claim(moves(copied)[:0]).holds == "not tried"
 
 
 @pytest.mark.parametrize(("copied", "holds"), [(100.0, "yes"), (106.0, "no")])
@@ -84,7 +84,7 @@ def test_more_than_the_partner_has_breaks_lemma_4_4(copied: float, holds: str) -
 
 def test_streams_grow_by_turns_and_no_batch_is_large() -> None:
     """Section 5.4: each to k times the other."""
-    batches = dynamics.swings(4, 2, start=(100, 100))
+    batches = dynamics.alternating_batches(4, 2, start=(100, 100))
     live = [tuple(map(sum, zip(*batches[: k + 1], strict=True))) for k in range(len(batches))]
     assert max(r / s for r, s in live) >= 4 and min(r / s for r, s in live) <= 0.25
     pairs = zip(live, batches[1:], strict=False)
@@ -92,7 +92,7 @@ def test_streams_grow_by_turns_and_no_batch_is_large() -> None:
 
 
 def test_nothing_is_claimed_of_a_placement_that_does_not_adapt() -> None:
-    assert theta.adaptive(points([9.0]), "StaticGrid") == []
+    assert theta.ratio_claims(points([9.0]), "StaticGrid") == []
 
 
 CONTEST = pd.DataFrame(
@@ -107,7 +107,7 @@ CONTEST = pd.DataFrame(
 
 
 def test_the_rivals_compare_as_in_the_paper() -> None:
-    assert {c.holds for c in theta.compared(CONTEST, [1.0], 6)} == {"yes"}
+    assert {c.holds for c in theta.comparison_claims(CONTEST, [1.0], 6)} == {"yes"}
 
 
 @pytest.mark.parametrize(
@@ -125,18 +125,18 @@ def test_each_claim_about_the_rivals_can_fail(
 ) -> None:
     contest = CONTEST.copy()
     contest.loc[f"{run}, z=1", column] = value
-    failed = [c.says for c in theta.compared(contest, [1.0], 6) if c.holds == "no"]
+    failed = [c.statement for c in theta.comparison_claims(contest, [1.0], 6) if c.holds == "no"]
     assert failed == [f"{broken}, z=1"] or failed == [f"{broken}'s grid, z=1"]
 
 
 def test_what_skew_does_is_claimed_where_there_is_some() -> None:
     even = pd.concat([CONTEST, CONTEST.rename(lambda run: run.replace("z=1", "z=0"))])
-    said = [c.says for c in theta.compared(even, [0.0, 1.0], 6)]
+    said = [c.statement for c in theta.comparison_claims(even, [0.0, 1.0], 6)]
     assert [s for s in said if s.startswith("skew")] == [
         "skew hits SHJ and leaves the grid alone, z=1"
     ]
 
 
 def test_a_run_of_one_batch_cannot_adapt() -> None:
-    told = {c.says: c.holds for c in theta.compared(CONTEST, [1.0], 1)}
+    told = {c.statement: c.holds for c in theta.comparison_claims(CONTEST, [1.0], 1)}
     assert told["Dynamic stores less than the square grid, z=1"] == "not tried"

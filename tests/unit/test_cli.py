@@ -13,10 +13,10 @@ from pathlib import Path
 import nbformat
 import pytest
 from braid.reports.cli import main
-from braid.reports.notebook import NOTEBOOKS, Progress, find, names, run
+from braid.reports.notebook import NOTEBOOKS, CellProgress, find_notebook, list_notebooks, run_notebook
 from braid.reports.outcome import VERSION
-from braid.reports.page import external_loads
-from braid.reports.parameters import NotebookError, Parameter, parameters
+from braid.reports.page import find_external_urls
+from braid.reports.parameters import NotebookError, Parameter, read_parameters
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from oracle import until
 
@@ -84,7 +84,7 @@ def test_a_report_is_one_page_that_loads_nothing(
     settings = ["-v", "-p", "skew=1", "-p", "hosts=9", "-p", "workload=a=b", "-p", "live=true"]
     assert braid(folder, "report", "small", *settings, "--open", "-o", str(page)) == 0
     html = page.read_text()
-    assert external_loads(html) == [] and shown == [page.as_uri()]
+    assert find_external_urls(html) == [] and shown == [page.as_uri()]
     assert 'src="http' not in html and not any(host in html for host in ("cdnjs.", "unpkg.com")), (
         "nbconvert's own loads"
     )
@@ -161,7 +161,7 @@ def test_a_page_that_would_load_something_is_not_written(
 def test_a_kernel_that_dies_is_told(folder: Path) -> None:
     said: list[str] = []
     before = {"skew: float = 0.5  # 0 or more; Zipf z of the keys": 1.0, "import os": 30.0}
-    ran = run(folder / "reports" / "dies.ipynb", {}, said.append, before=before)
+    ran = run_notebook(folder / "reports" / "dies.ipynb", {}, said.append, before=before)
     assert ran.error.splitlines() == ["the kernel died in cell 2 of 2", "out of luck"]
     assert "s left] skew" in said[0] and len(said) == 2 and len(ran.cells) == 2
 
@@ -184,13 +184,13 @@ def test_a_report_that_is_told_to_end_leaves_its_page(tmp_path: Path, ends: sign
 
 def test_the_time_left_of_a_first_run_is_that_expected_less_what_is_gone() -> None:
     said: list[str] = []
-    progress = Progress(["load", "draw"], said.append, said.append, {}, 60.0)
+    progress = CellProgress(["load", "draw"], said.append, said.append, {}, 60.0)
     for gone in (10, 50):
         progress.began = time.monotonic() - gone
-        progress.starts(new_code_cell(), 0)
+        progress.start_cell(new_code_cell(), 0)
     assert said == ["[1/2, 10 s, about 50 s left] load\n", "[2/2, 50 s, about 10 s left] draw\n"]
     progress.began -= 30
-    assert progress.left() is None, "nobody knows"
+    assert progress.seconds_left() is None, "nobody knows"
 
 
 @pytest.mark.parametrize(
@@ -301,15 +301,15 @@ def test_the_version_is_told(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_name_is_found_by_how_it_begins(folder: Path) -> None:
-    assert [find(n, folder) for n in ("sm", "reports/d", "onl")] == [
+    assert [find_notebook(n, folder) for n in ("sm", "reports/d", "onl")] == [
         *("small", "reports/dies", "reports/online"),
     ]
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", list_notebooks())
 def test_every_parameter_of_a_notebook_says_what_it_is(name: str) -> None:
     """On its own line: the comment of a value that is folded is lost."""
-    found = parameters(NOTEBOOKS / f"{name}.ipynb").values()
+    found = read_parameters(NOTEBOOKS / f"{name}.ipynb").values()
     assert not [p.name for p in found if not p.help]
 
 
@@ -317,8 +317,8 @@ def test_parameters_are_literals(tmp_path: Path) -> None:
     computed = new_code_cell("a = 1 + len('x')", metadata={"tags": ["parameters"]})
     nbformat.write(new_notebook(cells=[computed]), tmp_path / "computed.ipynb")
     with pytest.raises(NotebookError, match="the parameters cell sets a = 1 .* literals only"):
-        parameters(tmp_path / "computed.ipynb")
-    assert Parameter("sizes", [1, 2], "").parse("[3]") == [3]
+        read_parameters(tmp_path / "computed.ipynb")
+    assert Parameter("sizes", [1, 2], "").parse_value("[3]") == [3]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_parameters_are_literals(tmp_path: Path) -> None:
     ],
 )
 def test_external_loads(html: str, loads: list[str] | None) -> None:
-    assert external_loads(html) == (
+    assert find_external_urls(html) == (
         ["https://a.org/b.css", "http://a.org/c.png"] if loads is None else loads
     )
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core.clocks import SUPPORT, Clock, Spread, advance, needs_spread
+from braid.core.clocks import SUPPORT, StreamClock, TimeSpread, advance_clock, needs_spread
 from braid.core.events import BatchCommitted, ClockJumped
-from braid.health import health
+from braid.health import read_health
 from braid.join import JoinRun, StreamJoin
 from braid.local.spread import describe_times
 from braid.papers.baselines.centralized import Centralized
@@ -56,25 +56,25 @@ def in_blocks(batch: list[int], blocks: int) -> list[list[int]]:
 def test_clocks_follow_the_rule_however_tuples_lie_in_blocks(
     batches: list[list[int]], ahead: int, blocks: int
 ) -> None:
-    clock, found = Clock(), []
+    clock, found = StreamClock(), []
     for batch in batches:
-        described: list[tuple[int, int, Spread | None]] = []
+        described: list[tuple[int, int, TimeSpread | None]] = []
         for part in in_blocks(batch, blocks):
             times, span = np.array(part), (min(part), max(part))
-            needed = needs_spread(span, clock.at, ahead)
-            spread = describe_times(times, clock.at, ahead) if needed else None
+            needed = needs_spread(span, clock.time, ahead)
+            spread = describe_times(times, clock.time, ahead) if needed else None
             described.append((len(part), span[1], spread))
-        after = advance(clock, described, ahead)
-        assert (after.support > 0) == skips(clock, batch, after.clock.at, ahead)
+        after = advance_clock(clock, described, ahead)
+        assert (after.support > 0) == skips(clock, batch, after.clock.time, ahead)
         clock = after.clock
         assert len(clock.pending) < SUPPORT
-        found.append((clock.at, after.early))
+        found.append((clock.time, after.early))
     assert found == follow_rule(batches, ahead)
 
 
-def skips(before: Clock, batch: list[int], after: int | None, ahead: int) -> bool:
+def skips(before: StreamClock, batch: list[int], after: int | None, ahead: int) -> bool:
     """Whether no chain of tuples, each at most ``ahead`` past the one before, leads there."""
-    at = before.at
+    at = before.time
     if at is None:
         at = sorted(batch)[(len(batch) - 1) // 2] if batch else None
     if at is None or after is None:
@@ -93,7 +93,7 @@ def test_the_median_of_a_large_first_batch_is_found_to_a_part_in_a_hundred() -> 
         (len(part), int(part.max()), describe_times(part, None, 10**12))
         for part in np.array_split(times, 7)
     ]
-    clock = advance(Clock(), blocks, 1).clock.at
+    clock = advance_clock(StreamClock(), blocks, 1).clock.time
     assert clock is not None
     sample = sorted(t for _, _, s in blocks for t in s.sample)
     assert abs(np.searchsorted(np.sort(times), sample[(len(sample) - 1) // 2]) - 50_000) < 1_000
@@ -101,7 +101,7 @@ def test_the_median_of_a_large_first_batch_is_found_to_a_part_in_a_hundred() -> 
 
 def test_described_times_are_few_whatever_comes() -> None:
     spread = describe_times(np.arange(100_000) * 10, None, 5)
-    assert len(spread.top) == 8 and len(spread.landmarks) == 1_000 and len(spread.sample) == 256
+    assert len(spread.latest_times) == 8 and len(spread.landmarks) == 1_000 and len(spread.sample) == 256
 
 
 # In runs.
@@ -155,7 +155,7 @@ def test_one_timestamp_of_the_year_2999_loses_no_result(tmp_path: Path) -> None:
     run = run_join(tmp_path, a, b)
     assert pairs(run) == Counter((n + (n > 1), n) for n in range(12))
     assert run.status["ahead"] == {"a": 1} and run.status["late"] == {} and not jumps_of(run)
-    assert "(1 of a ahead)" in repr(run) and "; 1 of a ahead" in str(health(tmp_path))
+    assert "(1 of a ahead)" in repr(run) and "; 1 of a ahead" in str(read_health(tmp_path))
     assert [e.ahead for e in run.events() if isinstance(e, BatchCommitted)][2] == (1, 0)
 
 
@@ -223,9 +223,9 @@ def test_tuples_without_event_time_are_counted_by_stream(tmp_path: Path) -> None
     run = run_join(tmp_path, a, b)
     assert run.status["untimed"] == {"a": 2, "b": 1} == run.health().untimed
     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    assert commits[4].untimed == (1, 1) and commits[4].received == (2, 2)
+    assert commits[4].untimed == (1, 1) and commits[4].received_tuples == (2, 2)
     assert 'braid_irregular_tuples{kind="untimed",run="a ⋈ b",stream="a"} 2.0' in (
-        run.health().prometheus()
+        run.health().to_prometheus()
     )
 
 
@@ -240,7 +240,7 @@ def test_lateness_is_by_stream(tmp_path: Path) -> None:
         run = run_join(folder, a, b, lateness=lateness)
         found[str(lateness)] = pairs(run).total(), run.status["late"]
     resumed = StreamJoin.resume(tmp_path / "2", {"a": stream(a), "b": stream(b)})
-    assert resumed.setup.slack == (0, 10_800_000_000) and resumed.awaitTermination()
+    assert resumed.setup.lateness_microseconds == (0, 10_800_000_000) and resumed.awaitTermination()
     assert found["{'b': '3 hours'}"] == found["3 hours"] == (10, {})
     assert found["0 seconds"] == found["{'a': '3 hours'}"] == (0, {"b": 10})
 

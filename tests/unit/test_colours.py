@@ -39,17 +39,17 @@ def test_streams_are_told_apart_by_all_who_look(sight):
 
 
 def test_the_first_eight_streams_have_colours_of_their_own():
-    assert len({colours.stream(k) for k in range(8)}) == 8
+    assert len({colours.stream_color(k) for k in range(8)}) == 8
 
 
 def test_a_scheme_has_one_colour_in_all_charts():
     tidy = pd.DataFrame({"x": [1, 1], "y": [2, 3], "scheme": ["CTR", "mine"]})
     wide = pd.DataFrame({"other": [1.0], "CTR": [2.0]}, index=[1])
     seen = {
-        curves.lines(tidy, "t", "u", x="x", y="y", color="scheme").figure.data[0].line.color,
-        curves.bars(tidy, "t", "u", x="x", y="y", color="scheme").figure.data[0].marker.color,
-        curves.figure("t", "x", {"p": wide}).figure.data[1].line.color,
+        curves.line_chart(tidy, "t", "u", x="x", y="y", color="scheme").figure.data[0].line.color,
+        curves.bar_chart(tidy, "t", "u", x="x", y="y", color="scheme").figure.data[0].marker.color,
+        curves.panel_chart("t", "x", {"p": wide}).figure.data[1].line.color,
     }
-    assert seen == {colours.scheme("CTR")}
-    first, second = curves.lines(tidy, "t", "u", x="x", y="y", color="scheme").figure.data
+    assert seen == {colours.scheme_color("CTR")}
+    first, second = curves.line_chart(tidy, "t", "u", x="x", y="y", color="scheme").figure.data
     assert first.line.color != second.line.color

@@ -9,9 +9,9 @@ from math import ceil, log
 import pytest
 from braid.core import compaction
 from braid.core.clocks import find_watermarks
-from braid.core.compaction import FANOUT, compact
-from braid.core.cover import CoverLedger
-from braid.core.plan import Block, Plan, after
+from braid.core.compaction import FANOUT, plan_compaction
+from braid.core.cover import CoverageChecker
+from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,14 +53,14 @@ def test_a_block_expires_when_its_last_tuple_is_a_window_old() -> None:
     block 3   |-----------------|             |   51 + 50 >  100  alive
     """
     blocks = (block(1, span=(0, 49)), block(2, span=(0, 50)), block(3, span=(0, 51)))
-    assert compact(blocks, 9, (), (50, None), (100, None)).drops == {1: (0,), 2: (0,)}
+    assert plan_compaction(blocks, 9, (), (50, None), (100, None)).drops == {1: (0,), 2: (0,)}
 
 
 def test_full_history_and_pinned_blocks_stay() -> None:
     old = block(1, span=(0, 0))
-    assert compact((old,), 9, (), FULL, (10**12, 10**12)) == Plan()
-    assert compact((old,), 9, (1,), (50, 50), (100, 100)) == Plan()
-    assert compact((old,), 9, (), (50, 50), (None, None)) == Plan()
+    assert plan_compaction((old,), 9, (), FULL, (10**12, 10**12)) == Plan()
+    assert plan_compaction((old,), 9, (1,), (50, 50), (100, 100)) == Plan()
+    assert plan_compaction((old,), 9, (), (50, 50), (None, None)) == Plan()
 
 
 def test_four_of_a_tier_become_one() -> None:
@@ -69,10 +69,10 @@ def test_four_of_a_tier_become_one() -> None:
     """
     small = [block(i, 100, (i, i + 5)) for i in (1, 2, 3, 4)]
     large = [block(i, 20_000) for i in (5, 6, 7)]
-    plan = compact([*small, *large], 8, (), FULL, FULL)
+    plan = plan_compaction([*small, *large], 8, (), FULL, FULL)
     (merge,) = plan.derivations
     assert merge.block == Block(8, 0, (0, 8), 1, (0,), 400, 3200, (1, 9))
-    assert (merge.sources, merge.reads, set(plan.drops)) == ((1, 2, 3, 4), {0: 0}, {1, 2, 3, 4})
+    assert (merge.source_blocks, merge.source_hosts, set(plan.drops)) == ((1, 2, 3, 4), {0: 0}, {1, 2, 3, 4})
 
 
 def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
@@ -86,8 +86,8 @@ def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
     pieces = [
         block(i, keys=keys) for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)
     ]
-    (merge,) = compact(pieces, 9, (), FULL, FULL).derivations
-    assert (merge.sources, merge.block.keys) == ((1, 2, 3, 4), (0, 4))
+    (merge,) = plan_compaction(pieces, 9, (), FULL, FULL).derivations
+    assert (merge.source_blocks, merge.block.key_range) == ((1, 2, 3, 4), (0, 4))
 
 
 def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
@@ -98,10 +98,10 @@ def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
              |---- 90 -----|    |----- 90 ----|
     """
     blocks = [block(i, span=(30 * (i - 1), 30 * (i - 1))) for i in range(1, 9)]
-    plan = compact(blocks, 9, (), (400, 400), (0, 0))
-    assert [d.sources for d in plan.derivations] == [(1, 2, 3, 4), (5, 6, 7, 8)]
-    wide = [replace(b, span=(b.span[0] * 2, b.span[1] * 2)) for b in blocks if b.span]
-    assert compact(wide, 9, (), (400, 400), (0, 0)) == Plan()
+    plan = plan_compaction(blocks, 9, (), (400, 400), (0, 0))
+    assert [d.source_blocks for d in plan.derivations] == [(1, 2, 3, 4), (5, 6, 7, 8)]
+    wide = [replace(b, event_time_range=(b.event_time_range[0] * 2, b.event_time_range[1] * 2)) for b in blocks if b.event_time_range]
+    assert plan_compaction(wide, 9, (), (400, 400), (0, 0)) == Plan()
 
 
 def test_blocks_that_would_be_too_large_together_are_left_apart(
@@ -116,14 +116,14 @@ def test_blocks_that_would_be_too_large_together_are_left_apart(
                                    |         |    wait for others
     """
     blocks = [block(i, 100) for i in (1, 2, 3, 4)] + [block(i, 5) for i in (5, 6)]
-    assert [d.sources for d in compact(blocks[:4], 9, (), FULL, FULL).derivations] == [(1, 2, 3, 4)]
+    assert [d.source_blocks for d in plan_compaction(blocks[:4], 9, (), FULL, FULL).derivations] == [(1, 2, 3, 4)]
     monkeypatch.setattr(compaction, "MOST_BYTES", 2_500)
-    assert compact(blocks[:4], 9, (), FULL, FULL) == Plan()
-    plan = compact(blocks, 9, (), FULL, FULL)
-    assert [d.sources for d in plan.derivations] == [(1, 2, 3, 5)]
-    assert plan == compact(blocks, 9, (), FULL, FULL)
-    left = list(after(blocks, plan))
-    assert compact(left, 10, (), FULL, FULL) == Plan()
+    assert plan_compaction(blocks[:4], 9, (), FULL, FULL) == Plan()
+    plan = plan_compaction(blocks, 9, (), FULL, FULL)
+    assert [d.source_blocks for d in plan.derivations] == [(1, 2, 3, 5)]
+    assert plan == plan_compaction(blocks, 9, (), FULL, FULL)
+    left = list(apply_derivations_and_drops(blocks, plan))
+    assert plan_compaction(left, 10, (), FULL, FULL) == Plan()
 
 
 BLOCKS = st.lists(
@@ -143,14 +143,14 @@ BLOCKS = st.lists(
 
 
 def hull(blocks: list[Block]) -> tuple[int, int]:
-    return min(b.keys[0] for b in blocks), max(b.keys[1] for b in blocks)
+    return min(b.key_range[0] for b in blocks), max(b.key_range[1] for b in blocks)
 
 
 def touching(blocks: list[Block]) -> list[list[Block]]:
     """The blocks in sets whose keys have no gap, each as it was given."""
     sets: list[list[Block]] = []
-    for b in sorted(blocks, key=lambda b: b.keys):
-        if sets and b.keys[0] <= hull(sets[-1])[1]:
+    for b in sorted(blocks, key=lambda b: b.key_range):
+        if sets and b.key_range[0] <= hull(sets[-1])[1]:
             sets[-1].append(b)
         else:
             sets.append([b])
@@ -159,9 +159,9 @@ def touching(blocks: list[Block]) -> list[list[Block]]:
 
 def settled(blocks: list[Block], pinned: set[int]) -> list[Block]:
     """What compaction leaves when it has no more to do."""
-    while (plan := compact(blocks, 1 + max(b.id for b in blocks), pinned, FULL, FULL)) != Plan():
-        CoverLedger(2).check(blocks, plan)
-        blocks = list(after(blocks, plan))
+    while (plan := plan_compaction(blocks, 1 + max(b.id for b in blocks), pinned, FULL, FULL)) != Plan():
+        CoverageChecker(2).check_plan(blocks, plan)
+        blocks = list(apply_derivations_and_drops(blocks, plan))
     return blocks
 
 
@@ -208,27 +208,27 @@ def test_compaction_keeps_every_live_tuple_where_it_was(
     blocks: list[Block], pinned: set[int], window: int | None, now: int
 ) -> None:
     blocks = [replace(b, id=i) for i, b in enumerate(blocks)]
-    plan = compact(blocks, len(blocks), pinned, (window, window), (now, now))
-    CoverLedger(2).check(blocks, plan)
+    plan = plan_compaction(blocks, len(blocks), pinned, (window, window), (now, now))
+    CoverageChecker(2).check_plan(blocks, plan)
     known = {b.id: b for b in blocks}
     for d in plan.derivations:
-        sources = [known[s] for s in d.sources]
+        sources = [known[s] for s in d.source_blocks]
         assert len({(b.stream, b.hosts) for b in (*sources, d.block)}) == 1
-        assert (runs := touching(sources)) == [sources] and d.block.keys == hull(*runs)
+        assert (runs := touching(sources)) == [sources] and d.block.key_range == hull(*runs)
         assert d.block.rows == sum(b.rows for b in sources)
-        assert not pinned.intersection(d.sources)
-        start, end = d.block.span or (0, 0)
+        assert not pinned.intersection(d.source_blocks)
+        start, end = d.block.event_time_range or (0, 0)
         assert window is None or end - start <= max(
-            window // 4, *(b.span[1] - b.span[0] for b in sources if b.span)
+            window // 4, *(b.event_time_range[1] - b.event_time_range[0] for b in sources if b.event_time_range)
         )
-    left = after(blocks, plan)
+    left = apply_derivations_and_drops(blocks, plan)
     assert pinned & known.keys() <= {b.id for b in left}
     gone = [
         b
         for b in blocks
-        if b.id in plan.drops and not any(b.id in d.sources for d in plan.derivations)
+        if b.id in plan.drops and not any(b.id in d.source_blocks for d in plan.derivations)
     ]
-    assert all(window is not None and b.span and b.span[1] + window <= now for b in gone)
+    assert all(window is not None and b.event_time_range and b.event_time_range[1] + window <= now for b in gone)
 
     def held(some: list[Block] | tuple[Block, ...]) -> Counter[object]:
         return sum((Counter({(b.stream, b.hosts): b.rows}) for b in some), Counter())
@@ -241,9 +241,9 @@ def test_the_number_of_blocks_grows_with_the_logarithm_of_the_history(sizes: lis
     live: tuple[Block, ...] = ()
     rewritten = 0
     for batch, rows in enumerate(sizes):
-        plan = compact(live, 2 * batch, (), FULL, FULL)
+        plan = plan_compaction(live, 2 * batch, (), FULL, FULL)
         rewritten += sum(d.block.rows for d in plan.derivations)
-        live = (*after(live, plan), block(10_000 + batch, rows))
+        live = (*apply_derivations_and_drops(live, plan), block(10_000 + batch, rows))
     tiers = 1 + max(0, ceil(log(sum(sizes) / 4096, FANOUT)))
     assert sum(b.rows for b in live) == sum(sizes)
     assert len(live) <= FANOUT * tiers + 1
@@ -263,9 +263,9 @@ def test_merges_end_at_the_limit_and_leave_few_blocks_more_than_it_takes(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compaction, "MOST_BYTES", most)
         for batch, rows in enumerate(sizes):
-            plan = compact(live, 2 * batch, (), FULL, FULL)
-            assert all(d.block.bytes <= most for d in plan.derivations)
-            live = (*after(live, plan), block(10_000 + batch, rows))
+            plan = plan_compaction(live, 2 * batch, (), FULL, FULL)
+            assert all(d.block.size_bytes <= most for d in plan.derivations)
+            live = (*apply_derivations_and_drops(live, plan), block(10_000 + batch, rows))
         left = settled(list(live), set())
     assert sum(b.rows for b in left) == sum(sizes)
     assert len(left) <= (FANOUT - 1) * (2 * 8 * sum(sizes) / most + 1)

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.arrow import ArrowAnalyser
-from braid.condition.kept import computed_by
-from braid.condition.parse import parse
-from braid.condition.residual import answer
+from braid.condition.arrow import ArrowAnalyzer
+from braid.condition.kept import computed_columns
+from braid.condition.parse import parse_predicate
+from braid.condition.residual import query_table
 from braid.core.columns import TIME
-from braid.local.build import build
-from braid.local.rows import Rows
+from braid.local.build import build_block
+from braid.local.rows import BlockRows
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle import met
@@ -98,20 +98,20 @@ def says(sign: str, x: Any, y: Any) -> bool:
 
 def found(on: str, **streams: pa.Table) -> Counter[Any]:
     """The pairs that the kernels find by the links, filters and residuals of a condition."""
-    analyser, blocks = ArrowAnalyser(streams), []
-    predicate = parse(on, streams, (None, None), analyser)
+    analyser, blocks = ArrowAnalyzer(streams), []
+    predicate = parse_predicate(on, streams, (None, None), analyser)
     for stream, (alias, rows) in enumerate(streams.items()):
-        computed = computed_by(predicate)[stream].items()
-        more = [f', {analyser.compiled(alias, sql)[0]} AS "{name}"' for name, sql in computed]
-        keys = [f'"{name}" IS NOT NULL' for name in predicate.keys[stream]]
+        computed = computed_columns(predicate)[stream].items()
+        more = [f', {analyser.compile_expression(alias, sql)[0]} AS "{name}"' for name, sql in computed]
+        keys = [f'"{name}" IS NOT NULL' for name in predicate.key_columns[stream]]
         where = " AND ".join(["true", *keys])
-        made = answer(f"SELECT * FROM (SELECT *{''.join(more)} FROM tuples) WHERE {where}", rows)
+        made = query_table(f"SELECT * FROM (SELECT *{''.join(more)} FROM tuples) WHERE {where}", rows)
         (batch,) = made.combine_chunks().to_batches() or [
             pa.RecordBatch.from_pylist([], made.schema)
         ]
         for name in ("__key", TIME):
             batch = batch.append_column(name, pa.array(np.zeros(batch.num_rows, np.int64)))
-        blocks.append(Rows(build(batch, predicate.indexes(stream))))
+        blocks.append(BlockRows(build_block(batch, predicate.index_columns(stream))))
     return met(predicate, *blocks)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import ipywidgets as W
 import pytest
-from braid_widgets.base.inputs import Number, Whole
+from braid_widgets.base.inputs import FloatControl, IntControl
 from braid_widgets.cockpit import board
 from braid_widgets.diffusion import panel as diffusion
 from braid_widgets.psp import panel as psp
@@ -18,13 +18,13 @@ from braid_widgets.theta import panel as theta
 
 pytestmark = pytest.mark.unit
 PANELS: dict[str, dict[str, Any]] = {
-    "theta": theta._inputs(),
-    "diffusion": diffusion._inputs(("ATR", "CTR")),
-    "psp": psp._inputs(),
-    "shedding": shedding._inputs(),
-    "chain": chain_panel._inputs(),
-    "shared ring": shared_ring_panel._inputs(),
-    "board": board._inputs(("swing",)),
+    "theta": theta._make_controls(),
+    "diffusion": diffusion._make_controls(("ATR", "CTR")),
+    "psp": psp._make_controls(),
+    "shedding": shedding._make_controls(),
+    "chain": chain_panel._make_controls(),
+    "shared ring": shared_ring_panel._make_controls(),
+    "board": board._make_controls(("swing",)),
 }
 
 
@@ -33,7 +33,7 @@ def test_a_control_says_what_it_is_and_its_range(panel: str) -> None:
     for name, control in PANELS[panel].items():
         assert control.tooltip and control.tooltip != control.description, name
         assert control.description[0].isascii() and control.description[:1].islower(), "words first"
-        if isinstance(control, Whole | Number):
+        if isinstance(control, IntControl | FloatControl):
             assert control.description.endswith(f" · {control.low:,} to {control.high:,}"), name
             before = control.value
             control.value = 2 * control.high + 1

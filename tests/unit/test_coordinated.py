@@ -12,14 +12,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from braid.core.events import BatchCommitted, BatchPlanned
-from braid.core.facts import Facts, Usage
+from braid.core.facts import Facts, HostUsage
 from braid.core.plan import Block
 from braid.model.simulate import simulate
 from braid.papers.diffusion import coordinated
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.events import PathChosen
 from braid.papers.diffusion.setcover import exact_cover, greedy_cover, random_cover
-from braid.papers.kit.joinorder import Growth
+from braid.papers.kit.joinorder import IntermediateGrowth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,20 +102,20 @@ def test_orders_are_those_with_the_fewest_intermediate_results():
     visits = [
         (tuple(sorted((1, *before))), s) for before in some for s in others if s not in before
     ]
-    growth = Growth({v: (100.0, float(rng.integers(1, 100))) for v in visits}, rows)
-    totals = {order: sum(growth.chi(1, order)[1:]) for order in permutations(others)}
-    found = growth.orders(1, 6)
+    growth = IntermediateGrowth({v: (100.0, float(rng.integers(1, 100))) for v in visits}, rows)
+    totals = {order: sum(growth.intermediate_counts(1, order)[1:]) for order in permutations(others)}
+    found = growth.best_join_orders(1, 6)
     assert sorted(found) == sorted(totals)
     assert found[0] == min(totals, key=totals.get)
-    assert len(growth.orders(1, 2)) == 2
+    assert len(growth.best_join_orders(1, 2)) == 2
 
 
 def test_steps_that_were_never_taken_have_the_mean_selectivity():
-    assert Growth({}, [3, 5]).factor((0,), 1) == 5
-    growth = Growth({((0,), 1): (10.0, 1.0), ((0, 1), 2): (30.0, 6.0)}, [7, 5, 20])
-    assert growth.factor((0,), 1) == pytest.approx(0.5)
-    assert growth.factor((1, 0), 2) == pytest.approx(4.0)
-    assert growth.factor((2,), 0) == pytest.approx(7 * 7 / 40)
+    assert IntermediateGrowth({}, [3, 5]).growth_factor((0,), 1) == 5
+    growth = IntermediateGrowth({((0,), 1): (10.0, 1.0), ((0, 1), 2): (30.0, 6.0)}, [7, 5, 20])
+    assert growth.growth_factor((0,), 1) == pytest.approx(0.5)
+    assert growth.growth_factor((1, 0), 2) == pytest.approx(4.0)
+    assert growth.growth_factor((2,), 0) == pytest.approx(7 * 7 / 40)
 
 
 # ---------------------------------------------------------------- one plan
@@ -128,7 +128,7 @@ def facts(blocks, busy=(), hosts=8, streams=3, batch=9, matches=None):
     live = tuple(
         Block(i, s, (0, 1), i, tuple(at), 10, 10, (i, i)) for i, (s, at) in enumerate(blocks)
     )
-    usage = tuple(Usage(received=busy.count(h) * 1000) for h in range(hosts))
+    usage = tuple(HostUsage(received_tuples=busy.count(h) * 1000) for h in range(hosts))
     totals = (50,) * streams
     return Facts(
         batch,
@@ -138,8 +138,8 @@ def facts(blocks, busy=(), hosts=8, streams=3, batch=9, matches=None):
         totals,
         totals,
         (5,) * streams,
-        usage=usage,
-        matches=matches or {},
+        host_usage=usage,
+        match_counts=matches or {},
     )
 
 
@@ -165,9 +165,9 @@ def test_the_path_of_figure_5():
         S_3:  3 on 2,4   4 on 2,3   5 on 5   6 on 6,7       V_2 = {2, 5, 6}
           block 3 would be on 4 too, but 2 has all
     """
-    placement = Coordinated(8, copies=None)
-    plan = placement.plan(
-        facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.start(3)
+    placement = Coordinated(8, max_copies=None)
+    plan = placement.plan_batch(
+        facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.initial_state(3)
     )
     assert probes(plan.routes[0]) == [(1, {2: {0, 1}, 4: {2}}), (2, {2: {3, 4}, 5: {5}, 6: {6}})]
     idle = {0}
@@ -175,10 +175,10 @@ def test_the_path_of_figure_5():
 
 
 def test_a_replica_is_void_on_all_hosts_but_the_least_loaded_one():
-    placement = Coordinated(8, copies=None)
+    placement = Coordinated(8, max_copies=None)
     for busy, asked in (([2, 2, 2, 4], 4), ([2, 4, 4, 4], 2)):
-        plan = placement.plan(
-            facts([(1, (2, 4)), (1, (2,)), (1, (4,))], busy, streams=2), placement.start(2)
+        plan = placement.plan_batch(
+            facts([(1, (2, 4)), (1, (2,)), (1, (4,))], busy, streams=2), placement.initial_state(2)
         )
         ((_, hop),) = probes(plan.routes[0])
         assert set(hop) == {2, 4} and 0 in hop[asked] and 0 not in hop[6 - asked]
@@ -190,9 +190,9 @@ def test_the_event_tells_equation_3_and_what_a_shared_host_lacks():
 
     S_3 first: four hosts cover it (2, 4 is not enough); chi_1 = 1.0 * 40.
     """
-    placement = Coordinated(8, copies=None)
-    plan = placement.plan(
-        facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.start(3)
+    placement = Coordinated(8, max_copies=None)
+    plan = placement.plan_batch(
+        facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.initial_state(3)
     )
     event = next(e for e in plan.events if e.stream == 0)
     (order, overhead, eq3), (other, worse, _) = event.orders
@@ -207,7 +207,7 @@ def test_the_event_tells_equation_3_and_what_a_shared_host_lacks():
 
 def test_a_stream_without_live_blocks_leaves_no_path_but_the_rest_is_stored():
     placement = Coordinated(4)
-    plan = placement.plan(facts([(1, (0, 1))], hosts=4), placement.start(3))
+    plan = placement.plan_batch(facts([(1, (0, 1))], hosts=4), placement.initial_state(3))
     assert [len(r.paths) for r in plan.routes] == [0, 0, 1], (
         "stream 2 meets block 0 and the fresh one of stream 0"
     )
@@ -216,14 +216,14 @@ def test_a_stream_without_live_blocks_leaves_no_path_but_the_rest_is_stored():
 
 def test_the_first_segment_goes_to_the_least_loaded_host():
     for warmup, hosts in ((0, (3,)), (1, (3,)), (2, (2, 3))):
-        placement = Coordinated(4, copies=None, warmup=warmup)
-        plan = placement.plan(facts([], busy=[0, 0, 1, 1, 2], hosts=4), placement.start(3))
+        placement = Coordinated(4, max_copies=None, warmup_hosts=warmup)
+        plan = placement.plan_batch(facts([], busy=[0, 0, 1, 1, 2], hosts=4), placement.initial_state(3))
         assert plan.routes[0].block.hosts == hosts
 
 
 def test_the_same_facts_give_the_same_plan_and_another_seed_other_ties():
     plans = [
-        p.plan(facts([]), p.start(3))
+        p.plan_batch(facts([]), p.initial_state(3))
         for p in (Coordinated(8), Coordinated(8), Coordinated(8, seed=1))
     ]
     assert plans[0] == plans[1] and plans[0].routes != plans[2].routes
@@ -233,13 +233,13 @@ def test_the_same_facts_give_the_same_plan_and_another_seed_other_ties():
     "make, sentence",
     [
         (lambda: Coordinated(0), "hosts is 0"),
-        (lambda: Coordinated(4, length=0), "length is 0; it must be a whole number, 1 or more"),
-        (lambda: Coordinated(4, orders=0), "orders is 0"),
-        (lambda: Coordinated(4, warmup=-1), "warmup is -1; it must be a whole number, 0 or more"),
-        (lambda: Coordinated(4, copies=5), "copies is 5; it must be from 1 to hosts, 4, or None"),
-        (lambda: Coordinated(4, copies=-1), "copies is -1"),
-        (lambda: Coordinated(4, weights=(1, 1, 1)), "add up to 1"),
-        (lambda: Coordinated(4, cluster=((1.0, 1.0, 1.0),)), "describes 1 hosts"),
+        (lambda: Coordinated(4, segment_batches=0), "length is 0; it must be a whole number, 1 or more"),
+        (lambda: Coordinated(4, max_join_orders=0), "orders is 0"),
+        (lambda: Coordinated(4, warmup_hosts=-1), "warmup is -1; it must be a whole number, 0 or more"),
+        (lambda: Coordinated(4, max_copies=5), "copies is 5; it must be from 1 to hosts, 4, or None"),
+        (lambda: Coordinated(4, max_copies=-1), "copies is -1"),
+        (lambda: Coordinated(4, load_weights=(1, 1, 1)), "add up to 1"),
+        (lambda: Coordinated(4, host_capacities=((1.0, 1.0, 1.0),)), "describes 1 hosts"),
     ],
 )
 def test_bad_settings_are_refused_with_a_sentence(make, sentence):
@@ -255,11 +255,11 @@ def runs(draw):
     streams, hosts = draw(st.integers(2, 6)), draw(st.integers(1, 9))
     placement = Coordinated(
         hosts,
-        length=draw(st.integers(1, 4)),
+        segment_batches=draw(st.integers(1, 4)),
         optimize=draw(st.booleans()),
-        copies=draw(st.one_of(st.none(), st.integers(1, hosts))),
-        orders=draw(st.integers(1, 4)),
-        warmup=draw(st.integers(0, 3)),
+        max_copies=draw(st.one_of(st.none(), st.integers(1, hosts))),
+        max_join_orders=draw(st.integers(1, 4)),
+        warmup_hosts=draw(st.integers(0, 3)),
         seed=draw(st.integers(0, 9)),
     )
     counts = draw(
@@ -286,23 +286,23 @@ def test_every_plan_obeys_the_cover_rule(run):
 def test_a_bound_makes_disjoint_sets_of_hosts_so_that_one_host_of_each_is_a_cover(run):
     placement, counts, windows = run
     placement = Coordinated(
-        placement.hosts, placement.length, copies=placement.copies or 0, seed=placement.seed
+        placement.hosts, placement.length, max_copies=placement.copies or 0, seed=placement.seed
     )
     live = {}
     for e in simulate(placement, counts, windows=windows, selectivity=0.5):
         if isinstance(e, BatchPlanned):
-            merged = {tuple(sorted(d.reads)) for d in e.derivations}
+            merged = {tuple(sorted(d.source_hosts)) for d in e.derivations}
             places = (
                 {r.block.hosts for r in e.routes}
                 | merged
                 | {at for id, at in live.items() if id not in e.drops}
             )
             assert max(Counter(h for place in places for h in place).values()) == 1
-            hops = [hop.probes for r in e.routes for path in r.paths for hop in path]
-            assert all(len(hop) <= -(-placement.hosts // placement.copies) for hop in hops)
+            hops = [hop.blocks_by_host for r in e.routes for path in r.paths for hop in path]
+            assert all(len(hop) <= -(-placement.hosts // placement.max_copies) for hop in hops)
         if isinstance(e, BatchCommitted):
-            live |= {b.id: b.hosts for b in e.blocks}
-            live = {id: hosts for id, hosts in live.items() if id not in e.dropped}
+            live |= {b.id: b.hosts for b in e.changed_blocks}
+            live = {id: hosts for id, hosts in live.items() if id not in e.dropped_block_ids}
 
 
 def test_a_segment_keeps_its_hosts_and_its_join_order():
@@ -312,7 +312,7 @@ def test_a_segment_keeps_its_hosts_and_its_join_order():
     alone.
     """
     counts = np.random.default_rng(0).poisson(12, (60, 3)).tolist()
-    events = simulate(Coordinated(16, length=4), counts, windows=(20.0,) * 3, selectivity=0.05)
+    events = simulate(Coordinated(16, segment_batches=4), counts, windows=(20.0,) * 3, selectivity=0.05)
     planned = [e for e in events if isinstance(e, BatchPlanned)][20:]
     kept = moved = same = 0
     for before, now in zip(planned, planned[1:], strict=False):
@@ -320,8 +320,8 @@ def test_a_segment_keeps_its_hosts_and_its_join_order():
             if now.batch % 4:
                 assert a.block.hosts == b.block.hosts
                 assert [h.stream for h in a.paths[0]] == [h.stream for h in b.paths[0]]
-                kept += len(set(b.paths[0][0].probes) - set(a.paths[0][0].probes))
-                same += len(b.paths[0][0].probes)
+                kept += len(set(b.paths[0][0].blocks_by_host) - set(a.paths[0][0].blocks_by_host))
+                same += len(b.paths[0][0].blocks_by_host)
             else:
                 moved += a.block.hosts != b.block.hosts
     assert kept <= 0.1 * same, "V_1 gets a new host only for blocks that it does not hold"
@@ -342,9 +342,9 @@ def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
         Coordinated(hosts, **settings), counts, windows=(window,) * streams, selectivity=sigma
     )
     done = [e for e in events if isinstance(e, BatchCommitted)][batches // 2 :]
-    tuples = sum(sum(e.received) for e in done)
+    tuples = sum(sum(e.received_tuples) for e in done)
     received, arrived, sent, probed, stored = (
-        np.sum([[getattr(h, name) for h in e.hosts] for e in done], axis=0)
+        np.sum([[getattr(h, name) for h in e.host_metrics] for e in done], axis=0)
         for name in ("received", "arrived", "sent", "probed", "stored")
     )
     busy = (received + arrived + sent + 10 * probed) / tuples
@@ -367,7 +367,7 @@ def test_without_a_bound_and_a_warm_up_everything_ends_on_one_host():
     assert np.count_nonzero(steady(16, batches=40, copies=None, warmup=0).stored) == 1
     for copies in (1, 2, 0):
         run = steady(16, batches=80, copies=copies)
-        assert run.stored.max() < 2 * run.stored.mean() and run.balance < 1.2
+        assert run.stored.max() < 2 * run.stored.mean() and run.load_balance < 1.2
 
 
 def test_five_hosts_in_the_warm_up_are_enough_to_use_a_hundred_soon():
@@ -378,13 +378,13 @@ def test_five_hosts_in_the_warm_up_are_enough_to_use_a_hundred_soon():
     first = {}
     for warmup in (1, 5):
         events = simulate(
-            Coordinated(100, copies=None, warmup=warmup),
+            Coordinated(100, max_copies=None, warmup_hosts=warmup),
             counts,
             windows=(30.0,) * 3,
             selectivity=0.1,
         )
         used = [
-            np.count_nonzero([h.stored for h in e.hosts])
+            np.count_nonzero([h.stored_tuples for h in e.host_metrics])
             for e in events
             if isinstance(e, BatchCommitted)
         ]
@@ -419,7 +419,7 @@ def test_the_segment_length_does_not_change_the_overhead():
     """Section 4: no T in Eq. 4. But longer segments balance worse."""
     short, long = steady(16, length=1), steady(16, length=5)
     assert long.sent == pytest.approx(short.sent, rel=0.15)
-    assert long.balance > short.balance
+    assert long.load_balance > short.load_balance
 
 
 def test_faster_hosts_do_more():
@@ -435,14 +435,14 @@ def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
     run = steady(16, copies=None)
     size = dict(zip([e.batch for e in run.done], [e.received for e in run.done], strict=True))
     chosen = [e for e in run.events if isinstance(e, PathChosen) and e.batch in size]
-    estimate = sum(e.orders[0].overhead * size[e.batch][e.stream] for e in chosen)
-    eq3 = sum(e.orders[0].eq3 * size[e.batch][e.stream] for e in chosen)
-    counted = sum(e.all_hosts.received - sum(e.received) + e.all_hosts.sent for e in run.done)
+    estimate = sum(e.join_orders[0].estimated_overhead * size[e.batch][e.stream] for e in chosen)
+    eq3 = sum(e.join_orders[0].estimated_overhead_eq3 * size[e.batch][e.stream] for e in chosen)
+    counted = sum(e.total_host_metrics.received - sum(e.received) + e.total_host_metrics.sent for e in run.done)
     assert estimate == pytest.approx(counted, rel=0.15)
     assert eq3 < 0.8 * counted
     bounded = steady(16)
     assert (
-        max(e.orders[0].eq3 for e in bounded.events if isinstance(e, PathChosen) and e.batch > 60)
+        max(e.join_orders[0].estimated_overhead_eq3 for e in bounded.events if isinstance(e, PathChosen) and e.batch > 60)
         < 5
     )
 

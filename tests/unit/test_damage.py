@@ -13,11 +13,11 @@ import msgspec
 import pyarrow as pa
 import pytest
 from braid.engine import durable
-from braid.engine.check import check, repair
-from braid.engine.copied import Copied
-from braid.engine.durable import Damaged
+from braid.engine.check import check_run, repair_run
+from braid.engine.copied import InputSnapshot
+from braid.engine.durable import DamagedRunError
 from braid.engine.entries import Manifest
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from braid.reports.cli import main
 from oracle import differ, expected, ids, killed_before, tables
@@ -35,8 +35,8 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     folder = tmp_path_factory.mktemp("stopped") / "run"
     with killed_before(3), pytest.MonkeyPatch.context() as patch:
-        real = Copied.wait
-        patch.setattr(Copied, "wait", lambda c, n: (real(c, n), c.finish()))
+        real = InputSnapshot.wait_for_batch
+        patch.setattr(InputSnapshot, "wait_for_batch", lambda c, n: (real(c, n), c.finish()))
         join = StreamJoin(STREAMS, ON, Scatter(pieces=2), check=True)
         run = join.start(folder, batches="batch", durability="process")
         with pytest.raises(OSError, match="killed"):
@@ -119,7 +119,7 @@ def test_a_damaged_file_is_named_in_one_sentence(
     way(damaged)
     assert not damaged.exists() or damaged.read_bytes() != before
     if file != "the query" and (way is not gone or file != "the last entry"):
-        faults, _ = check(run)
+        faults, _ = check_run(run)
         assert any(str(damaged) in fault for fault in faults), "braid check finds it"
     said = resumed(run)
     if way is gone and file == "the last entry":
@@ -144,9 +144,9 @@ def test_a_run_goes_back_to_where_it_was_whole(
     assert main(["repair", str(run), "--to-batch", "0"]) == 2
     assert "cannot go back to batch 0; it can to -1, 1" in capsys.readouterr().err
     assert main(["repair", str(run), "--to-batch", "1"]) == 0
-    assert Store(run).committed() == [0, 1]
+    assert RunStore(run).committed_batches() == [0, 1]
     assert resumed(run) == ""
-    assert check(run)[0] == []
+    assert check_run(run)[0] == []
 
 
 @pytest.mark.parametrize("way", [half, gone, flipped])
@@ -154,16 +154,16 @@ def test_an_older_state_is_not_needed(run: Path, way: Callable[[Path], None]) ->
     """The run goes on from the last one; it merely cannot go back."""
     way(next(run.glob("commits/state-000001-*")))
     with pytest.raises(ValueError, match="cannot go back to batch 1; it can to -1, 2"):
-        repair(run, 1)
+        repair_run(run, 1)
     assert resumed(run) == ""
-    assert check(run)[0] == []
+    assert check_run(run)[0] == []
 
 
 def test_a_run_of_which_no_state_is_left_begins_anew(run: Path) -> None:
     half(FILES["an entry"](run))
     assert "--to-batch -1" in resumed(run)
-    repair(run, -1)
-    assert Store(run).committed() == []
+    repair_run(run, -1)
+    assert RunStore(run).committed_batches() == []
     assert resumed(run) == ""
 
 
@@ -171,21 +171,21 @@ def test_a_whole_run_is_said_to_be_whole(
     run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["check", str(run)]) == 0
-    files = sum(len(Store(run).manifest(n).results) for n in range(3))
+    files = sum(len(RunStore(run).read_manifest(n).results) for n in range(3))
     told = rf"^3 batches, {files} result files, \d+ block files, .*: all whole$"
     assert files >= 3 and re.search(told, capsys.readouterr().out)
     assert main(["check", str(tmp_path)]) == 2
     assert "holds files but no run of Braid" in capsys.readouterr().err
     assert resumed(run) == ""
-    assert check(run)[0] == []
+    assert check_run(run)[0] == []
 
 
 def test_a_run_that_goes_on_is_not_repaired(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = Store(run)
-    store.acquire()
+    store = RunStore(run)
+    store.acquire_run()
     assert main(["repair", str(run), "--to-batch", "2"]) == 2
     assert "is in use" in capsys.readouterr().err
-    store.release()
+    store.release_run()
 
 
 @pytest.mark.parametrize("entry", [1, 2])
@@ -194,7 +194,7 @@ def test_an_entry_that_was_written_anew_does_not_follow(run: Path, entry: int) -
     file = run / "commits" / f"{entry:06d}.json"
     manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
     assert manifest.results
-    file.write_bytes(durable.sealed(msgspec.structs.replace(manifest, results=())))
+    file.write_bytes(durable.encode_checksummed(msgspec.structs.replace(manifest, results=())))
     assert f"{entry + 1:06d}.json does not follow the entry before it" in resumed(run)
 
 
@@ -203,7 +203,7 @@ def test_a_manifest_names_no_file_elsewhere(run: Path) -> None:
     manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
     (_, seal), *rest = manifest.results
     named = (("../../000002-0-0000dead.parquet", seal), *rest)
-    file.write_bytes(durable.sealed(msgspec.structs.replace(manifest, results=named)))
+    file.write_bytes(durable.encode_checksummed(msgspec.structs.replace(manifest, results=named)))
     assert "is not entry 3 of a log that Braid wrote" in resumed(run)
 
 
@@ -220,10 +220,10 @@ def test_a_result_that_is_damaged_under_a_run_is_not_read(run: Path) -> None:
     assert again.awaitTermination()
     result = FILES["a result"](run)
     flipped(result)
-    with pytest.raises(Damaged, match=f"^{result} is damaged: its checksum is"):
+    with pytest.raises(DamagedRunError, match=f"^{result} is damaged: its checksum is"):
         again.results()
     result.unlink()
-    with pytest.raises(Damaged, match=f"^{result} is missing$"):
+    with pytest.raises(DamagedRunError, match=f"^{result} is missing$"):
         again.results()
 
 

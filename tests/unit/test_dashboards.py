@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from braid.workloads.dashboards import CONDITIONS, DASHBOARDS, dashboards
-from braid.workloads.dashboards import STREAMS as ORDER
-from braid.workloads.flights import STREAMS, dataset
+from braid.workloads.dashboards import CONDITIONS, DASHBOARDS, flight_dashboards
+from braid.workloads.dashboards import DASHBOARD_STREAMS as ORDER
+from braid.workloads.flights import STREAMS, ensure_dataset
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def february() -> duckdb.DuckDBPyConnection:
     for alias, name in STREAMS.items():
         days = "ts >= TIMESTAMPTZ '2013-02-01 00:00-05' AND ts < TIMESTAMPTZ '2013-02-04 00:00-05'"
         connection.execute(
-            f"CREATE TABLE {alias} AS SELECT * FROM '{dataset()}/{name}.parquet' WHERE {days}"
+            f"CREATE TABLE {alias} AS SELECT * FROM '{ensure_dataset()}/{name}.parquet' WHERE {days}"
         )
     yield connection
     connection.close()
@@ -28,7 +28,7 @@ def test_there_are_twelve_under_names_and_windows_of_their_own():
     assert len(DASHBOARDS) == len({q.name for q in DASHBOARDS}) == 12
     assert len({q.windows for q in DASHBOARDS}) == 12
     assert set(ORDER) == set(STREAMS)
-    assert all(len(q.windows) == len(q.where) == len(STREAMS) for q in DASHBOARDS)
+    assert all(len(q.windows) == len(q.selections) == len(STREAMS) for q in DASHBOARDS)
 
 
 def test_windows_rank_the_dashboards_differently_on_each_stream():
@@ -53,11 +53,11 @@ def test_each_selects_something_but_not_all(query, february):
 @pytest.mark.parametrize("streams", [("a", "d", "w"), ("d", "w"), ("a", "d")])
 def test_each_finds_something_whatever_it_joins(streams, february):
     on = " AND ".join(text for pair, text in CONDITIONS.items() if set(pair) <= set(streams))
-    for query in (q.over([ORDER.index(a) for a in streams]) for q in DASHBOARDS):
+    for query in (q.restrict_to([ORDER.index(a) for a in streams]) for q in DASHBOARDS):
         now = f"greatest({', '.join(f'{a}.ts' for a in streams)})"
         terms = [
             on,
-            *filter(None, query.where),
+            *filter(None, query.selections),
             *(
                 f"{now} - {a}.ts < to_microseconds({w})"
                 for a, w in zip(streams, query.windows, strict=True)
@@ -74,4 +74,4 @@ def test_each_finds_something_whatever_it_joins(streams, february):
 @pytest.mark.parametrize("streams", [("a", "w"), ("d",), ("d", "x"), ()])
 def test_streams_that_do_not_join_are_refused(streams):
     with pytest.raises(ValueError, match="they must be d with a, w or both"):
-        dashboards(None, streams)  # type: ignore[arg-type]
+        flight_dashboards(None, streams)  # type: ignore[arg-type]

@@ -9,36 +9,36 @@ from math import ceil
 import pytest
 from braid import AdaptiveGrid
 from braid.core import events, jsonl
-from braid.core.decisions import Deciding, decisions, sentence
+from braid.core.decisions import DecisionCollector, collect_decisions, describe_batch_decisions
 from braid.core.events import (
     BatchCommitted,
-    BatchHarvested,
+    BatchShed,
     BatchPlanned,
-    BatchServed,
-    EventsDropped,
+    BatchQueryResults,
+    EventsTrimmed,
     RunStarted,
 )
 from braid.model.simulate import simulate
 from braid.papers.diffusion.events import JoinOrder, PathChosen, SegmentLengthTuned
 from braid.papers.psp.events import TailMoved
-from braid.papers.reuse.events import HubCommitted, HubStarted
-from braid.papers.slices.events import ChainFilled
+from braid.papers.reuse.events import HubBatchCommitted, HubStarted
+from braid.papers.slices.events import SliceContents
 from braid.papers.theta.events import MappingChanged, MigrationAdvanced, MigrationStarted
-from braid.papers.theta.mapping import ilf
+from braid.papers.theta.mapping import input_load_factor
 from checks import SWING, check_meetings, examples
 from unit.test_events import ALL
 
 BOOKKEEPING = {
     RunStarted,
-    EventsDropped,
+    EventsTrimmed,
     BatchPlanned,
-    BatchHarvested,
-    BatchServed,
+    BatchShed,
+    BatchQueryResults,
     MigrationAdvanced,
-    ChainFilled,
+    SliceContents,
     TailMoved,
     HubStarted,
-    HubCommitted,
+    HubBatchCommitted,
 }
 """Kinds that say what was done; who decided it is another event."""
 SWINGING = [(900, 100)] * 4 + [(50, 900)] * 20
@@ -52,8 +52,8 @@ def test_what_a_placement_decides_is_told_in_words(placement):
     counts = [(c * streams)[:streams] for c in SWING[:8]]
     small = [tuple(min(n, 3) for n in c) for c in counts]
     run = check_meetings(placement, small, random.Random(1))
-    moment = events.Moment(("r", "s", "t", "u")[:streams], None, run.events)
-    told = [e.decided(moment) for e in run.events if type(e) not in BOOKKEEPING]
+    moment = events.EventContext(("r", "s", "t", "u")[:streams], None, run.events)
+    told = [e.describe_decision(moment) for e in run.events if type(e) not in BOOKKEEPING]
     assert not run.events or any(told), "it decided something, and nothing was told"
     for text in filter(None, told):
         assert re.fullmatch(r"[^<>\[\]{}\n]{10,}", text)
@@ -61,63 +61,63 @@ def test_what_a_placement_decides_is_told_in_words(placement):
 
 
 def test_every_kind_of_event_is_a_decision_or_bookkeeping():
-    silent = {k for k in jsonl.kinds().values() if k.decided is events.Event.decided}
+    silent = {k for k in jsonl.event_types().values() if k.describe_decision is events.Event.describe_decision}
     assert silent == BOOKKEEPING
 
 
 def test_all_sentences_are_one_line():
     started = next(e for e in ALL if isinstance(e, RunStarted))
-    moment = events.Moment((*started.streams, "c"), None, ())
-    told = [e.decided(moment) for e in ALL]
+    moment = events.EventContext((*started.streams, "c"), None, ())
+    told = [e.describe_decision(moment) for e in ALL]
     assert sum(map(bool, told)) > 8
     assert all("\n" not in text and not text.endswith(".") for text in told)
 
 
 def test_a_mapping_tells_its_loads_and_what_its_migration_pays():
-    happened = simulate(AdaptiveGrid(16, sizes=(1, 1)), SWINGING)
+    happened = simulate(AdaptiveGrid(16, tuple_sizes=(1, 1)), SWINGING)
     change = [e for e in happened if isinstance(e, MappingChanged)][1]
     moved = next(e for e in happened if isinstance(e, MigrationStarted))
     assert change.batch == moved.batch
-    text = sentence(change.batch, [d for d in decisions(happened) if d.batch == change.batch])
-    (n, m), (k, j), (r, s) = change.before, change.after, change.estimate
+    text = describe_batch_decisions(change.batch, [d for d in collect_decisions(happened) if d.batch == change.batch])
+    (n, m), (k, j), (r, s) = change.previous_mapping, change.mapping, change.estimated_sizes
     assert text.startswith(f"batch {change.batch + 1}: ({n}, {m}) to ({k}, {j}), ")
-    assert f"ILF {ilf(r, s, n, m):,.0f} to {ilf(r, s, k, j):,.0f} " in text
-    assert f"moves {moved.tuples:,} tuples" in text
+    assert f"ILF {input_load_factor(r, s, n, m):,.0f} to {input_load_factor(r, s, k, j):,.0f} " in text
+    assert f"moves {moved.tuples_to_copy:,} tuples" in text
     # A batch sends each tuple of r to m hosts, each of s to n: that is what is spared.
     spared = 900 * (m - j) + 100 * (n - k)
-    assert spared > 0 and f"pays back after {ceil(moved.tuples / spared)} batch" in text
+    assert spared > 0 and f"pays back after {ceil(moved.tuples_to_copy / spared)} batch" in text
 
 
 def test_a_migration_that_pays_nothing_back_does_not_say_that_it_does():
     change = MappingChanged(4, 0, (8, 2), (4, 4), (), (10, 10))
     moved = MigrationStarted(4, 0, 70, 5)
     before = commit(3, received=(900, 0))
-    moment = events.Moment(("r", "s"), before, (change, moved))
-    assert "pays" in moved.decided(moment._replace(before=commit(3, received=(0, 900))))
-    assert moved.decided(moment) == "moves 70 tuples, gives up 5"
+    moment = events.EventContext(("r", "s"), before, (change, moved))
+    assert "pays" in moved.describe_decision(moment._replace(previous_commit=commit(3, received=(0, 900))))
+    assert moved.describe_decision(moment) == "moves 70 tuples, gives up 5"
 
 
 def commit(batch, received=(1, 1), executor="spark", why=""):
     none = dict(total=received, live=received, results=0, seconds={}, blocks=(), dropped=())
-    return BatchCommitted(batch, received, hosts=(), executor=executor, why=why, **none)
+    return BatchCommitted(batch, received, host_metrics=(), executor=executor, executor_reason=why, **none)
 
 
 def test_nothing_is_told_before_its_batch_is_committed():
-    deciding = Deciding()
-    deciding.take(RunStarted(("a", "b"), "", {}, "Aligned", {}, 4, 1, None))
-    assert deciding.take(SegmentLengthTuned(0, 2, 3, 1.25)) == []
-    assert [d.batch for d in deciding.take(commit(0))] == [0]
+    deciding = DecisionCollector()
+    deciding.collect(RunStarted(("a", "b"), "", {}, "Aligned", {}, 4, 1, None))
+    assert deciding.collect(SegmentLengthTuned(0, 2, 3, 1.25)) == []
+    assert [d.batch for d in deciding.collect(commit(0))] == [0]
 
 
 def test_what_is_said_twice_in_a_row_is_told_once():
     path = [PathChosen(k, k, 0, (JoinOrder((1,), 2.0, 2.0),), {}) for k in range(3)]
     started = RunStarted(("a", "b"), "", {}, "Coordinated", {}, 4, 1, None)
     happened = [started, *(e for k in range(3) for e in (path[k], commit(k)))]
-    assert [d.batch for d in decisions(happened)] == [0]
+    assert [d.batch for d in collect_decisions(happened)] == [0]
 
 
 def test_a_batch_that_goes_another_way_says_why():
     ways = ["spark", "spark", "process", "process"]
     commits = [commit(k, executor=way, why="2 MB are little") for k, way in enumerate(ways)]
-    told = decisions([RunStarted(("a", "b"), "", {}, "Ring", {}, 4, 1, None), *commits])
+    told = collect_decisions([RunStarted(("a", "b"), "", {}, "Ring", {}, 4, 1, None), *commits])
     assert [(d.batch, d.text) for d in told] == [(2, "tasks run in this process: 2 MB are little")]

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid.condition.functions import FUNCTIONS
-from braid.local.vectors import Vectors, measure
+from braid.local.vectors import VectorColumn, pairwise_measure
 
 
 def column(matrix: np.ndarray) -> pa.Array:
@@ -41,7 +41,7 @@ def test_functions(function, dimensions, share):
     left, right = (a.ravel() for a in np.indices(sizes))
     chosen = draw.permutation(np.flatnonzero(draw.random(len(left)) < share))
     left, right = np.append(left[chosen], [0, 1]), np.append(right[chosen], [0, 1])
-    found = measure(function, Vectors.of(column(x)), left, Vectors.of(column(y)), right)
+    found = pairwise_measure(function, VectorColumn.from_arrow(column(x)), left, VectorColumn.from_arrow(column(y)), right)
     sampled = draw.choice(len(left), 60)
     sampled[:2] = len(left) - 2, len(left) - 1
     want = textbook(function, x[left[sampled]], y[right[sampled]])
@@ -51,10 +51,10 @@ def test_functions(function, dimensions, share):
 
 def test_null_is_where_spark_has_it():
     x = pa.array([[1, 2], None, [1, None], [0, 0], [3, 4]], pa.list_(pa.float32()))
-    v, at = Vectors.of(x), np.arange(5)
-    assert measure("vector_l2_distance", v, at, v, at).to_pylist() == [0, None, None, 0, 0]
-    assert measure("vector_inner_product", v, at, v, at).to_pylist() == [5, None, None, 0, 25]
-    assert measure("vector_cosine_similarity", v, at, v, at).to_pylist() == [
+    v, at = VectorColumn.from_arrow(x), np.arange(5)
+    assert pairwise_measure("vector_l2_distance", v, at, v, at).to_pylist() == [0, None, None, 0, 0]
+    assert pairwise_measure("vector_inner_product", v, at, v, at).to_pylist() == [5, None, None, 0, 25]
+    assert pairwise_measure("vector_cosine_similarity", v, at, v, at).to_pylist() == [
         pytest.approx(1),
         None,
         None,
@@ -64,8 +64,8 @@ def test_null_is_where_spark_has_it():
 
 
 def test_infinite_components_are_far_away():
-    v = Vectors.of(pa.array([[np.inf, 0], [1, 0], [np.nan, 0]], pa.list_(pa.float32())))
-    found = measure("vector_l2_distance", v, np.array([0, 1, 2]), v, np.array([1, 1, 1]))
+    v = VectorColumn.from_arrow(pa.array([[np.inf, 0], [1, 0], [np.nan, 0]], pa.list_(pa.float32())))
+    found = pairwise_measure("vector_l2_distance", v, np.array([0, 1, 2]), v, np.array([1, 1, 1]))
     assert (
         found.to_pylist()[:2] == [np.inf, 0] and np.isnan(found[2].as_py()) and not found.null_count
     )
@@ -73,17 +73,17 @@ def test_infinite_components_are_far_away():
 
 def test_a_slice_of_a_block_and_no_vectors_at_all():
     x = column(np.arange(20, dtype=np.float32).reshape(10, 2))
-    part, none = Vectors.of(x.slice(4, 3)), Vectors.of(x.slice(0, 0))
+    part, none = VectorColumn.from_arrow(x.slice(4, 3)), VectorColumn.from_arrow(x.slice(0, 0))
     assert part.matrix.tolist() == [[8, 9], [10, 11], [12, 13]]
-    assert len(measure("vector_l2_distance", none, np.array([], int), part, np.array([], int))) == 0
+    assert len(pairwise_measure("vector_l2_distance", none, np.array([], int), part, np.array([], int))) == 0
 
 
 def test_dimensions_must_agree():
     with pytest.raises(ValueError, match="vectors of 2 and of 3 dimensions are in one stream"):
-        Vectors.of(pa.array([[1, 2], [1, 2, 3]], pa.list_(pa.float32())))
-    a, b = (Vectors.of(column(np.ones((2, d), np.float32))) for d in (2, 3))
+        VectorColumn.from_arrow(pa.array([[1, 2], [1, 2, 3]], pa.list_(pa.float32())))
+    a, b = (VectorColumn.from_arrow(column(np.ones((2, d), np.float32))) for d in (2, 3))
     with pytest.raises(ValueError, match="of 2 and of 3 dimensions; they must be alike"):
-        measure("vector_l2_distance", a, np.array([0]), b, np.array([0]))
+        pairwise_measure("vector_l2_distance", a, np.array([0]), b, np.array([0]))
 
 
 @pytest.mark.parametrize("share", [1.0, 0.05])
@@ -96,8 +96,8 @@ def test_images_are_not_copied_for_each_pair(share):
     left, right = (a.ravel() for a in np.indices((100, 100)))
     chosen = np.flatnonzero(draw.random(10_000) < share)
     tracemalloc.start()
-    a, b = map(Vectors.of, images)
-    measure("vector_l2_distance", a, left[chosen], b, right[chosen])
+    a, b = map(VectorColumn.from_arrow, images)
+    pairwise_measure("vector_l2_distance", a, left[chosen], b, right[chosen])
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert np.shares_memory(a.matrix, images[0].values.to_numpy())

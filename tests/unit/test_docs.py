@@ -15,9 +15,9 @@ from typing import Any, get_args
 
 import pytest
 from braid.core import placement as registered
-from braid.core.placement import registry
-from braid.papers.kit.printed import Printed
-from braid.reports.notebook import Ran
+from braid.core.placement import registered_placements
+from braid.papers.kit.printed import PrintedFigure
+from braid.reports.notebook import NotebookRun
 from braid.studies.claim import Verdict
 from checks import check
 from mutations import mutations
@@ -145,14 +145,14 @@ def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
         assert path.is_file() and path.stem == "02_load_diffusion"
         lines = [json.dumps(told(holds)) for holds in came]
         Path(environment["BRAID_CLAIMS"]).write_text("\n".join(lines))
-        return Ran(None)
+        return NotebookRun(None)
 
     monkeypatch.setattr(verdicts.notebook, "run", run)
     assert [c["holds"] for c in verdicts.tried("02_load_diffusion", {})] == kept
 
 
 def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdicts.notebook, "run", lambda *a, **b: Ran(None, error="cell 3 failed"))
+    monkeypatch.setattr(verdicts.notebook, "run", lambda *a, **b: NotebookRun(None, error="cell 3 failed"))
     with pytest.raises(RuntimeError, match="02_load_diffusion: cell 3 failed"):
         verdicts.tried("02_load_diffusion", {})
 
@@ -237,7 +237,7 @@ def test_the_example_of_the_documentation_works_as_it_stands(
     assert f'--8<-- "{EXAMPLE.relative_to(ROOT)}"' in (ROOT / "docs/add-a-placement.md").read_text()
     monkeypatch.setattr(registered, "_registered", dict(registered._registered))
     in_turn = run_path(str(EXAMPLE))["InTurn"]
-    assert registry()["InTurn"] is in_turn
+    assert registered_placements()["InTurn"] is in_turn
     check(in_turn)  # every generic check
     with pytest.raises(ValueError, match="hosts is 0"):
         in_turn(hosts=0)
@@ -256,7 +256,7 @@ def test_what_a_paper_prints_of_a_figure_is_drawn_or_said_to_be_none() -> None:
         assert kept == said, name
 
 
-def _printed(folder: str) -> list[Printed]:
+def _printed(folder: str) -> list[PrintedFigure]:
     """All that is printed of a paper's figures."""
     if find_spec(f"braid.papers.{folder}.printed") is None:
         return []

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from braid.core.events import RunEnded
-from braid.core.state import State
-from braid.core.tail import Tail
-from braid.engine.lock import Lock
-from braid.engine.log import Log, Superseded
-from braid.engine.store import Store
+from braid.core.state import RunState
+from braid.core.tail import EventTail
+from braid.engine.lock import RunLock
+from braid.engine.log import ManifestLog, FencedError
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from braid.run import JoinRun
 from oracle import differ, expected, held, ids, tables
@@ -69,13 +69,13 @@ def test_an_interrupt_while_stopping_leaves_the_run_to_be_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, go_on = held(lambda: start(tmp_path)), threading.Event()
-    real = Store.release
+    real = RunStore.release_run
 
-    def release(store: Store) -> None:
+    def release(store: RunStore) -> None:
         assert go_on.wait(30)
         real(store)
 
-    monkeypatch.setattr(Store, "release", release)
+    monkeypatch.setattr(RunStore, "release_run", release)
     with pytest.raises(KeyboardInterrupt):
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
         run.stop()
@@ -135,7 +135,7 @@ def test_of_two_drivers_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert differ(ids(second.results()), WANTED) == ""
     before = {f: f.read_bytes() for f in tmp_path.rglob("*") if f.is_file() and f.name != ".lock"}
     run.unpause()
-    with pytest.raises(Superseded, match=f"since .* has taken over .* {tmp_path}.*stops$") as said:
+    with pytest.raises(FencedError, match=f"since .* has taken over .* {tmp_path}.*stops$") as said:
         run.awaitTermination()
     assert f"process {os.getpid()}" in str(said.value)
     unnamed = [*tmp_path.glob("new/*"), *tmp_path.glob("blocks/*")]
@@ -146,33 +146,33 @@ def test_of_two_drivers_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each takes over from the other, again and again: each commit is of the last that did."""
-    monkeypatch.setattr(Lock, "check", lambda lock: None)
-    Store(tmp_path).create({})
-    drivers, batch = [Store(tmp_path) for _ in range(2)], 0
+    monkeypatch.setattr(RunLock, "check_held", lambda lock: None)
+    RunStore(tmp_path).create_run({})
+    drivers, batch = [RunStore(tmp_path) for _ in range(2)], 0
     for turn in range(6):
         mine, other = drivers[turn % 2], drivers[1 - turn % 2]
-        mine.log = Store(tmp_path).log
+        mine.log = RunStore(tmp_path).log
         mine.take_over()
         for _ in range(turn % 3):
-            mine.commit(batch, mine.snapshot(State(batch)), {}, [])
+            mine.commit_batch(batch, mine.write_state(RunState(batch)), {}, [])
             batch += 1
         if turn:
-            with pytest.raises(Superseded):
-                other.commit(batch, other.snapshot(State(batch)), {}, [])
-    assert Store(tmp_path).committed() == [*range(batch)]
+            with pytest.raises(FencedError):
+                other.commit_batch(batch, other.write_state(RunState(batch)), {}, [])
+    assert RunStore(tmp_path).committed_batches() == [*range(batch)]
 
 
 def test_the_end_is_told_before_another_driver_may_have_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever takes the run next writes events.jsonl anew."""
-    last, real = list[Any](), Store.release
+    last, real = list[Any](), RunStore.release_run
 
-    def release(store: Store) -> None:
-        last.append(Tail(store.path).read()[-1])
+    def release(store: RunStore) -> None:
+        last.append(EventTail(store.path).read_new()[-1])
         real(store)
 
-    monkeypatch.setattr(Store, "release", release)
+    monkeypatch.setattr(RunStore, "release_run", release)
     assert start(tmp_path).awaitTermination()
     assert [type(e) for e in last] == [RunEnded]
 
@@ -189,26 +189,26 @@ def test_who_has_a_run_is_written_down(tmp_path: Path) -> None:
 def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -> None:
     """The thread that cuts the input asks while a batch is committed."""
     (tmp_path / "commits").mkdir()
-    log, errors, asked = Log(tmp_path / "commits", tmp_path), list[Exception](), threading.Event()
-    log.append(force=False)
+    log, errors, asked = ManifestLog(tmp_path / "commits", tmp_path), list[Exception](), threading.Event()
+    log.append_entry(force=False)
 
     def check() -> None:
         try:
-            log.check()
-        except Superseded as error:
+            log.check_fence()
+        except FencedError as error:
             errors.append(error)
         asked.set()
 
     thread = threading.Thread(target=check)
-    place = log._place
+    place = log._put_entry
 
     def placed(*args: Any) -> None:
         place(*args)
         thread.start()
         asked.wait(0.1)
 
-    log._place = placed  # type: ignore[method-assign]
-    log.append(force=False)
+    log._put_entry = placed  # type: ignore[method-assign]
+    log.append_entry(force=False)
     thread.join()
     assert not errors
 
@@ -216,18 +216,18 @@ def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -
 def test_what_fails_after_an_entry_was_put_is_no_other_driver(tmp_path: Path) -> None:
     """As when the folder of the entry cannot be forced to disk: that error is what ends the run."""
     (tmp_path / "commits").mkdir()
-    log = Log(tmp_path / "commits", tmp_path)
-    log.append(force=False)
-    place = log._place
+    log = ManifestLog(tmp_path / "commits", tmp_path)
+    log.append_entry(force=False)
+    place = log._put_entry
 
     def placed(*args: Any) -> None:
         place(*args)
         raise OSError("no space left")
 
-    log._place = placed  # type: ignore[method-assign]
+    log._put_entry = placed  # type: ignore[method-assign]
     with pytest.raises(OSError, match="no space left"):
-        log.append(force=False)
-    log.check()
-    log.path(1).write_bytes(b"of another driver")
-    with pytest.raises(Superseded, match="another driver has taken over"):
-        log.check()
+        log.append_entry(force=False)
+    log.check_fence()
+    log.entry_path(1).write_bytes(b"of another driver")
+    with pytest.raises(FencedError, match="another driver has taken over"):
+        log.check_fence()

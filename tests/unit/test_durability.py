@@ -14,15 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core.state import Seal
+from braid.core.state import FileChecksum
 from braid.engine import durable
-from braid.engine.checkpoint import Checkpoint
-from braid.engine.copied import Copied
-from braid.engine.durable import Damaged
-from braid.engine.output import Output
-from braid.engine.process import ProcessExecutor
-from braid.engine.store import Store
-from braid.engine.tables import Replay
+from braid.engine.checkpoint import SparkCheckpoint
+from braid.engine.copied import InputSnapshot
+from braid.engine.durable import DamagedRunError
+from braid.engine.output import PublishedResults
+from braid.engine.process import ThreadExecutor
+from braid.engine.store import RunStore
+from braid.engine.tables import ArrowReplay
 from braid.join import StreamJoin
 from braid.run import JoinRun
 from oracle import differ, expected, ids, tables
@@ -61,15 +61,15 @@ def forced_files(machine: Machine) -> list[tuple[str, str]]:
 def test_nobody_is_told_before_all_is_on_disk(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, told = Output.publish, list[int]()
+    real, told = PublishedResults.publish_batch, list[int]()
 
-    def publish(output: Output, batch: int, names: Any) -> None:
-        done, store = forced_files(machine), Store(RUN)
-        state, manifest = store.state(), store.manifest(batch)
+    def publish(output: PublishedResults, batch: int, names: Any) -> None:
+        done, store = forced_files(machine), RunStore(RUN)
+        state, manifest = store.last_state(), store.read_manifest(batch)
         assert state is not None and manifest.state is not None
         named = {f"/run/new/{name}" for name, _ in manifest.results} | {
             f"/run/commits/{manifest.state.name}",
-            *(f"/run/blocks/{name}" for name in state.files),
+            *(f"/run/blocks/{name}" for name in state.block_files),
         }
         told.append(batch)
         forced = [name for operation, name in done if operation == "force"]
@@ -82,7 +82,7 @@ def test_nobody_is_told_before_all_is_on_disk(
         assert done[link + 1 :] == [("sync", "/run/commits")], "then the manifest's folder"
         real(output, batch, names)
 
-    monkeypatch.setattr(Output, "publish", publish)
+    monkeypatch.setattr(PublishedResults, "publish_batch", publish)
     ends_equal(start(RUN))
     assert told == [0, 1, 2, 3]
 
@@ -110,7 +110,7 @@ def test_a_cut_of_the_power_takes_no_batch_that_was_seen(how: str) -> None:
         ends_equal(start(RUN))
     assert len(cuts.left) > 4
     for _ in cuts.machines():
-        assert Store(RUN).committed()[-1] >= 1
+        assert RunStore(RUN).committed_batches()[-1] >= 1
         ends_equal(StreamJoin.resume(RUN, STREAMS, durability="process"))
 
 
@@ -118,13 +118,13 @@ def test_a_cut_of_the_power_takes_no_batch_that_was_seen(how: str) -> None:
 def noted_batches(seen: list[int]) -> Iterator[None]:
     """Note the batches that anybody may know to be committed."""
     with pytest.MonkeyPatch.context() as patch:
-        real = JoinRun._publish
+        real = JoinRun._publish_events
 
         def publish(run: JoinRun, happened: list[Any]) -> None:
             seen.extend(e.batch for e in happened)
             real(run, happened)
 
-        patch.setattr(JoinRun, "_publish", publish)
+        patch.setattr(JoinRun, "_publish_events", publish)
         yield
 
 
@@ -153,20 +153,20 @@ def test_a_new_run_is_there_or_not_after_a_cut_of_the_power(how: str) -> None:
 def test_a_cut_of_the_power_takes_no_input_while_it_is_cut(machine: Machine, how: str) -> None:
     """Before every change from when it is noted as whole, and after the last."""
     folder, cuts = Path("/input"), Cuts(machine, how)
-    machine.disk.mkdir(folder)
-    Replay(STREAMS, {}, "batch").write(folder)
-    copied = Copied(folder)
-    copied.seal(True)
-    durable.sync(Path("/"))
+    machine.disk.make_folder(folder)
+    ArrowReplay(STREAMS, {}, "batch").write_input(folder)
+    copied = InputSnapshot(folder)
+    copied.write_checksums(True)
+    durable.fsync_path(Path("/"))
     machine.before = cuts.cut
-    copied.complete(True)
+    copied.split_all(True)
     cuts.cut()
     machine.before = lambda *_: None
     assert len(cuts.left) >= (3 if how == "no names" else 2 * 2 * 4)
     for left in cuts.machines():
-        copied = Copied(folder)
-        copied.check(deep=True)
-        copied.complete(False)
+        copied = InputSnapshot(folder)
+        copied.check_files(deep=True)
+        copied.split_all(False)
         assert written_files(left) == written_files(machine)
 
 
@@ -177,17 +177,17 @@ def written_files(machine: Machine) -> dict[str, bytes]:
 
 def test_what_spark_has_written_is_forced_to_disk_before_a_commit(machine: Machine) -> None:
     """Once each, with the folders. What a cut of the power has left empty is removed."""
-    checkpoint = Checkpoint(RUN / "checkpoint")
+    checkpoint = SparkCheckpoint(RUN / "checkpoint")
     logs = [checkpoint.folder / log for log in ("offsets", "commits", "sources/0")]
     for log in logs:
-        machine.disk.mkdir(log)
-    durable.sync(Path("/"))
+        machine.disk.make_folder(log)
+    durable.fsync_path(Path("/"))
     for batch in range(2):
         for log in (logs[0], logs[2]):
-            machine.disk.write(log / str(batch), b"v1")
-        machine.disk.write(logs[0] / ".tmp", b"")
+            machine.disk.write_file(log / str(batch), b"v1")
+        machine.disk.write_file(logs[0] / ".tmp", b"")
         del machine.steps[:]
-        checkpoint.sync()
+        checkpoint.sync_new_files()
         forced = [path for operation, path in machine.steps if operation == "sync"]
         assert {str(file) for log in (logs[0], logs[2]) for file in (log, log / str(batch))} <= {
             *forced
@@ -197,9 +197,9 @@ def test_what_spark_has_written_is_forced_to_disk_before_a_commit(machine: Machi
         assert batch or above <= {*forced}
         left = machine.files.copy_after_cut(PowerCut(False))
         assert all(left.file(str(log / str(batch))).content == b"v1" for log in (logs[0], logs[2]))
-    machine.disk.write(logs[0] / "2", b"")
-    checkpoint.sweep()
-    assert checkpoint.last("offsets") == 1
+    machine.disk.write_file(logs[0] / "2", b"")
+    checkpoint.remove_empty_files()
+    assert checkpoint.last_micro_batch("offsets") == 1
 
 
 def test_a_micro_batch_that_does_not_follow_is_refused(tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_a_micro_batch_that_does_not_follow_is_refused(tmp_path: Path) -> None:
     ends_equal(run)
     said = "micro-batch 5 has come, but the last that the run in .* has committed is 3; what lies"
     with pytest.raises(RuntimeError, match=said):
-        run._engine.run(pa.table({}), 5)
-    run._engine.run(pa.table({}), 3)
-    assert Store(tmp_path / "run").committed() == [0, 1, 2, 3]
+        run._engine.run_batch(pa.table({}), 5)
+    run._engine.run_batch(pa.table({}), 3)
+    assert RunStore(tmp_path / "run").committed_batches() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["blocks", "new"])
@@ -218,41 +218,41 @@ def test_what_workers_report_must_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """As on a cluster whose workers have a folder of the same name each."""
-    real = ProcessExecutor.execute
+    real = ThreadExecutor.execute_batch
 
-    def elsewhere(executor: ProcessExecutor, frame: Any, batch: Any) -> Any:
+    def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
         done = real(executor, frame, batch)
         if batch.number == 2:
             for file in (tmp_path / kind).glob("000002-*"):
                 file.rename(tmp_path / "elsewhere")
         return done
 
-    monkeypatch.setattr(ProcessExecutor, "execute", elsewhere)
+    monkeypatch.setattr(ThreadExecutor, "execute_batch", elsewhere)
     run = start(tmp_path)
     with pytest.raises(RuntimeError, match="is missing; all workers must share the folder") as said:
         run.awaitTermination()
     assert f"a worker on {os.uname().nodename} has written 000002-" in str(said.value)
     assert str(tmp_path) in str(said.value) and "\n" not in str(said.value)
-    assert Store(tmp_path).committed() == [0, 1]
-    monkeypatch.setattr(ProcessExecutor, "execute", real)
+    assert RunStore(tmp_path).committed_batches() == [0, 1]
+    monkeypatch.setattr(ThreadExecutor, "execute_batch", real)
     ends_equal(StreamJoin.resume(tmp_path, STREAMS))
 
 
 def test_a_file_is_there_once_its_length_is(tmp_path: Path) -> None:
-    store = Store(tmp_path)
-    store.create({})
+    store = RunStore(tmp_path)
+    store.create_run({})
     (store.blocks / "half").write_bytes(b"12")
-    from braid.core.report import Outcome
+    from braid.core.report import BatchReport
 
     with pytest.raises(RuntimeError, match="it has 2 bytes, 4 were written"):
-        store.present(Outcome(files={"half": Seal(4, 0)}, workers={"half": "there"}))
+        store.check_reported_files(BatchReport(files={"half": FileChecksum(4, 0)}, workers={"half": "there"}))
 
 
 def test_the_files_of_a_micro_batch_are_those_that_spark_has_listed(tmp_path: Path) -> None:
     """Source 0 lists files in each of four micro-batches, and all of them again in a compact list;
     source 1 is none of files.
     """
-    checkpoint = Checkpoint(tmp_path)
+    checkpoint = SparkCheckpoint(tmp_path)
     for log in ("offsets", "sources/0"):
         (tmp_path / log).mkdir(parents=True)
     lines = [
@@ -268,14 +268,14 @@ def test_the_files_of_a_micro_batch_are_those_that_spark_has_listed(tmp_path: Pa
     for batch, offset in enumerate((0, 1, 8, 9, 9, 12)):
         told = ["v1", "{}", json.dumps({"logOffset": offset}), "17"]
         (tmp_path / "offsets" / str(batch)).write_text("\n".join(told))
-    found = [[f.name for f in checkpoint.files(batch)] for batch in range(7)]
+    found = [[f.name for f in checkpoint.source_files(batch)] for batch in range(7)]
     assert found[:3] == [["a 0"], ["a 1"], [f"a {n}" for n in range(2, 9)]]
     assert found[3:] == [["a 9"], [], ["a 10", "a 11", "a 12"], []]
 
 
 def test_spark_and_the_run_are_of_one_mind(tmp_path: Path) -> None:
     """Spark has finished a micro-batch that the run has committed, or has yet to say so."""
-    checkpoint = Checkpoint(tmp_path / "checkpoint")
+    checkpoint = SparkCheckpoint(tmp_path / "checkpoint")
     for done, begun, fits in ((-1, -1, [-1]), (-1, 0, [-1, 0]), (4, 4, [4]), (4, 5, [4, 5])):
         shutil.rmtree(checkpoint.folder, ignore_errors=True)
         for log, last in (("commits", done), ("offsets", begun)):
@@ -284,18 +284,18 @@ def test_spark_and_the_run_are_of_one_mind(tmp_path: Path) -> None:
                 (checkpoint.folder / log / str(number)).touch()
         for epoch in range(-1, 8):
             if epoch in fits:
-                checkpoint.check(epoch)
+                checkpoint.check_epoch(epoch)
             else:
-                with pytest.raises(Damaged, match=f"finished micro-batch {done} and begun {begun}"):
-                    checkpoint.check(epoch)
+                with pytest.raises(DamagedRunError, match=f"finished micro-batch {done} and begun {begun}"):
+                    checkpoint.check_epoch(epoch)
 
 
 def test_a_forked_process_works_beside_too() -> None:
     """It has none of the threads of the process that it is a copy of."""
-    assert durable.beside(lambda: 3).result() == 3
+    assert durable.run_in_background(lambda: 3).result() == 3
     if not (child := os.fork()):
         try:
-            os._exit(durable.beside(lambda: 7).result(timeout=60))
+            os._exit(durable.run_in_background(lambda: 7).result(timeout=60))
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from braid.core import events, jsonl, report, seconds
-from braid.core.harvest import Yield
+from braid.core.harvest import ItemYield
 from braid.core.plan import Block, Derivation, Hop, Route
 from braid.papers.diffusion import events as diffusion
 from braid.papers.psp import events as psp
@@ -28,10 +28,10 @@ ALL: list[Any] = [
     events.BatchPlanned(
         0,
         (
-            Route(NEW, ((Hop(1, {1: (2,)}),),), deferred=(4,)),
-            Route(OLD, ((Hop(0, {0: (1, 5)}),),), fresh=False),
+            Route(NEW, ((Hop(1, {1: (2,)}),),), deferred_blocks=(4,)),
+            Route(OLD, ((Hop(0, {0: (1, 5)}),),), is_fresh=False),
         ),
-        (Derivation(replace(OLD, keys=(0, 4)), (2,), {0: 1}),),
+        (Derivation(replace(OLD, key_range=(0, 4)), (2,), {0: 1}),),
         {2: (1,)},
     ),
     events.BatchCommitted(
@@ -43,14 +43,14 @@ ALL: list[Any] = [
         {"total": 0.25},
         (NEW, OLD),
         (2,),
-        (report.HostDid(1, 2, 3, seconds=0.5), report.HostDid(*range(13), 0.125)),
-        late=(1, 0),
+        (report.HostMetrics(1, 2, 3, seconds=0.5), report.HostMetrics(*range(13), 0.125)),
+        late_tuples=(1, 0),
     ),
     theta.MappingChanged(
         1, 0, (2, 2), (1, 4), (theta.Cell(0, 0, 0), theta.Cell(1, 0, 1)), (100, 400)
     ),
     theta.MigrationStarted(1, 0, 500, 20),
-    theta.MigrationAdvanced(2, 0, (events.Copy(5, 0, 1),), 250, 250),
+    theta.MigrationAdvanced(2, 0, (events.ReplicaCopy(5, 0, 1),), 250, 250),
     theta.MigrationEnded(3, 0),
     diffusion.SegmentPlaced(1, 0, 2, 3, True, 0),
     diffusion.MasterSwitched(4, 0, 1, 2, (1.5, 0.5)),
@@ -62,16 +62,16 @@ ALL: list[Any] = [
         (diffusion.JoinOrder((1, 2), 3.5, 2.5), diffusion.JoinOrder((2, 1), 4.5, 3.0)),
         {0: 0.5, 4: 0.25},
     ),
-    psp.SlicesSet(1, 0, (0, 2, 1), (4000000, None, 0), None),
+    psp.SliceTableChanged(1, 0, (0, 2, 1), (4000000, None, 0), None),
     psp.HeadMoved(1, 0, 0, 1),
     psp.TailMoved(1, 0, None, 2),
-    psp.Relocated(1, 0, "aged", (events.Copy(5, 0, 1),), 20, True),
+    psp.StateRelocated(1, 0, "aged", (events.ReplicaCopy(5, 0, 1),), 20, True),
     psp.RingResized(1, 3, 5, "load", "passive"),
     events.QueryAdded(
         2, "trend", 1, {"a": 60, "b": 30}, {"a": "v > 3", "b": None}, {"a": 17, "b": None}
     ),
     events.QueryRemoved(5, "trend"),
-    shedding.HarvestPlanned(
+    shedding.SheddingPlanned(
         3,
         "selective",
         "seconds",
@@ -80,21 +80,21 @@ ALL: list[Any] = [
         1.5,
         True,
         (1000, None),
-        (shedding.Reaped(0, 1, 2, 400.0, 0.001, (0.5, 1.0)),),
+        (shedding.ShedItem(0, 1, 2, 400.0, 0.001, (0.5, 1.0)),),
         {7: 2},
         ((0, 23), ()),
         {9: 120.5},
     ),
-    events.BatchServed(3, {"late": 4, "all": 0}),
-    events.BatchHarvested(
-        3, 100.0, 300.0, 17.5, None, 3.0, 4.5, (Yield(0, 1, 2, (1.0,), (2.0,), (3.0,), 4.0),)
+    events.BatchQueryResults(3, {"late": 4, "all": 0}),
+    events.BatchShed(
+        3, 100.0, 300.0, 17.5, None, 3.0, 4.5, (ItemYield(0, 1, 2, (1.0,), (2.0,), (3.0,), 4.0),)
     ),
-    slices.ChainSet(2, 0, "memory", (30, 60), (slices.Stretch(45, 1), slices.Stretch(60, 0))),
-    slices.ChainFilled(3, 0, ((4, 5), ())),
+    slices.ChainChanged(2, 0, "memory", (30, 60), (slices.HostAgeRange(45, 1), slices.HostAgeRange(60, 0))),
+    slices.SliceContents(3, 0, ((4, 5), ())),
     events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
     events.PlacementChanged(3, "HashPartition", "AdaptiveGrid", 0.5, 0.25, 0.7, 90),
-    events.EventsDropped(
-        41, 160, 3, 190_000, 17, 4, 1200, (NEW, OLD), (3, 0), report.HostDid(received=9), {"A": 1}
+    events.EventsTrimmed(
+        41, 160, 3, 190_000, 17, 4, 1200, (NEW, OLD), (3, 0), report.HostMetrics(received_tuples=9), {"A": 1}
     ),
     events.ClockJumped(7, "a", 1_000_000, 32_472_144_000_000_000, 8),
     events.ClockJumped(0, "b", None, 32_472_144_000_000_000, 1),
@@ -111,12 +111,12 @@ ALL: list[Any] = [
     reuse.NodeFailed(2, "S", (3,)),
     reuse.NodeRestored(3, "S"),
     reuse.HistoryLost(4, "S", 2, 7, "history/000002-S.parquet is missing"),
-    reuse.HubCommitted(
+    reuse.HubBatchCommitted(
         0,
         {"a": 4, "b": 5},
         {"a": 9, "b": None},
-        (reuse.Did(3, 1, 9, 72, 20, 2, 9, 72, 0.5),),
-        (reuse.Flowed("a", "3", "S", "T", 4, 32),),
+        (reuse.OperatorMetrics(3, 1, 9, 72, 20, 2, 9, 72, 0.5),),
+        (reuse.FlowMetrics("a", "3", "S", "T", 4, 32),),
         1.5,
         0.5,
     ),
@@ -127,55 +127,55 @@ ALL: list[Any] = [
 @dataclass(frozen=True, slots=True)
 class Surprise(events.Event):
     batch: int
-    places: tuple[events.Copy, ...]
+    places: tuple[events.ReplicaCopy, ...]
 
 
 del events.KINDS["Surprise"]
 
 
 def test_every_kind_is_here() -> None:
-    assert {type(e).__name__ for e in ALL} == set(jsonl.kinds())
+    assert {type(e).__name__ for e in ALL} == set(jsonl.event_types())
 
 
 def test_events_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    jsonl.write(path, ALL[:3])
-    jsonl.write(path, ALL[3:], append=True)
-    assert jsonl.read(path) == ALL
+    jsonl.write_events(path, ALL[:3])
+    jsonl.write_events(path, ALL[3:], append=True)
+    assert jsonl.read_events(path) == ALL
     assert all(json.loads(line)["v"] == jsonl.VERSION for line in path.read_text().splitlines())
 
 
 def test_writing_whole_replaces(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    jsonl.write(path, ALL)
-    jsonl.write(path, ALL[:1])
-    assert jsonl.read(path) == ALL[:1]
+    jsonl.write_events(path, ALL)
+    jsonl.write_events(path, ALL[:1])
+    assert jsonl.read_events(path) == ALL[:1]
 
 
 @pytest.mark.parametrize("change", [{"v": 99}, {"v": None}, {"kind": "Unheard"}])
 def test_another_version_or_kind_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"this version of Braid reads version 2 of RunStarted, "):
-        jsonl.from_dict(jsonl.to_dict(ALL[-1]) | change)
+        jsonl.event_from_dict(jsonl.event_to_dict(ALL[-1]) | change)
 
 
 def test_another_version_is_refused_in_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"^event of kind 'RunEnded', version 1; [^;.]*$"):
-        jsonl.from_dict(jsonl.to_dict(ALL[-1]) | {"v": 1})
+        jsonl.event_from_dict(jsonl.event_to_dict(ALL[-1]) | {"v": 1})
 
 
 def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
-    line = jsonl.to_dict(ALL[-1])
+    line = jsonl.event_to_dict(ALL[-1])
     with pytest.raises(ValueError, match="Expected `int`, got `str` - at `\\$.batch`"):
-        jsonl.from_dict(line | {"batch": "three"})
+        jsonl.event_from_dict(line | {"batch": "three"})
     with pytest.raises(ValueError, match="missing required field `reason`"):
-        jsonl.from_dict({k: v for k, v in line.items() if k != "reason"})
+        jsonl.event_from_dict({k: v for k, v in line.items() if k != "reason"})
 
 
 def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:
     events.KINDS["Surprise"] = Surprise
-    surprise = Surprise(3, (events.Copy(1, 2, 3),))
+    surprise = Surprise(3, (events.ReplicaCopy(1, 2, 3),))
     try:
-        assert jsonl.from_dict(json.loads(json.dumps(jsonl.to_dict(surprise)))) == surprise
+        assert jsonl.event_from_dict(json.loads(json.dumps(jsonl.event_to_dict(surprise)))) == surprise
         with pytest.raises(TypeError, match="a name stands for one kind of event"):
             type("Surprise", (events.Event,), {"__module__": "elsewhere"})
     finally:
@@ -183,10 +183,10 @@ def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -
 
 
 def test_what_all_hosts_did_is_the_sum_of_each() -> None:
-    assert ALL[2].all_hosts == report.HostDid(1, 3, 5, *range(3, 13), 0.625)
+    assert ALL[2].total_host_metrics == report.HostMetrics(1, 3, 5, *range(3, 13), 0.625)
 
 
 def test_carriage_is_what_the_other_parts_of_a_batch_leave() -> None:
-    parts = seconds.split(1.0, source=0.25, planning=0.125, kernels=0.25, commit=0.125)
-    assert list(parts) == [*seconds.PARTS, "total"] and parts["carriage"] == 0.25
-    assert sum(parts[part] for part in seconds.PARTS) == parts["total"] == 1.0
+    parts = seconds.split_batch_seconds(1.0, source=0.25, planning=0.125, kernels=0.25, commit=0.125)
+    assert list(parts) == [*seconds.PHASES, "total"] and parts["carriage"] == 0.25
+    assert sum(parts[part] for part in seconds.PHASES) == parts["total"] == 1.0

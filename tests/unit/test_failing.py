@@ -9,14 +9,14 @@ from itertools import product
 import duckdb
 import pyarrow as pa
 import pytest
-from braid.condition.compiler import Compiler
-from braid.condition.parse import parse
-from braid.condition.residual import cursor
+from braid.condition.compiler import DuckDBCompiler
+from braid.condition.parse import parse_predicate
+from braid.condition.residual import duckdb_cursor
 from braid.condition.sqltypes import BIGINT, BOOLEAN, INT, STRING
 
 pytestmark = pytest.mark.unit
 
-COMPILER = Compiler(
+COMPILER = DuckDBCompiler(
     {("", c): BOOLEAN for c in "abc"}
     | {("", "n"): INT, ("", "k"): INT, ("", "m"): BIGINT, ("", "t"): STRING}
 )
@@ -27,9 +27,9 @@ def told(sql: str, rows: list[dict[str, object]]) -> list[bool | None]:
     kinds = dict.fromkeys("abc", pa.bool_()) | {"n": pa.int32(), "k": pa.int32()}
     kinds |= {"m": pa.int64(), "t": pa.string()}
     tuples = pa.Table.from_pylist(rows, pa.schema(kinds.items()))
-    with cursor() as db:
+    with duckdb_cursor() as db:
         db.register("tuples", tuples)
-        found = db.sql(f"SELECT {COMPILER.text(sql)[0]} FROM tuples").fetchall()
+        found = db.sql(f"SELECT {COMPILER.compile_text(sql)[0]} FROM tuples").fetchall()
     return [value for (value,) in found]
 
 
@@ -40,7 +40,7 @@ def test_what_is_looked_at_in_turn_says_what_sql_says(how: str) -> None:
     rows = [row | {"n": 1} for row in TRUTHS]
     plain = how.format("a", "b", "c")
     turned = how.format("(a AND n + 1 > 0)", "(n + 1 > 0 AND b)", "(NOT NOT c OR n + 1 < 0)")
-    assert "CASE" in COMPILER.text(turned)[0] and "CASE" not in COMPILER.text(plain)[0]
+    assert "CASE" in COMPILER.compile_text(turned)[0] and "CASE" not in COMPILER.compile_text(plain)[0]
     assert told(turned, rows) == told(plain, rows)
 
 
@@ -70,7 +70,7 @@ MANY = [
 )
 @pytest.mark.parametrize("how", ["{}", "NOT {}"])
 def test_between_and_in_are_looked_at_in_turn(short: str, long: str, how: str) -> None:
-    assert "CASE" in COMPILER.text(short)[0]
+    assert "CASE" in COMPILER.compile_text(short)[0]
     assert told(how.format(f"({short})"), MANY) == told(how.format(f"({long})"), MANY)
     rows = [{"n": 1, "k": 0}, {"n": 2_000_000_000, "k": 2_100_000_000}]
     assert told(how.format("(n BETWEEN k AND n + n)"), rows) == [how == "{}", how != "{}"]
@@ -79,7 +79,7 @@ def test_between_and_in_are_looked_at_in_turn(short: str, long: str, how: str) -
         with pytest.raises(duckdb.Error, match="Overflow"):
             told(sql, rows)
     for plain in ("n BETWEEN k AND m", "n IN (1, k, m)"):
-        assert "CASE" not in COMPILER.text(plain)[0]
+        assert "CASE" not in COMPILER.compile_text(plain)[0]
 
 
 def test_what_is_compared_with_nothing_is_not_computed() -> None:
@@ -93,9 +93,9 @@ def test_what_is_compared_with_nothing_is_not_computed() -> None:
         with pytest.raises(duckdb.Error, match="Overflow"):
             told(sql, rows)
     for plain in ("n < k", "k + k < n", "n <=> k + k"):
-        assert "CASE" not in COMPILER.text(plain)[0]
-    pair = Compiler({("a", "n"): INT, ("b", "k"): INT})
-    assert "CASE" not in pair.text("a.n < b.k + b.k")[0], "a join stays one"
+        assert "CASE" not in COMPILER.compile_text(plain)[0]
+    pair = DuckDBCompiler({("a", "n"): INT, ("b", "k"): INT})
+    assert "CASE" not in pair.compile_text("a.n < b.k + b.k")[0], "a join stays one"
 
 
 @pytest.mark.parametrize("part", ["left(t, {})", "right(t, {})", "substring(t, {}, 1)"])
@@ -104,7 +104,7 @@ def test_a_count_of_characters_may_be_too_large(part: str) -> None:
     rows = [{"m": 1, "t": "x"}, {"m": 5_000_000_000, "t": "x"}]
     assert told(f"m < 9 AND {part.format('m')} = 'x'", rows) == [True, False]
     for count, turned in ((1, False), ((1 << 31) - 1, False), (1 << 31, True)):
-        made = COMPILER.text(f"m < 9 AND {part.format(count)} = 'x'")[0]
+        made = COMPILER.compile_text(f"m < 9 AND {part.format(count)} = 'x'")[0]
         assert made.startswith("(CASE") == turned
 
 
@@ -127,6 +127,6 @@ def test_what_may_fail_and_is_skipped_is_not_computed_for_every_tuple(
 ) -> None:
     kinds = {"n": pa.int32(), "k": pa.int32(), "b": pa.bool_(), "t": pa.string(), "f": pa.float64()}
     schema = pa.schema(kinds.items())
-    predicate = parse(on, {"a": schema, "b": schema}, (None, None))
-    computed = [sql for each in predicate.computed for sql in each.values()]
+    predicate = parse_predicate(on, {"a": schema, "b": schema}, (None, None))
+    computed = [sql for each in predicate.computed_columns for sql in each.values()]
     assert (not any("+" in sql or "length" in sql.lower() for sql in computed)) is is_left

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.events import RunStarted
-from braid.core.state import State
-from braid.engine.store import Store
-from braid.fingerprints import Fingerprint, check_sockets, of_table, warn_of_sockets
+from braid.core.state import RunState
+from braid.engine.store import RunStore
+from braid.fingerprints import InputFingerprint, check_sockets, fingerprint_table, warn_of_sockets
 from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
 from hypothesis import given
@@ -41,9 +41,9 @@ def test_fingerprints_are_equal_where_rows_are(
     one: list[tuple[Any, Any]], other: list[tuple[Any, Any]]
 ) -> None:
     equal = sorted(map(repr, one)) == sorted(map(repr, other))
-    assert (of_table(typed(one)) == of_table(typed(other))) == equal
-    split = of_table(typed(one)).plus(of_table(typed(other)))
-    assert split == of_table(typed([*other, *one])) and 0 <= split.sum < 1 << 64
+    assert (fingerprint_table(typed(one)) == fingerprint_table(typed(other))) == equal
+    split = fingerprint_table(typed(one)).add(fingerprint_table(typed(other)))
+    assert split == fingerprint_table(typed([*other, *one])) and 0 <= split.hash_sum < 1 << 64
 
 
 def test_an_old_folder_refuses_other_rows(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_an_old_folder_refuses_other_batches(tmp_path: Path) -> None:
 
 
 def test_an_empty_table_has_a_fingerprint() -> None:
-    assert of_table(table([])) == Fingerprint(0, 0)
-    assert of_table(pa.table({"k": [1]}).select([])) == Fingerprint(1, 0)
+    assert fingerprint_table(table([])) == InputFingerprint(0, 0)
+    assert fingerprint_table(pa.table({"k": [1]}).select([])) == InputFingerprint(1, 0)
 
 
 TAMPERED: list[tuple[str, Any, str]] = [
@@ -110,9 +110,9 @@ def test_a_sealed_field_that_cannot_be_is_a_sentence(
 ) -> None:
     old = table([1, 2])
     assert join(old, old).start(tmp_path).awaitTermination()
-    query = Store(tmp_path).query()
+    query = RunStore(tmp_path).read_settings()
     assert query is not None
-    Store(tmp_path).create({**query, field: value})
+    RunStore(tmp_path).create_run({**query, field: value})
     says = f"^run.json of the run in .* is not accepted: {re.escape(says)}"
     for go_on in (
         lambda: join(old, old).start(tmp_path),
@@ -137,8 +137,8 @@ def test_a_stream_that_reads_a_socket_is_warned_of() -> None:
 
 
 def test_a_run_that_reads_a_socket_is_not_resumed_within_a_batch(tmp_path: Path) -> None:
-    store, offsets = Store(tmp_path), tmp_path / "checkpoint" / "offsets"
-    store.create({})
+    store, offsets = RunStore(tmp_path), tmp_path / "checkpoint" / "offsets"
+    store.create_run({})
     offsets.mkdir(parents=True)
     for batch in range(2):
         (offsets / str(batch)).touch()
@@ -146,5 +146,5 @@ def test_a_run_that_reads_a_socket_is_not_resumed_within_a_batch(tmp_path: Path)
         with pytest.raises(ValueError, match=says):
             check_sockets(SOURCES, store)
         check_sockets({"a": SOURCES["a"]}, store)
-        store.commit(batch, store.snapshot(State(batch, epoch=batch)), {}, [])
+        store.commit_batch(batch, store.write_state(RunState(batch, epoch=batch)), {}, [])
         check_sockets(SOURCES, store)

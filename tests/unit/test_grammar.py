@@ -13,12 +13,12 @@ import braid_widgets
 import pyarrow as pa
 import pytest
 import sqlglot
-from braid.condition.dialect import _UNITS_FIRST, SparkSql, written
-from braid.condition.names import read
-from braid.condition.parse import parse
+from braid.condition.dialect import _UNITS_FIRST, SparkSql, to_sql
+from braid.condition.names import parse_condition
+from braid.condition.parse import parse_predicate
 from braid.condition.predicate import PredicateError
 from braid.hub.dialect import QueryError
-from braid.hub.dialect import read as read_statement
+from braid.hub.dialect import parse_query as read_statement
 from grammar_cases import NOT_SPARK, SPARK
 
 pytestmark = pytest.mark.unit
@@ -36,7 +36,7 @@ SCHEMA = pa.schema(
 @pytest.mark.parametrize("on", NOT_SPARK)
 def test_a_condition_that_spark_does_not_parse_is_refused(on: str) -> None:
     with pytest.raises(PredicateError):
-        parse(on, {"a": SCHEMA, "b": SCHEMA}, (None, None))
+        parse_predicate(on, {"a": SCHEMA, "b": SCHEMA}, (None, None))
     for statement in (
         f"SELECT * FROM a [RANGE 1 MINUTE], b [RANGE 1 MINUTE] WHERE {on}",
         f"SELECT CASE WHEN {on} THEN 1 END AS x FROM a, b",
@@ -48,7 +48,7 @@ def test_a_condition_that_spark_does_not_parse_is_refused(on: str) -> None:
 
 @pytest.mark.parametrize("on", SPARK)
 def test_a_condition_that_spark_parses_is_read(on: str) -> None:
-    assert read(on)
+    assert parse_condition(on)
     if ";" not in on and "--" not in on:
         read_statement(f"SELECT * FROM a, b WHERE {on} GROUP BY a.n HAVING count(*) > 1")
 
@@ -72,7 +72,7 @@ def test_no_argument_of_a_function_is_lost(name: str) -> None:
         columns = [f"a.x{n}" for n in range(count)]
         try:
             tree = sqlglot.parse_one(f"{name}({', '.join(columns)})", dialect=SparkSql)
-            text = written(tree)
+            text = to_sql(tree)
         except sqlglot.errors.SqlglotError:
             continue
         lost = [c for c in columns if c not in text]

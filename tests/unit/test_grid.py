@@ -21,8 +21,8 @@ from braid.papers.theta.events import (
     MigrationStarted,
 )
 from braid.papers.theta.grid import Decision, decompose, ilf, optimal_ilf, optimal_mapping, pad
-from braid.papers.theta.groups import Group
-from braid.papers.theta.migration import Draft, begin
+from braid.papers.theta.groups import HostGroup
+from braid.papers.theta.migration import Draft, begin_migration
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,7 +140,7 @@ def test_lemma_4_5_new_tuples_pay_for_migrations(hosts, start, order):
     """
     routing = migration = 0.0
     for before, decision, sizes in feed(optimal_start(hosts, start, start), order, within=hosts):
-        if (decision.dr, decision.ds) != (0, 0):
+        if (decision.delta_r, decision.delta_s) != (0, 0):
             continue
         (n, m), (new_n, _) = before.mapping, decision.mapping
         spent = max((sizes[0] - before.r) / n, (sizes[1] - before.s) / m)
@@ -196,7 +196,7 @@ def moves(old, new, rows, budget=0):
     blocks = grid_blocks(old, rows)
     facts = Facts(1, ("r", "s"), tuple(blocks), len(blocks), rows, rows, (0, 0))
     draft = Draft(facts)
-    start = begin(draft, old, new, blocks, budget)
+    start = begin_migration(draft, old, new, blocks, budget)
     return draft, start, {b.id: b for b in blocks}
 
 
@@ -208,9 +208,9 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
     """
     mapping = (n, m) if stream == 0 else (m, n)
     after_it = (n // 2, 2 * m) if stream == 0 else (2 * m, n // 2)
-    old = Group((0, n * m), mapping, tuple(range(n * m)))
+    old = HostGroup((0, n * m), mapping, tuple(range(n * m)))
     rows = (960 * n, 480 * n)
-    draft, start, blocks = moves(old, old.remap(after_it), rows)
+    draft, start, blocks = moves(old, old.with_mapping(after_it), rows)
     received, partners = defaultdict(int), defaultdict(set)
     for block, src, dst in start.migration.pending:
         assert blocks[block].stream == stream
@@ -225,13 +225,13 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
     assert start.tuples == n * m * moved
     assert start.discarded == n * m * rows[1 - stream] // m // 2
     assert all(
-        d.block.stream == 1 - stream and all(a == b for a, b in d.reads.items())
+        d.block.stream == 1 - stream and all(a == b for a, b in d.source_hosts.items())
         for d in draft.derivations
     )
     left = [b for b in draft.live() if b.stream != stream]
-    new = old.remap(after_it)
+    new = old.with_mapping(after_it)
     assert {(b.keys, b.hosts) for b in left} == {
-        (new.range(1 - stream, part), new.line(1 - stream, part)) for part in range(2 * m)
+        (new.partition_keys(1 - stream, part), new.partition_hosts(1 - stream, part)) for part in range(2 * m)
     }
 
 
@@ -239,13 +239,13 @@ def test_what_is_copied_is_cut_to_the_budget_and_nothing_else_is():
     """(2, 2) to (1, 4): R is copied, 800 tuples of a partition in pieces of 200 and of one key at
     least; S is cut in two.
     """
-    old = Group((0, 64), (2, 2), (0, 1, 2, 3))
-    new = old.remap((1, 4))
+    old = HostGroup((0, 64), (2, 2), (0, 1, 2, 3))
+    new = old.with_mapping((1, 4))
     for budget, pieces in [(0, 1), (800, 1), (799, 2), (200, 4), (60, 16), (1, 16)]:
         draft, start, _ = moves(old, new, (1600, 1600), budget)
         live = draft.live()
         for part in (0, 1):
-            lo, hi = old.range(0, part)
+            lo, hi = old.partition_keys(0, part)
             width = (hi - lo) // pieces
             ranges = sorted(b.keys for b in live if b.stream == 0 and lo <= b.keys[0] < hi)
             assert ranges == [(k, k + width) for k in range(lo, hi, width)]
@@ -253,8 +253,8 @@ def test_what_is_copied_is_cut_to_the_budget_and_nothing_else_is():
             (k, k + 16) for k in range(0, 64, 16)
         ]
         assert len(start.migration.pending) == 4 * pieces and start.tuples == 4 * 800
-    coarse = Group((0, 4), (2, 2), (0, 1, 2, 3))
-    draft, start, _ = moves(coarse, coarse.remap((1, 4)), (1600, 1600), 1)
+    coarse = HostGroup((0, 4), (2, 2), (0, 1, 2, 3))
+    draft, start, _ = moves(coarse, coarse.with_mapping((1, 4)), (1600, 1600), 1)
     assert len(start.migration.pending) == 4 * 2, "a key is not cut"
 
 
@@ -265,11 +265,11 @@ def test_jumps_of_several_steps_compose_and_move_in_one_line(before, later):
     """A copy comes from a host of the same old column (for R) or row (for S); the rest stays or is
     cut.
     """
-    old = Group((0, 16), before, tuple(range(16)))
-    new = old.remap(later)
+    old = HostGroup((0, 16), before, tuple(range(16)))
+    new = old.with_mapping(later)
     draft, start, blocks = moves(old, new, (1600, 1600))
     line = 1 if before[0] > later[0] else 0
-    cells = old.cells()
+    cells = old.cells_by_host()
     assert all(cells[dst][line] == cells[src][line] for _, src, dst in start.migration.pending)
     moving = 0 if before[0] > later[0] else 1
     factor = max(before[0] // later[0], later[0] // before[0])
@@ -280,14 +280,14 @@ def test_jumps_of_several_steps_compose_and_move_in_one_line(before, later):
 
 def test_growth_keeps_a_quarter_and_gives_three_away():
     """Figure 4b: (2, 2) to (4, 4); the host of cell (i, j) keeps (2i, 2j)."""
-    old = Group((0, 16), (2, 2), (0, 1, 2, 3))
-    new = old.grow(iter(range(4, 16)))
+    old = HostGroup((0, 16), (2, 2), (0, 1, 2, 3))
+    new = old.split_hosts(iter(range(4, 16)))
     assert new.mapping == (4, 4)
-    assert {h: new.cells()[h] for h in range(4)} == {0: (0, 0), 1: (0, 2), 2: (2, 0), 3: (2, 2)}
+    assert {h: new.cells_by_host()[h] for h in range(4)} == {0: (0, 0), 1: (0, 2), 2: (2, 0), 3: (2, 2)}
     assert sorted(new.hosts) == list(range(16))
     draft, start, blocks = moves(old, new, (1600, 800))
     sources = {d.block.id: d.sources[0] for d in draft.derivations}
-    parent = {h: old.host(row // 2, column // 2) for h, (row, column) in new.cells().items()}
+    parent = {h: old.host_at(row // 2, column // 2) for h, (row, column) in new.cells_by_host().items()}
     for block, src, dst in start.migration.pending:
         assert src == parent[dst] and src in blocks[sources[block]].hosts
     assert start.tuples == 12 * (1600 // 4 + 800 // 4)
@@ -312,9 +312,9 @@ def ratios(events, hosts):
     mapping, hosts_now = None, hosts
     for e in events:
         if isinstance(e, MappingChanged):
-            mapping, hosts_now = e.after, len(e.cells)
+            mapping, hosts_now = e.mapping, len(e.cells)
         if isinstance(e, BatchCommitted):
-            yield e.batch, ilf(*e.live, *mapping) / optimal_ilf(*e.live, hosts_now)
+            yield e.batch, ilf(*e.live_tuples, *mapping) / optimal_ilf(*e.live_tuples, hosts_now)
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
@@ -324,7 +324,7 @@ def test_theorem_4_4_swinging_streams_stay_within_the_bound(k, statistics):
     |R| by two batches.
     """
     batches = swings(k, 4000, 3)
-    events = simulate(AdaptiveGrid(16, statistics=statistics, sizes=(1, 1)), batches, seed=k)
+    events = simulate(AdaptiveGrid(16, size_estimation=statistics, tuple_sizes=(1, 1)), batches, seed=k)
     slack = 1.01 if statistics == "exact" else 1.05
     assert max(ratio for _, ratio in ratios(events, 16)) <= 1.25 * slack
     if k > 2:  # at a ratio of 2 two mappings tie
@@ -334,7 +334,7 @@ def test_theorem_4_4_swinging_streams_stay_within_the_bound(k, statistics):
 @pytest.mark.parametrize("k", [2, 4, 8])
 def test_theorem_4_4_fewer_tuples_arrive_in_a_migration_than_were_there(k):
     events = simulate(
-        AdaptiveGrid(64, statistics="exact", sizes=(1, 1)), swings(k, 4000, 3, share=0.02)
+        AdaptiveGrid(64, size_estimation="exact", tuple_sizes=(1, 1)), swings(k, 4000, 3, share=0.02)
     )
     total, began, checked = [0, 0], None, 0
     for e in events:
@@ -344,14 +344,14 @@ def test_theorem_4_4_fewer_tuples_arrive_in_a_migration_than_were_there(k):
             assert all(now - then <= then for now, then in zip(total, began, strict=True))
             checked += 1
         if isinstance(e, BatchCommitted):
-            total = e.total
+            total = e.total_received_tuples
     assert checked >= 2
 
 
 def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
     """The token bucket, host by host, as long as tuples arrive."""
     batches = swings(4, 2000, 4)
-    events = simulate(AdaptiveGrid(16, statistics="exact", sizes=(1, 1)), batches)
+    events = simulate(AdaptiveGrid(16, size_estimation="exact", tuple_sizes=(1, 1)), batches)
     ends = {e.batch for e in events if isinstance(e, MigrationEnded)}
     allowance, running = [0] * 16, False
     for e in events:
@@ -361,19 +361,19 @@ def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
             if running:
                 assert all(
                     moved <= have
-                    for moved, have in zip([h.moved for h in e.hosts], allowance, strict=True)
+                    for moved, have in zip([h.migrated_tuples for h in e.host_metrics], allowance, strict=True)
                 )
                 allowance = [
                     a - m + 2 * n
                     for a, m, n in zip(
                         allowance,
-                        [h.moved for h in e.hosts],
-                        [h.received for h in e.hosts],
+                        [h.migrated_tuples for h in e.host_metrics],
+                        [h.received_tuples for h in e.host_metrics],
                         strict=True,
                     )
                 ]
             else:
-                assert not any(h.moved for h in e.hosts)
+                assert not any(h.migrated_tuples for h in e.host_metrics)
             running = running and e.batch not in ends
 
 
@@ -388,7 +388,7 @@ def migrations(events):
         if isinstance(e, MigrationAdvanced):
             copied = [block for block, _, _ in e.copies]
         if isinstance(e, BatchCommitted):
-            rows |= {b.id: b.rows for b in e.blocks}
+            rows |= {b.id: b.rows for b in e.changed_blocks}
             if copied is not False:
                 found[-1][0].append(e)
                 found[-1][1].extend(rows[b] for b in copied)
@@ -402,9 +402,9 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
     after one.
     """
     batches = [(200 * hosts, 20 * hosts)] * 40 + [(0, 200 * hosts)] * 60
-    events = simulate(AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), batches)
+    events = simulate(AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1)), batches)
     received = {
-        e.batch: [h.received for h in e.hosts] for e in events if isinstance(e, BatchCommitted)
+        e.batch: [h.received_tuples for h in e.host_metrics] for e in events if isinstance(e, BatchCommitted)
     }
     long = [m for m in migrations(events) if len(m[0]) > 4]
     assert long, "some migration takes several batches"
@@ -414,7 +414,7 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
             "about what a host may take in with a batch"
         )
         for e, budget in zip(flow, budgets, strict=True):
-            assert e.all_hosts.moved > 0
+            assert e.total_host_metrics.moved > 0
             assert all(
                 moved <= b + max(pieces)
                 for moved, b in zip([h.moved for h in e.hosts], budget, strict=True)
@@ -427,16 +427,16 @@ def test_migrations_leave_no_litter(hosts, factor):
     would: O(log batches).
     """
     events = simulate(
-        AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1)), swings(factor, 1000, 6, share=0.04)
+        AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1)), swings(factor, 1000, 6, share=0.04)
     )
     blocks, running, quiet, checked = {}, 0, 0, 0
     for e in events:
         running += isinstance(e, MigrationStarted) - isinstance(e, MigrationEnded)
         if not isinstance(e, BatchCommitted):
             continue
-        for id in e.dropped:
+        for id in e.dropped_block_ids:
             del blocks[id]
-        blocks |= {b.id: b for b in e.blocks}
+        blocks |= {b.id: b for b in e.changed_blocks}
         quiet = 0 if running else quiet + 1
         if quiet > 4:
             checked += 1
@@ -455,12 +455,12 @@ def test_groups_share_the_work_and_the_ratio_is_at_most_3_75(hosts):
     """Section 4.2.2: against the best of all grids n * m <= J, whatever n and m."""
     rng = random.Random(hosts)
     batches = [(rng.randrange(2000), rng.randrange(1000)) for _ in range(30)]
-    events = simulate(AdaptiveGrid(hosts, sizes=(1, 1)), batches, seed=1)
+    events = simulate(AdaptiveGrid(hosts, tuple_sizes=(1, 1)), batches, seed=1)
     work = [0] * hosts
     for e in (e for e in events if isinstance(e, BatchCommitted)):
-        best = min(ilf(*e.live, n, hosts // n) for n in range(1, hosts + 1))
-        assert max(h.stored for h in e.hosts) <= 3.75 * best
-        work = [a + b for a, b in zip(work, [h.compared for h in e.hosts], strict=True)]
+        best = min(ilf(*e.live_tuples, n, hosts // n) for n in range(1, hosts + 1))
+        assert max(h.stored_tuples for h in e.host_metrics) <= 3.75 * best
+        work = [a + b for a, b in zip(work, [h.compared_pairs for h in e.host_metrics], strict=True)]
     assert max(work) <= 1.25 * sum(work) / hosts
     assert min(work) >= 0.75 * sum(work) / hosts
 
@@ -472,22 +472,22 @@ def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
     so it takes in a quarter of C at most.
     """
     capacity = 4000
-    grid = AdaptiveGrid(hosts, statistics="exact", sizes=(1, 1), capacity=capacity, max_hosts=most)
+    grid = AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1), max_tuples_per_host=capacity, max_hosts=most)
     events = simulate(grid, [(60, 60)] * 200)
-    hosts_seen = {len(e.hosts) for e in events if isinstance(e, BatchCommitted)}
+    hosts_seen = {len(e.host_metrics) for e in events if isinstance(e, BatchCommitted)}
     assert max(hosts_seen) > hosts, "it grew"
     growing = False
     for e in events:
         growing = isinstance(e, MigrationStarted) or (growing and not isinstance(e, MigrationEnded))
         if isinstance(e, BatchCommitted):
-            assert max(h.stored for h in e.hosts) <= capacity * (1.25 if growing else 1)
+            assert max(h.stored_tuples for h in e.host_metrics) <= capacity * (1.25 if growing else 1)
     if len(decompose(hosts)) == 1:
         assert max(ratio for _, ratio in ratios(events, hosts)) <= 1.25
 
 
 def test_growth_stops_at_max_hosts():
     events = simulate(
-        AdaptiveGrid(1, statistics="exact", capacity=10, max_hosts=4), [(20, 20)] * 20
+        AdaptiveGrid(1, size_estimation="exact", max_tuples_per_host=10, max_hosts=4), [(20, 20)] * 20
     )
     last = [e for e in events if isinstance(e, MappingChanged)][-1]
     assert len(last.cells) == 4
@@ -496,7 +496,7 @@ def test_growth_stops_at_max_hosts():
 def test_warmup_holds_adapting_back():
     batches = [(100, 1)] * 20
     early = simulate(AdaptiveGrid(16), batches)
-    late = simulate(AdaptiveGrid(16, warmup=1010), batches)
+    late = simulate(AdaptiveGrid(16, warmup_tuples=1010), batches)
     first = [[e.batch for e in run if isinstance(e, MappingChanged)][1] for run in (early, late)]
     assert first == [1, 10]
 
@@ -506,7 +506,7 @@ def test_a_smaller_epsilon_adapts_earlier():
     batches = [(400, 400), *[(20, 0)] * 100]
     first = []
     for epsilon in (1.0, 0.25):
-        events = simulate(AdaptiveGrid(16, epsilon=epsilon, statistics="exact"), batches)
+        events = simulate(AdaptiveGrid(16, epsilon=epsilon, size_estimation="exact"), batches)
         first.append([e.batch for e in events if isinstance(e, MappingChanged)][1])
     assert first[1] < first[0]
 
@@ -517,33 +517,33 @@ def test_sizes_are_measured_unless_given():
     """
     batches = [(200, 200)] * 6
     assert _last_mapping(AdaptiveGrid(16), batches, (10, 160)) == (1, 16)
-    assert _last_mapping(AdaptiveGrid(16, sizes=(1, 1)), batches, (10, 160)) == (4, 4)
-    assert _last_mapping(AdaptiveGrid(16, sizes=(16, 1)), batches, (10, 160)) == (16, 1)
+    assert _last_mapping(AdaptiveGrid(16, tuple_sizes=(1, 1)), batches, (10, 160)) == (4, 4)
+    assert _last_mapping(AdaptiveGrid(16, tuple_sizes=(16, 1)), batches, (10, 160)) == (16, 1)
 
 
 def _last_mapping(grid, batches, tuple_bytes):
     events = simulate(grid, batches, tuple_bytes=tuple_bytes)
-    return [e for e in events if isinstance(e, MappingChanged)][-1].after
+    return [e for e in events if isinstance(e, MappingChanged)][-1].mapping
 
 
 def test_sampled_statistics_come_near_the_exact_ones():
     """Algorithm 1 of Elseidy 2014: increments scaled by what the controller samples."""
     batches = [(1000, 3000)] * 10
     runs = [
-        simulate(AdaptiveGrid(64, statistics=how), batches, seed=3) for how in ("sample", "exact")
+        simulate(AdaptiveGrid(64, size_estimation=how), batches, seed=3) for how in ("sample", "exact")
     ]
     last = [[e for e in run if isinstance(e, MappingChanged)][-1] for run in runs]
-    for sampled, exact in zip(last[0].estimate, last[1].estimate, strict=True):
+    for sampled, exact in zip(last[0].estimated_sizes, last[1].estimated_sizes, strict=True):
         assert sampled == pytest.approx(exact, rel=0.2)
 
 
 def test_static_grids_say_their_mapping_and_never_move():
-    grids = [StaticGrid(16), StaticGrid(8), StaticGrid(12, n=3, m=4), StaticOpt(16, sizes=(1, 16))]
+    grids = [StaticGrid(16), StaticGrid(8), StaticGrid(12, n=3, m=4), StaticOpt(16, final_sizes=(1, 16))]
     for grid, mapping in zip(grids, [(4, 4), (2, 4), (3, 4), (1, 16)], strict=True):
         events = simulate(grid, swings(4, 100, 2, share=0.2))
         changes = [e for e in events if isinstance(e, MappingChanged)]
-        assert [(e.before, e.after, e.batch) for e in changes] == [(mapping, mapping, 0)]
-        assert not any(e.all_hosts.moved for e in events if isinstance(e, BatchCommitted))
+        assert [(e.previous_mapping, e.mapping, e.batch) for e in changes] == [(mapping, mapping, 0)]
+        assert not any(e.total_host_metrics.migrated_tuples for e in events if isinstance(e, BatchCommitted))
         assert not any(isinstance(e, MigrationAdvanced) for e in events)
 
 
@@ -551,7 +551,7 @@ def test_the_oracle_is_best_in_the_end():
     batches = swings(8, 500, 1, share=0.1)
     r, s = (sum(b[stream] for b in batches) for stream in (0, 1))
     stored = {}
-    for grid in (StaticGrid(16), StaticOpt(16, sizes=(r, s)), AdaptiveGrid(16)):
-        stored[type(grid).__name__] = simulate(grid, batches)[-2].all_hosts.stored
+    for grid in (StaticGrid(16), StaticOpt(16, final_sizes=(r, s)), AdaptiveGrid(16)):
+        stored[type(grid).__name__] = simulate(grid, batches)[-2].total_host_metrics.stored
     assert stored["StaticOpt"] <= stored["AdaptiveGrid"] < stored["StaticGrid"]
     assert stored["StaticOpt"] == pytest.approx(16 * optimal_ilf(r, s, 16), rel=0.01)

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
-from braid.core.jsonl import line_of
-from braid.core.state import State
+from braid.core.jsonl import encode_event
+from braid.core.state import RunState
 from braid.engine import durable, files, rolling
-from braid.engine.check import check, repair
-from braid.engine.durable import Damaged
-from braid.engine.inspect import inspect, load
-from braid.engine.store import Store
-from braid.engine.told import Told
+from braid.engine.check import check_run, repair_run
+from braid.engine.durable import DamagedRunError
+from braid.engine.inspect import inspect_run, load_run
+from braid.engine.store import RunStore
+from braid.engine.told import EventLog
 from braid.join import StreamJoin
 from braid.papers.theta.events import MigrationEnded
 from hypothesis import given
@@ -38,15 +38,15 @@ def entries(folder: Path) -> list[int]:
 
 def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it goes on and when it is resumed; nothing is lost of results and events."""
-    real, most = Store.commit, []
+    real, most = RunStore.commit_batch, []
 
-    def commit(store: Store, batch: int, *given: Any) -> None:
+    def commit(store: RunStore, batch: int, *given: Any) -> None:
         if batch == 7 and len(most) == 7:
             raise OSError("no more")
         most.append(len([*tmp_path.glob("commits/*")]))
         real(store, batch, *given)
 
-    monkeypatch.setattr(Store, "commit", commit)
+    monkeypatch.setattr(RunStore, "commit_batch", commit)
     run = StreamJoin(STREAMS, ON, Scatter(), check=True).start(tmp_path, batches="batch")
     with pytest.raises(OSError, match="no more"):
         run.awaitTermination()
@@ -60,20 +60,20 @@ def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.Mon
     assert len([*tmp_path.glob("commits/rolled-*")]) == 2 and len(entries(tmp_path)) < 12
     assert run.events()[: len(told) - 1] == told[:-1]
     committed = [e.batch for e in run.events() if isinstance(e, BatchCommitted)]
-    assert committed == [*range(12)] == Store(tmp_path).committed()
-    history = Store(tmp_path).history()
+    assert committed == [*range(12)] == RunStore(tmp_path).committed_batches()
+    history = RunStore(tmp_path).committed_events()
     assert [RunStarted, *map(type, history), RunEnded] == [*map(type, run.events())]
-    assert load(tmp_path).happened == tuple(run.events()) and "batches 0 to 11" in inspect(tmp_path)
+    assert load_run(tmp_path).events == tuple(run.events()) and "batches 0 to 11" in inspect_run(tmp_path)
     for first in (0, 2, 5, 11):
         found, end = run.results_since(first)
         assert end == 12
-        files = Store(tmp_path).result_files(first)
+        files = RunStore(tmp_path).result_files(first)
         assert found.num_rows == sum(
             e.results for e in history if isinstance(e, BatchCommitted) and e.batch >= first
         )
         assert all(int(Path(f).name[:6]) >= first for f in files)
     assert run.metrics(by="batch")["batch"].tolist() == committed
-    assert check(tmp_path)[0] == []
+    assert check_run(tmp_path)[0] == []
 
 
 @pytest.mark.parametrize("damaged", ["rolled", "events"])
@@ -87,15 +87,15 @@ def test_damage_in_what_is_rolled_up_is_found(tmp_path: Path, often: None, damag
     body[len(body) // 4] ^= 1
     file.write_bytes(body)
     if damaged == "rolled":
-        assert Store(tmp_path).committed() == [*range(12)]
+        assert RunStore(tmp_path).committed_batches() == [*range(12)]
         assert differ(ids(StreamJoin.resume(tmp_path, STREAMS).results()), WANTED) == ""
         rolled[0].write_bytes(b"")
-        with pytest.raises(Damaged, match=f"{rolled[0].name} is damaged"):
-            Store(tmp_path).committed()
+        with pytest.raises(DamagedRunError, match=f"{rolled[0].name} is damaged"):
+            RunStore(tmp_path).committed_batches()
     else:
-        assert "events.jsonl is damaged: its first" in check(tmp_path)[0][0]
+        assert "events.jsonl is damaged: its first" in check_run(tmp_path)[0][0]
         file.unlink()
-        with pytest.raises(Damaged, match="events.jsonl is missing or damaged: it had"):
+        with pytest.raises(DamagedRunError, match="events.jsonl is missing or damaged: it had"):
             StreamJoin.resume(tmp_path, STREAMS)
 
 
@@ -103,26 +103,26 @@ def test_a_run_that_is_rolled_up_goes_back(tmp_path: Path, often: None) -> None:
     join = StreamJoin(STREAMS, ON, Scatter(), check=True)
     for batch in (10, -1):
         assert join.start(tmp_path, batches="batch", durability="process").awaitTermination()
-        repair(tmp_path, batch)
-        assert Store(tmp_path).committed() == [*range(batch + 1)]
+        repair_run(tmp_path, batch)
+        assert RunStore(tmp_path).committed_batches() == [*range(batch + 1)]
     run = join.start(tmp_path, batches="batch", durability="process")
     assert run.awaitTermination()
     assert differ(ids(run.results()), WANTED) == ""
 
 
 def test_a_reader_that_lags_finds_what_has_been_rolled_up(tmp_path: Path, often: None) -> None:
-    store, reader = Store(tmp_path), Store(tmp_path)
-    store.create({})
-    store.begin()
+    store, reader = RunStore(tmp_path), RunStore(tmp_path)
+    store.create_run({})
+    store.log_opening_events()
     for batch in range(30):
-        snapshot = store.snapshot(State(batch))
-        store.commit(batch, snapshot, {}, [MigrationEnded(batch, 0)])
-        store.tidy(State(batch), snapshot)
-        store.tell([MigrationEnded(batch, 0)])
+        snapshot = store.write_state(RunState(batch))
+        store.commit_batch(batch, snapshot, {}, [MigrationEnded(batch, 0)])
+        store.remove_old_files(RunState(batch), snapshot)
+        store.log_events([MigrationEnded(batch, 0)])
         if batch in (1, 25, 27):
-            assert reader.committed() == [*range(batch + 1)]
-            assert reader.history() == [MigrationEnded(b, 0) for b in range(batch + 1)]
-    assert Store(tmp_path).history() == [MigrationEnded(b, 0) for b in range(30)]
+            assert reader.committed_batches() == [*range(batch + 1)]
+            assert reader.committed_events() == [MigrationEnded(b, 0) for b in range(batch + 1)]
+    assert RunStore(tmp_path).committed_events() == [MigrationEnded(b, 0) for b in range(30)]
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -140,12 +140,12 @@ def calls(work: Callable[[], object]) -> int:
     return made[0]
 
 
-def open_again(store: Store) -> None:
-    store.query()
-    store.verify()
+def open_again(store: RunStore) -> None:
+    store.read_settings()
+    store.verify_files()
     store.take_over()
-    store.clean()
-    store.begin()
+    store.remove_unnamed_files()
+    store.log_opening_events()
 
 
 def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
@@ -153,24 +153,24 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
 ) -> None:
     """Three times as many batches, of which as many are not rolled up yet."""
     monkeypatch.setattr(rolling, "_EVERY", 50)
-    store, took, opening = Store(tmp_path / "run", "process"), dict[int, int](), dict[int, int]()
-    store.create({})
-    store.begin()
+    store, took, opening = RunStore(tmp_path / "run", "process"), dict[int, int](), dict[int, int]()
+    store.create_run({})
+    store.log_opening_events()
     pq.write_table(pa.table({"x": [1]}), tmp_path / "file")
-    seal, body = durable.seal(tmp_path / "file", False), (tmp_path / "file").read_bytes()
+    seal, body = durable.checksum_file(tmp_path / "file", False), (tmp_path / "file").read_bytes()
 
     def commit(batch: int) -> None:
         name = f"{batch:06d}-0-0000cafe.parquet"
         (store.output.new / name).write_bytes(body)
-        snapshot, happened = store.snapshot(State(batch)), [BatchPlanned(batch)] * 4
-        store.commit(batch, snapshot, {name: seal}, happened)
-        store.tidy(State(batch), snapshot)
-        store.tell(happened)
+        snapshot, happened = store.write_state(RunState(batch)), [BatchPlanned(batch)] * 4
+        store.commit_batch(batch, snapshot, {name: seal}, happened)
+        store.remove_old_files(RunState(batch), snapshot)
+        store.log_events(happened)
 
     for batch in range(906):
         if batch in (305, 905):
             took[batch] = calls(partial(commit, batch))
-            store = Store(tmp_path / "run", "process")
+            store = RunStore(tmp_path / "run", "process")
             opening[batch] = calls(partial(open_again, store))
         else:
             commit(batch)
@@ -181,12 +181,12 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
 def test_few_block_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many a process reads; one that was closed is opened again."""
     monkeypatch.setattr(files, "_MOST_OPEN", 3)
-    written = files.BlockFiles(tmp_path, "000000-0-0000cafe", False)
+    written = files.BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
     for stream in range(9):
-        written.write(stream, pa.record_batch({"x": [stream]}))
-    seals, readers = written.close(), files._Readers()
+        written.append_block(stream, pa.record_batch({"x": [stream]}))
+    seals, readers = written.close_files(), files._Readers()
     for name, seal in [*seals.items(), *seals.items()]:
-        reader, _ = readers.get(str(tmp_path / name), seal)
+        reader, _ = readers.open_verified(str(tmp_path / name), seal)
         assert f"-{reader.get_batch(0)['x'][0]}.arrow" in name and len(readers._open) <= 3
 
 
@@ -194,30 +194,30 @@ def test_few_block_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.Mo
 def test_events_are_read_from_memory_and_file(
     tmp_path_factory: pytest.TempPathFactory, sizes: list[int], most: int, data: st.DataObject
 ) -> None:
-    told, all_of_them = Told(tmp_path_factory.mktemp("told") / "events.jsonl", most), []
+    told, all_of_them = EventLog(tmp_path_factory.mktemp("told") / "events.jsonl", most), []
     for size in sizes:
         more = [
             (BatchPlanned if n % 3 else MigrationEnded)(*((n,) if n % 3 else (n, 0)))
             for n in range(len(all_of_them), len(all_of_them) + size)
         ]
-        told.append(more)
+        told.append_events(more)
         all_of_them += more
         first = data.draw(st.integers(0, len(all_of_them) + 2))
-        assert told.since(first) == all_of_them[first:]
-    assert told.of(MigrationEnded) == [e for e in all_of_them if isinstance(e, MigrationEnded)]
-    assert len(told.recent()) == min(most, len(all_of_them))
+        assert told.read_since(first) == all_of_them[first:]
+    assert told.events_of_type(MigrationEnded) == [e for e in all_of_them if isinstance(e, MigrationEnded)]
+    assert len(told.recent_events()) == min(most, len(all_of_them))
     if all_of_them:
         half = len(all_of_them) // 2
         size = sum(len(line) for line in told.path.read_bytes().splitlines(True)[:half])
-        archive = told.archive(None, half, size)
-        again = Told(told.path, most)
-        again.look(archive, and_cut=True)
-        assert again.since(0) == all_of_them[:half]
-        again.again([line_of(e)[:-1] for e in all_of_them[half : half + 2]])
-        assert again.recent() == all_of_them[: half + 2][-most:]
-        again.look(archive, and_cut=True)
-        again.append(all_of_them[half:])
-        assert again.since(half // 2) == all_of_them[half // 2 :]
-        assert again.archive(archive, again.count, again.size) == told.archive(
-            None, told.count, told.size
+        archive = told.describe_prefix(None, half, size)
+        again = EventLog(told.path, most)
+        again.open_prefix(archive, and_cut=True)
+        assert again.read_since(0) == all_of_them[:half]
+        again.append_encoded([encode_event(e)[:-1] for e in all_of_them[half : half + 2]])
+        assert again.recent_events() == all_of_them[: half + 2][-most:]
+        again.open_prefix(archive, and_cut=True)
+        again.append_events(all_of_them[half:])
+        assert again.read_since(half // 2) == all_of_them[half // 2 :]
+        assert again.describe_prefix(archive, again.event_count, again.size_bytes) == told.describe_prefix(
+            None, told.event_count, told.size_bytes
         )

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.environment import environment
-from braid.engine.disk import disk
-from braid.health import Health, health
+from braid.core.environment import current_environment
+from braid.engine.disk import current_file_system
+from braid.health import RunHealth, read_health
 from braid.hub.hub import HubRun, QueryHub
 from braid.join import StreamJoin
 from braid.reports.cli import main
@@ -25,20 +25,20 @@ JOIN = StreamJoin(STREAMS, "a.k = b.k", Scatter())
 def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
     run = held(lambda: JOIN.start(tmp_path / "run", batches="batch"))
     told = (tmp_path / "run" / "events.jsonl").stat().st_mtime
-    found = health(tmp_path / "run", lambda: told + 7.25)
-    assert found.state == "running" and found.well and found.lag == 7.25
-    assert (found.batches, found.due) == (2, 5)
-    assert found.received == run.status["tuples"] and found.live > 0
-    line = f"a ⋈ b, Scatter: running; batch {found.batches} of 5, 7.2 s ago; the last took "
+    found = read_health(tmp_path / "run", lambda: told + 7.25)
+    assert found.state == "running" and found.is_healthy and found.seconds_since_commit == 7.25
+    assert (found.committed_batches, found.planned_batches) == (2, 5)
+    assert found.received_tuples == run.status["tuples"] and found.live_tuples > 0
+    line = f"a ⋈ b, Scatter: running; batch {found.committed_batches} of 5, 7.2 s ago; the last took "
     assert str(found).startswith(line) and str(run.health()).startswith(line[:38])
     shutil.copytree(tmp_path / "run", tmp_path / "died")  # what kill -9 leaves: nobody holds it
-    died = health(tmp_path / "died")
-    assert died.state == "died" and not died.well and died.lag == 0
-    assert (died.batches, died.received) == (found.batches, found.received)
+    died = read_health(tmp_path / "died")
+    assert died.state == "died" and not died.is_healthy and died.seconds_since_commit == 0
+    assert (died.committed_batches, died.received_tuples) == (found.committed_batches, found.received_tuples)
     run.stop()
-    assert health(tmp_path / "run").state == "stopped" and run.health().well
+    assert read_health(tmp_path / "run").state == "stopped" and run.health().is_healthy
     StreamJoin.resume(tmp_path / "run", STREAMS).awaitTermination()
-    assert (found := health(tmp_path / "run")).state == "completed" and found.batches == 5
+    assert (found := read_health(tmp_path / "run")).state == "completed" and found.committed_batches == 5
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_has_no_empty_parentheses(seconds: dict[str, float], said: str) -> None:
-    line = str(Health("a ⋈ b", "Scatter", "stopped", None, 0, 1, 3, seconds=seconds))
+    line = str(RunHealth("a ⋈ b", "Scatter", "stopped", None, 0, 1, 3, seconds=seconds))
     assert said in line and "()" not in line
 
 
@@ -90,10 +90,10 @@ def test_a_run_that_failed_is_not_well(tmp_path: Path, capsys: pytest.CaptureFix
 def test_of_long_files_the_end_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = JOIN.start(tmp_path, batches="batch")
     run.awaitTermination()
-    whole = health(tmp_path)
+    whole = read_health(tmp_path)
     for tail in (10, 300, 5000):
         monkeypatch.setattr("braid.health._TAIL", tail)
-        assert health(tmp_path) == whole
+        assert read_health(tmp_path) == whole
 
 
 def test_who_asks_does_not_keep_others_from_starting(
@@ -101,9 +101,9 @@ def test_who_asks_does_not_keep_others_from_starting(
 ) -> None:
     """The moment in which it is asked whether a run is held is waited for."""
     JOIN.start(tmp_path, batches="batch").awaitTermination()
-    asking = disk().lock(tmp_path / ".lock", shared=True)
+    asking = current_file_system().lock_file(tmp_path / ".lock", shared=True)
     assert asking is not None
-    monkeypatch.setattr(type(environment()), "sleep", lambda *_: asking.close())
+    monkeypatch.setattr(type(current_environment()), "wait_seconds", lambda *_: asking.close())
     assert StreamJoin.resume(tmp_path, STREAMS).awaitTermination()
 
 
@@ -119,32 +119,32 @@ def test_a_hub_says_how_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it goes on, when it was killed, stopped, or has failed, and at its end."""
-    real = HubRun._joined
+    real = HubRun._join_batch
 
     def joined_and_paused(run: HubRun, source: Any, epoch: int) -> None:
         real(run, source, epoch)
         if run.store.path == folder and epoch == 1:
             run.pause()
 
-    monkeypatch.setattr(HubRun, "_joined", joined_and_paused)
+    monkeypatch.setattr(HubRun, "_join_batch", joined_and_paused)
     joined, folder = QueryHub(STREAMS, "ts"), tmp_path / "hub"
     asked = {"x": ASKED, "y": ASKED.replace("5", "2")}
     hub = joined.start(folder, "batch", queries=asked)
     until(lambda: hub.isPaused, "pause after two batches")
     with hub._turn:
         told = (folder / "events.jsonl").stat().st_mtime
-        found = health(folder, lambda: told + 7.25)
-        assert (found.state, found.well, found.lag, found.queries) == ("running", True, 7.25, 2)
-        assert found.batches == hub.ledger.epoch + 1 == 2
-        assert found.received == sum(n for n, _ in hub.ledger.counted.values()) > 0
+        found = read_health(folder, lambda: told + 7.25)
+        assert (found.state, found.is_healthy, found.seconds_since_commit, found.queries) == ("running", True, 7.25, 2)
+        assert found.committed_batches == hub.state.epoch + 1 == 2
+        assert found.received_tuples == sum(n for n, _ in hub.state.received_counts.values()) > 0
         did = hub.events()[-1].operators
-        assert found.live == sum(d.live for d in did) > 0
-        assert found.seconds[f"operator {did[0].operator}"] == did[0].seconds
-        assert did[0].seconds <= found.seconds["total"]
-        assert str(found).startswith(f"a, b, QueryHub: running; batch {found.batches} of 5, 7.2 s")
-        assert f"2 queries; {found.received:,} tuples so far" in str(hub.health())
+        assert found.live_tuples == sum(d.live for d in did) > 0
+        assert found.seconds_by_phase[f"operator {did[0].operator}"] == did[0].seconds
+        assert did[0].seconds <= found.seconds_by_phase["total"]
+        assert str(found).startswith(f"a, b, QueryHub: running; batch {found.committed_batches} of 5, 7.2 s")
+        assert f"2 queries; {found.received_tuples:,} tuples so far" in str(hub.health())
         shutil.copytree(folder, tmp_path / "died")
-    assert health(tmp_path / "died").state == "died"
+    assert read_health(tmp_path / "died").state == "died"
     assert main(["health", str(tmp_path / "died")]) == 1
     hub.unpause()
     assert hub.awaitTermination() and hub.health().state == "completed"
@@ -173,8 +173,8 @@ def test_a_hub_that_failed_or_was_stopped_says_so(
         with pytest.raises(OSError, match="no more"):
             hub.awaitTermination()
     found = hub.health()
-    assert (found.state, found.error, found.batches) == ("failed", "OSError: no more", 0)
+    assert (found.state, found.error, found.committed_batches) == ("failed", "OSError: no more", 0)
     hub = QueryHub(STREAMS, "ts").start(tmp_path, "batch", pace=30)
-    until(lambda: hub.ledger.epoch >= 0, "a batch")
+    until(lambda: hub.state.epoch >= 0, "a batch")
     hub.stop()
-    assert hub.health().state == "stopped" and hub.health().well
+    assert hub.health().state == "stopped" and hub.health().is_healthy

@@ -26,7 +26,7 @@ import pyarrow as pa
 import pytest
 from braid import QueryHub, Shed, StreamJoin
 from braid.core.events import QueryAdded, QueryRemoved, RunEnded
-from braid.core.placement import registry
+from braid.core.placement import registered_placements
 from braid.core.query import Query
 from braid.model.simulate import simulate
 from braid.papers.diffusion import reference_atr
@@ -34,10 +34,10 @@ from braid.papers.slices.chain import Chain
 from braid.studies import shedding_run
 from braid_widgets.base import show
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.fold import fold
-from braid_widgets.base.listing import Listing
-from braid_widgets.base.live import problem
-from braid_widgets.base.steps import Steps
+from braid_widgets.base.fold import fold_events
+from braid_widgets.base.listing import TextTable
+from braid_widgets.base.live import error_html
+from braid_widgets.base.steps import Stepper
 from bs4 import BeautifulSoup
 
 HURT = "\"'><img src=x onerror=hurt()><script>hurt()</script><!--<script>hurt() onclick=hurt() "
@@ -51,10 +51,10 @@ def recordings() -> list[list[Any]]:
     """Hostile: a modelled run of every placement, of a shared join, and of one that sheds load."""
     found = {
         name: simulate(p, SWING, windows=(5.0, 5.0))
-        for name, kind in registry().items()
+        for name, kind in registered_placements().items()
         if kind.__module__.startswith("braid.")
-        for p in list(kind.examples())[:1]
-        if not p.shares
+        for p in list(kind.example_instances())[:1]
+        if not p.shares_queries
     }
     served = Query("near", (SPAN, SPAN), (None, "x < 3"))
     for hosts in (1, 3):
@@ -63,8 +63,8 @@ def recordings() -> list[list[Any]]:
         gone = QueryRemoved(len(SWING), "near")
         query = QueryAdded(-1, "near", 0, spans, where, {})
         found[f"Chain of {hosts}"] = [start, query, *rest[:-1], gone, rest[-1]]
-    sets = shedding_run.by_settings(rate=20.0, window=6.0, seconds=3.0, kappa=1.0)
-    found["Shed"] = shedding_run.modelled(sets, Shed(fraction=0.2, basic="1 second"))
+    sets = shedding_run.sets_from_controls(rate=20.0, window=6.0, seconds=3.0, kappa=1.0)
+    found["Shed"] = shedding_run.simulate_shedding(sets, Shed(fraction=0.2, basic_window="1 second"))
     told = [told for events in found.values() for told in (names(events), texts(events))]
     places = ("keys", "node", "streams", "sink", "source", "target", "inputs", "what")
     return [*told, [hostile(e, type(e), places) for e in hub()]]
@@ -78,7 +78,7 @@ def hub() -> list[Any]:
         )
         driven.submit(hub_cases.WIDE, "wide", "S1")
         driven.step()
-        return list(driven.desk.happened())
+        return list(driven.desk.all_events())
 
 
 def hostile(value: Any, kind: Any, but: tuple[str, ...]) -> Any:
@@ -158,7 +158,7 @@ def views() -> dict[str, tuple[str, Callable[..., Any]]]:
 TAKEN: dict[str, Callable[[list[Any]], Any]] = {
     "events": lambda events: events,
     "source": lambda events: events,
-    "scene": fold,
+    "scene": fold_events,
     "runs": lambda events: {HURT + "1": events, HURT + "2": events},
 }
 """What views take first, and how it is made of a recording."""
@@ -173,7 +173,7 @@ def html_of(made: Any) -> Iterator[str]:
     elif isinstance(made, str) and re.search(r"</\w+>", made.replace(HURT, "")):
         yield made
     elif isinstance(made, pd.DataFrame):
-        yield show.html(Listing(made))
+        yield show.static_html(TextTable(made))
         yield made.to_html()
     elif hasattr(made, "to_html"):
         yield made.to_html()
@@ -230,9 +230,9 @@ def test_there_are_views() -> None:
 def test_pages_and_errors_show_text_as_text(tmp_path: Path) -> None:
     chart = Chart(HURT, go.Figure(), pd.DataFrame({HURT: [HURT]}))
     page = chart.save(tmp_path / "chart.html").read_text(encoding="utf-8").replace(plotly_js(), "")
-    steps = Steps(replace(reference_atr.example(), title=HURT)).to_html()
-    listing = Listing(pd.DataFrame({HURT: [HURT]}), 0, HURT).to_html()
-    told = (page, steps, problem(OSError(HURT)), listing)
+    steps = Stepper(replace(reference_atr.atr_example(), title=HURT)).to_html()
+    listing = TextTable(pd.DataFrame({HURT: [HURT]}), 0, HURT).to_html()
+    told = (page, steps, error_html(OSError(HURT)), listing)
     assert [hurts(html) for html in told] == [[]] * 4
 
 

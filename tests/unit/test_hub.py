@@ -16,19 +16,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.hub import moving, works
 from braid.hub import run as hub_run
-from braid.hub.desk import Desk
+from braid.hub.desk import QueryRegistry
 from braid.hub.dialect import QueryError
-from braid.hub.flat import renamed
+from braid.hub.flat import rename_columns
 from braid.hub.hub import QueryHub
-from braid.hub.instance import Instance
-from braid.hub.ledger import Ledger
-from braid.hub.resting import Resting
-from braid.hub.works import Works
+from braid.hub.instance import OperatorInstance
+from braid.hub.ledger import HubState
+from braid.hub.resting import Reoptimizer
+from braid.hub.works import OperatorRuntime
 from braid.papers.reuse.network import Network, Node
-from braid.papers.reuse.stored import from_plain, to_plain
+from braid.papers.reuse.stored import deployment_from_plain, deployment_to_plain
 from hub_cases import (
     ARRIVES,
     AT,
@@ -65,7 +65,7 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
     run.awaitTermination()
     stores = [instance.store for instance in run._desk.works.instances.values()]
     assert stores and all(s._removed is None for s in stores), "nothing is removed after the end"
-    matches = {q.name: q.match for q in run.queries.values()}
+    matches = {q.name: q.reuse_kind for q in run.queries.values()}
     assert matches == dict.fromkeys(asked, "holds") | {
         "wide": "new", "long": "relaxed", "three": "new"
     }  # fmt: skip
@@ -87,21 +87,21 @@ def test_of_queries_from_the_start_all_are_there_or_none(
     hub = QueryHub(tables(1), "ts", network=Network(nodes, NETWORK.links), at=AT)
     asked = {name: {"sql": sql, "at": "S1"} for name, sql in (("one", WIDE), ("two", NARROW))}
     if killed:
-        submit, calls = Desk.submit, count()
-        monkeypatch.setattr(Desk, "submit", lambda *a: submit(*a) if next(calls) < 1 else 1 / 0)
+        submit, calls = QueryRegistry.register_query, count()
+        monkeypatch.setattr(QueryRegistry, "register_query", lambda *a: submit(*a) if next(calls) < 1 else 1 / 0)
         with pytest.raises(ZeroDivisionError):
             hub.start(tmp_path / "hub", "batch", asked)
-        monkeypatch.setattr(Desk, "submit", submit)
+        monkeypatch.setattr(QueryRegistry, "register_query", submit)
     else:
         with pytest.raises(QueryError):
             hub.start(tmp_path / "hub", "batch", {**asked, "two": {"sql": CROSS, "at": "S9"}})
-        assert not Ledger.read(tmp_path / "hub" / "hub.json").queries
+        assert not HubState.read_state(tmp_path / "hub" / "hub.json").queries
         odd = "SELECT f.num FROM flights f [RANGE 1 MINUTE], checkins c [RANGE 1 MINUTE] WHERE "
         hours = "CASE WHEN f.num IS NULL THEN INTERVAL 1 HOUR ELSE INTERVAL 2 HOURS END"
         odd += f"f.num = c.flight AND coalesce(f.ts, c.ts) + {hours} >= c.ts"
         with pytest.raises(ValueError, match="cannot be evaluated over two streams at once"):
             QueryHub(tables(1), "ts", reuse="separate").start(tmp_path / "odd", queries=[WIDE, odd])
-        assert not Ledger.read(tmp_path / "odd" / "hub.json").queries
+        assert not HubState.read_state(tmp_path / "odd" / "hub.json").queries
     run = hub.start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
     assert set(run.queries) == set(asked)
@@ -158,16 +158,16 @@ def safe(flights: pa.Table) -> pa.Table:
 
 
 POINTS: list[tuple[Any, str]] = [
-    (Instance, "run"),
-    (Ledger, "write"),
-    (Works, "adopt"),
-    (Works, "arrivals"),
-    (Works, "build"),
+    (OperatorInstance, "run"),
+    (HubState, "write"),
+    (OperatorRuntime, "adopt"),
+    (OperatorRuntime, "arrivals"),
+    (OperatorRuntime, "build"),
 ]
 
 
-def _count_events(desk: Desk) -> int:
-    return desk.ledger.archive.events + len(desk.ledger.told)
+def _count_events(desk: QueryRegistry) -> int:
+    return desk.ledger.archive.event_count + len(desk.ledger.last_events)
 
 
 class Script:
@@ -188,7 +188,7 @@ class Script:
         return Driven(self.folder, self.data, **self.settings)
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> QueryRegistry:
         return self.hub.desk
 
     def safely(self, act: Callable[..., Any], *arguments: Any) -> None:
@@ -205,10 +205,10 @@ class Script:
                 self.crashes += 1
             else:
                 return
-        before_it = self.desk.deployment
+        before_it = self.desk.current_deployment
         self.hub = self.opened()
-        assert from_plain(to_plain(self.desk.deployment)) == self.desk.deployment
-        assert before_it is not None and len(self.desk.happened()) == _count_events(self.desk)
+        assert deployment_from_plain(deployment_to_plain(self.desk.current_deployment)) == self.desk.current_deployment
+        assert before_it is not None and len(self.desk.all_events()) == _count_events(self.desk)
 
     def play(self) -> None:
         for epoch in range(BATCHES):
@@ -218,7 +218,7 @@ class Script:
 
     def changes(self) -> None:
         rng = self.rng
-        for name in [q.name for q in self.desk.ledger.served if rng.random() < 0.2]:
+        for name in [q.name for q in self.desk.ledger.serving_queries if rng.random() < 0.2]:
             self.safely(lambda hub, name: hub.desk.withdraw(name), name)
         for _ in range(rng.randint(0, 2)):
             sql = rng.choice([random_query(rng)] * 4 + [TICKED, GROUPED, COUNTED, ARRIVES])
@@ -240,16 +240,16 @@ class Script:
     def shake(self) -> None:
         """Move something, have a node fail or come back, plan all anew."""
         rng = self.rng
-        if rng.random() < 0.4 and self.desk.deployment.operators:
-            operator = rng.choice(list(self.desk.deployment.operators))
-            up = [n for n in ("N1", "N2", "N3", "N4") if n not in self.desk.ledger.down]
-            self.safely(lambda hub, *a: moving.move(hub.desk, *a), operator, rng.choice(up))
-        if self.desk.ledger.down:
-            self.safely(lambda hub: moving.restore(hub.desk, hub.desk.ledger.down[0]))
+        if rng.random() < 0.4 and self.desk.current_deployment.operators:
+            operator = rng.choice(list(self.desk.current_deployment.operators))
+            up = [n for n in ("N1", "N2", "N3", "N4") if n not in self.desk.ledger.failed_nodes]
+            self.safely(lambda hub, *a: moving.move_operator(hub.desk, *a), operator, rng.choice(up))
+        if self.desk.ledger.failed_nodes:
+            self.safely(lambda hub: moving.restore_node(hub.desk, hub.desk.ledger.down[0]))
         elif rng.random() < 0.4:
-            self.safely(lambda hub, node: moving.fail(hub.desk, node), rng.choice(["N1", "N4"]))
+            self.safely(lambda hub, node: moving.fail_node(hub.desk, node), rng.choice(["N1", "N4"]))
         if rng.random() < 0.3:
-            self.safely(lambda hub: moving.replan(hub.desk))
+            self.safely(lambda hub: moving.replan_queries(hub.desk))
 
     def check(self) -> int:
         """Every answer is DuckDB's, and all of it where it is said to be complete; how many rows
@@ -257,19 +257,19 @@ class Script:
         """
         rows = 0
         for name, (sql, first) in self.asked.items():
-            served, query = self.desk.last(name), self.desk.asking.of(self.desk.last(name))
-            ticked = query.every is not None
-            end = BATCHES if ticked or served.end is None else served.end
-            until = end_of_ticks(self.data, sql) if served.end is None else served.until
+            served, query = self.desk.last_query(name), self.desk.asking.restore_query(self.desk.last_query(name))
+            ticked = query.slide is not None
+            end = BATCHES if ticked or served.end_epoch is None else served.end_epoch
+            until = end_of_ticks(self.data, sql) if served.end_epoch is None else served.end_time
             found = self.hub.answered(name)
             data = self.data | ({"flights": safe(self.data["flights"])} if sql == ARRIVES else {})
-            truth = partial(expected, data, sql, first, end, since=served.since, until=until)
+            truth = partial(expected, data, sql, first, end, since=served.start_time, until=until)
             rows += sum(found.values())
-            if not any(served.complete.values()):
+            if not any(served.complete_since.values()):
                 assert found == truth(), (name, sql)
             elif not query.aggregates:
                 assert not found - truth(), f"{sql} was told what is not so"
-                assert not truth(complete=served.complete) - found, f"{sql} lacks what is complete"
+                assert not truth(complete=served.complete_since) - found, f"{sql} lacks what is complete"
         return rows
 
 
@@ -301,41 +301,41 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
     hub.submit(THREE, "three")
     hub.step()
     with (
-        crash(monkeypatch, Instance, "run", 1, before=False),
+        crash(monkeypatch, OperatorInstance, "run", 1, before=False),
         pytest.raises(KeyboardInterrupt),
     ):
         hub.step()  # one operator has the batch, the other has not
     hub = Driven(tmp_path / "hub", data)
-    assert hub.submit(NARROW, "narrow").match == "holds"
+    assert hub.submit(NARROW, "narrow").reuse_kind == "holds"
     ticked = hub.submit(TICKED, "ticked")
-    hub.desk.withdraw("wide")
+    hub.desk.withdraw_query("wide")
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
     assert hub.answered("wide") == expected(data, WIDE, 0, 1)
     assert hub.answered("narrow") == expected(data, NARROW, 1)
     end = end_of_ticks(data, TICKED)
-    truth = expected(data, TICKED, since=ticked.since, until=end)
+    truth = expected(data, TICKED, since=ticked.start_time, until=end)
     assert hub.answered("ticked") == truth
 
 
 def test_a_column_alone_is_renamed_like_any_other() -> None:
-    assert renamed("f.late", lambda stream, column: f"{stream}__{column}") == "`f__late`"
+    assert rename_columns("f.late", lambda stream, column: f"{stream}__{column}") == "`f__late`"
 
 
 def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, real = tables(6), Instance.run
+    data, real = tables(6), OperatorInstance.run_batch
     hub = Driven(tmp_path / "hub", data, NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.submit(THREE, "three", "S2")
     other = WIDE.replace("f.num = c.flight", "f.num = c.seats")
     hub.submit(other, "other", "S2")
-    one, *deeper = hub.desk.deployment.depths()
+    one, *deeper = hub.desk.current_deployment.operators_by_depth()
     assert len(one) == 2 and [o.inputs for d in deeper for o in d], "a join reads another"
     both, done = threading.Barrier(2), set[int]()
 
-    def run(self: Instance, *arguments: Any) -> None:
+    def run(self: OperatorInstance, *arguments: Any) -> None:
         if self.made.operator in {o.id for o in one}:
             both.wait(60)
         else:
@@ -343,9 +343,9 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
         real(self, *arguments)
         done.add(self.made.operator)
 
-    monkeypatch.setattr(Resting, "look_again", lambda *_: None)
+    monkeypatch.setattr(Reoptimizer, "review_next", lambda *_: None)
     monkeypatch.setattr(works, "cores", lambda: 2)
-    monkeypatch.setattr(Instance, "run", run)
+    monkeypatch.setattr(OperatorInstance, "run_batch", run)
     for _ in range(BATCHES):
         done.clear()
         hub.step()
@@ -361,18 +361,18 @@ def test_a_lifetime_ends_a_query_and_history_answers_late_ones(tmp_path: Path) -
     for _ in range(4):
         hub.step()
     late = hub.submit(LONG, "late")
-    assert late.complete == {"checkins": None, "flights": None}, "history has all of 200 seconds"
+    assert late.complete_since == {"checkins": None, "flights": None}, "history has all of 200 seconds"
     longer = hub.submit(LONG.replace("200", "900"), "longer")
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
     assert hub.answered("late") == expected(data, LONG, 4)
     found, sql = hub.answered("longer"), LONG.replace("200", "900")
     assert not found - expected(data, sql, 4)
-    assert not expected(data, sql, 4, complete=longer.complete) - found
-    short = hub.desk.last("short")
-    assert short.reason == "its lifetime of 2 min is over" and short.end is not None
-    assert hub.answered("short") == expected(data, WIDE, 0, short.end)
-    assert 2 < short.end < 4
+    assert not expected(data, sql, 4, complete=longer.complete_since) - found
+    short = hub.desk.last_query("short")
+    assert short.end_reason == "its lifetime of 2 min is over" and short.end_epoch is not None
+    assert hub.answered("short") == expected(data, WIDE, 0, short.end_epoch)
+    assert 2 < short.end_epoch < 4
 
 
 def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
@@ -380,12 +380,12 @@ def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
     hub.submit(WIDE, "wide")
     for _ in range(BATCHES):
         hub.step()
-    kept = {s: [f.epoch for f in files] for s, files in hub.desk.ledger.history.items()}
+    kept = {s: [f.epoch for f in files] for s, files in hub.desk.ledger.backfill_batches.items()}
     names = {f.name for f in (tmp_path / "hub" / "history").iterdir()}
     assert names == {f"{e:06d}-{s}.parquet" for s, epochs in kept.items() for e in epochs}
     assert kept["flights"] == [4, 5] and kept["baggage"] == [5]
     late = hub.submit(LONG, "late")
-    assert late.complete["flights"] and late.complete["checkins"], "200 seconds were not kept"
+    assert late.complete_since["flights"] and late.complete_since["checkins"], "200 seconds were not kept"
 
 
 def odd(data: dict[str, pa.Table], how: str) -> dict[str, pa.Table]:
@@ -456,15 +456,15 @@ def test_odd_arguments_are_refused_before_anything_is_written(
 def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
     (tmp_path / "hub.json").write_text('{"v": 9}')
     with pytest.raises(ValueError, match="is of version 9; this version of Braid reads version"):
-        Ledger.read(tmp_path / "hub.json")
+        HubState.read_state(tmp_path / "hub.json")
 
 
 def test_a_hub_whose_keys_were_made_otherwise_is_refused(tmp_path: Path) -> None:
     data = tables(1)
     QueryHub(data, "ts").start(tmp_path, "batch", [WIDE]).awaitTermination()
     (file,) = (tmp_path / "operators").glob("*/run.json")
-    query = Store(file.parent).query()
+    query = RunStore(file.parent).read_settings()
     assert query is not None and query["keys"]
-    Store(file.parent).create({"blueprint": query["blueprint"], "keys": [{}, {}]})
+    RunStore(file.parent).create_run({"blueprint": query["blueprint"], "keys": [{}, {}]})
     with pytest.raises(ValueError, match="computed the keys of its condition in another"):
         QueryHub(data, "ts").start(tmp_path, "batch", [WIDE])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from braid.hub.advice import advise
+from braid.hub.advice import advise_sharing
 from braid.hub.dialect import QueryError
 from braid.reports.cli import main
 
@@ -19,7 +19,7 @@ SELECT f.num FROM flights [RANGE 9 MIN] f, weather [RANGE 1 MIN] w WHERE w.city 
 
 
 def test_queries_that_join_alike_share_one_join() -> None:
-    found = advise(FILE)
+    found = advise_sharing(FILE)
     assert found.queries == 4
     assert found.operators == (
         ("checkins, flights", ("q1", "q2", "q3"), 2),
@@ -34,12 +34,12 @@ def test_queries_end_where_a_semicolon_is_none_of_a_text_or_a_comment() -> None:
         "SELECT f.num FROM flights [RANGE 9", "-- more; of them\nSELECT f.num FROM flights [RANGE 9"
     )
     assert "'D;L'" in one and "-- more;" in one
-    found = advise(f"/* all; */ ; {one}; -- the end\n")
+    found = advise_sharing(f"/* all; */ ; {one}; -- the end\n")
     assert found.queries == 4 and len(found.operators) == 2
     with pytest.raises(QueryError, match="there is no query in the text"):
-        advise("-- nothing;")
+        advise_sharing("-- nothing;")
     with pytest.raises(QueryError, match="the query is not valid Spark SQL"):
-        advise("SELECT 'open")
+        advise_sharing("SELECT 'open")
 
 
 def test_the_command_tells_advice_or_one_sentence(
@@ -54,4 +54,4 @@ def test_the_command_tells_advice_or_one_sentence(
     assert capsys.readouterr().err.startswith("braid: query 5: stream 'f' has no window")
     assert main(["queries", str(tmp_path / "none.sql")]) == 2
     with pytest.raises(QueryError, match="there is no query in the text"):
-        advise("  ")
+        advise_sharing("  ")

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.events import ClockJumped
-from braid.health import health
+from braid.health import read_health
 from braid.hub.hub import HubRun, QueryHub
-from braid.papers.reuse.events import HubCommitted
+from braid.papers.reuse.events import HubBatchCommitted
 from hub_cases import answered
 
 pytestmark = pytest.mark.unit
@@ -53,7 +53,7 @@ def test_partners_wait_for_late_tuples_of_the_streams_that_have_some(
 ) -> None:
     run = run_hub(tmp_path / "hub", lateness=lateness)
     assert answered(run, "near") == ON_TIME | {(2, 1): 1}
-    assert run.ledger.irregular.late == (0, 0) and "of f late" not in repr(run)
+    assert run.state.irregular_counts.late == (0, 0) and "of f late" not in repr(run)
 
 
 def test_lateness_of_one_stream_is_not_that_of_another(tmp_path: Path) -> None:
@@ -76,13 +76,13 @@ def test_lateness_of_an_unknown_stream_and_another_lateness_than_before_are_refu
 def test_late_untimed_and_early_tuples_are_counted_in_each_batch_and_said(tmp_path: Path) -> None:
     f = [*F, (4, None, 1), (5, FAR, 1), (6, None, 2)]
     run = run_hub(tmp_path / "hub", f)
-    each = [(e.late, e.untimed, e.ahead) for e in run.events() if isinstance(e, HubCommitted)]
+    each = [(e.late, e.untimed, e.ahead) for e in run.events() if isinstance(e, HubBatchCommitted)]
     assert each == [((0, 0),) * 3, ((0, 0), (0, 1), (0, 1)), ((0, 1), (0, 1), (0, 0))]
     said = "1 of f late, 2 of f untimed, 1 of f ahead"
     assert f"3 batches ({said}), in" in repr(run)
-    found = health(tmp_path / "hub")
-    assert (found.late, found.untimed, found.ahead) == ({"f": 1}, {"f": 2}, {"f": 1})
-    assert found.irregular == said and str(found).endswith(said)
+    found = read_health(tmp_path / "hub")
+    assert (found.late_tuples, found.untimed, found.ahead) == ({"f": 1}, {"f": 2}, {"f": 1})
+    assert found.irregular_counts == said and str(found).endswith(said)
     assert answered(run, "near") == ON_TIME, "the early tuple has moved no clock"
 
 
@@ -92,6 +92,6 @@ def test_a_jump_of_a_clock_is_counted_also_after_a_restart(tmp_path: Path) -> No
     (jump,) = [e for e in run.events() if isinstance(e, ClockJumped)]
     assert (jump.stream, jump.support, jump.batch) == ("f", 8, 1)
     again = run_hub(tmp_path / "hub", f)
-    assert again.ledger.irregular == run.ledger.irregular
+    assert again.state.irregular_counts == run.state.irregular_counts
     assert "the clock of f has jumped once, to 2999-01-01" in repr(again)
-    assert again.ledger.irregular.late[1] == 2, "what comes after a jump is late"
+    assert again.state.irregular_counts.late[1] == 2, "what comes after a jump is late"

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 from braid.engine import told
-from braid.engine.check import check
-from braid.health import health
+from braid.engine.check import check_run
+from braid.health import read_health
 from braid.hub.hub import QueryHub
 from braid.hub.run import HubRun
-from braid.papers.reuse.events import HistoryLost, HubCommitted, HubStarted, QuerySubmitted
+from braid.papers.reuse.events import HistoryLost, HubBatchCommitted, HubStarted, QuerySubmitted
 from damages import DAMAGES, flip_a_bit, list_files, remove
 from hub_cases import BATCHES, LONG, THREE, TICKED, WIDE, answered, end_of_ticks, expected, tables
 
@@ -66,7 +66,7 @@ def expect_answer(name: str) -> Counter[Any]:
 def assert_right_answers(run: HubRun) -> None:
     for name in ASKED:
         assert answered(run, name) == expect_answer(name), name
-    batches = [e.epoch for e in run.events() if isinstance(e, HubCommitted)]
+    batches = [e.epoch for e in run.events() if isinstance(e, HubBatchCommitted)]
     assert batches == [*range(BATCHES)]
     assert isinstance(run.events()[0], HubStarted)
 
@@ -74,7 +74,7 @@ def assert_right_answers(run: HubRun) -> None:
 def assert_right_late_answer(run: HubRun) -> str:
     """Return whether the late query is said to lack something, if it has all that it says."""
     submitted = [e for e in run.events() if isinstance(e, QuerySubmitted) and e.name == "late"]
-    first, complete = submitted[0].epoch + 1, run.query("late").complete
+    first, complete = submitted[0].epoch + 1, run.query("late").complete_since
     found = answered(run, "late")
     assert not found - expected(DATA, LATE, first)
     assert not expected(DATA, LATE, first, complete=complete) - found
@@ -158,7 +158,7 @@ def test_a_damaged_ledger_is_refused_by_one_sentence_and_nothing_is_removed(
     text = (folder / "hub.json").read_text()
     (folder / "hub.json").write_text(text.replace('"epoch":2', '"epoch":1', 1))
     before = list_files(folder)
-    for ask in (start_hub, health):
+    for ask in (start_hub, read_health):
         with pytest.raises(ValueError, match=r"hub\.json is damaged: its \d+ bytes do not have"):
             ask(folder)
     assert list_files(folder) == before
@@ -208,14 +208,14 @@ def test_lost_history_costs_the_completeness_of_queries_that_need_it_and_no_othe
     flip_a_bit(folder / "history" / f"000001-{stream}.parquet", random.Random(4))
 
     def submit(run: HubRun) -> None:
-        assert all(t is None for t in run.query("wide").complete.values())
-        complete = run.submit(LATE, "late").complete
+        assert all(t is None for t in run.query("wide").complete_since.values())
+        complete = run.submit(LATE, "late").complete_since
         other = ({"flights", "checkins"} - {stream}).pop()
         assert complete[stream] is not None and complete[other] is None
         (lost,) = [e for e in run.events() if isinstance(e, HistoryLost)]
         assert (lost.stream, lost.batch, lost.since) == (stream, 1, complete[stream])
         assert f"000001-{stream}.parquet is damaged: its checksum is" in lost.reason
-        assert all(t is None for t in run.query("three").complete.values())
+        assert all(t is None for t in run.query("three").complete_since.values())
 
     take_one_batch(folder, submit)
     run = start_hub(folder)
@@ -235,8 +235,8 @@ def test_lost_history_is_said_of_a_query_whose_operator_is_built_anew(
     longer = WIDE.replace("90 SECONDS", "100 SECONDS")
 
     def submit(run: HubRun) -> dict[str, int | None]:
-        assert run.submit(longer, "longer").match == "relaxed"
-        return run.query("wide").complete
+        assert run.submit(longer, "longer").reuse_kind == "relaxed"
+        return run.query("wide").complete_since
 
     complete = take_one_batch(folder, submit)
     assert complete["flights"] is not None and complete["checkins"] is None
@@ -304,7 +304,7 @@ def test_events_are_read_from_an_offset_not_from_the_start(
     run = start_hub(folder)
     run.awaitTermination()
     every, decoded = run.events(), list[bytes]()
-    real = told.event_of
+    real = told.decode_event
 
     def count(line: bytes) -> Any:
         decoded.append(line)
@@ -358,8 +358,8 @@ def test_a_check_of_a_hub_names_each_of_its_files_that_is_damaged(
 ) -> None:
     folder = tmp_path / "hub"
     shutil.copytree(halfway, folder)
-    assert check(folder)[0] == []
+    assert check_run(folder)[0] == []
     size = (folder / name).stat().st_size
     (folder / name).write_bytes(b"\0" * (size // 2) + (folder / name).read_bytes()[size // 2 :])
-    (fault,) = check(folder)[0]
+    (fault,) = check_run(folder)[0]
     assert str(folder / name) in fault and "is damaged: " in fault

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from braid.condition.sqltypes import SqlType
-from braid.hub.asking import Asking
-from braid.hub.delivering import Told
+from braid.hub.asking import QueryReader
+from braid.hub.delivering import DeliveryRule
 from braid.hub.dialect import QueryError
-from braid.hub.expressions import is_zoned, may_fail
-from braid.hub.telling import answer
+from braid.hub.expressions import depends_on_time_zone, may_fail
+from braid.hub.telling import answer_query
 from braid.papers.reuse.events import OperatorBuilt, QueryEnded
 from hub_cases import (
     ARRIVES,
@@ -59,13 +59,13 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
         hub.step()
     assert hub.answered("wide") == expected(data, WIDE)
     assert hub.answered("three") == expected(data, THREE)
-    arrives, meets, selects = map(hub.desk.last, ("arrives", "meets", "selects"))
-    assert arrives.end == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", arrives.reason)
-    assert meets.end == 0 and meets.reason.startswith("it failed in batch 0: ")
-    assert selects.end == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", selects.reason)
-    assert [q.name for q in hub.desk.ledger.served] == ["wide", "three"]
-    ended = {e.name: e.reason for e in hub.desk.happened() if isinstance(e, QueryEnded)}
-    assert ended == {q.name: q.reason for q in (arrives, meets, selects)}
+    arrives, meets, selects = map(hub.desk.last_query, ("arrives", "meets", "selects"))
+    assert arrives.end_epoch == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", arrives.end_reason)
+    assert meets.end_epoch == 0 and meets.end_reason.startswith("it failed in batch 0: ")
+    assert selects.end_epoch == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", selects.end_reason)
+    assert [q.name for q in hub.desk.ledger.serving_queries] == ["wide", "three"]
+    ended = {e.name: e.reason for e in hub.desk.all_events() if isinstance(e, QueryEnded)}
+    assert ended == {q.name: q.end_reason for q in (arrives, meets, selects)}
     early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
     for name in ("arrives", "selects"):
         assert hub.answered(name) == expected(early, asked[name], 0, 3), name
@@ -73,7 +73,7 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
         with pytest.raises(QueryError, match="the query fails on tuples that have come: .*verflow"):
             hub.submit(WIDE + " AND unix_micros(c.ts) * 40000000000 > 5", "again", at)
     last = sorted(f.name for f in (tmp_path / "hub" / "operators").iterdir())[-1]
-    assert {e.operator for e in hub.desk.happened() if isinstance(e, OperatorBuilt)} == {
+    assert {e.operator for e in hub.desk.all_events() if isinstance(e, OperatorBuilt)} == {
         *range(1 + int(last[:4]))
     }, "nothing is left of what was refused"
 
@@ -94,7 +94,7 @@ def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_th
     for name, sql in dict(ever=ever, alike=alike).items():
         assert hub.answered(name) == expected(data, sql), name
     assert hub.answered("first") == expected(data, first, until=end_of_ticks(data, first))
-    told = {n: answer(hub.desk, hub.desk.last(n)) for n in ("alike", "first", "every")}
+    told = {n: answer_query(hub.desk, hub.desk.last_query(n)) for n in ("alike", "first", "every")}
     assert told["alike"].column_names == ["id", "id", "carrier", "id"]
     assert told["first"].column_names == ["tick", "id", "id"]
     assert told["every"].column_names == [*TYPES["flights"], *TYPES["checkins"]]
@@ -110,7 +110,7 @@ def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> Non
     hub.step()
     with pytest.raises(QueryError, match="^the answer to 'large' fails: .*verflow"):
         hub.answered("large")
-    assert hub.answered("ticked") and len(hub.desk.ledger.served) == 2
+    assert hub.answered("ticked") and len(hub.desk.ledger.serving_queries) == 2
 
 
 @pytest.mark.parametrize("network", [False, True])
@@ -131,12 +131,12 @@ def test_a_query_with_a_slide_that_fails_on_a_match_ends_in_its_batch(
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
     for name, sql in asked.items():
-        query = hub.desk.last(name)
-        assert query.end == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", query.reason)
+        query = hub.desk.last_query(name)
+        assert query.end_epoch == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", query.end_reason)
         early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
-        assert hub.answered(name) == expected(early, sql, until=query.until), name
+        assert hub.answered(name) == expected(early, sql, until=query.end_time), name
         assert hub.answered(name).total() > 10
-    assert [q.name for q in hub.desk.ledger.served] == ["ticked", "never"]
+    assert [q.name for q in hub.desk.ledger.serving_queries] == ["ticked", "never"]
     assert hub.answered("never") == Counter(), "no match of it holds at a tick"
 
 
@@ -163,16 +163,16 @@ def test_where_spark_does_not_fail_nothing_is_looked_at(tmp_path: Path) -> None:
     hub = Driven(tmp_path / "hub", tables(6))
     for ansi, found in ((True, True), (False, False)):
         hub.desk.reader.ansi = ansi
-        asking = Asking(hub.desk.reader, True)
-        assert asking.may_fail(Told("q", 0, 0, "`flights__num` + 1 > 2", ())) is found
+        asking = QueryReader(hub.desk.reader, True)
+        assert asking.may_fail(DeliveryRule("q", 0, 0, "`flights__num` + 1 > 2", ())) is found
         known = {"flights__num": ("flights", "num")}, {"found": "`flights__num` + 1"}
         rows = pa.table({"flights__num": pa.array([1], pa.int32())})
         if ansi:
-            assert hub.desk.reader.computed(rows, *known)["found"].to_pylist() == [2]
+            assert hub.desk.reader.compute_columns(rows, *known)["found"].to_pylist() == [2]
         else:
             hub.desk.reader._compiled.clear()
             with pytest.raises(AssertionError, match="not known to DuckDB"):
-                hub.desk.reader.computed(rows, *known)
+                hub.desk.reader.compute_columns(rows, *known)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_what_a_time_zone_matters_to_is_left_to_spark_unless_it_is_utc(
     sql: str, zoned: bool
 ) -> None:
     kinds = {"n": "int", "t": "string", "day": "date", "at": "timestamp"}
-    assert is_zoned(sql, {("a", c): SqlType(k) for c, k in kinds.items()}) is zoned
+    assert depends_on_time_zone(sql, {("a", c): SqlType(k) for c, k in kinds.items()}) is zoned
 
 
 def test_a_fault_that_is_no_querys_stops_the_hub(
@@ -226,7 +226,7 @@ def test_a_fault_that_is_no_querys_stops_the_hub(
     def broken(*_: Any) -> Any:
         raise duckdb.IOException("the stream is gone")
 
-    monkeypatch.setattr(hub.desk.reader, "batch", broken)
+    monkeypatch.setattr(hub.desk.reader, "read_batch", broken)
     with pytest.raises(duckdb.IOException, match="the stream is gone"):
         hub.step()
-    assert [q.name for q in hub.desk.ledger.served] == ["wide"]
+    assert [q.name for q in hub.desk.ledger.serving_queries] == ["wide"]

@@ -13,10 +13,10 @@ import duckdb
 import pytest
 from braid.hub import moving, status, works
 from braid.hub.hub import QueryHub
-from braid.hub.resting import Resting
-from braid.hub.works import Works
-from braid.papers.reuse.deployment import moved
-from braid.papers.reuse.example import Q1, Q2, example
+from braid.hub.resting import Reoptimizer
+from braid.hub.works import OperatorRuntime
+from braid.papers.reuse.deployment import with_operator_moved
+from braid.papers.reuse.example import Q1, Q2, figure_1_example
 from braid.workloads import airport
 from hub_cases import (
     AT,
@@ -52,22 +52,22 @@ def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
         hub.submit(sql, f"q{i}", rng.choice(["S1", "S2"]))
     hub.step()
     hub.step()
-    before, model = hub.desk.deployment, hub.desk.model()
+    before, model = hub.desk.current_deployment, hub.desk.cost_model()
     looked = 0
-    while not hub.desk.resting.over:
-        hub.desk.resting.look_again()
+    while not hub.desk.resting.is_settled:
+        hub.desk.resting.review_next()
         looked += 1
-    after = hub.desk.deployment
+    after = hub.desk.current_deployment
     assert after.operators.keys() != before.operators.keys(), "one came, or is needed no longer"
-    assert model.total(after) < 0.95 * model.total(before)
+    assert model.total_cost(after) < 0.95 * model.total_cost(before)
     assert len(asked) < looked < 40
-    hub.desk.resting.look_again()
-    assert hub.desk.deployment is after, "nothing more is looked at"
+    hub.desk.resting.review_next()
+    assert hub.desk.current_deployment is after, "nothing more is looked at"
     hub.desk.resting.since -= 10 * 3600 * SECOND
-    assert not hub.desk.resting.over, "what goes on for long is worth more changes"
-    while not hub.desk.resting.over:
-        hub.desk.resting.look_again()
-    assert model.total(hub.desk.deployment) <= model.total(after)
+    assert not hub.desk.resting.is_settled, "what goes on for long is worth more changes"
+    while not hub.desk.resting.is_settled:
+        hub.desk.resting.review_next()
+    assert model.total_cost(hub.desk.current_deployment) <= model.total_cost(after)
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
     for name, sql in asked.items():
@@ -80,19 +80,19 @@ def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Pa
     hub.submit(WIDE, "wide", "S2")
     hub.submit(NARROW, "narrow", "S1")
     hub.step()
-    (id, *_) = hub.desk.deployment.operators
-    moving.move(hub.desk, id, "N4")
+    (id, *_) = hub.desk.current_deployment.operators
+    moving.move_operator(hub.desk, id, "N4")
     hub.desk.resting.since = 1
     hub.submit(LONG, "long", "S2")
     hub.step()
     hub = Driven(tmp_path / "hub", data, NETWORK, AT)
-    assert hub.desk.deployment.operators[id].stays, "whoever goes on knows it"
-    while not hub.desk.resting.over:
-        hub.desk.resting.look_again()
-    assert hub.desk.deployment.operators[id].node == "N4"
-    assert moving.replan(hub.desk).adopted
-    assert not any(o.stays for o in hub.desk.deployment.operators.values())
-    assert "N4" not in {o.node for o in hub.desk.deployment.operators.values()}
+    assert hub.desk.current_deployment.operators[id].is_pinned, "whoever goes on knows it"
+    while not hub.desk.resting.is_settled:
+        hub.desk.resting.review_next()
+    assert hub.desk.current_deployment.operators[id].node == "N4"
+    assert moving.replan_queries(hub.desk).is_adopted
+    assert not any(o.is_pinned for o in hub.desk.current_deployment.operators.values())
+    assert "N4" not in {o.node for o in hub.desk.current_deployment.operators.values()}
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
     assert hub.answered("wide") == expected(data, WIDE)
@@ -110,7 +110,7 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
     resting.share = 0.1
     for _ in range(30):
         before = len(resting.left)
-        resting.look_again(5.0)
+        resting.review_next(5.0)
         looked.append(len(resting.left) != before)
     first = looked.index(True)
     assert looked[first : first + 9] == [True, False, False, False] * 2 + [True]
@@ -119,7 +119,7 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
 def test_at_one_site_nothing_is_looked_at_again(tmp_path: Path) -> None:
     hub = Driven(tmp_path / "hub", tables(2))
     hub.submit(WIDE, "wide")
-    assert hub.desk.resting.over
+    assert hub.desk.resting.is_settled
 
 
 def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
@@ -130,27 +130,27 @@ def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
     hub.submit(WIDE, "wide", "S1")
     hub.submit(LONG, "long", "S2")
     hub.step()
-    before = hub.desk.deployment
+    before = hub.desk.current_deployment
 
-    def fails(self: Works, operators: Any, *_: Any) -> Any:
-        raise works.Fault(duckdb.OutOfRangeException("too large"))
+    def fails(self: OperatorRuntime, operators: Any, *_: Any) -> Any:
+        raise works.ExpressionError(duckdb.OutOfRangeException("too large"))
 
-    other = moved(before, next(iter(before.operators)), "N4")
+    other = with_operator_moved(before, next(iter(before.operators)), "N4")
     (id,) = (o.id for o in other.operators.values() if o.node == "N4")
     newer = replace(other.operators[id], version=99)
     other = replace(other, operators={**other.operators, id: newer})
     monkeypatch.setattr("braid.hub.resting.again", lambda *_: other)
-    monkeypatch.setattr(Works, "build", fails)
-    while not hub.desk.resting.over:
-        hub.desk.resting.look_again()
-    assert hub.desk.deployment is before
+    monkeypatch.setattr(OperatorRuntime, "build_operators", fails)
+    while not hub.desk.resting.is_settled:
+        hub.desk.resting.review_next()
+    assert hub.desk.current_deployment is before
 
 
 def test_flows_are_counted_where_they_go_and_modelled_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tables(9)
-    monkeypatch.setattr(Resting, "look_again", lambda *_: None)
+    monkeypatch.setattr(Reoptimizer, "review_next", lambda *_: None)
     run = QueryHub(data, "ts", network=NETWORK, at=AT).start(
         tmp_path / "hub",
         "batch",
@@ -159,16 +159,16 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
     run.awaitTermination()
     assert answered(run, "wide") == expected(data, WIDE)
     assert answered(run, "three") == expected(data, THREE)
-    flows, told = run.flows(), run.metrics()
+    flows, told = run.network_flows(), run.metrics()
     for name, sql in (("wide", WIDE), ("three", THREE)):
         assert flows[flows["to"] == name]["rows"].sum() == expected(data, sql).total(), name
     received = told[told["batch"] > 0].groupby("operator")["received"].sum()
     for operator, tuples in received.items():
         came = flows[(flows["to"] == str(operator)) & (flows["batch"] >= 0)]
         assert came["rows"].sum() == tuples
-    costs = run.costs()
+    costs = run.network_costs()
     assert (costs["byte_seconds_counted"] > 0).all() and (costs["usage_modelled"] > 0).all()
-    links = run.links()
+    links = run.link_traffic()
     assert set(links.columns) == {"batch", "a", "b", "bytes_counted"}
     apart = flows[flows["source"] != flows["target"]]
     assert links["bytes_counted"].sum() >= apart["bytes"].sum() > 0, "a flow is on a link or more"
@@ -183,21 +183,21 @@ def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, flo
         hub.submit(sql, f"q{i}", f"S{at}")
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
-    model, deployment = hub.desk.planner().model, hub.desk.deployment
+    model, deployment = hub.desk.make_planner().model, hub.desk.current_deployment
     seconds = 60 * (BATCHES - 1)
-    costs, did = status.costs(list(hub.desk.happened())), status.metrics(hub.desk.path)
+    costs, did = status.costs_table(list(hub.desk.all_events())), status.metrics_table(hub.desk.path)
     sent = costs[costs["batch"] > 0]["byte_seconds_counted"].sum()
     tuples = did[did["batch"] > did["batch"].min()][["received", "results"]].sum().sum()
     return {
         "usage": (sent / seconds, model.network_usage(deployment)),
-        "work": (tuples / seconds, model.work(deployment)),
+        "work": (tuples / seconds, model.processed_tuples_per_second(deployment)),
     }
 
 
 def test_what_is_modelled_of_network_and_work_is_what_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Resting, "look_again", lambda *_: None)
+    monkeypatch.setattr(Reoptimizer, "review_next", lambda *_: None)
     found = {h: counted_and_modelled(tmp_path / h, h) for h in ("separate", "relaxed")}
     for how, of in found.items():
         for what, (counted, modelled) in of.items():
@@ -209,24 +209,24 @@ def test_what_is_modelled_of_network_and_work_is_what_is_counted(
 
 
 def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) -> None:
-    network, rates, at = example()
-    data = airport.day(flights=150, batches=BATCHES)
+    network, rates, at = figure_1_example()
+    data = airport.generate_day(flights=150, batches=BATCHES)
     hub = Driven(tmp_path / "hub", data, network, at, rates=rates)
     q1 = Q1.replace("'DL'", "'B6'")
     hub.submit(q1, "Q1", "SINK3")
-    nodes = {o.definition.streams: o.node for o in hub.desk.deployment.operators.values()}
+    nodes = {o.definition.streams: o.node for o in hub.desk.current_deployment.operators.values()}
     assert nodes["checkins", "flights"] == "N1" and nodes[tuple(sorted(at))] == "N3"
     hub.step()
     hub.step()
-    assert hub.submit(Q2, "Q2 there", "SINK1").match == "new"
-    hub.desk.withdraw("Q2 there")
-    assert hub.submit(Q2, "Q2", "SINK4").match == "relaxed"
+    assert hub.submit(Q2, "Q2 there", "SINK1").reuse_kind == "new"
+    hub.desk.withdraw_query("Q2 there")
+    assert hub.submit(Q2, "Q2", "SINK4").reuse_kind == "relaxed"
     with pytest.raises(ValueError, match="N1 cannot be spared: there is no path from CHECKINS"):
-        moving.fail(hub.desk, "N1")  # SINK4 has no other neighbour
+        moving.fail_node(hub.desk, "N1")  # SINK4 has no other neighbour
     hub.step()
-    hub.desk.withdraw("Q2")
-    moving.fail(hub.desk, "N1")
-    assert "N1" not in {o.node for o in hub.desk.deployment.operators.values()}
+    hub.desk.withdraw_query("Q2")
+    moving.fail_node(hub.desk, "N1")
+    assert "N1" not in {o.node for o in hub.desk.current_deployment.operators.values()}
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
     alone = Driven(tmp_path / "alone", data)
@@ -241,29 +241,29 @@ def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_pa
     hub = Driven(tmp_path / "hub", tables(4), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     before = hub.desk.ledger
-    desk, here = hub.desk, next(iter(hub.desk.deployment.operators))
+    desk, here = hub.desk, next(iter(hub.desk.current_deployment.operators))
     bad: list[tuple[Callable[[], Any], str]] = [
         (lambda: hub.submit(WIDE, "other"), "the query is not said where; at= must be one of S1, S2"),
         (lambda: hub.submit(WIDE, "other", "N1"), "asked at 'N1'; at= must be one of S1, S2"),
         (lambda: hub.submit(WIDE, "wide", "S1"), "a query named 'wide' is being answered"),
         (lambda: hub.submit(WIDE, "o", "S1", lifetime="soon"), "the lifetime of 'o' is 'soon'"),
-        (lambda: moving.move(desk, 77, "N1"), "no operator is 77; there are: 0"),
-        (lambda: moving.move(desk, here, "F"), "F is a source; operators are at nodes"),
-        (lambda: moving.move(desk, here, "X"), "no node is named 'X'"),
-        (lambda: moving.fail(desk, "S1"), "S1 is a sink; operators are at nodes"),
-        (lambda: moving.restore(desk, "N1"), "N1 is not down; down are none"),
-        (lambda: desk.withdraw("nobody"), "no query is named 'nobody'; there are: wide"),
+        (lambda: moving.move_operator(desk, 77, "N1"), "no operator is 77; there are: 0"),
+        (lambda: moving.move_operator(desk, here, "F"), "F is a source; operators are at nodes"),
+        (lambda: moving.move_operator(desk, here, "X"), "no node is named 'X'"),
+        (lambda: moving.fail_node(desk, "S1"), "S1 is a sink; operators are at nodes"),
+        (lambda: moving.restore_node(desk, "N1"), "N1 is not down; down are none"),
+        (lambda: desk.withdraw_query("nobody"), "no query is named 'nobody'; there are: wide"),
         (lambda: hub.submit("SELECT f.ts + f.id FROM " + FC.format(f=1, c=1), "x", "S1"), "not known to"),
     ]  # fmt: skip
     for act, said in bad:
         with pytest.raises(ValueError, match=said):
             act()
-    assert desk.ledger == before and not moving.replan(desk, dry=True).adopted
+    assert desk.ledger == before and not moving.replan_queries(desk, dry=True).is_adopted
     alone = Driven(tmp_path / "alone", tables(4))
     with pytest.raises(ValueError, match="this hub has one site, no network"):
         alone.submit(WIDE, "wide", "S1")
     with pytest.raises(ValueError, match="this hub has one site; nodes are those of"):
-        moving.fail(alone.desk, "N1")
+        moving.fail_node(alone.desk, "N1")
     with pytest.raises(ValueError, match="stream flights comes from no node that is known"):
         QueryHub(tables(4), "ts", network=NETWORK)
     with pytest.raises(ValueError, match="that needs network="):

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from braid.engine import durable
 from braid.hub.hub import QueryHub
-from braid.hub.ledger import Ledger
+from braid.hub.ledger import HubState
 from braid.hub.run import HubRun
-from braid.papers.reuse.events import HistoryLost, HubCommitted
+from braid.papers.reuse.events import HistoryLost, HubBatchCommitted
 from hub_cases import BATCHES, THREE, TICKED, WIDE, answered, end_of_ticks, expected, tables
 from world.cuts import Cuts
 from world.machine import Machine
@@ -34,16 +34,16 @@ def run_hub(folder: Path, **more: Any) -> HubRun:
 
 def assert_whole(folder: Path, seen: int) -> None:
     """Check that all history that is named is there, and that the hub goes on after ``seen``."""
-    ledger = Ledger.read(folder / "hub.json")
+    ledger = HubState.read_state(folder / "hub.json")
     assert ledger is not None and ledger.epoch >= seen
-    for stream, files in ledger.history.items():
+    for stream, files in ledger.backfill_batches.items():
         for file in files:
-            durable.check(folder / "history" / f"{file.epoch:06d}-{stream}.parquet", file.seal)
+            durable.check_file(folder / "history" / f"{file.epoch:06d}-{stream}.parquet", file.checksum)
     run = run_hub(folder)
     for name, sql in ASKED.items():
         assert answered(run, name) == expected(DATA, sql, until=end_of_ticks(DATA, sql)), name
     events = run.events()
-    assert [e.epoch for e in events if isinstance(e, HubCommitted)] == [*range(BATCHES)]
+    assert [e.epoch for e in events if isinstance(e, HubBatchCommitted)] == [*range(BATCHES)]
     assert not any(isinstance(e, HistoryLost) for e in events)
 
 
@@ -51,13 +51,13 @@ def assert_whole(folder: Path, seen: int) -> None:
 def watched_batches(seen: list[int]) -> Iterator[None]:
     """Note the batches that are committed."""
     with pytest.MonkeyPatch.context() as patch:
-        real = HubRun._joined
+        real = HubRun._join_batch
 
         def take_batch(run: HubRun, source: Any, epoch: int) -> None:
             real(run, source, epoch)
             seen.append(epoch)
 
-        patch.setattr(HubRun, "_joined", take_batch)
+        patch.setattr(HubRun, "_join_batch", take_batch)
         yield
 
 

@@ -9,16 +9,16 @@ import duckdb
 import pytest
 import sqlglot
 from braid.condition.sqltypes import SqlType
-from braid.hub.asking import Asking, of_matches
-from braid.hub.dialect import QueryError, read
-from braid.hub.ledger import Served
-from braid.hub.query import StreamQuery, understood
-from braid.hub.selecting import selecting
-from braid.hub.table_answers import TableAnswer
-from braid.hub.table_reader import TableReader
+from braid.hub.asking import QueryReader, selected_expressions
+from braid.hub.dialect import QueryError, parse_query
+from braid.hub.ledger import RegisteredQuery
+from braid.hub.query import StreamQuery, parse_stream_query
+from braid.hub.selecting import parse_selection
+from braid.hub.table_answers import DuckDBAnswer
+from braid.hub.table_reader import ArrowStreamReader
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.example import Q1, Q2
-from braid.papers.reuse.selections import implies
+from braid.papers.reuse.selections import implies_selection
 from reuse_cases import MINUTE, figure1_queries
 
 pytestmark = pytest.mark.unit
@@ -39,20 +39,20 @@ SCHEMAS = {
 
 
 def query(sql: str, **given) -> StreamQuery:
-    return understood(sql, SCHEMAS, "ts", **given)
+    return parse_stream_query(sql, SCHEMAS, "ts", **given)
 
 
 def test_the_paper_s_queries_are_understood() -> None:
     q1, q2 = figure1_queries()
     assert query(Q1).definition == q1
     assert query(Q2).definition == q2
-    assert query(Q1).every == MINUTE and query(Q1).aliases["f"] == "flights"
+    assert query(Q1).slide == MINUTE and query(Q1).aliases["f"] == "flights"
     assert query(Q2).on == "(checkins.flight = flights.num)"
 
 
 def test_array_size_stays_what_it_is() -> None:
     """Of NULL, ``size`` may be -1 where ``array_size`` is NULL."""
-    text = read("SELECT f.x FROM f, c WHERE array_size(f.w) > 2 AND size(c.w) > 1").sql("spark")
+    text = parse_query("SELECT f.x FROM f, c WHERE array_size(f.w) > 2 AND size(c.w) > 1").sql("spark")
     assert text.endswith("ARRAY_SIZE(f.w) > 2 AND SIZE(c.w) > 1")
 
 
@@ -70,7 +70,7 @@ def test_the_same_query_has_one_definition_however_it_is_written() -> None:
     plain = "SELECT f.gate FROM flights f, checkins c WHERE f.num = c.flight AND c.status IN ('x')"
     given = query(plain, windows={"f": "5 minutes", "c": "1 minute"})
     assert given.definition == first.definition
-    assert query(plain, windows="5 minutes", every="1 minute").every == MINUTE
+    assert query(plain, windows="5 minutes", every="1 minute").slide == MINUTE
 
 
 def test_interval_conditions_of_spark_are_windows() -> None:
@@ -78,17 +78,17 @@ def test_interval_conditions_of_spark_are_windows() -> None:
         "SELECT f.gate FROM flights f JOIN checkins c ON f.num = c.flight AND "
         "c.ts BETWEEN f.ts - INTERVAL 1 MINUTE AND f.ts + INTERVAL 5 MINUTES"
     )
-    assert found.windows == {"flights": 5 * MINUTE + 1, "checkins": MINUTE + 1}
+    assert found.windows_by_stream == {"flights": 5 * MINUTE + 1, "checkins": MINUTE + 1}
     assert found.on == "(checkins.flight = flights.num)"
     strict = query(
         "SELECT f.gate FROM flights f JOIN checkins c ON f.num = c.flight AND "
         "c.ts > f.ts - INTERVAL '1' MINUTE AND f.ts + INTERVAL 5 MINUTES > c.ts"
     )
-    assert strict.windows == {"flights": 5 * MINUTE, "checkins": MINUTE}
+    assert strict.windows_by_stream == {"flights": 5 * MINUTE, "checkins": MINUTE}
     assert (
         query(
             "SELECT * FROM flights [RANGE UNBOUNDED] f JOIN checkins [RANGE 1 MIN] c ON num = flight"
-        ).windows["flights"]
+        ).windows_by_stream["flights"]
         == UNBOUNDED
     )
 
@@ -240,12 +240,12 @@ def test_a_stored_query_is_understood_though_new_ones_like_it_are_refused() -> N
         "SELECT f.num, count(*) AS n FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, "
         "checkins [RANGE 1 MIN] c WHERE f.num = c.flight GROUP BY f.dest"
     )
-    asking = Asking(TableReader({}, "ts", Path(), 0), whole=False)
+    asking = QueryReader(ArrowStreamReader({}, "ts", Path(), 0), whole=False)
     asking.reader.schemas = SCHEMAS
     with pytest.raises(QueryError, match=r"f\.num is told of groups"):
-        asking.new(sql, "q", "here")
-    served = Served(0, "q", sql, None, None, "here", "new", [], {}, None, None)
-    assert asking.of(served).select == ("`f`.`num` AS num", "COUNT(*) AS n")
+        asking.admit_query(sql, "q", "here")
+    served = RegisteredQuery(0, "q", sql, None, None, "here", "new", [], {}, None, None)
+    assert asking.restore_query(served).select == ("`f`.`num` AS num", "COUNT(*) AS n")
 
 
 @pytest.mark.parametrize(
@@ -268,10 +268,10 @@ def test_all_that_an_aggregate_is_of_is_looked_at_in_its_batch(
         f"SELECT {told} AS x FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, checkins [RANGE 1 MIN] c "
         "WHERE f.num = c.flight"
     )
-    assert [tree.sql("spark").replace("`", "") for tree in of_matches(found)] == looked
+    assert [tree.sql("spark").replace("`", "") for tree in selected_expressions(found)] == looked
     if "," in told or "FILTER" in told:
         with pytest.raises(QueryError, match="Spark"):
-            TableAnswer(found, SCHEMAS, "ts")
+            DuckDBAnswer(found, SCHEMAS, "ts")
 
 
 def test_a_window_given_twice_is_refused() -> None:
@@ -311,11 +311,11 @@ def test_implications_between_conditions_in_sql_are_true_of_every_row() -> None:
     passing = [
         {r[0] for r in db.sql(f"SELECT rowid FROM t WHERE {sql}").fetchall()} for sql in as_text
     ]
-    selections = [selecting(sqlglot.parse_one(c, dialect="spark"), TYPES) for c in cases]
+    selections = [parse_selection(sqlglot.parse_one(c, dialect="spark"), TYPES) for c in cases]
     for i, p in enumerate(selections):
         for j, q in enumerate(selections):
             true += passing[i] <= passing[j] and i != j
-            if implies(p, q):
+            if implies_selection(p, q):
                 assert passing[i] <= passing[j], (cases[i], cases[j])
                 found += i != j
     assert found > 0.3 * true
@@ -332,9 +332,9 @@ def test_implications_between_conditions_in_sql_are_true_of_every_row() -> None:
 def test_nothing_is_implied_where_spark_may_compare_otherwise(
     kind: str, one: str, other: str
 ) -> None:
-    types = {"x": SqlType.of(kind)}
-    a, b = (selecting(sqlglot.parse_one(c, dialect="spark"), types) for c in (one, other))
-    assert implies(a, a) and not implies(a, b)
+    types = {"x": SqlType.parse(kind)}
+    a, b = (parse_selection(sqlglot.parse_one(c, dialect="spark"), types) for c in (one, other))
+    assert implies_selection(a, a) and not implies_selection(a, b)
 
 
 def test_equalities_follow_from_others_only_between_columns_of_one_kind() -> None:
@@ -342,5 +342,5 @@ def test_equalities_follow_from_others_only_between_columns_of_one_kind() -> Non
     sql = f"SELECT a.l FROM {streams} WHERE a.l = b.d AND a.l = c.l"
     for middle, implied in ((SqlType("bigint"), 1), (INT, 1), (REAL, 0), (TEXT, 0)):
         long = {"l": SqlType("bigint"), "ts": TIME}
-        found = understood(sql, {"a": long, "b": {"d": middle, "ts": TIME}, "c": long}, "ts")
-        assert sum(j.implied for j in found.definition.joins) == implied, middle
+        found = parse_stream_query(sql, {"a": long, "b": {"d": middle, "ts": TIME}, "c": long}, "ts")
+        assert sum(j.is_implied for j in found.definition.joins) == implied, middle

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from braid.core.events import RunEnded
-from braid.engine.check import check
-from braid.engine.copied import Copied
-from braid.engine.cutting import Cutting
-from braid.engine.store import Store
+from braid.engine.check import check_run
+from braid.engine.copied import InputSnapshot
+from braid.engine.cutting import InputSplitter
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from braid.run import JoinRun
 from cuts import Hold, cutting, failing, left, threads
@@ -37,22 +37,22 @@ def resumed(folder: Path) -> None:
     run = StreamJoin.resume(folder, STREAMS, durability="process")
     assert run.awaitTermination()
     assert differ(ids(run.results()), WANTED) == ""
-    assert left(folder) == ALL and check(folder)[0] == []
+    assert left(folder) == ALL and check_run(folder)[0] == []
 
 
 def test_the_first_batch_is_committed_before_the_last_file_is_there(tmp_path: Path) -> None:
     """And the run waits for whoever writes."""
-    hold, store = Hold(1), Store(tmp_path)
+    hold, store = Hold(1), RunStore(tmp_path)
     with hold.on():
         run = start(tmp_path)
         until(lambda: run.status["batch"] == 1, "batch")
         assert left(tmp_path) == {"whole": ["a", "b"], "cut": {"a": [0], "b": [0]}}
-        assert run.isActive and check(tmp_path)[0] == []
+        assert run.isActive and check_run(tmp_path)[0] == []
         hold.gone.set()
         assert run.awaitTermination()
-    assert store.committed() == [*range(LAST + 1)]
+    assert store.committed_batches() == [*range(LAST + 1)]
     assert differ(ids(run.results()), WANTED) == ""
-    assert left(tmp_path) == ALL and check(tmp_path)[0] == [] and threads() == []
+    assert left(tmp_path) == ALL and check_run(tmp_path)[0] == [] and threads() == []
 
 
 def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
@@ -62,9 +62,9 @@ def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
     and nothing says so, and when it is said and the whole streams are still there. The files that
     are cut after a kill are those of a run that nobody disturbed.
     """
-    copies, asked, real = list[Path](), list[int](), (Cutting.wait, Copied._note)
+    copies, asked, real = list[Path](), list[int](), (InputSplitter.wait_for_batch, InputSnapshot._write_file_list)
 
-    def wait(cut: Cutting, number: int) -> None:
+    def wait(cut: InputSplitter, number: int) -> None:
         asked.append(number)
         real[0](cut, number)
 
@@ -76,7 +76,7 @@ def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
         until(lambda: asked[-1:] == [number], "reader that waits")
         copy()
 
-    def note(copied: Copied, noted: Any, force: bool) -> None:
+    def note(copied: InputSnapshot, noted: Any, force: bool) -> None:
         if not noted.files:
             return real[1](copied, noted, force)
         until(finishing.is_set, "end of the batches")
@@ -84,15 +84,15 @@ def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
         real[1](copied, noted, force)
         copy()
 
-    finishing, finish = threading.Event(), Copied.finish
-    monkeypatch.setattr(Cutting, "wait", wait)
-    monkeypatch.setattr(Copied, "_note", note)
-    monkeypatch.setattr(Copied, "finish", lambda c: (finishing.set(), finish(c)))
+    finishing, finish = threading.Event(), InputSnapshot.wait_until_split
+    monkeypatch.setattr(InputSplitter, "wait_for_batch", wait)
+    monkeypatch.setattr(InputSnapshot, "_write_file_list", note)
+    monkeypatch.setattr(InputSnapshot, "wait_until_split", lambda c: (finishing.set(), finish(c)))
     with cutting(before):
         run = start(tmp_path / "run")
         assert run.awaitTermination()
     monkeypatch.undo()
-    assert [len(Store(c).committed()) for c in copies] == [*range(LAST + 1), LAST + 1, LAST + 1]
+    assert [len(RunStore(c).committed_batches()) for c in copies] == [*range(LAST + 1), LAST + 1, LAST + 1]
     assert [len(left(c)["cut"]["a"]) for c in copies] == [*range(LAST + 1), LAST + 1, LAST + 1]
     assert all(left(c)["whole"] == ["a", "b"] for c in copies)
     undisturbed = (tmp_path / "run" / "input" / "files.json").read_bytes()
@@ -123,23 +123,23 @@ def test_input_that_cannot_be_written_fails_the_run(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match=said):
             run.awaitTermination()
     ended = run.events()[-1]
-    assert isinstance(ended, RunEnded) and ended.reason == "failed"
+    assert isinstance(ended, RunEnded) and ended.outcome == "failed"
     assert "input could not be written: [Errno 28] No space" in ended.error
-    assert Store(tmp_path).committed() == [0, 1] and threads() == []
+    assert RunStore(tmp_path).committed_batches() == [0, 1] and threads() == []
     resumed(tmp_path)
 
 
 def test_a_run_has_not_ended_well_before_its_input_is_said_to_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(copied: Copied, seals: Any, force: bool) -> None:
+    def fail(copied: InputSnapshot, seals: Any, force: bool) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(Copied, "_done", fail)
+    monkeypatch.setattr(InputSnapshot, "_finish_splitting", fail)
     run = start(tmp_path)
     with pytest.raises(RuntimeError, match="input could not be written: .*Input/output error"):
         run.awaitTermination()
-    assert len(Store(tmp_path).committed()) == LAST + 1 and run.status["state"] == "failed"
+    assert len(RunStore(tmp_path).committed_batches()) == LAST + 1 and run.status["state"] == "failed"
     monkeypatch.undo()
     resumed(tmp_path)
 
@@ -151,6 +151,6 @@ def test_a_whole_stream_that_is_damaged_is_named(tmp_path: Path) -> None:
     body = bytearray(whole.read_bytes())
     body[len(body) // 2] ^= 1
     whole.write_bytes(body)
-    assert any(f"{whole} is damaged: its checksum" in fault for fault in check(tmp_path)[0])
+    assert any(f"{whole} is damaged: its checksum" in fault for fault in check_run(tmp_path)[0])
     with pytest.raises(ValueError, match=f"^{whole} is damaged: its checksum is"):
         StreamJoin.resume(tmp_path, STREAMS)

@@ -20,14 +20,14 @@ from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
     Event,
-    EventsDropped,
+    EventsTrimmed,
     PlacementChanged,
     RunEnded,
     RunStarted,
 )
 from braid.core.plan import Block, Derivation, Hop, Route
-from braid.core.recorded import Recorded
-from braid.core.report import HostDid
+from braid.core.recorded import EventIndex
+from braid.core.report import HostMetrics
 from braid.engine import inspect
 from braid.join import JoinRun, StreamJoin
 from braid.model.auto import Auto
@@ -50,7 +50,7 @@ def fresh(b: Block, probes: dict[int, tuple[int, ...]], *deferred: int) -> Route
 
 def done(batch: int, blocks: tuple[Block, ...], dropped: tuple[int, ...] = ()) -> BatchCommitted:
     total = (10 * (batch + 1),) * 2
-    hosts = (HostDid(stored=30), HostDid(stored=20))
+    hosts = (HostMetrics(stored_tuples=30), HostMetrics(stored_tuples=20))
     return BatchCommitted(batch, (10, 10), total, (20, 30), 7, {}, blocks, dropped, hosts)
 
 
@@ -68,7 +68,7 @@ DRAWN = [
     done(1, (COPIED, R2, S3)),
     BatchPlanned(
         2,
-        (Route(COPIED, ((Hop(1, {1: (3,)}),),), fresh=False), fresh(S4, {0: (5,)})),
+        (Route(COPIED, ((Hop(1, {1: (3,)}),),), is_fresh=False), fresh(S4, {0: (5,)})),
         (Derivation(R5, (0, 2), {0: 0}),),
         {0: (0, 1), 2: (0,)},
     ),
@@ -81,12 +81,12 @@ DRAWN = [
 
 
 @pytest.fixture
-def drawn() -> Recorded:
-    return Recorded.of(DRAWN)
+def drawn() -> EventIndex:
+    return EventIndex.from_events(DRAWN)
 
 
-def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: Recorded) -> None:
-    assert telling.summary(drawn).splitlines() == [
+def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: EventIndex) -> None:
+    assert telling.describe_run(drawn).splitlines() == [
         "r, s joined on r.k = s.k; windows: r 5 seconds",
         "placement: Drawn(hosts=2) on 2 hosts, measured",
         "batches 0 to 3 committed: 40 of r and 40 of s in, 28 results",
@@ -95,8 +95,8 @@ def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: Recorded)
     ]
 
 
-def test_the_plan_of_a_batch(drawn: Recorded) -> None:
-    assert telling.plan(drawn, 1).splitlines() == [
+def test_the_plan_of_a_batch(drawn: EventIndex) -> None:
+    assert telling.describe_batch_plan(drawn, 1).splitlines() == [
         "batch 1: 10 of r, 10 of s in, 7 results",
         "  block 0 of r, keys [0, 1), of batch 0 is copied: host 1 reads host 0",
         "  fresh block 2 of r, keys [0, 1), of batch 1: stored on host 0",
@@ -105,15 +105,15 @@ def test_the_plan_of_a_batch(drawn: Recorded) -> None:
         "    probes r block 2 on host 0",
         "    puts off block 0",
     ]
-    two = telling.plan(drawn, 2)
+    two = telling.describe_batch_plan(drawn, 2)
     assert "block 5 of r, keys [0, 1), of batch 0 is merged from blocks 0, 2 on host 0" in two
     assert "settles what it owes" in two and "MigrationEnded: group 0" in two
     assert "given up" not in two, "what is merged is no drop"
-    assert "block 5 is given up by host 0" in telling.plan(drawn, 3)
+    assert "block 5 is given up by host 0" in telling.describe_batch_plan(drawn, 3)
 
 
-def test_the_story_of_a_block(drawn: Recorded) -> None:
-    assert telling.story(drawn, 0).splitlines() == [
+def test_the_story_of_a_block(drawn: EventIndex) -> None:
+    assert telling.describe_block_history(drawn, 0).splitlines() == [
         "block 0 of r, keys [0, 1), of batch 0, 10 tuples",
         "  batch 0: fresh block 0 of r, keys [0, 1), of batch 0: stored on host 0",
         "  batch 0: probed by block 1 on host 0",
@@ -123,8 +123,8 @@ def test_the_story_of_a_block(drawn: Recorded) -> None:
         "  batch 2: probes s block 3 on host 1",
         "  batch 2: gone from hosts 0, 1",
     ]
-    assert telling.story(drawn, 4).endswith("after batch 3: held on host 1")
-    assert telling.story(drawn, 6).endswith("after batch 3: it got no tuple")
+    assert telling.describe_block_history(drawn, 4).endswith("after batch 3: held on host 1")
+    assert telling.describe_block_history(drawn, 6).endswith("after batch 3: it got no tuple")
 
 
 @pytest.mark.parametrize(
@@ -140,30 +140,30 @@ def test_the_story_of_a_block(drawn: Recorded) -> None:
         (2, 6, "not met as such: block 2 became block 5 in batch 2; ask about those"),
     ],
 )  # fmt: skip
-def test_why_two_blocks_met_or_did_not(drawn: Recorded, a: int, b: int, sentence: str) -> None:
-    assert sentence in [line.strip() for line in telling.why(drawn, a, b).splitlines()[1:]]
+def test_why_two_blocks_met_or_did_not(drawn: EventIndex, a: int, b: int, sentence: str) -> None:
+    assert sentence in [line.strip() for line in telling.explain_meeting(drawn, a, b).splitlines()[1:]]
 
 
 @pytest.mark.parametrize(
     "happened",
     [
         DRAWN,
-        [DRAWN[0], EventsDropped(0, 2, 0, 0, 0, 0, 7, (R0, S1), (), HostDid(), {}), *DRAWN[3:]],
+        [DRAWN[0], EventsTrimmed(0, 2, 0, 0, 0, 0, 7, (R0, S1), (), HostMetrics(), {}), *DRAWN[3:]],
     ],
 )
 def test_all_sentences_number_the_batches_from_the_first_on(happened: list[Event]) -> None:
-    from_0, from_100 = (_all_said(Recorded.of(happened, first=n)) for n in (0, 100))
+    from_0, from_100 = (_all_said(EventIndex.from_events(happened, first=n)) for n in (0, 100))
     assert re.sub(r"\b1(\d\d)\b", lambda n: str(int(n[1])), from_100) == from_0
     assert all(len(n) == 3 for n in re.findall(r"\bbatch(?:es)? (\d+)", from_100))
     assert "this run has batches 100 to 103" in from_100
     assert ("kept from batch 101 on" in from_100) == (happened is not DRAWN)
 
 
-def _all_said(run: Recorded) -> str:
-    said = [telling.summary(run), *(telling.plan(run, batch) for batch in run.planned)]
-    said += [telling.story(run, id) for id in run.blocks]
-    said += [telling.why(run, a, b) for a in run.blocks for b in run.blocks]
-    for asked in (telling.plan, telling.story):
+def _all_said(run: EventIndex) -> str:
+    said = [telling.describe_run(run), *(telling.describe_batch_plan(run, batch) for batch in run.plans_by_batch)]
+    said += [telling.describe_block_history(run, id) for id in run.blocks]
+    said += [telling.explain_meeting(run, a, b) for a in run.blocks for b in run.blocks]
+    for asked in (telling.describe_batch_plan, telling.describe_block_history):
         with pytest.raises(ValueError, match=r"^there is no ") as error:
             asked(run, 77)
         said.append(str(error.value))
@@ -171,16 +171,16 @@ def _all_said(run: Recorded) -> str:
 
 
 def test_what_is_put_off_is_owed_until_it_is_settled() -> None:
-    half = Recorded.of(DRAWN[:5])
-    assert half.owed() == [(3, 0)] and Recorded.of(DRAWN).owed() == []
-    assert "owed: 1 pairs of blocks, such as 3 and 0" in telling.summary(half)
-    assert "not met yet: block 3 put block 0 off in batch 1; the pair is owed" in telling.why(half, 0, 3)  # fmt: skip
+    half = EventIndex.from_events(DRAWN[:5])
+    assert half.pending_pairs() == [(3, 0)] and EventIndex.from_events(DRAWN).pending_pairs() == []
+    assert "owed: 1 pairs of blocks, such as 3 and 0" in telling.describe_run(half)
+    assert "not met yet: block 3 put block 0 off in batch 1; the pair is owed" in telling.explain_meeting(half, 0, 3)  # fmt: skip
 
 
 def test_blocks_without_a_common_join_key_never_meet() -> None:
-    run = Recorded.of(simulate(HashPartition(3), [(9, 9)] * 3))
-    r, s = (next(b for b in run.blocks.values() if (b.stream, b.keys) == k) for k in [(0, (0, 1)), (1, (2, 3))])  # fmt: skip
-    assert "the routing keys [0, 1) and [2, 3) have none in common" in telling.why(run, r.id, s.id)
+    run = EventIndex.from_events(simulate(HashPartition(3), [(9, 9)] * 3))
+    r, s = (next(b for b in run.blocks.values() if (b.stream, b.key_range) == k) for k in [(0, (0, 1)), (1, (2, 3))])  # fmt: skip
+    assert "the routing keys [0, 1) and [2, 3) have none in common" in telling.explain_meeting(run, r.id, s.id)
 
 
 def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None:
@@ -188,40 +188,40 @@ def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None
     skewed = np.full(144, 0.4 / 96)
     skewed[2::3] = 0.6 / 48
     shares = [(skewed / skewed.sum()).tolist()] * 2
-    events_ = simulate(Auto(3, apart=True), [(9000, 9000)] * 9, selectivity=0.1, key_shares=shares)
+    events_ = simulate(Auto(3, has_remote_hosts=True), [(9000, 9000)] * 9, selectivity=0.1, key_shares=shares)
     assert [e.batch for e in events_ if isinstance(e, PlacementChanged)] == [3]
-    run, apart = Recorded.of(events_), "have none in common"
+    run, apart = EventIndex.from_events(events_), "have none in common"
     said = {
-        (a.batch >= 3, b.batch >= 3, apart in telling.why(run, a.id, b.id))
+        (a.batch >= 3, b.batch >= 3, apart in telling.explain_meeting(run, a.id, b.id))
         for a in run.blocks.values()
         for b in run.blocks.values()
-        if (a.stream, b.stream) == (0, 1) and (a.keys[1] <= b.keys[0] or b.keys[1] <= a.keys[0])
+        if (a.stream, b.stream) == (0, 1) and (a.key_range[1] <= b.key_range[0] or b.key_range[1] <= a.key_range[0])
     }
     others = {(False, True, False), (True, False, False), (True, True, False)}
     assert said == {(False, False, True), *others}
-    still = Recorded.of(e for e in events_ if getattr(e, "batch", 0) < 3)
-    assert apart in telling.why(still, *_apart_in(still))
+    still = EventIndex.from_events(e for e in events_ if getattr(e, "batch", 0) < 3)
+    assert apart in telling.explain_meeting(still, *_apart_in(still))
 
 
-def _apart_in(run: Recorded) -> tuple[int, int]:
+def _apart_in(run: EventIndex) -> tuple[int, int]:
     """Two blocks, of two streams, with other keys."""
     of = [[b for b in run.blocks.values() if b.stream == s] for s in (0, 1)]
-    return next((a.id, b.id) for a in of[0] for b in of[1] if a.keys != b.keys)
+    return next((a.id, b.id) for a in of[0] for b in of[1] if a.key_range != b.key_range)
 
 
 def test_on_a_ring_two_old_blocks_are_visited_together() -> None:
-    run = Recorded.of(simulate(Ring(4), [(20, 20, 20)] * 12, windows=(5.0,) * 3, seed=1))
-    said = telling.why(run, 3, 7)
+    run = EventIndex.from_events(simulate(Ring(4), [(20, 20, 20)] * 12, windows=(5.0,) * 3, seed=1))
+    said = telling.explain_meeting(run, 3, 7)
     assert "visited together in batch 3: block 11 of t went to block 3, then to block 7" in said
-    assert "then t " in telling.plan(run, 6), "a path of two hops"
+    assert "then t " in telling.describe_batch_plan(run, 6), "a path of two hops"
 
 
 def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
     """Elseidy 2014, Theorem 4.3 and Lemma 4.6, read off the words: through migrations no pair meets
     twice, and in the end none is owed.
     """
-    run = Recorded.of(simulate(AdaptiveGrid(8), [(200, 20 + 60 * b) for b in range(9)], seed=1))
-    assert run.deferred and not run.owed()
+    run = EventIndex.from_events(simulate(AdaptiveGrid(8), [(200, 20 + 60 * b) for b in range(9)], seed=1))
+    assert run.deferred and not run.pending_pairs()
     first, second = (
         [b for b in run.blocks.values() if b.stream == s and b.id not in run.sources]
         for s in (0, 1)
@@ -229,7 +229,7 @@ def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
     for a in first:
         for b in second:
             direct = [m for m in run.meetings if {m.block, m.other} == {a.id, b.id}]
-            said = telling.why(run, a.id, b.id)
+            said = telling.explain_meeting(run, a.id, b.id)
             assert len(direct) <= 1 and ("  met in batch" in said) == bool(direct), said
             if a.batch == b.batch:
                 assert direct, "fresh together"
@@ -243,7 +243,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> JoinRun:
         a: pa.table({"k": np.arange(n) % 7, "batch": np.arange(n) * 4 // n})
         for a, n in rows.items()
     }
-    join = StreamJoin(streams, "r.k = s.k", AdaptiveGrid(4, warmup=90), check=True)
+    join = StreamJoin(streams, "r.k = s.k", AdaptiveGrid(4, warmup_tuples=90), check=True)
     run = join.start(tmp_path_factory.mktemp("inspect") / "run", batches="batch")
     run.awaitTermination()
     return run
@@ -256,14 +256,14 @@ def test_a_folder_and_a_recording_say_the_same(
     the start and the end.
     """
     assert any(isinstance(e, MigrationEnded) for e in ran.events())
-    jsonl.write(tmp_path / "run.jsonl", ran.events())
+    jsonl.write_events(tmp_path / "run.jsonl", ran.events())
     for question in ([], ["--batch", "2"], ["--block", "0"], ["--why", "3", "0"]):
         said = []
         for path in (ran.store.path, tmp_path / "run.jsonl"):
             assert main(["inspect", str(path), *question]) == 0
             said.append(capsys.readouterr().out)
         assert said[0] == said[1] and len(said[0].splitlines()) > 1
-    assert inspect.inspect(ran.store.path).endswith("completed")
+    assert inspect.inspect_run(ran.store.path).endswith("completed")
 
 
 @pytest.mark.parametrize(

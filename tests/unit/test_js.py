@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from braid_widgets.base import colours
 from braid_widgets.base.columns import Columns
-from braid_widgets.base.film import Film, bundle, page, thinned
-from braid_widgets.base.steps import Steps
-from braid_widgets.psp.ring import Ring
-from braid_widgets.slices.chain import Chain
-from braid_widgets.slices.shared_ring import SharedRing
-from braid_widgets.theta.matrix import Chip
+from braid_widgets.base.film import Player, read_bundle, render_page, thin
+from braid_widgets.base.steps import Stepper
+from braid_widgets.psp.ring import RingPlayer
+from braid_widgets.slices.chain import ChainPlayer
+from braid_widgets.slices.shared_ring import SharedRingPlayer
+from braid_widgets.theta.matrix import MoveChip
 
 JS = Path(__file__).parents[2] / "widgets" / "js"
 
@@ -38,18 +38,18 @@ def test_the_types_of_frames_are_those_of_the_views(frames: Any) -> None:
 
 def test_a_field_that_the_browser_cannot_have_is_refused(frames: Any) -> None:
     with pytest.raises(TypeError, match="no counterpart"):
-        frames._type(set[int], {})
+        frames._infer_side_type(set[int], {})
 
 
-@pytest.mark.parametrize("film", [Ring, Chain, SharedRing, Steps])
-def test_each_film_has_a_bundle_and_a_source_of_its_name(film: type[Film]) -> None:
-    assert bundle(film._name) == film._esm
+@pytest.mark.parametrize("film", [RingPlayer, ChainPlayer, SharedRingPlayer, Stepper])
+def test_each_film_has_a_bundle_and_a_source_of_its_name(film: type[Player]) -> None:
+    assert read_bundle(film._name) == film._esm
     assert (JS / "src" / "entry" / f"{film._name}.ts").exists()
 
 
 @pytest.mark.parametrize("path", sorted((JS / "src" / "entry").iterdir()), ids=lambda p: p.stem)
 def test_a_bundle_is_one_module_that_loads_nothing(path: Path) -> None:
-    text = bundle(path.stem)
+    text = read_bundle(path.stem)
     assert "export{" in text and "import" not in text and "</script" not in text
 
 
@@ -61,17 +61,17 @@ def test_packages_are_locked_by_hash_and_name_no_source() -> None:
 
 
 def test_records_go_by_column() -> None:
-    chips = [Chip(0, 0, 1, 1, 0, 5, 2, 3), Chip(0, 0, 1, 0.5, 1, 6, 2, 4)]
-    columns = Columns.of(Chip, chips)
+    chips = [MoveChip(0, 0, 1, 1, 0, 5, 2, 3), MoveChip(0, 0, 1, 0.5, 1, 6, 2, 4)]
+    columns = Columns.from_records(MoveChip, chips)
     assert (
-        columns["rows"] == [5, 6] and columns["y1"] == [1, 0.5] and list(columns) == [*Chip._fields]
+        columns["rows"] == [5, 6] and columns["y1"] == [1, 0.5] and list(columns) == [*MoveChip._fields]
     )
-    assert Columns.of(Chip, []) == {name: [] for name in Chip._fields}
+    assert Columns.from_records(MoveChip, []) == {name: [] for name in MoveChip._fields}
     assert json.loads(json.dumps(columns)) == columns
 
 
 def test_a_page_holds_its_frames_as_data_that_cannot_end_it() -> None:
-    text = page("ring", "", [{"title": "</script><b>"}], colours.palette(4), 0)
+    text = render_page("ring", "", [{"title": "</script><b>"}], colours.make_palette(4), 0)
     assert text.count("</script>") == 2 and "<b>" not in text
     data = text.split('<script type="application/json">')[1].split("</script>")[0]
     assert json.loads(data)["frames"] == [{"title": "</script><b>"}]
@@ -83,19 +83,19 @@ def lengths() -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("at", [0, 50, 51, 198])
 def test_who_looks_at_a_frame_stays_there_when_a_film_gets_so_long_that_it_is_thinned(at: int):
-    class Numbers(Film):
-        _name, _esm = "ring", bundle("ring")
+    class Numbers(Player):
+        _name, _esm = "ring", read_bundle("ring")
 
     film = Numbers([{"batch": n} for n in range(200)], at)
     for length in (201, 202, 203, 350, 401, 402, 777):
-        film.update([{"batch": n} for n in thinned(range(length))])
+        film.refresh([{"batch": n} for n in thin(range(length))])
         assert at - 8 < film.frames[film.position]["batch"] <= at
-    film.update([{"another": n} for n in range(300)])
+    film.refresh([{"another": n} for n in range(300)])
     assert film.position == 299
 
 
 @pytest.mark.parametrize(("length", "most"), lengths())
 def test_a_long_film_is_thinned_and_keeps_both_ends(length: int, most: int) -> None:
-    kept = thinned(range(length), most)
+    kept = thin(range(length), most)
     assert kept[0] == 0 and kept[-1] == length - 1 and len(kept) <= most + 1
     assert kept == sorted(set(kept))

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core.events import EventsDropped
+from braid.core.events import EventsTrimmed
 from braid.engine import rolling
-from braid.engine.check import check
+from braid.engine.check import check_run
 from braid.engine.entries import Merged
-from braid.engine.keeping import Keep, dropped
-from braid.engine.store import Store
+from braid.engine.keeping import RetentionPolicy, count_expired_groups
+from braid.engine.store import RunStore
 from braid.join import JoinRun, StreamJoin
 from duck import duck
 from merged_runs import (
@@ -40,19 +40,19 @@ def test_what_another_process_has_dropped_is_not_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A reader that has not heard of it gives no advice to repair."""
-    store, readers = Store(tmp_path / "run"), list[Store]()
-    store.create({})
-    store.begin()
+    store, readers = RunStore(tmp_path / "run"), list[RunStore]()
+    store.create_run({})
+    store.log_opening_events()
     for batch in range(9):
         add(store, batch)
         if batch == 4:
-            readers += [Store(store.path), Store(store.path)]
+            readers += [RunStore(store.path), RunStore(store.path)]
             for reader in readers:
-                reader.log.refresh()
+                reader.log.read_new_entries()
             assert len(readers[0].result_files(0, 1, merged=False)) == 1
-            store.keep = Keep(bytes=1)
-    assert store.log.since == 3 and [reader.log.since for reader in readers] == [0, 0]
-    assert readers[1].merged_files() == [[], [], []] and not caplog.messages
+            store.keep = RetentionPolicy(max_bytes=1)
+    assert store.log.first_retained_batch == 3 and [reader.log.first_retained_batch for reader in readers] == [0, 0]
+    assert readers[1].compacted_files() == [[], [], []] and not caplog.messages
     for reader in readers:
         with pytest.raises(ValueError, match="of batch 0 are no longer kept; those from batch 3"):
             reader.result_files(0, 1, merged=False)
@@ -61,12 +61,12 @@ def test_what_another_process_has_dropped_is_not_lost(
 def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path) -> None:
     how: dict[str, Any] = {"keep": "1 B", "durability": "process"}
     run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch", **how)
-    assert run.awaitTermination() and run.results_from == 6
+    assert run.awaitTermination() and run.first_retained_batch == 6
     wanted = ids(run.results())
     rolled = sorted(tmp_path.glob("commits/rolled-*"))
     rolled[-1].write_bytes(b"")
     again = StreamJoin.resume(tmp_path, STREAMS, **how)
-    assert again.awaitTermination() and again.results_from == 6
+    assert again.awaitTermination() and again.first_retained_batch == 6
     assert differ(ids(again.results()), wanted) == ""
     kept_from(tmp_path, 6)
     assert not rolled[-1].exists()
@@ -74,9 +74,9 @@ def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path)
 
 def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -> None:
     """The last one is gone, and the removal of entries was cut off before that of the first one."""
-    store = Store(tmp_path)
-    store.create({})
-    store.begin()
+    store = RunStore(tmp_path)
+    store.create_run({})
+    store.log_opening_events()
     first = b""
     for batch in range(12):
         add(store, batch)
@@ -85,11 +85,11 @@ def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -
     assert len(files) == 2 and name not in files
     name.write_bytes(first)
     files[-1].unlink()
-    assert Store(tmp_path).committed() == [*range(12)]
+    assert RunStore(tmp_path).committed_batches() == [*range(12)]
     name.unlink()
-    log = Store(tmp_path).log
-    log.cut(int(files[0].stem.partition("-")[2]))  # no entry is left, and no other roll-up
-    assert Store(tmp_path).committed() == [*range(6)]
+    log = RunStore(tmp_path).log
+    log.truncate(int(files[0].stem.partition("-")[2]))  # no entry is left, and no other roll-up
+    assert RunStore(tmp_path).committed_batches() == [*range(6)]
 
 
 def kept_from(run: Path, first: int) -> None:
@@ -98,19 +98,19 @@ def kept_from(run: Path, first: int) -> None:
     assert names and min(int(name[:6]) for name in names) >= first
     wanted = read(of_batches(run, first, 99))
     assert log_of(run) == names
-    assert differ(read(Store(run).result_files()), wanted) == ""
+    assert differ(read(RunStore(run).result_files()), wanted) == ""
     with duck() as db:
         found = db.execute(f"SELECT a.id, b.id FROM '{run}/results/*.parquet'").fetchall()
         assert differ(Counter(found), wanted) == ""
     assert all(int(name[:6]) >= first for name in merged(run))
-    assert check(run)[0] == []
+    assert check_run(run)[0] == []
 
 
 def in_batches(found: pa.Table, run: JoinRun) -> int:
     counts = run.metrics(by="batch").set_index("batch")["results"]
-    gone = sum(e.results for e in run.events() if isinstance(e, EventsDropped))
+    gone = sum(e.results for e in run.events() if isinstance(e, EventsTrimmed))
     assert int(counts.sum()) + gone == WANTED.total(), "counts stay, if only as a sum"
-    return int(counts[counts.index >= run.results_from].sum()) - found.num_rows
+    return int(counts[counts.index >= run.first_retained_batch].sum()) - found.num_rows
 
 
 def test_results_are_kept_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,24 +118,24 @@ def test_results_are_kept_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     of the first six batches are more than two days old, merged on the fifth and the eighth.
     """
     day, now = 86_400 * 10**6, [0]
-    real = Store.commit
+    real = RunStore.commit_batch
 
-    def commit(store: Store, batch: int, *given: Any) -> None:
+    def commit(store: RunStore, batch: int, *given: Any) -> None:
         now[0] = (batch + 1) * day
         real(store, batch, *given)
 
-    monkeypatch.setattr(Store, "commit", commit)
-    monkeypatch.setattr(rolling, "_now", lambda: now[0])
+    monkeypatch.setattr(RunStore, "commit_batch", commit)
+    monkeypatch.setattr(rolling, "_current_microseconds", lambda: now[0])
     run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch", keep="2 days")
     assert run.awaitTermination()
-    assert run.results_from == 6
+    assert run.first_retained_batch == 6
     kept_from(tmp_path, 6)
     assert in_batches(run.results(), run) == 0
     assert run.results_since(6)[0].num_rows == run.results().num_rows
     with pytest.raises(ValueError, match="batches before 6 are no longer kept; ask from 6 on"):
         run.results_since(5)
     again = StreamJoin.resume(tmp_path, STREAMS)
-    assert again.awaitTermination() and again.results_from == 6
+    assert again.awaitTermination() and again.first_retained_batch == 6
     kept_from(tmp_path, 6)
     assert in_batches(again.results(), again) == 0
 
@@ -147,41 +147,41 @@ def test_results_are_kept_up_to_a_size(tmp_path: Path, keep: str) -> None:
         tmp_path, batches="batch", keep=keep, durability="process"
     )
     assert run.awaitTermination()
-    assert run.results_from == (6 if keep == "1 B" else 0)
-    kept_from(tmp_path, run.results_from)
+    assert run.first_retained_batch == (6 if keep == "1 B" else 0)
+    kept_from(tmp_path, run.first_retained_batch)
 
 
 def test_what_a_sink_has_not_had_is_kept(tmp_path: Path) -> None:
     join, given = StreamJoin(STREAMS, ON, Scatter()), list[int]()
     run = join.start(tmp_path, batches="batch", foreachBatch=lambda t, n: given.append(n))
     run.awaitTermination()
-    store = Store(tmp_path)
-    store.keep = Keep(bytes=1)
-    store.log.refresh()
-    assert store._old(store.log.merged) == 2
+    store = RunStore(tmp_path)
+    store.keep = RetentionPolicy(max_bytes=1)
+    store.log.read_new_entries()
+    assert store._count_expired_groups(store.log.merged) == 2
     for last, groups in ((5, 2), (4, 1), (2, 1), (1, 0), (-1, 0)):
-        store.delivered.note(last)
-        assert store._old(store.log.merged) == groups
+        store.delivered.mark_delivered(last)
+        assert store._count_expired_groups(store.log.merged) == groups
 
 
 @pytest.mark.parametrize(
     ("keep", "now", "later", "gone"),
     [
-        (Keep(age=10), 20, 0, 0),
-        (Keep(age=10), 21, 0, 1),
-        (Keep(age=10), 31, 0, 2),
-        (Keep(age=10), 999, 0, 3),
-        (Keep(bytes=4100), 0, 100, 0),
-        (Keep(bytes=4099), 0, 100, 1),
-        (Keep(bytes=3000), 0, 100, 2),
-        (Keep(bytes=1), 0, 100, 3),
+        (RetentionPolicy(max_age=10), 20, 0, 0),
+        (RetentionPolicy(max_age=10), 21, 0, 1),
+        (RetentionPolicy(max_age=10), 31, 0, 2),
+        (RetentionPolicy(max_age=10), 999, 0, 3),
+        (RetentionPolicy(max_bytes=4100), 0, 100, 0),
+        (RetentionPolicy(max_bytes=4099), 0, 100, 1),
+        (RetentionPolicy(max_bytes=3000), 0, 100, 2),
+        (RetentionPolicy(max_bytes=1), 0, 100, 3),
     ],
 )
-def test_the_oldest_go_first(keep: Keep, now: int, later: int, gone: int) -> None:
+def test_the_oldest_go_first(keep: RetentionPolicy, now: int, later: int, gone: int) -> None:
     groups = [Merged(3 * n, 3 * n + 3, 3, (), 1000, 10 * (n + 1)) for n in range(4)]
-    assert dropped(keep, groups, later, now, 99) == gone
-    assert dropped(keep, groups, later, now, 5) == min(gone, 1)
-    assert dropped(keep, [], later, now, 99) == 0
+    assert count_expired_groups(keep, groups, later, now, 99) == gone
+    assert count_expired_groups(keep, groups, later, now, 5) == min(gone, 1)
+    assert count_expired_groups(keep, [], later, now, 99) == 0
 
 
 def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> None:
@@ -192,18 +192,18 @@ def test_killed_at_any_step_of_dropping_the_rest_is_whole(tmp_path: Path) -> Non
         folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
         with killed_at(step) as done, pytest.raises(Killed):
             StreamJoin.resume(folder, streams, **how).awaitTermination()
-        store = Store(folder)
-        store.log.refresh()
-        assert store.log.since in (0, 3)
-        last = store.committed()[-1]
+        store = RunStore(folder)
+        store.log.read_new_entries()
+        assert store.log.first_retained_batch in (0, 3)
+        last = store.committed_batches()[-1]
         found = read(store.result_files(None, last))
-        assert found == read(of_batches(folder, store.log.since, last))
+        assert found == read(of_batches(folder, store.log.first_retained_batch, last))
         named = {*log_of(folder)}
         assert named <= {f.name for f in folder.glob("results/*")}, "none that is gone"
         again = StreamJoin.resume(folder, streams, durability="process")
         assert again.awaitTermination()
-        kept_from(folder, again.results_from)
-        assert again.results_from == store.log.since
+        kept_from(folder, again.first_retained_batch)
+        assert again.first_retained_batch == store.log.first_retained_batch
         step += 1
     assert step > 8 and {"replace", "unlink"} < set(done)
 
@@ -223,7 +223,7 @@ def test_a_sink_that_comes_too_late_is_refused(tmp_path: Path) -> None:
         tmp_path, batches="batch", keep="1 B", durability="process"
     )
     run.awaitTermination()
-    assert run.results_from == 6
+    assert run.first_retained_batch == 6
     with pytest.raises(
         ValueError, match="begin with batch 0, and results are kept from batch 6 on"
     ):
@@ -231,4 +231,4 @@ def test_a_sink_that_comes_too_late_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match="results of batch 5 are no longer kept; those from batch 6"
     ):
-        Store(tmp_path).result_files(5, 7)
+        RunStore(tmp_path).result_files(5, 7)

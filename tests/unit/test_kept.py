@@ -17,92 +17,92 @@ from braid.studies import diffusion_figures as figures
 from braid.studies import diffusion_kept as kept
 from braid.studies import kept as tables
 from braid.studies import psp, psp_kept, psp_rivals
-from braid.studies.diffusion import Setting
-from braid.studies.kept import Ran, Table, digest, said
+from braid.studies.diffusion import DiffusionSetting
+from braid.studies.kept import CachedOutcome, ResultCache, fingerprint_outcomes, describe_cache_dates
 
-SMALL = Setting(3, 2.0, hosts=4, seconds=2)
+SMALL = DiffusionSetting(3, 2.0, hosts=4, seconds=2)
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultCache:
     monkeypatch.setattr(tables, "FOLDER", tmp_path)
-    return Table("few.csv", ("a", "b"), lambda: "now")
+    return ResultCache("few.csv", ("a", "b"), lambda: "now")
 
 
-def test_a_run_is_made_once_and_then_read(table: Table) -> None:
+def test_a_run_is_made_once_and_then_read(table: ResultCache) -> None:
     asked = {"x = 1": lambda: {"a": 1.0, "b": 2.0}, "x = 2": lambda: {"a": 3.0, "b": 4.0}}
-    assert table.record(asked, 0.0) == (0, 2), "no minutes, no runs"
-    assert table.record(asked, 1.0) == (2, 0)
-    assert table.record(asked, 1.0) == (0, 0)
-    again = Table("few.csv", ("a", "b"), lambda: "now")
-    ran = again.ran("x = 2", lambda: pytest.fail("it is kept"))
+    assert table.fill(asked, 0.0) == (0, 2), "no minutes, no runs"
+    assert table.fill(asked, 1.0) == (2, 0)
+    assert table.fill(asked, 1.0) == (0, 0)
+    again = ResultCache("few.csv", ("a", "b"), lambda: "now")
+    ran = again.get_or_run("x = 2", lambda: pytest.fail("it is kept"))
     assert ran.outcome == {"a": 3.0, "b": 4.0} and len(ran.date) == len("2026-01-31")
 
 
-def test_a_run_of_other_settings_of_other_code_or_a_fresh_one_is_made(table: Table) -> None:
-    table.keep("x = 1", {"a": 1.0, "b": 2.0})
+def test_a_run_of_other_settings_of_other_code_or_a_fresh_one_is_made(table: ResultCache) -> None:
+    table.store("x = 1", {"a": 1.0, "b": 2.0})
     new = {"a": 9.0, "b": 9.0}
-    assert table.ran("x = 1", lambda: new).outcome["a"] == 1
-    assert table.ran("x = 3", lambda: new) == Ran(new)
-    assert table.ran("x = 1", lambda: new, fresh=True) == Ran(new)
-    other = Table("few.csv", ("a", "b"), lambda: "later")
-    assert other.ran("x = 1", lambda: new) == Ran(new)
+    assert table.get_or_run("x = 1", lambda: new).outcome["a"] == 1
+    assert table.get_or_run("x = 3", lambda: new) == CachedOutcome(new)
+    assert table.get_or_run("x = 1", lambda: new, fresh=True) == CachedOutcome(new)
+    other = ResultCache("few.csv", ("a", "b"), lambda: "later")
+    assert other.get_or_run("x = 1", lambda: new) == CachedOutcome(new)
 
 
 def test_what_was_kept_is_told_with_its_days() -> None:
-    assert said(["", ""]) == "2 runs, all made now (modelled)"
-    assert said(["2026-01-31", ""]).endswith("1 kept, of 2026-01-31; the others made now")
+    assert describe_cache_dates(["", ""]) == "2 runs, all made now (modelled)"
+    assert describe_cache_dates(["2026-01-31", ""]).endswith("1 kept, of 2026-01-31; the others made now")
     days = ["2026-02-01", "2026-01-31"]
-    assert said(days) == "2 runs (modelled): 2 kept, of 2026-01-31 to 2026-02-01"
+    assert describe_cache_dates(days) == "2 runs (modelled): 2 kept, of 2026-01-31 to 2026-02-01"
 
 
-@pytest.mark.parametrize("field", [f.name for f in fields(Setting)])
+@pytest.mark.parametrize("field", [f.name for f in fields(DiffusionSetting)])
 def test_every_setting_tells_a_run_from_another(field: str) -> None:
-    other = dict.fromkeys([f.name for f in fields(Setting)], 7)
+    other = dict.fromkeys([f.name for f in fields(DiffusionSetting)], 7)
     other |= {"rates": (1.0, 2.0), "costs": study.GU_SCANNED, "selects": "hop", "copies": None}
     changed = replace(SMALL, **{field: other[field]})
-    assert kept.told("CTR", SMALL) != kept.told("CTR", changed)
-    assert (kept.told("ATR", SMALL) == kept.told("ATR", changed)) == (field == "copies")
+    assert kept.run_key("CTR", SMALL) != kept.run_key("CTR", changed)
+    assert (kept.run_key("ATR", SMALL) == kept.run_key("ATR", changed)) == (field == "copies")
 
 
 def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy, a price, the search: each changes what short runs come to."""
-    assert digest([{"a": 1.0}]) == digest([{"a": 1.0000001}]) != digest([{"a": 1.001}])
-    before = kept._fingerprint()
-    assert before == kept.KEPT.code
+    assert fingerprint_outcomes([{"a": 1.0}]) == fingerprint_outcomes([{"a": 1.0000001}]) != fingerprint_outcomes([{"a": 1.001}])
+    before = kept._fingerprint_code()
+    assert before == kept.KEPT.code_fingerprint
     monkeypatch.setattr(
         "braid.papers.diffusion.tuning.Search.decide",
         lambda self, step: replace(self, busy=0.0, done=0.0, batches=0),
     )
-    assert kept._fingerprint() != before
+    assert kept._fingerprint_code() != before
 
 
 def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
     """If it is of other code: ``python -m braid.studies.diffusion_kept`` makes it anew."""
-    asked = kept.asked()
-    assert set(kept.KEPT.rows) <= set(asked) and len(asked) == 1238
-    found = kept.table()
-    assert len(found) == len(list(kept.runs())), "all that claims are told of"
-    assert (kept.summary()["seeds"] == 5).sum() == 18 and set(kept.summary()["seeds"]) == {2, 5}
+    asked = kept.requested_runs()
+    assert set(kept.KEPT.cached_rows) <= set(asked) and len(asked) == 1238
+    found = kept.cached_table()
+    assert len(found) == len(list(kept.long_runs())), "all that claims are told of"
+    assert (kept.summarize_cached()["seeds"] == 5).sum() == 18 and set(kept.summarize_cached()["seeds"]) == {2, 5}
     assert found["date"].str.match(r"\d{4}-\d{2}-\d{2}$").all()
 
 
 def test_a_figure_reads_the_runs_that_are_kept(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: ResultCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``full`` of notebook 02: labelled as kept, and the same as made now."""
-    monkeypatch.setattr(kept, "KEPT", mine := Table("gu.csv", kept.BESIDE, lambda: "now"))
-    first = figures.stream_number(2, 1, (2,), kept.recalled())
+    monkeypatch.setattr(kept, "KEPT", mine := ResultCache("gu.csv", kept.BESIDE, lambda: "now"))
+    first = figures.stream_number(2, 1, (2,), kept.cached_runs())
     assert set(first["kept"]) == {""}
-    s = Setting(2, 20.0, selectivity=0.15, seconds=2)
-    mine.keep(kept.told("ATR", s), {n: 7.0 for n in kept.BESIDE})
-    second = figures.stream_number(2, 1, (2,), kept.recalled())
+    s = DiffusionSetting(2, 20.0, selectivity=0.15, seconds=2)
+    mine.store(kept.run_key("ATR", s), {n: 7.0 for n in kept.BESIDE})
+    second = figures.stream_number(2, 1, (2,), kept.cached_runs())
     read = second[second["kept"] != ""]
     assert set(read["placement"]) == {"ATR"} and set(read["throughput"]) == {7.0}
     pd.testing.assert_frame_equal(
         second[second["kept"] == ""], first[second["kept"] == ""], check_dtype=False
     )
-    fresh = figures.stream_number(2, 1, (2,), kept.recalled(fresh=True))
+    fresh = figures.stream_number(2, 1, (2,), kept.cached_runs(fresh=True))
     assert set(fresh["kept"]) == {""}
 
 
@@ -121,13 +121,13 @@ def rows(figure: str, ratios: dict[tuple[str, str], float], other: str, value: s
 )
 def test_fig_13_needs_both_ends(low: float, high: float, holds: str) -> None:
     ends = {("visited", "n = 3"): low, ("visited", "n = 6"): high}
-    (claim,) = kept.claims(rows("13", ends, "CTR, L = 15", "throughput"))
+    (claim,) = kept.long_run_claims(rows("13", ends, "CTR, L = 15", "throughput"))
     assert claim.holds == holds
 
 
 def test_fig_15_names_the_reading_that_it_holds_under() -> None:
     ends = {("a", "σ = 0.2"): 1.1, ("a", "σ = 1"): 0.8, ("b", "σ = 0.2"): 0.9, ("b", "σ = 1"): 0.8}
-    (claim,) = kept.claims(rows("15", ends, "CTR, L = 15", "throughput"))
+    (claim,) = kept.long_run_claims(rows("15", ends, "CTR, L = 15", "throughput"))
     assert (claim.holds, claim.reason) == ("under reading", "a")
 
 
@@ -137,66 +137,66 @@ def test_fig_4_has_a_best_length_inside(best: int, holds: str) -> None:
         {"figure": "4", "x": f"T = {t}, patience 300", "throughput": 10.0 - abs(t - best)}
         for t in (1, 3, 5)
     ]
-    (claim,) = kept.claims(pd.DataFrame(made))
+    (claim,) = kept.long_run_claims(pd.DataFrame(made))
     assert claim.holds == holds
 
 
 def test_the_contest_of_wang_reads_the_runs_that_are_kept(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+    table: ResultCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``full`` of notebook 03: no run is made that is kept, and settings tell runs apart."""
-    monkeypatch.setattr(psp_kept, "KEPT", mine := Table("w.csv", psp_kept.COUNTS, lambda: "now"))
-    short = psp.Setting(seconds=12.0)
-    names = list(psp_rivals.contenders(4, short))
+    monkeypatch.setattr(psp_kept, "KEPT", mine := ResultCache("w.csv", psp_kept.COUNTS, lambda: "now"))
+    short = psp.RingSetting(seconds=12.0)
+    names = list(psp_rivals.competitors(4, short))
     for k, name in enumerate(names):
-        given = psp_rivals.fine(replace(short, sigma=0.05), 4)
-        mine.keep(psp_kept.told(name, 4, given), dict.fromkeys(psp_kept.COUNTS, 1.0 + k))
+        given = psp_rivals.with_fine_batches(replace(short, sigma=0.05), 4)
+        mine.store(psp_kept.run_key(name, 4, given), dict.fromkeys(psp_kept.COUNTS, 1.0 + k))
     monkeypatch.setattr(psp_kept, "counts", lambda *run: pytest.fail(f"{run} is kept"))
-    found = psp_rivals.contest((4,), setting=short, made=psp_kept.recalled())
+    found = psp_rivals.compare_schemes((4,), setting=short, made=psp_kept.cached_runs())
     assert found["kept"].all() and found["busy_modelled"].tolist() == [
         1.0 + k for k in range(len(names)) for _ in psp.JOINS
     ]
-    assert len(psp.spread(found, "busy_modelled")) == len(found)
-    told = {psp_kept.told("PSP", 4, s) for s in (short, replace(short, seed=1))}
-    assert len(told | {psp_kept.told("PSP", 5, short), psp_kept.told("PSP-D", 4, short)}) == 4
+    assert len(psp.seed_statistics(found, "busy_modelled")) == len(found)
+    told = {psp_kept.run_key("PSP", 4, s) for s in (short, replace(short, seed=1))}
+    assert len(told | {psp_kept.run_key("PSP", 5, short), psp_kept.run_key("PSP-D", 4, short)}) == 4
 
 
 def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies at half of the nodes are those of two at four nodes, and others at six; where they
     are others at sixteen only, the scheme itself tells.
     """
-    now, plain, real = psp_kept.KEPT.code, psp_rivals.contenders, psp_kept.counts
-    made: dict[tuple[Placement, psp.Setting], dict[str, float]] = {}
+    now, plain, real = psp_kept.KEPT.code_fingerprint, psp_rivals.competitors, psp_kept.counts
+    made: dict[tuple[Placement, psp.RingSetting], dict[str, float]] = {}
 
-    def counts(scheme: str, nodes: int, setting: psp.Setting) -> dict[str, float]:
-        run = psp_rivals.contenders(nodes, setting)[scheme], setting
+    def counts(scheme: str, nodes: int, setting: psp.RingSetting) -> dict[str, float]:
+        run = psp_rivals.competitors(nodes, setting)[scheme], setting
         if run not in made:
             made[run] = real(scheme, nodes, setting)
         return made[run]
 
     monkeypatch.setattr(psp_kept, "counts", counts)
-    before = psp_kept._fingerprint()
+    before = psp_kept._fingerprint_code()
     assert before == now
 
-    def third(nodes: int, setting: psp.Setting) -> dict[str, Placement]:
-        half = Coordinated(nodes, copies=max(2, nodes // 3))
+    def third(nodes: int, setting: psp.RingSetting) -> dict[str, Placement]:
+        half = Coordinated(nodes, max_copies=max(2, nodes // 3))
         return {**plain(nodes, setting), psp_rivals.HALF: half}
 
-    def few(nodes: int, setting: psp.Setting) -> dict[str, Placement]:
-        half = Coordinated(nodes, copies=max(2, min(6, nodes // 2)))
+    def few(nodes: int, setting: psp.RingSetting) -> dict[str, Placement]:
+        half = Coordinated(nodes, max_copies=max(2, min(6, nodes // 2)))
         return {**plain(nodes, setting), psp_rivals.HALF: half}
 
-    monkeypatch.setattr(psp_rivals, "contenders", third)
-    assert psp_kept._fingerprint() != before, "by what runs come to"
-    monkeypatch.setattr(psp_rivals, "contenders", plain)
+    monkeypatch.setattr(psp_rivals, "competitors", third)
+    assert psp_kept._fingerprint_code() != before, "by what runs come to"
+    monkeypatch.setattr(psp_rivals, "competitors", plain)
     monkeypatch.setattr(psp_kept, "contenders", few)
-    assert psp_kept._fingerprint() != before, "by the scheme"
+    assert psp_kept._fingerprint_code() != before, "by the scheme"
 
 
 def test_the_table_of_wang_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
     """If it is of other code: ``python -m braid.studies.psp_kept`` makes it anew."""
-    asked = psp_kept.asked()
-    assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(psp_kept.KEPT.rows) <= set(asked)
-    with psp_kept.KEPT.path.open(encoding="utf-8", newline="") as file:
+    asked = psp_kept.requested_runs()
+    assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(psp_kept.KEPT.cached_rows) <= set(asked)
+    with psp_kept.KEPT.file_path.open(encoding="utf-8", newline="") as file:
         codes = {row["code"] for row in csv.DictReader(file)}
-    assert codes == {psp_kept.KEPT.code}, "of other code than the present one"
+    assert codes == {psp_kept.KEPT.code_fingerprint}, "of other code than the present one"

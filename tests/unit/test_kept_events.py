@@ -17,39 +17,39 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.decisions import decisions
+from braid.core.decisions import collect_decisions
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
-    EventsDropped,
+    EventsTrimmed,
     QueryAdded,
     QueryRemoved,
     RunEnded,
     RunStarted,
-    numbers,
+    count_event_numbers,
 )
 from braid.core.history import LiveBlocks
-from braid.core.jsonl import line_of
+from braid.core.jsonl import encode_event
 from braid.core.plan import Block
-from braid.core.report import HostDid
-from braid.core.state import State
-from braid.core.tail import Tail
+from braid.core.report import HostMetrics
+from braid.core.state import RunState
+from braid.core.tail import EventTail
 from braid.engine import durable, rolling
-from braid.engine.check import check
-from braid.engine.durable import Damaged
-from braid.engine.inspect import inspect, load
-from braid.engine.keeping import Keep
-from braid.engine.store import Store
-from braid.engine.told import Told
-from braid.health import health
+from braid.engine.check import check_run
+from braid.engine.durable import DamagedRunError
+from braid.engine.inspect import inspect_run, load_run
+from braid.engine.keeping import RetentionPolicy
+from braid.engine.store import RunStore
+from braid.engine.told import EventLog
+from braid.health import read_health
 from braid.join import StreamJoin
 from braid.model.simulate import simulate
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.sharing.run import SharedRun
-from braid_widgets.base.fold import fold
-from braid_widgets.cockpit.inspect import host
-from braid_widgets.cockpit.page import recorded
+from braid_widgets.base.fold import fold_events
+from braid_widgets.cockpit.inspect import host_details
+from braid_widgets.cockpit.page import recorded_page
 from hypothesis import given
 from hypothesis import strategies as st
 from merged_runs import Killed, before, killed_at
@@ -77,46 +77,46 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 def told(folder: Path) -> list[Any]:
-    return Tail(folder).read()
+    return EventTail(folder).read_new()
 
 
 def committed(happened: list[Any]) -> list[int]:
     return [e.batch for e in happened if isinstance(e, BatchCommitted)]
 
 
-def assert_summed(dropped: EventsDropped, gone: list[Any]) -> None:
+def assert_summed(dropped: EventsTrimmed, gone: list[Any]) -> None:
     """What hosts did in the batches that are gone, but for their seconds, which another run took."""
     commits = [e for e in gone if isinstance(e, BatchCommitted)]
-    assert sum(dropped.late) == sum(sum(e.late) for e in commits)
-    whole = HostDid()
+    assert sum(dropped.late_tuples) == sum(sum(e.late_tuples) for e in commits)
+    whole = HostMetrics()
     for e in commits:
-        whole.add(e.all_hosts)
-    counted = msgspec.structs.replace(whole, stored=0, stored_bytes=0, seconds=0.0)
-    assert msgspec.structs.replace(dropped.did, seconds=0.0) == counted
+        whole.add_counts(e.total_host_metrics)
+    counted = msgspec.structs.replace(whole, stored_tuples=0, stored_bytes=0, seconds=0.0)
+    assert msgspec.structs.replace(dropped.total_host_metrics, seconds=0.0) == counted
 
 
 def test_events_go_with_the_results_of_their_batches(pair: tuple[Path, Path]) -> None:
     whole, some = map(told, pair)
     start, dropped, *rest = some
-    assert isinstance(start, RunStarted) and isinstance(dropped, EventsDropped)
+    assert isinstance(start, RunStarted) and isinstance(dropped, EventsTrimmed)
     assert isinstance(rest[-1], RunEnded) and committed(rest) == [*range(dropped.batch + 1, 12)]
-    assert 0 < dropped.batch < Store(pair[1]).log.since or dropped.batch == 5
-    assert numbers(some) == len(whole), "numbers stay"
+    assert 0 < dropped.batch < RunStore(pair[1]).log.first_retained_batch or dropped.batch == 5
+    assert count_event_numbers(some) == len(whole), "numbers stay"
     assert [type(e) for e in rest] == [type(e) for e in whole[-len(rest) :]]
-    gone = whole[1 : 1 + dropped.events]
+    gone = whole[1 : 1 + dropped.trimmed_events]
     assert dropped.results == sum(e.results for e in gone if isinstance(e, BatchCommitted))
-    assert Counter(dropped.kinds) == Counter(type(e).__name__ for e in gone)
+    assert Counter(dropped.event_counts) == Counter(type(e).__name__ for e in gone)
     assert_summed(dropped, gone)
     blocks = LiveBlocks()
     for event in gone:
         if isinstance(event, BatchCommitted):
-            blocks.commit(event)
-    assert {b.id: replace(b, bytes=0) for b in dropped.blocks} == {
-        id: replace(b, bytes=0) for id, b in blocks.items()
+            blocks.apply_commit(event)
+    assert {b.id: replace(b, size_bytes=0) for b in dropped.live_blocks} == {
+        id: replace(b, size_bytes=0) for id, b in blocks.items()
     }
     sizes = [(folder / "events.jsonl").stat().st_size for folder in pair]
     assert sizes[1] < 0.75 * sizes[0]
-    assert check(pair[1])[0] == []
+    assert check_run(pair[1])[0] == []
 
 
 def test_a_run_that_goes_on_tells_what_is_kept(pair: tuple[Path, Path], tmp_path: Path) -> None:
@@ -125,17 +125,17 @@ def test_a_run_that_goes_on_tells_what_is_kept(pair: tuple[Path, Path], tmp_path
     run = StreamJoin.resume(Path(shutil.copytree(pair[1], tmp_path / "run")), STREAMS)
     assert run.awaitTermination()
     start, dropped, *rest = run.events()
-    assert numbers(run.events()) == len(whole)
+    assert count_event_numbers(run.events()) == len(whole)
     first = len(whole) - len(rest)
     for since in range(len(whole) + 1):
         asked = run.events(since)
-        assert numbers(asked) == len(whole) - since
+        assert count_event_numbers(asked) == len(whole) - since
         if since >= first:
             assert asked == rest[since - first :]
         elif since:
             assert asked[0] == replace(dropped, events=first - since) and asked[1:] == rest
     assert run.metrics(by="batch")["batch"].tolist() == committed(rest)
-    found, wanted = fold(run.events()).totals, fold(whole).totals
+    found, wanted = fold_events(run.events()).totals, fold_events(whole).totals
     assert replace(found, ratio_max=0) == replace(wanted, ratio_max=0)
 
 
@@ -143,46 +143,46 @@ def test_totals_are_of_all_batches_whatever_is_kept(tmp_path: Path) -> None:
     """Also of a grid that has migrated before and goes on to; the ratio alone is of what is kept."""
     many = [90 * 6 ** (n // 8) for n in range(40)]
     sizes = [(m, 10) if n // 8 % 2 else (10, m) for n, m in enumerate(many)]
-    everything = list(simulate(AdaptiveGrid(4, warmup=20), sizes, streams=("r", "s")))
-    whole = fold(everything).totals
+    everything = list(simulate(AdaptiveGrid(4, warmup_tuples=20), sizes, streams=("r", "s")))
+    whole = fold_events(everything).totals
     assert whole.migrations > 2 and whole.moved > 0
-    some = Told(tmp_path / "events.jsonl", opening=1)
-    some.append(everything)
+    some = EventLog(tmp_path / "events.jsonl", opening=1)
+    some.append_events(everything)
     for batch in (20, 33):
-        assert some.drop(batch, False)
-        found = fold(some.since(0)).totals
+        assert some.trim(batch, False)
+        found = fold_events(some.read_since(0)).totals
         assert replace(found, ratio_max=whole.ratio_max) == whole
-        (gone,) = some.of(EventsDropped)
+        (gone,) = some.events_of_type(EventsTrimmed)
         assert gone.kinds["MigrationStarted"] > 0
 
 
 def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path]) -> None:
     since = told(pair[1])[1].batch + 1
     says = f"events are kept from batch {since} on"
-    assert says in inspect(pair[1]) and says not in inspect(pair[0])
-    assert inspect(pair[1]).splitlines()[2] == inspect(pair[0]).splitlines()[2], "all results"
-    assert inspect(pair[1], batch=since) == inspect(pair[0], batch=since)
+    assert says in inspect_run(pair[1]) and says not in inspect_run(pair[0])
+    assert inspect_run(pair[1]).splitlines()[2] == inspect_run(pair[0]).splitlines()[2], "all results"
+    assert inspect_run(pair[1], batch=since) == inspect_run(pair[0], batch=since)
     with pytest.raises(ValueError, match=f"of batch 2 no events are kept: {says}"):
-        inspect(pair[1], batch=2)
-    old = min(b.id for b in load(pair[1]).dropped.blocks)  # type: ignore[union-attr]
-    assert f"  {says}; it was there then" in inspect(pair[1], block=old)
-    shown = recorded(told(pair[1]))
+        inspect_run(pair[1], batch=2)
+    old = min(b.id for b in load_run(pair[1]).dropped.live_blocks)  # type: ignore[union-attr]
+    assert f"  {says}; it was there then" in inspect_run(pair[1], block=old)
+    shown = recorded_page(told(pair[1]))
     assert f"events are kept from batch {since + 1} on" in shown["note"]
-    last, same = shown["frames"][-1], recorded(told(pair[0]))["frames"][-1]
-    assert (last["title"], last["map"]) == (same["title"], same["map"])
+    last, same = shown["frames"][-1], recorded_page(told(pair[0]))["frames"][-1]
+    assert (last["title"], last["state_map"]) == (same["title"], same["state_map"])
     assert len(shown["frames"]) == 12 - since
-    assert host(told(pair[1]), 0, 12) == host(told(pair[0]), 0, 12)
+    assert host_details(told(pair[1]), 0, 12) == host_details(told(pair[0]), 0, 12)
     with pytest.raises(ValueError, match=f"events are kept from batch {since + 1} on, not of ba"):
-        host(told(pair[1]), 0, 1)
-    assert health(pair[1]).batches == 12 and health(pair[1]).state == "completed"
+        host_details(told(pair[1]), 0, 1)
+    assert read_health(pair[1]).committed_batches == 12 and read_health(pair[1]).state == "completed"
 
 
 def test_what_was_decided_before_is_not_told_again() -> None:
     changed = MappingChanged(3, 0, (1, 2), (2, 1), (), (1, 2))
-    gone = EventsDropped(8, 40, 1, 0, 0, 0, 0, (), (), HostDid(), {})
+    gone = EventsTrimmed(8, 40, 1, 0, 0, 0, 0, (), (), HostMetrics(), {})
     kept = [BatchPlanned(9), commit(9)]
-    assert len(decisions([START, changed, *kept])) == 1
-    assert decisions([START, gone, changed, *kept]) == []
+    assert len(collect_decisions([START, changed, *kept])) == 1
+    assert collect_decisions([START, gone, changed, *kept]) == []
 
 
 def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
@@ -198,12 +198,12 @@ def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
         batches = committed(told(folder))
         assert batches == [*range(batches[0], batches[-1] + 1)] and batches[-1] in (9, 10)
         seen.add(batches[0])
-        assert committed(Store(folder).history()) == batches
+        assert committed(RunStore(folder).committed_events()) == batches
         again = StreamJoin.resume(folder, streams, durability="process")
-        assert again.awaitTermination() and check(folder)[0] == []
+        assert again.awaitTermination() and check_run(folder)[0] == []
         kept = committed(again.events())
         assert kept == committed(told(folder)) == [*range(kept[0], 12)]
-        assert batches[0] <= kept[0] <= again.results_from, "none that is needed goes"
+        assert batches[0] <= kept[0] <= again.first_retained_batch, "none that is needed goes"
         step += 1
     assert seen == {3, 6}
 
@@ -211,7 +211,7 @@ def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
 def test_the_roll_up_before_stands_in(pair: tuple[Path, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(pair[1], tmp_path / "run"))
     sorted(folder.glob("commits/rolled-*"))[-1].write_bytes(b"")
-    assert Store(folder).history() == Store(pair[1]).history()
+    assert RunStore(folder).committed_events() == RunStore(pair[1]).committed_events()
     run = StreamJoin.resume(folder, STREAMS, **HOW)
     assert run.awaitTermination() and run.events()[1:-1] == told(pair[1])[1:-1]
 
@@ -224,8 +224,8 @@ def test_damage_of_what_stands_there_is_found(
     lines = (folder / "events.jsonl").read_bytes().splitlines(True)
     lines[line] = lines[line].replace(b'"batch":', b'"butch":').replace(b"Scatter", b"Skatter")
     (folder / "events.jsonl").write_bytes(b"".join(lines))
-    assert "events.jsonl is damaged: " in check(folder)[0][0]
-    with pytest.raises(Damaged, match="events.jsonl is damaged: "):
+    assert "events.jsonl is damaged: " in check_run(folder)[0][0]
+    with pytest.raises(DamagedRunError, match="events.jsonl is damaged: "):
         StreamJoin.resume(folder, STREAMS)
 
 
@@ -233,13 +233,13 @@ def test_a_tail_begins_anew_where_the_file_is_another(pair: tuple[Path, Path]) -
     folder = pair[0].parent / "both"
     folder.mkdir()
     shutil.copy(pair[0] / "events.jsonl", folder)
-    tail = Tail(folder)
-    assert committed(tail.read()) == [*range(12)]
-    body = (pair[1] / "events.jsonl").read_bytes() + line_of(BatchPlanned(0)) * 900
+    tail = EventTail(folder)
+    assert committed(tail.read_new()) == [*range(12)]
+    body = (pair[1] / "events.jsonl").read_bytes() + encode_event(BatchPlanned(0)) * 900
     (folder / "new").write_bytes(body)
     os.replace(folder / "new", folder / "events.jsonl")
-    again = tail.read()
-    assert isinstance(again[0], RunStarted) and isinstance(again[1], EventsDropped)
+    again = tail.read_new()
+    assert isinstance(again[0], RunStarted) and isinstance(again[1], EventsTrimmed)
 
 
 def commit(
@@ -252,26 +252,26 @@ def test_the_file_stays_small_however_long_a_run_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rolling, "_EVERY", 10)
-    store, sizes = Store(tmp_path / "run", "process"), list[int]()
-    store.create({})
-    store.keep = Keep(age=0)
-    store.begin([START])
+    store, sizes = RunStore(tmp_path / "run", "process"), list[int]()
+    store.create_run({})
+    store.keep = RetentionPolicy(max_age=0)
+    store.log_opening_events([START])
     for batch in range(300):
         snapshot, happened = (
-            store.snapshot(State(batch)),
+            store.write_state(RunState(batch)),
             [*[BatchPlanned(batch)] * 4, commit(batch)],
         )
-        store.commit(batch, snapshot, {}, happened)
-        store.tidy(State(batch), snapshot)
-        store.tell(happened)
+        store.commit_batch(batch, snapshot, {}, happened)
+        store.remove_old_files(RunState(batch), snapshot)
+        store.log_events(happened)
         sizes.append(store.told.path.stat().st_size)
-    assert max(sizes[150:]) < 1.1 * max(sizes[50:150]) < 0.5 * store.told.size
+    assert max(sizes[150:]) < 1.1 * max(sizes[50:150]) < 0.5 * store.told.size_bytes
     kept = committed(told(store.path))
-    assert kept == [*range(kept[0], 300)] and 0 < kept[0] <= store.log.since
-    assert numbers(store.told.since(0)) == store.told.count == 1 + 5 * 300
-    again = Store(store.path, "process")
-    again.begin()
-    assert again.told.since(0) == store.told.since(0) and check(store.path)[0] == []
+    assert kept == [*range(kept[0], 300)] and 0 < kept[0] <= store.log.first_retained_batch
+    assert count_event_numbers(store.told.read_since(0)) == store.told.event_count == 1 + 5 * 300
+    again = RunStore(store.path, "process")
+    again.log_opening_events()
+    assert again.told.read_since(0) == store.told.read_since(0) and check_run(store.path)[0] == []
 
 
 def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
@@ -279,24 +279,24 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
     from the beginning and is no more.
     """
     begin = [START, QueryAdded(-1, "first", 0, {}, {}, {}), QueryAdded(-1, "stays", 1, {}, {}, {})]
-    some, sizes = Told(tmp_path / "events.jsonl", opening=3), list[int]()
-    some.append(begin)
+    some, sizes = EventLog(tmp_path / "events.jsonl", opening=3), list[int]()
+    some.append_events(begin)
     for n in range(200):
         name = f"q{n % 3}"  # a name may come again
         happened: list[Any] = [QueryAdded(n, name, 2, {}, {}, {}), QueryRemoved(n, name)]
         happened += [QueryRemoved(n, "first")] if n == 2 else []
         happened += [QueryAdded(n, "late", 3, {}, {}, {})] if n == 5 else []
-        some.append([*happened, BatchPlanned(n), commit(n)])
-        if n % 10 == 9 and some.drop(n - 1, False):
+        some.append_events([*happened, BatchPlanned(n), commit(n)])
+        if n % 10 == 9 and some.trim(n - 1, False):
             sizes.append(some.path.stat().st_size)
     assert len(sizes) > 5 and max(sizes) < 1.1 * min(sizes[1:])
-    (gone,) = some.of(EventsDropped)
+    (gone,) = some.events_of_type(EventsTrimmed)
     run = shared(SimpleNamespace(told=some, log=SimpleNamespace(since=gone.batch + 1)))
     name = f"q{gone.batch % 3}"
     said = f"{name!r}; there are: first, stays, late.*; of those removed before batch "
     with pytest.raises(ValueError, match=said + f"{gone.batch + 1} nothing is kept"):
         run.results(name)
-    assert [e for e in some.since(0)[4:] if e.batch <= gone.batch] == [
+    assert [e for e in some.read_since(0)[4:] if e.batch <= gone.batch] == [
         QueryRemoved(2, "first"),
         QueryAdded(5, "late", 3, {}, {}, {}),
     ]
@@ -311,10 +311,10 @@ def shared(store: Any) -> SharedRun:
 
 def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
     """Whenever it began to be served, and if it went and came again."""
-    store = Store(tmp_path / "run")
-    store.create({})
-    store.keep = Keep(bytes=1)
-    store.begin([START, *(QueryAdded(-1, q, n, {}, {}, {}) for n, q in enumerate("abc"))])
+    store = RunStore(tmp_path / "run")
+    store.create_run({})
+    store.keep = RetentionPolicy(max_bytes=1)
+    store.log_opening_events([START, *(QueryAdded(-1, q, n, {}, {}, {}) for n, q in enumerate("abc"))])
     changes: dict[int, list[Any]] = {
         2: [QueryRemoved(2, "b"), QueryRemoved(2, "c")],
         8: [QueryAdded(8, "c", 2, {}, {}, {})],
@@ -322,17 +322,17 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
     for batch in range(12):
         name = f"{batch:06d}-0-0000cafe.parquet"
         pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
-        seals = {name: durable.seal(store.output.new / name, False)}
+        seals = {name: durable.checksum_file(store.output.new / name, False)}
         happened = [*changes.get(batch, []), commit(batch)]
-        store.commit(batch, store.snapshot(State(batch)), seals, happened)
-        store.tell(happened)
+        store.commit_batch(batch, store.write_state(RunState(batch)), seals, happened)
+        store.log_events(happened)
     run = shared(store)
 
     def asked(name: str, **more: Any) -> list[tuple[int, list[int]]]:
-        found = run._files(name, **more)
+        found = run._list_query_files(name, **more)
         return [(bit, pq.read_table(files)["batch"].to_pylist()) for bit, files in found]
 
-    kept = run.results_from
+    kept = run.first_retained_batch
     assert kept == 6
     for merged in (True, False):
         assert asked("a", merged=merged) == [(0, [*range(kept, 12)])]
@@ -368,45 +368,45 @@ def test_numbers_stay_whatever_is_dropped(
     data: st.DataObject,
 ) -> None:
     first = [START, *(QueryAdded(-1, f"p{n}", n, {}, {}, {}) for n in range(opening))]
-    some, everything = Told(tmp_path_factory.mktemp("told") / "events.jsonl", most), [*first]
-    some.append(first)
+    some, everything = EventLog(tmp_path_factory.mktemp("told") / "events.jsonl", most), [*first]
+    some.append_events(first)
     some.opening = len(first)
     ends, kept, last = list[tuple[int, int]](), 0, None
     for n, happened in enumerate(batches(count, each)):
-        some.append(happened)
+        some.append_events(happened)
         everything += happened
-        ends.append((some.count, some.size))
+        ends.append((some.event_count, some.size_bytes))
         if data.draw(st.integers(0, 9)) == 0:
-            before = some.archive(last, *ends[n])
+            before = some.describe_prefix(last, *ends[n])
             asked = data.draw(st.integers(0, n))
-            kept = asked if some.drop(asked, False) else kept
-            again = Told(some.path, most, len(first))
-            again.look(before)
-            again.check(before)
-            kept_there = some.since(0)
-            assert again.since(0) == kept_there
-            assert again.recent() == kept_there[-len(again.recent()) :]
-            assert again.since(0) == kept_there, "numbers do not depend on what has been asked"
+            kept = asked if some.trim(asked, False) else kept
+            again = EventLog(some.path, most, len(first))
+            again.open_prefix(before)
+            again.check_prefix(before)
+            kept_there = some.read_since(0)
+            assert again.read_since(0) == kept_there
+            assert again.recent_events() == kept_there[-len(again.recent_events()) :]
+            assert again.read_since(0) == kept_there, "numbers do not depend on what has been asked"
             last = before
-    assert numbers(some.since(0)) == len(everything) == some.count
-    assert some.of(QueryAdded) == [e for e in everything if isinstance(e, QueryAdded)]
-    assert [e.batch for e in some.of(BatchCommitted)] == [*range(kept, count)]
+    assert count_event_numbers(some.read_since(0)) == len(everything) == some.event_count
+    assert some.events_of_type(QueryAdded) == [e for e in everything if isinstance(e, QueryAdded)]
+    assert [e.batch for e in some.events_of_type(BatchCommitted)] == [*range(kept, count)]
     at = 0
     if kept:
-        (gone,) = some.of(EventsDropped)
+        (gone,) = some.events_of_type(EventsTrimmed)
         past = [e for e in everything if isinstance(e, BatchCommitted)][:kept]
         assert gone.batch == kept - 1 and gone.results == sum(range(kept))
         live = LiveBlocks()
         for event in past:
-            live.commit(event)
+            live.apply_commit(event)
         assert gone.blocks == tuple(live.values())
         at = everything.index(past[-1]) + 1
         assert_summed(gone, everything[:at])
         were = {repr(e): e for e in everything[len(first) : at]}  # to find what may be equal
-        lasting = [e for e in some.since(0)[len(first) + 1 :] if were.get(repr(e)) == e]
+        lasting = [e for e in some.read_since(0)[len(first) + 1 :] if were.get(repr(e)) == e]
         stood_for = Counter(type(e).__name__ for e in everything[len(first) : at])
         assert Counter(gone.kinds) == stood_for - Counter(type(e).__name__ for e in lasting)
-    for since in (0, 1, at, *data.draw(st.lists(st.integers(0, some.count), max_size=5))):
-        asked_for = some.since(since)
-        assert numbers(asked_for) == some.count - since
-        assert asked_for[-(some.count - max(at, since)) :] == everything[max(at, since) :]
+    for since in (0, 1, at, *data.draw(st.lists(st.integers(0, some.event_count), max_size=5))):
+        asked_for = some.read_since(since)
+        assert count_event_numbers(asked_for) == some.event_count - since
+        assert asked_for[-(some.event_count - max(at, since)) :] == everything[max(at, since) :]

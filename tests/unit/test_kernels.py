@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.predicate import Link, Predicate, Residual, window_links
-from braid.condition.residual import residual_mask
+from braid.condition.predicate import IndexCondition, Predicate, ResidualPredicate, window_conditions
+from braid.condition.residual import evaluate_residual
 from braid.core.columns import TIME
-from braid.engine.wire import Hashed
-from braid.local.build import build, gather, merge
-from braid.local.intervals import _equal
+from braid.engine.wire import RoutingHash
+from braid.local.build import build_block, gather_blocks, merge_blocks
+from braid.local.intervals import _search_equal_ranges
 from braid.local.mixing import xxhash64
-from braid.local.order import order_of
-from braid.local.probe import Joiner, Meet
-from braid.local.rows import Partial, Rows, unfixed
+from braid.local.order import sort_positions
+from braid.local.probe import BlockJoiner, ProbeInput
+from braid.local.rows import PartialMatches, BlockRows, variable_width_columns
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,14 +39,14 @@ BOUNDS = st.one_of(st.integers(-4, 4), st.sampled_from([inf, -inf, LEAST, MOST, 
 
 
 def predicate(
-    links: list[Link], residuals: list[Residual] | None = None, streams: int = 2
+    links: list[IndexCondition], residuals: list[ResidualPredicate] | None = None, streams: int = 2
 ) -> Predicate:
     names = tuple("abc"[:streams])
     none: tuple[dict[str, str], ...] = tuple({} for _ in names)
     return Predicate(names, (None,) * streams, none, none, tuple(links), tuple(residuals or ()))
 
 
-def block(p: Predicate, stream: int, **columns: Any) -> Rows:
+def block(p: Predicate, stream: int, **columns: Any) -> BlockRows:
     """A sorted block; ``id`` numbers the rows, ``__key`` defaults to the id and ``__time`` to 0."""
     size = len(next(iter(columns.values())))
     filled = {"id": range(size), "__key": range(size), TIME: [0] * size, **columns}
@@ -55,40 +55,40 @@ def block(p: Predicate, stream: int, **columns: Any) -> Rows:
         for n, v in filled.items()
     }
     arrays = {n: a.cast(pa.int64()) if pa.types.is_null(a.type) else a for n, a in arrays.items()}
-    return Rows(build(pa.record_batch(arrays), p.indexes(stream)))
+    return BlockRows(build_block(pa.record_batch(arrays), p.index_columns(stream)))
 
 
-def join(p: Predicate, *blocks: Rows, **more: Any) -> Counter[tuple[int, ...]]:
+def join(p: Predicate, *blocks: BlockRows, **more: Any) -> Counter[tuple[int, ...]]:
     """The first block meets the others, one hop after another."""
     none = (None,) * len(blocks)
-    joiner = Joiner(p, more.get("windows", none), more.get("watermarks", none))
+    joiner = BlockJoiner(p, more.get("windows", none), more.get("watermarks", none))
     count = more.get("count", SimpleNamespace(compared=0))
-    partials = [Partial({0: (blocks[0], blocks[0].places())})]
+    partials = [PartialMatches({0: (blocks[0], blocks[0].row_positions())})]
     for stream in range(1, len(blocks)):
         partials = [
             f
             for p in partials
-            for f in joiner.probe(p, blocks[stream], stream, more.get("stored", False), count)
+            for f in joiner.probe_block(p, blocks[stream], stream, more.get("stored", False), count)
         ]
     found: Counter[tuple[int, ...]] = Counter()
     for f in partials:
-        found.update(zip(*(f.values(s, "id").tolist() for s in range(len(blocks))), strict=True))
+        found.update(zip(*(f.column_values(s, "id").tolist() for s in range(len(blocks))), strict=True))
     return found
 
 
-def holds(link: Link, a: float, b: float) -> bool:
+def holds(link: IndexCondition, a: float, b: float) -> bool:
     """lo <= a - b <= hi in exact arithmetic; for floats (which have no offset) in an order where
     NaN is the largest.
     """
     if isinstance(a, float) or isinstance(b, float):
         a, b = ((1, 0.0) if isnan(x) else (0, x) for x in (a, b))
-        low, high = (a > b if link.strict[0] else a >= b), (a < b if link.strict[1] else a <= b)
-        return (low or link.lo == -inf) and (high or link.hi == inf)
-    return link.lo <= a - b <= link.hi
+        low, high = (a > b if link.is_strict[0] else a >= b), (a < b if link.is_strict[1] else a <= b)
+        return (low or link.lower == -inf) and (high or link.upper == inf)
+    return link.lower <= a - b <= link.upper
 
 
 def brute(
-    links: list[Link], a: dict[str, list[Any]], b: dict[str, list[Any]]
+    links: list[IndexCondition], a: dict[str, list[Any]], b: dict[str, list[Any]]
 ) -> Counter[tuple[int, ...]]:
     pairs = product(range(len(a["x"])), range(len(b["x"])))
     return Counter(
@@ -102,8 +102,8 @@ def link(
     strict: tuple[bool, bool] = (False, False),
     name: str = "x",
     exact: bool = True,
-) -> Link:
-    return Link((0, name), (1, name), lo, hi, strict, exact)
+) -> IndexCondition:
+    return IndexCondition((0, name), (1, name), lo, hi, strict, exact)
 
 
 @given(st.lists(INTS, max_size=8), st.lists(INTS, max_size=8), BOUNDS, BOUNDS)
@@ -130,7 +130,7 @@ def test_equal_integers_meet_however_close_they_lie(a: list[int], b: list[int], 
 def test_few_that_probe_a_large_block_do_not_go_through_it() -> None:
     stored = np.arange(1 << 20) // 2
     tracemalloc.start()
-    first, last = _equal(probe := np.arange(-5, 1000), stored)
+    first, last = _search_equal_ranges(probe := np.arange(-5, 1000), stored)
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (last - first).tolist() == [2 * (k >= 0) for k in probe.tolist()]
@@ -143,7 +143,7 @@ def test_few_that_probe_a_large_block_do_not_go_through_it() -> None:
 )
 def test_keys_of_any_range_come_in_order(keys: list[int], kind: str) -> None:
     array = np.array(keys, np.int64).astype(kind)
-    order = order_of(array)
+    order = sort_positions(array)
     assert array[order].tolist() == sorted(array.tolist())
     assert sorted(order.tolist()) == [*range(len(keys))]
 
@@ -161,28 +161,28 @@ def test_keys_come_in_order_group_after_group(
 ) -> None:
     keys = np.array([key for key, _ in rows], np.int64).astype(kind)
     groups = np.array([group * apart for _, group in rows], np.int16)
-    order = order_of(keys, groups)
+    order = sort_positions(keys, groups)
     found = [*zip(groups[order].tolist(), keys[order].tolist(), strict=True)]
     assert found == sorted(zip(groups.tolist(), keys.tolist(), strict=True))
     assert sorted(order.tolist()) == [*range(len(rows))]
 
 
 def test_all_rows_of_a_block_are_what_their_positions_say() -> None:
-    rows = Rows(pa.record_batch({"x": [7, 5, 9]}))
-    assert Rows(pa.record_batch({"__key": [1, 4, 2]}), (1, 3)).places().tolist() == [0, 2]
-    all_of, copied = (Partial({0: (rows, at)}) for at in (rows.places(), np.arange(3)))
+    rows = BlockRows(pa.record_batch({"x": [7, 5, 9]}))
+    assert BlockRows(pa.record_batch({"__key": [1, 4, 2]}), (1, 3)).row_positions().tolist() == [0, 2]
+    all_of, copied = (PartialMatches({0: (rows, at)}) for at in (rows.row_positions(), np.arange(3)))
     chosen = np.array([2, 0, 2])
     for one in (all_of, copied):
-        assert one.values(0, "x").tolist() == [7, 5, 9]
-        assert one.values_of(0, "x", chosen).tolist() == [9, 7, 9]
-        assert one.take(chosen).values(0, "x").tolist() == [9, 7, 9]
-        assert one.take(chosen).take(np.array([1])).values(0, "x").tolist() == [7]
+        assert one.column_values(0, "x").tolist() == [7, 5, 9]
+        assert one.values_at(0, "x", chosen).tolist() == [9, 7, 9]
+        assert one.take_positions(chosen).column_values(0, "x").tolist() == [9, 7, 9]
+        assert one.take_positions(chosen).take_positions(np.array([1])).column_values(0, "x").tolist() == [7]
 
 
 @pytest.mark.parametrize("keys", [1, 6, 8])
 def test_routing_keys_are_remainders_of_hashes(keys: int) -> None:
     values = np.arange(-50, 50)
-    found = Hashed("k", 3, keys).of(pa.array(values))
+    found = RoutingHash("k", 3, keys).routing_keys(pa.array(values))
     assert found.type == pa.int32()
     assert found.to_pylist() == [h % keys for h in xxhash64(3, values).tolist()]
 
@@ -233,7 +233,7 @@ def test_an_inexact_index_leaves_nothing_out(a: list[float], b: list[float], c: 
     """a <= b + c in floats with all its roundings: the residual has the last word on what the index
     found.
     """
-    decides = Residual(f'"a.x" <= "b.x" + {c}::DOUBLE', frozenset((0, 1)), ((0, "x"), (1, "x")))
+    decides = ResidualPredicate(f'"a.x" <= "b.x" + {c}::DOUBLE', frozenset((0, 1)), ((0, "x"), (1, "x")))
     p = predicate([link(-inf, c, exact=False)], [decides])
     want = Counter(
         (i, j) for i, x in enumerate(a) for j, y in enumerate(b) if holds(link(-inf, 0), x, y + c)
@@ -246,15 +246,15 @@ def test_a_block_is_entered_by_any_of_its_indexes(b: list[tuple[int, int]], c: l
     """Stream b meets a by x and c by y: its blocks are sorted by one and hold a permutation for the
     other.
     """
-    links = [Link((0, "x"), (1, "x"), 0, 0), Link((1, "y"), (2, "y"), -1, 1)]
+    links = [IndexCondition((0, "x"), (1, "x"), 0, 0), IndexCondition((1, "y"), (2, "y"), -1, 1)]
     p = predicate(links, streams=3)
-    assert p.indexes(1) == ("x", "y")
+    assert p.index_columns(1) == ("x", "y")
     mine, theirs = block(p, 1, x=[r[0] for r in b], y=[r[1] for r in b]), block(p, 2, y=c)
-    joiner, found = Joiner(p, (None,) * 3, (None,) * 3), Counter()
-    for f in joiner.probe(
-        Partial({2: (theirs, np.arange(len(c)))}), mine, 1, False, SimpleNamespace(compared=0)
+    joiner, found = BlockJoiner(p, (None,) * 3, (None,) * 3), Counter()
+    for f in joiner.probe_block(
+        PartialMatches({2: (theirs, np.arange(len(c)))}), mine, 1, False, SimpleNamespace(compared=0)
     ):
-        found.update(zip(f.values(1, "id").tolist(), f.values(2, "id").tolist(), strict=True))
+        found.update(zip(f.column_values(1, "id").tolist(), f.column_values(2, "id").tolist(), strict=True))
     assert found == Counter(
         (i, j) for i, (_, y) in enumerate(b) for j, z in enumerate(c) if abs(y - z) <= 1
     )
@@ -264,11 +264,11 @@ def test_a_block_is_entered_by_any_of_its_indexes(b: list[tuple[int, int]], c: l
 def test_a_view_counts_only_its_range_of_routing_keys(x: list[int], lo: int, hi: int) -> None:
     p = predicate([link(0, 0)])
     mine, whole = block(p, 0, x=[0, 1, 2, 3]), block(p, 1, x=x)
-    view = Rows(whole.batch, (lo, hi))
+    view = BlockRows(whole.batch, (lo, hi))
     want = Counter((v, i) for i, v in enumerate(x) if lo <= i < hi)
     assert join(p, mine, view) == want
     kept = sorted(i for i in range(len(x)) if lo <= i < hi)
-    assert sorted(merge([view], ("x",)).column("id").to_pylist()) == kept
+    assert sorted(merge_blocks([view], ("x",)).column("id").to_pylist()) == kept
 
 
 @given(st.lists(st.lists(st.tuples(INTS, st.integers(0, 3)), max_size=5), min_size=1, max_size=4))
@@ -280,9 +280,9 @@ def test_a_merged_block_finds_what_its_sources_found(parts: list[list[tuple[int,
         sources.append(
             block(p, 1, x=[r[0] for r in part], id=ids, **{"__key": [r[1] for r in part]})
         )
-    probe, whole = block(p, 0, x=[-1, 0, 3, LEAST, MOST]), Rows(merge(sources, ("x",)))
+    probe, whole = block(p, 0, x=[-1, 0, 3, LEAST, MOST]), BlockRows(merge_blocks(sources, ("x",)))
     assert join(p, probe, whole) == sum((join(p, probe, s) for s in sources), Counter())
-    assert np.all(np.diff(whole.numpy("x").astype(object)) >= 0)
+    assert np.all(np.diff(whole.numpy_column("x").astype(object)) >= 0)
 
 
 @given(
@@ -301,14 +301,14 @@ def test_gathered_blocks_find_and_count_what_each_finds(
         ids = range(first, first := first + len(rows))
         blocks.append(block(p, 1, x=[x for x, _ in rows], y=[y for _, y in rows], id=[*ids]))
     blocks[0].keys = (1, 3)
-    together = gather(blocks, p.indexes(1))
+    together = gather_blocks(blocks, p.index_columns(1))
     counts = [SimpleNamespace(compared=0) for _ in blocks]
     each = [join(p, a, b, count=c) for b, c in zip(blocks, counts, strict=True)]
     count = SimpleNamespace(compared=np.zeros(len(blocks), int))
     assert join(p, a, together, count=count) == sum(each, Counter())
     assert count.compared.tolist() == [int(np.sum(c.compared)) for c in counts]
-    assert together.tally(np.arange(together.batch.num_rows)).tolist() == [
-        b.count() for b in blocks
+    assert together.count_by_block(np.arange(together.batch.num_rows)).tolist() == [
+        b.row_count() for b in blocks
     ]
 
 
@@ -321,19 +321,19 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     left, right, sizes = block(p, 0, x=a), block(p, 1, x=b), []
     monkeypatch.setattr("braid.local.probe.CHUNK", chunk)
     joiner, count, found = (
-        Joiner(p, (None, None), (None, None)),
+        BlockJoiner(p, (None, None), (None, None)),
         SimpleNamespace(compared=0),
         Counter(),
     )
-    for f in joiner.probe(Partial({0: (left, np.arange(40))}), right, 1, False, count):
+    for f in joiner.probe_block(PartialMatches({0: (left, np.arange(40))}), right, 1, False, count):
         sizes.append(len(f))
-        found.update(zip(f.values(0, "id").tolist(), f.values(1, "id").tolist(), strict=True))
+        found.update(zip(f.column_values(0, "id").tolist(), f.column_values(1, "id").tolist(), strict=True))
     assert found == brute([k], {"x": a}, {"x": b})
     assert max(sizes) <= chunk
     assert count.compared == found.total()
 
 
-def held_at_once(found: Partial) -> int:
+def held_at_once(found: PartialMatches) -> int:
     """The bytes of the texts and lists of some results."""
     return sum(
         len(value)
@@ -351,15 +351,15 @@ def words(draw: np.random.Generator, size: int) -> dict[str, list[Any]]:
 
 RESIDUALS = [
     [],
-    [Residual('"a.y" <> "b.y"', frozenset((0, 1)), ((0, "y"), (1, "y")))],
-    [Residual('"a.t" <> "b.t"', frozenset((0, 1)), ((0, "t"), (1, "t")))],
+    [ResidualPredicate('"a.y" <> "b.y"', frozenset((0, 1)), ((0, "y"), (1, "y")))],
+    [ResidualPredicate('"a.t" <> "b.t"', frozenset((0, 1)), ((0, "t"), (1, "t")))],
 ]
 
 
 @pytest.mark.parametrize("residuals", RESIDUALS)
 @pytest.mark.parametrize(("most", "near"), [(1, 0), (150, 0), (150, 99), (2_000, 99)])
 def test_chunks_of_few_bytes_do_not_change_the_results(
-    monkeypatch: pytest.MonkeyPatch, most: int, near: int, residuals: list[Residual]
+    monkeypatch: pytest.MonkeyPatch, most: int, near: int, residuals: list[ResidualPredicate]
 ) -> None:
     """Neither do results have more at once, nor the texts that a residual reads."""
     draw, p = np.random.default_rng(most), predicate([link(-1, 1)], residuals)
@@ -370,19 +370,19 @@ def test_chunks_of_few_bytes_do_not_change_the_results(
     )
     left, blocks = block(p, 0, **a), [block(p, 1, **b), block(p, 1, **b)]
 
-    def mask(residual: Residual, aliases: Any, columns: dict[Any, Any], measured: Any) -> Any:
+    def mask(residual: ResidualPredicate, aliases: Any, columns: dict[Any, Any], measured: Any) -> Any:
         texts = [c for (_, name), c in columns.items() if name == "t"]
         assert sum(len(t) for c in texts for t in c.to_pylist()) <= most or len(texts[0]) == 1
-        return residual_mask(residual, aliases, columns, measured)
+        return evaluate_residual(residual, aliases, columns, measured)
 
-    def found() -> list[Partial]:
-        joiner = Joiner(p, (None, None), (None, None))
-        start, count = Partial({0: (left, left.places())}), SimpleNamespace(compared=0)
-        meets = [Meet(start, rows, False, count) for rows in blocks]
-        return [f for _, f in joiner.probe_all(meets, 1)]
+    def found() -> list[PartialMatches]:
+        joiner = BlockJoiner(p, (None, None), (None, None))
+        start, count = PartialMatches({0: (left, left.row_positions())}), SimpleNamespace(compared=0)
+        meets = [ProbeInput(start, rows, False, count) for rows in blocks]
+        return [f for _, f in joiner.probe_blocks(meets, 1)]
 
-    def pairs(several: list[Partial]) -> list[tuple[int, ...]]:
-        ids = (zip(*(f.values(s, "id").tolist() for s in (0, 1)), strict=True) for f in several)
+    def pairs(several: list[PartialMatches]) -> list[tuple[int, ...]]:
+        ids = (zip(*(f.column_values(s, "id").tolist() for s in (0, 1)), strict=True) for f in several)
         return [pair for each in ids for pair in each]
 
     whole = found()
@@ -400,7 +400,7 @@ def test_where_all_columns_are_of_fixed_width_nobody_looks_at_values(
     monkeypatch.setattr("braid.local.probe.BYTES", 1)
     monkeypatch.setattr("braid.local.probe._LITTLE", 0)
     for name in ("held", "longest", "lengths"):
-        monkeypatch.setattr(Rows, name, None)
+        monkeypatch.setattr(BlockRows, name, None)
     p = predicate([link(0, 0)], RESIDUALS[1])
     a, b = (block(p, s, x=[1] * 9, y=[s] * 9) for s in (0, 1))
     assert join(p, a, b) == Counter(product(range(9), range(9)))
@@ -438,11 +438,11 @@ def test_lengths_are_those_of_the_values_wherever_their_array_begins(
     values = data.draw(st.lists(some, min_size=1, max_size=6))
     first = data.draw(st.integers(0, len(values) - 1))
     whole = pa.record_batch({"k": np.arange(len(values)), "x": pa.array(values, kind)})
-    assert unfixed(whole.schema) == ["x"]
-    rows, want = Rows(whole.slice(first)), [bytes_of(v, kind) for v in values[first:]]
+    assert variable_width_columns(whole.schema) == ["x"]
+    rows, want = BlockRows(whole.slice(first)), [bytes_of(v, kind) for v in values[first:]]
     at = np.arange(len(want))[::-1]
-    assert rows.lengths("x", at).tolist() == want[::-1]
-    assert rows.longest("x") == max(want)
+    assert rows.value_bytes("x", at).tolist() == want[::-1]
+    assert rows.max_value_bytes("x") == max(want)
 
 
 @given(
@@ -451,7 +451,7 @@ def test_lengths_are_those_of_the_values_wherever_their_array_begins(
 )
 def test_a_residual_that_is_null_does_not_hold(rows: list[tuple[int, int | None]], y: int) -> None:
     p = predicate(
-        [link(0, 0)], [Residual('"a.y" <> "b.y"', frozenset((0, 1)), ((0, "y"), (1, "y")))]
+        [link(0, 0)], [ResidualPredicate('"a.y" <> "b.y"', frozenset((0, 1)), ((0, "y"), (1, "y")))]
     )
     a = block(p, 0, x=[0, 1, 2, 3], y=[y] * 4)
     b = block(
@@ -472,7 +472,7 @@ def test_windows_hold_for_every_member_of_a_group(a: list[int], b: list[int], c:
     c   |----------...    alive for ever
     """
     windows = (5, 8, None)
-    p = predicate(list(window_links(windows)), streams=3)
+    p = predicate(list(window_conditions(windows)), streams=3)
     blocks = [block(p, s, **{TIME: t}) for s, t in enumerate((a, b, c))]
     want: Counter[tuple[int, ...]] = Counter()
     for (i, x), (j, y), (k, z) in product(*map(enumerate, (a, b, c))):
@@ -499,11 +499,11 @@ def test_three_streams_by_an_index_a_link_and_a_residual(
     a: list[tuple[int, int]], b: list[tuple[int, int]], c: list[tuple[int, int]]
 ) -> None:
     links = [
-        Link((0, "x"), (1, "x"), 0, 0),
-        Link((1, "y"), (2, "y"), -2, 3),
-        Link((0, "y"), (2, "x"), 1, inf),
+        IndexCondition((0, "x"), (1, "x"), 0, 0),
+        IndexCondition((1, "y"), (2, "y"), -2, 3),
+        IndexCondition((0, "y"), (2, "x"), 1, inf),
     ]
-    over = Residual('"a.y" + "b.y" <> "c.y"', frozenset((0, 1, 2)), ((0, "y"), (1, "y"), (2, "y")))
+    over = ResidualPredicate('"a.y" + "b.y" <> "c.y"', frozenset((0, 1, 2)), ((0, "y"), (1, "y"), (2, "y")))
     p = predicate(links, [over], streams=3)
     blocks = [
         block(p, s, x=[r[0] for r in side], y=[r[1] for r in side])

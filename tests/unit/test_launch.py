@@ -11,12 +11,12 @@ from typing import Any
 import braid as placements
 import ipywidgets as W
 import pytest
-from braid.core.placement import registry
-from braid.launch import MULTIWAY, TWO_WAY, placement, workload
+from braid.core.placement import registered_placements
+from braid.launch import MULTIWAY, TWO_WAY, make_placement, make_workload
 from braid.studies import live
 from braid.workloads.base import Workload
 from braid.workloads.tpch import WORKLOADS
-from braid_widgets.base.launcher import Launcher
+from braid_widgets.base.launcher import LaunchPanel
 from unit.scripted import MIGRATION
 
 NO_SPARK = None
@@ -34,28 +34,28 @@ class Counted:
 
 
 def test_every_placement_has_a_name_and_is_made_with_its_settings():
-    assert {n for n, c in registry().items() if c.__module__.startswith("braid.")} <= set(
+    assert {n for n, c in registered_placements().items() if c.__module__.startswith("braid.")} <= set(
         placements.__all__
     )
-    made = placement("AdaptiveGrid", 16, epsilon=0.5)
+    made = make_placement("AdaptiveGrid", 16, epsilon=0.5)
     assert made == placements.AdaptiveGrid(16, epsilon=0.5)
-    assert placement("Aligned", 6, length=3, adaptive=False) == placements.Aligned(6, 3, False)
-    assert placement("Coordinated", 6, copies=2) == placements.Coordinated(6, copies=2)
-    assert placement("Ring", 4, form="basic") == placements.Ring(4, form="basic")
-    assert placement("SemanticsUnaware", 4) == placements.SemanticsUnaware(4)
-    assert placement("Centralized", 1) == placements.Centralized()
-    assert placement("HashPartition", 4) == placements.HashPartition(4)
+    assert make_placement("Aligned", 6, length=3, adaptive=False) == placements.Aligned(6, 3, False)
+    assert make_placement("Coordinated", 6, copies=2) == placements.Coordinated(6, max_copies=2)
+    assert make_placement("Ring", 4, form="basic") == placements.Ring(4, form="basic")
+    assert make_placement("SemanticsUnaware", 4) == placements.SemanticsUnaware(4)
+    assert make_placement("Centralized", 1) == placements.Centralized()
+    assert make_placement("HashPartition", 4) == placements.HashPartition(4)
 
 
 def test_the_oracle_counts_the_streams():
     join = Workload("two", {"r": Counted(30), "s": Counted(7)}, "r.x = s.x")  # type: ignore[dict-item]
-    assert placement("StaticOpt", 4, join=join) == placements.StaticOpt(4, sizes=(30, 7))
-    assert placement("StaticOpt", 4, sizes=(1, 2)) == placements.StaticOpt(4, sizes=(1, 2))
+    assert make_placement("StaticOpt", 4, join=join) == placements.StaticOpt(4, final_sizes=(30, 7))
+    assert make_placement("StaticOpt", 4, sizes=(1, 2)) == placements.StaticOpt(4, final_sizes=(1, 2))
     with pytest.raises(
         ValueError,
         match="'StaticOpt' takes the sizes of both streams, or the join to count them in",
     ):
-        placement("StaticOpt", 4)
+        make_placement("StaticOpt", 4)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_placement_refuses_what_it_does_not_take(
     name: str, settings: dict[str, object], sentence: str
 ):
     with pytest.raises(ValueError, match=re.escape(sentence)) as refused:
-        placement(name, 4, **settings)
+        make_placement(name, 4, **settings)
     assert "\n" not in str(refused.value)
 
 
@@ -117,7 +117,7 @@ def test_a_workload_refuses_what_it_does_not_take(
     name: str, settings: dict[str, object], sentence: str
 ):
     with pytest.raises(ValueError, match=re.escape(sentence)):
-        workload(NO_SPARK, name, **settings)  # type: ignore[arg-type]
+        make_workload(NO_SPARK, name, **settings)  # type: ignore[arg-type]
 
 
 def test_settings_reach_the_workload(monkeypatch: pytest.MonkeyPatch):
@@ -125,7 +125,7 @@ def test_settings_reach_the_workload(monkeypatch: pytest.MonkeyPatch):
         return streams, sigma
 
     monkeypatch.setitem(MULTIWAY, "arrivals", drawn)
-    assert workload(NO_SPARK, "arrivals", streams=5) == (5, 0.1)  # type: ignore[arg-type, comparison-overlap]
+    assert make_workload(NO_SPARK, "arrivals", streams=5) == (5, 0.1)  # type: ignore[arg-type, comparison-overlap]
     assert set(TWO_WAY).isdisjoint(MULTIWAY)
 
 
@@ -133,9 +133,9 @@ def test_the_width_of_a_band_reaches_the_workloads_that_have_one(monkeypatch: py
     for name in ("BCI", "BNCI", "EQ5", "Fluct-Join"):
         monkeypatch.setitem(WORKLOADS, name, lambda spark, **settings: settings)
     for name in ("bci", "bnci"):
-        assert workload(NO_SPARK, name, width=3)["width"] == 3  # type: ignore[arg-type, index]
-    assert "width" not in workload(NO_SPARK, "eq5", width=3)  # type: ignore[arg-type, operator]
-    assert workload(NO_SPARK, "fluct", fluctuation=2)["k"] == 2  # type: ignore[arg-type, index]
+        assert make_workload(NO_SPARK, name, width=3)["width"] == 3  # type: ignore[arg-type, index]
+    assert "width" not in make_workload(NO_SPARK, "eq5", width=3)  # type: ignore[arg-type, operator]
+    assert make_workload(NO_SPARK, "fluct", fluctuation=2)["k"] == 2  # type: ignore[arg-type, index]
 
 
 class Warmed:
@@ -148,7 +148,7 @@ class Warmed:
         self.isActive, self.begun = True, 0
         self.waited: Callable[[], Any] = lambda: pytest.fail("its first batch is there")
 
-    def free(self) -> bool:
+    def can_launch(self) -> bool:
         return not self.taken
 
     def settings(self) -> dict[str, Any]:
@@ -174,18 +174,18 @@ class Warmed:
 def small(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The small join, which needs no Spark here."""
     join = SimpleNamespace(awaitTermination=lambda: True)
-    monkeypatch.setattr(live, "_workload", lambda *names, **settings: None)
-    monkeypatch.setattr(live, "_launched", lambda *names: join)
+    monkeypatch.setattr(live, "_make_session_workload", lambda *names, **settings: None)
+    monkeypatch.setattr(live, "_launch_in_new_folder", lambda *names: join)
     return join
 
 
 @pytest.mark.usefixtures("small")
 def test_spark_warms_up_on_what_a_panel_would_launch() -> None:
     panel, busy = Warmed(), Warmed(taken=True)
-    live.warm(panel, scale=0.01)
+    live.warm_up(panel, scale=0.01)
     assert panel.asked == {"scale": 0.01, "hosts": 4} and panel.stopped
     assert panel.begun == 2, "the second is still slower than the third"
-    live.warm(busy)
+    live.warm_up(busy)
     assert not busy.asked, "somebody has launched already"
 
 
@@ -193,7 +193,7 @@ def test_spark_warms_up_on_what_a_panel_would_launch() -> None:
 def test_what_warms_up_is_stopped_by_a_launch_and_by_a_failure() -> None:
     panel, broken = Warmed(told=()), Warmed(told=())
     panel.waited = lambda: setattr(panel, "taken", True)
-    live.warm(panel)
+    live.warm_up(panel)
     assert panel.stopped and panel.begun == 1
 
     def failed() -> None:
@@ -201,7 +201,7 @@ def test_what_warms_up_is_stopped_by_a_launch_and_by_a_failure() -> None:
 
     broken.waited = failed
     with pytest.raises(RuntimeError, match="the run failed"):
-        live.warm(broken)
+        live.warm_up(broken)
     assert broken.stopped
 
 
@@ -217,11 +217,11 @@ def test_who_launches_while_spark_starts_has_the_only_run(small: SimpleNamespace
         panel.start.click()
         return True
 
-    panel = Launcher(launch, {"hosts": W.IntText(2)}, {})
+    panel = LaunchPanel(launch, {"hosts": W.IntText(2)}, {})
     small.awaitTermination = pressed
-    live.warm(panel)
+    live.warm_up(panel)
     go.set()
-    panel.wait(10)
+    panel.wait_for_work(10)
     assert begun == [{"hosts": 2}] and panel.state == "idle"
 
 
@@ -229,6 +229,6 @@ def test_who_launches_while_spark_starts_has_the_only_run(small: SimpleNamespace
 def test_nothing_warms_up_on_a_value_that_is_refused() -> None:
     hosts = W.IntText(2)
     hosts.refusal = "it must be from 1"  # type: ignore[attr-defined]
-    panel = Launcher(lambda settings: pytest.fail("launched"), {"hosts": hosts}, {})
-    live.warm(panel)
+    panel = LaunchPanel(lambda settings: pytest.fail("launched"), {"hosts": hosts}, {})
+    live.warm_up(panel)
     assert panel.error is None, "and nothing new is told"

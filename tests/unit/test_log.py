@@ -6,7 +6,7 @@ import logging
 
 import pytest
 from braid.core.events import RunEnded
-from braid.core.log import log
+from braid.core.log import log_events
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
 from unit.scripted import committed
 
@@ -21,7 +21,7 @@ def test_changes_are_information_and_a_failure_is_an_error(
         RunEnded(5, "failed", "OSError: full"),
     ]
     with caplog.at_level(logging.DEBUG, "braid"):
-        log(happened)
+        log_events(happened)
     assert [(r.levelname, r.message) for r in caplog.records] == [
         ("INFO", "MigrationStarted: batch 3, group 0, tuples 40, discarded 5"),
         ("INFO", "MigrationEnded: batch 4, group 0"),
@@ -32,9 +32,9 @@ def test_changes_are_information_and_a_failure_is_an_error(
 
 def test_batches_are_for_debugging_only(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "braid"):
-        log([committed(0, (3, 2), (3, 2))])
+        log_events([committed(0, (3, 2), (3, 2))])
     assert not caplog.records
     with caplog.at_level(logging.DEBUG, "braid"):
-        log([committed(0, (3, 2), (3, 2))])
+        log_events([committed(0, (3, 2), (3, 2))])
     assert caplog.records[0].levelname == "DEBUG"
     assert caplog.records[0].message.startswith("BatchCommitted: batch 0, ")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.engine.process import ProcessExecutor
+from braid.engine.process import ThreadExecutor
 from braid.hub.hub import QueryHub
 from braid.join import StreamJoin
 from hub_cases import answered
@@ -74,7 +74,7 @@ def test_not_like_is_the_negation_of_like(on: str, tmp_path: Path) -> None:
 def test_not_like_is_the_negation_in_processes_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid.tables.executor", lambda _: ProcessExecutor(2, alone=0))
+    monkeypatch.setattr("braid.tables.executor", lambda _: ThreadExecutor(2, alone=0))
     test_not_like_is_the_negation_of_like("a.s NOT LIKE b.p", tmp_path)
 
 

@@ -12,13 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.state import Seal, State
+from braid.core.state import FileChecksum, RunState
 from braid.engine import durable, merging
-from braid.engine.check import check
-from braid.engine.durable import Damaged
+from braid.engine.check import check_run
+from braid.engine.durable import DamagedRunError
 from braid.engine.entries import Kept, Named
-from braid.engine.log import in_order
-from braid.engine.store import Store
+from braid.engine.log import result_file_sort_key
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from duck import duck
 from merged_runs import (
@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("often")
 
 def test_merged_results_are_those_of_their_batches(run: Path) -> None:
     assert merged(run) == [f"{n:06d}-{n + 2:06d}.parquet" for n in (0, 3, 6)]
-    store = Store(run)
+    store = RunStore(run)
     assert len(store.result_files()) < len(of_batches(run, 0, 12))
     for first in range(12):
         for end in range(first, 13):
@@ -53,7 +53,7 @@ def test_merged_results_are_those_of_their_batches(run: Path) -> None:
         assert repr(found.to_pylist()) == repr(rows.to_pylist()), "batch after batch"
     resumed = StreamJoin.resume(run, STREAMS)
     assert differ(ids(resumed.results()), WANTED) == ""
-    assert check(run)[0] == [] and resumed.awaitTermination()
+    assert check_run(run)[0] == [] and resumed.awaitTermination()
 
 
 def test_others_read_either_folder(run: Path) -> None:
@@ -66,8 +66,8 @@ def test_others_read_either_folder(run: Path) -> None:
 
 def test_names_of_merged_files_are_not_kept(run: Path) -> None:
     """Neither in memory nor in roll-ups: they would grow with the run."""
-    store = Store(run)
-    assert store.committed() == [*range(12)]
+    store = RunStore(run)
+    assert store.committed_batches() == [*range(12)]
     assert [kept.batch for kept in store.log.commits] == [9, 10, 11]
     rolled = sorted(run.glob("commits/rolled-*"))[-1].read_text()
     assert not [name for name in of_batches(run, 0, 9) if Path(name).name in rolled]
@@ -81,27 +81,27 @@ def rewritten(run: Path) -> dict[str, int]:
 def test_what_is_large_or_of_other_columns_is_linked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    store = Store(tmp_path / "run")
-    store.create({})
-    store.begin()
+    store = RunStore(tmp_path / "run")
+    store.create_run({})
+    store.log_opening_events()
     if why == "large":
         monkeypatch.setattr(merging, "_LARGE", 100)
     for batch in range(5):
         name = f"{batch:06d}-0-0000cafe.parquet"
         kind = pa.int32() if batch == 1 and why != "large" else pa.int64()
         pq.write_table(pa.table({"batch": pa.array([batch], kind)}), store.output.new / name)
-        snapshot = store.snapshot(State(batch))
-        seals = {name: durable.seal(store.output.new / name, False)}
-        store.commit(batch, snapshot, seals, [])
-        store.tell([])
+        snapshot = store.write_state(RunState(batch))
+        seals = {name: durable.checksum_file(store.output.new / name, False)}
+        store.commit_batch(batch, snapshot, seals, [])
+        store.log_events([])
     assert merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
     assert set(rewritten(store.path).values()) == {2}
-    found = [pq.read_table(f)["batch"][0].as_py() for f in Store(store.path).result_files()]
+    found = [pq.read_table(f)["batch"][0].as_py() for f in RunStore(store.path).result_files()]
     assert found == [*range(5)]
-    store.finish()
+    store.finish_commit()
     assert not [*store.output.new.iterdir()]
-    again = Store(store.path)
-    again.clean()
+    again = RunStore(store.path)
+    again.remove_unnamed_files()
     assert merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
 
 
@@ -118,8 +118,8 @@ def test_killed_at_any_step_of_merging_nothing_is_lost_or_doubled(tmp_path: Path
         seen = [*folder.glob("merged/*.parquet")]
         assert [f.name for f in seen] in ([], ["000000-000002.parquet"])
         assert not seen or read([*map(str, seen)]) == read(of_batches(folder, 0, 3))
-        last = Store(folder).committed()[-1]
-        assert read(Store(folder).result_files(0, last)) == read(of_batches(folder, 0, last))
+        last = RunStore(folder).committed_batches()[-1]
+        assert read(RunStore(folder).result_files(0, last)) == read(of_batches(folder, 0, last))
         again = StreamJoin.resume(folder, streams, durability="process")
         assert again.awaitTermination()
         assert differ(ids(again.results()), wanted) == ""
@@ -134,41 +134,41 @@ def test_a_roll_up_that_is_damaged_makes_the_same_files_again(run: Path) -> None
     before = {name: (run / "merged" / name).read_bytes() for name in merged(run)}
     rolled = sorted(run.glob("commits/rolled-*"))
     rolled[-1].write_bytes(b"")
-    store = Store(run)
-    store.clean()
+    store = RunStore(run)
+    store.remove_unnamed_files()
     assert merged(run) == sorted(before)[:2]
-    store.begin()
-    store._roll(store.log.unrolled()[-3].entry)
+    store.log_opening_events()
+    store._write_checkpoint(store.log.uncheckpointed_commits()[-3].entry)
     assert {name: (run / "merged" / name).read_bytes() for name in merged(run)} == before
 
 
 def test_names_without_a_number_of_a_task_come_first() -> None:
     names = [f"000003-{part}.parquet" for part in ("12345678", "2-0000cafe", "10-0000beef")]
-    assert sorted(names[::-1], key=in_order) == names
+    assert sorted(names[::-1], key=result_file_sort_key) == names
 
 
 def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Path) -> None:
     """So that damage is not sealed anew."""
-    made = merging.Merging(tmp_path)
+    made = merging.ResultCompactor(tmp_path)
     for folder in (made.new, made.results):
         folder.mkdir()
     kept = []
     for batch in range(2):
         name = f"{batch:06d}-0-0000cafe.parquet"
         pq.write_table(pa.table({"x": [1]}), made.results / name)
-        named = Named(name, Seal(*durable.seal(made.results / name, False)))
+        named = Named(name, FileChecksum(*durable.checksum_file(made.results / name, False)))
         kept.append(Kept(batch, batch, None, (named,)))
     (made.results / kept[1].results[0].name).write_bytes(b"PAR1")
-    with pytest.raises(Damaged, match=r"000001-0-0000cafe.parquet is damaged: it has 4 bytes"):
-        made.merge(kept, False, 0)
+    with pytest.raises(DamagedRunError, match=r"000001-0-0000cafe.parquet is damaged: it has 4 bytes"):
+        made.compact(kept, False, 0)
 
 
 def test_a_roll_up_that_cannot_be_written_doubles_nothing(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its groups are not those of the log before it is there."""
-    store, real = Store(run), durable.put
-    store.log.refresh()
+    store, real = RunStore(run), durable.write_atomically
+    store.log.read_new_entries()
     before = [*store.log.merged]
 
     def full(path: Path, *given: Any, **more: Any) -> None:
@@ -176,9 +176,9 @@ def test_a_roll_up_that_cannot_be_written_doubles_nothing(
             raise OSError("no space left")
         real(path, *given, **more)
 
-    monkeypatch.setattr(durable, "put", full)
+    monkeypatch.setattr(durable, "write_atomically", full)
     with pytest.raises(OSError, match="no space left"):
-        store.log.roll(store.log.rolled.archive, 0, before[:1], False)  # type: ignore[union-attr]
+        store.log.write_checkpoint(store.log.rolled.archive, 0, before[:1], False)  # type: ignore[union-attr]
     assert store.log.merged == before
 
 
@@ -188,7 +188,7 @@ def test_no_group_of_rows_is_larger_than_what_arrow_reads(
     """Nor is more read at once: a result is a struct, and of its text there may be much."""
     tables = [pa.table({"a": pa.array([{"t": "x" * 100}] * rows)}) for rows in (30, 20, 50, 10)]
     monkeypatch.setattr(merging, "_GROUP_BYTES", 4_000)
-    assert merging._written(tmp_path / "some.parquet", tables)
+    assert merging._try_write_tables(tmp_path / "some.parquet", tables)
     file = pq.ParquetFile(tmp_path / "some.parquet")
     groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
     assert [n for n in groups if n] == [50, 50, 10]
@@ -197,5 +197,5 @@ def test_no_group_of_rows_is_larger_than_what_arrow_reads(
     monkeypatch.setattr(
         pq.ParquetFile, "read_row_group", lambda f, n: (asked.append(n), real(f, n))[1]
     )
-    assert merging.pages(tmp_path / "some.parquet").equals(pa.concat_tables(tables))
+    assert merging.read_verified_pages(tmp_path / "some.parquet").equals(pa.concat_tables(tables))
     assert asked == [*range(len(groups))]

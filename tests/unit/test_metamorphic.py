@@ -204,7 +204,7 @@ def test_another_column_changes_nothing(draw: random.Random) -> None:
 @given(DRAWN)
 def test_another_placement_changes_nothing(draw: random.Random) -> None:
     case = replace(drawn(draw), windows={"a": MINUTE + 5})
-    names = [n for n, p in PLACEMENTS.items() if p.keying == "tuple" and _takes_two(p)]
+    names = [n for n, p in PLACEMENTS.items() if p.routing_key_source == "tuple" and _takes_two(p)]
     assert found(replace(case, placement=draw.choice(names))) == found(case)
 
 

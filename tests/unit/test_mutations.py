@@ -20,7 +20,7 @@ from mutations import KNOWN, Broken, Faulty, Mutation, Tries, broken, changed, k
 def verdicts(told: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[str]]:
     """By how a sentence begins, the verdicts on the claims that begin so."""
     claims = list(told)
-    return {start: {c.holds for c in claims if c.says.startswith(start)} for start in starts}
+    return {start: {c.holds for c in claims if c.statement.startswith(start)} for start in starts}
 
 
 def tried(one: Callable[[], Claim | Iterable[Claim]]) -> tuple[Claim, ...]:
@@ -36,14 +36,14 @@ def sound(claims: Callable[[], Tries]) -> tuple[tuple[Claim, ...], ...]:
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """What studies count once for all their figures is known as other runs are."""
-    grids, chains = theta_model._counted.__wrapped__, chained._counted.__wrapped__
+    grids, chains = theta_model._simulate_batches.__wrapped__, chained._simulate_slice_counts.__wrapped__
 
     def of_grids(name: str, hosts: int, sizes: Any, *rest: Any) -> Any:
-        run = (theta_model.operator(name, hosts, sizes), *rest)
+        run = (theta_model.make_operator(name, hosts, sizes), *rest)
         return known(run, lambda: grids(name, hosts, sizes, *rest))
 
-    monkeypatch.setattr(theta_model, "_counted", of_grids)
-    monkeypatch.setattr(chained, "_counted", lambda *run: known(run, lambda: chains(*run)))
+    monkeypatch.setattr(theta_model, "_simulate_batches", of_grids)
+    monkeypatch.setattr(chained, "_simulate_slice_counts", lambda *run: known(run, lambda: chains(*run)))
 
 
 @pytest.mark.parametrize("m", mutations(), ids=lambda m: m.name)
@@ -56,7 +56,7 @@ def test_a_fault_breaks_the_claims_that_it_names(
     fault = Faulty(m.runs)
     monkeypatch.setattr(faults, "faulty", fault)
     monkeypatch.setattr(m.at, m.fault(resolve_name(m.at)))
-    named = [any(c.says.startswith(m.breaks) for c in some) for some in whole]
+    named = [any(c.statement.startswith(m.breaks) for c in some) for some in whole]
     both = zip(named, m.claims(), strict=True)
     after = verdicts((c for is_named, one in both if is_named for c in tried(one)), m.breaks)
     others = changed(fault)

@@ -7,14 +7,14 @@ from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 from braid.core import placement as module
-from braid.core.codec import plain
+from braid.core.codec import to_plain
 from braid.core.events import BatchCommitted, RunStarted
-from braid.core.placement import Placement, registry
-from braid.launch import placement
+from braid.core.placement import Placement, registered_placements
+from braid.launch import make_placement
 from braid.model.simulate import simulate
 from braid.studies import diffusion
 from braid_widgets.cockpit.view import Cockpit
-from braid_widgets.theta.panel import Panel
+from braid_widgets.theta.panel import ThetaPanel
 from checks import check, examples
 from unit.scripted import MIGRATION
 
@@ -85,12 +85,12 @@ def test_a_new_placement_is_simulated_launched_and_offered(written):
     events = simulate(kind(3), [(4, 5)] * 6, windows=(2.0, None))
     assert isinstance(events[0], RunStarted) and events[0].placement == "Newcomer"
     last = [e for e in events if isinstance(e, BatchCommitted)][-1]
-    assert [h.stored > 0 for h in last.hosts] == [False, False, True]
-    assert placement("Newcomer", 7, lazy=True) == kind(7, lazy=True)
-    stored = json.loads(json.dumps(plain(kind(2))))
-    assert registry()["Newcomer"] is kind and kind.of(stored) == kind(2)
-    panel = Panel(lambda settings: None, Cockpit(MIGRATION), placement="Newcomer")
+    assert [h.stored_tuples > 0 for h in last.host_metrics] == [False, False, True]
+    assert make_placement("Newcomer", 7, lazy=True) == kind(7, lazy=True)
+    stored = json.loads(json.dumps(to_plain(kind(2))))
+    assert registered_placements()["Newcomer"] is kind and kind.from_settings(stored) == kind(2)
+    panel = ThetaPanel(lambda settings: None, Cockpit(MIGRATION), placement="Newcomer")
     assert ("A newcomer", "Newcomer") in panel.inputs["placement"].options
     assert panel.inputs["epsilon"].disabled and not panel.inputs["hosts"].disabled
-    assert "Newcomer" in diffusion.choices()
-    assert diffusion.placement("Newcomer", diffusion.Setting(hosts=5)) == kind(5)
+    assert "Newcomer" in diffusion.placement_names()
+    assert diffusion.make_placement("Newcomer", diffusion.DiffusionSetting(hosts=5)) == kind(5)

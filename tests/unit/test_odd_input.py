@@ -18,7 +18,7 @@ import pytest
 from braid import AdaptiveGrid, Aligned, Centralized, HashPartition, Ring, SharedJoin, StaticGrid
 from braid.core.query import Query
 from braid.join import StreamJoin
-from braid.launch import placement, workload
+from braid.launch import make_placement, make_workload
 from braid.papers.shedding.shed import Shed
 from oracle import EPOCH, files
 
@@ -180,17 +180,17 @@ STARTS: dict[str, list[tuple[Any, str]]] = {
 PLACEMENTS: list[tuple[Callable[[], Any], str]] = [
     *((lambda v=v: AdaptiveGrid(v), HOSTS) for v in (0, -3, 1.5, True, "4", None, nan)),
     (lambda: HashPartition(10**9), f"hosts is 1000000000; {HOSTS} and at most 100,000"),
-    (lambda: AdaptiveGrid(2, capacity=9, max_hosts=2 * 4**14), "at most 100,000 and 16,777,216"),
+    (lambda: AdaptiveGrid(2, max_tuples_per_host=9, max_hosts=2 * 4**14), "at most 100,000 and 16,777,216"),
     (lambda: AdaptiveGrid(4, epsilon="x"), "epsilon is 'x'; it must be a number"),
     (lambda: AdaptiveGrid(4, epsilon=nan), "epsilon is nan"),
-    (lambda: AdaptiveGrid(4, warmup=1.5), "warmup is 1.5; it must be a whole number"),
-    (lambda: AdaptiveGrid(4, sizes="ab"), "sizes is 'ab'; it must be of type tuple[float, float]"),
+    (lambda: AdaptiveGrid(4, warmup_tuples=1.5), "warmup is 1.5; it must be a whole number"),
+    (lambda: AdaptiveGrid(4, tuple_sizes="ab"), "sizes is 'ab'; it must be of type tuple[float, float]"),
     (lambda: StaticGrid(4, n="2", m=2), "n is '2'; it must be a whole number or None"),
     (lambda: Aligned(4, adaptive="no"), "adaptive is 'no'; it must be True or False"),
     (lambda: Ring(4, form=3), "form is 3; it must be one of 'basic', 'interleaved', 'dynamic'"),
-    (lambda: placement("nope", 4), "no placement is named 'nope'; there are: AdaptiveGrid"),
-    (lambda: placement("Ring", 4, form=3), "a setting of Ring is not accepted"),
-    (lambda: placement("HashPartition", 10**9), "at most 100,000"),
+    (lambda: make_placement("nope", 4), "no placement is named 'nope'; there are: AdaptiveGrid"),
+    (lambda: make_placement("Ring", 4, form=3), "a setting of Ring is not accepted"),
+    (lambda: make_placement("HashPartition", 10**9), "at most 100,000"),
 ]
 SHARED: dict[str, list[tuple[Any, str]]] = {
     "streams": [(None, ALIASES), (STREAMS, "stream a is a table, but a shared join takes Spark")],
@@ -213,12 +213,12 @@ SHEDS: list[tuple[dict[str, Any], str]] = [
     (dict(seconds=1, basic=3), "the basic window is 3; it must be a positive span"),
 ]
 QUERIES: list[tuple[Callable[[], Any], str]] = [
-    (lambda: Query.of("", ("a", "b"), "1 s"), "a query is named ''; a name must be text"),
-    (lambda: Query.of(None, ("a", "b"), "1 s"), "a query is named None; a name must be text"),
-    (lambda: Query.of("q", ("a", "b"), None), "the window of 'q' on a is None; it must be"),
-    (lambda: Query.of("q", ("a", "b"), {"a": "1 s"}), "it needs one for each of a, b"),
-    (lambda: Query.of("q", ("a", "b"), "1 s", "a.x > 3"), "it must be a condition by alias"),
-    (lambda: Query.of("q", ("a", "b"), "1 s", {"c": "c.x > 3"}), "the streams are a, b"),
+    (lambda: Query.parse("", ("a", "b"), "1 s"), "a query is named ''; a name must be text"),
+    (lambda: Query.parse(None, ("a", "b"), "1 s"), "a query is named None; a name must be text"),
+    (lambda: Query.parse("q", ("a", "b"), None), "the window of 'q' on a is None; it must be"),
+    (lambda: Query.parse("q", ("a", "b"), {"a": "1 s"}), "it needs one for each of a, b"),
+    (lambda: Query.parse("q", ("a", "b"), "1 s", "a.x > 3"), "it must be a condition by alias"),
+    (lambda: Query.parse("q", ("a", "b"), "1 s", {"c": "c.x > 3"}), "the streams are a, b"),
 ]
 WORKLOADS: list[tuple[Any, dict[str, Any], str]] = [
     (3, {}, "no workload is named 3; there are: eq5"),
@@ -295,7 +295,7 @@ def test_of_a_query(call: Callable[[], Any], said: str) -> None:
 
 @pytest.mark.parametrize(("name", "settings", "said"), WORKLOADS)
 def test_of_a_workload(name: Any, settings: dict[str, Any], said: str) -> None:
-    refused(lambda: workload(None, name, **settings), said)  # type: ignore[arg-type]
+    refused(lambda: make_workload(None, name, **settings), said)  # type: ignore[arg-type]
 
 
 def odd_paths(folder: Path) -> list[tuple[Any, str]]:
@@ -337,7 +337,7 @@ def test_odd_names_of_folders_are_taken(tmp_path: Path, name: str) -> None:
 )
 def test_one_window_is_that_of_all_streams(windows: Any) -> None:
     assert (
-        StreamJoin(STREAMS, ON, Centralized(), windows, time="ts").setup.limits == (3 * 10**8,) * 2
+        StreamJoin(STREAMS, ON, Centralized(), windows, time="ts").setup.window_limits == (3 * 10**8,) * 2
     )
 
 

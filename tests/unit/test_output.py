@@ -10,24 +10,24 @@ from typing import Any
 
 import pytest
 from braid.engine import sink_log
-from braid.engine.disk import Disk
-from braid.engine.durable import Damaged
+from braid.engine.disk import FileSystem
+from braid.engine.durable import DamagedRunError
 from braid.engine.entries import Merged
-from braid.engine.output import Output
-from braid.engine.sink_log import SinkLog
+from braid.engine.output import PublishedResults
+from braid.engine.sink_log import SparkSinkLog
 
 BATCHES = [[f"{b:06d}-{p}-0000cafe.parquet" for p in range(b % 3)] for b in range(450)]
 """Files by batch; some have none, batch 0 among them."""
 
 
-def made(folder: Path) -> Output:
+def made(folder: Path) -> PublishedResults:
     folder.mkdir()
-    out = Output(folder)
-    out.create()
+    out = PublishedResults(folder)
+    out.make_folders()
     return out
 
 
-def written(out: Output, batch: int) -> list[str]:
+def written(out: PublishedResults, batch: int) -> list[str]:
     """What the tasks of a batch leave."""
     for name in BATCHES[batch]:
         (out.new / name).write_text(name)
@@ -41,7 +41,7 @@ def interval(compact: list[int]) -> int:
     return 10 if not compact else next(n for n in (10, compact[0] + 1) if (compact[0] + 1) % n == 0)
 
 
-def logged(out: Output) -> list[str]:
+def logged(out: PublishedResults) -> list[str]:
     """The file names in the log as Spark reads it: from the last compact file on."""
     ids = {int(f.name.split(".")[0]): f for f in out.log.glob("[0-9]*")}
     last = max(ids, default=-1)
@@ -62,7 +62,7 @@ def logged(out: Output) -> list[str]:
     return [Path(line["path"]).name for line in lines]
 
 
-def listed(out: Output) -> list[str]:
+def listed(out: PublishedResults) -> list[str]:
     return sorted(f.name for f in out.results.glob("*.parquet"))
 
 
@@ -75,33 +75,33 @@ def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> 
     for batch in range(35):
         names = written(out, batch)
         (out.new / f"{batch:06d}-9-0000dead.parquet").touch()
-        out.publish(batch, names)
+        out.publish_batch(batch, names)
         assert logged(out) == listed(out) == upto(batch)
 
 
 def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
     """What is written of it in all, and what there is of it, as it grows from 100 batches to 450."""
-    out, written_bytes, real = made(tmp_path / "run"), [0], SinkLog._put
+    out, written_bytes, real = made(tmp_path / "run"), [0], SparkSinkLog._put_entry
 
-    def put(log: SinkLog, file: Path, lines: list[str]) -> None:
+    def put(log: SparkSinkLog, file: Path, lines: list[str]) -> None:
         real(log, file, lines)
         written_bytes[0] += file.stat().st_size
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SinkLog, "_put", put)
+        patch.setattr(SparkSinkLog, "_put_entry", put)
         for batch in range(450):
-            out.publish(batch, written(out, batch))
+            out.publish_batch(batch, written(out, batch))
             if batch in (98, 99, 100, 188, 189, 198, 199, 200, 298, 299, 300, 449):
                 assert logged(out) == upto(batch)
-                last = Output(tmp_path / "run")
+                last = PublishedResults(tmp_path / "run")
                 before = {f.name: f.stat().st_mtime_ns for f in out.log.iterdir()}
-                last.recover([], BATCHES[: batch + 1], list)
+                last.recover_published([], BATCHES[: batch + 1], list)
                 assert {f.name: f.stat().st_mtime_ns for f in out.log.iterdir()} == before
     whole = (out.log / "399.compact").stat().st_size
     assert written_bytes[0] < 16 * whole
     (out.log / "399.compact").write_text("v1")
     (out.log / "420").unlink()
-    Output(tmp_path / "run").recover([], BATCHES, list)
+    PublishedResults(tmp_path / "run").recover_published([], BATCHES, list)
     assert logged(out) == upto(449)
 
 
@@ -111,7 +111,7 @@ def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
     """
     out = made(tmp_path / "run")
     for batch in range(12):
-        out.publish(batch, written(out, batch))
+        out.publish_batch(batch, written(out, batch))
     lines = [json.loads(s) for s in (out.log / "9.compact").read_text().split("\n")[1:]]
     time = {Path(line["path"]).name: line["modificationTime"] for line in lines}
     assert (
@@ -122,25 +122,25 @@ def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
     assert time["000002-1-0000cafe.parquet"] < time["000004-0-0000cafe.parquet"]
 
 
-def emptied(out: Output) -> None:
+def emptied(out: PublishedResults) -> None:
     """As a power cut leaves it."""
     (out.log / "410").write_bytes(b"")
 
 
-def torn(out: Output) -> None:
+def torn(out: PublishedResults) -> None:
     body = (out.log / "399.compact").read_bytes()
     (out.log / "399.compact").write_bytes(body[: len(body) // 2])
 
 
-def lost(out: Output) -> None:
+def lost(out: PublishedResults) -> None:
     (out.log / "410").unlink()
 
 
-def left_over(out: Output) -> None:
+def left_over(out: PublishedResults) -> None:
     (out.results / BATCHES[449 - 1][0].replace("000448", "000450")).touch()
 
 
-def other(out: Output) -> None:
+def other(out: PublishedResults) -> None:
     """Of a batch that is not merged."""
     (out.log / "449").write_text((out.log / "448").read_text())
 
@@ -150,7 +150,7 @@ def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
 ) -> None:
     out, asked = made(tmp_path / "run"), list[int]()
     for batch in range(450):
-        out.publish(batch, written(out, batch))
+        out.publish_batch(batch, written(out, batch))
     sizes = [sum(map(len, BATCHES[n : n + 84])) for n in range(0, 420, 84)]
     groups = [Merged(84 * i, 84 * i + 84, size, ()) for i, size in enumerate(sizes)]
 
@@ -162,7 +162,7 @@ def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
         change(out)
         for times in (1, 0):
             asked.clear()
-            Output(out.results.parent).recover(groups, BATCHES[420:450], earlier)
+            PublishedResults(out.results.parent).recover_published(groups, BATCHES[420:450], earlier)
             assert len(asked) == times, change
             assert logged(out) == listed(out) == upto(449)
             assert (out.log / "410").read_bytes()[:2] == b"v1"
@@ -186,7 +186,7 @@ def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
         return change
 
     for name in ("replace", "link", "unlink"):
-        patch.setattr(Disk, name, counted(getattr(Disk, name)))
+        patch.setattr(FileSystem, name, counted(getattr(FileSystem, name)))
 
 
 @pytest.mark.parametrize("batch", [0, 4, 5, 9, 19, 29, 32, 199])
@@ -199,23 +199,23 @@ def test_a_crash_at_any_step_of_publishing_is_made_good(
     for steps in range(20):
         out = made(tmp_path / f"{steps}")
         for earlier in range(batch):
-            out.publish(earlier, written(out, earlier))
+            out.publish_batch(earlier, written(out, earlier))
         names = written(out, batch)
         with monkeypatch.context() as patch:
             cut_off(patch, steps)
             try:
-                out.publish(batch, names)
+                out.publish_batch(batch, names)
                 cut = False
             except Crash:
                 cut = True
         assert set(upto(batch - 1)) <= set(listed(out)) <= set(upto(batch))
         assert logged(out) in (upto(batch - 1), upto(batch))
-        assert all(Path(out.path(name)).read_text() == name for name in upto(batch))
+        assert all(Path(out.committed_path(name)).read_text() == name for name in upto(batch))
         for _ in range(2):
-            out.recover([], BATCHES[: batch + 1], list)
+            out.recover_published([], BATCHES[: batch + 1], list)
             assert logged(out) == listed(out) == upto(batch)
             assert not [*out.new.iterdir()]
-        out.publish(batch + 1, written(out, batch + 1))
+        out.publish_batch(batch + 1, written(out, batch + 1))
         assert logged(out) == listed(out) == upto(batch + 1)
         if not cut:
             break
@@ -225,12 +225,12 @@ def test_a_crash_at_any_step_of_publishing_is_made_good(
 def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
     """Tasks of a batch that was not committed left a file, a killed rename of the log another."""
     out = made(tmp_path / "run")
-    out.publish(0, [])
-    out.publish(1, written(out, 1))
+    out.publish_batch(0, [])
+    out.publish_batch(1, written(out, 1))
     written(out, 2)
     (out.log / ".2.0000cafe").touch()
     (out.log / "2").write_text("v1\n{}")
-    out.recover([], BATCHES[:2], list)
+    out.recover_published([], BATCHES[:2], list)
     assert logged(out) == listed(out) == upto(1)
     assert not [*out.new.iterdir()]
     assert sorted(f.name for f in out.log.iterdir()) == ["0", "1"]
@@ -240,19 +240,19 @@ def test_what_is_written_late_removes_nothing_later(tmp_path: Path) -> None:
     """A driver that slept before it logged a batch with which all lines are written."""
     out = made(tmp_path / "run")
     for batch in range(13):
-        out.publish(batch, written(out, batch))
+        out.publish_batch(batch, written(out, batch))
     before = {f.name: f.read_bytes() for f in out.log.iterdir()}
-    Output(tmp_path / "run").note(9, BATCHES[9])
+    PublishedResults(tmp_path / "run").append_batch(9, BATCHES[9])
     assert {f.name: f.read_bytes() for f in out.log.iterdir()} == before
 
 
 def test_a_run_that_was_moved_is_named_anew(tmp_path: Path) -> None:
     out = made(tmp_path / "run")
     for batch in range(13):
-        out.publish(batch, written(out, batch))
+        out.publish_batch(batch, written(out, batch))
     (tmp_path / "run").rename(tmp_path / "elsewhere")
-    out = Output(tmp_path / "elsewhere")
-    out.recover([], BATCHES[:13], list)
+    out = PublishedResults(tmp_path / "elsewhere")
+    out.recover_published([], BATCHES[:13], list)
     assert logged(out) == upto(12)
 
 
@@ -277,19 +277,19 @@ def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: A
     """One sentence says so, nothing is changed then, and the run that is resumed has the log."""
     out = made(tmp_path / "run")
     for batch in range(25):
-        out.publish(batch, written(out, batch))
+        out.publish_batch(batch, written(out, batch))
     file = out.log / "19.compact"
     lines = file.read_text().split("\n")
     file.write_text("\n".join([*lines[:12], way(lines[12]), *lines[13:]]))
     before = {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()}
-    with pytest.raises(Damaged, match=r"^[^\n]*/19.compact is damaged: it has a line that is none"):
-        out.drop(0, 5)
+    with pytest.raises(DamagedRunError, match=r"^[^\n]*/19.compact is damaged: it has a line that is none"):
+        out.unpublish(0, 5)
     assert {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()} == before
     files = [[], [], [], [], [], *BATCHES[5:25]]
     groups = [Merged(5, 10, sum(map(len, files[5:10])), ())]
-    Output(tmp_path / "run").recover(groups, files[10:], lambda: files[:10])
+    PublishedResults(tmp_path / "run").recover_published(groups, files[10:], lambda: files[:10])
     assert logged(out) == listed(out) == [n for names in files for n in names]
-    out.drop(5, 10)
+    out.unpublish(5, 10)
     assert logged(out) == listed(out) == [n for names in files[10:] for n in names]
 
 
@@ -301,19 +301,19 @@ def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
     """It says after which time the files of the next batch are."""
     out = made(tmp_path / "run")
     for batch in range(batches):
-        out.publish(batch, written(out, batch))
+        out.publish_batch(batch, written(out, batch))
     file = max(out.log.iterdir(), key=lambda f: int(f.stem))
     body = file.read_text().rpartition("\n")
     file.write_text(f"{body[0]}\n{way(body[2])}")
     if way is not other_file or batches != 20:
         with pytest.raises(
-            Damaged, match=rf"^[^\n]*/{file.name} is damaged: it has a line that is"
+            DamagedRunError, match=rf"^[^\n]*/{file.name} is damaged: it has a line that is"
         ):
-            Output(tmp_path / "run").publish(batches, written(out, batches))
-    again = Output(tmp_path / "run")
+            PublishedResults(tmp_path / "run").publish_batch(batches, written(out, batches))
+    again = PublishedResults(tmp_path / "run")
     groups = [Merged(0, 20, len(upto(19)), ())]
-    again.recover(groups, BATCHES[20:batches], lambda: BATCHES[:20])
-    again.publish(batches, written(out, batches))
+    again.recover_published(groups, BATCHES[20:batches], lambda: BATCHES[:20])
+    again.publish_batch(batches, written(out, batches))
     assert logged(out) == listed(out) == upto(batches)
 
 
@@ -322,17 +322,17 @@ def test_lines_that_are_written_again_are_whole(tmp_path: Path, way: Any) -> Non
     """One that is damaged gets no further, and the others still say how large their files are."""
     out = made(tmp_path / "run")
     for batch in range(19):
-        out.publish(batch, written(out, batch))
-    file, sizes = out.log / "9.compact", out.sizes()
+        out.publish_batch(batch, written(out, batch))
+    file, sizes = out.log / "9.compact", out.logged_sizes()
     lines = file.read_text().split("\n")
     file.write_text("\n".join([*lines[:5], way(lines[5]), *lines[6:]]))
     name = Path(json.loads(lines[5])["path"]).name
-    assert out.sizes() == {n: size for n, size in sizes.items() if n != name} and name in sizes
-    assert [*out.damages()] == [file]
-    with pytest.raises(Damaged, match=r"^[^\n]*/9.compact is damaged: it has a line that is none"):
-        out.publish(19, written(out, 19))
-    out.again([], BATCHES[:20])
-    assert logged(out) == listed(out) == upto(19) and not out.damages()
+    assert out.logged_sizes() == {n: size for n, size in sizes.items() if n != name} and name in sizes
+    assert [*out.damaged_files()] == [file]
+    with pytest.raises(DamagedRunError, match=r"^[^\n]*/9.compact is damaged: it has a line that is none"):
+        out.publish_batch(19, written(out, 19))
+    out.republish([], BATCHES[:20])
+    assert logged(out) == listed(out) == upto(19) and not out.damaged_files()
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 7, 1000])
@@ -342,5 +342,5 @@ def test_a_large_log_file_is_counted_in_pieces(
 ) -> None:
     monkeypatch.setattr(sink_log, "_CHUNK", chunk)
     (tmp_path / "9.compact").write_bytes(body)
-    found = sink_log._counted(tmp_path / "9.compact", 5)
+    found = sink_log._count_lines(tmp_path / "9.compact", 5)
     assert found == (body.count(b"\n"), body[:5], body.rpartition(b"\n")[2])

@@ -8,12 +8,12 @@ import pytest
 from braid.papers.psp import reference as ring
 from braid.papers.slices import reference as chain
 from braid.papers.theta import reference as grid
-from braid.papers.trace import Trace, brute_force, typed
-from braid_widgets.base.own import Own
+from braid.papers.trace import Trace, brute_force_join, parse_tuples
+from braid_widgets.base.own import TypedTupleStepper
 from hypothesis import given
 from hypothesis import strategies as st
 
-OWN = {"grid": (grid.own, 2, 10**6), "chain": (chain.own, 2, 4), "ring": (ring.own, 3, 16)}
+OWN = {"grid": (grid.run_typed, 2, 10**6), "chain": (chain.run_typed, 2, 4), "ring": (ring.run_typed, 3, 16)}
 
 
 def lines(streams: int) -> Any:
@@ -28,8 +28,8 @@ def lines(streams: int) -> Any:
 def test_what_is_typed_is_joined_as_by_brute_force(name: str, data: Any) -> None:
     own, streams, window = OWN[name]
     text = " ".join(data.draw(lines(streams)))
-    found = sorted(own(text).results)
-    assert found == brute_force(typed(text, streams), (window,) * streams)
+    found = sorted(own(text).all_results)
+    assert found == brute_force_join(parse_tuples(text, streams), (window,) * streams)
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,11 @@ def test_what_is_typed_is_joined_as_by_brute_force(name: str, data: Any) -> None
 )
 def test_what_is_no_tuple_is_refused_in_a_sentence(text: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        typed(text)
+        parse_tuples(text)
 
 
 def test_the_stepper_shows_what_is_typed_keeps_it_when_refused_and_comes_back_to_the_example():
-    own = Own(grid.example(), grid.own, "J")
+    own = TypedTupleStepper(grid.grid_example(), grid.run_typed, "J")
     steps = len(own.film.frames)
     own.text.value = "a b:2 b"
     few = len(own.film.frames)
@@ -73,16 +73,16 @@ def test_an_example_alone_is_what_a_report_has(monkeypatch: pytest.MonkeyPatch) 
     shown: list[Trace] = []
     monkeypatch.setattr(own, "headless", lambda: True)
     monkeypatch.setattr(own, "show", shown.append)
-    own.offer(grid.example(), grid.own, "J")
+    own.show_typed_steps(grid.grid_example(), grid.run_typed, "J")
     assert len(shown) == 1
 
 
 def test_what_the_pages_for_teachers_say_of_their_tuples_is_so() -> None:
-    told = [s.text for s in grid.own("a b b b b b b b b b a b").steps if "doubled" in s.text]
+    told = [s.text for s in grid.run_typed("a b b b b b b b b b a b").steps if "doubled" in s.text]
     assert told[0].endswith("stays the least") and told[1].endswith(
         "ILF 5 under (2, 2), 4 under (1, 4): migrate"
     )
-    (step,) = [s for s in chain.own("a - b - b - b").steps if s.found]
+    (step,) = [s for s in chain.run_typed("a - b - b - b").steps if s.results]
     assert step.node == 1 and "b1" in step.arrival
-    assert len(ring.own("b c a").results) == 1
-    assert not ring.own(f"b{' -' * 16} a c").results
+    assert len(ring.run_typed("b c a").all_results) == 1
+    assert not ring.run_typed(f"b{' -' * 16} a c").all_results

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braid_widgets.base.pace import KEPT, Pace
+from braid_widgets.base.pace import KEPT, TimeLeftEstimator
 
 
 class Clock:
@@ -15,52 +15,52 @@ class Clock:
         return self.now
 
 
-def seen(*times: float) -> tuple[Pace, Clock]:
+def seen(*times: float) -> tuple[TimeLeftEstimator, Clock]:
     """A pace that has seen a batch at each of these times."""
     clock = Clock()
-    pace = Pace(clock)
+    pace = TimeLeftEstimator(clock)
     for done, clock.now in enumerate(times, 1):
-        pace.note(done)
+        pace.note_batches(done)
     return pace, clock
 
 
 def test_nothing_is_said_before_two_batches_were_seen_to_come():
-    assert seen()[0].left(10) is None and seen(3.0)[0].left(10) is None
+    assert seen()[0].seconds_left(10) is None and seen(3.0)[0].seconds_left(10) is None
 
 
 def test_the_time_between_batches_counts_not_what_they_say_they_took():
     pace, _ = seen(0, 2, 4, 6)
-    assert pace.left(10) == 12.0
+    assert pace.seconds_left(10) == 12.0
 
 
 def test_the_wait_is_since_the_last_batch_that_was_seen():
     pace, clock = seen(0, 2)
     clock.now = 7.0
-    pace.note(2)
-    assert pace.waited() == 5.0
-    pace = Pace(clock)
-    pace.note(0)
-    assert pace.waited() is None, "no batch was done yet"
+    pace.note_batches(2)
+    assert pace.seconds_since_batch() == 5.0
+    pace = TimeLeftEstimator(clock)
+    pace.note_batches(0)
+    assert pace.seconds_since_batch() is None, "no batch was done yet"
 
 
 def test_batches_that_were_done_before_count_for_nothing():
     clock = Clock()
-    pace = Pace(clock)
-    pace.note(30)
+    pace = TimeLeftEstimator(clock)
+    pace.note_batches(30)
     clock.now = 2.0
-    pace.note(31)
-    assert pace.left(41) == 20.0
+    pace.note_batches(31)
+    assert pace.seconds_left(41) == 20.0
 
 
 def test_it_goes_down_while_a_batch_runs_but_never_below_what_is_left_after_it():
     pace, clock = seen(0, 2, 4)
     clock.now = 5.0
-    assert pace.left(5) == 3.0
+    assert pace.seconds_left(5) == 3.0
     clock.now = 90.0
-    assert pace.left(5) == 2.0 and pace.left(3) == 0.0
+    assert pace.seconds_left(5) == 2.0 and pace.seconds_left(3) == 0.0
 
 
 def test_the_last_batches_count():
     slow = [10.0 * k for k in range(5)]
     pace, _ = seen(*slow, *(40.0 + k for k in range(1, KEPT + 2)))
-    assert pace.left(len(slow) + KEPT + 6) == 5.0
+    assert pace.seconds_left(len(slow) + KEPT + 6) == 5.0

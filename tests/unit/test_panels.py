@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from braid import Aligned, Ring
 from braid.core.events import BatchCommitted
-from braid.core.placement import offered
+from braid.core.placement import placements_for
 from braid.model.simulate import simulate
 from braid_widgets.base import show as showing
 from braid_widgets.base import twin
-from braid_widgets.base.launcher import Launcher
+from braid_widgets.base.launcher import LaunchPanel
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.diffusion.panel import DiffusionPanel
 from braid_widgets.psp.panel import RingPanel
-from braid_widgets.theta.panel import WORKLOADS, Panel
+from braid_widgets.theta.panel import WORKLOADS, ThetaPanel
 from unit.scripted import MIGRATION
 from unit.test_widgets import FakeRun
 
@@ -41,13 +41,13 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     monkeypatch.setattr(showing, "LATER", 0.01)
     monkeypatch.setattr(showing, "asked", dict)
     warmed = threading.Event()
-    showing.present(panel, panel.screen, warm=warmed.set)
+    showing.display_panel(panel, panel.screen, warm=warmed.set)
     place, widget = shown[:2]
     assert "braid-twin" in place.data and "braid-live" in widget._dom_classes
     assert panel in widget.children
     assert taken.wait(60) and "batch 3 of 3" in shown[2].data
     assert warmed.wait(60), "what launches need is made ready meanwhile"
-    panel.over(None)
+    panel.finish(None)
     assert len(shown) == 4 and "braid-twin" in shown[3].data
 
 
@@ -71,17 +71,17 @@ def test_nothing_is_made_ready_where_nobody_can_press_and_a_failure_is_told(monk
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
     panel = panel_with(None)
     assert showing.asked() is None, "outside of a kernel"
-    showing.present(panel, warm=warm)
+    showing.display_panel(panel, warm=warm)
     assert begun == [] and not caplog.records
     monkeypatch.setattr(showing, "asked", dict)
-    showing.present(panel, warm=warm)
+    showing.display_panel(panel, warm=warm)
     (record,) = caplog.records
     assert begun == ["a launch"] and record.levelname == "WARNING"
     assert "no java here" in caplog.text
 
 
-def panel_with(launch: Any, **defaults: Any) -> Panel:
-    return Panel(launch, Cockpit(MIGRATION), **defaults)
+def panel_with(launch: Any, **defaults: Any) -> ThetaPanel:
+    return ThetaPanel(launch, Cockpit(MIGRATION), **defaults)
 
 
 def test_controls_that_a_workload_does_not_heed_are_greyed_out():
@@ -89,7 +89,7 @@ def test_controls_that_a_workload_does_not_heed_are_greyed_out():
     names = ("skew", "width", "fluctuation")
     for key, workload in WORKLOADS.items():
         panel.inputs["workload"].value = key
-        assert {n for n in names if not panel.inputs[n].disabled} == workload.heeds
+        assert {n for n in names if not panel.inputs[n].disabled} == workload.used_controls
     panel.inputs["workload"].value = "bci"
     assert panel.inputs["width"].description == "band width (days) · 0 to 365"
     panel.inputs["placement"].value = "JoinBiclique"
@@ -100,12 +100,12 @@ def test_hashing_is_offered_for_equality_only():
     panel = panel_with(None, workload="eq5", placement="HashPartition")
     panel.inputs["workload"].value = "bnci"
     shown = [key for _, key in panel.inputs["placement"].options]
-    assert shown == list(offered(2, equality=False)) and "HashPartition" not in shown
+    assert shown == list(placements_for(2, equality=False)) and "HashPartition" not in shown
     assert {"AdaptiveGrid", "StaticGrid", "StaticOpt", "JoinBiclique", "Ring"} <= set(shown)
     assert "Chain" not in shown and panel.settings()["placement"] == "AdaptiveGrid"
     panel.inputs["workload"].value = "fluct"
     shown = [key for _, key in panel.inputs["placement"].options]
-    assert shown == list(offered(2)) and "HashPartition" in shown
+    assert shown == list(placements_for(2)) and "HashPartition" in shown
 
 
 def test_settings_are_plain_literals():
@@ -131,7 +131,7 @@ def test_launch_returns_at_once_and_the_run_takes_the_stage():
     assert panel.status.value == "starting Spark…" and panel.start.disabled and panel.stop.disabled
     assert panel.screen.page["state"] == "earlier run" and len(panel.screen.page["frames"]) == 3
     gate.set()
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert (
         panel.state == "running"
         and got[0]["hosts"] == 2
@@ -143,7 +143,7 @@ def test_launch_returns_at_once_and_the_run_takes_the_stage():
     panel.pause.click()
     assert panel.state == "running" and panel.pause.description == "Pause"
     panel.stop.click()
-    panel.wait(60)
+    panel.wait_for_work(60)
     panel.screen.wait(60)
     assert [c for c in run.calls if isinstance(c, str)] == ["pause", "unpause", "stop"]
     assert panel.state == "idle" and not panel.start.disabled and panel.stop.disabled
@@ -156,7 +156,7 @@ def test_a_launch_that_fails_gives_one_sentence_and_the_panel_is_ready_again():
 
     panel = panel_with(launch)
     panel.start.click()
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert "hosts is 0; it must be 1 or more<" in panel.message.value and isinstance(
         panel.error, ValueError
     )
@@ -175,7 +175,7 @@ def test_a_second_click_does_not_launch_twice():
     panel.start.click()
     panel.start.click()
     gate.set()
-    panel.wait(60)
+    panel.wait_for_work(60)
     panel.screen.wait(60)
     assert count == [1] and panel.state == "idle"
 
@@ -198,10 +198,10 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def watched(panel: Launcher, monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
+def watched(panel: LaunchPanel, monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     """A semaphore that is released whenever the panel has painted a run."""
-    painted, show = threading.Semaphore(0), panel.show
-    monkeypatch.setattr(panel, "show", lambda events: (show(events), painted.release()))
+    painted, show = threading.Semaphore(0), panel.show_events
+    monkeypatch.setattr(panel, "show_events", lambda events: (show(events), painted.release()))
     return painted
 
 
@@ -228,8 +228,8 @@ def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.Mo
     assert painted.acquire(timeout=60)
     assert panel.events == events[: run.shown] and "batch 3 of 4" in panel.status.value
     panel.stop.click()
-    panel.wait(60)
-    panel.follower.wait(60)
+    panel.wait_for_work(60)
+    panel.follower.wait_for_end(60)
     assert (
         panel.state == "idle"
         and "stopped" in panel.status.value
@@ -253,14 +253,14 @@ def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.Monk
         return follower
 
     panel = PANELS[kind](launch)
-    painted, follow = watched(panel, monkeypatch), panel.follow
-    monkeypatch.setattr(panel, "follow", late)
+    painted, follow = watched(panel, monkeypatch), panel.follow_run
+    monkeypatch.setattr(panel, "follow_run", late)
     panel.start.click()
     assert painted.acquire(timeout=60) and not panel.start.disabled
     assert panel.start.tooltip == "stops the run that goes on, and starts another"
     panel.start.click()
     asked.set()
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert "The run before was stopped for this one." in panel.message.value
     assert (
         "stop" in runs[0].calls
@@ -269,8 +269,8 @@ def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.Monk
         and panel.state == "running"
     )
     panel.stop.click()
-    panel.wait(60)
-    panel.follower.wait(60)
+    panel.wait_for_work(60)
+    panel.follower.wait_for_end(60)
     assert panel.state == "idle" and "stop" in runs[1].calls
 
 
@@ -289,11 +289,11 @@ def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
     panel = PANELS[kind](launch)
     before = panel.events
     panel.start.click()
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert "copies is -1; it must be 0 or more<" in panel.message.value and panel.state == "idle"
     panel.start.click()
-    panel.wait(60)
-    panel.follower.wait(60)
+    panel.wait_for_work(60)
+    panel.follower.wait_for_end(60)
     assert (
         ">gone<" in panel.message.value
         and panel.status.value == "failed"
@@ -313,21 +313,21 @@ def test_nothing_is_simulated_into_a_picture_that_is_live(
     if kind == "diffusion":
         assert panel.simulate.disabled
         panel.simulate.click()
-    panel.wait(60)  # a follower may paint before the launch that makes it has come to its end
+    panel.wait_for_work(60)  # a follower may paint before the launch that makes it has come to its end
     assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
     panel.stop.click()
-    panel.follower.wait(60)
+    panel.follower.wait_for_end(60)
 
 
 def test_a_batch_that_is_looked_at_stays_while_the_ring_goes_on():
     events = LIVE["ring"]
     view = RingPanel(lambda s: events, lambda s: FakeRun(events)).view
-    view.load(events[: first_batches(events, 2)])
+    view.load_events(events[: first_batches(events, 2)])
     assert view.position == 1
-    view.load(events[: first_batches(events, 3)])
+    view.load_events(events[: first_batches(events, 3)])
     assert view.position == 2, "the last batch is followed"
     view.position = 0
-    view.load(events)
+    view.load_events(events)
     assert (view.position, len(view.frames)) == (0, 4)
-    view.load(modelled(Ring(2)))
+    view.load_events(modelled(Ring(2)))
     assert view.position == 3, "another run opens on its last batch"

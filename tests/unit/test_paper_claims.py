@@ -23,18 +23,18 @@ from braid.studies import slices_claims as chain
 
 def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
     """Fig. 16.2 and Theorem 9, and they fail when hops cost nothing."""
-    times = psp.response(hops=psp.HOPS)
+    times = psp.response_times(hops=psp.HOPS)
     assert ring.interior_claim(times).holds == "under reading"
-    assert ring.theorem_claim(times).holds == ring.grows_claim(times).holds == "yes"
-    assert ring.text_claim(times).holds == "no" and ring.text_claim(times).reason
+    assert ring.theorem_9_claim(times).holds == ring.response_growth_claim(times).holds == "yes"
+    assert ring.length_by_selectivity_claim(times).holds == "no" and ring.length_by_selectivity_claim(times).reason
     free = times.assign(response_modelled=times["sigma"] / times["nodes"])
-    assert ring.interior_claim(free).holds == ring.fourteen_claim(free).holds == "no"
-    assert ring.grows_claim(free).holds == "yes"
+    assert ring.interior_claim(free).holds == ring.fourteen_nodes_claim(free).holds == "no"
+    assert ring.response_growth_claim(free).holds == "yes"
     upside = times.assign(response_modelled=-times["response_modelled"])
-    assert ring.grows_claim(upside).holds == "no"
+    assert ring.response_growth_claim(upside).holds == "no"
 
 
-def contest(**factors: float) -> contests.Rivals:
+def contest(**factors: float) -> contests.Contest:
     """Made-up runs on 4 and 8 nodes; each scheme's figures times its factor on 8."""
     names = ("PSP", "PSP-D", "PSP-I", contests.SHORT, contests.LONG, contests.PAIR, contests.HALF)
     stored = (1.0, 1.0, 1.2, 2.0, 1.6, 2.0, 2.6)
@@ -47,7 +47,7 @@ def contest(**factors: float) -> contests.Rivals:
             rows.append((3, 0.05, n, name, "small", 0, *figures))
     keys = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
     counts = [f"{c}_modelled" for c in ("stored", "sent", "busy", "uneven", "hops")]
-    return contests.Rivals(pd.DataFrame(rows, columns=[*keys, *counts]))
+    return contests.Contest(pd.DataFrame(rows, columns=[*keys, *counts]))
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def contest(**factors: float) -> contests.Rivals:
         (contests.ctr_state_claim, {"CTR": 1.5}, "no"),
         (contests.less_work_claim, {}, "yes"),
         (contests.less_work_claim, {"CTR": 0.2}, "no"),
-        (contests.level_claim, {}, "yes"),
-        (contests.level_claim, {"PSP": 1.5}, "no"),
-        (contests.ahead_claim, {}, "under reading"),
-        (contests.ahead_claim, {"CTR": 0.2}, "no"),
+        (contests.balanced_work_claim, {}, "yes"),
+        (contests.balanced_work_claim, {"PSP": 1.5}, "no"),
+        (contests.psp_ahead_claim, {}, "under reading"),
+        (contests.psp_ahead_claim, {"CTR": 0.2}, "no"),
         (contests.ahead_of_atr_claim, {}, "yes"),
         (contests.ahead_of_atr_claim, {"ATR": 0.1}, "no"),
         (contests.best_length_claim, {}, "not tried"),
@@ -88,10 +88,10 @@ def test_state_that_does_not_grow_breaks_the_claim_of_15_1() -> None:
         names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
         return pd.DataFrame(rows, columns=names)
 
-    assert rivals.grown_claim(kept([10.0, 20.0])).holds == "under reading"
-    assert rivals.grown_claim(kept([10.0, 12.0])).holds == "no"
-    assert rivals.formula_claim(kept([10.0, 20.0])).holds == "no"
-    assert rivals.formula_claim(kept([25.0, 30.0])).holds == "yes"
+    assert rivals.atr_state_growth_claim(kept([10.0, 20.0])).holds == "under reading"
+    assert rivals.atr_state_growth_claim(kept([10.0, 12.0])).holds == "no"
+    assert rivals.atr_memory_formula_claim(kept([10.0, 20.0])).holds == "no"
+    assert rivals.atr_memory_formula_claim(kept([25.0, 30.0])).holds == "yes"
 
 
 def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:
@@ -101,11 +101,11 @@ def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:
             [*rows, (4, "15", 9.0)], columns=["nodes", "tuples", "response_modelled"]
         )
 
-    assert rivals.instead_claim(many(1.0, 1.5, 2.0)).holds == "yes"
-    assert rivals.instead_claim(many(1.0, 2.5, 4.0)).holds == "no", "fewer are served"
-    assert rivals.instead_claim(many(1.0, 2.5, 3.0)).holds == "no", "fewer at first"
-    assert rivals.instead_claim(many(1.0, 0.9, 0.8)).holds == "no", "they answer sooner"
-    assert rivals.instead_claim(many(1.0)).holds == "not tried", "nothing is beside it"
+    assert rivals.concurrency_claim(many(1.0, 1.5, 2.0)).holds == "yes"
+    assert rivals.concurrency_claim(many(1.0, 2.5, 4.0)).holds == "no", "fewer are served"
+    assert rivals.concurrency_claim(many(1.0, 2.5, 3.0)).holds == "no", "fewer at first"
+    assert rivals.concurrency_claim(many(1.0, 0.9, 0.8)).holds == "no", "they answer sooner"
+    assert rivals.concurrency_claim(many(1.0)).holds == "not tried", "nothing is beside it"
 
 
 def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
@@ -124,21 +124,21 @@ def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def figures(number: str, ratio: list[float], **factors: float) -> frames.Figures:
+def figures(number: str, ratio: list[float], **factors: float) -> frames.DiffusionFigures:
     none = pd.DataFrame()
     of = {number: outcomes(np.array(ratio), **factors)}
-    return frames.Figures(none, {}, {}, of, none, none)
+    return frames.DiffusionFigures(none, {}, {}, of, none, none)
 
 
 @pytest.mark.parametrize(
     ("claim", "number", "good", "bad"),
     [
-        (trades.gains_check, "15", [1.2, 0.9], [0.9, 1.2]),
+        (trades.selectivity_gains_check, "15", [1.2, 0.9], [0.9, 1.2]),
         (trades.bursts_check, "16", [0.9, 1.1], [1.1, 0.9]),
         (trades.streams_check, "13", [1.0, 0.9, 1.1], [1.0, 1.1, 0.9]),
-        (gu.covers_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
-        (gu.covers_check, "11, 12", [1.0, 1.0], [1.0, 0.4]),
-        (gu.existing_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
+        (gu.set_covers_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
+        (gu.set_covers_check, "11, 12", [1.0, 1.0], [1.0, 0.4]),
+        (gu.above_existing_schemes_claim, "11, 12", [1.0, 1.0], [1.0, 0.4]),
     ],
 )
 def test_each_check_of_load_diffusion_can_fail(
@@ -150,7 +150,7 @@ def test_each_check_of_load_diffusion_can_fail(
 
 def test_an_even_comparison_is_called_so() -> None:
     even = gu.window_claim(
-        frames.Figures(
+        frames.DiffusionFigures(
             pd.DataFrame(),
             {w: total(even=True) for w in (60.0, 120.0)},
             {},
@@ -174,7 +174,7 @@ def test_a_trade_off_holds_under_all_readings_or_none(
     ratio: list[float], holds: str, reason: str
 ) -> None:
     """Fig. 14 of Gu 2007: ATR ahead for small windows, CTR for large."""
-    found = trades.sizes_claims(figures("14", ratio))[-1]
+    found = trades.window_size_claims(figures("14", ratio))[-1]
     assert (found.holds, found.reason) == (holds, reason)
 
 
@@ -184,7 +184,7 @@ def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
     f.outcomes["14"].loc[f.outcomes["14"]["placement"] == frames.HALF, "throughput"] = [
         10.0 * x * r for x, r in ((2, 0.9), (3, 1.0), (4, 1.1)) for _ in diffusion.READINGS
     ]
-    found = trades.sizes_claims(f)[-1]
+    found = trades.window_size_claims(f)[-1]
     assert found.holds == "under reading"
     assert found.reason == "; ".join(f"L = J/2, {reading}" for reading in diffusion.READINGS)
 
@@ -216,9 +216,9 @@ def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
 def test_what_the_chain_saves_and_does_not() -> None:
     """Fig. 5.8 to 6.7, closed forms; they fail for a chain that holds twice as much."""
     memory, trees = slices.memory_savings(), slices.tree_ratios()
-    assert chain.positive_claim(memory, "5.8", "memory").holds == "yes"
+    assert chain.always_saves_claim(memory, "5.8", "memory").holds == "yes"
     lost = memory.assign(saved_modelled=2 * memory["saved_modelled"] - 1)
-    assert chain.positive_claim(lost, "5.8", "memory").holds == "no"
+    assert chain.always_saves_claim(lost, "5.8", "memory").holds == "no"
     assert chain.tree_memory_claim(trees).holds == chain.tree_pull_up_claim(trees).holds == "yes"
     twice = trees.assign(ratio_modelled=2 * trees["ratio_modelled"])
     assert chain.tree_memory_claim(twice).holds == chain.tree_pull_up_claim(twice).holds == "no"
@@ -226,16 +226,16 @@ def test_what_the_chain_saves_and_does_not() -> None:
     assert chain_claims.two_slices_claim().holds == "no"
 
 
-ANSWERS = shared_ring.Answers({"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})}, ("a", "b"))
+ANSWERS = shared_ring.QueryAnswers({"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})}, ("a", "b"))
 
 
 def test_a_result_that_is_lost_or_made_twice_breaks_theorem_11() -> None:
     assert shared.results_claim(ANSWERS).holds == "yes"
-    assert shared.once_claim(ANSWERS, {"results": 1}).holds == "yes"
+    assert shared.each_result_once_claim(ANSWERS, {"results": 1}).holds == "yes"
     for got in (Counter(), Counter({(1, 2): 2})):
-        wrong = shared_ring.Answers({"q": got}, ANSWERS.truth, ANSWERS.streams)
+        wrong = shared_ring.QueryAnswers({"q": got}, ANSWERS.expected, ANSWERS.streams)
         assert shared.results_claim(wrong).holds == "no"
-    assert shared.once_claim(ANSWERS, {"results": 2}).holds == "no"
+    assert shared.each_result_once_claim(ANSWERS, {"results": 2}).holds == "no"
 
 
 def test_state_that_is_given_up_too_early_breaks_theorem_12() -> None:
@@ -249,17 +249,17 @@ def test_sharing_that_saves_nothing_breaks_theorems_12_and_13() -> None:
     rows = [("all", 5.0, 4.0, 9.0, 8.0), ("a", 3.0, 3.0, 5.0, 5.0), ("b", 3.0, 3.0, 5.0, 5.0)]
     costs = pd.DataFrame(rows, columns=names)
     made = (shared.least_state_claim, shared.fewest_probes_claim, shared.fewest_pairs_claim)
-    assert {claim(shared.Apart.of(costs)).holds for claim in made} == {"yes"}
-    assert {claim(shared.Apart.of(costs[:2])).holds for claim in made} == {"no"}
+    assert {claim(shared.IsolatedCosts.from_costs(costs)).holds for claim in made} == {"yes"}
+    assert {claim(shared.IsolatedCosts.from_costs(costs[:2])).holds for claim in made} == {"no"}
 
 
 def test_a_ring_whose_last_node_always_gains_breaks_eq_21_2() -> None:
-    lengths = shared_ring.lengths()
-    assert shared.pushed_claim(lengths).holds == shared.length_claim(lengths).holds == "yes"
+    lengths = shared_ring.length_table()
+    assert shared.selection_push_down_claim(lengths).holds == shared.length_claim(lengths).holds == "yes"
     falling = lengths.assign(latency_modelled=1 / lengths["nodes"])
     assert shared.length_claim(falling).holds == "no"
-    assert shared.balance_claim(2.0, 1.4).holds == shared.evener_claim(2.0, 1.4).holds == "yes"
-    assert shared.balance_claim(2.0, 1.6).holds == shared.evener_claim(1.0, 1.6).holds == "no"
+    assert shared.balance_claim(2.0, 1.4).holds == shared.selectivity_balance_claim(2.0, 1.4).holds == "yes"
+    assert shared.balance_claim(2.0, 1.6).holds == shared.selectivity_balance_claim(1.0, 1.6).holds == "no"
 
 
 def test_the_batches_in_which_a_query_was_served() -> None:
@@ -268,8 +268,8 @@ def test_the_batches_in_which_a_query_was_served() -> None:
 
     come = QueryAdded(2, "late", 0, {}, {}, {})
     events = [planned(0), planned(1), come, planned(2), planned(3), QueryRemoved(4, "late")]
-    assert slices_run.served(events, "late", 6) == range(2, 4)
-    assert slices_run.served(events, "first", 6) == range(0, 6)
+    assert slices_run.served_batches(events, "late", 6) == range(2, 4)
+    assert slices_run.served_batches(events, "first", 6) == range(0, 6)
 
 
 def test_changes_are_made_while_the_run_is_held_at_its_share() -> None:
@@ -285,5 +285,5 @@ def test_changes_are_made_while_the_run_is_held_at_its_share() -> None:
     run.unpause = lambda: setattr(run, "held", False)
     seen: list[tuple[int, bool]] = []
     note = lambda: seen.append((run.planned, run.held))  # noqa: E731
-    slices_run.change(run, 10, {0.2: note, 0.5: note}, lambda text: None)  # type: ignore[arg-type]
+    slices_run.apply_changes(run, 10, {0.2: note, 0.5: note}, lambda text: None)  # type: ignore[arg-type]
     assert seen == [(2, True), (5, True)] and not run.held

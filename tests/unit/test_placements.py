@@ -63,7 +63,7 @@ def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
     """
     placement = AdaptiveGrid(1)
     cluster = Cluster(placement, 2)
-    for batch in arrivals([(3, 2)] * 30, placement.keys, random.Random(0)):
+    for batch in arrivals([(3, 2)] * 30, placement.key_space_size, random.Random(0)):
         before = list(cluster.now.received)
         cluster.run(batch)
         r, s, dr, ds = cluster.state.groups[0].counts
@@ -84,20 +84,20 @@ def test_two_stream_placements_refuse_three(placement):
         (lambda: StaticGrid(True), "hosts is True"),
         (lambda: StaticGrid(8, n=3, m=2), r"\(3, 2\); n \* m must be the number of hosts, 8"),
         (lambda: StaticGrid(8, n=8), r"\(8, None\)"),
-        (lambda: StaticOpt(8, sizes=(-1, 2)), "sizes is"),
+        (lambda: StaticOpt(8, final_sizes=(-1, 2)), "sizes is"),
         (lambda: StaticOpt(8, n=2, m=4), "finds it from the sizes"),
         (lambda: AdaptiveGrid(2.0), "hosts is 2.0"),
         (lambda: AdaptiveGrid(4, epsilon=0), "epsilon is 0"),
         (lambda: AdaptiveGrid(4, epsilon=1.5), "epsilon is 1.5"),
-        (lambda: AdaptiveGrid(4, statistics="guess"), "'sample' or 'exact'"),
-        (lambda: AdaptiveGrid(4, sizes=(1, 0)), "sizes is"),
-        (lambda: AdaptiveGrid(4, warmup=-1), "warmup is -1"),
+        (lambda: AdaptiveGrid(4, size_estimation="guess"), "'sample' or 'exact'"),
+        (lambda: AdaptiveGrid(4, tuple_sizes=(1, 0)), "sizes is"),
+        (lambda: AdaptiveGrid(4, warmup_tuples=-1), "warmup is -1"),
         (lambda: AdaptiveGrid(4, n=4, m=2), r"\(4, 2\) with 4 hosts"),
         (lambda: AdaptiveGrid(6, n=3, m=2), r"\(3, 2\) with 6 hosts"),
-        (lambda: AdaptiveGrid(4, capacity=10), "growth needs both"),
+        (lambda: AdaptiveGrid(4, max_tuples_per_host=10), "growth needs both"),
         (lambda: AdaptiveGrid(4, max_hosts=16), "growth needs both"),
-        (lambda: AdaptiveGrid(4, capacity=10, max_hosts=8), "times a power of four"),
-        (lambda: AdaptiveGrid(4, capacity=0, max_hosts=16), "capacity is 0"),
+        (lambda: AdaptiveGrid(4, max_tuples_per_host=10, max_hosts=8), "times a power of four"),
+        (lambda: AdaptiveGrid(4, max_tuples_per_host=0, max_hosts=16), "capacity is 0"),
         (lambda: JoinBiclique(1), "needs 2 or more"),
         (lambda: JoinBiclique(4, left=4), "from 1 to 3"),
     ],

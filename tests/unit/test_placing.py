@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from braid import Auto, Centralized, HashPartition
 from braid.core.events import PlacementChosen
-from braid.core.words import counted
+from braid.core.words import format_count
 from braid.join import StreamJoin
-from braid.model.placing import BATCHES, Known, candidates, choose
-from braid.tables import TableSetup
+from braid.model.placing import BATCHES, JoinStatistics, candidate_placements, choose_placement
+from braid.tables import ArrowJoinConfig
 from oracle import differ, expected, ids, tables
 
 NONE = (None, None)
@@ -19,33 +19,33 @@ NONE = (None, None)
 @pytest.mark.parametrize(
     ("known", "best"),
     [
-        (Known((1, 1), NONE, 4, True, True), {"Centralized"}),
-        (Known((1, 1, 1), (None,) * 3, 4, True, True), {"Centralized"}),
-        (Known((1, 1), NONE, 4, True, False), {"HashPartition"}),
-        (Known((1, 1), NONE, 4, True, True, apart=True), {"HashPartition"}),
-        (Known((1, 1, 1), (None,) * 3, 4, True, True, apart=True), {"HashPartition"}),
-        (Known((1, 1), NONE, 1, True, True), {"HashPartition"}),
-        (Known((1, 1), NONE, 1, False, True), {"AdaptiveGrid", "Centralized"}),
-        (Known((1, 30), NONE, 4, False, True, apart=True), {"AdaptiveGrid", "StaticGrid"}),
-        (Known((30, 1), NONE, 4, False, True, apart=True), {"AdaptiveGrid"}),
-        (Known((1, 1), NONE, 4, False, False), {"AdaptiveGrid", "StaticGrid"}),
-        (Known((1, 1), NONE, 16, False, True, apart=True), {"AdaptiveGrid", "StaticGrid"}),
+        (JoinStatistics((1, 1), NONE, 4, True, True), {"Centralized"}),
+        (JoinStatistics((1, 1, 1), (None,) * 3, 4, True, True), {"Centralized"}),
+        (JoinStatistics((1, 1), NONE, 4, True, False), {"HashPartition"}),
+        (JoinStatistics((1, 1), NONE, 4, True, True, has_remote_hosts=True), {"HashPartition"}),
+        (JoinStatistics((1, 1, 1), (None,) * 3, 4, True, True, has_remote_hosts=True), {"HashPartition"}),
+        (JoinStatistics((1, 1), NONE, 1, True, True), {"HashPartition"}),
+        (JoinStatistics((1, 1), NONE, 1, False, True), {"AdaptiveGrid", "Centralized"}),
+        (JoinStatistics((1, 30), NONE, 4, False, True, has_remote_hosts=True), {"AdaptiveGrid", "StaticGrid"}),
+        (JoinStatistics((30, 1), NONE, 4, False, True, has_remote_hosts=True), {"AdaptiveGrid"}),
+        (JoinStatistics((1, 1), NONE, 4, False, False), {"AdaptiveGrid", "StaticGrid"}),
+        (JoinStatistics((1, 1), NONE, 16, False, True, has_remote_hosts=True), {"AdaptiveGrid", "StaticGrid"}),
     ],
 )
-def test_what_is_known_decides(known: Known, best: set[str]) -> None:
-    chosen = choose(known)
+def test_what_is_known_decides(known: JoinStatistics, best: set[str]) -> None:
+    chosen = choose_placement(known)
     assert type(chosen.placement).__name__ in best
-    assert next(iter(chosen.costs.values())) == 1.0, "what is chosen comes first"
-    assert min(chosen.costs.values()) > 0.98 and counted(known.hosts, "host") in chosen.why
-    assert choose(known) == chosen, "and always the same"
+    assert next(iter(chosen.relative_costs.values())) == 1.0, "what is chosen comes first"
+    assert min(chosen.relative_costs.values()) > 0.98 and format_count(known.hosts, "host") in chosen.reason
+    assert choose_placement(known) == chosen, "and always the same"
 
 
 def test_a_frequent_value_weighs_on_one_host() -> None:
     even, uneven = (
-        choose(Known((1, 1), NONE, 8, True, False, share=s, apart=True)) for s in (0.0, 0.6)
+        choose_placement(JoinStatistics((1, 1), NONE, 8, True, False, most_frequent_share=s, has_remote_hosts=True)) for s in (0.0, 0.6)
     )
     assert isinstance(even.placement, HashPartition)
-    assert not isinstance(uneven.placement, HashPartition) and "60.0%" in uneven.why
+    assert not isinstance(uneven.placement, HashPartition) and "60.0%" in uneven.reason
 
 
 @pytest.mark.parametrize("streams", [2, 3, 5])
@@ -53,10 +53,10 @@ def test_a_frequent_value_weighs_on_one_host() -> None:
 @pytest.mark.parametrize("equality", [False, True])
 def test_there_is_one_for_every_join(streams: int, hosts: int, equality: bool) -> None:
     windows = (60.0, None, 1.0, 600.0, 60.0)[:streams]
-    known = Known((1.0,) * streams, windows, hosts, equality, equality)
-    chosen = choose(known)
-    assert chosen.placement.serves(streams) and chosen.placement.max_hosts <= hosts
-    assert len(chosen.costs) == len(list(candidates(known))) >= 2 and BATCHES > 1
+    known = JoinStatistics((1.0,) * streams, windows, hosts, equality, equality)
+    chosen = choose_placement(known)
+    assert chosen.placement.supports_streams(streams) and chosen.placement.max_hosts <= hosts
+    assert len(chosen.relative_costs) == len(list(candidate_placements(known))) >= 2 and BATCHES > 1
 
 
 def test_a_join_without_a_placement_says_why_and_keeps_it(
@@ -64,10 +64,10 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
 ) -> None:
     streams, on = tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
     monkeypatch.setattr("braid.tables.cores", lambda: 3)
-    monkeypatch.setattr(TableSetup, "apart", staticmethod(lambda streams: True))
-    monkeypatch.setattr(TableSetup, "frequent", staticmethod(lambda streams, predicate: 0.0))
+    monkeypatch.setattr(ArrowJoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
+    monkeypatch.setattr(ArrowJoinConfig, "most_frequent_share", staticmethod(lambda streams, predicate: 0.0))
     join = StreamJoin(streams, on, check=True)
-    assert join.placement == Auto(3, apart=True)
+    assert join.placement == Auto(3, has_remote_hosts=True)
     why = [row[2] for row in join.explain().rows if row[:2] == ("placement", "auto")]
     assert len(why) == 1 and why[0].startswith("HashPartition for 2 streams, 3 hosts")
     run = join.start(tmp_path, batches="batch")
@@ -82,5 +82,5 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
         again.awaitTermination()
         assert again.setup.placement == join.placement, "on another machine"
         told = [e for e in again.events() if isinstance(e, PlacementChosen)]
-        assert [e.why for e in told] == why and told[0].costs["HashPartition"] == 1.0
+        assert [e.reason for e in told] == why and told[0].relative_costs["HashPartition"] == 1.0
     assert StreamJoin(streams, on, Centralized()).explain().rows != join.explain().rows

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from braid.core.cover import CoverError, CoverLedger
-from braid.core.plan import Block, Derivation, Hop, Path, Plan, Route, after
+from braid.core.cover import CoverageError, CoverageChecker
+from braid.core.plan import Block, Derivation, Hop, Path, Plan, Route, apply_derivations_and_drops
 
 A, B = Block(1, 0, (0, 8), 0, (0,)), Block(2, 1, (0, 8), 0, (1,))
 HALVES = Block(3, 1, (0, 4), 0, (1,)), Block(4, 1, (4, 8), 0, (2,))
@@ -29,15 +29,15 @@ def fresh(
     return Route(Block(id, stream, keys, 1, (0,)), paths, deferred)
 
 
-def check(blocks: tuple[Block, ...], plan: Plan, streams: int = 2, **more: object) -> CoverLedger:
-    ledger = CoverLedger(streams, **more)  # type: ignore[arg-type]
-    ledger.check(blocks, plan)
+def check(blocks: tuple[Block, ...], plan: Plan, streams: int = 2, **more: object) -> CoverageChecker:
+    ledger = CoverageChecker(streams, **more)  # type: ignore[arg-type]
+    ledger.check_plan(blocks, plan)
     return ledger
 
 
 def test_a_right_plan_passes() -> None:
     routes = (fresh(10, 0, (hop(1, h1=(2,)),)), fresh(11, 1, (hop(0, h0=(1, 10)),)))
-    assert check((A, B), Plan(routes)).owed == set()
+    assert check((A, B), Plan(routes)).pending_pairs == set()
 
 
 def test_boxes_may_tile_the_combinations() -> None:
@@ -50,7 +50,7 @@ def test_boxes_may_tile_the_combinations() -> None:
 def test_blocks_of_other_values_are_not_due() -> None:
     plan = Plan((fresh(10, 0, (hop(1, h1=(3,)),), keys=(0, 4)),))
     check(HALVES, plan, keying="join")
-    with pytest.raises(CoverError, match=r"meets 1 of 2 due combinations; .* \{1: \[4\]\}"):
+    with pytest.raises(CoverageError, match=r"meets 1 of 2 due combinations; .* \{1: \[4\]\}"):
         check(HALVES, plan)
 
 
@@ -129,7 +129,7 @@ WRONG: dict[str, tuple[tuple[Block, ...], Plan, str]] = {
     ),
     "settles without a debt": (
         (A, B),
-        Plan((Route(B, ((hop(0, h1=(1,)),),), fresh=False),)),
+        Plan((Route(B, ((hop(0, h1=(1,)),),), is_fresh=False),)),
         "probes block 1 of stream 0 on host 1: not there",
     ),
     "copies from a host without a replica": (
@@ -158,7 +158,7 @@ WRONG: dict[str, tuple[tuple[Block, ...], Plan, str]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_a_wrong_plan_is_caught_and_told(case: str) -> None:
     blocks, plan, message = WRONG[case]
-    with pytest.raises(CoverError, match=message) as refused:
+    with pytest.raises(CoverageError, match=message) as refused:
         check(blocks, plan)
     told = {int(n) for n in re.findall(r"block (\d+)", str(refused.value))}
     assert told <= set(refused.value.blocks) != set(), "those whose story is told"
@@ -166,19 +166,19 @@ def test_a_wrong_plan_is_caught_and_told(case: str) -> None:
 
 def test_only_joins_of_two_streams_may_defer() -> None:
     c = Block(5, 2, (0, 8), 0, (3,))
-    with pytest.raises(CoverError, match="only joins of two streams"):
+    with pytest.raises(CoverageError, match="only joins of two streams"):
         check((A, B, c), Plan((fresh(10, 0, deferred=(2,)),)), streams=3)
 
 
-def owing() -> tuple[CoverLedger, tuple[Block, ...]]:
+def owing() -> tuple[CoverageChecker, tuple[Block, ...]]:
     """Block 10 has come and not met block 2, which is on its way to host 0."""
     ledger = check((A, B), Plan((fresh(10, 0, deferred=(2,)),)))
-    assert ledger.owed == {(10, 2)}
+    assert ledger.pending_pairs == {(10, 2)}
     return ledger, (A, B, Block(10, 0, (0, 8), 1, (0,)))
 
 
 def settle(block: Block, probes: Mapping[int, tuple[int, ...]]) -> Route:
-    return Route(block, ((Hop(1 - block.stream, probes),),), fresh=False)
+    return Route(block, ((Hop(1 - block.stream, probes),),), is_fresh=False)
 
 
 @pytest.mark.parametrize("by", [2, 10], ids=["by the old block", "by the one that deferred"])
@@ -187,16 +187,16 @@ def test_a_debt_is_settled_once_from_either_side(by: int) -> None:
     arrived = Block(2, 1, (0, 8), 0, (0, 1))
     copy = Derivation(arrived, (2,), {0: 1})
     route = settle(arrived, {0: (10,)}) if by == 2 else settle(blocks[2], {0: (2,)})
-    ledger.check(blocks, Plan((route,), (copy,)))
-    assert ledger.owed == set()
-    with pytest.raises(CoverError, match="owes it nothing"):
-        ledger.check((A, arrived, blocks[2]), Plan((route,)))
+    ledger.check_plan(blocks, Plan((route,), (copy,)))
+    assert ledger.pending_pairs == set()
+    with pytest.raises(CoverageError, match="owes it nothing"):
+        ledger.check_plan((A, arrived, blocks[2]), Plan((route,)))
 
 
 def test_a_block_settles_only_where_it_is_stored() -> None:
     ledger, blocks = owing()
-    with pytest.raises(CoverError, match=r"block 2 is stored on \(1,\) but probes from \[0\]"):
-        ledger.check(blocks, Plan((settle(B, {0: (10,)}),)))
+    with pytest.raises(CoverageError, match=r"block 2 is stored on \(1,\) but probes from \[0\]"):
+        ledger.check_plan(blocks, Plan((settle(B, {0: (10,)}),)))
 
 
 @pytest.mark.parametrize("gone", [2, 10])
@@ -204,21 +204,21 @@ def test_a_block_that_is_owed_must_stay(gone: int) -> None:
     ledger, blocks = owing()
     hosts = {b.id: b.hosts for b in blocks}[gone]
     with pytest.raises(
-        CoverError, match=rf"pair \(10, 2\) is owed, but block {gone} is dropped or replaced"
+        CoverageError, match=rf"pair \(10, 2\) is owed, but block {gone} is dropped or replaced"
     ):
-        ledger.check(blocks, Plan(drops={gone: hosts}))
+        ledger.check_plan(blocks, Plan(drops={gone: hosts}))
 
 
 def test_derivations_then_drops_make_the_blocks_that_routes_see() -> None:
     copied = Block(2, 1, (0, 8), 0, (1, 2))
     plan = Plan(derivations=(Derivation(copied, (2,), {2: 1}),), drops={2: (1,), 1: (0,)})
-    assert after((A, B), plan) == (Block(2, 1, (0, 8), 0, (2,)),)
+    assert apply_derivations_and_drops((A, B), plan) == (Block(2, 1, (0, 8), 0, (2,)),)
 
 
 def test_a_route_needs_its_rows_where_it_is_stored_and_where_it_probes_first() -> None:
     route = Route(Block(10, 0, (0, 8), 1, (4,)), ((hop(1, h1=(2,)), hop(2, h3=(5,))),))
-    assert route.hosts() == {1, 4}
-    assert Route(A, ((hop(1, h1=(2,)),),), fresh=False).hosts() == {1}
+    assert route.reading_hosts() == {1, 4}
+    assert Route(A, ((hop(1, h1=(2,)),),), is_fresh=False).reading_hosts() == {1}
 
 
 # Plans that may leave results out, and say so.
@@ -227,35 +227,35 @@ LOST = Block(5, 1, (0, 8), 0, (2,))
 C1, C2 = Block(6, 2, (0, 8), 0, (1,)), Block(7, 2, (0, 8), 0, (2,))
 
 
-def at_most_once(blocks: tuple[Block, ...], plan: Plan, streams: int = 2) -> CoverLedger:
+def at_most_once(blocks: tuple[Block, ...], plan: Plan, streams: int = 2) -> CoverageChecker:
     return check(blocks, plan, streams, coverage="at most once")
 
 
 def test_what_is_left_out_is_in_the_account_of_a_placement_that_covers_at_most_once() -> None:
     plan = Plan((fresh(10, 0, (hop(1, h1=(2,)),)), fresh(11, 1, (hop(0, h0=(1,)),))))
     ledger = at_most_once((A, B, LOST), plan)
-    assert [(left.block, left.combinations) for left in ledger.left_out] == [(10, 1), (11, 1)]
+    assert [(left.block, left.count_block_combinations) for left in ledger.uncovered] == [(10, 1), (11, 1)]
     rows = {1: 100, 2: 20, 5: 3, 10: 7, 11: 11}
-    assert [left.tuples(rows) for left in ledger.left_out] == [7 * 3, 11 * 7]
-    with pytest.raises(CoverError, match=r"block 10 meets 1 of 2 .* by stream: \{1: \[5\]\}"):
+    assert [left.count_tuple_combinations(rows) for left in ledger.uncovered] == [7 * 3, 11 * 7]
+    with pytest.raises(CoverageError, match=r"block 10 meets 1 of 2 .* by stream: \{1: \[5\]\}"):
         check((A, B, LOST), plan)
 
 
 def test_the_account_of_three_streams_counts_combinations_of_tuples() -> None:
     paths = ((hop(1, h1=(2,)), hop(2, h1=(6,))), (hop(1, h2=(5,)), hop(2, h2=(7,))))
     ledger = at_most_once((B, LOST, C1, C2), Plan((fresh(10, 0, *paths),)), 3)
-    (left,) = ledger.left_out
-    assert left.combinations == 2
-    assert left.tuples({2: 20, 5: 3, 6: 5, 7: 2, 10: 4}) == 4 * (20 * 2 + 3 * 5)
-    assert left.tuples({2: 20, 6: 5, 7: 2, 10: 4}) == 4 * 20 * 2, "an empty block loses nothing"
+    (left,) = ledger.uncovered
+    assert left.count_block_combinations == 2
+    assert left.count_tuple_combinations({2: 20, 5: 3, 6: 5, 7: 2, 10: 4}) == 4 * (20 * 2 + 3 * 5)
+    assert left.count_tuple_combinations({2: 20, 6: 5, 7: 2, 10: 4}) == 4 * 20 * 2, "an empty block loses nothing"
 
 
 def test_a_plan_that_leaves_nothing_out_has_an_empty_account() -> None:
     plan = Plan((fresh(10, 0, (hop(1, h1=(2,)),)), fresh(11, 1, (hop(0, h0=(1, 10)),))))
     ledger = at_most_once((A, B, LOST), Plan((fresh(10, 0),)))
-    assert ledger.left_out
-    ledger.check((A, B), plan)
-    assert ledger.left_out == ()
+    assert ledger.uncovered
+    ledger.check_plan((A, B), plan)
+    assert ledger.uncovered == ()
 
 
 TWICE = replace(B, hosts=(1, 2))
@@ -271,5 +271,5 @@ DOUBLED: dict[str, tuple[tuple[Route, ...], str]] = {
 def test_at_most_once_still_refuses_what_doubles_or_is_not_due(
     routes: tuple[Route, ...], sentence: str
 ) -> None:
-    with pytest.raises(CoverError, match=sentence):
+    with pytest.raises(CoverageError, match=sentence):
         at_most_once((A, TWICE), Plan(routes))

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.papers.kit.printed import Printed
+from braid.papers.kit.printed import PrintedFigure
 from braid_widgets.base import curves
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.printed import LABEL, READ, under
+from braid_widgets.base.printed import LABEL, READ, add_printed_values
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +24,7 @@ def lines() -> Chart:
         for x in (10.0, 20.0)
     ]
     data = pd.DataFrame(rows, columns=["x", "curve", "wide", "y"])
-    return curves.lines(data, "title", "y", x="x", y="y", color="curve", facet_col="wide")
+    return curves.line_chart(data, "title", "y", x="x", y="y", color="curve", facet_col="wide")
 
 
 def printed(chart: Chart) -> list[Any]:
@@ -32,8 +32,8 @@ def printed(chart: Chart) -> list[Any]:
 
 
 def test_a_value_stands_below_the_curves_of_its_panel(lines: Chart) -> None:
-    one = Printed("section 1", "it is five", (10.0,), (5.0,), series="ours")
-    chart = under(lines, [one], wide=True)
+    one = PrintedFigure("section 1", "it is five", (10.0,), (5.0,), series="ours")
+    chart = add_printed_values(lines, [one], wide=True)
     first, *rest = chart.figure.data
     ours = next(t for t in rest if t.name == "ours")
     assert (list(first.x), list(first.y), first.xaxis) == ([10.0], [5.0], "x2")
@@ -43,8 +43,8 @@ def test_a_value_stands_below_the_curves_of_its_panel(lines: Chart) -> None:
 
 
 def test_a_ratio_goes_by_the_curve_that_it_is_of(lines: Chart) -> None:
-    one = Printed("section 1", "half to once", y=(0.5,), top=(1.0,), series="ours", of="rival")
-    both = printed(under(lines, [one]))
+    one = PrintedFigure("section 1", "half to once", y=(0.5,), y_max=(1.0,), series="ours", measure="rival")
+    both = printed(add_printed_values(lines, [one]))
     assert [t.xaxis for t in both] == ["x", "x2"]
     assert [t.showlegend for t in both] == [True, False], "once in the legend"
     assert list(both[0].x) == [10, 20, 20, 10] and list(both[0].y) == [30, 60, 30, 15]
@@ -53,26 +53,26 @@ def test_a_ratio_goes_by_the_curve_that_it_is_of(lines: Chart) -> None:
 
 def test_a_level_goes_through_and_a_place_across(lines: Chart) -> None:
     level, place = (
-        Printed("section 1", "seven", y=(7.0,)),
-        Printed("section 1", "here", (12.0, 15.0)),
+        PrintedFigure("section 1", "seven", y=(7.0,)),
+        PrintedFigure("section 1", "here", (12.0, 15.0)),
     )
-    flat, across = printed(under(lines, [level, place], wide=False))
+    flat, across = printed(add_printed_values(lines, [level, place], wide=False))
     assert list(flat.x) == [10, 20] and list(flat.y) == [7, 7]
     assert set(across.x) == {12, 15} and {min(across.y), max(across.y)} == {10, 60}
 
 
 def test_a_ratio_is_drawn_where_the_curve_that_it_is_of_has_its_place(lines: Chart) -> None:
-    at = Printed("section 1", "twice", (20.0, 80.0), (2.0, 3.0), series="ours", of="rival")
-    assert [list(t.x) for t in printed(under(lines, [at], wide=False))] == [[20.0]]
-    elsewhere = Printed("section 1", "thrice", (80.0,), (3.0,), series="ours", of="rival")
-    assert printed(under(lines, [elsewhere], wide=False)) == []
+    at = PrintedFigure("section 1", "twice", (20.0, 80.0), (2.0, 3.0), series="ours", measure="rival")
+    assert [list(t.x) for t in printed(add_printed_values(lines, [at], wide=False))] == [[20.0]]
+    elsewhere = PrintedFigure("section 1", "thrice", (80.0,), (3.0,), series="ours", measure="rival")
+    assert printed(add_printed_values(lines, [elsewhere], wide=False)) == []
 
 
 def test_a_level_of_one_place_is_a_mark_and_what_we_read_into_it_is_said() -> None:
     data = pd.DataFrame([(1.0, 2.0, "ours")], columns=["x", "y", "curve"])
-    one = curves.lines(data, "title", "y", x="x", y="y", color="curve")
-    level = Printed("section 1", "seven", y=(7.0,), reading="where, it does not say")
-    drawn = under(one, [level]).figure.data[0]
+    one = curves.line_chart(data, "title", "y", x="x", y="y", color="curve")
+    level = PrintedFigure("section 1", "seven", y=(7.0,), interpretation="where, it does not say")
+    drawn = add_printed_values(one, [level]).figure.data[0]
     assert (list(drawn.y), drawn.mode, drawn.name) == ([7.0], "markers", READ)
     assert "seven; where, it does not say (section 1)" in drawn.hovertemplate
 
@@ -80,19 +80,19 @@ def test_a_level_of_one_place_is_a_mark_and_what_we_read_into_it_is_said() -> No
 def test_bars_have_what_is_printed_beside_them() -> None:
     rows = [("q", "ours", 2.0), ("q", "rival", 8.0)]
     data = pd.DataFrame(rows, columns=["query", "by", "y"])
-    chart = curves.bars(data, "title", "y", x="query", y="y", color="by")
-    one = Printed(
-        "section 1", "three to five times", y=(3.0,), top=(5.0,), series="rival", of="ours"
+    chart = curves.bar_chart(data, "title", "y", x="query", y="y", color="by")
+    one = PrintedFigure(
+        "section 1", "three to five times", y=(3.0,), y_max=(5.0,), series="rival", measure="ours"
     )
-    *_, last = under(chart, [one]).figure.data
+    *_, last = add_printed_values(chart, [one]).figure.data
     assert (last.type, list(last.base), list(last.y)) == ("bar", [6.0], [4.0])
 
 
 def test_what_is_not_there_is_refused(lines: Chart) -> None:
-    one = Printed("section 1", "x", y=(1.0,), series="nobody")
+    one = PrintedFigure("section 1", "x", y=(1.0,), series="nobody")
     with pytest.raises(ValueError, match="title has no curve 'nobody'; it has ours, rival"):
-        under(lines, [one])
+        add_printed_values(lines, [one])
     with pytest.raises(ValueError, match="title has no panel 3"):
-        under(lines, [], 3)
+        add_printed_values(lines, [], 3)
     with pytest.raises(ValueError, match="has no panel {'wide': 'maybe'}"):
-        under(lines, [], wide="maybe")
+        add_printed_values(lines, [], wide="maybe")

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, RunStarted
 from braid.core.facts import Facts
-from braid.core.jsonl import read, write
+from braid.core.jsonl import read_events, write_events
 from braid.core.placement import Placement
 from braid.core.query import Query
 from braid.model.simulate import simulate
-from braid.papers.slices.events import ChainSet
+from braid.papers.slices.events import ChainChanged
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.studies import recordings
-from braid.studies.theta import RIVALS, rival
+from braid.studies.theta import RIVALS, competitor_name
 from braid.workloads.dashboards import DASHBOARDS
 
 PICTURE = Path(__file__).parents[2] / "docs" / "fluct.webp"
@@ -32,41 +32,41 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def events(name: str) -> list[Any]:
-    return read(recordings.path(name))
+    return read_events(recordings.recording_path(name))
 
 
 def recorded(start: RunStarted) -> Placement:
     """The placement that was recorded, as it is today."""
-    return Placement.by_name(start.placement).of(start.settings)
+    return Placement.class_by_name(start.placement).from_settings(start.placement_settings)
 
 
 def mappings(events: list[Any]) -> list[tuple[int, int, Any, Any]]:
-    return [(e.batch, e.group, e.before, e.after) for e in events if isinstance(e, MappingChanged)]
+    return [(e.batch, e.group, e.previous_mapping, e.mapping) for e in events if isinstance(e, MappingChanged)]
 
 
 def test_every_recording_is_shipped_and_nothing_else() -> None:
     named = (*recordings.SETTINGS, *recordings.SHARED)
     assert {p.name for p in recordings.FOLDER.iterdir()} == {f"{n}.jsonl" for n in named}
     with pytest.raises(ValueError, match="no recording is named 'eq9'; there are: fluct, "):
-        recordings.path("eq9")
+        recordings.recording_path("eq9")
 
 
 @pytest.mark.parametrize("name", (*recordings.SETTINGS, *recordings.SHARED))
 def test_a_recording_is_of_today_s_format(name: str, tmp_path: Path) -> None:
     """No field is missing, and none is there that the format does not have."""
-    write(tmp_path / "again.jsonl", recordings.events(name))
-    assert (tmp_path / "again.jsonl").read_bytes() == recordings.path(name).read_bytes()
+    write_events(tmp_path / "again.jsonl", recordings.recorded_events(name))
+    assert (tmp_path / "again.jsonl").read_bytes() == recordings.recording_path(name).read_bytes()
 
 
 def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[Any]) -> None:
     start, chosen = events[0], recordings.SETTINGS[name]
-    kind = Placement.by_name(chosen["placement"])
-    settings = {k: chosen[k] for k in ("hosts", "epsilon") if k in kind.takes()}
-    if "sizes" in kind.takes() and kind is not AdaptiveGrid:  # the oracle counted them
+    kind = Placement.class_by_name(chosen["placement"])
+    settings = {k: chosen[k] for k in ("hosts", "epsilon") if k in kind.setting_names()}
+    if "sizes" in kind.setting_names() and kind is not AdaptiveGrid:  # the oracle counted them
         settings["sizes"] = start.settings["sizes"]
-    now = kind.of(settings)
+    now = kind.from_settings(settings)
     assert recorded(start) == now
-    assert (start.hosts, start.keys) == (now.hosts, now.keys)
+    assert (start.hosts, start.keys) == (now.hosts, now.key_space_size)
     assert start.batches == chosen["batches"] and events[-1].reason == "completed"
 
 
@@ -76,12 +76,12 @@ def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[
 def test_a_recorded_shared_run_has_today_s_settings_queries_and_slices(
     name: str, queries: tuple[Query, ...]
 ) -> None:
-    events, chosen = recordings.events(name), recordings.SHARED[name]
+    events, chosen = recordings.recorded_events(name), recordings.SHARED[name]
     assert (events[0].hosts, events[0].batches) == (chosen["hosts"], chosen["batches"])
     assert events[-1].reason == "completed" and len(events) > chosen["batches"]
     added = {e.name: tuple(e.windows.values()) for e in events if isinstance(e, QueryAdded)}
     assert added == {q.name: q.windows for q in queries}
-    chains = {e.stream: e.ends for e in events if isinstance(e, ChainSet)}
+    chains = {e.stream: e.slice_ends for e in events if isinstance(e, ChainChanged)}
     for stream, ends in chains.items():
         assert set(ends) >= {q.windows[stream] for q in queries}, "Mem-Opt: every window's end"
 
@@ -90,7 +90,7 @@ def test_the_first_batch_is_planned_as_today(events: list[Any]) -> None:
     start = events[0]
     policy, none = recorded(start), (0,) * len(start.streams)
     facts = Facts(0, start.streams, (), 0, none, none, none, (None,) * 2, (None,) * 2)
-    plan = policy.plan(facts, policy.start(len(start.streams)))
+    plan = policy.plan_batch(facts, policy.initial_state(len(start.streams)))
     first = next(e for e in events if isinstance(e, BatchPlanned))
     assert (first.routes, first.derivations) == (plan.routes, plan.derivations)
 
@@ -98,16 +98,16 @@ def test_the_first_batch_is_planned_as_today(events: list[Any]) -> None:
 def test_the_grid_changes_when_it_would_today(events: list[Any]) -> None:
     """The same policy on the same numbers of tuples, without tuples."""
     start, done = events[0], [e for e in events if isinstance(e, BatchCommitted)]
-    again = simulate(recorded(start), [e.received for e in done], streams=start.streams)
+    again = simulate(recorded(start), [e.received_tuples for e in done], streams=start.streams)
     assert mappings(again) == mappings(events)
     assert len(mappings(events)) > 1 or start.placement != "AdaptiveGrid", "and it does change"
 
 
 def test_the_recorded_rivals_are_those_of_the_paper() -> None:
-    assert list(recordings.rivals()) == [rival(n, z) for z in recordings.SKEWS for n in RIVALS]
+    assert list(recordings.recorded_competitors()) == [competitor_name(n, z) for z in recordings.SKEWS for n in RIVALS]
 
 
 def test_the_picture_is_of_the_recording() -> None:
     """docs/picture.py leaves the recording's digest in the picture."""
-    digest = hashlib.sha256(recordings.path("fluct").read_bytes()).hexdigest()
+    digest = hashlib.sha256(recordings.recording_path("fluct").read_bytes()).hexdigest()
     assert digest.encode() in PICTURE.read_bytes()

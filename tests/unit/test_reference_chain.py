@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from braid.core.query import Query
 from braid.papers.slices import reference as chains
-from braid.papers.slices.reference import Chain, alike
-from braid.papers.trace import Tuple, arrivals, brute_force
+from braid.papers.slices.reference import ReferenceChain, symmetric_query
+from braid.papers.trace import Tuple, merge_arrivals, brute_force_join
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,7 +43,7 @@ def row(step):
 
 
 def test_table_5_1_line_by_line():
-    rows = [row(s) for s in chains.example().steps if "arrives" not in s.text]
+    rows = [row(s) for s in chains.chain_example().steps if "arrives" not in s.text]
     assert rows[:8] == PRINTED[:8]
     assert rows[8:] == [(9, "a4 a3", "b2", "a2 a1", ""), (10, "a4 a3", "", "a2 a1", "a1b2 a2b2")]
     for mine, printed in zip(rows[8:], PRINTED[8:], strict=True):
@@ -57,11 +57,11 @@ def test_table_5_1_follows_figure_5_2_and_not_definition_1():
     tuples = [Tuple(1, 0, 1), Tuple(2, 0, 2), Tuple(3, 0, 3), Tuple(4, 1, 1), Tuple(5, 1, 2)]
     found = {}
     for inclusive in (True, False):
-        chain = Chain((2, 4), one_way=True, inclusive=inclusive)
+        chain = ReferenceChain((2, 4), one_way=True, inclusive=inclusive)
         for t in tuples:
-            chain.arrive(t)
-            chain.drain()
-        found[inclusive] = set(chain.trace.results)
+            chain.process_tuple(t)
+            chain.run_until_empty()
+        found[inclusive] = set(chain.recorded_trace.all_results)
     assert found[False] < found[True]
     assert {u.time - t.time for t, u in found[True] - found[False]} == {4}, (
         "a1 b2 is 4 s apart: printed, but not in A[4]"
@@ -69,18 +69,18 @@ def test_table_5_1_follows_figure_5_2_and_not_definition_1():
 
 
 times = st.lists(st.integers(0, 12), max_size=9)
-streams = st.tuples(times, times).map(lambda both: arrivals([[(t, 0) for t in ts] for ts in both]))
+streams = st.tuples(times, times).map(lambda both: merge_arrivals([[(t, 0) for t in ts] for ts in both]))
 cuts = st.sets(st.integers(1, 9), min_size=1, max_size=4).map(lambda w: tuple(sorted(w)))
 
 
 def scheduled(chain, tuples, data, change=lambda: None):
     """Arrivals and turns of the slices, interleaved at random; then the rest."""
     waiting = list(tuples)
-    while waiting or chain.busy:
-        turns = [*chain.busy, *(["arrive"] if waiting else [])]
+    while waiting or chain.busy_slices:
+        turns = [*chain.busy_slices, *(["arrive"] if waiting else [])]
         turn = data.draw(st.sampled_from(turns))
         if turn == "arrive":
-            chain.arrive(waiting.pop(0))
+            chain.process_tuple(waiting.pop(0))
         else:
             chain.run(turn)
         change()
@@ -97,10 +97,10 @@ def test_results_and_disjoint_states_under_any_scheduling(tuples, boundaries, on
     """Definitions 1 and 2, Fig. 5.1 and 5.3, for one-way chains; Definition 3, Fig. 5.4 and 5.5,
     for binary ones.
     """
-    chain = Chain(boundaries, one_way=one_way)
+    chain = ReferenceChain(boundaries, one_way=one_way)
     scheduled(chain, tuples, data, lambda: check_disjoint(chain))
-    for window, output in zip(boundaries, chain.outputs, strict=True):
-        wanted = brute_force(tuples, (window, window))
+    for window, output in zip(boundaries, chain.results_by_query, strict=True):
+        wanted = brute_force_join(tuples, (window, window))
         late = [g for g in wanted if not one_way or tuples.index(g[1]) > tuples.index(g[0])]
         assert sorted(output) == late, "Theorems 1 and 2"
 
@@ -108,15 +108,15 @@ def test_results_and_disjoint_states_under_any_scheduling(tuples, boundaries, on
 @settings(deadline=None)
 @given(streams, cuts, st.data())
 def test_lemma_1_a_slice_holds_what_has_its_age_when_it_is_probed(tuples, boundaries, data):
-    chain, order = Chain(boundaries), {t: k for k, t in enumerate(tuples)}
+    chain, order = ReferenceChain(boundaries), {t: k for k, t in enumerate(tuples)}
     waiting = list(tuples)
-    while waiting or chain.busy:
-        turn = data.draw(st.sampled_from([*chain.busy, *(["arrive"] if waiting else [])]))
+    while waiting or chain.busy_slices:
+        turn = data.draw(st.sampled_from([*chain.busy_slices, *(["arrive"] if waiting else [])]))
         if turn == "arrive":
-            chain.arrive(waiting.pop(0))
+            chain.process_tuple(waiting.pop(0))
             continue
         copy = chain.slices[turn].queue[0]
-        chain.run(turn)
+        chain.run_slice(turn)
         if copy.kind == "probe":
             t, (low, high) = copy.tuple, ((0, *boundaries)[turn], boundaries[turn])
             state = {c.tuple for c in chain.slices[turn].state[1 - t.stream]}
@@ -132,23 +132,23 @@ def test_lemma_1_needs_the_probe_to_travel_behind_what_it_purges():
     """The naive slicing of Fig. 2.1, where probes do not go on, loses the results of all slices but
     the first.
     """
-    tuples = arrivals([[(1, 0), (5, 0)], [(6, 0)]])
-    chain = Chain((2, 6))
+    tuples = merge_arrivals([[(1, 0), (5, 0)], [(6, 0)]])
+    chain = ReferenceChain((2, 6))
     for t in tuples:
-        chain.arrive(t)
+        chain.process_tuple(t)
         while chain.slices[0].queue:
-            chain.run(0)
-    assert [str(g[0]) for g in chain.trace.results] == ["a2"]
-    chain.drain()
-    assert sorted(map(str, (g[0] for g in chain.trace.results))) == ["a1", "a2"]
+            chain.run_slice(0)
+    assert [str(g[0]) for g in chain.recorded_trace.all_results] == ["a2"]
+    chain.run_until_empty()
+    assert sorted(map(str, (g[0] for g in chain.recorded_trace.all_results))) == ["a1", "a2"]
 
 
 @settings(deadline=None, max_examples=50)  # each draws a change after every step: twice as dear
 @given(streams, cuts, st.data())
 def test_split_and_merge_in_the_middle_lose_and_double_nothing(tuples, boundaries, data):
     """Fig. 7.4 and 7.5."""
-    queries = [alike(w) for w in boundaries]
-    chain = Chain(boundaries, queries)
+    queries = [symmetric_query(w) for w in boundaries]
+    chain = ReferenceChain(boundaries, queries)
 
     def change():
         check_disjoint(chain)
@@ -156,14 +156,14 @@ def test_split_and_merge_in_the_middle_lose_and_double_nothing(tuples, boundarie
         low, high = (0, *(j.end for j in chain.slices))[k : k + 2]
         what = data.draw(st.sampled_from(["nothing", "split", "merge"]))
         if what == "split" and high - low > 1:
-            chain.split(k, data.draw(st.integers(low + 1, high - 1)))
+            chain.split_slice(k, data.draw(st.integers(low + 1, high - 1)))
         if what == "merge" and k + 1 < len(chain.slices):
-            chain.merge(k)
+            chain.merge_slices(k)
             check_disjoint(chain)
 
     scheduled(chain, tuples, data, change)
-    for query, output in zip(queries, chain.outputs, strict=True):
-        assert sorted(output) == brute_force(tuples, query.windows), "Lemmas 5 and 6"
+    for query, output in zip(queries, chain.results_by_query, strict=True):
+        assert sorted(output) == brute_force_join(tuples, query.windows), "Lemmas 5 and 6"
         check_order(output)
 
 
@@ -198,7 +198,7 @@ def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(
     """Lemma 3; the chains of Fig. 5.6 and 7.6."""
     ends = sorted({q.windows[0] for q in queries})
     boundaries = ends[-1:] if merged else ends
-    chain = Chain(boundaries, queries, keeps=keeps)
+    chain = ReferenceChain(boundaries, queries, keeps=keeps)
 
     def useful():
         if merged:
@@ -208,70 +208,70 @@ def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(
                 assert any(q.windows[0] > start and keeps(q, c.tuple) for q in queries), "Theorem 6"
 
     scheduled(chain, tuples, data, useful)
-    for query, output in zip(queries, chain.outputs, strict=True):
-        wanted = [g for g in brute_force(tuples, query.windows) if all(keeps(query, t) for t in g)]
+    for query, output in zip(queries, chain.results_by_query, strict=True):
+        wanted = [g for g in brute_force_join(tuples, query.windows) if all(keeps(query, t) for t in g)]
         assert sorted(output) == wanted, "Theorem 4"
         check_order(output)
-    found = chain.trace.results
+    found = chain.recorded_trace.all_results
     assert len(found) == len(set(found)), "no pair is found twice"
 
 
 def test_a_merged_slice_holds_what_a_selection_would_have_stopped():
     """Fig. 7.7, section 7.4.2: state that the Mem-Opt chain does not have."""
-    tuples = arrivals([[(0, 0)], [(4, 0)]])
-    wants = (alike(2), replace(alike(8), where=("no", None)))
+    tuples = merge_arrivals([[(0, 0)], [(4, 0)]])
+    wants = (symmetric_query(2), replace(symmetric_query(8), selections=("no", None)))
     held = {}
     for boundaries in ((2, 8), (8,)):
-        chain = Chain(boundaries, wants, keeps=lambda q, t: q.where[t.stream] != "no")
+        chain = ReferenceChain(boundaries, wants, keeps=lambda q, t: q.selections[t.stream] != "no")
         for t in tuples:
-            chain.arrive(t)
-            chain.drain()
+            chain.process_tuple(t)
+            chain.run_until_empty()
         held[boundaries] = sum(len(j.state[0]) for j in chain.slices)
-        assert chain.outputs == [[], []]
+        assert chain.results_by_query == [[], []]
     assert held == {(2, 8): 0, (8,): 1}
 
 
 def test_the_union_waits_for_the_punctuation():
-    chain = Chain((2, 4))
-    for t in arrivals([[(0, 0), (2, 0)], [(3, 0)]]):
-        chain.arrive(t)
+    chain = ReferenceChain((2, 4))
+    for t in merge_arrivals([[(0, 0), (2, 0)], [(3, 0)]]):
+        chain.process_tuple(t)
         while chain.slices[0].queue:
-            chain.run(0)
-    assert [len(o) for o in chain.outputs] == [1, 0], "a2 b1 waits for J2 to say what else b1 finds"
-    chain.drain()
-    assert [len(o) for o in chain.outputs] == [1, 2]
+            chain.run_slice(0)
+    assert [len(o) for o in chain.results_by_query] == [1, 0], "a2 b1 waits for J2 to say what else b1 finds"
+    chain.run_until_empty()
+    assert [len(o) for o in chain.results_by_query] == [1, 2]
 
 
 def test_steps_can_be_shown_after_splits_and_merges():
-    chain = Chain((4,))
-    for t in arrivals([[(0, 0), (3, 0)], [(1, 0), (5, 0)]]):
-        chain.arrive(t)
-        chain.drain()
+    chain = ReferenceChain((4,))
+    for t in merge_arrivals([[(0, 0), (3, 0)], [(1, 0), (5, 0)]]):
+        chain.process_tuple(t)
+        chain.run_until_empty()
         if t.time == 1:
-            chain.split(0, 2)
-    chain.merge(0)
-    trace = chain.trace
+            chain.split_slice(0, 2)
+    chain.merge_slices(0)
+    trace = chain.recorded_trace
     assert trace.nodes == 2 and all(len(s.stored) == len(s.queued) == 2 for s in trace.steps)
     texts = " ".join(s.text for s in trace.steps)
     assert "split at 2" in texts and "merged into J1" in texts
 
 
 def test_theta_and_no_query_that_selects():
-    tuples = arrivals([[(0, 1), (1, 2)], [(2, 1)]])
-    assert [[str(t) for t in g] for g in chains.run(tuples, (5,)).results] == [["a1", "b1"]]
-    chain = Chain((5,), (alike(5),), keeps=lambda q, t: False)
-    chain.arrive(tuples[0])
-    assert not chain.busy and "no query selects it" in chain.steps[-1].text
+    tuples = merge_arrivals([[(0, 1), (1, 2)], [(2, 1)]])
+    assert [[str(t) for t in g] for g in chains.run_chain(tuples, (5,)).all_results] == [["a1", "b1"]]
+    chain = ReferenceChain((5,), (symmetric_query(5),), keeps=lambda q, t: False)
+    chain.process_tuple(tuples[0])
+    assert not chain.busy_slices and "no query selects it" in chain.steps[-1].text
 
 
 @pytest.mark.parametrize(
     "wrong, says",
     [
-        (lambda: Chain(()), "a chain has one or more"),
-        (lambda: Chain((3, 2)), "they rise"),
-        (lambda: Chain((3,), (alike(4),)), "at most the chain's, 3"),
-        (lambda: Chain((3,)).split(0, 3), "3 is not inside"),
-        (lambda: Chain((3,)).merge(0), "no next one"),
+        (lambda: ReferenceChain(()), "a chain has one or more"),
+        (lambda: ReferenceChain((3, 2)), "they rise"),
+        (lambda: ReferenceChain((3,), (symmetric_query(4),)), "at most the chain's, 3"),
+        (lambda: ReferenceChain((3,)).split_slice(0, 3), "3 is not inside"),
+        (lambda: ReferenceChain((3,)).merge_slices(0), "no next one"),
     ],
 )
 def test_refusals(wrong, says):

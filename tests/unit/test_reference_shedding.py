@@ -39,7 +39,7 @@ def names(join):
 def test_all_of_the_window_is_the_join(predicate, order, steps, basic, inclusive):
     """Fig. 2 and 3: with r = 1 the results are those of trying every pair, with either index."""
     some = tuples(steps)
-    join = reference.run(
+    join = reference.run_join(
         some,
         length=(7, 5),
         basic=basic,
@@ -56,13 +56,13 @@ def test_all_of_the_window_is_the_join(predicate, order, steps, basic, inclusive
 def test_algorithm_3_uses_r_of_the_window(steps, r, order):
     """Selective processing compares r |W| tuples, rounded; what it finds is among the results."""
     some = tuples(steps)
-    join = reference.Join((7, 7), 2, "overlap", 1, r, sample=0.0, order=None)
+    join = reference.SheddingJoin((7, 7), 2, "overlap", 1, r, sample=0.0, order=None)
     for t in some:
         before = join.compared
-        join.fetch(t)
+        join.process_tuple(t)
         size = sum(len(part.tuples) for part in join.windows[1 - t.stream])
         assert abs(join.compared - before - r * size) <= 1
-    indexed = reference.run(some, length=(7, 7), basic=2, fraction=r, sample=0.0, order=order)
+    indexed = reference.run_join(some, length=(7, 7), basic=2, fraction=r, sample=0.0, order=order)
     assert names(indexed) == names(join)
     assert set(names(join)) <= set(brute_force(some, (7, 7), "overlap"))
 
@@ -75,9 +75,9 @@ def test_algorithm_2_ranks_basic_windows_by_what_they_gave():
             for k in range(400)
         ]
     )
-    join = reference.Join((20, 20), 2, "overlap", 1, 1.0, sample=1.0, period=100)
+    join = reference.SheddingJoin((20, 20), 2, "overlap", 1, 1.0, sample=1.0, period=100)
     for t in some:
-        join.fetch(t)
+        join.process_tuple(t)
     best = [ranks[0] for ranks in join.ranks]
     pairs = {abs(a.time - b.time) for a, b in join.results}
     assert 7 in pairs and best[0] in (3, 4)
@@ -94,16 +94,16 @@ def test_both_orders_count_common_items(sets, query, since):
     by = {order: InvertedIndex(order) for order in ("identifier", "time")}
     for k, items in enumerate(sets):
         for index in by.values():
-            index.insert(k, k, items)
+            index.insert_set(k, k, items)
     wanted = {k: len(s & query) for k, s in enumerate(sets) if s & query}
-    assert by["identifier"].common(query) == by["time"].common(query) == wanted
+    assert by["identifier"].count_common(query) == by["time"].count_common(query) == wanted
     recent = {k: n for k, n in wanted.items() if k >= since}
-    assert by["time"].common(query, since) == recent
-    run = [k for k, _ in by["time"].merge(query)]
+    assert by["time"].count_common(query, since) == recent
+    run = [k for k, _ in by["time"].merge_lists(query)]
     assert run == [k for k in sorted(wanted, reverse=True) for _ in range(wanted[k])]
     for k, items in enumerate(sets):
         for index in by.values():
-            index.remove(k, items)
+            index.remove_set(k, items)
     assert not any(by["time"].lists.values()) and not any(by["identifier"].lists.values())
 
 
@@ -114,9 +114,9 @@ def test_lists_by_time_take_no_search():
     for order in ("identifier", "time"):
         index = InvertedIndex(order)
         for k, items in enumerate(sets):
-            index.insert(k, k, items)
+            index.insert_set(k, k, items)
         for k, items in enumerate(sets):
-            index.remove(k, items)
+            index.remove_set(k, items)
         moves[order] = index.moves
     assert moves["time"] == 4 * len(sets)
     assert moves["identifier"] > math.log2(len(sets) / 5) * moves["time"] * 0.7
@@ -124,16 +124,16 @@ def test_lists_by_time_take_no_search():
 
 def test_lists_by_identifier_cannot_stop_at_a_time():
     index = InvertedIndex("identifier")
-    index.insert(1, 1, frozenset({1}))
+    index.insert_set(1, 1, frozenset({1}))
     with pytest.raises(ValueError, match="cannot stop at a time"):
-        index.common(frozenset({1}), 1)
+        index.count_common(frozenset({1}), 1)
 
 
 def test_a_share_costs_less_with_lists_by_time():
     """Fig. 14: a part of a basic window is a part of the merge by time, all of it by identifier."""
     some = tuples([(1, k % 2, dict.fromkeys(range(1, 4), 1.0)) for k in range(80)])
     cost = {
-        order: reference.run(
+        order: reference.run_join(
             some, length=(40, 40), basic=40, fraction=0.2, sample=0.0, order=order
         ).entries
         for order in ("identifier", "time")
@@ -142,18 +142,18 @@ def test_a_share_costs_less_with_lists_by_time():
 
 
 def test_the_example_goes_step_by_step():
-    trace = reference.example()
+    trace = reference.shedding_example()
     assert asdict(trace.steps[0])["arrival"] == "a1" and len(trace.steps) > 15
     assert any("in full" in step.text for step in trace.steps)
     assert any("basic window 2" in step.text for step in trace.steps)
-    assert trace.results and all(step.table[0][0] == "basic window" for step in trace.steps)
+    assert trace.all_results and all(step.table[0][0] == "basic window" for step in trace.steps)
 
 
 def test_the_index_goes_step_by_step():
     """Fig. 4: a set comes to the front and leaves at the end of its lists; one that shares m items
     comes m times; what is older than the processed part is not merged.
     """
-    trace = inverted.example()
+    trace = inverted.index_example()
     lists = {row[0]: row[1].split() for row in trace.steps[4].table[1:]}
     assert lists["2"] == ["b5", "b4", "b2", "b1"] and lists["4"] == ["b5", "b3", "b2"]
     gone = [row[1].split() for row in trace.steps[5].table[1:]]
@@ -165,4 +165,4 @@ def test_the_index_goes_step_by_step():
 
 def test_bad_lengths_are_refused():
     with pytest.raises(ValueError, match="must be above 0"):
-        reference.Join((0, 5), 1)
+        reference.SheddingJoin((0, 5), 1)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from braid.papers.theta.mapping import ilf, optimal_mapping
-from braid.papers.theta.reference import MARKS, example, part, run, spread, stepped
-from braid.papers.trace import Tuple, brute_force
-from braid_widgets.base.steps import frames
+from braid.papers.theta.mapping import input_load_factor, optimal_mapping
+from braid.papers.theta.reference import MARKS, grid_example, find_partition, run_grid, golden_ratio_key, next_place
+from braid.papers.trace import Tuple, brute_force_join
+from braid_widgets.base.steps import step_frames
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,8 +34,8 @@ def test_every_result_is_found_once_however_often_the_grid_changes(
     came before and after is joined as if there were none.
     """
     came = tuples([(1 - s, v) if other else (s, v) for s, v in letters])
-    trace = run(came, hosts, delay, warmup)
-    assert sorted(trace.results) == brute_force(came, (FOREVER, FOREVER))
+    trace = run_grid(came, hosts, delay, warmup)
+    assert sorted(trace.all_results) == brute_force_join(came, (FOREVER, FOREVER))
 
 
 @given(runs, st.sampled_from([2, 4, 8]), st.integers(0, 5))
@@ -43,14 +43,14 @@ def test_every_result_is_found_once_however_often_the_grid_changes(
 def test_in_the_end_each_joiner_holds_what_its_place_has(letters, hosts, delay):
     """Theorem 4.3: the state is consistent with the mapping when no migration goes on."""
     came = tuples(letters)
-    trace = run(came, hosts, delay)
+    trace = run_grid(came, hosts, delay)
     if not came:
         return
     last = trace.steps[-1]
     n, m = eval(last.table[1][0])
     for held in last.stored:
         rows, columns = (
-            {part(spread(t), k) for t in came if str(t) in held[t.stream] and t.stream == s}
+            {find_partition(golden_ratio_key(t), k) for t in came if str(t) in held[t.stream] and t.stream == s}
             for s, k in ((0, n), (1, m))
         )
         assert len(rows) <= 1 and len(columns) <= 1, "one part of each stream"
@@ -63,7 +63,7 @@ def test_a_step_of_a_mapping_keeps_the_parts_nested():
     """Fig. 3: what a joiner has of one stream after a step is part of what it had."""
     for before, after in (((2, 2), (1, 4)), ((2, 2), (4, 1)), ((8, 2), (4, 4))):
         places = [(r, c) for r in range(before[0]) for c in range(before[1])]
-        moved = [stepped(place, before, after) for place in places]
+        moved = [next_place(place, before, after) for place in places]
         assert sorted(moved) == [(r, c) for r in range(after[0]) for c in range(after[1])]
         for (r, c), (row, column) in zip(places, moved, strict=True):
             if after[0] < before[0]:
@@ -73,7 +73,7 @@ def test_a_step_of_a_mapping_keeps_the_parts_nested():
 
 
 def test_the_example_shows_every_part_of_the_algorithms():
-    trace = example()
+    trace = grid_example()
     told = " ".join(step.text for step in trace.steps)
     for words in ("Alg. 1, line 2", "Alg. 1, line 3", "Alg. 2, lines 2 to 6", "Alg. 3, lines 2"):
         assert words in told
@@ -93,14 +93,14 @@ def test_the_example_shows_every_part_of_the_algorithms():
 
 
 def test_a_decision_has_the_figures_of_algorithm_2():
-    (step,) = (s for s in example().steps if "migrate" in s.text)
+    (step,) = (s for s in grid_example().steps if "migrate" in s.text)
     r, s, dr, ds = map(int, step.table[1][1:])
     assert (dr, ds) == (0, 0) and optimal_mapping(r, s, 4) == (1, 4)
-    assert f"ILF {ilf(r, s, 2, 2):g} under (2, 2), {ilf(r, s, 1, 4):g} under (1, 4)" in step.text
+    assert f"ILF {input_load_factor(r, s, 2, 2):g} under (2, 2), {input_load_factor(r, s, 1, 4):g} under (1, 4)" in step.text
 
 
 def test_it_is_drawn_like_the_other_examples():
-    pictures = frames(example(), "J")
+    pictures = step_frames(grid_example(), "J")
     assert [node["name"] for node in pictures[0]["nodes"]] == ["J1", "J2", "J3", "J4"]
     chips = [c for p in pictures for node in p["nodes"] for held in node["stored"] for c in held]
     assert {chip["stream"] for chip in chips} == {0, 1}
@@ -108,6 +108,6 @@ def test_it_is_drawn_like_the_other_examples():
 
 def test_what_cannot_be_joined_is_refused():
     with pytest.raises(ValueError, match="c1 is of stream 2; a grid joins streams 0 and 1"):
-        run([Tuple(0, 2, 1)])
+        run_grid([Tuple(0, 2, 1)])
     with pytest.raises(ValueError):
-        run([], hosts=3)
+        run_grid([], hosts=3)

@@ -13,16 +13,16 @@ from math import inf
 import pyarrow as pa
 import pytest
 from braid.core import placement as module
-from braid.core.codec import again, plain, typed
-from braid.core.placement import Placement, registry
+from braid.core.codec import round_trip, to_plain, from_plain
+from braid.core.placement import Placement, registered_placements
 from braid.core.plan import Plan
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from braid.papers.psp.ring import Ring
 from braid.papers.theta.grid import AdaptiveGrid
 from oracle import files
 
-OURS = {name: c for name, c in registry().items() if c.__module__.startswith("braid.")}
+OURS = {name: c for name, c in registered_placements().items() if c.__module__.startswith("braid.")}
 
 
 def test_every_paper_and_every_baseline_is_there_by_being_defined():
@@ -41,14 +41,14 @@ def test_every_paper_and_every_baseline_is_there_by_being_defined():
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))
 def test_settings_survive_a_file(kind):
-    for placement in kind.examples():
-        stored = json.loads(json.dumps(plain(placement)))
+    for placement in kind.example_instances():
+        stored = json.loads(json.dumps(to_plain(placement)))
         assert kind.of(stored) == placement and list(stored) == [*kind.takes()]
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))
 def test_a_placement_shows_its_settings_in_a_notebook(kind):
-    for placement in kind.examples():
+    for placement in kind.example_instances():
         page = placement._repr_html_()
         assert page.startswith(f"<b>{kind.__name__} (") and page.endswith("</table>")
         assert page.count("<tr>") == len(kind.takes())
@@ -61,7 +61,7 @@ class _Told(Placement):
     text: str
     hosts: int = 1
 
-    def plan(self, facts, state):
+    def plan_batch(self, facts, state):
         return Plan()
 
 
@@ -72,14 +72,14 @@ def test_what_a_placement_shows_is_escaped():
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))
 def test_the_first_state_is_of_the_type_that_is_declared_and_survives_a_file(kind):
-    for placement in kind.examples():
+    for placement in kind.example_instances():
         state = placement.start(2)
-        assert type(state) is kind.State and again(state, kind.State) == state
+        assert type(state) is kind.State and round_trip(state, kind.State) == state
 
 
 def test_a_name_that_is_unknown_is_refused_with_those_that_exist():
     with pytest.raises(ValueError, match="^no placement is named 'Grid'; there are: .*Ring") as e:
-        Placement.by_name("Grid")
+        Placement.class_by_name("Grid")
     assert all(name in str(e.value) for name in OURS)
 
 
@@ -103,12 +103,12 @@ def test_a_run_folder_cannot_name_a_function(tmp_path):
     """It names "os.system" with a command that would make a file."""
     made, streams = tmp_path / "made", {a: pa.table({"k": [1]}) for a in "ab"}
     StreamJoin(streams, "a.k = b.k").start(tmp_path / "run", batches=1).awaitTermination()
-    settings = Store(tmp_path / "run").query()
+    settings = RunStore(tmp_path / "run").read_settings()
     assert settings is not None
     for name in ("os.system", "posix.system", "subprocess.run", "braid.join.StreamJoin"):
         folder = tmp_path / name
         command = {"placement": name, "settings": {"command": f"touch {made}"}}
-        Store(folder).create(settings | command)
+        RunStore(folder).create_run(settings | command)
         before = files(folder)
         with pytest.raises(ValueError, match=f"no placement is named {name!r}; there are: "):
             StreamJoin.resume(folder, streams)
@@ -138,23 +138,23 @@ def test_a_placement_that_is_defined_again_replaces_its_elder(apart):
         return Mine
 
     first, second = cell(), cell()
-    assert registry()["Mine"] is second is not first
-    assert [p.hosts for p in second.examples()] == [4] and second(7).max_hosts == 7
-    assert (second.label, second(1).keys, second(1).serves(9)) == ("Mine", 1, True)
+    assert registered_placements()["Mine"] is second is not first
+    assert [p.hosts for p in second.example_instances()] == [4] and second(7).max_hosts == 7
+    assert (second.label, second(1).key_space_size, second(1).supports_streams(9)) == ("Mine", 1, True)
 
 
 def test_what_is_private_or_has_no_plan_is_not_listed(apart):
     type("_Mine", (Ring,), {})
     type("Half", (Placement,), {})
-    assert not {"_Mine", "Half"} & set(registry())
+    assert not {"_Mine", "Half"} & set(registered_placements())
 
 
 def test_typed_values_survive_a_file():
     values = {3: (1.5, None), 4: (2.0, "x")}
-    assert again(values, dict[int, tuple[float, str | None]]) == values
-    assert plain(values) == {"3": [1.5, None], "4": [2.0, "x"]}
+    assert round_trip(values, dict[int, tuple[float, str | None]]) == values
+    assert to_plain(values) == {"3": [1.5, None], "4": [2.0, "x"]}
     with pytest.raises(
         ValueError, match="^the state is not accepted: expected `float`, got `null`"
     ):
-        typed(plain(inf), float, "the state")
-    assert replace(Ring(3), form="basic") == Ring.of(plain(Ring(3, form="basic")))
+        from_plain(to_plain(inf), float, "the state")
+    assert replace(Ring(3), form="basic") == Ring.from_settings(to_plain(Ring(3, form="basic")))

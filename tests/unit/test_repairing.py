@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.state import State
+from braid.core.state import RunState
 from braid.engine import check as checking
 from braid.engine import durable, merging, sink_log
-from braid.engine.check import check, repair
-from braid.engine.durable import Damaged
-from braid.engine.keeping import Keep
-from braid.engine.remaking import remakable
-from braid.engine.store import Store
+from braid.engine.check import check_run, repair_run
+from braid.engine.durable import DamagedRunError
+from braid.engine.keeping import RetentionPolicy
+from braid.engine.remaking import find_repairable
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from braid.reports.cli import main
 from merged_runs import (
@@ -42,12 +42,12 @@ def test_damage_in_merged_results_is_found(run: Path, gone: str) -> None:
     body = bytearray(file.read_bytes())
     body[len(body) // 3] ^= 1
     file.write_bytes(body)
-    assert str(file) in check(run)[0][0] and "is damaged" in check(run)[0][0]
+    assert str(file) in check_run(run)[0][0] and "is damaged" in check_run(run)[0][0]
     file.unlink()
     if gone == "results":
         (run / "merged" / merged(run)[1]).unlink()
     sentence = f"{file} is missing" if gone == "merged" else f"{merged(run)[0][:3]}.* is missing"
-    with pytest.raises(Damaged, match=sentence):
+    with pytest.raises(DamagedRunError, match=sentence):
         StreamJoin.resume(run, STREAMS)
 
 
@@ -67,20 +67,20 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
     told = f"results lacks {len(gone)} files of the batches 3 to 5, as {gone[0].name}; merged/ has"
     assert [told in message for message in caplog.messages] == [True]
     assert log_of(run) == sorted(f.name for f in [*run.glob("results/*.parquet"), *gone])
-    with pytest.raises(Damaged, match=f"{gone[0].name} is missing; merged/ has its rows, and `br"):
+    with pytest.raises(DamagedRunError, match=f"{gone[0].name} is missing; merged/ has its rows, and `br"):
         again.results_since(int(gone[0].name[:6]))
-    assert check(run)[0] == [f"{file} is missing" for file in gone]
-    (made,) = repair(run)
+    assert check_run(run)[0] == [f"{file} is missing" for file in gone]
+    (made,) = repair_run(run)
     assert made.startswith(f"results/{gone[0].name}") and "from merged/000003-000005.parq" in made
-    assert check(run)[0] == []
+    assert check_run(run)[0] == []
     for batch in range(3, 6):
         ours = [k for k, file in enumerate(files) if int(Path(file).name[:6]) == batch]
         wanted = sum((rows[k] for k in ours), Ids())
-        found = Store(run).result_files(batch, batch + 1, merged=False)
+        found = RunStore(run).result_files(batch, batch + 1, merged=False)
         assert found == [files[k] for k in ours] and read(found) == wanted
     sizes = {f.name: f.stat().st_size for f in run.glob("results/*.parquet")}
     for log in run.glob("results/_spark_metadata/[0-9]*"):
-        for line in map(json.loads, sink_log._read(log)):
+        for line in map(json.loads, sink_log._read_lines(log)):
             assert line["size"] == sizes[Path(line["path"]).name]
     caplog.clear()
     last = StreamJoin.resume(run, STREAMS)
@@ -90,29 +90,29 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
 
 def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(merging, "_LARGE", 100)
-    store = Store(run)
+    store = RunStore(run)
     rolled = sorted(run.glob("commits/rolled-*"))
     rolled[-1].write_bytes(b"")
-    store.clean()
-    store.begin()
-    store._roll(store.log.unrolled()[-3].entry)
+    store.remove_unnamed_files()
+    store.log_opening_events()
+    store._write_checkpoint(store.log.uncheckpointed_commits()[-3].entry)
     file = Path(of_batches(run, 6, 9)[1])
     body, batch = file.read_bytes(), int(file.name[:6])
     rows = read(of_batches(run, batch, batch + 1))
     file.unlink()
-    assert read(Store(run).result_files(batch, batch + 1, merged=False)) == rows
+    assert read(RunStore(run).result_files(batch, batch + 1, merged=False)) == rows
     assert differ(ids(StreamJoin.resume(run, STREAMS).results()), WANTED) == ""
-    assert repair(run) == [f"results/{file.name}, from merged/, where it is too"]
-    assert file.read_bytes() == body and check(run)[0] == []
+    assert repair_run(run) == [f"results/{file.name}, from merged/, where it is too"]
+    assert file.read_bytes() == body and check_run(run)[0] == []
 
 
 def test_a_file_that_is_lost_while_results_are_read_is_named(run: Path) -> None:
-    store = Store(run)
+    store = RunStore(run)
     file = Path(of_batches(run, 3, 6)[0])
     batch = int(file.name[:6])
     assert str(file) in store.result_files(batch, batch + 1, merged=False)
     file.unlink()
-    with pytest.raises(Damaged, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
+    with pytest.raises(DamagedRunError, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
         store.result_files(batch, batch + 1, merged=False)
 
 
@@ -120,18 +120,18 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another process may drop results just then."""
-    store, real = Store(run), Store.check_other
+    store, real = RunStore(run), RunStore.check_published_file
     file = Path(of_batches(run, 3, 6)[0])
     batch = int(file.name[:6])
 
-    def going(store: Store, name: str, deep: bool = False) -> None:
+    def going(store: RunStore, name: str, deep: bool = False) -> None:
         file.unlink(missing_ok=True)
         real(store, name, deep)
 
-    monkeypatch.setattr(Store, "check_other", going)
-    with pytest.raises(Damaged, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
+    monkeypatch.setattr(RunStore, "check_published_file", going)
+    with pytest.raises(DamagedRunError, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
         store.result_files(batch, batch + 1, merged=False)
-    with pytest.raises(Damaged, match=f"{file.name} is missing$"):
+    with pytest.raises(DamagedRunError, match=f"{file.name} is missing$"):
         real(store, file.name)
 
 
@@ -151,7 +151,7 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
     file.unlink()
     compact = run / "results" / "_spark_metadata" / "9.compact"
     compact.write_text(compact.read_text() + '\n{"path":')
-    monkeypatch.setattr(merging, "_written", written_otherwise)
+    monkeypatch.setattr(merging, "_try_write_tables", written_otherwise)
     real = os.replace
 
     def replace(source: Any, target: Any) -> None:
@@ -162,13 +162,13 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "replace", replace)
         with pytest.raises(Killed):
-            repair(run)
+            repair_run(run)
     assert not file.exists()
-    for line in sink_log._read(compact)[:-1]:
+    for line in sink_log._read_lines(compact)[:-1]:
         if json.loads(line)["path"].endswith(file.name):
             assert json.loads(line)["size"] == (run / "new" / file.name).stat().st_size
-    made, logged = repair(run)
-    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    made, logged = repair_run(run)
+    assert made.startswith(f"results/{file.name}") and check_run(run)[0] == []
     assert logged.startswith("results/_spark_metadata/9.compact, from the names of the files in")
 
 
@@ -184,15 +184,15 @@ def test_a_damaged_line_of_sparks_log_is_told_and_repaired(run: Path) -> None:
     compact, file = run / "results/_spark_metadata/9.compact", Path(of_batches(run, 3, 6)[1])
     before = compact.read_text()
     damage(compact, 2)
-    (fault,) = check(run)[0]
+    (fault,) = check_run(run)[0]
     assert fault.startswith(f"{compact} is damaged: it has a line that is none of Spark's log; `br")
     body = file.read_bytes()
     pq.write_table(pa.concat_tables([pq.read_table(file)] * 9), file, write_page_checksum=True)
-    assert check(run)[0][0].startswith(f"{file} is damaged: it has {file.stat().st_size} bytes, ")
+    assert check_run(run)[0][0].startswith(f"{file} is damaged: it has {file.stat().st_size} bytes, ")
     file.write_bytes(body)
-    (made,) = repair(run)
+    (made,) = repair_run(run)
     assert made.startswith("results/_spark_metadata/9.compact, from the names of the files in resu")
-    assert check(run)[0] == [] and log_of(run) == [f.name for f in sorted(run.glob("results/*.p*"))]
+    assert check_run(run)[0] == [] and log_of(run) == [f.name for f in sorted(run.glob("results/*.p*"))]
     assert sizes_of(compact.read_text()) == sizes_of(before)
 
 
@@ -200,17 +200,17 @@ def test_sparks_log_is_read_once_however_many_files_are_wrong(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And anew as soon as it has changed."""
-    real, reads = sink_log.SinkLog._known, list[int]()
-    monkeypatch.setattr(sink_log.SinkLog, "_known", lambda log: reads.append(1) or real(log))
+    real, reads = sink_log.SparkSinkLog._read_logged_entries, list[int]()
+    monkeypatch.setattr(sink_log.SparkSinkLog, "_read_logged_entries", lambda log: reads.append(1) or real(log))
     wrong = of_batches(run, 0, 9)
     for file in wrong:
         pq.write_table(pa.concat_tables([pq.read_table(file)] * 9), file, write_page_checksum=True)
-    assert len(check(run)[0]) == len(wrong) > 5 and len(reads) == 1
-    store = Store(run)
+    assert len(check_run(run)[0]) == len(wrong) > 5 and len(reads) == 1
+    store = RunStore(run)
     name, size = Path(wrong[0]).name, Path(wrong[0]).stat().st_size
-    before = store.output.sizes()[name]
-    store.output.resize({name: size}, False)
-    assert store.output.sizes()[name] == size != before and len(reads) == 3
+    before = store.output.logged_sizes()[name]
+    store.output.update_sizes({name: size}, False)
+    assert store.output.logged_sizes()[name] == size != before and len(reads) == 3
 
 
 def sizes_of(log: str) -> dict[str, int]:
@@ -227,32 +227,32 @@ def test_a_log_that_is_written_anew_names_no_foreign_file(run: Path, same_name: 
     other = file if same_name else file.with_name(f"{file.name[:9]}0badcafe.parquet")
     file.unlink()
     pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
-    Store(run).clean()
-    assert Store(run).output.sizes()[file.name] == size and other.exists() == same_name
-    with pytest.raises(Damaged, match=f"{file} is "):
-        Store(run).result_files(batch, batch + 1, merged=False)
-    (made,) = repair(run)
-    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    RunStore(run).remove_unnamed_files()
+    assert RunStore(run).output.logged_sizes()[file.name] == size and other.exists() == same_name
+    with pytest.raises(DamagedRunError, match=f"{file} is "):
+        RunStore(run).result_files(batch, batch + 1, merged=False)
+    (made,) = repair_run(run)
+    assert made.startswith(f"results/{file.name}") and check_run(run)[0] == []
     assert ids(pq.read_table(file)) == ids(rows)
 
 
-@pytest.mark.parametrize("keep", [None, Keep(bytes=1)])
+@pytest.mark.parametrize("keep", [None, RetentionPolicy(max_bytes=1)])
 def test_a_damaged_line_of_sparks_log_ends_no_run(
-    tmp_path: Path, keep: Keep | None, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, keep: RetentionPolicy | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Whether all lines are written again, or those of batches that are dropped taken out."""
-    store = Store(tmp_path / "run", "process")
-    store.create({})
-    store.begin()
+    store = RunStore(tmp_path / "run", "process")
+    store.create_run({})
+    store.log_opening_events()
     for batch in range(22):
         add(store, batch)
         if batch == 12:
             damage(store.output.log / "9.compact", 4)
             store.keep = keep
     assert [("9.compact is damaged" in m, "done now" in m) for m in caplog.messages] == [(1, 1)]
-    assert (store.log.since > 12) == (keep is not None)
+    assert (store.log.first_retained_batch > 12) == (keep is not None)
     assert log_of(store.path) == [f.name for f in sorted(store.results.glob("*.parquet"))]
-    assert len(log_of(store.path)) == 22 - store.log.since and not store.output.damages()
+    assert len(log_of(store.path)) == 22 - store.log.first_retained_batch and not store.output.damaged_files()
 
 
 @pytest.mark.parametrize("same_name", [True, False])
@@ -265,19 +265,19 @@ def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> No
     other = file if same_name else file.with_name(f"{file.name[:9]}0badcafe.parquet")
     file.unlink()
     pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
-    store = Store(run)
+    store = RunStore(run)
     assert differ(ids(pq.read_table(store.result_files())), WANTED) == ""
     said = (
         f"{file} is damaged: it has {other.stat().st_size} bytes"
         if same_name
         else (f"{file} is missing; merged/ has its rows, and `braid repair")
     )
-    with pytest.raises(Damaged, match=said):
+    with pytest.raises(DamagedRunError, match=said):
         store.result_files(batch, batch + 1, merged=False)
-    (fault,) = check(run)[0]
+    (fault,) = check_run(run)[0]
     assert fault.startswith(f"{file} is ")
-    (made,) = repair(run)
-    assert made.startswith(f"results/{file.name}") and check(run)[0] == []
+    (made,) = repair_run(run)
+    assert made.startswith(f"results/{file.name}") and check_run(run)[0] == []
     assert ids(pq.read_table(file)) == ids(rows)
     again = StreamJoin.resume(run, STREAMS)
     assert again.awaitTermination() and differ(ids(again.results()), WANTED) == ""
@@ -292,10 +292,10 @@ def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
     """What Spark's log says is on disk before the file that is brought back is."""
     file = Path(of_batches(run, 3, 6)[1])
     file.unlink()
-    monkeypatch.setattr(merging, "_written", written_otherwise)
+    monkeypatch.setattr(merging, "_try_write_tables", written_otherwise)
     disk, log = Disk(run), "run/results/_spark_metadata"
-    with disk.recorded():
-        repair(run)
+    with disk.is_recording():
+        repair_run(run)
     told = disk.done.index(("replace", f"{log}/9.compact"))
     shown = disk.done.index(("replace", f"run/results/{file.name}"))
     forced = [name for operation, name in disk.done[:told] if operation == "fsync"]
@@ -317,7 +317,7 @@ def test_a_merged_file_is_made_anew(
         file.write_bytes(body)
         body[len(body) // 3] ^= 1
     else:
-        with pytest.raises(Damaged) as raised:
+        with pytest.raises(DamagedRunError) as raised:
             StreamJoin.resume(run, STREAMS)
         assert str(raised.value) == (
             f"{file} is missing; `braid repair {run}` makes anew {file.name}, from the files of "
@@ -326,15 +326,15 @@ def test_a_merged_file_is_made_anew(
     assert main(["check", str(run)]) == 1
     assert f": `braid repair {run}` makes anew {file.name}, from" in capsys.readouterr().out
     if way == "written otherwise":
-        monkeypatch.setattr(merging, "_written", written_otherwise)
+        monkeypatch.setattr(merging, "_try_write_tables", written_otherwise)
     assert main(["repair", str(run)]) == 0
     assert "made anew: 000003-000005.parquet, from" in capsys.readouterr().out
     assert (file.read_bytes() == body) == (way != "written otherwise")
     assert repr(pq.read_table(file).to_pylist()) == rows
-    assert check(run)[0] == [] and main(["repair", str(run)]) == 2
+    assert check_run(run)[0] == [] and main(["repair", str(run)]) == 2
     assert "is to be made anew; `braid check` says" in capsys.readouterr().err
     sorted(run.glob("commits/rolled-*"))[-1].write_bytes(b"")
-    assert Store(run).committed() == [*range(12)] and check(run)[0] == []
+    assert RunStore(run).committed_batches() == [*range(12)] and check_run(run)[0] == []
     again = StreamJoin.resume(run, STREAMS)
     assert differ(ids(again.results()), WANTED) == ""
     assert again.awaitTermination()
@@ -346,10 +346,10 @@ def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
     body = bytearray(file.read_bytes())
     body[len(body) // 3] ^= 1
     file.write_bytes(body)
-    with pytest.raises(Damaged, match="begin anew with `braid repair .* --to-batch -1`"):
+    with pytest.raises(DamagedRunError, match="begin anew with `braid repair .* --to-batch -1`"):
         StreamJoin.resume(run, STREAMS)
     with pytest.raises(ValueError, match="nothing of the run .* is to be made anew"):
-        repair(run)
+        repair_run(run)
 
 
 def test_a_repair_that_cannot_be_changes_nothing(
@@ -359,12 +359,12 @@ def test_a_repair_that_cannot_be_changes_nothing(
     (run / "merged" / "000003-000005.parquet").unlink()
     before = {f: f.read_bytes() for f in run.rglob("*") if f.is_file()}
     with pytest.raises(ValueError, match="cannot go back to batch 5; it can to -1, 10, 11"):
-        repair(run, 5)
+        repair_run(run, 5)
     assert {f: f.read_bytes() for f in run.rglob("*") if f.is_file()} == before
-    monkeypatch.setattr(merging, "_written", written_otherwise)
-    (made,) = repair(run, 10)
+    monkeypatch.setattr(merging, "_try_write_tables", written_otherwise)
+    (made,) = repair_run(run, 10)
     assert made.startswith("000003-000005.parquet, from")
-    assert Store(run).committed() == [*range(11)] and check(run)[0] == []
+    assert RunStore(run).committed_batches() == [*range(11)] and check_run(run)[0] == []
     again = StreamJoin.resume(run, STREAMS)
     assert again.awaitTermination() and differ(ids(again.results()), WANTED) == ""
 
@@ -373,26 +373,26 @@ def test_advice_looks_once_for_what_can_be_made_anew(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (run / "merged" / "000003-000005.parquet").unlink()
-    asked, real = list[Store](), checking.remakable
+    asked, real = list[RunStore](), checking.find_repairable
     monkeypatch.setattr(checking, "remakable", lambda s: (asked.append(s), real(s))[1])
-    assert "makes anew 000003-000005.parquet" in checking.advice(Store(run))
+    assert "makes anew 000003-000005.parquet" in checking.repair_hint(RunStore(run))
     assert len(asked) == 1
 
 
 def test_what_is_made_anew_has_the_order_of_many_tasks(tmp_path: Path) -> None:
     """By their numbers: "10" stands before "2" as a name."""
-    store = Store(tmp_path / "run")
-    store.create({})
-    store.begin()
+    store = RunStore(tmp_path / "run")
+    store.create_run({})
+    store.log_opening_events()
     for batch in range(5):
         seals = {}
         for task in reversed(range(12)):
             name = f"{batch:06d}-{task}-0000cafe.parquet"
             rows = pa.table({"batch": [batch], "task": [task]})
             pq.write_table(rows, store.output.new / name, write_page_checksum=True)
-            seals[name] = durable.seal(store.output.new / name, False)
-        store.commit(batch, store.snapshot(State(batch)), seals, [])
-        store.tell([])
+            seals[name] = durable.checksum_file(store.output.new / name, False)
+        store.commit_batch(batch, store.write_state(RunState(batch)), seals, [])
+        store.log_events([])
     (file,) = store.path.glob("merged/*")
     body = file.read_bytes()
     rows = [(row["batch"], row["task"]) for row in pq.read_table(file).to_pylist()]
@@ -400,6 +400,6 @@ def test_what_is_made_anew_has_the_order_of_many_tasks(tmp_path: Path) -> None:
     listed = [Path(f).name for f in store.result_files(0, 1, merged=False)]
     assert listed == [f"000000-{task}-0000cafe.parquet" for task in range(12)]
     file.unlink()
-    (anew,) = remakable(Store(store.path))
-    anew.make()
+    (anew,) = find_repairable(RunStore(store.path))
+    anew.rebuild()
     assert file.read_bytes() == body

@@ -7,15 +7,15 @@ import time
 
 import pytest
 from braid.papers.reuse.definition import Definition
-from braid.papers.reuse.domains import interval
-from braid.papers.reuse.lattice import ALL, Offer, ReuseLattice, scan
-from braid.papers.reuse.relaxation import union
+from braid.papers.reuse.domains import make_interval
+from braid.papers.reuse.lattice import ALL, LatticeEntry, ReuseLattice, linear_search
+from braid.papers.reuse.relaxation import relax_all
 from reuse_cases import MINUTE, definition_of, joined, selection_of, where
 
 pytestmark = pytest.mark.unit
 
 
-def offer_of(rng: random.Random, id: int, streams: tuple[str, ...]) -> Offer:
+def offer_of(rng: random.Random, id: int, streams: tuple[str, ...]) -> LatticeEntry:
     first = definition_of(rng, streams)
     demands = [first]
     for _ in range(rng.randrange(3)):
@@ -25,7 +25,7 @@ def offer_of(rng: random.Random, id: int, streams: tuple[str, ...]) -> Offer:
                 first.windows, first.columns, rng.choice([frozenset(), first.slides]),
             )
         )  # fmt: skip
-    return Offer(id, union(demands), tuple(demands), rng.randrange(1, 16))
+    return LatticeEntry(id, relax_all(demands), tuple(demands), rng.randrange(1, 16))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -36,12 +36,12 @@ def test_the_lattice_finds_what_a_scan_finds(seed: int) -> None:
     for _ in range(120):
         if known and rng.random() < 0.35:
             gone = rng.choice(list(known))
-            lattice.remove(gone)
+            lattice.remove_entry(gone)
             del known[gone]
         else:
             offer = offer_of(rng, rng.randrange(60), streams)
             known[offer.id] = offer
-            lattice.insert(offer)
+            lattice.insert_entry(offer)
         wanted = (
             definition_of(rng, streams)
             if rng.random() < 0.5
@@ -51,42 +51,42 @@ def test_the_lattice_finds_what_a_scan_finds(seed: int) -> None:
             wanted = rng.choice(rng.choice(list(known.values())).demands)
         for regions in (ALL, rng.randrange(16)):
             for relax in (True, False):
-                assert lattice.search(wanted, regions, relax) == scan(
+                assert lattice.find_reusable_operators(wanted, regions, relax) == linear_search(
                     known.values(), wanted, regions, relax
                 )
     assert len(lattice) == len(known)
     for id in list(known):
-        lattice.remove(id)
+        lattice.remove_entry(id)
     assert len(lattice) == 0 and lattice._streams == {}
 
 
 def test_a_query_inside_a_union_of_demands_but_in_none_is_relaxed() -> None:
     def ranged(low: int, high: int) -> Definition:
-        on = where(x=interval((low, True), (high, True)))
-        return Definition.of(
+        on = where(x=make_interval((low, True), (high, True)))
+        return Definition.make(
             {"a": MINUTE, "b": MINUTE}, [joined("a", "k", "b", "k")], {"a": on}, {"a": ["x"]}
         )
 
-    whole = where(x=interval((0, True), (9, True)))
+    whole = where(x=make_interval((0, True), (9, True)))
     low, high, middle = ranged(0, 5), ranged(4, 9), ranged(3, 6)
-    both = union((low, high, ranged(0, 0)))
-    assert both.where[0] != whole
-    one = Definition.of(
-        {"a": MINUTE, "b": MINUTE}, low.joins, {"b": where(x=interval((3, True)))}, {"a": ["x"]}
+    both = relax_all((low, high, ranged(0, 0)))
+    assert both.selections[0] != whole
+    one = Definition.make(
+        {"a": MINUTE, "b": MINUTE}, low.joins, {"b": where(x=make_interval((3, True)))}, {"a": ["x"]}
     )
-    other = Definition.of(
-        {"a": MINUTE, "b": MINUTE}, low.joins, {"a": where(x=interval((3, True)))}, {"a": ["x"]}
+    other = Definition.make(
+        {"a": MINUTE, "b": MINUTE}, low.joins, {"a": where(x=make_interval((3, True)))}, {"a": ["x"]}
     )
-    crossing = Definition.of({"a": MINUTE, "b": MINUTE}, low.joins, {}, {"a": ["x"]})
-    offer = Offer(1, union((one, other)), (one, other))
+    crossing = Definition.make({"a": MINUTE, "b": MINUTE}, low.joins, {}, {"a": ["x"]})
+    offer = LatticeEntry(1, relax_all((one, other)), (one, other))
     # The union of both selects everything of both streams; a pair of which each demand has one
     # member only is made by neither.
-    assert offer.definition.where == crossing.where
+    assert offer.definition.selections == crossing.selections
     lattice = ReuseLattice([offer])
-    assert lattice.search(crossing) == [(offer, False)]
-    assert lattice.search(crossing, relax=False) == []
+    assert lattice.find_reusable_operators(crossing) == [(offer, False)]
+    assert lattice.find_reusable_operators(crossing, relax=False) == []
     assert (
-        ReuseLattice([Offer(2, union((low, high)), (low, high))]).search(middle, relax=False) == []
+        ReuseLattice([LatticeEntry(2, relax_all((low, high)), (low, high))]).find_reusable_operators(middle, relax=False) == []
     )
 
 
@@ -94,23 +94,23 @@ def test_the_nid_of_a_node_is_that_of_its_operators() -> None:
     rng = random.Random(5)
     first = definition_of(rng, ("a", "b"), 2)
     lattice = ReuseLattice(
-        [Offer(i, first, (first,), nid) for i, nid in enumerate((0b0001, 0b0010, 0b1000))]
+        [LatticeEntry(i, first, (first,), nid) for i, nid in enumerate((0b0001, 0b0010, 0b1000))]
     )
     assert {
-        v.nid for v in lattice.trace(first) if v.level in ("selections", "columns", "windows")
+        v.nid for v in lattice.trace_search(first) if v.level in ("selections", "columns", "windows")
     } == {0b1011}
-    assert lattice.search(first, regions=0b0100) == []
-    assert [o.id for o, _ in lattice.search(first, regions=0b1010)] == [1, 2]
-    lattice.remove(1)
-    assert {v.nid for v in lattice.trace(first) if v.level == "windows"} == {0b1001}
+    assert lattice.find_reusable_operators(first, regions=0b0100) == []
+    assert [o.id for o, _ in lattice.find_reusable_operators(first, regions=0b1010)] == [1, 2]
+    lattice.remove_entry(1)
+    assert {v.nid for v in lattice.trace_search(first) if v.level == "windows"} == {0b1001}
 
 
 def test_a_search_for_what_serves_is_much_quicker_than_a_scan() -> None:
     rng = random.Random(1)
-    offers = [Offer(i, d, (d,)) for i, d in enumerate(definition_of(rng) for _ in range(1500))]
+    offers = [LatticeEntry(i, d, (d,)) for i, d in enumerate(definition_of(rng) for _ in range(1500))]
     lattice, wanted = ReuseLattice(offers), [definition_of(rng) for _ in range(20)]
     began = time.process_time()
-    found = [lattice.search(w) for w in wanted]
+    found = [lattice.find_reusable_operators(w) for w in wanted]
     middle = time.process_time()
-    assert found == [scan(offers, w) for w in wanted]
+    assert found == [linear_search(offers, w) for w in wanted]
     assert time.process_time() - middle > 3 * (middle - began)

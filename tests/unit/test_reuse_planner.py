@@ -13,29 +13,29 @@ from braid.papers.reuse import rates as rates_module
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
-    Asked,
+    DeployedQuery,
     Deployment,
-    New,
-    Reused,
-    Source,
+    NewOperator,
+    ReusedOperator,
+    StreamLeaf,
     Tree,
-    moved,
-    submitted,
-    withdrawn,
+    with_operator_moved,
+    add_query,
+    remove_queries,
 )
-from braid.papers.reuse.hierarchy import Hierarchical, hierarchy, plan_count
+from braid.papers.reuse.hierarchy import HierarchicalPlanner, build_hierarchy, count_plans
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.planner import REUSES, PlanError, Planner, Reuse, Service
+from braid.papers.reuse.planner import REUSES, PlanningError, Planner, Reuse, PlanningService
 from braid.papers.reuse.rates import Rates
 from braid.papers.reuse.rivals import (
-    all_to_sink,
-    cost_of,
-    every_plan,
-    exact,
-    leaves_of,
+    plan_all_at_sink,
+    tree_cost,
+    enumerate_plans,
+    plan_exactly,
+    stream_leaves,
     plan_then_deploy,
 )
-from braid.papers.reuse.topologies import figure1, transit_stub
+from braid.papers.reuse.topologies import make_figure_1, transit_stub
 from reuse_cases import (
     STREAMS,
     asked,
@@ -53,15 +53,15 @@ def everything(
     model: CostModel, deployment: Deployment, wanted: Definition, streams: tuple[str, ...]
 ) -> Iterator[Tree]:
     """Every plan of a part: bushy trees, all places, all operators that could be reused."""
-    part = wanted.part(streams)
+    part = wanted.restrict_to(streams)
     if len(streams) == 1:
-        yield Source(streams[0])
+        yield StreamLeaf(streams[0])
         return
-    if not part.connected:
+    if not part.is_connected:
         return
     for o in deployment.operators.values():
         if o.definition.streams == part.streams and o.definition.joins <= part.joins:
-            yield Reused(o.id, o.node)
+            yield ReusedOperator(o.id, o.node)
     first, *rest = streams
     for bits in range(2 ** len(rest) - 1):
         left = (first, *(s for i, s in enumerate(rest) if bits >> i & 1))
@@ -71,8 +71,8 @@ def everything(
             list(everything(model, deployment, wanted, right)),
         ):
             for node in model.network.nodes:
-                if node.works:
-                    yield New(part.streams, node.name, (a, b))
+                if node.can_host_operators:
+                    yield NewOperator(part.streams, node.name, (a, b))
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -82,16 +82,16 @@ def test_the_planner_is_as_good_as_trying_everything(seed: int) -> None:
     planner = Planner(model)
     names = [n.name for n in model.network.nodes]
     for i in range(6):
-        query = Asked(f"q{i}", definition_of(rng, streams, 3), rng.choice(names))
-        before = model.total(deployment)
+        query = DeployedQuery(f"q{i}", definition_of(rng, streams, 3), rng.choice(names))
+        before = model.total_cost(deployment)
         tried = [
-            model.total(submitted(deployment, query, tree)) - before
+            model.total_cost(add_query(deployment, query, tree)) - before
             for tree in everything(model, deployment, query.definition, query.definition.streams)
         ]
-        decision = planner.plan(deployment, query)
-        deployment = submitted(deployment, query, decision.tree)
+        decision = planner.plan_query(deployment, query)
+        deployment = add_query(deployment, query, decision.tree)
         assert decision.cost == pytest.approx(min(tried))
-        assert model.total(deployment) - before == pytest.approx(decision.cost)
+        assert model.total_cost(deployment) - before == pytest.approx(decision.cost)
 
 
 @pytest.mark.parametrize("streams", [3, 4])
@@ -100,14 +100,14 @@ def test_without_anything_to_reuse_it_equals_all_trees_and_places(streams: int) 
         rng, model, deployment = setting(seed, 6 if streams == 3 else 3)
         query = asked(rng, "q", model.network, streams)
         names = [n.name for n in model.network.nodes]
-        leaves = leaves_of(model, deployment, query.definition)
+        leaves = stream_leaves(model, deployment, query.definition)
         costs = [
-            cost_of(model, deployment, query, tree)
-            for tree in every_plan(query.definition, [k.tree for k in leaves], names)
+            tree_cost(model, deployment, query, tree)
+            for tree in enumerate_plans(query.definition, [k.tree for k in leaves], names)
         ]
-        chosen = exact(model, query.definition, leaves, model.network.place(query.sink))
-        assert cost_of(model, deployment, query, chosen) == pytest.approx(min(costs))
-        assert len(costs) <= plan_count(len(leaves), len(names))
+        chosen = plan_exactly(model, query.definition, leaves, model.network.find_node_index(query.sink))
+        assert tree_cost(model, deployment, query, chosen) == pytest.approx(min(costs))
+        assert len(costs) <= count_plans(len(leaves), len(names))
 
 
 def test_an_operator_more_makes_no_plan_dearer_and_relaxed_is_the_best() -> None:
@@ -116,12 +116,12 @@ def test_an_operator_more_makes_no_plan_dearer_and_relaxed_is_the_best() -> None
         planners = {r: Planner(model, r) for r in REUSES}
         for i in range(25):
             query = asked(rng, f"q{i}", model.network)
-            costs = {r: p.plan(deployment, query).cost for r, p in planners.items()}
+            costs = {r: p.plan_query(deployment, query).cost for r, p in planners.items()}
             assert costs["relaxed"] <= costs["contained"] + 1e-9
             assert costs["contained"] <= costs["exact"] + 1e-9
             assert costs["exact"] <= costs["separate"] + 1e-9
-            deployment = submitted(
-                deployment, query, planners["relaxed"].plan(deployment, query).tree
+            deployment = add_query(
+                deployment, query, planners["relaxed"].plan_query(deployment, query).tree
             )
 
 
@@ -138,74 +138,74 @@ def test_names_of_nodes_change_nothing() -> None:
         ),
         tuple((new[a], new[b], ms) for a, b, ms in model.network.links),
     )
-    other = Planner(CostModel(turned, model.rates)).plan(
-        Deployment({s: new[n] for s, n in deployment.at.items()}),
+    other = Planner(CostModel(turned, model.rates)).plan_query(
+        Deployment({s: new[n] for s, n in deployment.stream_nodes.items()}),
         replace(query, sink=new[query.sink]),
     )
-    assert other.cost == pytest.approx(Planner(model).plan(deployment, query).cost)
+    assert other.cost == pytest.approx(Planner(model).plan_query(deployment, query).cost)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_what_queries_leave_behind_is_nothing(seed: int) -> None:
     rng, model, deployment = setting(seed, 6)
-    service = Service(Planner(model), deployment)
-    here: list[Asked] = []
+    service = PlanningService(Planner(model), deployment)
+    here: list[DeployedQuery] = []
     for i in range(40):
         if here and rng.random() < 0.4:
             gone = here.pop(rng.randrange(len(here)))
-            service.withdraw(gone.name)
+            service.withdraw_query(gone.name)
         else:
             here.append(asked(rng, f"q{i}", model.network))
-            service.submit(here[-1])
+            service.submit_query(here[-1])
         consistent(service.deployment)
         names = {q.name for q in here}
         assert set(service.deployment.queries) == names
     for query in here:
-        service.withdraw(query.name)
-    assert service.deployment.operators == {} and service.cost == 0
+        service.withdraw_query(query.name)
+    assert service.deployment.operators == {} and service.current_cost == 0
 
 
 @pytest.mark.parametrize("reuse", REUSES)
 def test_a_plan_costs_the_same_whether_it_tells_the_others_or_not(reuse: Reuse) -> None:
     rng, model, deployment = setting(5, 8)
-    service = Service(Planner(model, reuse), deployment)
+    service = PlanningService(Planner(model, reuse), deployment)
     for i in range(40):
-        new, plan = asked(rng, f"q{i}", model.network), service.planner.plan
+        new, plan = asked(rng, f"q{i}", model.network), service.planner.plan_query
         quick = plan(service.deployment, new, tell=False)
         told = plan(service.deployment, new)
-        assert quick.cost == told.cost and not quick.considered
-        before = model.total(service.deployment)
-        service.deployment = submitted(service.deployment, new, quick.tree)
+        assert quick.cost == told.cost and not quick.alternatives
+        before = model.total_cost(service.deployment)
+        service.deployment = add_query(service.deployment, new, quick.tree)
         if reuse != "always":
-            assert model.total(service.deployment) - before == pytest.approx(quick.cost)
+            assert model.total_cost(service.deployment) - before == pytest.approx(quick.cost)
 
 
 def test_q1_is_deployed_as_the_paper_has_it_and_q2_by_where_it_is_asked() -> None:
-    from braid.papers.reuse.example import example
+    from braid.papers.reuse.example import figure_1_example
 
-    network, rates, at = example()
+    network, rates, at = figure_1_example()
     q1, q2 = figure1_queries()
-    service = Service(Planner(CostModel(network, rates)), Deployment(at))
-    service.submit(Asked("Q1", q1, "SINK3"))
+    service = PlanningService(Planner(CostModel(network, rates)), Deployment(at))
+    service.submit_query(DeployedQuery("Q1", q1, "SINK3"))
     nodes = {o.definition.streams: o.node for o in service.deployment.operators.values()}
     assert nodes[("checkins", "flights")] == "N1"
     assert nodes[q1.streams] == "N3"
     for sink, reuses, node in (("SINK4", True, "N1"), ("SINK1", False, "N2")):
-        decision = service.planner.plan(service.deployment, Asked("Q2", q2, sink))
-        assert isinstance(decision.tree, Reused if reuses else New)
+        decision = service.planner.plan_query(service.deployment, DeployedQuery("Q2", q2, sink))
+        assert isinstance(decision.tree, ReusedOperator if reuses else NewOperator)
         assert decision.tree.node == node
-        assert len(decision.considered) == 2
+        assert len(decision.alternatives) == 2
 
 
 def test_hierarchies_have_clusters_of_at_most_so_many_and_one_top() -> None:
     network = transit_stub()
     for most in (4, 16, 32):
-        levels = hierarchy(network, most)
+        levels = build_hierarchy(network, most)
         assert all(len(c) <= most for level in levels for c in level.clusters.values())
         assert len(levels[-1].clusters) == 1
         assert sorted(n for c in levels[0].clusters.values() for n in c) == list(range(124))
     with pytest.raises(ValueError, match="at most 1 nodes; it must be 2 or more"):
-        hierarchy(network, 1)
+        build_hierarchy(network, 1)
 
 
 def test_the_rivals_make_valid_plans_that_are_no_better_than_the_exact_one() -> None:
@@ -214,51 +214,51 @@ def test_the_rivals_make_valid_plans_that_are_no_better_than_the_exact_one() -> 
     names = [n.name for n in network.nodes]
     deployment = Deployment({s: rng.choice(names) for s in STREAMS})
     for i in range(12):
-        query = Asked(f"q{i}", definition_of(rng, most=5), rng.choice(names))
-        leaves, sink = leaves_of(model, deployment, query.definition), network.place(query.sink)
-        best = cost_of(model, deployment, query, exact(model, query.definition, leaves, sink))
+        query = DeployedQuery(f"q{i}", definition_of(rng, most=5), rng.choice(names))
+        leaves, sink = stream_leaves(model, deployment, query.definition), network.find_node_index(query.sink)
+        best = tree_cost(model, deployment, query, plan_exactly(model, query.definition, leaves, sink))
         plans = {
-            "top down": Hierarchical(model, 16).top_down(query.definition, leaves, sink),
-            "bottom up": Hierarchical(model, 16).bottom_up(query.definition, leaves, sink),
+            "top down": HierarchicalPlanner(model, 16).plan_top_down(query.definition, leaves, sink),
+            "bottom up": HierarchicalPlanner(model, 16).plan_bottom_up(query.definition, leaves, sink),
             "plan then deploy": plan_then_deploy(model, query.definition, leaves, sink),
-            "all to the sink": all_to_sink(model, query.definition, leaves, sink),
+            "all to the sink": plan_all_at_sink(model, query.definition, leaves, sink),
         }
         for name, tree in plans.items():
-            found = submitted(deployment, query, tree)
+            found = add_query(deployment, query, tree)
             consistent(found)
             assert (
                 found.operators[found.queries[query.name].operator].definition == query.definition
             ), name
-            assert cost_of(model, deployment, query, tree) >= best - 1e-9, name
-        assert best == pytest.approx(Planner(model).plan(deployment, query).cost)
+            assert tree_cost(model, deployment, query, tree) >= best - 1e-9, name
+        assert best == pytest.approx(Planner(model).plan_query(deployment, query).cost)
 
 
 def test_lifetimes_that_are_known_count_what_an_operator_must_live_longer() -> None:
     rng, model, deployment = setting(1, 4)
     query = asked(rng, "q", model.network)
     planner = Planner(model)
-    first = replace(query, until=100)
-    deployment = submitted(deployment, first, planner.plan(deployment, first).tree)
-    whole = model.total(deployment)
-    same = planner.plan(deployment, replace(query, name="r", until=100))
-    longer = planner.plan(deployment, replace(query, name="s", until=200), now=0)
-    unknown = planner.plan(deployment, replace(query, name="t"))
+    first = replace(query, ends_at=100)
+    deployment = add_query(deployment, first, planner.plan_query(deployment, first).tree)
+    whole = model.total_cost(deployment)
+    same = planner.plan_query(deployment, replace(query, name="r", ends_at=100))
+    longer = planner.plan_query(deployment, replace(query, name="s", ends_at=200), now=0)
+    unknown = planner.plan_query(deployment, replace(query, name="t"))
     assert same.cost == unknown.cost < longer.cost <= whole
-    assert moved(deployment, 0, "n0").operators[0].node == "n0"
-    assert withdrawn(deployment, "q").queries == {}
+    assert with_operator_moved(deployment, 0, "n0").operators[0].node == "n0"
+    assert remove_queries(deployment, "q").queries == {}
 
 
 def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full_and_must_be_relaxed() -> None:
-    network, q = figure1(), figure1_queries()[0]
+    network, q = make_figure_1(), figure1_queries()[0]
     at = {s: s.upper() for s in q.streams}
-    model = CostModel(network, Rates({s: rates_of().of("a") for s in at}))
+    model = CostModel(network, Rates({s: rates_of().stream_rate("a") for s in at}))
     first, second = q.streams[:2], q.streams[2:]
-    low = New(first, "N1", tuple(map(Source, first)))
-    tree = New(q.streams, "N3", (low, *map(Source, second)))
-    deployment = submitted(Deployment(at), Asked("Q1", q, "SINK3"), tree)
-    upstream, whole = deployment.upstream()
+    low = NewOperator(first, "N1", tuple(map(StreamLeaf, first)))
+    tree = NewOperator(q.streams, "N3", (low, *map(StreamLeaf, second)))
+    deployment = add_query(Deployment(at), DeployedQuery("Q1", q, "SINK3"), tree)
+    upstream, whole = deployment.topological_order()
     longer = replace(q, windows=tuple(2 * w for w in q.windows))
-    assert deployment.relaxable(whole, longer)
+    assert deployment.can_relax(whole, longer)
     only = upstream.demands[0]
     windows = [replace(only.definition, windows=(n, n)) for n in range(1, MOST)]
     full = replace(
@@ -266,35 +266,35 @@ def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full_and_must_be_r
         demands=(only, *(replace(only, bit=n, definition=d) for n, d in enumerate(windows, 1))),
     )
     deployment = replace(deployment, operators={**deployment.operators, full.id: full})
-    assert not deployment.relaxable(whole, longer)
-    assert not deployment.relaxable(full, longer.part(first))
+    assert not deployment.can_relax(whole, longer)
+    assert not deployment.can_relax(full, longer.restrict_to(first))
     for reuse in ("relaxed", "always"):
-        asked = Asked("Q", longer, "SINK3")
-        found = submitted(deployment, asked, Planner(model, reuse).plan(deployment, asked).tree)
+        asked = DeployedQuery("Q", longer, "SINK3")
+        found = add_query(deployment, asked, Planner(model, reuse).plan_query(deployment, asked).tree)
         assert found.queries["Q"].operator != whole.id
     more = {s: (2 if s in second else 1) for s in q.streams}
     wider = replace(
         q, windows=tuple(more[s] * w for s, w in zip(q.streams, q.windows, strict=True))
     )
-    assert deployment.relaxable(whole, wider), "the full one holds its part"
-    found = submitted(deployment, Asked("Q", wider, "SINK3"), Reused(whole.id, whole.node))
+    assert deployment.can_relax(whole, wider), "the full one holds its part"
+    found = add_query(deployment, DeployedQuery("Q", wider, "SINK3"), ReusedOperator(whole.id, whole.node))
     assert found.operators[full.id].demands[1:] == full.demands[1:]
-    assert found.operators[full.id].demand(0).asked == only.asked + 1
+    assert found.operators[full.id].find_demand(0).consumers == only.consumers + 1
 
 
 def test_what_cannot_be_planned_is_refused_in_a_sentence() -> None:
-    network = figure1().without("N3")
+    network = make_figure_1().without_nodes("N3")
     q1, q2 = figure1_queries()
     at = {s: s.upper() for s in q1.streams}
-    planner = Planner(CostModel(network, Rates({s: rates_of().of("a") for s in at})))
+    planner = Planner(CostModel(network, Rates({s: rates_of().stream_rate("a") for s in at})))
     with pytest.raises(
-        PlanError, match="there is no path from BAGGAGE, where baggage comes from, to SINK3"
+        PlanningError, match="there is no path from BAGGAGE, where baggage comes from, to SINK3"
     ):
-        planner.plan(Deployment(at), Asked("Q1", q1, "SINK3"))
-    assert planner.plan(Deployment(at), Asked("Q2", q2, "SINK4")).tree.node == "N1"
-    many = Definition.of({f"s{i}": 1 for i in range(9)})
-    with pytest.raises(PlanError, match="joins 9 streams; at most 8 can be planned"):
-        planner.plan(Deployment(at), Asked("Q", many, "SINK4"))
+        planner.plan_query(Deployment(at), DeployedQuery("Q1", q1, "SINK3"))
+    assert planner.plan_query(Deployment(at), DeployedQuery("Q2", q2, "SINK4")).tree.node == "N1"
+    many = Definition.make({f"s{i}": 1 for i in range(9)})
+    with pytest.raises(PlanningError, match="joins 9 streams; at most 8 can be planned"):
+        planner.plan_query(Deployment(at), DeployedQuery("Q", many, "SINK4"))
 
 
 def test_rates_remember_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +303,7 @@ def test_rates_remember_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> 
     rng, known = random.Random(5), rates_of()
     wanted = [definition_of(rng) for _ in range(60)]
     for definition in wanted * 2:
-        assert known.bytes(definition) == rates_of().bytes(definition)
+        assert known.result_byte_rate(definition) == rates_of().result_byte_rate(definition)
         for kept in (known._tuples, known._masks, known._boxes, known._joint, known._widths):
             assert len(kept) <= 8
     assert len(set(wanted)) > 30

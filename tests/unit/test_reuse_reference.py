@@ -9,13 +9,13 @@ import random
 from collections import Counter
 
 import pytest
-from braid.papers.reuse.changes import changes, failed
+from braid.papers.reuse.changes import diff_deployments, replan_after_failure
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.deployment import Asked, Deployment, moved
-from braid.papers.reuse.planner import PlanError, Planner, Reuse, Service
-from braid.papers.reuse.reference import Arrival, Match, alone, answers
-from braid.papers.reuse.rest import replanned
-from braid.papers.reuse.stored import from_plain, to_plain
+from braid.papers.reuse.deployment import DeployedQuery, Deployment, with_operator_moved
+from braid.papers.reuse.planner import PlanningError, Planner, Reuse, PlanningService
+from braid.papers.reuse.reference import Arrival, Match, isolated_results, query_results
+from braid.papers.reuse.rest import best_replan
+from braid.papers.reuse.stored import deployment_from_plain, deployment_to_plain
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reuse_cases import MINUTE, STREAMS, definition_of, setting
@@ -30,7 +30,7 @@ def told(matches: list[Match]) -> Counter:
     )
 
 
-def changed(rng: random.Random, service: Service) -> Deployment:
+def changed(rng: random.Random, service: PlanningService) -> Deployment:
     """The deployment, now and then with an operator moved, all planned anew, or a node down on
     which no stream and no query is.
     """
@@ -38,23 +38,23 @@ def changed(rng: random.Random, service: Service) -> Deployment:
     nodes = [n.name for n in planner.network.nodes]
     if rng.random() < 0.3 and deployment.operators:
         id, node = rng.choice(list(deployment.operators)), rng.choice(nodes)
-        deployment = moved(deployment, id, node, stays=True)
+        deployment = with_operator_moved(deployment, id, node, stays=True)
     if rng.random() < 0.3:
-        deployment = replanned(planner, deployment)
-    used = {*deployment.at.values(), *(q.sink for q in deployment.queries.values())}
+        deployment = best_replan(planner, deployment)
+    used = {*deployment.stream_nodes.values(), *(q.sink for q in deployment.queries.values())}
     spare = [n for n in nodes if n not in used]
     if spare and rng.random() < 0.5:
         down = rng.choice(spare)
-        rest = CostModel(planner.network.without(down), planner.model.rates)
+        rest = CostModel(planner.network.without_nodes(down), planner.model.rates)
         try:
-            deployment = failed(Planner(rest, planner.reuse), deployment, [down])
-        except PlanError:  # it cannot be spared
+            deployment = replan_after_failure(Planner(rest, planner.reuse), deployment, [down])
+        except PlanningError:  # it cannot be spared
             return deployment
         assert down not in {o.node for o in deployment.operators.values()}
     here = [(o.id, o.version) for o in deployment.operators.values()]
-    todo = changes(service.deployment, deployment)
+    todo = diff_deployments(service.deployment, deployment)
     assert {(o.id, o.version) for o in todo.build} <= set(here) and not set(todo.drop) & set(here)
-    assert from_plain(json.loads(json.dumps(to_plain(deployment)))) == deployment
+    assert deployment_from_plain(json.loads(json.dumps(deployment_to_plain(deployment)))) == deployment
     return deployment
 
 
@@ -77,13 +77,13 @@ def test_every_query_is_told_what_it_is_told_alone(reuse: Reuse, seed: int) -> N
         ]
         for s in streams
     }
-    service = Service(Planner(model, reuse), deployment)
+    service = PlanningService(Planner(model, reuse), deployment)
     for i in range(7):
-        asked = Asked(f"q{i}", definition_of(rng, streams, 3), rng.choice(names[2:4]))
-        service.submit(asked)
+        asked = DeployedQuery(f"q{i}", definition_of(rng, streams, 3), rng.choice(names[2:4]))
+        service.submit_query(asked)
         if rng.random() < 0.3:
-            service.withdraw(rng.choice(list(service.deployment.queries)))
+            service.withdraw_query(rng.choice(list(service.deployment.queries)))
         service.deployment = changed(rng, service)
-        found = answers(service.deployment, arrivals)
+        found = query_results(service.deployment, arrivals)
         for name, query in service.deployment.queries.items():
-            assert told(found[name]) == told(alone(query, arrivals)), name
+            assert told(found[name]) == told(isolated_results(query, arrivals)), name

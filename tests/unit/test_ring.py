@@ -10,8 +10,8 @@ import pytest
 from braid.core import jsonl
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.model.simulate import simulate
-from braid.papers.psp.cost import shifts
-from braid.papers.psp.events import HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
+from braid.papers.psp.cost import relocated_shares
+from braid.papers.psp.events import HeadMoved, StateRelocated, RingResized, SliceTableChanged, TailMoved
 from braid.papers.psp.ring import Ring
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,7 +73,7 @@ def joins(draw):
         form,
         rings=tuple(draw(st.just(()) | st.tuples(*[others] * streams))),
         slicing=draw(st.sampled_from(["time", "count"])),
-        in_flight=draw(st.none() | st.integers(1, 40)) if form == "interleaved" else None,
+        max_tuples_in_flight=draw(st.none() | st.integers(1, 40)) if form == "interleaved" else None,
         resize=tuple(resize),
         relocation=draw(st.sampled_from(["passive", "aggressive"])),
     )
@@ -90,7 +90,7 @@ def test_any_ring_meets_everything_and_stores_it_once(join):
     """Theorem 8: the simulation holds each plan against the cover rule."""
     ring, counts, windows = join
     for e in committed(simulate(ring, counts, windows=windows)):
-        copies = e.all_hosts.stored / max(1, sum(e.live))
+        copies = e.total_host_metrics.stored / max(1, sum(e.live))
         assert copies <= (2 if ring.form == "interleaved" else 1)
         assert len(e.hosts) <= ring.max_hosts
 
@@ -103,8 +103,8 @@ def test_events_survive_a_file(tmp_path_factory, join):
         simulate(ring, counts, windows=windows),
         tmp_path_factory.mktemp("run") / "run.jsonl",
     )
-    jsonl.write(path, run)
-    assert jsonl.read(path) == run
+    jsonl.write_events(path, run)
+    assert jsonl.read_events(path) == run
 
 
 def test_the_head_moves_and_nothing_else():
@@ -118,7 +118,7 @@ def test_the_head_moves_and_nothing_else():
     heads = {e.batch: e.new for e in of(HeadMoved, run) if e.stream == 0}
     assert heads == {2: 3, 4: 2, 6: 1, 8: 0, 10: 3}
     assert holders(run)[9] == {0: [9, 8, 1], 1: [7, 6], 2: [5, 4], 3: [3, 2]}
-    assert not of(Relocated, run) and not any(e.all_hosts.moved for e in committed(run))
+    assert not of(StateRelocated, run) and not any(e.total_host_metrics.moved for e in committed(run))
 
 
 def test_the_tail_follows_by_expiry():
@@ -129,14 +129,14 @@ def test_the_tail_follows_by_expiry():
     assert [e.new for e in of(TailMoved, run)] == [0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2]
     tail = None
     for e in run:
-        tail = e.new if isinstance(e, TailMoved) else tail
-        if isinstance(e, SlicesSet) and e.batch >= 8:
+        tail = e.host if isinstance(e, TailMoved) else tail
+        if isinstance(e, SliceTableChanged) and e.batch >= 8:
             assert tail in (e.nodes[0], e.nodes[-1])
 
 
 def test_the_slice_table_turns_with_the_head():
     """Fig. 12.6: the lengths of all entries add up to W."""
-    tables = [e for e in of(SlicesSet, steady(Ring(4), batches=12)) if e.stream == 0]
+    tables = [e for e in of(SliceTableChanged, steady(Ring(4), batches=12)) if e.stream == 0]
     assert [t.nodes for t in tables[:3]] == [(0, 1, 2, 3), (3, 0, 1, 2), (2, 3, 0, 1)]
     assert all(sum(t.lengths) == 8_000_000 for t in tables if None not in t.lengths)
 
@@ -145,13 +145,13 @@ def test_the_slice_table_turns_with_the_head():
 def test_in_the_basic_ring_tuples_age_from_node_to_node(hosts):
     """A tuple moves N - 1 times in its life, always to a node nearer the tail."""
     run = steady(Ring(hosts, "basic"), batches=40)
-    for e in of(Relocated, run):
+    for e in of(StateRelocated, run):
         assert all(new > old for _, old, new in e.moves) and e.reason == "aged" and not e.kept
     expired = sum(e.received[0] for e in committed(run)) - committed(run)[-1].live[0]
-    moved = sum(e.tuples for e in of(Relocated, run) if e.stream == 0)
+    moved = sum(e.tuples for e in of(StateRelocated, run) if e.stream == 0)
     assert (hosts - 1) * expired <= moved <= (hosts - 1) * (expired + 8 * 20)
-    assert sum(e.all_hosts.moved for e in committed(run)) == sum(
-        e.tuples for e in of(Relocated, run)
+    assert sum(e.total_host_metrics.moved for e in committed(run)) == sum(
+        e.tuples for e in of(StateRelocated, run)
     )
 
 
@@ -171,7 +171,7 @@ def test_delayed_purge_keeps_a_block_on_two_nodes_for_one_batch():
     """
     run = steady(Ring(4, "interleaved"), batches=20)
     planned = {e.batch: e for e in of(BatchPlanned, run)}
-    for e in of(Relocated, run):
+    for e in of(StateRelocated, run):
         for id, old, new in e.moves:
             where = [probed_on(planned[t], id) for t in (e.batch, e.batch + 1) if t in planned]
             assert where[0] == {old} and e.kept
@@ -196,9 +196,9 @@ def test_psp_i_stores_more_than_psp():
     plain, interleaved = (
         committed(steady(Ring(4, form), rate=50, streams=3)) for form in ("basic", "interleaved")
     )
-    assert {e.all_hosts.stored / sum(e.live) for e in plain} == {1.0}
-    assert all(1.0 < e.all_hosts.stored / sum(e.live) <= 2.0 for e in interleaved[10:])
-    assert [e.all_hosts.compared for e in plain] == [e.all_hosts.compared for e in interleaved]
+    assert {e.total_host_metrics.stored / sum(e.live) for e in plain} == {1.0}
+    assert all(1.0 < e.total_host_metrics.stored / sum(e.live) <= 2.0 for e in interleaved[10:])
+    assert [e.total_host_metrics.compared for e in plain] == [e.total_host_metrics.compared for e in interleaved]
 
 
 @pytest.mark.parametrize("bound", [1, 20, 60])
@@ -207,16 +207,16 @@ def test_the_bound_on_what_is_in_flight(bound):
     alone; and what must wait is not lost from sight.
     """
     free, bounded = (
-        steady(Ring(4, "interleaved", in_flight=n), rate=20, streams=3) for n in (None, bound)
+        steady(Ring(4, "interleaved", max_tuples_in_flight=n), rate=20, streams=3) for n in (None, bound)
     )
-    assert max(e.all_hosts.moved for e in committed(free)) > 60
+    assert max(e.total_host_metrics.moved for e in committed(free)) > 60
     for e in committed(bounded):
         assert (
-            e.all_hosts.moved <= max(bound, 20)
-            or len(of_batch(Relocated, bounded, e.batch)[0].moves) == 1
+            e.total_host_metrics.moved <= max(bound, 20)
+            or len(of_batch(StateRelocated, bounded, e.batch)[0].moves) == 1
         )
-        assert e.all_hosts.stored - sum(e.live) <= max(bound, 80)
-    assert sum(e.all_hosts.moved for e in committed(bounded)) > 0
+        assert e.total_host_metrics.stored - sum(e.live) <= max(bound, 80)
+    assert sum(e.total_host_metrics.moved for e in committed(bounded)) > 0
 
 
 def of_batch(kind, run, batch):
@@ -228,9 +228,9 @@ def test_only_the_dynamic_head_and_tail_store_tuples_without_moving_them():
     compare as many pairs.
     """
     basic, dynamic = (committed(steady(Ring(8, form))) for form in ("basic", "dynamic"))
-    assert sum(e.all_hosts.moved for e in basic) > 5 * sum(sum(e.received) for e in basic)
-    assert sum(e.all_hosts.moved for e in dynamic) == 0
-    assert [e.all_hosts.compared for e in basic] == [e.all_hosts.compared for e in dynamic]
+    assert sum(e.total_host_metrics.moved for e in basic) > 5 * sum(sum(e.received) for e in basic)
+    assert sum(e.total_host_metrics.moved for e in dynamic) == 0
+    assert [e.total_host_metrics.compared for e in basic] == [e.total_host_metrics.compared for e in dynamic]
 
 
 @every_form
@@ -248,14 +248,14 @@ def test_the_work_of_a_batch_is_shared_evenly(form):
     or less on a node.
     """
     for e in committed(steady(Ring(4, form), 60, 30, 3, 24))[30:]:
-        assert max(h.compared for h in e.hosts) <= 1.6 * e.all_hosts.compared / 4
+        assert max(h.compared for h in e.hosts) <= 1.6 * e.total_host_metrics.compared / 4
 
 
 def test_figure_12_2_rings_of_their_own_lengths_and_orders():
     """A on 0 1 2 3 4, B on 0 1 3 2, C on 4 alone; windows of 5, 8 and 2 s."""
     rings = ((0, 1, 2, 3, 4), (0, 1, 3, 2), (4,))
     run = simulate(Ring(5, rings=rings), [(10, 10, 10)] * 30, windows=(5, 8, 2))
-    first = {e.stream: e for e in of(SlicesSet, run) if e.batch == 0}
+    first = {e.stream: e for e in of(SliceTableChanged, run) if e.batch == 0}
     assert [tuple(first[s].nodes) for s in range(3)] == list(rings)
     assert [first[s].lengths[0] for s in range(3)] == [1_000_000, 2_000_000, 2_000_000]
     seen = [
@@ -274,7 +274,7 @@ def test_a_silent_stream_holds_back_the_purge_of_the_others():
     """
     counts = [(10, 10, 10)] * 10 + [(10, 0, 10)] * 20
     run = simulate(Ring(4, "basic"), counts, windows=(8, 8, 8))
-    moved = {(e.stream, e.batch) for e in of(Relocated, run)}
+    moved = {(e.stream, e.batch) for e in of(StateRelocated, run)}
     assert any(stream == 1 and batch > 12 for stream, batch in moved)
     assert not any(stream in (0, 2) and batch > 11 for stream, batch in moved)
     assert committed(run)[-1].live == (280, 0, 280)
@@ -298,7 +298,7 @@ def test_counts_smooth_a_burst():
     for slicing in ("time", "count"):
         run = committed(simulate(Ring(5, slicing=slicing), counts, windows=(60, 60)))
         busiest[slicing] = max(
-            5 * max(h.stored for h in e.hosts) / e.all_hosts.stored for e in run[120:]
+            5 * max(h.stored for h in e.hosts) / e.total_host_metrics.stored for e in run[120:]
         )
     assert busiest["count"] < 0.85 * busiest["time"]
 
@@ -320,10 +320,10 @@ def test_equation_14_1_says_what_moves():
     fills the new one.
     """
     run = resized("aggressive", 3, 4)
-    (event,) = [e for e in of(Relocated, run) if e.stream == 0]
-    before = next(e.nodes for e in reversed(of(SlicesSet, run)) if e.stream == 0 and e.batch < 24)
+    (event,) = [e for e in of(StateRelocated, run) if e.stream == 0]
+    before = next(e.nodes for e in reversed(of(SliceTableChanged, run)) if e.stream == 0 and e.batch < 24)
     counts = [sum(old == node for _, old, _ in event.moves) for node in before]
-    assert counts == [3 * (s or 1) for s in shifts(3, 1)]
+    assert counts == [3 * (s or 1) for s in relocated_shares(3, 1)]
     assert [new for _, _, new in event.moves][-3:] == [3, 3, 3]
 
 
@@ -335,10 +335,10 @@ def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
     assert [(e.batch, e.old, e.new, e.reason) for e in of(RingResized, run)] == [
         (24, 3, 5, "scheduled")
     ]
-    assert {e.batch for e in of(Relocated, run)} == {24}
-    assert 0 < committed(run)[24].all_hosts.moved < sum(committed(run)[23].live)
+    assert {e.batch for e in of(StateRelocated, run)} == {24}
+    assert 0 < committed(run)[24].total_host_metrics.moved < sum(committed(run)[23].live)
     assert min(stored(run, 24, 5)) > 0
-    tables = [e.nodes for e in of(SlicesSet, run) if e.stream == 0 and e.batch <= 24]
+    tables = [e.nodes for e in of(SliceTableChanged, run) if e.stream == 0 and e.batch <= 24]
     old, new = tables[-2:]
     first, second, third = old
     turn = new.index(first)
@@ -351,13 +351,13 @@ def test_relocation_does_not_meet_compaction_halfway(batch):
     batch before.
     """
     run = steady(Ring(3, resize=((batch, 5), (batch + 1, 2))), 26, 20, 2, 20)
-    assert {e.batch for e in of(Relocated, run)} == {batch, batch + 1}
+    assert {e.batch for e in of(StateRelocated, run)} == {batch, batch + 1}
 
 
 def test_passive_adjustment_moves_nothing_and_takes_a_window():
     """Section 14.2: no migration, but a long latency."""
     run = resized("passive", 3, 5, window=20)
-    assert not of(Relocated, run) and not any(e.all_hosts.moved for e in committed(run))
+    assert not of(StateRelocated, run) and not any(e.total_host_metrics.moved for e in committed(run))
     assert min(stored(run, 25, 5)) == 0
     later = stored(run, 24 + 21, 5)
     assert max(later) <= sum(later) / 5 + 2 * 40
@@ -400,13 +400,13 @@ def test_the_ring_grows_and_shrinks_with_the_load():
     rates = [(50,) * 3] * 40 + [(100,) * 3] * 60
     fixed, _, run = peak(Ring(4), rates)
     before = max(max(h.compared for h in e.hosts) for e in committed(run)[30:40])
-    pairs = committed(run)[39].all_hosts.compared
+    pairs = committed(run)[39].total_host_metrics.compared
     capacity = pairs // 4
-    adapted, nodes, _ = peak(Ring(4, capacity=capacity, max_hosts=64), rates)
+    adapted, nodes, _ = peak(Ring(4, max_pairs_per_node=capacity, max_hosts=64), rates)
     assert fixed > 4 * before
     assert nodes and nodes == sorted(nodes)
     assert adapted < 2.5 * before
-    _, nodes, _ = peak(Ring(4, capacity=capacity, max_hosts=64), [*rates, *[(50,) * 3] * 40])
+    _, nodes, _ = peak(Ring(4, max_pairs_per_node=capacity, max_hosts=64), [*rates, *[(50,) * 3] * 40])
     assert nodes[-1] < max(nodes)
 
 
@@ -429,21 +429,21 @@ def test_join_orders_follow_the_measured_selectivities():
         ),
         (lambda: Ring(3, slicing="size"), "slicing is 'size'"),
         (lambda: Ring(3, relocation="fast"), "relocation is 'fast'"),
-        (lambda: Ring(3, in_flight=5), "in_flight is 5 in form 'dynamic'"),
-        (lambda: Ring(3, "interleaved", in_flight=0), "1 tuple or more"),
+        (lambda: Ring(3, max_tuples_in_flight=5), "in_flight is 5 in form 'dynamic'"),
+        (lambda: Ring(3, "interleaved", max_tuples_in_flight=0), "1 tuple or more"),
         (lambda: Ring(3, resize=((5, 2), (3, 4))), "batches rising"),
         (lambda: Ring(3, resize=((0, 2),)), "rising from 1 or more"),
         (lambda: Ring(3, resize=((5, 9),), max_hosts=8), "nodes from 1 to max_hosts, 8"),
         (lambda: Ring(3, max_hosts=2), "no less than hosts, 3"),
-        (lambda: Ring(3, capacity=10), "max_hosts above hosts"),
-        (lambda: Ring(3, capacity=0, max_hosts=5), "capacity is 0"),
+        (lambda: Ring(3, max_pairs_per_node=10), "max_hosts above hosts"),
+        (lambda: Ring(3, max_pairs_per_node=0, max_hosts=5), "capacity is 0"),
         (
             lambda: Ring(3, rings=((0, 3),)),
             r"the ring of stream 0 is \(0, 3\); it must name different hosts from 0 to 2",
         ),
         (lambda: Ring(3, rings=((0,), ())), "the ring of stream 1"),
         (lambda: Ring(3, rings=((0,), (2,)), resize=((4, 2),)), "below 2, the fewest nodes"),
-        (lambda: Ring(3, rings=((0,), (1,))).start(3), "rings has 2 rings; the join has 3 streams"),
+        (lambda: Ring(3, rings=((0,), (1,))).initial_state(3), "rings has 2 rings; the join has 3 streams"),
     ],
 )
 def test_bad_settings_are_refused_with_a_sentence(make, sentence):

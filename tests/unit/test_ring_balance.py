@@ -24,7 +24,7 @@ def unevenness(events: list[Any], nodes: int, full: int) -> float:
     from ``full`` on; infinite when some node is left empty.
     """
     held = [
-        [h.stored for h in e.hosts]
+        [h.stored_tuples for h in e.host_metrics]
         for e in events
         if isinstance(e, BatchCommitted) and e.batch >= full
     ]
@@ -52,7 +52,7 @@ def test_blocks_merged_across_the_ends_of_slices_lie_unevenly(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What the ring was before it told where slices end."""
-    monkeypatch.setattr(Ring, "slices", lambda ring, state: ())
+    monkeypatch.setattr(Ring, "merge_boundaries", lambda ring, state: ())
     assert simulated(form, 8) > 1.4
 
 

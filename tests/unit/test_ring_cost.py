@@ -12,10 +12,10 @@ import pytest
 from braid.papers.psp.cost import (
     Workload,
     centralized_work,
-    entering,
+    probe_inputs,
     initial_lengths,
-    insertions,
-    latency,
+    insertion_points,
+    mean_latency_seconds,
     memory_atr,
     memory_ctr,
     memory_psp,
@@ -24,9 +24,9 @@ from braid.papers.psp.cost import (
     probe_work,
     ring_work,
     service_rate,
-    shifts,
-    spread,
-    waste_atr,
+    relocated_shares,
+    lay_out_rings,
+    atr_duplicates_per_tuple,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,7 +55,7 @@ loads = st.builds(
 
 
 def best(load, most=400):
-    return min(range(1, most), key=lambda n: latency(load, (n,) * load.streams))
+    return min(range(1, most), key=lambda n: mean_latency_seconds(load, (n,) * load.streams))
 
 
 @given(loads, st.integers(1, 100))
@@ -108,7 +108,7 @@ def test_equation_13_3_lacks_the_n_of_13_4():
 def test_equation_13_5_for_equal_rings(load, n):
     work, ratio = probe_work(load), load.send / (load.sizes[0] * load.join)
     printed = (n - 1) / 2 * load.hop + max(work / n + ratio * work, load.streams * n * load.hop)
-    assert latency(load, (n,) * load.streams) == pytest.approx(printed)
+    assert mean_latency_seconds(load, (n,) * load.streams) == pytest.approx(printed)
 
 
 @given(loads)
@@ -121,8 +121,8 @@ def test_theorem_9_is_within_a_node_and_a_half(load):
     if length < 390:
         assert abs(best(load) - length) <= 1.5
         assert (
-            latency(load, (max(1, round(length)),) * load.streams)
-            <= latency(load, (best(load),) * load.streams) * 1.35
+            mean_latency_seconds(load, (max(1, round(length)),) * load.streams)
+            <= mean_latency_seconds(load, (best(load),) * load.streams) * 1.35
         )
     second = (1 + sqrt(1 + 8 * probe_work(load) / load.hop)) / 2
     assert (second - 1) / 2 * load.hop == pytest.approx(probe_work(load) / second)
@@ -134,7 +134,7 @@ def test_the_latency_has_an_interior_optimum():
     then rises.
     """
     load = equal(selectivity=0.5)
-    times = [latency(load, (n,) * 3) for n in range(4, 20)]
+    times = [mean_latency_seconds(load, (n,) * 3) for n in range(4, 20)]
     low = times.index(min(times))
     assert 4 < low + 4 < 19
     assert times[: low + 1] == sorted(times[: low + 1], reverse=True) and times[low:] == sorted(
@@ -156,8 +156,8 @@ def test_against_section_16_2_more_selective_joins_want_shorter_rings(hop):
 
 def test_latency_grows_with_selectivity_and_with_streams():
     """Section 16.2."""
-    assert latency(equal(selectivity=0.05), (4,) * 3) < latency(equal(selectivity=0.1), (4,) * 3)
-    assert latency(equal(3), (4,) * 3) < latency(equal(5), (4,) * 5) < latency(equal(7), (4,) * 7)
+    assert mean_latency_seconds(equal(selectivity=0.05), (4,) * 3) < mean_latency_seconds(equal(selectivity=0.1), (4,) * 3)
+    assert mean_latency_seconds(equal(3), (4,) * 3) < mean_latency_seconds(equal(5), (4,) * 5) < mean_latency_seconds(equal(7), (4,) * 7)
 
 
 @given(
@@ -168,21 +168,21 @@ def test_the_join_order_has_the_fewest_intermediate_results(streams, start):
     load, start = Workload(rates, windows, sigma, 1, 1, 1), start % len(streams)
 
     def intermediates(order):
-        return sum(prod(load.factors[s] for s in order[:k]) for k in range(len(order)))
+        return sum(prod(load.growth_factors[s] for s in order[:k]) for k in range(len(order)))
 
     others = [s for s in range(len(streams)) if s != start]
-    assert sorted(load.order(start)) == others
-    assert intermediates(load.order(start)) == pytest.approx(
+    assert sorted(load.best_join_order(start)) == others
+    assert intermediates(load.best_join_order(start)) == pytest.approx(
         min(intermediates(order) for order in permutations(others))
     )
-    assert sum(entering(load, start)[:-1]) == pytest.approx(intermediates(load.order(start)))
+    assert sum(probe_inputs(load, start)[:-1]) == pytest.approx(intermediates(load.best_join_order(start)))
 
 
 def test_intermediate_results_of_a_four_way_join():
     """10 tuples in each window, half of which match at each step: the tuple, 5, 25, and 125
     results.
     """
-    assert entering(equal(4, 1.0, 10.0, 0.5), 2) == [1, 5, 25, 125]
+    assert probe_inputs(equal(4, 1.0, 10.0, 0.5), 2) == [1, 5, 25, 125]
 
 
 @given(
@@ -197,7 +197,7 @@ def test_initial_lengths_are_no_worse_than_the_best_equal_ones(streams, hop):
     load = Workload(rates, windows, sigma, 5e-6, 5e-5, hop * 1e-4)
     lengths = initial_lengths(load, 20)
     assert all(1 <= n <= 20 for n in lengths)
-    assert latency(load, lengths) <= latency(load, (best(load, 21),) * load.streams) * (1 + 1e-12)
+    assert mean_latency_seconds(load, lengths) <= mean_latency_seconds(load, (best(load, 21),) * load.stream_count) * (1 + 1e-12)
 
 
 def test_for_equal_streams_initial_lengths_is_theorem_9():
@@ -212,18 +212,18 @@ def test_against_section_13_3_the_heuristic_misses_what_unequal_rings_gain():
     """
     load = Workload((50, 50, 50), (4, 4, 40), (0.1, 0.1, 0.1), 5e-6, 5e-5, 1e-3)
     search = min(
-        product(range(1, 4), range(1, 4), range(1, 20)), key=lambda lengths: latency(load, lengths)
+        product(range(1, 4), range(1, 4), range(1, 20)), key=lambda lengths: mean_latency_seconds(load, lengths)
     )
     assert (initial_lengths(load, 40), search) == ((7, 7, 7), (1, 2, 13))
-    assert latency(load, (7, 7, 7)) / latency(load, search) == pytest.approx(1.33, abs=0.01)
+    assert mean_latency_seconds(load, (7, 7, 7)) / mean_latency_seconds(load, search) == pytest.approx(1.33, abs=0.01)
 
 
 def test_spread_lays_rings_one_after_another():
-    assert spread((3, 2, 4), 5) == ((0, 1, 2), (3, 4), (0, 1, 2, 3))
+    assert lay_out_rings((3, 2, 4), 5) == ((0, 1, 2), (3, 4), (0, 1, 2, 3))
     with pytest.raises(
         ValueError, match=r"lengths are \(6, 1\); each must be from 1 to the number of hosts, 5"
     ):
-        spread((6, 1), 5)
+        lay_out_rings((6, 1), 5)
 
 
 def boundaries(nodes):
@@ -237,7 +237,7 @@ def test_equation_14_1_fills_every_slice(nodes, added):
     was to the left of it in the old one is Delta S_i, besides the new nodes that it fills.
     """
     order = [("old", i) for i in range(1, nodes + 1)]
-    for j, k in reversed(list(enumerate(insertions(nodes, added), 1))):
+    for j, k in reversed(list(enumerate(insertion_points(nodes, added), 1))):
         order.insert(k, ("new", j))
     slot = {node: b for node, b in zip(order, boundaries(nodes + added), strict=True)}
     crossing = []
@@ -248,7 +248,7 @@ def test_equation_14_1_fills_every_slice(nodes, added):
             else Fraction(1)
         )
         crossing.append((end - last) * (nodes + added))
-    assert tuple(crossing) == shifts(nodes, added)
+    assert tuple(crossing) == relocated_shares(nodes, added)
 
 
 def test_14_2_as_printed_has_no_place_for_the_last_new_node():
@@ -256,8 +256,8 @@ def test_14_2_as_printed_has_no_place_for_the_last_new_node():
     follows the third.
     """
     assert [k for k in range(1, 4) if Fraction(k, 3) > 1] == []
-    assert insertions(3, 1) == (3,)
-    assert shifts(3, 1) == (Fraction(1, 3), Fraction(2, 3), 0)
+    assert insertion_points(3, 1) == (3,)
+    assert relocated_shares(3, 1) == (Fraction(1, 3), Fraction(2, 3), 0)
 
 
 def test_memory_of_section_15_1():
@@ -267,15 +267,15 @@ def test_memory_of_section_15_1():
     load = equal()
     assert memory_psp(load) == 1500 and memory_ctr(load, 2) == 3000
     assert [memory_atr(load, n, 10) for n in (1, 4, 16)] == [3500, 14000, 56000]
-    assert waste_atr(load, 10) == pytest.approx(4 / 3)
-    assert waste_atr(load, 50) == pytest.approx(2 * 10 / 50 * 2 / 3)
+    assert atr_duplicates_per_tuple(load, 10) == pytest.approx(4 / 3)
+    assert atr_duplicates_per_tuple(load, 50) == pytest.approx(2 * 10 / 50 * 2 / 3)
 
 
 @given(loads, st.floats(1, 500), st.integers(1, 30))
 def test_the_waste_of_atr_does_not_depend_on_its_nodes(load, segment, nodes):
     stored = nodes * segment * sum(load.rates)
-    assert memory_atr(load, nodes, segment) / stored - 1 == pytest.approx(waste_atr(load, segment))
-    assert waste_atr(load, segment) == pytest.approx(
+    assert memory_atr(load, nodes, segment) / stored - 1 == pytest.approx(atr_duplicates_per_tuple(load, segment))
+    assert atr_duplicates_per_tuple(load, segment) == pytest.approx(
         2 * load.windows[0] / segment * (load.streams - 1) / load.streams
     )
 
@@ -288,10 +288,10 @@ def test_the_waste_of_atr_does_not_depend_on_its_nodes(load, segment, nodes):
         (lambda: equal(rate=0), "must be above 0"),
         (lambda: equal(selectivity=1.5), "at most 1"),
         (
-            lambda: latency(equal(), (3, 3)),
+            lambda: mean_latency_seconds(equal(), (3, 3)),
             r"lengths are \(3, 3\); there must be one for each of the 3 streams",
         ),
-        (lambda: latency(equal(), (3, 0, 3)), "each 1 or more"),
+        (lambda: mean_latency_seconds(equal(), (3, 0, 3)), "each 1 or more"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(make, sentence):

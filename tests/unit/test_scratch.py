@@ -40,7 +40,7 @@ def test_a_folder_goes_with_its_process_or_with_the_next_one(
     left, code = made(tmp_path, "killed")
     assert code == -signal.SIGKILL and left.is_dir() and left.parent == tmp_path
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    here = scratch.folder("runs")
+    here = scratch.make_temp_dir("runs")
     assert not left.exists(), "of a process that was killed"
     gone, code = made(tmp_path)
     assert code == 0 and not gone.exists(), "of a process that has ended"
@@ -60,14 +60,14 @@ def test_a_folder_is_never_there_with_a_lock_that_nobody_holds(
         if event in ("c_call", "c_return") and (found := [*tmp_path.iterdir()]):
             sys.setprofile(None)
             steps += 1
-            scratch._sweep(found[0])
+            scratch._remove_if_unlocked(found[0])
             sys.setprofile(swept)
 
     sys.setprofile(swept)
     try:
-        here = scratch.folder("runs")
+        here = scratch.make_temp_dir("runs")
     finally:
         sys.setprofile(None)
     assert here.is_dir() and steps > 5
-    scratch.remove(here)
+    scratch.remove_temp_dir(here)
     assert not here.exists()

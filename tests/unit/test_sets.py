@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import Centralized, inner_product
-from braid.condition.predicate import Common
+from braid.condition.predicate import CommonElements
 from braid.join import StreamJoin
 from braid.local import sets as kernel
-from braid.local.rows import Partial, Rows
-from braid.local.sets import Sets, overlap, sharing
+from braid.local.rows import PartialMatches, BlockRows
+from braid.local.sets import SetColumn, pairwise_overlap, pairs_sharing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,12 +35,12 @@ def test_common_elements_are_counted_as_python_does(heavy, a, b, least):
     before = kernel.WORD, kernel._WORDS
     kernel.WORD, kernel._WORDS = heavy
     try:
-        x, y = (Sets.of(pa.array(s, pa.list_(pa.int32()))) for s in (a, b))
+        x, y = (SetColumn.from_arrow(pa.array(s, pa.list_(pa.int32()))) for s in (a, b))
         left, right = (m.ravel() for m in np.meshgrid(range(len(a)), range(len(b)), indexing="ij"))
-        counted = overlap(x, left, y, right).to_pylist()
+        counted = pairwise_overlap(x, left, y, right).to_pylist()
         pairs = sorted(
             (i, j)
-            for lefts, rights in sharing(x, np.arange(len(a)), y, least)
+            for lefts, rights in pairs_sharing(x, np.arange(len(a)), y, least)
             for i, j in zip(lefts.tolist(), rights.tolist(), strict=True)
         )
     finally:
@@ -59,9 +59,9 @@ def test_common_elements_are_counted_as_python_does(heavy, a, b, least):
 
 def test_tiles_are_put_together(monkeypatch):
     monkeypatch.setattr(kernel, "_CELLS", 7)
-    a = Sets.of(pa.array([[i, i + 1] for i in range(9)]))
-    b = Sets.of(pa.array([[i] for i in range(5)]))
-    found = {(i, j) for x, y in sharing(a, np.arange(9), b, 1) for i, j in zip(x, y, strict=True)}
+    a = SetColumn.from_arrow(pa.array([[i, i + 1] for i in range(9)]))
+    b = SetColumn.from_arrow(pa.array([[i] for i in range(5)]))
+    found = {(i, j) for x, y in pairs_sharing(a, np.arange(9), b, 1) for i, j in zip(x, y, strict=True)}
     assert found == {(i, j) for i in range(9) for j in range(5) if j in (i, i + 1)}
 
 
@@ -75,29 +75,29 @@ def test_tiles_are_put_together(monkeypatch):
     ],
 )
 def test_elements_of_all_kinds(values):
-    a = Sets.of(pa.array([values, values[:1], []]))
-    b = Sets.of(pa.array([values[1:], values]))
+    a = SetColumn.from_arrow(pa.array([values, values[:1], []]))
+    b = SetColumn.from_arrow(pa.array([values[1:], values]))
     at = np.arange(3)
-    assert overlap(a, at, b, np.ones(3, int)).to_pylist() == [2.0, 1.0, 0.0]
-    assert overlap(a, at, b, np.zeros(3, int)).to_pylist() == [1.0, 0.0, 0.0]
+    assert pairwise_overlap(a, at, b, np.ones(3, int)).to_pylist() == [2.0, 1.0, 0.0]
+    assert pairwise_overlap(a, at, b, np.zeros(3, int)).to_pylist() == [1.0, 0.0, 0.0]
 
 
 def test_integers_of_two_widths():
-    a = Sets.of(pa.array([[1, 300]], pa.list_(pa.int64())))
-    b = Sets.of(pa.array([[1, 44]], pa.list_(pa.int8())))
+    a = SetColumn.from_arrow(pa.array([[1, 300]], pa.list_(pa.int64())))
+    b = SetColumn.from_arrow(pa.array([[1, 44]], pa.list_(pa.int8())))
     one = np.zeros(1, int)
-    assert overlap(a, one, b, one).to_pylist() == overlap(b, one, a, one).to_pylist() == [1.0]
+    assert pairwise_overlap(a, one, b, one).to_pylist() == pairwise_overlap(b, one, a, one).to_pylist() == [1.0]
 
 
 def test_a_set_that_many_partial_results_have_is_counted_once():
-    from braid.local.candidates import sharing_pairs
+    from braid.local.candidates import find_sharing_pairs
 
-    rows = Rows(pa.record_batch({"x": pa.array([[1], [2]])}))
-    stored = Rows(pa.record_batch({"y": pa.array([[2, 1], [2]])}))
-    partial = Partial({0: (rows, np.array([1, 0, 1]))})
+    rows = BlockRows(pa.record_batch({"x": pa.array([[1], [2]])}))
+    stored = BlockRows(pa.record_batch({"y": pa.array([[2, 1], [2]])}))
+    partial = PartialMatches({0: (rows, np.array([1, 0, 1]))})
     found = [
         pair
-        for left, right in sharing_pairs(*partial.sets(0, "x"), stored.sets("y"), 1)
+        for left, right in find_sharing_pairs(*partial.set_column(0, "x"), stored.set_column("y"), 1)
         for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
     assert sorted(found) == [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)]
@@ -185,7 +185,7 @@ def test_inner_products_of_weighted_sets_are_found_by_common_elements(tmp_path):
 
     for op, index in ((">= 0.5", True), ("> 0", True), ("< 0.25", False), (">= 0", False)):
         join = StreamJoin(tables, f"{inner_product('a.w', 'b.w')} {op}", Centralized())
-        assert isinstance(join.predicate.step(frozenset({0}), 1).index, Common) == index
+        assert isinstance(join.predicate.next_step(frozenset({0}), 1).index_condition, CommonElements) == index
         run = join.start(tmp_path / f"run {op}", batches=2)
         run.awaitTermination()
         rows = run.results()
@@ -217,11 +217,11 @@ def test_sets_of_hundreds_of_elements_are_counted():
     """More than a byte holds; a word's worth of elements in common, and rare ones."""
     draw = np.random.default_rng(7)
     several = [draw.choice(700, size, replace=False).tolist() for size in (600, 500, 3, 0, 650)]
-    x = Sets.of(pa.array(several, pa.list_(pa.int32())))
+    x = SetColumn.from_arrow(pa.array(several, pa.list_(pa.int32())))
     every = np.arange(5)
     found = {
         (left, right): int(counts[left - tile.start, right])
-        for tile, counts in kernel.common(x, every, x)
+        for tile, counts in kernel.count_common_elements(x, every, x)
         for left in range(tile.start, tile.stop)
         for right in range(5)
     }

@@ -18,21 +18,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from braid.condition.predicate import Link, Predicate
+from braid.condition.predicate import IndexCondition, Predicate
 from braid.core.clocks import find_watermarks
 from braid.core.columns import MARK, QUERIES, ROUTING, TIME
 from braid.core.plan import Block
 from braid.core.query import Query
 from braid.engine.engine import Engine
-from braid.engine.files import parquet, replica
-from braid.engine.store import Store
-from braid.engine.wire import JoinSpec, Layout
+from braid.engine.files import read_parquet, open_replica
+from braid.engine.store import RunStore
+from braid.engine.wire import JoinSpec, StreamLayout
 from braid.local.bitmaps import QueryBitmaps
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import Chain
 from braid.sharing import calibrate
-from braid.sharing.changes import entered, left
-from braid.sharing.remark import reported, work, writer
+from braid.sharing.changes import add_query, remove_query
+from braid.sharing.remark import report_from_row, plan_rewrite, make_writer
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
@@ -75,7 +75,7 @@ class Shared:
         self.clock, self.ids = 0, 0
         self.before: list[Block] = []
         self.purged: tuple[int | None, ...] = ()
-        Store(folder).create({})
+        RunStore(folder).create_run({})
         self.served: dict[str, list[tuple[Query, int, int | None, tuple[int | None, ...]]]] = {}
         self.first, self.engine = queries, self.open(queries)
         for q in queries:
@@ -83,7 +83,7 @@ class Shared:
 
     def open(self, queries: tuple[Query, ...] = ()) -> Engine:
         links = tuple(
-            Link((a, "k"), (b, "k"), 0, 0)
+            IndexCondition((a, "k"), (b, "k"), 0, 0)
             for a in range(self.streams)
             for b in range(a + 1, self.streams)
         )
@@ -91,7 +91,7 @@ class Shared:
         predicate = Predicate(
             tuple("abcd")[: self.streams], (None,) * self.streams, empty, empty, links, ()
         )
-        layout = Layout(tuple((name, name) for name in COLUMNS), ())
+        layout = StreamLayout(tuple((name, name) for name in COLUMNS), ())
         spec = JoinSpec(
             predicate,
             (("id",),) * self.streams,
@@ -103,7 +103,7 @@ class Shared:
         return Engine(
             spec,
             self.chain,
-            Store(self.folder),
+            RunStore(self.folder),
             (0,) * self.streams,
             True,
             lambda events: None,
@@ -125,7 +125,7 @@ class Shared:
             self.ids += 1
             self.came[stream].append((number, row))
             mark = sum(
-                1 << q.bit for q in self.engine.state.queries if SELECTIONS[q.where[stream]](v)
+                1 << q.bitmap_position for q in self.engine.state.queries if SELECTIONS[q.selections[stream]](v)
             )
             if mark:
                 lines.append((stream, *row, mark))
@@ -138,19 +138,19 @@ class Shared:
             names=["__stream", *COLUMNS, ROUTING],
         )
         latest = [max((t[3] for _, t in came), default=None) for came in self.came]
-        self.engine._turn(pa.Table.from_batches([batch]), number, lambda: latest)
+        self.engine._execute_and_commit(pa.Table.from_batches([batch]), number, lambda: latest)
 
     def change(self, queries: tuple[Query, ...]) -> None:
         """Serve other queries, as SharedRun does."""
-        old, job = self.engine.state.queries, work(self.engine, queries)
+        old, job = self.engine.state.queries, plan_rewrite(self.engine, queries)
         new = [q for q in queries if q not in old]
         parts = []
-        for block, host in job.places:
-            rows, stream = job.rows(block, host), job.streams[block]
-            chosen = rows.chosen()
-            values = rows.numpy("v") if chosen is None else rows.numpy("v")[chosen]
+        for block, host in job.replica_addresses:
+            rows, stream = job.stored_rows(block, host), job.streams[block]
+            chosen = rows.key_mask()
+            values = rows.numpy_column("v") if chosen is None else rows.numpy_column("v")[chosen]
             fresh = [
-                sum(1 << q.bit for q in new if SELECTIONS[q.where[stream]](v))
+                sum(1 << q.bitmap_position for q in new if SELECTIONS[q.selections[stream]](v))
                 for v in values.tolist()
             ]
             columns = [
@@ -163,17 +163,17 @@ class Shared:
                     [pa.array(c) for c in columns], names=["__block", "__host", "fresh"]
                 )
             )
-        reports = writer(job)(iter(parts))
-        lines = [reported(row) for report in reports for row in report.to_pylist()]
+        reports = make_writer(job)(iter(parts))
+        lines = [report_from_row(row) for report in reports for row in report.to_pylist()]
         for line in lines:  # they take what they would, had they come so
             (made,), (seal,) = line.replicas, line.files.values()
             file = str(self.engine.store.blocks / made.address.file)
-            assert made.size.bytes == replica(file, made.address.part, None, seal).nbytes
-        self.engine.amend(queries, self.engine.state.policy, lines, [], 0.0)
+            assert made.size.size_bytes == open_replica(file, made.address.record_batch, None, seal).nbytes
+        self.engine.commit_change(queries, self.engine.state.placement_state, lines, [], 0.0)
 
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:
         state = self.engine.state
-        queries = entered(
+        queries = add_query(
             state.queries,
             Query(name, windows, where),
             find_watermarks(state.clocks, (0,) * self.streams),
@@ -181,11 +181,11 @@ class Shared:
         )
         self.change(queries)
         self.served.setdefault(name, []).append(
-            (queries[-1], self.engine.state.batch + 1, None, queries[-1].complete)
+            (queries[-1], self.engine.state.batch + 1, None, queries[-1].complete_since)
         )
 
     def remove(self, name: str) -> None:
-        self.change(left(self.engine.state.queries, name))
+        self.change(remove_query(self.engine.state.queries, name))
         q, first, _, since = self.served[name][-1]
         self.served[name][-1] = (q, first, self.engine.state.batch, since)
 
@@ -193,8 +193,8 @@ class Shared:
         """The results that a query got in some batches."""
         parts = [np.empty(0, np.int64)]
         for file in self.engine.store.result_files(first, end):
-            rows = parquet(file).combine_chunks()
-            mine = rows[QUERIES].to_numpy() >> q.bit & 1 != 0
+            rows = read_parquet(file).combine_chunks()
+            mine = rows[QUERIES].to_numpy() >> q.bitmap_position & 1 != 0
             members = [rows[a].combine_chunks().field("id") for a in "abcd"[: self.streams]]
             parts.append(code([m.to_numpy()[mine] for m in members]))
         return np.concatenate(parts)
@@ -210,7 +210,7 @@ class Shared:
             axes = []
             for s, came in enumerate(self.came):
                 mine = [
-                    (b, t[0], t[3]) for b, t in came if t[1] == key and SELECTIONS[q.where[s]](t[2])
+                    (b, t[0], t[3]) for b, t in came if t[1] == key and SELECTIONS[q.selections[s]](t[2])
                 ]
                 axes.append(np.array(mine, np.int64).reshape(-1, 3).T)
             batches, ids, times = (np.ix_(*each) for each in zip(*axes, strict=True))
@@ -241,22 +241,22 @@ class Shared:
         that it serves.
         """
         state, held = self.engine.state, Counter()
-        job = work(self.engine, state.queries)
-        bitmaps = QueryBitmaps.of(state.queries)
-        for block, host in state.places:
-            b, rows = state.blocks[block], job.rows(block, host)
+        job = plan_rewrite(self.engine, state.queries)
+        bitmaps = QueryBitmaps.from_queries(state.queries)
+        for block, host in state.replica_addresses:
+            b, rows = state.blocks[block], job.stored_rows(block, host)
             assert len(b.hosts) == 1
-            chosen = rows.chosen()
+            chosen = rows.key_mask()
             keep = np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
-            held.update((b.stream, id) for id in rows.numpy("id")[keep].tolist())
-            lives = bitmaps.lives(b.stream)[bitmaps.rank(b.stream, rows.numpy(MARK)[keep])]
-            assert (rows.numpy(MARK)[keep] != 0).all()
+            held.update((b.stream, id) for id in rows.numpy_column("id")[keep].tolist())
+            lives = bitmaps.lifetimes(b.stream)[bitmaps.longest_window_rank(b.stream, rows.numpy_column(MARK)[keep])]
+            assert (rows.numpy_column(MARK)[keep] != 0).all()
             limit = (
                 self.purged[b.stream]
-                if b in self.before and state.policy.mode == "memory"
+                if b in self.before and state.placement_state.mode == "memory"
                 else None
             )
-            assert limit is None or (b.span[1] + lives > limit).all(), (
+            assert limit is None or (b.event_time_range[1] + lives > limit).all(), (
                 "a block that was there holds what no query can use"
             )
         assert max(held.values(), default=1) == 1
@@ -294,7 +294,7 @@ class SharedRuns(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         served: tuple[Query, ...] = ()
         for n, query in enumerate(first):
-            served = entered(served, Query(f"q{n}", *(tuple(part[:streams]) for part in query)))
+            served = add_query(served, Query(f"q{n}", *(tuple(part[:streams]) for part in query)))
         self.run = Shared(f"{self.folder.name}/run", streams, Chain(mode, hosts=hosts), served)
         self.count = len(first)
         return multiple(*(q.name for q in served))
@@ -324,16 +324,16 @@ class SharedRuns(RuleBasedStateMachine):
     def another_slice(self, age: int, stream: int | None, how: str) -> None:
         state = self.run.engine.state
         try:
-            policy = getattr(chains, how)(state.policy, age, stream)
+            policy = getattr(chains, how)(state.placement_state, age, stream)
         except ValueError:
             return
-        self.run.engine.amend(state.queries, policy, None, [], 0.0)
+        self.run.engine.commit_change(state.queries, policy, None, [], 0.0)
         self.run.before = []
 
     @rule(mode=st.sampled_from(("memory", "cpu", "auto")))
     def another_chain(self, mode: Any) -> None:
         state = self.run.engine.state
-        self.run.engine.amend(state.queries, chains.rebalance(state.policy, mode), None, [], 0.0)
+        self.run.engine.commit_change(state.queries, chains.request_rebalance(state.placement_state, mode), None, [], 0.0)
         self.run.before = []
 
     @rule()
@@ -359,8 +359,8 @@ def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
     """Mem-Opt with selections (Theorem 6): held is what came and a query can still use, no more and
     no less.
     """
-    served = entered((), Query("young", (4, 4), ("v < 3", None)))
-    served = entered(served, Query("old", (20, 20), ("v >= 5", "v = 9")))
+    served = add_query((), Query("young", (4, 4), ("v < 3", None)))
+    served = add_query(served, Query("old", (20, 20), ("v >= 5", "v = 9")))
     run, draw = Shared(str(tmp_path / "run"), 2, Chain("memory"), served), np.random.default_rng(5)
     sizes = []
     for _ in range(40):
@@ -371,7 +371,7 @@ def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
             lives = [
                 (
                     t[3],
-                    max((q.windows[s] for q in served if SELECTIONS[q.where[s]](t[2])), default=0),
+                    max((q.windows[s] for q in served if SELECTIONS[q.selections[s]](t[2])), default=0),
                 )
                 for _, t in run.came[s]
             ]
@@ -399,7 +399,7 @@ def test_no_query_makes_another_hold_more(tmp_path: Path) -> None:
     for n, mine in enumerate((windows, windows[-1:])):
         served: tuple[Query, ...] = ()
         for w in mine:
-            served = entered(served, Query(f"w{w}", (w, w), (None, None)))
+            served = add_query(served, Query(f"w{w}", (w, w), (None, None)))
         run, draw = (
             Shared(str(tmp_path / str(n)), 2, Chain("memory"), served),
             np.random.default_rng(5),
@@ -421,7 +421,7 @@ def fed(run: Shared, batches: int, rate: int, seed: int = 5) -> list[list[int]]:
     for _ in range(batches):
         rows = [(n % 2, int(draw.integers(2)), int(draw.integers(10)), 0) for n in range(2 * rate)]
         run.batch([*rows[:-1], (1, 0, 0, 1)])
-        ends.append([*run.engine.state.policy.ends[0]])
+        ends.append([*run.engine.state.placement_state.ends[0]])
     return ends
 
 
@@ -429,7 +429,7 @@ def four(where: tuple[str | None, str | None] = (None, None)) -> tuple[Query, ..
     """A query for each window; the longer ones select."""
     served: tuple[Query, ...] = ()
     for w in WINDOWS:
-        served = entered(served, Query(f"w{w}", (w, w), where if w > WINDOWS[0] else (None, None)))
+        served = add_query(served, Query(f"w{w}", (w, w), where if w > WINDOWS[0] else (None, None)))
     return served
 
 
@@ -439,7 +439,7 @@ def test_the_chain_follows_what_slices_cost_and_what_is_seen(tmp_path: Path) -> 
     """
     chosen = {}
     for name, overhead in (("cheap", 0.0), ("dear", 1e6)):
-        run = Shared(str(tmp_path / name), 2, Chain("cpu", overhead=overhead), four())
+        run = Shared(str(tmp_path / name), 2, Chain("cpu", slice_overhead=overhead), four())
         ends = fed(run, 20, 6)
         assert ends[0] == [*WINDOWS], "Mem-Opt as long as nothing has been seen"
         chosen[name] = ends[-1]
@@ -449,7 +449,7 @@ def test_the_chain_follows_what_slices_cost_and_what_is_seen(tmp_path: Path) -> 
 
 def test_the_chain_is_built_anew_when_the_statistics_change(tmp_path: Path) -> None:
     """Few tuples make slices dear and routing cheap; many, the reverse."""
-    run = Shared(str(tmp_path / "run"), 2, Chain("cpu", overhead=40.0), four())
+    run = Shared(str(tmp_path / "run"), 2, Chain("cpu", slice_overhead=40.0), four())
     quiet = fed(run, 20, 1)[-1]
     busy = fed(run, 30, 24)[-1]
     assert len(quiet) < len(busy) == len(WINDOWS)
@@ -462,7 +462,7 @@ def test_auto_spends_comparisons_to_save_state(tmp_path: Path) -> None:
     """
     chosen = {}
     for name, where in (("selective", ("v = 9", "v = 9")), ("plain", (None, None))):
-        run = Shared(str(tmp_path / name), 2, Chain("auto", overhead=1e6), four(where))
+        run = Shared(str(tmp_path / name), 2, Chain("auto", slice_overhead=1e6), four(where))
         chosen[name] = fed(run, 20, 6)[-1]
         run.check()
     assert chosen == {"selective": [*WINDOWS], "plain": [WINDOWS[-1]]}
@@ -484,15 +484,15 @@ def test_a_ring_is_shared_out_by_what_selections_leave(tmp_path: Path) -> None:
 @pytest.mark.parametrize("overhead", [float("inf"), float("nan"), -1.0])
 def test_an_overhead_that_cannot_be_kept_is_refused(overhead: float) -> None:
     with pytest.raises(ValueError, match="overhead is .*; it must be comparisons, 0 or more"):
-        Chain("cpu", overhead=overhead)
+        Chain("cpu", slice_overhead=overhead)
 
 
 def test_what_a_slice_costs_is_one_number() -> None:
     """C_sys of this machine, in comparisons."""
-    cost = calibrate.measure()
+    cost = calibrate.measure_slice_overhead()
     assert type(cost) is float and cost >= 0
 
 
 def test_what_a_slice_costs_has_a_spread() -> None:
-    low, middle, high = calibrate.spread(3)
+    low, middle, high = calibrate.measure_quartiles(3)
     assert 0 <= low <= middle <= high

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from braid import Shed
 from braid.core import step
-from braid.core.harvest import Harvested, Yield
-from braid.core.report import Outcome
-from braid.core.state import State, decode, encode
-from braid.core.step import Rules
-from braid.local.harvest import draws
+from braid.core.harvest import SheddingOutcome, ItemYield
+from braid.core.report import BatchReport
+from braid.core.state import RunState, state_from_json, state_to_json
+from braid.core.step import RunRules
+from braid.local.harvest import draw_numbers
 from braid.papers.shedding.rate import Budget
-from braid.papers.shedding.shed import Shedding
+from braid.papers.shedding.shed import ShedState
 from checks import SWING, Cluster, arrivals, check_meetings, examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +38,7 @@ def draw(t, block):
 
 @lru_cache(maxsize=1 << 16)
 def _of_number(number, block):
-    return float(draws(np.array([number * 7919 + 13], np.uint64), block)[0])
+    return float(draw_numbers(np.array([number * 7919 + 13], np.uint64), block)[0])
 
 
 class ShedCluster(Cluster):
@@ -47,28 +47,28 @@ class ShedCluster(Cluster):
     def __init__(self, placement, streams, shed):
         super().__init__(placement, streams)
         known = self.rules
-        self.rules = Rules(placement, known.streams, known.windows, shedder=shed)
+        self.rules = RunRules(placement, known.streams, known.windows, shedder=shed)
         first = placement.start(streams)
-        self.now = State.first(streams, first, self.now.queries, shed.start(streams))
+        self.now = RunState.initial(streams, first, self.now.queries, shed.start(streams))
         self.selected, self.due, self.yields = Counter(), 0, {}
         self.fresh_now, self.shed_pairs = {}, 0.0
 
     def _plan(self):
-        work = step.plan(self.rules, self.now)
-        assert step.plan(self.rules, self.now) == work
-        self.harvest = work.plan.harvest
+        work = step.plan_batch(self.rules, self.now)
+        assert step.plan_batch(self.rules, self.now) == work
+        self.harvest = work.plan.shedding
         return work
 
     def share(self, item, block, rows):
         pi = self.harvest.shares[item][0]
-        expected = self.harvest.expected.get(block, 0.0)
+        expected = self.harvest.expected_tuples.get(block, 0.0)
         return pi * (min(1.0, expected / max(1, rows)) if expected else 1.0)
 
     def _probe(self, plan, fresh):
         self.yields = {}
         self._select(plan, fresh)
         for route in plan.routes:
-            at = fresh if route.fresh else self.stored
+            at = fresh if route.is_fresh else self.stored
             for path in route.paths:
                 for host in path[0].probes:
                     mine = at[route.block.id, host]
@@ -79,8 +79,8 @@ class ShedCluster(Cluster):
         for block in hop.probes[host]:
             there = self.stored[block, host]
             drawn = mine
-            if route.fresh:
-                item = (route.block.stream, hop.stream, self.harvest.basic[block])
+            if route.is_fresh:
+                item = (route.block.stream, hop.stream, self.harvest.basic_windows[block])
                 share = self.share(item, route.block.id, len(mine))
                 drawn = [t for t in mine if draw(t, block) < share]
                 found = sum((t[1] * u[1]) % (2 + item[2]) == 0 for t in drawn for u in there)
@@ -99,7 +99,7 @@ class ShedCluster(Cluster):
         holds = {b: tuples for (b, _), tuples in self.stored.items()}
         streams = {b.id: b.stream for b in self.now.blocks.values()}
         streams |= {d.block.id: d.block.stream for d in plan.derivations}
-        new = {r.block.id: r for r in plan.routes if r.fresh}
+        new = {r.block.id: r for r in plan.routes if r.is_fresh}
         streams |= {id: r.block.stream for id, r in new.items()}
         live = set(streams) & set(holds)
         gone = {s for d in plan.derivations for s in d.sources if s != d.block.id}
@@ -131,7 +131,7 @@ class ShedCluster(Cluster):
         if first is None:
             assert self.placement.coverage == "at most once" or self.placement.keying != "tuple"
             return
-        item = (route.block.stream, streams[first], self.harvest.basic[first])
+        item = (route.block.stream, streams[first], self.harvest.basic_windows[first])
         share = self.share(item, route.block.id, len(mine))
         for t in mine:
             if draw(t, first) < share:
@@ -141,7 +141,7 @@ class ShedCluster(Cluster):
 
     def _choose_owed(self, plan, holds):
         for route in plan.routes:
-            if not route.fresh:
+            if not route.is_fresh:
                 met = {b for path in route.paths for b in path[0].blocks()}
                 self.selected.update(
                     self.numbers(p) for b in met for p in product(holds[route.block.id], holds[b])
@@ -149,15 +149,15 @@ class ShedCluster(Cluster):
 
     def _commit(self, work, arrivals):
         sizes = self._sizes(work)
-        came = Harvested(
+        came = SheddingOutcome(
             tuple(
-                Yield(*item, (float(n),), (float(f),), (float(f),), 0.0)
+                ItemYield(*item, (float(n),), (float(f),), (float(f),), 0.0)
                 for item, (n, f) in sorted(self.yields.items())
             ),
-            probing=0.01,
+            probe_seconds=0.01,
             seconds=0.02,
         )
-        self.now, events = step.commit(self.rules, self.now, work, Outcome(sizes, harvested=came))
+        self.now, events = step.commit_batch(self.rules, self.now, work, BatchReport(sizes, shedding=came))
         blocks = self.now.blocks
         self.stored = {(b, h): t for (b, h), t in self.stored.items() if b in blocks}
         self.events += events
@@ -234,11 +234,11 @@ def test_whatever_is_adjusted_and_whenever_it_stops(name, first, batches, seed):
     come = arrivals([counts for counts, _, _ in batches], placement.keys, random.Random(seed))
     for tuples, (_, budget, stops) in zip(come, batches, strict=True):
         if budget is not None:
-            now = shed.adjusted(cluster.now.shedding, budget)
-            cluster.now = replace(cluster.now, shedding=now)
+            now = shed.with_budget(cluster.now.shedder_state, budget)
+            cluster.now = replace(cluster.now, shedder_state=now)
         if stops:
-            again = decode(encode(cluster.now), placement.State, Shedding)
-            assert step.plan(cluster.rules, again) == step.plan(cluster.rules, cluster.now)
+            again = state_from_json(state_to_json(cluster.now), placement.State, ShedState)
+            assert step.plan_batch(cluster.rules, again) == step.plan_batch(cluster.rules, cluster.now)
             cluster.now = again
         cluster.run(tuples)
     cluster.drain()

@@ -8,16 +8,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from braid import Centralized, Shed
-from braid.core.codec import again, plain, typed
-from braid.core.cover import CoverError, CoverLedger
+from braid.core.codec import round_trip, to_plain, from_plain
+from braid.core.cover import CoverageError, CoverageChecker
 from braid.core.facts import Facts
-from braid.core.harvest import Harvest, Harvested, Yield, together
+from braid.core.harvest import SheddingPlan, SheddingOutcome, ItemYield, merge_outcomes
 from braid.core.plan import Block, Plan
 from braid.papers.shedding import rate, windows
-from braid.papers.shedding.knapsack import by_heap, directions, fill
-from braid.papers.shedding.profile import Profile
+from braid.papers.shedding.knapsack import fill_by_heap, split_directions, fill_budget
+from braid.papers.shedding.profile import ProductivityProfile
 from braid.papers.shedding.rate import Budget
-from braid.papers.shedding.shed import METHODS, Shedding
+from braid.papers.shedding.shed import METHODS, ShedState
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +32,7 @@ def test_the_knapsack_is_as_good_as_a_linear_program(items, part, sample):
 
     values, volumes = np.array(items).T
     budget, floor = part * volumes.sum(), part * sample
-    shares = fill(values, volumes, budget, floor)
+    shares = fill_budget(values, volumes, budget, floor)
     assert shares @ volumes == pytest.approx(budget)
     assert np.all(shares >= floor) and np.all(shares <= 1)
     best = linprog(-values * volumes, volumes[None], [budget], bounds=(floor, 1))
@@ -42,12 +42,12 @@ def test_the_knapsack_is_as_good_as_a_linear_program(items, part, sample):
 @given(items, st.floats(0, 1), st.floats(0, 1))
 def test_more_budget_never_lowers_a_share(items, a, b):
     values, volumes = np.array(items).T
-    less, more = (fill(values, volumes, p * volumes.sum()) for p in sorted((a, b)))
+    less, more = (fill_budget(values, volumes, p * volumes.sum()) for p in sorted((a, b)))
     assert np.all(less <= more + 1e-12)
 
 
 def test_of_equal_values_the_first_comes_first():
-    assert fill(np.ones(3), np.ones(3), 1.5).tolist() == [1.0, 0.5, 0.0]
+    assert fill_budget(np.ones(3), np.ones(3), 1.5).tolist() == [1.0, 0.5, 0.0]
 
 
 @given(
@@ -60,7 +60,7 @@ def test_algorithm_5_with_its_heap_takes_what_sorting_takes(lists, part, data):
     flat = np.array([v for values in lists for v in values])
     sizes = np.repeat(volumes, [len(values) for values in lists])
     budget = part * sizes.sum()
-    taken = by_heap(lists, volumes, budget)
+    taken = fill_by_heap(lists, volumes, budget)
     used = sum(
         r * len(values) * volume for r, values, volume in zip(taken, lists, volumes, strict=True)
     )
@@ -71,12 +71,12 @@ def test_algorithm_5_with_its_heap_takes_what_sorting_takes(lists, part, data):
         whole = min(len(values), int(r * len(values) + 1e-9))
         worth += volume * best[:whole].sum()
         worth += volume * (r * len(values) - whole) * (best[whole] if whole < len(values) else 0)
-    assert worth == pytest.approx(fill(flat, sizes, budget) @ (flat * sizes), abs=1e-6)
+    assert worth == pytest.approx(fill_budget(flat, sizes, budget) @ (flat * sizes), abs=1e-6)
 
 
 @given(st.floats(0.01, 1), *[st.floats(0.5, 50)] * 2, *[numbers] * 2)
 def test_algorithm_4_keeps_the_constraint_and_prefers_the_better_window(r, w1, w2, o1, o2):
-    r1, r2 = directions(r, (w1, w2), (o1, o2))
+    r1, r2 = split_directions(r, (w1, w2), (o1, o2))
     assert r1 * w1 + r2 * w2 == pytest.approx(r * (w1 + w2))
     assert 0 <= r1 <= 1 and 0 <= r2 <= 1
     better, worse = (r1, r2) if o1 >= o2 else (r2, r1)
@@ -89,12 +89,12 @@ def test_algorithm_4_as_printed_would_compare_twice_as_much():
     r1 = min(1.0, r * (w1 + w2) / w1)
     printed = r * (w1 + w2) / w1 - r1 * w1 / w2
     assert r1 * w1 + printed * w2 == pytest.approx(17.0, abs=1.1)
-    assert directions(r, (w1, w2), (2, 1)) @ (w1, w2) == pytest.approx(9)
+    assert split_directions(r, (w1, w2), (2, 1)) @ (w1, w2) == pytest.approx(9)
 
 
 @given(st.floats(1e-3, 1), st.floats(0, 2))
 def test_algorithm_1_falls_when_input_is_left_and_rises_by_the_boost_at_most(r, beta):
-    following = rate.adapt(r, beta)
+    following = rate.adapt_fraction(r, beta)
     assert 0 <= following <= 1
     assert (following < r) == (beta < 1)
     assert following <= 1.2 * r
@@ -106,10 +106,10 @@ def test_the_fraction_that_fits_is_known_beforehand():
 
     pairs:  ____/^^^^\\____      r:  1 1 1 0.16 ... 1
     """
-    assert rate.forward(1.0, 0.1, 1e-6, 200_000) == 1.0
-    assert rate.forward(1.0, 0.1, 1e-6, 5_000_000) == pytest.approx(0.16)
-    assert rate.forward(1.0, 0.95, 1e-6, 1) == 0.0
-    assert rate.forward(1.0, 0.1, 1e-6, 0) == 1.0
+    assert rate.affordable_fraction(1.0, 0.1, 1e-6, 200_000) == 1.0
+    assert rate.affordable_fraction(1.0, 0.1, 1e-6, 5_000_000) == pytest.approx(0.16)
+    assert rate.affordable_fraction(1.0, 0.95, 1e-6, 1) == 0.0
+    assert rate.affordable_fraction(1.0, 0.1, 1e-6, 0) == 1.0
 
 
 @pytest.mark.parametrize("width", [0.02, 0.05, 0.2])
@@ -118,7 +118,7 @@ def test_whole_basic_windows_are_never_better_than_the_best_part_of_a_window(wid
     """Gedik 2007, section 5.1.1; and small ones come close."""
     age = np.linspace(0, 1, 2000)
     f = np.exp(-((age - 0.7) ** 2) / (2 * width**2))
-    phi = [windows.optimality(f, basic, share) for basic in (0.002, 0.05, 0.5)]
+    phi = [windows.output_optimality(f, basic, share) for basic in (0.002, 0.05, 0.5)]
     assert phi[0] > 0.97 and all(p < 1.001 for p in phi)
     assert phi[0] > phi[2]
 
@@ -127,8 +127,8 @@ def test_age_based_reduction_needs_an_early_peak():
     """Gedik 2007, Fig. 1: for a density that falls, the newest is the best; for a late peak not."""
     age = np.linspace(0, 1, 1000)
     early, late = np.exp(-5 * age), np.exp(-((age - 0.8) ** 2) / 0.005)
-    assert windows.newest(early, 0.3) == pytest.approx(windows.best(early, 0.3), abs=1e-3)
-    assert windows.newest(late, 0.3) < 0.01 < 0.99 < windows.best(late, 0.3)
+    assert windows.newest_output_share(early, 0.3) == pytest.approx(windows.best_output_share(early, 0.3), abs=1e-3)
+    assert windows.newest_output_share(late, 0.3) < 0.01 < 0.99 < windows.best_output_share(late, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -137,27 +137,27 @@ def test_age_based_reduction_needs_an_early_peak():
 )
 def test_a_block_lies_in_the_basic_window_of_its_middle(span, now, j):
     block = Block(0, 0, (0, 1), 0, (0,), 5, 5, span)
-    assert windows.basic_window(block, 9, 95, 10, now) == j
+    assert windows.locate_basic_window(block, 9, 95, 10, now) == j
 
 
 @pytest.mark.parametrize(("window", "now"), [(None, 5), (95, None)])
 def test_without_a_window_or_a_clock_basic_windows_double(window, now):
     block = Block(0, 0, (0, 1), 3, (0,), 5, 5, (0, 10))
-    found = [windows.basic_window(block, batch, window, 10, now) for batch in (3, 4, 5, 7, 11)]
+    found = [windows.locate_basic_window(block, batch, window, 10, now) for batch in (3, 4, 5, 7, 11)]
     assert found == [0, 1, 2, 3, 4]
 
 
 def test_basic_windows_end_with_the_window():
-    assert windows.ages(95, 30) == (30, 60, 90, 95)
-    assert windows.ages(None, 30) == ()
-    assert len(windows.ages(1000, None)) == 20
+    assert windows.basic_window_ends(95, 30) == (30, 60, 90, 95)
+    assert windows.basic_window_ends(None, 30) == ()
+    assert len(windows.basic_window_ends(1000, None)) == 20
 
 
 def harvested(rates, pairs=1000.0):
     """What gave rates[j] matches a pair, in basic window j of either direction."""
-    return Harvested(
+    return SheddingOutcome(
         tuple(
-            Yield(k, 1 - k, j, (pairs,), (pairs * o,), (pairs * o,), 0.0)
+            ItemYield(k, 1 - k, j, (pairs,), (pairs * o,), (pairs * o,), 0.0)
             for k in (0, 1)
             for j, o in enumerate(rates)
         )
@@ -165,21 +165,21 @@ def harvested(rates, pairs=1000.0):
 
 
 def test_what_was_not_tried_is_taken_for_average():
-    profile = Profile().after(harvested([0.1, 0.3]), ())
-    outputs = profile.outputs([(0, 1, 0), (0, 1, 1), (0, 1, 7)])
+    profile = ProductivityProfile().update(harvested([0.1, 0.3]), ())
+    outputs = profile.matches_per_pair([(0, 1, 0), (0, 1, 1), (0, 1, 7)])
     assert outputs[0, 1, 0] == pytest.approx(0.1, rel=0.02)
     assert outputs[0, 1, 1] == pytest.approx(0.3, rel=0.02)
     assert outputs[0, 1, 7] == pytest.approx(0.2, rel=0.02)
-    assert set(Profile().outputs([(0, 1, 0)]).values()) == {1.0}
+    assert set(ProductivityProfile().matches_per_pair([(0, 1, 0)]).values()) == {1.0}
 
 
 def test_what_was_learned_fades():
     """The peak moves from basic window 0 to 1: after some batches the profile has it there."""
-    profile = Profile().after(harvested([0.3, 0.1]), ())
+    profile = ProductivityProfile().update(harvested([0.3, 0.1]), ())
     ahead = []
     for _ in range(20):
-        profile = profile.after(harvested([0.1, 0.3]), ())
-        o = profile.outputs([(0, 1, 0), (0, 1, 1)])
+        profile = profile.update(harvested([0.1, 0.3]), ())
+        o = profile.matches_per_pair([(0, 1, 0), (0, 1, 1)])
         ahead.append(o[0, 1, 1] - o[0, 1, 0])
     assert all(a < b for a, b in pairwise(ahead))
     assert ahead[-1] == pytest.approx(0.2, abs=0.05)
@@ -189,22 +189,22 @@ def test_types_are_worth_what_their_pairs_gave():
     """Type 23 (V = 10) matches a tenth as often as type 0 (V = 1): a pair of either is worth the
     same.
     """
-    came = Harvested(
-        (Yield(0, 1, 0, (1000.0, 1000.0), (100.0, 10.0), (100.0, 100.0), 0.0),),
+    came = SheddingOutcome(
+        (ItemYield(0, 1, 0, (1000.0, 1000.0), (100.0, 10.0), (100.0, 100.0), 0.0),),
         ({0: 300, 23: 100}, {}),
     )
-    profile = Profile().after(came, ((0, 23), ()))
-    assert profile.types() == ((0, 23), ())
-    assert profile.frequencies(0, (0, 23)) == (0.75, 0.25)
-    cheap, dear = profile.worth(0, 1, (0, 23))
+    profile = ProductivityProfile().update(came, ((0, 23), ()))
+    assert profile.common_types() == ((0, 23), ())
+    assert profile.type_frequencies(0, (0, 23)) == (0.75, 0.25)
+    cheap, dear = profile.utility_per_pair(0, 1, (0, 23))
     assert cheap == pytest.approx(dear, rel=0.15)
-    assert profile.frequencies(1, ()) == profile.worth(1, 0, ()) == (1.0,)
+    assert profile.type_frequencies(1, ()) == profile.utility_per_pair(1, 0, ()) == (1.0,)
 
 
 def test_the_commonest_types_are_told_apart():
     counts = {code: code + 1 for code in range(100)}
-    profile = Profile().after(Harvested((), (counts, {})), ())
-    assert profile.types()[0] == tuple(range(36, 100))
+    profile = ProductivityProfile().update(SheddingOutcome((), (counts, {})), ())
+    assert profile.common_types()[0] == tuple(range(36, 100))
 
 
 def facts(batch=5, rows=100, latest=(5_000_000, 5_000_000)):
@@ -221,34 +221,34 @@ def facts(batch=5, rows=100, latest=(5_000_000, 5_000_000)):
 
 def planned(shed, state=None, last=None, given=None):
     given = given or facts()
-    plan = Centralized().plan(given, None)
+    plan = Centralized().plan_batch(given, None)
     return shed.plan(given, plan, state or shed.start(2), last)
 
 
 def used(plan, given):
     """The part of all pairs that the harvest lets through."""
     told = plan.events[-1]
-    volumes = np.array([item.volume for item in told.items])
+    volumes = np.array([item.pairs for item in told.items])
     return volumes @ [item.shares[0] for item in told.items] / volumes.sum()
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m not in ("drop", "keys")])
 def test_every_method_uses_the_fraction_and_no_more(method):
-    shed = Shed(fraction=0.3, method=method, basic="1 second")
+    shed = Shed(fraction=0.3, method=method, basic_window="1 second")
     peak = harvested([0.001, 0.001, 0.02, 0.001, 0.001])
     plan, state = planned(shed)
     again_plan, _ = planned(shed, state, peak)
     for each in (plan, again_plan):
         assert used(each, facts()) == pytest.approx(0.3)
         assert all(share > 0 for shares in each.harvest.shares.values() for share in shares)
-        ledger = CoverLedger(2)
-        ledger.check(facts().blocks, each)
+        ledger = CoverageChecker(2)
+        ledger.check_plan(facts().blocks, each)
     peaks = {s for item, (s,) in again_plan.harvest.shares.items() if item[2] == 2}
     assert (1.0 in peaks) == (method in ("time", "direction", "selective"))
 
 
 def test_partial_processing_takes_the_newest_and_selective_the_best():
-    newest, _ = planned(Shed(fraction=0.3, method="partial", basic="1 second"))
+    newest, _ = planned(Shed(fraction=0.3, method="partial", basic_window="1 second"))
     shares = newest.harvest.shares
     assert shares[0, 1, 0] == (1.0,) > shares[0, 1, 4] == (0.09,)
     assert shares[1, 0, 0] == (0.72,)  # in the same batch s meets r besides
@@ -256,14 +256,14 @@ def test_partial_processing_takes_the_newest_and_selective_the_best():
 
 def test_the_better_direction_comes_first():
     """Algorithm 4: tuples of r find four times as much in s as the other way round."""
-    last = Harvested(
+    last = SheddingOutcome(
         tuple(
-            Yield(k, 1 - k, j, (1000.0,), (40.0 if k == 0 else 10.0,), (0.0,), 0.0)
+            ItemYield(k, 1 - k, j, (1000.0,), (40.0 if k == 0 else 10.0,), (0.0,), 0.0)
             for k in (0, 1)
             for j in range(5)
         )
     )
-    plan, _ = planned(Shed(fraction=0.3, method="direction", basic="1 second"), None, last)
+    plan, _ = planned(Shed(fraction=0.3, method="direction", basic_window="1 second"), None, last)
     mean = {
         k: np.mean([s for item, (s,) in plan.harvest.shares.items() if item[0] == k])
         for k in (0, 1)
@@ -273,7 +273,7 @@ def test_the_better_direction_comes_first():
 
 def test_pairs_are_bounded_and_a_burst_is_thinned_by_the_guard():
     plan, _ = planned(Shed(pairs=10_000))
-    total = sum(item.volume for item in plan.events[-1].items)
+    total = sum(item.pairs for item in plan.events[-1].items)
     assert used(plan, facts()) == pytest.approx(10_000 / total)
     assert set(plan.harvest.expected.values()) == {120.0}  # 100, and twice its deviation
     roomy, _ = planned(Shed(pairs=4 * total))
@@ -283,8 +283,8 @@ def test_pairs_are_bounded_and_a_burst_is_thinned_by_the_guard():
 
 
 def timed(seconds, pairs=110_000.0):
-    one = Yield(0, 1, 0, (pairs,), (1.0,), (1.0,), 0.0)
-    return Harvested((one,), probing=seconds[0], seconds=seconds[1])
+    one = ItemYield(0, 1, 0, (pairs,), (1.0,), (1.0,), 0.0)
+    return SheddingOutcome((one,), probe_seconds=seconds[0], seconds=seconds[1])
 
 
 def test_seconds_are_kept_by_what_was_measured():
@@ -294,9 +294,9 @@ def test_seconds_are_kept_by_what_was_measured():
     assert first.events[-1].fraction == 1  # nothing has been measured
     plan, state = planned(shed, state, timed((1.1, 1.2)))
     assert plan.events[-1].fraction == pytest.approx(0.35e5 / 110_000, rel=0.01)
-    assert plan.events[-1].enough and plan.events[-1].allowance == 0.5
+    assert plan.events[-1].is_full_join and plan.events[-1].allowance == 0.5
     tight, _ = planned(Shed(seconds=0.1), None, timed((1.1, 1.2)))
-    assert not tight.events[-1].enough and tight.events[-1].fraction == rate.LEAST
+    assert not tight.events[-1].is_full_join and tight.events[-1].fraction == rate.LEAST
 
 
 def silent(given):
@@ -304,7 +304,7 @@ def silent(given):
     return replace(given, batch=given.batch + 1, last_received=(0, 0))
 
 
-@pytest.mark.parametrize("shed", [Shed(pairs=10_000), Shed(seconds=0.5), Shed(speed=2)])
+@pytest.mark.parametrize("shed", [Shed(pairs=10_000), Shed(seconds=0.5), Shed(event_time_speed=2)])
 def test_the_batch_after_an_empty_one_is_shed_like_that_before(shed):
     _, state = planned(shed, given=facts(latest=(3_000_000, 3_000_000)))
     before, state = planned(shed, state, timed((1.1, 1.2)))
@@ -330,16 +330,16 @@ def test_of_streams_that_nothing_is_known_of_what_would_fit_is_let_in():
 
 
 def test_a_speed_allows_a_batch_the_event_time_of_the_last():
-    shed = Shed(speed=2)
+    shed = Shed(event_time_speed=2)
     _, state = planned(shed, given=facts(latest=(3_000_000, 3_000_000)))
     plan, _ = planned(shed, state, timed((1.1, 1.2)))
     assert plan.events[-1].allowance == pytest.approx(1.0)
-    assert Shed().budget == Budget("speed", 1.0)
+    assert Shed().processing_budget == Budget("speed", 1.0)
 
 
 def test_an_adjusted_budget_stays_in_force():
     shed = Shed(fraction=0.5)
-    plan, state = planned(shed, shed.adjusted(shed.start(2), Budget("fraction", 0.1)))
+    plan, state = planned(shed, shed.with_budget(shed.initial_state(2), Budget("fraction", 0.1)))
     assert plan.events[-1].fraction == 0.1
     plan, _ = planned(shed, state)
     assert plan.events[-1].fraction == 0.1
@@ -352,10 +352,10 @@ def test_what_is_dropped_on_both_sides_is_squared():
 
 
 def test_settings_and_state_survive_a_file_and_a_plan_is_made_again():
-    shed = Shed(seconds=2, utility={"r": "r.x"}, basic="1 second", sample=0.1)
-    assert typed(plain(shed), Shed) == shed
+    shed = Shed(seconds=2, utility={"r": "r.x"}, basic_window="1 second", sample=0.1)
+    assert from_plain(to_plain(shed), Shed) == shed
     plan, state = planned(shed, None, timed((1.1, 1.2)))
-    assert again(state, Shedding) == state
+    assert round_trip(state, ShedState) == state
     assert planned(shed, None, timed((1.1, 1.2))) == (plan, state)
 
 
@@ -373,48 +373,48 @@ def test_settings_and_state_survive_a_file_and_a_plan_is_made_again():
 )
 def test_the_ledger_refuses_a_harvest_that_is_wrong(change, sentence):
     plan, _ = planned(Shed(fraction=0.3))
-    with pytest.raises(CoverError, match=sentence):
-        CoverLedger(2).check(facts().blocks, replace(plan, harvest=change(plan.harvest)))
+    with pytest.raises(CoverageError, match=sentence):
+        CoverageChecker(2).check_plan(facts().blocks, replace(plan, harvest=change(plan.harvest)))
 
 
 def test_the_cover_rule_is_held_beside_a_harvest():
     plan, _ = planned(Shed(fraction=0.3))
     lost = replace(plan, routes=tuple(replace(r, paths=()) for r in plan.routes))
-    with pytest.raises(CoverError, match="blocks never met"):
-        CoverLedger(2).check(facts().blocks, lost)
-    assert Plan().harvest is None and Harvest().kinds(0) == 1
+    with pytest.raises(CoverageError, match="blocks never met"):
+        CoverageChecker(2).check_plan(facts().blocks, lost)
+    assert Plan().shedding is None and SheddingPlan().type_count(0) == 1
 
 
 def test_what_hosts_report_is_added_up():
-    a = Harvested((Yield(0, 1, 0, (1.0,), (2.0,), (3.0,), 4.0),), ({5: 1}, {}), 1.0, 2.0, 3.0, 4.0)
-    b = Harvested(
-        (Yield(0, 1, 0, (1.0,), (2.0,), (3.0,), 4.0), Yield(1, 0, 0, (1.0,), (0.0,), (0.0,), 0.0)),
+    a = SheddingOutcome((ItemYield(0, 1, 0, (1.0,), (2.0,), (3.0,), 4.0),), ({5: 1}, {}), 1.0, 2.0, 3.0, 4.0)
+    b = SheddingOutcome(
+        (ItemYield(0, 1, 0, (1.0,), (2.0,), (3.0,), 4.0), ItemYield(1, 0, 0, (1.0,), (0.0,), (0.0,), 0.0)),
         ({5: 2}, {6: 1}),
         1.0,
         2.0,
         3.0,
         4.0,
     )
-    both = together([a, b])
-    assert both.yields[0] == Yield(0, 1, 0, (2.0,), (4.0,), (6.0,), 8.0) and len(both.yields) == 2
+    both = merge_outcomes([a, b])
+    assert both.yields[0] == ItemYield(0, 1, 0, (2.0,), (4.0,), (6.0,), 8.0) and len(both.yields) == 2
     assert both.types == ({5: 3}, {6: 1}) and both.variance == 4.0
-    assert both.considered == 3.0 and both.left_out == 8.0
+    assert both.considered_pairs == 3.0 and both.skipped_pairs == 8.0
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8), st.randoms())
 def test_what_came_of_a_harvest_does_not_depend_on_which_task_ended_first(values, random):
     """A resumed run would plan something else for a last digit."""
     parts = [
-        Harvested((Yield(0, 1, 0, (1.0,), (1.0,), (v,), 0.0),), (), v, v / 3, v / 7, v / 9)
+        SheddingOutcome((ItemYield(0, 1, 0, (1.0,), (1.0,), (v,), 0.0),), (), v, v / 3, v / 7, v / 9)
         for v in values
     ]
     shuffled = random.sample(parts, len(parts))
-    assert together(shuffled) == together(parts)
+    assert merge_outcomes(shuffled) == merge_outcomes(parts)
 
 
 def test_noise_in_the_last_digit_does_not_choose_a_basic_window():
     """Basic windows 1 and 2 give the same; what they gave was added up in another order."""
-    shed = Shed(fraction=0.3, basic="1 second")
+    shed = Shed(fraction=0.3, basic_window="1 second")
     noise = [(0.1 + 0.2) / 3, 0.1]
     assert noise[0] != noise[1]
     chosen = [

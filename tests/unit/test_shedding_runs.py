@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
 from braid.core.columns import DRAW, ROUTING, TIME
-from braid.core.events import BatchCommitted, BatchHarvested
-from braid.core.harvest import Harvest, Harvested, Worth, Yield, added, squared, together
+from braid.core.events import BatchCommitted, BatchShed
+from braid.core.harvest import SheddingPlan, SheddingOutcome, ResultUtility, ItemYield, sum_sketches, estimate_variances, merge_outcomes
 from braid.engine import probing
 from braid.engine.engine import Engine
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
-from braid.local.harvest import Reaper, coins, told_apart
-from braid.local.sums import sketched
+from braid.local.harvest import PairSampler, sampling_hashes, distinct_hashes
+from braid.local.sums import sketch_values
 from braid.model.simulate import simulate
-from braid.papers.shedding.events import HarvestPlanned
+from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.shedding.rate import LEAST
 from cuts import cut
 from oracle import PLACEMENTS, Ids, differ, expected, files, tables
@@ -58,10 +58,10 @@ def weighed(run: Any) -> dict[tuple[int, int], float]:
     return dict(zip(pairs, weights, strict=True))
 
 
-TWO = {n: p for n, p in PLACEMENTS.items() if p.serves(2) and p.keying == "tuple"}
+TWO = {n: p for n, p in PLACEMENTS.items() if p.supports_streams(2) and p.routing_key_source == "tuple"}
 SHEDS = [
     Shed(fraction=0.4),
-    Shed(pairs=9000, method="partial", basic="40 seconds"),
+    Shed(pairs=9000, method="partial", basic_window="40 seconds"),
     Shed(fraction=0.3, utility={"a": "a.k", "b": "CASE WHEN b.flag THEN 10 ELSE 1 END"}),
 ]
 
@@ -82,14 +82,14 @@ def test_results_are_exactly_the_selected_pairs(name, shed, tmp_path):
     assert differ(Ids(found), Ids(wanted)) == ""
     assert 0 < len(found) < FULL.total()
     assert [*found.values()] == pytest.approx([wanted[pair] for pair in found])
-    whole = run.estimate().iloc[-1]
+    whole = run.estimate_results().iloc[-1]
     assert whole["found"] == len(found)
     assert whole["estimated"] == pytest.approx(sum(found.values()))
     done = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    stored = [sum(e.received[s] for e in done) for s in tuples]
+    stored = [sum(e.received_tuples[s] for e in done) for s in tuples]
     assert stored == [sum(len(b["id"]) for b in each) for each in tuples.values()], "all are kept"
-    left = [e.left_out for e in run.events() if isinstance(e, BatchHarvested)]
-    assert [e.all_hosts.shed for e in done] == left and sum(left) > 0
+    left = [e.skipped_pairs for e in run.events() if isinstance(e, BatchShed)]
+    assert [e.total_host_metrics.skipped_pairs for e in done] == left and sum(left) > 0
 
 
 @pytest.mark.parametrize("method", ["drop", "keys"])
@@ -107,9 +107,9 @@ def test_tuples_that_come_in_meet_all_that_came_in(method, tmp_path):
         assert set(found) <= set(full)
         assert set(found.values()) <= {1.0, 4.0 if method == "drop" else 2.0}
         counts.append((len(found), sum(found.values())))
-        whole = run.estimate().iloc[-1]
+        whole = run.estimate_results().iloc[-1]
         inside += abs(whole["estimated"] - full.total()) <= whole["error"]
-        received = sum(e.received[0] for e in run.events() if isinstance(e, BatchCommitted))
+        received = sum(e.received_tuples[0] for e in run.events() if isinstance(e, BatchCommitted))
         assert received < 0.8 * STREAMS["a"].num_rows
     share, estimate = (np.mean(x) / full.total() for x in zip(*counts, strict=True))
     assert share == pytest.approx(0.25 if method == "drop" else 0.5, rel=0.2)
@@ -123,7 +123,7 @@ def test_a_fraction_of_1_is_the_whole_join(tmp_path):
     run = ran(join(StaticGrid(4), Shed(fraction=1)), tmp_path / "run")
     assert differ(Ids(weighed(run)), FULL) == ""
     assert set(weighed(run).values()) == {1.0}
-    assert run.estimate().iloc[-1][["considered", "error"]].tolist() == [1.0, 0.0]
+    assert run.estimate_results().iloc[-1][["considered", "error"]].tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("placement", [Centralized(), StaticGrid(4)], ids=["one", "grid"])
@@ -144,16 +144,16 @@ def test_a_simulation_foretells_what_is_processed_and_found(placement, tmp_path)
     run = ran(StreamJoin(streams, "a.k = b.k", placement, shed=shed), tmp_path / "run")
     modelled = simulate(placement, counts, selectivity=0.01, shedder=shed)
     happened, foretold = (
-        [e for e in events if isinstance(e, BatchHarvested)] for events in (run.events(), modelled)
+        [e for e in events if isinstance(e, BatchShed)] for events in (run.events(), modelled)
     )
     assert len(happened) == len(foretold) == 3
     for mine, theirs in zip(happened, foretold, strict=True):
-        found, wanted = (sum(sum(y.found) for y in e.items) for e in (mine, theirs))
-        assert mine.considered == pytest.approx(theirs.considered, rel=0.12)
+        found, wanted = (sum(sum(y.matches) for y in e.items) for e in (mine, theirs))
+        assert mine.considered_pairs == pytest.approx(theirs.considered_pairs, rel=0.12)
         assert found == pytest.approx(wanted, rel=0.12)
-        assert mine.estimated == pytest.approx(theirs.estimated, rel=0.12)
-        whole = mine.considered + mine.left_out
-        assert whole == pytest.approx(theirs.considered + theirs.left_out)
+        assert mine.estimated_results == pytest.approx(theirs.estimated_results, rel=0.12)
+        whole = mine.considered_pairs + mine.skipped_pairs
+        assert whole == pytest.approx(theirs.considered_pairs + theirs.skipped_pairs)
 
 
 @pytest.mark.parametrize("on", [ON, "a.k = b.k"])
@@ -161,7 +161,7 @@ def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkey
     """As without shedding, where twenty basic windows would be met one by one; what came of each
     of them is known all the same, and once something is shed each has draws of its own.
     """
-    real, gathered = probing.gather, []
+    real, gathered = probing.gather_blocks, []
 
     def gather(each: Any, indexes: Any) -> Any:
         gathered.append(len(each))
@@ -173,31 +173,31 @@ def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkey
         monkeypatch.setattr(probing, "_SMALL", small)
         shed = Shed(fraction=fraction, method="uniform")
         run = ran(join(Centralized(), shed, on=on), tmp_path / f"{small} {fraction}")
-        told[small, fraction] = [e for e in run.events() if isinstance(e, BatchHarvested)]
+        told[small, fraction] = [e for e in run.events() if isinstance(e, BatchShed)]
         times[small, fraction] = max(gathered, default=0)
         gathered.clear()
     assert times == {(4096, 1): times[4096, 1], (0, 1): 0, (4096, 0.9): 0}
     assert times[4096, 1] > 3
-    assert told[4096, 1] == told[0, 1] and sum(e.considered for e in told[0, 1]) > 10_000
+    assert told[4096, 1] == told[0, 1] and sum(e.considered_pairs for e in told[0, 1]) > 10_000
 
 
 @pytest.mark.parametrize(
     ("harvest", "drawn"),
     [
         (None, True),
-        (Harvest(shares={(0, 1, 0): (1.0,), (1, 0, 0): (1.0, 1.0)}), False),
-        (Harvest(shares={(0, 1, 0): (1.0,), (1, 0, 0): (1.0, 0.5)}), True),
-        (Harvest(shares={(0, 1, 0): (1.0,)}, expected={7: 260.0, 8: 0.0}), False),
-        (Harvest(shares={(0, 1, 0): (1.0,)}, expected={7: 259.0}), True),
-        (Harvest(shares={(0, 1, 0): (1.0,)}, keep=(1.0, 1.0)), True),
+        (SheddingPlan(shares={(0, 1, 0): (1.0,), (1, 0, 0): (1.0, 1.0)}), False),
+        (SheddingPlan(shares={(0, 1, 0): (1.0,), (1, 0, 0): (1.0, 0.5)}), True),
+        (SheddingPlan(shares={(0, 1, 0): (1.0,)}, expected_tuples={7: 260.0, 8: 0.0}), False),
+        (SheddingPlan(shares={(0, 1, 0): (1.0,)}, expected_tuples={7: 259.0}), True),
+        (SheddingPlan(shares={(0, 1, 0): (1.0,)}, keep_shares=(1.0, 1.0)), True),
     ],
 )
 def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
     streams = {a: rows.slice(0, 260).drop_columns(["batch"]) for a, rows in STREAMS.items()}
     made = join(Centralized(), Shed(fraction=1), streams)
-    made.setup.replay(1).write(tmp_path)
+    made.setup.make_replay(1).write_input(tmp_path)
     cut(tmp_path)
-    feed = made.setup.feed({a: rows.schema for a, rows in streams.items()})
+    feed = made.setup.make_feed({a: rows.schema for a, rows in streams.items()})
     found, whole = feed.tuples(tmp_path, 0, harvest), feed.tuples(tmp_path, 0)
     for stream, parts in found.items():
         rows, full = pa.Table.from_batches(parts), pa.Table.from_batches(whole[stream])
@@ -223,10 +223,10 @@ def test_columns_of_many_blocks_need_not_be_copied_together(on, fraction, tmp_pa
 def test_without_shed_nothing_is_new(tmp_path):
     run = ran(join(StaticGrid(4), None), tmp_path / "run")
     assert run.results().column_names == ["a", "b"]
-    assert not [e for e in run.events() if isinstance(e, (HarvestPlanned, BatchHarvested))]
+    assert not [e for e in run.events() if isinstance(e, (SheddingPlanned, BatchShed))]
     assert "shedding" not in run.status
     with pytest.raises(ValueError, match="the run sheds no load"):
-        run.estimate()
+        run.estimate_results()
     with pytest.raises(ValueError, match="the run sheds no load; start it with shed="):
         run.adjust(fraction=0.5)
 
@@ -236,8 +236,8 @@ def test_equal_tuples_are_not_drawn_all_or_none(tmp_path):
     same = pa.table({"id": np.zeros(300, int), "batch": np.repeat([0, 1], 150).astype(np.int32)})
     made = StreamJoin({"a": same, "b": same}, "a.id = b.id", Centralized(), shed=Shed(fraction=0.3))
     run = ran(made, tmp_path / "run")
-    items = [y for e in run.events() if isinstance(e, BatchHarvested) for y in e.items]
-    assert all(0 < sum(y.considered) < sum(y.considered) + y.left_out for y in items)
+    items = [y for e in run.events() if isinstance(e, BatchShed) for y in e.items]
+    assert all(0 < sum(y.considered_pairs) < sum(y.considered_pairs) + y.skipped_pairs for y in items)
     assert run.results().num_rows == pytest.approx(0.3 * 300 * 300, rel=0.25)
 
 
@@ -246,11 +246,11 @@ def test_equal_hashes_of_tuples_that_differ_keep_their_draws():
     ids = pa.array(range(50))
     draw = pa.array([7] * 40 + list(range(10)), pa.int64())
     rows = pa.record_batch({"id": ids, DRAW: draw, "x": pa.array([[None]] * 50)})
-    drawn = dict(zip(range(50), told_apart(rows).tolist(), strict=True))
+    drawn = dict(zip(range(50), distinct_hashes(rows).tolist(), strict=True))
     assert len(set(drawn.values())) == 50
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(50)
-        again = told_apart(rows.take(pa.array(order))).tolist()
+        again = distinct_hashes(rows.take(pa.array(order))).tolist()
         assert dict(zip(order.tolist(), again, strict=True)) == drawn
 
 
@@ -263,9 +263,9 @@ def test_nulls_and_the_ends_of_lists_tell_tuples_apart(tmp_path):
     turned = rows.rename_columns(["x", "y", "l", "k"]).select(rows.column_names)
     whole = pa.concat_tables([rows, turned])
     made = StreamJoin({"a": whole, "b": whole}, "a.k <=> b.k", Centralized(), shed=Shed(fraction=1))
-    made.setup.replay(1).write(tmp_path)
+    made.setup.make_replay(1).write_input(tmp_path)
     cut(tmp_path)
-    feed = made.setup.feed({"a": whole.schema, "b": whole.schema})
+    feed = made.setup.make_feed({"a": whole.schema, "b": whole.schema})
     drawn = [n for part in feed.tuples(tmp_path, 0)[0] for n in part[DRAW].to_pylist()]
     assert len(drawn) == whole.num_rows == len(set(drawn))
 
@@ -278,8 +278,8 @@ def test_the_order_of_tuples_in_a_batch_changes_nothing(tmp_path):
         draw = np.random.default_rng(seed)
         streams = {a: t.take(draw.permutation(t.num_rows)) for a, t in STREAMS.items()}
         run = ran(join(StaticGrid(4), shed, streams), tmp_path / f"{seed}")
-        told = [e for e in run.events() if isinstance(e, (HarvestPlanned, BatchHarvested))]
-        assert any(max(e.items[0].value) > 0 for e in told if isinstance(e, BatchHarvested))
+        told = [e for e in run.events() if isinstance(e, (SheddingPlanned, BatchShed))]
+        assert any(max(e.items[0].value) > 0 for e in told if isinstance(e, BatchShed))
         found.append((told, weighed(run)))
     assert found[0] == found[1] == found[2]
 
@@ -291,15 +291,15 @@ def test_a_resumed_run_is_that_which_was_not_interrupted(shed, stops, tmp_path, 
     made = join(AdaptiveGrid(5, epsilon=0.5), shed)
     whole = ran(made, tmp_path / "whole")
     folder, left = tmp_path / "cut", list(stops)
-    real = Store.commit
+    real = RunStore.commit_batch
 
-    def commit(store: Store, batch: int, *given: Any) -> None:
+    def commit(store: RunStore, batch: int, *given: Any) -> None:
         if store.path == folder and left and batch == left[0]:
             left.pop(0)
             raise OSError("cut off")
         real(store, batch, *given)
 
-    monkeypatch.setattr(Store, "commit", commit)
+    monkeypatch.setattr(RunStore, "commit_batch", commit)
     for attempt in count():
         run = (
             made.start(folder, batches="batch")
@@ -322,7 +322,7 @@ def left_before(run: Any) -> bool:
 
 
 def harvests(run: Any) -> list[Any]:
-    return [e for e in run.events() if isinstance(e, HarvestPlanned)]
+    return [e for e in run.events() if isinstance(e, SheddingPlanned)]
 
 
 def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
@@ -332,7 +332,7 @@ def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
     inside, found = 0, []
     for seed in range(40):
         made = join(Centralized(), Shed(fraction=0.3), streams, seed=seed, check=False)
-        whole = ran(made, tmp_path / f"{seed}").estimate().iloc[-1]
+        whole = ran(made, tmp_path / f"{seed}").estimate_results().iloc[-1]
         found.append(whole["estimated"])
         inside += abs(whole["estimated"] - full) <= whole["error"]
     spread = np.std(found) / np.sqrt(len(found))
@@ -361,7 +361,7 @@ def test_selective_processing_finds_more_than_a_share(tmp_path):
             ran(
                 join(
                     Centralized(),
-                    replace(Shed(fraction=f, basic="20 seconds", sample=0.1), method=method),
+                    replace(Shed(fraction=f, basic_window="20 seconds", sample=0.1), method=method),
                     streams,
                     windows=windows,
                     on=on,
@@ -389,7 +389,7 @@ def test_what_batches_took_is_told_by_the_engines_clock(allowed, r, tmp_path, mo
     run = ran(join(Centralized(), Shed(seconds=allowed)), tmp_path / "run")
     first, *others = harvests(run)
     assert first.fraction == 1 and len(others) == BATCHES - 1
-    assert [(e.fraction, e.enough) for e in others[1:]] == [(r, r == 1)] * (BATCHES - 2)
+    assert [(e.fraction, e.is_full_join) for e in others[1:]] == [(r, r == 1)] * (BATCHES - 2)
 
 
 def test_a_budget_is_adjusted_while_the_run_goes_on(tmp_path):
@@ -439,7 +439,7 @@ def test_three_streams_lose_at_the_first_hop_only(tmp_path):
         )
         assert ids <= full and 0 < ids.total() < full.total()
         estimates.append(sum(found["weight"].to_pylist()))
-        errors.append(run.estimate().iloc[-1]["error"] / 1.96)
+        errors.append(run.estimate_results().iloc[-1]["error"] / 1.96)
     assert np.mean(estimates) == pytest.approx(full.total(), rel=0.25)
     assert (
         sum(abs(e - full.total()) <= 1.96 * s for e, s in zip(estimates, errors, strict=True)) >= 6
@@ -455,9 +455,9 @@ def test_a_sketch_knows_the_squares_of_what_was_drawn_together():
     for trial in range(60):
         draw, values = rng.integers(0, 30, 500), rng.random(500)
         truth = float(np.sum(np.bincount(draw, values) ** 2))
-        thrown = coins(draw.astype(np.uint64) + np.uint64(1000 * trial), 7)
-        parts = [(sketched(thrown[at::4], values[at::4]),) for at in range(4)]
-        ratios.append(squared(added([[z.tolist() for z in part] for part in parts])) / truth)
+        thrown = sampling_hashes(draw.astype(np.uint64) + np.uint64(1000 * trial), 7)
+        parts = [(sketch_values(thrown[at::4], values[at::4]),) for at in range(4)]
+        ratios.append(estimate_variances(sum_sketches([[z.tolist() for z in part] for part in parts])) / truth)
     assert np.mean(ratios) == pytest.approx(1, abs=4 * 0.18 / np.sqrt(60))
     assert np.std(ratios) == pytest.approx(0.18, abs=0.08)
 
@@ -465,10 +465,10 @@ def test_a_sketch_knows_the_squares_of_what_was_drawn_together():
 BAD = [
     (dict(shed=0.3), "shed is 0.3; it must be a Shed"),
     (dict(shed=Shed()), "static streams are replayed as fast as they go; give fraction"),
-    (dict(shed=Shed(speed=1), time=None, windows=None), "by speed, which needs event time"),
+    (dict(shed=Shed(event_time_speed=1), time=None, windows=None), "by speed, which needs event time"),
     (dict(shed=Shed(fraction=0.5, method="keys")), "has no equality that links all streams"),
     (
-        dict(shed=Shed(fraction=0.5, basic="10 minutes")),
+        dict(shed=Shed(fraction=0.5, basic_window="10 minutes")),
         "the basic window is 10 min, but the window of a is 2 min 30 s",
     ),
     (
@@ -508,13 +508,13 @@ def test_a_run_of_another_shed_is_another_run(tmp_path):
 def test_an_item_that_some_tuples_met_whole_and_some_thinned_is_counted_once():
     """A task tells of it twice; what it says of two types holds for each."""
     item, other = (0, 1, 0), (0, 1, 1)
-    reaper = Reaper(Harvest(basic={7: 0, 8: 1}, shares={item: (1.0,), other: (1.0, 1.0)}), Worth())
+    reaper = PairSampler(SheddingPlan(basic_windows={7: 0, 8: 1}, shares={item: (1.0,), other: (1.0, 1.0)}), ResultUtility())
     for block, pairs, found in ((7, 6, 1.0), (7, 4, 2.0), (8, 5, 3.0), (9, 9, 9.0)):
-        reaper.met(0, 1, block, pairs, found)
-    tally = reaper._tally(item, 1)
-    tally.considered[0], tally.found[0], tally.left_out = 10, 4, 30.0
-    whole = together([Harvested(tuple(reaper.yields()))])
+        reaper.count_full_meeting(0, 1, block, pairs, found)
+    tally = reaper._get_tally(item, 1)
+    tally.considered_pairs[0], tally.matches[0], tally.skipped_pairs = 10, 4, 30.0
+    whole = merge_outcomes([SheddingOutcome(tuple(reaper.item_yields()))])
     assert whole.yields == (
-        Yield(*item, (20.0,), (7.0,), (0.0,), 30.0),
-        Yield(*other, (5.0, 0.0), (3.0, 0.0), (0.0, 0.0), 0.0),
+        ItemYield(*item, (20.0,), (7.0,), (0.0,), 30.0),
+        ItemYield(*other, (5.0, 0.0), (3.0, 0.0), (0.0, 0.0), 0.0),
     )

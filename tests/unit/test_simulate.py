@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
 from braid.core import jsonl
-from braid.core.cluster import Costs, Host
-from braid.core.cover import CoverError
-from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, RunEnded, RunStarted
+from braid.core.cluster import CostParameters, HostCapacity
+from braid.core.cover import CoverageError
+from braid.core.events import BatchCommitted, BatchShed, BatchPlanned, RunEnded, RunStarted
 from braid.core.plan import Block, Plan, Route
 from braid.model.simulate import simulate
-from braid.papers.shedding.events import HarvestPlanned
+from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
 
 BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
@@ -25,9 +25,9 @@ def test_a_run_starts_ends_and_tells_every_batch():
     start, *middle, end = run
     assert (
         isinstance(start, RunStarted)
-        and start.clock == "modelled"
+        and start.time_source == "modelled"
         and start.streams == ("l", "o")
-        and start.batches == 4
+        and start.planned_batches == 4
     )
     assert end == RunEnded(3, "completed")
     assert [e.batch for e in middle if isinstance(e, BatchPlanned)] == [0, 1, 2, 3]
@@ -37,8 +37,8 @@ def test_a_run_starts_ends_and_tells_every_batch():
 
 def test_events_survive_a_file(tmp_path):
     run = simulate(AdaptiveGrid(4), BATCHES)
-    jsonl.write(tmp_path / "run.jsonl", run)
-    assert jsonl.read(tmp_path / "run.jsonl") == run
+    jsonl.write_events(tmp_path / "run.jsonl", run)
+    assert jsonl.read_events(tmp_path / "run.jsonl") == run
 
 
 def test_the_same_seed_gives_the_same_run():
@@ -62,9 +62,9 @@ def test_what_a_tuple_costs(placement, sent, stored):
     """
     run = committed(simulate(placement, [(40, 40), (100, 100)], tuple_bytes=(10, 10)))
     first, last = run
-    assert last.all_hosts.stored == 280 * stored and last.all_hosts.stored_bytes == 2800 * stored
-    assert last.all_hosts.received == 200 * sent and last.all_hosts.received_bytes == 2000 * sent
-    assert not any(e.all_hosts.moved + e.all_hosts.discarded for e in run)
+    assert last.total_host_metrics.stored == 280 * stored and last.total_host_metrics.stored_bytes == 2800 * stored
+    assert last.total_host_metrics.received == 200 * sent and last.total_host_metrics.received_bytes == 2000 * sent
+    assert not any(e.total_host_metrics.moved + e.total_host_metrics.discarded for e in run)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_what_a_tuple_costs(placement, sent, stored):
 )
 def test_every_pair_of_tuples_is_compared_once(placement):
     run = committed(simulate(placement, BATCHES))
-    assert sum(e.all_hosts.compared for e in run) == 70 * 210
+    assert sum(e.total_host_metrics.compared for e in run) == 70 * 210
 
 
 def test_tuples_are_conserved_host_by_host_in_migrations():
@@ -107,7 +107,7 @@ def test_block_facts_add_up_to_what_hosts_store():
 
 
 def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
-    run = simulate(AdaptiveGrid(16, statistics="exact"), [(100, 100), (400, 0), (0, 10)])
+    run = simulate(AdaptiveGrid(16, size_estimation="exact"), [(100, 100), (400, 0), (0, 10)])
     extra = [e for e in committed(run) if not any(e.received)]
     assert (
         extra
@@ -119,7 +119,7 @@ def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
         == sum(isinstance(e, MigrationStarted) for e in run)
         >= 1
     )
-    assert sum(e.all_hosts.compared for e in committed(run)) == 500 * 110
+    assert sum(e.total_host_metrics.compared for e in committed(run)) == 500 * 110
 
 
 def test_an_unsound_plan_is_caught():
@@ -130,7 +130,7 @@ def test_an_unsound_plan_is_caught():
             blocks = [Block(facts.next_id + s, s, (0, 1), facts.batch, (0,)) for s in (0, 1)]
             return Plan(tuple(Route(b, ()) for b in blocks))
 
-    with pytest.raises(CoverError, match="blocks never met"):
+    with pytest.raises(CoverageError, match="blocks never met"):
         simulate(_Forgetful(), BATCHES)
 
 
@@ -146,7 +146,7 @@ def test_lengths_must_agree():
 def pulses(placement, patience):
     """Bursts with pauses between them, on one slow host each; the events of its batches."""
     batches = [(40, 40), (0, 0), (0, 0), (0, 0)] * 3
-    slow = (Host(mips=300.0),) * placement.hosts
+    slow = (HostCapacity(mips=300.0),) * placement.hosts
     return committed(
         simulate(placement, batches, windows=(2.0, 2.0), cluster=slow, patience=patience)
     )
@@ -166,7 +166,7 @@ def test_a_placement_is_told_what_hosts_work_on_and_so_sees_what_waits():
     class _Curious(Centralized):
         def plan(self, facts, state):
             seen.append(facts.usage[0].probed if facts.usage else 0)
-            return super().plan(facts, state)
+            return super().plan_batch(facts, state)
 
     events = pulses(_Curious(), 100.0)
     asked = [e.hosts[0].probed for e in events]
@@ -202,19 +202,19 @@ def test_load_is_shed_in_a_simulation(placement):
     shed = Shed(fraction=0.3, method="uniform")
     part = simulate(placement, LOADED, shedder=shed, **settings)
     pairs, results = (
-        [sum(getattr(e.all_hosts, what) for e in committed(run)) for run in (whole, part)]
+        [sum(getattr(e.total_host_metrics, what) for e in committed(run)) for run in (whole, part)]
         for what in ("compared", "results")
     )
     assert pairs[1] == pytest.approx(0.3 * pairs[0], rel=0.05)
     assert results[1] == pytest.approx(0.3 * results[0], rel=0.05)
     assert [e.live for e in committed(part)] == [e.live for e in committed(whole)]
-    came = [e for e in part if isinstance(e, BatchHarvested)]
-    assert sum(e.estimated for e in came) == pytest.approx(results[0], rel=0.02)
-    assert sum(e.considered for e in came) == pytest.approx(pairs[1], rel=0.02)
-    assert sum(e.considered + e.left_out for e in came) == pytest.approx(pairs[0], rel=0.02)
+    came = [e for e in part if isinstance(e, BatchShed)]
+    assert sum(e.estimated_results for e in came) == pytest.approx(results[0], rel=0.02)
+    assert sum(e.considered_pairs for e in came) == pytest.approx(pairs[1], rel=0.02)
+    assert sum(e.considered_pairs + e.skipped_pairs for e in came) == pytest.approx(pairs[0], rel=0.02)
     hosts = [h.shed for e in committed(part) for h in e.hosts]
-    assert sum(hosts) == pytest.approx(sum(e.left_out for e in came), rel=0.02)
-    assert not any(e.all_hosts.shed for e in committed(whole))
+    assert sum(hosts) == pytest.approx(sum(e.skipped_pairs for e in came), rel=0.02)
+    assert not any(e.total_host_metrics.shed for e in committed(whole))
     assert simulate(placement, LOADED, shedder=Shed(fraction=1), **settings)[-1] == whole[-1]
 
 
@@ -222,10 +222,10 @@ def test_a_simulated_burst_is_kept_within_its_seconds():
     """On a cluster seconds are modelled, so that r follows them: it falls in the burst and rises
     after it; a batch of the burst takes about what it may, which without shedding it exceeds.
     """
-    costs = Costs(transfer_ms=0.1, probe_ms=0.1, compare_us=20.0)
-    settings = dict(windows=(5.0, 5.0), selectivity=0.01, cluster=(Host(),), costs=costs)
+    costs = CostParameters(transfer_ms=0.1, probe_ms=0.1, compare_us=20.0)
+    settings = dict(windows=(5.0, 5.0), selectivity=0.01, cluster=(HostCapacity(),), costs=costs)
     free = committed(simulate(Centralized(), LOADED, patience=1e9, **settings))
-    shedder = Shed(seconds=0.8, basic="1 second")
+    shedder = Shed(seconds=0.8, basic_window="1 second")
     run = simulate(Centralized(), LOADED, shedder=shedder, patience=1e9, **settings)
     took, r = [e.seconds["modelled"] for e in committed(run)], fractions(run)
     assert max(e.seconds["modelled"] for e in free[6:12]) > 1.6
@@ -235,7 +235,7 @@ def test_a_simulated_burst_is_kept_within_its_seconds():
 
 
 def fractions(run):
-    return [e.fraction for e in run if isinstance(e, HarvestPlanned)]
+    return [e.fraction for e in run if isinstance(e, SheddingPlanned)]
 
 
 def test_tuples_cannot_be_left_out_by_values_that_a_simulation_lacks():

@@ -16,10 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import SharedJoin
-from braid.engine.check import check, repair
-from braid.engine.delivered import Delivered
-from braid.engine.durable import Damaged
-from braid.engine.store import Store
+from braid.engine.check import check_run, repair_run
+from braid.engine.delivered import SinkProgress
+from braid.engine.durable import DamagedRunError
+from braid.engine.store import RunStore
 from braid.join import JoinRun, StreamJoin
 from oracle import Ids, differ, expected, ids, tables
 from scatter import Scatter
@@ -60,13 +60,13 @@ def test_every_batch_is_delivered_once_in_order(tmp_path: Path) -> None:
     sink, committed = Idempotent(), []
 
     def give(results: pa.Table, batch: int) -> None:
-        committed.append(Store(tmp_path).committed()[-1])
+        committed.append(RunStore(tmp_path).committed_batches()[-1])
         sink(results, batch)
 
     assert start(tmp_path, give).awaitTermination()
     assert sink.calls == committed == [*range(6)] and sink.has_all()
     assert resume(tmp_path, give).awaitTermination() and len(sink.calls) == 6
-    assert check(tmp_path)[0] == []
+    assert check_run(tmp_path)[0] == []
 
 
 @pytest.mark.parametrize("when", ["before", "in the middle", "after", "written down"])
@@ -76,7 +76,7 @@ def test_what_was_cut_off_is_delivered_again(
     """The driver ends right before batch 3 is given, while it is, when the function has returned, and
     when that has been written down.
     """
-    sink, real = Idempotent(), Delivered.note
+    sink, real = Idempotent(), SinkProgress.mark_delivered
 
     def give(results: pa.Table, batch: int) -> None:
         if batch == 3 and when == "before":
@@ -85,7 +85,7 @@ def test_what_was_cut_off_is_delivered_again(
         if batch == 3 and when == "in the middle":
             raise OSError("killed")
 
-    def note(delivered: Delivered, batch: int) -> None:
+    def note(delivered: SinkProgress, batch: int) -> None:
         if batch == 3 and when == "after":
             raise OSError("killed")
         real(delivered, batch)
@@ -93,11 +93,11 @@ def test_what_was_cut_off_is_delivered_again(
             raise OSError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Delivered, "note", note)
+        patch.setattr(SinkProgress, "mark_delivered", note)
         run = start(tmp_path, give)
         with pytest.raises(Exception, match="killed"):
             run.awaitTermination()
-    assert Store(tmp_path).committed() == [0, 1, 2, 3]
+    assert RunStore(tmp_path).committed_batches() == [0, 1, 2, 3]
     assert resume(tmp_path, sink).awaitTermination()
     again = [] if when in ("before", "written down") else [3]
     assert sink.calls == sorted([*range(6), *again]) and sink.has_all()
@@ -150,7 +150,7 @@ def test_a_sink_that_comes_later_gets_all(tmp_path: Path) -> None:
 
 def test_after_repair_batches_are_delivered_anew(tmp_path: Path) -> None:
     assert start(tmp_path, Idempotent()).awaitTermination()
-    repair(tmp_path, 4)
+    repair_run(tmp_path, 4)
     sink = Idempotent()
     assert resume(tmp_path, sink).awaitTermination()
     assert sink.calls == [5]
@@ -174,10 +174,10 @@ def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="foreachBatch is 3; it must be a function of the results"):
         start(tmp_path / "run", 3)  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()
-    from braid.sink import checked
+    from braid.sink import check_sink
 
     with pytest.raises(ValueError, match=r"shared run are of many queries.*results_since"):
-        checked(print, SharedJoin.setups.shared)
+        check_sink(print, SharedJoin.config_class.shares_queries)
 
 
 def test_into_delta_with_its_transaction_numbers(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_into_delta_with_its_transaction_numbers(tmp_path: Path) -> None:
     table, folder = str(tmp_path / "table"), tmp_path / "run"
     with pytest.raises(RuntimeError, match="killed"):
         start(folder, fails).awaitTermination()
-    Delivered(folder / "delivered.json", False).note(0)
+    SinkProgress(folder / "delivered.json", False).mark_delivered(0)
     assert resume(folder, give).awaitTermination()
     assert differ(ids(delta.DeltaTable(table).to_pyarrow_table()), WANTED) == ""
 
@@ -214,7 +214,7 @@ def test_how_far_it_is_has_a_seal(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"batch":5', '"batch":6'))
     with pytest.raises(ValueError, match=r"delivered.json is damaged"):
         resume(tmp_path, Idempotent())
-    assert "delivered.json is damaged" in check(tmp_path)[0][0]
+    assert "delivered.json is damaged" in check_run(tmp_path)[0][0]
 
 
 def test_a_sink_may_stop_the_run(tmp_path: Path) -> None:
@@ -247,11 +247,11 @@ def test_what_is_known_of_deliveries_is_made_anew(tmp_path: Path, batch: int | N
         f"after `braid repair {tmp_path}`, foreachBatch is given the batches from 0 on again, each "
         "with the number and the rows that it had"
     )
-    with pytest.raises(Damaged, match=f"delivered.json is damaged: .*; {sentence}"):
+    with pytest.raises(DamagedRunError, match=f"delivered.json is damaged: .*; {sentence}"):
         resume(tmp_path, sink)
     assert resume(tmp_path).awaitTermination(), "without foreachBatch nothing needs it"
-    (made,) = repair(tmp_path, batch)
+    (made,) = repair_run(tmp_path, batch)
     assert "delivered.json, after which foreachBatch is given the batches from 0 on" in made
     assert resume(tmp_path, sink).awaitTermination()
     assert sink.calls == [*range(6)] * 2 and sink.has_all()
-    assert check(tmp_path)[0] == []
+    assert check_run(tmp_path)[0] == []

@@ -6,15 +6,15 @@ from itertools import combinations
 
 import pytest
 from braid.papers.slices import cuts as slices
-from braid.papers.slices.cost import Shared, state_slice
+from braid.papers.slices.cost import SharedLoad, state_slice_cost
 from braid.papers.slices.cuts import (
-    Statistics,
+    ChainStatistics,
     chain_cost,
     chain_memory,
     cpu_chain,
     edge_cost,
     edge_memory,
-    unfiltered,
+    unfiltered_statistics,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ def settings_of_a_stream(draw, filters=True):
     surviving = (draw(falling), draw(falling)) if filters else ((1.0,) * n,) * 2
     rates = draw(st.tuples(st.floats(0.1, 100), st.floats(0.1, 100)))
     queries = tuple(draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
-    return windows, Statistics(rates, draw(fraction), surviving, draw(st.floats(0, 100)), queries)
+    return windows, ChainStatistics(rates, draw(fraction), surviving, draw(st.floats(0, 100)), queries)
 
 
 def all_chains(windows):
@@ -81,7 +81,7 @@ def test_merging_changes_both_streams_together_by_the_difference_of_section_7_2(
     i = data.draw(st.integers(0, len(windows) - 1))
     j = data.draw(st.integers(i + 1, len(windows)))
     (a, b), join, c = s.rates, s.join, s.overhead
-    streams = [unfiltered(rates, join, c, len(windows)) for rates in ((a, b), (b, a))]
+    streams = [unfiltered_statistics(rates, join, c, len(windows)) for rates in ((a, b), (b, a))]
     apart = sum(edge_cost(k, k + 1, windows, x) for k in range(i, j) for x in streams)
     merged = sum(edge_cost(i, j, windows, x) for x in streams)
     width, less = windows[j - 1] - (windows[i - 1] if i else 0), j - i - 1
@@ -94,10 +94,10 @@ def test_merging_changes_both_streams_together_by_the_difference_of_section_7_2(
 @given(st.floats(0.1, 100), st.floats(0.05, 0.95), st.floats(0, 1), st.floats(0, 1))
 def test_equation_5_1_but_for_the_purging_that_a_selection_saves(rate, rho, sigma, join):
     windows, passing = (60 * rho, 60.0), (1.0, sigma)
-    a = Statistics((rate, rate), join, (passing, (1.0, 1.0)), 0.0, (1, 1))
-    b = Statistics((rate, rate), join, ((1.0, 1.0), passing), 0.0, (1, 1))
-    book = state_slice(Shared(rate, windows, sigma, join))
-    assert sum(chain_memory(windows, windows, s) for s in (a, b)) == pytest.approx(book.memory)
+    a = ChainStatistics((rate, rate), join, (passing, (1.0, 1.0)), 0.0, (1, 1))
+    b = ChainStatistics((rate, rate), join, ((1.0, 1.0), passing), 0.0, (1, 1))
+    book = state_slice_cost(SharedLoad(rate, windows, sigma, join))
+    assert sum(chain_memory(windows, windows, s) for s in (a, b)) == pytest.approx(book.state_tuples)
     saved = rate * (1 - sigma)
     assert sum(chain_cost(windows, windows, s) for s in (a, b)) == pytest.approx(
         book.probe + book.purge + book.route - saved
@@ -106,7 +106,7 @@ def test_equation_5_1_but_for_the_purging_that_a_selection_saves(rate, rho, sigm
 
 def test_a_merged_slice_holds_and_probes_what_a_selection_would_have_stopped():
     """Fig. 7.7, section 7.4.2."""
-    s = Statistics((10.0, 10.0), 0.1, ((1.0, 0.2), (1.0, 0.2)), 0.0, (1, 1))
+    s = ChainStatistics((10.0, 10.0), 0.1, ((1.0, 0.2), (1.0, 0.2)), 0.0, (1, 1))
     windows = (1.0, 10.0)
     assert edge_memory(0, 2, windows, s) == 100
     assert edge_memory(0, 1, windows, s) + edge_memory(1, 2, windows, s) == pytest.approx(
@@ -118,7 +118,7 @@ def test_a_merged_slice_holds_and_probes_what_a_selection_would_have_stopped():
 
 def test_the_graph_of_figure_7_3():
     """Fig. 7.1 is its longest path, Fig. 7.2 an edge over two slices."""
-    windows, s = (1.0, 2.0, 3.0), unfiltered((1.0, 1.0), 0.5, 0.0, 3)
+    windows, s = (1.0, 2.0, 3.0), unfiltered_statistics((1.0, 1.0), 0.5, 0.0, 3)
     graph = slices.merge_graph(windows, s)
     assert [(i, j) for i, j, _ in graph] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     assert dict(((i, j), cost) for i, j, cost in graph)[0, 3] == 1 + 3 * (1 + 0.5 * 2)
@@ -126,19 +126,19 @@ def test_the_graph_of_figure_7_3():
 
 def test_more_queries_at_a_window_make_merging_dearer():
     windows = (1.0, 2.0)
-    few = Statistics((10.0, 10.0), 0.02, ((1.0, 1.0),) * 2, 0.0, (1, 1))
-    many = Statistics((10.0, 10.0), 0.02, ((1.0, 1.0),) * 2, 0.0, (4, 1))
+    few = ChainStatistics((10.0, 10.0), 0.02, ((1.0, 1.0),) * 2, 0.0, (1, 1))
+    many = ChainStatistics((10.0, 10.0), 0.02, ((1.0, 1.0),) * 2, 0.0, (4, 1))
     assert cpu_chain(windows, few) == (2.0,) and cpu_chain(windows, many) == windows
 
 
 def test_choose_takes_cpu_opt_unless_it_holds_too_much():
     windows = (1.0, 10.0)
-    cheap = Statistics((10.0, 10.0), 0.001, ((1.0, 0.95),) * 2, 10.0, (1, 1))
-    heavy = Statistics((10.0, 10.0), 0.001, ((1.0, 0.5),) * 2, 1000.0, (1, 1))
+    cheap = ChainStatistics((10.0, 10.0), 0.001, ((1.0, 0.95),) * 2, 10.0, (1, 1))
+    heavy = ChainStatistics((10.0, 10.0), 0.001, ((1.0, 0.5),) * 2, 1000.0, (1, 1))
     assert cpu_chain(windows, cheap) == cpu_chain(windows, heavy) == (10.0,)
-    assert slices.choose(windows, cheap) == (10.0,)
-    assert slices.choose(windows, heavy) == windows
-    assert slices.choose(windows, heavy, extra=1.0) == (10.0,)
+    assert slices.choose_chain(windows, cheap) == (10.0,)
+    assert slices.choose_chain(windows, heavy) == windows
+    assert slices.choose_chain(windows, heavy, extra=1.0) == (10.0,)
 
 
 @pytest.mark.parametrize(
@@ -146,19 +146,19 @@ def test_choose_takes_cpu_opt_unless_it_holds_too_much():
     [
         (lambda: slices.memory_chain([]), "one or more"),
         (lambda: slices.memory_chain([0, 5]), "all above 0"),
-        (lambda: unfiltered((1.0, 1.0), 2.0, 0.0, 1), "join is at most 1"),
-        (lambda: Statistics((1.0, 1.0), 0.1, ((1.0,), (1.0, 1.0)), 0.0, (1,)), "one for each"),
-        (lambda: Statistics((1.0, 1.0), 0.1, ((0.5, 0.6), (1.0, 1.0)), 0.0, (1, 1)), "never rise"),
+        (lambda: unfiltered_statistics((1.0, 1.0), 2.0, 0.0, 1), "join is at most 1"),
+        (lambda: ChainStatistics((1.0, 1.0), 0.1, ((1.0,), (1.0, 1.0)), 0.0, (1,)), "one for each"),
+        (lambda: ChainStatistics((1.0, 1.0), 0.1, ((0.5, 0.6), (1.0, 1.0)), 0.0, (1, 1)), "never rise"),
         (
-            lambda: chain_cost((2.0,), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)),
+            lambda: chain_cost((2.0,), (1.0, 3.0), unfiltered_statistics((1.0, 1.0), 0.1, 0.0, 2)),
             "does not rise",
         ),
         (
-            lambda: chain_cost((1.0,), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)),
+            lambda: chain_cost((1.0,), (1.0, 3.0), unfiltered_statistics((1.0, 1.0), 0.1, 0.0, 2)),
             "to the last",
         ),
         (
-            lambda: chain_memory((3.0, 1.0, 3.0), (1.0, 3.0), unfiltered((1.0, 1.0), 0.1, 0.0, 2)),
+            lambda: chain_memory((3.0, 1.0, 3.0), (1.0, 3.0), unfiltered_statistics((1.0, 1.0), 0.1, 0.0, 2)),
             "does not rise",
         ),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from braid.condition.sqltypes import SqlType
 from braid.hub.dialect import QueryError
-from braid.hub.query import understood
+from braid.hub.query import parse_stream_query
 
 pytestmark = pytest.mark.unit
 INT, TIME = SqlType("int"), SqlType("timestamp")
@@ -69,12 +69,12 @@ def windows_for(sql: str) -> str | None:
 @pytest.mark.parametrize("sql", REFUSED)
 def test_a_word_that_no_rule_reads_is_refused_by_its_name(sql: str) -> None:
     with pytest.raises(QueryError) as refused:
-        understood(sql, SCHEMAS, "ts", windows=windows_for(sql))
+        parse_stream_query(sql, SCHEMAS, "ts", windows=windows_for(sql))
     assert REFUSED[sql] in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_words_that_change_nothing_are_taken() -> None:
-    asked = [understood(sql, SCHEMAS, "ts", windows="1 minute") for sql in SAME]
+    asked = [parse_stream_query(sql, SCHEMAS, "ts", windows="1 minute") for sql in SAME]
     assert {(q.select, q.where, q.definition.joins) for q in asked} == {
         (asked[0].select, asked[0].where, asked[0].definition.joins)
     }
@@ -91,4 +91,4 @@ def test_words_that_change_nothing_are_taken() -> None:
 def test_a_field_of_a_struct_is_not_taken_for_a_column_of_the_stream_of_that_name(sql: str) -> None:
     schemas = {**SCHEMAS, "t": {**SCHEMAS["t"], "p": SqlType("struct<x:int>")}}
     with pytest.raises(QueryError, match=r"^t\.p\.x is a field of a struct, which a hub does not"):
-        understood(sql, schemas, "ts", windows="1 minute")
+        parse_stream_query(sql, schemas, "ts", windows="1 minute")

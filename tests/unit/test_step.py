@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from braid import Aligned, Centralized, Chain, SemanticsUnaware
 from braid.core import facts, step
-from braid.core.cover import CoverError
+from braid.core.cover import CoverageError
 from braid.core.events import BatchCommitted, BatchPlanned, Event
 from braid.core.facts import AGES, Facts
 from braid.core.placement import Placement
 from braid.core.plan import Block, Hop, Plan, Route
 from braid.core.query import Query
-from braid.core.report import HostDid, KeyCount, Matched, Replica, Report, Size, decode, merged
-from braid.core.state import Address
+from braid.core.report import HostMetrics, KeyCount, MatchCount, ReplicaReport, TaskReport, BlockSize, report_from_json, merge_reports
+from braid.core.state import ReplicaAddress
 from braid.model.simulate import simulate
 from unit.test_bitmaps import Counted, made
 
@@ -35,8 +35,8 @@ def plain(events: list[Event]) -> list[Event]:
     found: list[Event] = []
     for e in events:
         if isinstance(e, BatchPlanned):
-            routes = tuple(replace(r, block=replace(r.block, bytes=0)) for r in e.routes)
-            cuts = tuple(replace(d, block=replace(d.block, bytes=0)) for d in e.derivations)
+            routes = tuple(replace(r, block=replace(r.block, size_bytes=0)) for r in e.routes)
+            cuts = tuple(replace(d, block=replace(d.block, size_bytes=0)) for d in e.derivations)
             found.append(replace(e, routes=routes, derivations=cuts))
         elif not isinstance(e, BatchCommitted) and hasattr(e, "stream"):
             found.append(e)
@@ -61,7 +61,7 @@ def test_a_chain_is_simulated_as_the_engine_runs_it(tmp_path: Path, hosts: int) 
         assert [getattr(e, name) for e in commits] == [getattr(e, name) for e in run.commits]
     for name in ("received", "stored", "moved", "discarded"):
         done, expected = (
-            [[getattr(h, name) for h in e.hosts] for e in events]
+            [[getattr(h, name) for h in e.host_metrics] for e in events]
             for events in (run.commits, commits)
         )
         assert done == expected, name
@@ -71,9 +71,9 @@ def test_a_chain_is_simulated_as_the_engine_runs_it(tmp_path: Path, hosts: int) 
 class _Watch(Centralized):
     """Keeps the facts that it is given."""
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
         SEEN.append(facts)
-        return super().plan(facts, state)
+        return super().plan_batch(facts, state)
 
 
 SEEN: list[Facts] = []
@@ -92,7 +92,7 @@ def test_the_simulation_hands_on_all_facts() -> None:
     class _Chained(Chain):
         def plan(self, facts: Facts, state: Any) -> Plan:
             SEEN.append(facts)
-            return super().plan(facts, state)
+            return super().plan_batch(facts, state)
 
     simulate(_Chained(), [(400, 4)] * 5, queries=queries, key_shares=shares, seconds=0.5)
     last = SEEN[-1]
@@ -128,25 +128,25 @@ def test_shares_of_routing_keys_add_up_to_one() -> None:
 )
 def test_ages_are_parts_of_the_window(span: tuple[int, int], expected: int) -> None:
     block = Block(1, 0, (0, 1), 0, (0,), 5, 5, span)
-    assert facts.age(block, 7, 160, (None, 160)) == expected
-    assert facts.age(replace(block, span=(500, 500)), 7, 160, (None, 160)) == 0
-    assert facts.age(replace(block, span=(-900, -900)), 7, 160, (900, 160)) == AGES - 1
+    assert facts.block_age(block, 7, 160, (None, 160)) == expected
+    assert facts.block_age(replace(block, event_time_range=(500, 500)), 7, 160, (None, 160)) == 0
+    assert facts.block_age(replace(block, event_time_range=(-900, -900)), 7, 160, (900, 160)) == AGES - 1
 
 
 def test_with_full_history_ages_double() -> None:
-    ages = [facts.age(Block(1, 0, (0, 1), b, (0,)), 8, None, (5, 5)) for b in range(9)]
+    ages = [facts.block_age(Block(1, 0, (0, 1), b, (0,)), 8, None, (5, 5)) for b in range(9)]
     assert ages == [4, 3, 3, 3, 3, 2, 2, 1, 0]
-    assert facts.age(Block(1, 0, (0, 1), 6, (0,)), 8, 100, (5, None)) == 2, "the others are silent"
+    assert facts.block_age(Block(1, 0, (0, 1), 6, (0,)), 8, 100, (5, None)) == 2, "the others are silent"
 
 
 def test_matches_of_all_ages_are_those_of_the_steps_here_and_in_the_engine(tmp_path: Path) -> None:
     """Windows are 160: a block of a batch of 10 lies in one sixteenth of it."""
     run = Counted(tmp_path, made((160, 160)), 1, streams=2).fed(tens(24, 2))
     state = run.engine.state
-    work = step.plan(run.engine.rules, state)
-    by_age = work.facts.matches_by_age
-    assert set(work.facts.matches) == {((0,), 1), ((1,), 0)}
-    for visit, (pairs, found) in work.facts.matches.items():
+    work = step.plan_batch(run.engine.rules, state)
+    by_age = work.facts.match_counts_by_age
+    assert set(work.facts.match_counts) == {((0,), 1), ((1,), 0)}
+    for visit, (pairs, found) in work.facts.match_counts.items():
         mine = {age: n for (v, age), n in by_age.items() if v == visit}
         assert set(mine) <= set(range(AGES)) and len(mine) > 8
         assert pairs == pytest.approx(sum(p for p, _ in mine.values()))
@@ -154,7 +154,7 @@ def test_matches_of_all_ages_are_those_of_the_steps_here_and_in_the_engine(tmp_p
         young = [n for age, n in mine.items() if age < AGES - 2]  # none has left the window
         assert sum(f for _, f in young) == pytest.approx(sum(p for p, _ in young) / 2, rel=0.02)
     simulate(_Watch(), [(10, 10)] * 25, windows=(16e-5, 16e-5), seconds=1e-5, selectivity=0.5)
-    modelled = SEEN[-1].matches_by_age
+    modelled = SEEN[-1].match_counts_by_age
     for at, (pairs, found) in by_age.items():
         assert modelled[at][0] == pytest.approx(pairs, rel=0.02), at
         if at[1] < AGES - 2:  # at the end of the window some are too old
@@ -168,7 +168,7 @@ def counted(events: list[Event]) -> Counter[str]:
     found: Counter[str] = Counter()
     for e in events:
         if isinstance(e, BatchCommitted):
-            found += Counter(missed=e.missed, compared=e.all_hosts.compared)
+            found += Counter(missed=e.missed_combinations, compared=e.total_host_metrics.compared_pairs)
     return found
 
 
@@ -184,14 +184,14 @@ def test_what_is_missed_and_what_is_compared_are_all_pairs() -> None:
 class _Doubles(SemanticsUnaware):
     """Meets everything twice."""
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
-        plan = super().plan(facts, state)
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
+        plan = super().plan_batch(facts, state)
         return replace(plan, routes=tuple(replace(r, paths=r.paths * 2) for r in plan.routes))
 
 
 def test_a_placement_that_doubles_is_refused_though_it_may_leave_out() -> None:
     assert simulate(SemanticsUnaware(1), [(2, 2)])
-    with pytest.raises(CoverError, match="on two paths"):
+    with pytest.raises(CoverageError, match="on two paths"):
         simulate(_Doubles(1), [(2, 2)])
 
 
@@ -201,7 +201,7 @@ class _Forgets(Placement):
 
     hosts: int = 1
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
         fresh = [Block(facts.next_id + s, s, (0, 1), facts.batch, (0,)) for s in (0, 1)]
         routes = []
         for s, block in enumerate(fresh):
@@ -212,7 +212,7 @@ class _Forgets(Placement):
 
 
 def test_a_placement_that_leaves_out_is_refused_unless_it_says_so() -> None:
-    with pytest.raises(CoverError, match="meets 0 of 1 due combinations") as refused:
+    with pytest.raises(CoverageError, match="meets 0 of 1 due combinations") as refused:
         simulate(_Forgets(), [(2, 3), (5, 7)])
     assert refused.value.__notes__ == [
         "The plan of batch 1, block by block:",
@@ -227,7 +227,7 @@ def test_a_placement_that_leaves_out_is_refused_unless_it_says_so() -> None:
         coverage = "at most once"
 
     events = simulate(_Admits(), [(2, 3), (5, 7)])
-    assert [e.missed for e in events if isinstance(e, BatchCommitted)] == [0, 5 * 3 + 7 * 2]
+    assert [e.missed_combinations for e in events if isinstance(e, BatchCommitted)] == [0, 5 * 3 + 7 * 2]
     assert counted(events)["compared"] == 2 * 3 + 5 * 7
 
 
@@ -235,34 +235,34 @@ def test_a_placement_that_leaves_out_is_refused_unless_it_says_so() -> None:
 
 
 def test_reports_of_tasks_are_merged() -> None:
-    where, size = Address("f", 0, (0, 4)), Size(3, 24, (5, 9), 1)
-    one = Report(
-        {0: HostDid(received=2, seconds=0.5)},
-        [Replica(7, 0, where, size)],
+    where, size = ReplicaAddress("f", 0, (0, 4)), BlockSize(3, 24, (5, 9), 1)
+    one = TaskReport(
+        {0: HostMetrics(received_tuples=2, seconds=0.5)},
+        [ReplicaReport(7, 0, where, size)],
         ["r0"],
-        [Matched((0,), 1, 3, 10, 2)],
+        [MatchCount((0,), 1, 3, 10, 2)],
         [KeyCount(1, 4, 2)],
-        source=0.25,
-        kernels=2.0,
+        source_seconds=0.25,
+        kernel_seconds=2.0,
     )
-    two = Report(
-        {0: HostDid(received=1), 1: HostDid(results=4)},
-        [Replica(7, 1, where, size)],
+    two = TaskReport(
+        {0: HostMetrics(received_tuples=1), 1: HostMetrics(results=4)},
+        [ReplicaReport(7, 1, where, size)],
         ["r1"],
-        [Matched((0,), 1, 3, 5, 1), Matched((0,), 1, 0, 1, 1)],
+        [MatchCount((0,), 1, 3, 5, 1), MatchCount((0,), 1, 0, 1, 1)],
         [KeyCount(1, 4, 1), KeyCount(0, 0, 5)],
-        source=0.5,
-        kernels=1.0,
+        source_seconds=0.5,
+        kernel_seconds=1.0,
     )
-    later = [Report({}, stage=1, kernels=0.25), Report({}, stage=1, kernels=0.5)]
-    assert [decode(r.encode()) for r in (one, two)] == [one, two]
-    outcome = merged([one, two, *later], 2)
-    assert outcome.source == 0.5 and outcome.kernels == 2.5  # the slowest task of each stage
-    assert outcome.sizes == {7: size} and outcome.places == {(7, 0): where, (7, 1): where}
-    assert outcome.hosts == {0: HostDid(received=3, seconds=0.5), 1: HostDid(results=4)}
+    later = [TaskReport({}, stage=1, kernel_seconds=0.25), TaskReport({}, stage=1, kernel_seconds=0.5)]
+    assert [report_from_json(r.to_json()) for r in (one, two)] == [one, two]
+    outcome = merge_reports([one, two, *later], 2)
+    assert outcome.source_seconds == 0.5 and outcome.kernel_seconds == 2.5  # the slowest task of each stage
+    assert outcome.block_sizes == {7: size} and outcome.replica_addresses == {(7, 0): where, (7, 1): where}
+    assert outcome.hosts == {0: HostMetrics(received_tuples=3, seconds=0.5), 1: HostMetrics(results=4)}
     assert outcome.results == ["r0", "r1"]
     assert outcome.matches == {(((0,), 1), 3): (15, 3), (((0,), 1), 0): (1, 1)}
     assert outcome.key_counts == ({0: 5}, {4: 3})
-    two.replicas[0] = Replica(7, 1, where, Size(4, 24, (5, 9)))
+    two.replicas[0] = ReplicaReport(7, 1, where, BlockSize(4, 24, (5, 9)))
     with pytest.raises(RuntimeError, match="replicas of block 7 differ: host 1 has 4 rows"):
-        merged([one, two], 2)
+        merge_reports([one, two], 2)

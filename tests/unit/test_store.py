@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.clocks import Irregular
+from braid.core.clocks import IrregularCounts
 from braid.core.events import RunEnded
-from braid.core.facts import Usage
+from braid.core.facts import HostUsage
 from braid.core.plan import Block
 from braid.core.query import Query
-from braid.core.state import Address, Seal, State, decode, encode
+from braid.core.state import ReplicaAddress, FileChecksum, RunState, state_from_json, state_to_json
 from braid.engine import durable
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.papers.theta.events import MigrationEnded
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ BLOCKS = st.builds(
     st.one_of(st.none(), st.tuples(TIME, TIME)),
 )
 FILES = st.sampled_from(["000001-0-aa-0.arrow", "000001-1-bb-0.arrow", "000002-0-cc-1.arrow"])
-ADDRESSES = st.builds(Address, FILES, st.integers(0, 9), st.one_of(st.none(), KEYS))
+ADDRESSES = st.builds(ReplicaAddress, FILES, st.integers(0, 9), st.one_of(st.none(), KEYS))
 VISITS = st.tuples(st.sampled_from([(0,), (1,), (0, 2)]), st.integers(0, 2))
 SHARES = st.floats(0, 1e9)
 QUERIES = st.builds(
@@ -76,10 +76,10 @@ STATES = {
     "last_received": THREE,
     "clocks": st.tuples(st.none(), TIME, TIME),
     "pending": st.tuples(st.tuples(TIME, TIME), st.just(()), st.just(())),
-    "irregular": st.builds(Irregular, st.tuples(NUMBER, NUMBER, NUMBER)),
+    "irregular": st.builds(IrregularCounts, st.tuples(NUMBER, NUMBER, NUMBER)),
     "pinned": st.frozensets(NUMBER),
     "owed": st.frozensets(st.tuples(NUMBER, NUMBER)),
-    "usage": st.lists(st.builds(Usage, NUMBER, stored=NUMBER)).map(tuple),
+    "usage": st.lists(st.builds(HostUsage, NUMBER, stored=NUMBER)).map(tuple),
     "matches": st.dictionaries(st.tuples(VISITS, st.integers(0, 15)), st.tuples(SHARES, SHARES)),
     "queries": st.lists(QUERIES).map(tuple),
     "key_counts": st.lists(COUNTS).map(tuple),
@@ -88,79 +88,79 @@ STATES = {
 
 
 @st.composite
-def states(draw: st.DrawFn) -> State:
+def states(draw: st.DrawFn) -> RunState:
     blocks = {b.id: b for b in draw(st.lists(BLOCKS, max_size=6))}
     places = {(b.id, h): draw(ADDRESSES) for b in blocks.values() for h in b.hosts}
-    files = {a.file: Seal(draw(NUMBER), draw(NUMBER)) for a in places.values()}
+    files = {a.file: FileChecksum(draw(NUMBER), draw(NUMBER)) for a in places.values()}
     rest = {name: draw(each) for name, each in STATES.items()}
-    return State(blocks=blocks, places=places, files=files, **rest)
+    return RunState(blocks=blocks, replica_addresses=places, block_files=files, **rest)
 
 
 @given(states())
-def test_a_state_is_read_back_as_it_was_written(state: State) -> None:
-    assert decode(encode(state), Policy) == state
+def test_a_state_is_read_back_as_it_was_written(state: RunState) -> None:
+    assert state_from_json(state_to_json(state), Policy) == state
 
 
 def test_the_state_of_another_policy_is_refused() -> None:
     with pytest.raises(ValueError, match="the stored state of the placement is not accepted"):
-        decode(encode(State(policy={"said": 3})), Policy)
+        state_from_json(state_to_json(RunState(placement_state={"said": 3})), Policy)
 
 
 @pytest.mark.parametrize("part", ["run.json", "commits/000000.json", "state"])
 @pytest.mark.parametrize("version", [1, None])
 @pytest.mark.parametrize("whole", [True, False])
 def test_another_version_is_refused_in_one_sentence(
-    store: Store, part: str, version: Any, whole: bool
+    store: RunStore, part: str, version: Any, whole: bool
 ) -> None:
     """Sealed as this version does it, or otherwise."""
     commit(store, 0, [B[0]], [R[0]])
     file = next(store.commits.glob("state-*")) if part == "state" else store.path / part
     changed = {k: v for k, v in json.loads(file.read_text()).items() if k != "crc"}
     body = json.dumps(changed | {"v": version}).encode()
-    file.write_bytes(durable.sealed(body) if whole else body)
+    file.write_bytes(durable.encode_checksummed(body) if whole else body)
     sentence = rf"^(a|the|entry) .* is of version {version}; this version of Braid reads version 5$"
     with pytest.raises(ValueError, match=sentence):
         if part == "state":
-            decode(file.read_bytes())
-        Store(store.path).query()
-        Store(store.path).state()
+            state_from_json(file.read_bytes())
+        RunStore(store.path).read_settings()
+        RunStore(store.path).last_state()
 
 
 B = [f"{n:06d}-0-{n:08x}-0.arrow" for n in range(4)]
 """Block files, as they are named."""
 R = [f"{n:06d}-0-{n:08x}.parquet" for n in range(4)]
-NOTHING = Seal(0, 0)
+NOTHING = FileChecksum(0, 0)
 
 
-def state(batch: int, *files: str) -> State:
+def state(batch: int, *files: str) -> RunState:
     """A state whose only block has a replica in each of the files, which are empty."""
     blocks = {1: Block(1, 0, (0, 8), 0, tuple(range(len(files))), 5, 40, (0, 9))} if files else {}
-    slots = {(1, h): Address(f, 0) for h, f in enumerate(files)}
+    slots = {(1, h): ReplicaAddress(f, 0) for h, f in enumerate(files)}
     zeros, seals = (0, 0), dict.fromkeys(files, NOTHING)
     counts = (2, {"said": True}, zeros, zeros, zeros, (None, 3))
-    return State(batch, batch, blocks, slots, seals, *counts)
+    return RunState(batch, batch, blocks, slots, seals, *counts)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    store = Store(tmp_path / "run")
-    store.create({"on": "a.k = b.k"})
+def store(tmp_path: Path) -> RunStore:
+    store = RunStore(tmp_path / "run")
+    store.create_run({"on": "a.k = b.k"})
     return store
 
 
 def commit(
-    store: Store, batch: int, blocks: list[str], results: list[str], tidy: bool = True
-) -> State:
+    store: RunStore, batch: int, blocks: list[str], results: list[str], tidy: bool = True
+) -> RunState:
     """A batch as the engine makes it: tasks write files, then the driver commits."""
     for folder, names in ((store.blocks, blocks), (store.output.new, results)):
         for name in names:
             (folder / name).touch()
     made = state(batch, *blocks)
-    snapshot = store.snapshot(made)
-    store.commit(batch, snapshot, dict.fromkeys(results, NOTHING), [MigrationEnded(batch, 0)])
+    snapshot = store.write_state(made)
+    store.commit_batch(batch, snapshot, dict.fromkeys(results, NOTHING), [MigrationEnded(batch, 0)])
     if tidy:
-        store.tidy(made, snapshot)
-        store.settle()
+        store.remove_old_files(made, snapshot)
+        store.wait_for_removals()
     return made
 
 
@@ -168,13 +168,13 @@ def names(folder: Path) -> list[str]:
     return sorted(f.name for f in folder.iterdir())
 
 
-def results(store: Store) -> list[str]:
+def results(store: RunStore) -> list[str]:
     """What a reader of plain files sees."""
     return sorted(f.name for f in store.results.iterdir() if f.is_file())
 
 
-def test_before_the_first_commit_there_is_nothing(store: Store) -> None:
-    assert (store.state(), store.committed(), store.result_files(), store.history()) == (
+def test_before_the_first_commit_there_is_nothing(store: RunStore) -> None:
+    assert (store.last_state(), store.committed_batches(), store.result_files(), store.committed_events()) == (
         None,
         [],
         [],
@@ -182,23 +182,23 @@ def test_before_the_first_commit_there_is_nothing(store: Store) -> None:
     )
 
 
-def test_the_last_manifest_says_what_exists(store: Store) -> None:
+def test_the_last_manifest_says_what_exists(store: RunStore) -> None:
     commit(store, 0, [B[0]], [R[0]])
     last = commit(store, 1, [B[1]], [R[1], R[2]])
-    again = Store(store.path)
-    assert again.state() == last
+    again = RunStore(store.path)
+    assert again.last_state() == last
     assert [Path(f).name for f in again.result_files()] == [R[0], R[1], R[2]]
-    assert again.history() == [MigrationEnded(0, 0), MigrationEnded(1, 0)]
+    assert again.committed_events() == [MigrationEnded(0, 0), MigrationEnded(1, 0)]
     assert names(store.blocks) == [B[0], B[1]]
     assert len(list(store.commits.glob("state-*"))) == 2
-    again.clean()
+    again.remove_unnamed_files()
     commit(again, 2, [B[2]], [])
     commit(again, 3, [B[3]], [])
     assert names(store.blocks) == [B[2], B[3]]
     assert len(list(store.commits.glob("state-*"))) == 2
 
 
-def test_without_its_manifest_a_batch_has_not_happened(store: Store) -> None:
+def test_without_its_manifest_a_batch_has_not_happened(store: RunStore) -> None:
     """Killed after every file of batch 1 was written, but for the rename of its manifest."""
     first = commit(store, 0, [B[0]], [R[0]])
     commit(store, 1, [B[1]], [R[1]], tidy=False)
@@ -206,33 +206,33 @@ def test_without_its_manifest_a_batch_has_not_happened(store: Store) -> None:
     manifest.rename(store.commits / ".000001.json.tmp")
     (store.results / R[1]).rename(store.output.new / R[1])
     (store.output.log / "1").unlink()
-    again = Store(store.path)
-    assert (again.state(), again.committed()) == (first, [0])
-    again.clean()
+    again = RunStore(store.path)
+    assert (again.last_state(), again.committed_batches()) == (first, [0])
+    again.remove_unnamed_files()
     assert names(store.blocks) == [B[0]]
     assert results(store) == [R[0]]
     assert [Path(f).name for f in again.result_files()] == [R[0]]
 
 
-def test_a_commit_that_was_not_tidied_holds(store: Store) -> None:
+def test_a_commit_that_was_not_tidied_holds(store: RunStore) -> None:
     """Killed right after the rename: the older state and its files are still there, and no harm."""
     commit(store, 0, [B[0]], [R[0]])
     last = commit(store, 1, [B[1]], [R[1]], tidy=False)
-    again = Store(store.path)
-    again.clean()
-    assert again.state() == last
+    again = RunStore(store.path)
+    again.remove_unnamed_files()
+    assert again.last_state() == last
     assert names(store.blocks) == [B[0], B[1]]
     assert results(store) == [R[0], R[1]]
 
 
-def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: Store) -> None:
+def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: RunStore) -> None:
     commit(store, 0, [B[0]], [R[0]])
     for folder in (store.blocks, store.results, store.output.new, store.commits):
         for name in ("000001-0-0000dead-0.arrow", "000001-0-0000dead.parquet", "thesis.tex"):
             (folder / name).touch()
     (store.commits / "state-000001-0000dead.json").touch()
     (store.commits / ".000001.json.0000dead").touch()
-    Store(store.path).clean()
+    RunStore(store.path).remove_unnamed_files()
     assert names(store.blocks) == [B[0], "thesis.tex"]
     assert results(store) == [R[0], "thesis.tex"]
     assert names(store.output.new) == ["thesis.tex"]
@@ -240,7 +240,7 @@ def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: Store) -> No
     assert "thesis.tex" in names(store.commits)
 
 
-def test_results_of_a_task_that_came_second_go_with_a_commit(store: Store) -> None:
+def test_results_of_a_task_that_came_second_go_with_a_commit(store: RunStore) -> None:
     """As speculation leaves them; they wait for the sixteenth batch, not for the next start. Until
     then results have both names: results/ is not forced to disk.
     """
@@ -257,39 +257,39 @@ def test_results_of_a_task_that_came_second_go_with_a_commit(store: Store) -> No
 
 
 def test_blocks_that_cannot_be_removed_are_told_of_and_hold_nothing_up(
-    store: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: RunStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def dies(gone: list[Path]) -> None:
         raise OSError(f"{len(gone)} files are there")
 
-    store.acquire()
+    store.acquire_run()
     for batch in range(3):
         commit(store, batch, [B[batch]], [])
     monkeypatch.setattr("braid.engine.files.remove", dies)
     last = commit(store, 3, [B[3]], [], tidy=False)
-    store.tidy(last, store.snapshot(last))
-    store.release()
-    assert "1 files are there" in caplog.text and not store.held()
+    store.remove_old_files(last, store.write_state(last))
+    store.release_run()
+    assert "1 files are there" in caplog.text and not store.is_held()
     monkeypatch.undo()
-    Store(store.path).clean()
+    RunStore(store.path).remove_unnamed_files()
     assert names(store.blocks) == [B[2], B[3]]
 
 
-def test_a_commit_is_whole_or_absent(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_is_whole_or_absent(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     first = commit(store, 0, [B[0]], [R[0]])
 
     def dies(*_: Any, **__: Any) -> None:
         raise OSError("no space left")
 
-    snapshot = store.snapshot(state(1))
+    snapshot = store.write_state(state(1))
     monkeypatch.setattr("braid.engine.disk.os.fsync", dies)
     with pytest.raises(OSError, match="no space left"):
-        store.commit(1, snapshot, {}, [])
-    assert (Store(store.path).state(), store.committed()) == (first, [0])
+        store.commit_batch(1, snapshot, {}, [])
+    assert (RunStore(store.path).last_state(), store.committed_batches()) == (first, [0])
 
 
 def test_results_are_seen_after_their_manifest_only(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between the manifest and the move: the batch has happened, and a resumed run shows
     it.
@@ -303,60 +303,60 @@ def test_results_are_seen_after_their_manifest_only(
         patch.setattr("braid.engine.output.Output.publish", dies)
         with pytest.raises(OSError, match="killed"):
             commit(store, 1, [B[1]], [R[1]])
-    again = Store(store.path)
-    assert (again.committed(), results(again)) == ([0, 1], [R[0]])
+    again = RunStore(store.path)
+    assert (again.committed_batches(), results(again)) == ([0, 1], [R[0]])
     assert again.result_files() == [str(store.results / R[0]), str(store.output.new / R[1])]
-    again.clean()
+    again.remove_unnamed_files()
     assert results(again) == [R[0], R[1]]
     assert again.result_files() == [str(store.results / R[0]), str(store.results / R[1])]
 
 
-def test_events_are_kept_in_the_manifests(store: Store) -> None:
-    store.commit(0, store.snapshot(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")])
-    assert store.history() == [MigrationEnded(0, 1), RunEnded(0, "stopped")]
+def test_events_are_kept_in_the_manifests(store: RunStore) -> None:
+    store.commit_batch(0, store.write_state(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")])
+    assert store.committed_events() == [MigrationEnded(0, 1), RunEnded(0, "stopped")]
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
-    assert Store(tmp_path / "new").query() is None
-    assert Store(tmp_path).query() is None
+    assert RunStore(tmp_path / "new").read_settings() is None
+    assert RunStore(tmp_path).read_settings() is None
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(ValueError, match="holds files but no run of Braid"):
-        Store(tmp_path).query()
+        RunStore(tmp_path).read_settings()
 
 
 def test_what_a_killed_start_leaves_is_a_new_folder(tmp_path: Path) -> None:
-    Store(tmp_path).acquire()
+    RunStore(tmp_path).acquire_run()
     (tmp_path / ".run.json.1234").touch()
-    assert Store(tmp_path).query() is None
+    assert RunStore(tmp_path).read_settings() is None
 
 
-def test_one_process_at_a_time_holds_a_run(store: Store) -> None:
-    store.acquire()
+def test_one_process_at_a_time_holds_a_run(store: RunStore) -> None:
+    store.acquire_run()
     with pytest.raises(RuntimeError, match="in use by a run that has not ended"):
-        Store(store.path).acquire()
-    store.release()
-    other = Store(store.path)
-    other.acquire()
-    other.release()
+        RunStore(store.path).acquire_run()
+    store.release_run()
+    other = RunStore(store.path)
+    other.acquire_run()
+    other.release_run()
 
 
-def test_a_killed_process_holds_nothing(store: Store) -> None:
+def test_a_killed_process_holds_nothing(store: RunStore) -> None:
     context = multiprocessing.get_context("spawn")
     held = context.Event()
     process = context.Process(target=_hold, args=(store.path, held), daemon=True)
     process.start()
     assert held.wait(60)
     with pytest.raises(RuntimeError):
-        store.acquire()
+        store.acquire_run()
     process.kill()
     process.join()
-    store.acquire()
-    store.release()
+    store.acquire_run()
+    store.release_run()
 
 
 def _hold(path: Path, held: Any) -> None:
-    store = Store(path)
-    store.acquire()
+    store = RunStore(path)
+    store.acquire_run()
     held.set()
     signal.pause()
 
@@ -369,14 +369,14 @@ def test_a_folder_of_another_file_system_is_refused(
     monkeypatch.chdir(tmp_path)
     for folder in (path, Path(path)):
         with pytest.raises(ValueError, match=r"is no folder of this machine; a run needs one"):
-            Store(folder)
+            RunStore(folder)
     assert not [*tmp_path.iterdir()]
 
 
 def test_a_folder_may_be_a_url_of_this_machine(tmp_path: Path) -> None:
-    assert Store(f"file://{tmp_path}/a%20b").path == tmp_path / "a b"
-    assert Store(f"file:{tmp_path}/x").path == tmp_path / "x"
-    assert Store(tmp_path / "5:30/run").path == tmp_path / "5:30/run"
+    assert RunStore(f"file://{tmp_path}/a%20b").path == tmp_path / "a b"
+    assert RunStore(f"file:{tmp_path}/x").path == tmp_path / "x"
+    assert RunStore(tmp_path / "5:30/run").path == tmp_path / "5:30/run"
 
 
 def test_a_run_folder_that_is_made_is_its_users_alone(tmp_path: Path) -> None:
@@ -384,9 +384,9 @@ def test_a_run_folder_that_is_made_is_its_users_alone(tmp_path: Path) -> None:
     (theirs := tmp_path / "theirs").mkdir(0o755)
     theirs.chmod(0o750)
     for path in (tmp_path / "above" / "run", theirs):
-        store = Store(path)
-        store.acquire()
-        store.release()
+        store = RunStore(path)
+        store.acquire_run()
+        store.release_run()
     assert (tmp_path / "above" / "run").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "above").stat().st_mode & 0o777 == 0o777 & ~umask()
     assert theirs.stat().st_mode & 0o777 == 0o750

@@ -15,44 +15,44 @@ from braid.core.events import BatchCommitted
 from braid.studies import diffusion as study
 from braid.studies import diffusion_figures as figures
 from braid.studies import diffusion_plans as plans
-from braid.studies.diffusion import ALIGNED_OR_COORDINATED, PLACEMENTS, RIVALS, Setting
-from braid.studies.kept import Ran
+from braid.studies.diffusion import ALIGNED_OR_COORDINATED, PLACEMENTS, RIVALS, DiffusionSetting
+from braid.studies.kept import CachedOutcome
 
-SMALL = Setting(streams=3, window=5.0, hosts=6, seconds=10)
-
-
-def outcome(name: str, setting: Setting = SMALL) -> dict[str, float]:
-    return study.outcome(study.run(study.placement(name, setting), setting), setting.window)
+SMALL = DiffusionSetting(streams=3, window=5.0, hosts=6, seconds=10)
 
 
-def small(name: str, setting: Setting) -> Ran:
+def outcome(name: str, setting: DiffusionSetting = SMALL) -> dict[str, float]:
+    return study.summarize(study.simulate_setting(study.make_placement(name, setting), setting), setting.window)
+
+
+def small(name: str, setting: DiffusionSetting) -> CachedOutcome:
     """A run of an experiment on fewer hosts and in a shorter window."""
-    return study.ran(name, replace(setting, window=3.0, hosts=min(setting.hosts, 6)))
+    return study.run_and_summarize(name, replace(setting, window=3.0, hosts=min(setting.hosts, 6)))
 
 
 def test_a_setting_gives_the_same_arrivals_every_time_and_bursts_keep_the_mean():
     assert (
-        study.arrivals(SMALL).counts()
-        == study.arrivals(SMALL).counts()
-        != study.arrivals(replace(SMALL, seed=1)).counts()
+        study.make_arrivals(SMALL).batch_counts()
+        == study.make_arrivals(SMALL).batch_counts()
+        != study.make_arrivals(replace(SMALL, seed=1)).batch_counts()
     )
     long = replace(SMALL, seconds=2000, rates=(10.0, 10.0))
-    counts = study.arrivals(replace(long, burst=1.0, rates=(20.0, 20.0))).counts()
+    counts = study.make_arrivals(replace(long, burst=1.0, rates=(20.0, 20.0))).batch_counts()
     assert len(counts) == 2005
     assert sum(map(sum, counts)) == pytest.approx(
-        sum(map(sum, study.arrivals(long).counts())), rel=0.05
+        sum(map(sum, study.make_arrivals(long).batch_counts())), rel=0.05
     )
 
 
 def test_an_unknown_placement_is_refused():
     with pytest.raises(ValueError, match="no placement is named 'LTR'; there are: ATR, CTR"):
-        study.placement("LTR", SMALL)
+        study.make_placement("LTR", SMALL)
 
 
 def test_all_but_the_baseline_find_the_same_where_no_host_sheds():
     calm = replace(SMALL, patience=inf)
     found = {
-        name: study.counts(study.run(study.placement(name, calm), calm))["results"]
+        name: study.count_totals(study.simulate_setting(study.make_placement(name, calm), calm))["results"]
         for name in PLACEMENTS
     }
     lost = found.pop("Semantics-unaware")
@@ -67,8 +67,8 @@ def test_patience_lets_work_wait_and_no_host_does_more_than_it_has_time_for():
     hasty, patient = replace(busy, patience=0.0), replace(busy, patience=10.0)
     assert outcome("ATR", hasty)["throughput"] < outcome("ATR", patient)["throughput"]
     done = [
-        [h.seconds for h in e.hosts]
-        for e in study.run(study.placement("ATR", patient), patient)
+        [h.seconds for h in e.host_metrics]
+        for e in study.simulate_setting(study.make_placement("ATR", patient), patient)
         if isinstance(e, BatchCommitted)
     ]
     for host in zip(*done, strict=True):
@@ -86,7 +86,7 @@ def test_more_than_one_host_does_more_than_one_and_both_beat_the_baselines():
 def test_machines_are_the_papers():
     assert all(
         1000 <= h.mips <= 5000 and 100 <= h.mbps <= 1000 and 500 <= h.memory_mb <= 1000
-        for h in SMALL.machines(50)
+        for h in SMALL.host_capacities(50)
     )
     assert SMALL.costs.transfer_ms == 1 and SMALL.costs.probe_ms == 10 and REFERENCE_MIPS == 3000
 
@@ -94,11 +94,11 @@ def test_machines_are_the_papers():
 @pytest.mark.parametrize(
     "experiment, values, rivals",
     [
-        (figures.scalability, (4, 8), RIVALS),
+        (figures.host_scalability, (4, 8), RIVALS),
         (figures.stream_number, (2, 3), ALIGNED_OR_COORDINATED),
         (figures.window_size, (2, 4), ALIGNED_OR_COORDINATED),
-        (figures.selectivity, (0.1, 0.2), ALIGNED_OR_COORDINATED),
-        (figures.burstiness, (0.0, 1.0), ALIGNED_OR_COORDINATED),
+        (figures.join_selectivity, (0.1, 0.2), ALIGNED_OR_COORDINATED),
+        (figures.arrival_burstiness, (0.0, 1.0), ALIGNED_OR_COORDINATED),
     ],
 )
 def test_an_experiment_has_a_row_for_each_x_placement_and_seed(experiment, values, rivals):
@@ -108,17 +108,17 @@ def test_an_experiment_has_a_row_for_each_x_placement_and_seed(experiment, value
     assert set(found["placement"]) == set(rivals)
     assert readings == (1 if rivals is RIVALS else len(study.READINGS))
     assert list(found.columns[:4]) == ["figure", "x", "placement", "seed"]
-    table = study.means(found)
+    table = study.seed_means(found)
     assert table.index.tolist() == list(values) and table.columns.tolist() == list(rivals)
 
 
 def test_what_seeds_differ_by_is_told():
     found = figures.stream_number(2, 2, (2,), small)
-    told = study.spread(found)
+    told = study.seed_spread(found)
     assert len(told) == len(found) / 2 and set(told["seeds"]) == {2}
     assert (told["least"] <= told["mean"]).all() and (told["mean"] <= told["most"]).all()
     assert (told["least"] < told["most"]).any() and "reading" in told
-    assert "reading" not in study.spread(found.drop(columns="reading"))
+    assert "reading" not in study.seed_spread(found.drop(columns="reading"))
 
 
 def test_long_segments_of_a_three_way_join_cost_throughput():
@@ -145,13 +145,13 @@ def test_the_time_of_a_plan_is_shared_out_over_its_tuples(monkeypatch):
     monkeypatch.setattr(plans, "perf_counter", lambda: next(clock))
     found = plans.routing_time(5.0, 5, seed=1)
     rates = dict(window=5.0, rates=(2.0, 8.0), hosts=6, seconds=5, seed=1)
-    came = [sum(batch) for batch in study.arrivals(Setting(3, **rates)).counts()]
+    came = [sum(batch) for batch in study.make_arrivals(DiffusionSetting(3, **rates)).batch_counts()]
     atr = found[found["placement"] == "ATR"].set_index("second")["micros"]
     assert atr.to_dict() == {k: 1e6 / n for k, n in enumerate(came) if n}
 
 
 def test_the_greedy_cover_is_exact_with_a_bound_on_copies_and_within_chvatals_without():
-    found = plans.cover_distance(replace(SMALL, hosts=12, window=10.0, seconds=20), (None, 0, 6))
+    found = plans.greedy_cover_ratios(replace(SMALL, hosts=12, window=10.0, seconds=20), (None, 0, 6))
     assert found.groupby("copies").size().to_dict() == {"4": 18, "6": 18, "none": 18}
     assert (found["ratio"] >= 1 - 1e-6).all() and (found["ratio"] <= found["bound"] + 1e-9).all()
     worst = found.groupby("copies")["ratio"].max()
@@ -183,7 +183,7 @@ def test_a_run_from_the_command_line_tells_how_long_it_took(monkeypatch, capsys)
 
 def test_ten_thousand_hosts_finish_in_minutes():
     """Fewer batches than a run of 1000 s, which has to take less than ten minutes of CPU."""
-    many = Setting(4, 5.0, hosts=10_000, seconds=5, length=1, copies=100)
+    many = DiffusionSetting(4, 5.0, hosts=10_000, seconds=5, length=1, copies=100)
     for name in ("ATR", "CTR"):
         began = time.process_time()
         got = outcome(name, many)

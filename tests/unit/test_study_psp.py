@@ -12,13 +12,13 @@ from braid.core.events import BatchCommitted
 from braid.studies import psp, psp_comparison, psp_rivals
 from braid.studies.psp_rivals import HALF, LONG, PAIR, SHORT
 
-QUICK = psp.Setting(sigma=0.05, rate=20.0, seconds=20.0)
+QUICK = psp.RingSetting(sigma=0.05, rate=20.0, seconds=20.0)
 
 
 @pytest.fixture(scope="module")
 def runs() -> pd.DataFrame:
     """All schemes on few nodes and more, with two seeds."""
-    return psp_rivals.contest((3, 9), seeds=(0, 1), setting=replace(QUICK, seconds=30.0))
+    return psp_rivals.compare_schemes((3, 9), seeds=(0, 1), setting=replace(QUICK, seconds=30.0))
 
 
 def test_every_number_that_is_not_a_setting_says_that_it_is_modelled(runs):
@@ -36,53 +36,53 @@ def test_every_number_that_is_not_a_setting_says_that_it_is_modelled(runs):
         "kept",
     }
     for frame in (
-        psp.breakdown(2, QUICK),
-        psp.response((4,)),
-        psp.adaptation("16.6", 10.0),
+        psp.cost_breakdown(2, QUICK),
+        psp.response_times((4,)),
+        psp.adaptation_curves("16.6", 10.0),
         runs,
-        psp_rivals.responses(runs),
-        psp_rivals.best(runs),
-        psp_rivals.ahead(runs),
-        psp_rivals.concurrent((3,), (15,), setting=replace(QUICK, seconds=11.0)),
-        psp_rivals.replicas((2,), setting=replace(QUICK, seconds=0.0, step=1.0)),
-        psp_comparison.comparison(3, QUICK),
-        psp_comparison.relocations(((3, 1),)),
-        psp.spread(runs, "busy_modelled"),
+        psp_rivals.add_response_times(runs),
+        psp_rivals.best_node_counts(runs),
+        psp_rivals.lead_over_rivals(runs),
+        psp_rivals.concurrency_table((3,), (15,), setting=replace(QUICK, seconds=11.0)),
+        psp_rivals.replica_table((2,), setting=replace(QUICK, seconds=0.0, step=1.0)),
+        psp_comparison.scheme_properties(3, QUICK),
+        psp_comparison.relocation_table(((3, 1),)),
+        psp.seed_statistics(runs, "busy_modelled"),
     ):
         assert len(frame) and all(c in known or c.endswith("_modelled") for c in frame.columns)
         assert not frame.isna().any().any()
 
 
 def test_a_spread_is_over_the_seeds(runs):
-    over = psp.spread(runs, "stored_modelled")
+    over = psp.seed_statistics(runs, "stored_modelled")
     assert len(over) * 2 == len(runs)
     assert (over["low_modelled"] < over["mean_modelled"]).all()
     assert (over["mean_modelled"] < over["high_modelled"]).all()
 
 
 def test_the_best_ring_is_inside_and_longer_for_more_selectivity():
-    times = psp.response(tuple(range(1, 40)), joins=("small",))
+    times = psp.response_times(tuple(range(1, 40)), joins=("small",))
     best = times.loc[times.groupby("sigma")["response_modelled"].idxmin()].set_index("sigma")
     assert 1 < best["nodes"][0.05] <= best["nodes"][0.1] < best["nodes"][0.5] < 39
     assert (abs(best["nodes"] - best["best_modelled"]) <= 1.5).all(), "near Theorem 9"
 
 
 def test_theorem_9_gives_the_hop_of_a_best_length():
-    hop = psp.hop_of(14)
+    hop = psp.hop_seconds_for(14)
     assert hop == pytest.approx(1.66e-3, rel=0.01), "with 1 ns for a pixel"
-    load = psp.Setting(sigma=0.5, hop=hop).load()
+    load = psp.RingSetting(sigma=0.5, hop=hop).cost_workload()
     assert psp.cost.optimal_length(load) == pytest.approx(14)
 
 
 def test_a_hop_that_costs_nothing_makes_the_longest_ring_the_best():
-    times = psp.response(tuple(range(4, 20)), joins=("small",), hops=(1e-4, 2e-3))
+    times = psp.response_times(tuple(range(4, 20)), joins=("small",), hops=(1e-4, 2e-3))
     least = times.loc[times.groupby(["hop", "sigma"])["response_modelled"].idxmin()]
     best = least.set_index(["hop", "sigma"])["nodes"]
     assert (best[1e-4] == 19).all() and (best[2e-3] < 19).all()
 
 
 def test_probing_is_priced_by_pixels_and_sending_is_not():
-    parts = psp.breakdown(4, QUICK).pivot(index="join", columns="part", values="mean_modelled")
+    parts = psp.cost_breakdown(4, QUICK).pivot(index="join", columns="part", values="mean_modelled")
     assert parts.loc["large", "join"] == pytest.approx(4 * parts.loc["small", "join"])
     assert parts.loc["large", "network"] == parts.loc["small", "network"]
 
@@ -97,7 +97,7 @@ def test_memory_and_response_of_the_rivals(runs, seed):
     """Fig. 16.2 to 16.5: what grows with N, what falls, and what does not change."""
     runs = runs[runs["seed"] == seed]
     stored, busy = by_scheme(runs, "stored"), by_scheme(runs, "busy")
-    took = by_scheme(psp_rivals.responses(runs, (2e-3,)), "response")
+    took = by_scheme(psp_rivals.add_response_times(runs, (2e-3,)), "response")
     for ring in ("PSP", "PSP-D"):
         assert stored.loc[9, ring] == pytest.approx(stored.loc[3, ring], rel=0.15)
         assert (stored[ring] < stored["PSP-I"]).all() and (stored[ring] < stored[SHORT]).all()
@@ -111,7 +111,7 @@ def test_memory_and_response_of_the_rivals(runs, seed):
 
 def test_idle_hosts_keep_their_last_segment():
     """Fig. 16.4 (b), section 15.1."""
-    kept = psp_rivals.replicas((3, 9), setting=replace(QUICK, seconds=0.0, step=1.0))
+    kept = psp_rivals.replica_table((3, 9), setting=replace(QUICK, seconds=0.0, step=1.0))
     by = kept.set_index("nodes")
     assert by["left_modelled"][9] > 2 * by["left_modelled"][3]
     assert by["live_modelled"][9] < 1.3 * by["live_modelled"][3], "purged by the clock"
@@ -119,16 +119,16 @@ def test_idle_hosts_keep_their_last_segment():
 
 
 def test_joins_of_five_streams_have_the_same_shapes():
-    runs = psp_rivals.contest((3, 9), streams=(5,), setting=replace(QUICK, seconds=16.0))
+    runs = psp_rivals.compare_schemes((3, 9), streams=(5,), setting=replace(QUICK, seconds=16.0))
     stored = by_scheme(runs, "stored")
-    took = by_scheme(psp_rivals.responses(runs, (2e-3,)), "response")
+    took = by_scheme(psp_rivals.add_response_times(runs, (2e-3,)), "response")
     assert stored.loc[9, "PSP-D"] == pytest.approx(stored.loc[3, "PSP-D"], rel=0.15)
     assert stored.loc[9, HALF] > 1.5 * stored.loc[9, PAIR] > 2 * stored.loc[9, "PSP-D"]
     assert took.loc[9, PAIR] < took.loc[3, PAIR]
 
 
 def test_the_more_a_hop_costs_the_less_a_ring_is_ahead():
-    ahead = psp_rivals.ahead(psp_rivals.contest((4, 8), setting=QUICK))
+    ahead = psp_rivals.lead_over_rivals(psp_rivals.compare_schemes((4, 8), setting=QUICK))
     by = ahead.pivot(index=["join", "rival"], columns="hop", values="ratio_modelled")
     assert (by.diff(axis=1).iloc[:, 1:] <= 0).all(axis=None)
 
@@ -136,14 +136,14 @@ def test_the_more_a_hop_costs_the_less_a_ring_is_ahead():
 def test_more_tuples_at_once_are_on_two_nodes_more_often():
     """Fig. 16.3."""
     few = replace(QUICK, rate=50.0, seconds=12.0)
-    many = psp_rivals.concurrent((4,), (15, 30, 0), setting=few).set_index("tuples")
+    many = psp_rivals.concurrency_table((4,), (15, 30, 0), setting=few).set_index("tuples")
     assert many["copied_modelled"]["N"] < many["copied_modelled"]["15"]
     assert many["copied_modelled"]["15"] < many["copied_modelled"]["30"]
     assert many["response_modelled"]["15"] < many["response_modelled"]["30"]
 
 
 def test_each_row_of_figure_15_1_is_counted():
-    rows = psp_comparison.comparison(8, QUICK)
+    rows = psp_comparison.scheme_properties(8, QUICK)
     assert set(rows["item"]) == set(psp_comparison.ROWS) and len(rows) == 6 * 3 + 1
     by = rows.pivot(index="item", columns="scheme", values="number_modelled")
     sent = by.loc["Network Transmission"]
@@ -156,7 +156,7 @@ def test_each_row_of_figure_15_1_is_counted():
 @pytest.mark.parametrize("figure", list(psp.CHANGES))
 def test_a_ring_that_takes_nodes_in_keeps_up(figure):
     """Fig. 16.6 and 16.7."""
-    grown = psp.adaptation(figure)
+    grown = psp.adaptation_curves(figure)
     end = grown[grown["second"] > 54].groupby("adapts")["response_modelled"].mean()
     assert end[True] < end[False] / 2 and set(grown["seed"]) == {0}
     nodes = grown.groupby("adapts")["nodes"].max()
@@ -165,11 +165,11 @@ def test_a_ring_that_takes_nodes_in_keeps_up(figure):
 
 def test_an_unknown_figure_is_refused():
     with pytest.raises(ValueError, match="there are: 16.6"):
-        psp.adaptation("16.9")
+        psp.adaptation_curves("16.9")
 
 
 def test_runs_by_settings_and_their_agreement():
-    arrivals, ring = psp.by_settings(
+    arrivals, ring = psp.run_from_controls(
         rates="5,10", windows="4", streams=2, nodes=3, resize=5, seconds=20.0
     )
     assert (
@@ -178,14 +178,14 @@ def test_runs_by_settings_and_their_agreement():
         and ring.resize == ((10, 5),)
         and ring.max_hosts == 5
     )
-    events = psp.modelled(arrivals, ring)
+    events = psp.simulate_all(arrivals, ring)
     commits = [e for e in events if isinstance(e, BatchCommitted)]
-    assert [tuple(e.received) for e in commits] == arrivals.counts()
-    both = psp.agreement(events, events)
+    assert [tuple(e.received_tuples) for e in commits] == arrivals.batch_counts()
+    both = psp.compare_with_model(events, events)
     assert (
         both["ratio"].dropna().eq(1).all()
         and both.set_index("what").loc["state at the end", "measured"]
-        == commits[-1].all_hosts.stored
+        == commits[-1].total_host_metrics.stored_tuples
     )
 
 
@@ -201,5 +201,5 @@ def test_runs_by_settings_and_their_agreement():
 )
 def test_settings_that_cannot_be_get_one_sentence(settings, told):
     with pytest.raises(ValueError, match=told) as raised:
-        psp.by_settings(**settings)
+        psp.run_from_controls(**settings)
     assert "\n" not in str(raised.value)

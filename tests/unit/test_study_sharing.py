@@ -9,14 +9,14 @@ from itertools import product
 import numpy as np
 import pytest
 from braid.papers.slices import cuts as slices
-from braid.papers.slices.cost import Shared
+from braid.papers.slices.cost import SharedLoad
 from braid.studies import slices as sharing
 from braid.studies import slices_claims as paper
-from braid.studies.chained import Chained
-from braid.studies.claim import check
-from braid.studies.counted import Run, plan
+from braid.studies.chained import ChainExperiment
+from braid.studies.claim import check_claims
+from braid.studies.counted import TupleCounts, plan_joins
 
-SMALL = Shared(6.0, (1.0, 2.0, 5.0), 0.4, 0.3)
+SMALL = SharedLoad(6.0, (1.0, 2.0, 5.0), 0.4, 0.3)
 
 
 def test_every_number_that_is_not_a_setting_says_whether_it_is_counted_or_modelled():
@@ -41,9 +41,9 @@ def test_every_number_that_is_not_a_setting_says_whether_it_is_counted_or_modell
         sharing.memory_savings((0.2, 0.5)),
         sharing.cpu_savings((0.2, 0.5)),
         sharing.tree_ratios((0.2, 0.5)),
-        sharing.strategies(("uniform",), (0.5,), (0.1,), (20.0,), seconds=35.0, step=1.0),
-        sharing.chains((12,), (20.0,), seconds=35.0),
-        sharing.overheads((12,), (20.0,)),
+        sharing.strategy_counts(("uniform",), (0.5,), (0.1,), (20.0,), seconds=35.0, step=1.0),
+        sharing.chain_counts((12,), (20.0,), seconds=35.0),
+        sharing.overhead_ranges((12,), (20.0,)),
     ):
         names = set(frame.columns) - known - {"said", "exists"}
         assert len(frame) and all(c.endswith(("_modelled", "_counted")) for c in names)
@@ -51,14 +51,14 @@ def test_every_number_that_is_not_a_setting_says_whether_it_is_counted_or_modell
 
 
 def test_table_8_2():
-    assert sharing.spread("uniform") == pytest.approx([2.5 * k for k in range(1, 13)])
-    assert sharing.spread("mostly small") == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30])
-    assert sharing.spread("small large") == pytest.approx(
+    assert sharing.window_distribution("uniform") == pytest.approx([2.5 * k for k in range(1, 13)])
+    assert sharing.window_distribution("mostly small") == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30])
+    assert sharing.window_distribution("small large") == pytest.approx(
         [1, 2, 3, 4, 5, 6, 25, 26, 27, 28, 29, 30]
     )
     for name, n in ((name, n) for name in sharing.SPREADS for n in (24, 36)):
-        windows = sharing.spread(name, n)
-        assert len(windows) == n and set(sharing.spread(name)) <= {round(w, 9) for w in windows}, (
+        windows = sharing.window_distribution(name, n)
+        assert len(windows) == n and set(sharing.window_distribution(name)) <= {round(w, 9) for w in windows}, (
             "the twelve are among them"
         )
 
@@ -66,7 +66,7 @@ def test_table_8_2():
 @pytest.mark.parametrize("name, n", [("skewed", 12), ("uniform", 13), ("uniform", 0)])
 def test_other_distributions_are_refused(name, n):
     with pytest.raises(ValueError, match="a multiple of it"):
-        sharing.spread(name, n)
+        sharing.window_distribution(name, n)
 
 
 def all_pairs(run):
@@ -81,17 +81,17 @@ def all_pairs(run):
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_pairs_are_counted_as_one_by_one(seed):
-    run = Run(SMALL, seconds=20.0, seed=seed)
-    assert run.pairs.tolist() == all_pairs(run)
-    assert (run.matches <= run.pairs).all() and 0.2 < run.matches.sum() / run.pairs.sum() < 0.4
+    run = TupleCounts(SMALL, seconds=20.0, seed=seed)
+    assert run.pair_counts.tolist() == all_pairs(run)
+    assert (run.match_counts <= run.pair_counts).all() and 0.2 < run.match_counts.sum() / run.pair_counts.sum() < 0.4
 
 
 def test_state_is_what_is_young_enough():
-    run = Run(SMALL, seconds=20.0)
+    run = TupleCounts(SMALL, seconds=20.0)
     moments = np.arange(5, 20.0) * 1e6
-    stored = (*run.a, run.b)
+    stored = (*run.a_times_micros, run.b_times_micros)
     edges = [0, *(w * 1e6 for w in SMALL.windows)]
-    for held, times in zip(run.state, stored, strict=True):
+    for held, times in zip(run.band_tuples, stored, strict=True):
         ages = moments[:, None] - times[None, :]
         for k, value in enumerate(held):
             assert value == pytest.approx(
@@ -100,25 +100,25 @@ def test_state_is_what_is_young_enough():
 
 
 def test_plans_compare_what_their_joins_say():
-    run = Run(SMALL, seconds=20.0)
-    pairs, matches, (passes, fails), b = run.pairs, run.matches, map(len, run.a), len(run.b)
+    run = TupleCounts(SMALL, seconds=20.0)
+    pairs, matches, (passes, fails), b = run.pair_counts, run.match_counts, map(len, run.a_times_micros), len(run.b_times_micros)
     everything = passes + fails + b
-    assert run.compared("pull-up") == pairs.sum() + matches.sum() * 3 + everything
+    assert run.comparisons("pull-up") == pairs.sum() + matches.sum() * 3 + everything
     chain = pairs[:, 0].sum() + pairs[0, 1:].sum() + matches[:, 0].sum()
-    assert run.compared("state-slice") == chain + everything + 2 * (passes + b) + (
+    assert run.comparisons("state-slice") == chain + everything + 2 * (passes + b) + (
         passes + fails
     ) + 2 * (passes + b)
     split = pairs[1, 0] + pairs[0].sum() + 2 * matches[0].sum() + matches[:, 0].sum()
-    assert run.compared("partition") == split + (passes + fails) + (passes + fails + 2 * b)
-    assert run.delivered == matches[:, 0].sum() + matches[0, :2].sum() + matches[0].sum()
+    assert run.comparisons("partition") == split + (passes + fails) + (passes + fails + 2 * b)
+    assert run.delivered_results == matches[:, 0].sum() + matches[0, :2].sum() + matches[0].sum()
 
 
 def test_a_chain_of_one_slice_routes_like_pull_up():
-    q = Shared(6.0, (1.0, 2.0, 5.0), join=0.3, plain=3)
-    run = Run(q, seconds=20.0)
-    parts = plan(q, "state-slice", (5.0,))
-    assert parts == plan(q, "pull-up")
-    assert run.compared("state-slice", (5.0,)) - run.compared("pull-up") == 2 * run.passed(parts), (
+    q = SharedLoad(6.0, (1.0, 2.0, 5.0), join_selectivity=0.3, has_no_selection=3)
+    run = TupleCounts(q, seconds=20.0)
+    parts = plan_joins(q, "state-slice", (5.0,))
+    assert parts == plan_joins(q, "pull-up")
+    assert run.comparisons("state-slice", (5.0,)) - run.comparisons("pull-up") == 2 * run.probing_tuples(parts), (
         "two union operators"
     )
 
@@ -129,28 +129,28 @@ def test_the_chain_placement_does_what_is_counted_tuple_by_tuple(name, sigma, jo
     """Model and chain: what the placement stores and compares, slice by slice, is what pairs one by
     one say, but for tuples that wait for their block of half a second.
     """
-    q = Shared(20.0, sharing.WINDOWS[name], sigma, join)
-    chained = Chained(q, 60.0, 0.5, seed=4)
+    q = SharedLoad(20.0, sharing.WINDOWS[name], sigma, join)
+    chained = ChainExperiment(q, 60.0, 0.5, seed=4)
     for strategy in ("state-slice", "pull-up", "partition"):
-        exact = chained.run.stored(plan(q, strategy)), chained.run.compared(strategy)
-        assert exact[0] <= chained.stored(strategy) <= 1.05 * exact[0]
-        assert chained.compared(strategy) == pytest.approx(exact[1], rel=0.03)
+        exact = chained.tuple_counts.stored_tuples(plan_joins(q, strategy)), chained.tuple_counts.comparisons(strategy)
+        assert exact[0] <= chained.stored_tuples(strategy) <= 1.05 * exact[0]
+        assert chained.comparisons(strategy) == pytest.approx(exact[1], rel=0.03)
 
 
 @pytest.mark.parametrize("chain", [(10.0, 20.0, 30.0), (6.0, 30.0), (30.0,)])
 def test_merged_slices_of_the_placement_do_what_is_counted(chain):
     windows = tuple(sorted({*chain, *(2.0, 4.0, 6.0, 25.0)}))
-    q = Shared(20.0, windows, join=0.2, plain=len(windows))
-    chained = Chained(q, 60.0, 0.5)
-    exact = chained.run.compared("state-slice", chain)
-    assert chained.compared("state-slice", chain) == pytest.approx(exact, rel=0.03)
-    looked_up = chained.compared("state-slice", chain, lookup=True)
-    assert looked_up < chained.compared("state-slice", chain)
+    q = SharedLoad(20.0, windows, join_selectivity=0.2, has_no_selection=len(windows))
+    chained = ChainExperiment(q, 60.0, 0.5)
+    exact = chained.tuple_counts.comparisons("state-slice", chain)
+    assert chained.comparisons("state-slice", chain) == pytest.approx(exact, rel=0.03)
+    looked_up = chained.comparisons("state-slice", chain, lookup=True)
+    assert looked_up < chained.comparisons("state-slice", chain)
 
 
 def test_a_router_that_looks_up_asks_once_for_a_result():
     compares, looks_up = (
-        slices.unfiltered((20.0, 20.0), 0.1, 0.0, 4, lookup) for lookup in (False, True)
+        slices.unfiltered_statistics((20.0, 20.0), 0.1, 0.0, 4, lookup) for lookup in (False, True)
     )
     windows = (1.0, 2.0, 3.0, 4.0)
     one = slices.edge_cost(0, 1, windows, compares)
@@ -162,20 +162,20 @@ def test_a_router_that_looks_up_asks_once_for_a_result():
 
 def test_counted_and_modelled_agree():
     """In all settings of Table 8.1."""
-    found = sharing.strategies(rates=(20.0, 60.0), seconds=70.0, seeds=(3,), step=1.0)
+    found = sharing.strategy_counts(rates=(20.0, 60.0), seconds=70.0, seeds=(3,), step=1.0)
     assert len(found) == 27 * 2 * 3
     assert found["state_counted"].to_numpy() == pytest.approx(
         found["state_modelled"].to_numpy(), rel=0.1
     )
     ratio = found["service_counted"] / found["service_modelled"]
-    assert ratio.between(0.9, 1.15).all(), (
+    assert ratio.read_events(0.9, 1.15).all(), (
         "a run that starts with empty states, and purges only what comes"
     )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_chain_is_best_in_all_27_settings(seed):
-    found = sharing.strategies(rates=(20.0,), seeds=(seed,), seconds=60.0)
+    found = sharing.strategy_counts(rates=(20.0,), seeds=(seed,), seconds=60.0)
     keys = ["windows", "sigma", "join", "rate", "seed"]
     state, service = (
         found.pivot(index=keys, columns="strategy", values=f"{v}_counted")
@@ -193,11 +193,11 @@ def test_the_chain_is_best_in_all_27_settings(seed):
 
 @pytest.mark.parametrize("name", list(sharing.SPREADS))
 def test_overhead_ranges_are_those_of_cpu_chain(name):
-    for n, rate, k in product((12, 24), (20.0, 80.0), range(len(sharing.said(name)))):
-        windows, chain = sharing.spread(name, n), list(sharing.said(name, n).values())[k]
+    for n, rate, k in product((12, 24), (20.0, 80.0), range(len(sharing.printed_chains(name)))):
+        windows, chain = sharing.window_distribution(name, n), list(sharing.printed_chains(name, n).values())[k]
 
         def best(overhead, rate=rate, n=n, windows=windows):
-            return slices.cpu_chain(windows, slices.unfiltered((rate, rate), 0.025, overhead, n))
+            return slices.cpu_chain(windows, slices.unfiltered_statistics((rate, rate), 0.025, overhead, n))
 
         low, high = sharing.overhead_range(windows, chain, rate, 0.025)
         if low <= high:
@@ -209,7 +209,7 @@ def test_overhead_ranges_are_those_of_cpu_chain(name):
 
 
 def test_no_single_overhead_gives_the_chains_of_section_8_3():
-    ranges = sharing.overheads((12,)).set_index(["said", "rate"])
+    ranges = sharing.overhead_ranges((12,)).set_index(["said", "rate"])
     assert set(ranges["router"]) == {"compares"}
     high, low = (
         ranges.loc["every window", "high_modelled"],
@@ -226,9 +226,9 @@ def test_a_look_up_gives_both_published_chains_at_each_rate():
     """Uniform windows are left alone and just the small ones merged: section 8.3 but for the slice
     between small and large windows.
     """
-    ranges = sharing.overheads((12,), routers=("looks up",)).set_index(["said", "rate"])
+    ranges = sharing.overhead_ranges((12,), routers=("looks up",)).set_index(["said", "rate"])
     for rate in sharing.RATES:
-        c_sys = sharing.spares_uniform(rate)
+        c_sys = sharing.overhead_keeping_uniform(rate)
         for what in ("every window", "small ones merged", "small, between, large"):
             low, high = ranges.loc[(what, rate), ["low_modelled", "high_modelled"]]
             assert low < c_sys < high
@@ -240,19 +240,19 @@ def test_a_look_up_gives_both_published_chains_at_each_rate():
 
 @pytest.fixture(scope="module")
 def claims():
-    return paper.claims(
-        paper.Figures(
+    return paper.state_slice_claims(
+        paper.SliceFigures(
             sharing.memory_savings(),
             sharing.cpu_savings(),
             sharing.tree_ratios(),
-            sharing.strategies(rates=(20.0, 80.0), seconds=45.0, step=1.0),
-            sharing.chains(rates=(20.0, 80.0), seconds=45.0, step=1.0),
+            sharing.strategy_counts(rates=(20.0, 80.0), seconds=45.0, step=1.0),
+            sharing.chain_counts(rates=(20.0, 80.0), seconds=45.0, step=1.0),
         )
     )
 
 
 def test_claims_that_hold(claims):
-    holds = {c.says: c.holds for c in claims}
+    holds = {c.statement: c.holds for c in claims}
     for says in (
         "all memory savings are positive",
         "all CPU savings are positive",
@@ -264,7 +264,7 @@ def test_claims_that_hold(claims):
         "the gain of CPU-Opt grows with the number of queries",
     ):
         assert holds[says] == "yes", says
-    assert all(c.holds == "yes" for c in claims if "all of them for uniform" in c.says)
+    assert all(c.holds == "yes" for c in claims if "all of them for uniform" in c.statement)
     for says in (
         "20% to 30% of memory saved on average",
         "10% to 40% of CPU saved on average, against each rival",
@@ -273,11 +273,11 @@ def test_claims_that_hold(claims):
         "all small windows are merged together, 12 mostly small ones",
     ):
         assert holds[says] == "under reading", says
-    assert "all checks passed" in check(claims)
+    assert "all checks passed" in check_claims(claims)
 
 
 def test_claims_that_do_not(claims):
-    fails = {(c.where, c.says): c.reason for c in claims if c.holds == "no"}
+    fails = {(c.where, c.statement): c.reason for c in claims if c.holds == "no"}
     for one in (
         ("Fig. 6.6, 6.7", "the chains compare less for most m, n"),
         (

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from braid.studies import shedding, shedding_measured
 from braid.studies import shedding_claims as claims
-from braid.workloads.legs import legs
-from braid.workloads.sets import Sets, burst, likeness
-from braid.workloads.zipf import zipf
+from braid.workloads.legs import flight_legs
+from braid.workloads.sets import SetStreams, burst_rates, overlap_probabilities
+from braid.workloads.zipf import zipf_probabilities
 
 
 def test_optimality_falls_with_load_skew_and_size():
     """Fig. 5."""
-    frame = shedding.optimality()
+    frame = shedding.optimality_table()
     tried = (claims.load_claim, claims.skew_claim, claims.size_claim)
     assert [claim(frame).holds for claim in tried] == ["yes"] * 3
     upside = frame.assign(optimality_modelled=1 - frame["optimality_modelled"])
@@ -29,18 +29,18 @@ WRONG = {
 
 def test_every_claim_but_three_holds():
     """Fig. 1 and 5 to 17; those that do not hold say why."""
-    tried = claims.claims((0.4, 0.6, 0.8))
-    assert {(c.where, c.says) for c in tried if c.holds == "no"} <= WRONG
+    tried = claims.shedding_claims((0.4, 0.6, 0.8))
+    assert {(c.source, c.statement) for c in tried if c.holds == "no"} <= WRONG
     assert all(c.reason for c in tried if c.holds == "no")
-    assert {c.where for c in tried} >= {f"Fig. {k}" for k in (1, *range(5, 18))}
-    assert not [c for c in tried if c.must and c.holds != "yes"]
+    assert {c.source for c in tried} >= {f"Fig. {k}" for k in (1, *range(5, 18))}
+    assert not [c for c in tried if c.is_required and c.holds != "yes"]
 
 
 def test_claims_fail_on_other_figures():
     """Fig. 8, 10, 11, 15 and 16, and they fail where nothing is adapted."""
-    still = shedding.adaptation().assign(fraction_modelled=0.5, load_modelled=2.0)
+    still = shedding.adaptation_curves().assign(fraction_modelled=0.5, load_modelled=2.0)
     assert claims.burst_claim(still).holds == claims.forward_claim(still).holds == "no"
-    newest, wider = shedding.outputs((0.4, 0.8), shift=0.0), shedding.by_window()
+    newest, wider = shedding.recall_table((0.4, 0.8), shift=0.0), shedding.recall_by_window()
     assert claims.growth_claim(newest, wider).holds == "yes"
     narrow = wider.assign(gain_modelled=0.5 - wider["gain_modelled"])
     assert claims.growth_claim(newest, narrow).holds == "no"
@@ -50,9 +50,9 @@ def test_claims_fail_on_other_figures():
         assert claims.growth_claim(*pair).holds == "no", "a gain that stays does not grow"
     alone = newest[newest["kappa"] == 0.8]
     assert claims.growth_claim(alone, wider).holds == "not tried", "one skew"
-    even = shedding.parts().assign(r1=0.5, r2=0.5)
+    even = shedding.direction_shares().assign(r1=0.5, r2=0.5)
     assert claims.direction_claim(even).holds == "no"
-    none = shedding.against_dropping((100.0, 500.0)).assign(gain_modelled=0.0)
+    none = shedding.gain_over_dropping((100.0, 500.0)).assign(gain_modelled=0.0)
     assert claims.dropping_claims(none)[0].holds == "no"
     flat = shedding.utility_by_skew().assign(gain_modelled=0.0)
     assert claims.utility_claims(flat, shedding.utility_by_types())[0].holds == "no"
@@ -62,17 +62,17 @@ def test_one_knapsack_is_never_worse_than_a_direction_first():
     """Gedik 2007, section 5.3, and better at half of the work."""
     for kappa in (0.4, 0.8):
         for r in (0.05, 0.2, 0.5, 0.8):
-            sets = Sets(kappa=kappa)
-            found = {m: shedding.recall(sets, r, m) for m in shedding.METHODS}
+            sets = SetStreams(kappa=kappa)
+            found = {m: shedding.compute_recall(sets, r, m) for m in shedding.METHODS}
             assert found["selective"] >= found["direction"] - 1e-9
             assert found["selective"] >= found["time"] - 1e-9
-    assert shedding.recall(sets, 0.5, "selective") > shedding.recall(sets, 0.5, "direction")
+    assert shedding.compute_recall(sets, 0.5, "selective") > shedding.compute_recall(sets, 0.5, "direction")
 
 
 def test_the_workload_matches_as_its_density_says():
     """Pairs of the tuples themselves, by age: Fig. 6 counted."""
-    sets = Sets(rates=(60.0, 60.0), seconds=40.0, kappa=0.8, seed=3)
-    n, m = sets.tables().values()
+    sets = SetStreams(rates=(60.0, 60.0), seconds=40.0, kappa=0.8, seed=3)
+    n, m = sets.make_tables().values()
     times = [t["ts"].to_numpy().astype("int64") / 1e6 for t in (n, m)]
     held = []
     for table in (n, m):
@@ -82,7 +82,7 @@ def test_the_workload_matches_as_its_density_says():
         held.append(matrix)
     age = times[0][:, None] - times[1][None]
     match = held[0] @ held[1].T >= sets.theta
-    f = sets.density(1, 10)
+    f = sets.match_density(1, 10)
     counted = [match[(age >= 2 * k) & (age < 2 * k + 2)].mean() for k in range(10)]
     assert int(np.argmax(counted)) == int(np.argmax(f)) == 7
     assert np.corrcoef(f, counted)[0, 1] > 0.95
@@ -90,23 +90,23 @@ def test_the_workload_matches_as_its_density_says():
 
 def test_of_sets_of_one_item_it_is_known_how_likely_they_match():
     """Section 6.1's equality: without drawing sets, as two ranks that are so far apart."""
-    p = zipf(9, 0.7)
-    found = likeness(9, 1.0, 0.0, 0.7, 1, 0)
+    p = zipf_probabilities(9, 0.7)
+    found = overlap_probabilities(9, 1.0, 0.0, 0.7, 1, 0)
     assert found == pytest.approx([float(p @ np.roll(p, d)) for d in range(9)])
-    assert likeness(9, 1.0, 1e-9, 0.7, 1, 0) == pytest.approx(found, abs=0.02), "drawn"
+    assert overlap_probabilities(9, 1.0, 1e-9, 0.7, 1, 0) == pytest.approx(found, abs=0.02), "drawn"
 
 
 def test_the_burst_of_the_paper():
-    sets = Sets(**burst())
-    counts = sets.arrivals.counts()
+    sets = SetStreams(**burst_rates())
+    counts = sets.make_arrivals.batch_counts()
     assert sum(n for n, _ in counts[61:75]) > 3 * sum(n for n, _ in counts[40:54])
     with pytest.raises(ValueError, match="items is 0"):
-        Sets(items=0)
+        SetStreams(items=0)
 
 
 def test_legs_share_tags_with_their_own_arrival():
     """Every arrival of a day has its departure, with which it shares all but "late"."""
-    whole = legs(1, batches=6)
+    whole = flight_legs(1, batches=6)
     d, a = (whole[alias].to_pylist() for alias in "da")
     assert len(d) == 837 and len(a) == 754 and {r["batch"] for r in d} <= set(range(6))
     by_plane = {}
@@ -118,20 +118,20 @@ def test_legs_share_tags_with_their_own_arrival():
         assert any(r["ts"] < row["ts"] for r in own)
     assert all(4 <= len(r["tags"]) <= 7 and f"carrier {r['carrier']}" in r["tags"] for r in d)
     with pytest.raises(ValueError, match="days 0, batches 48; month is 1 to 12"):
-        legs(0)
+        flight_legs(0)
 
 
 def test_methods_differ_on_flights_and_all_know_how_many_results_there_are():
     """A quarter of the pairs; the order is the claim. Claims fail where methods do not differ."""
-    found = shedding_measured.flown(1, 0.25, 24)
+    found = shedding_measured.compare_methods(1, 0.25, 24)
     share = found.results.set_index(["condition", "method"])["found of all"]
     assert share["tags", "uniform"] == pytest.approx(0.25, abs=0.08)
     assert share["tail number", "keys"] == pytest.approx(0.5, abs=0.15)
-    best, none, estimates = shedding_measured.legs_claims(found)
+    best, none, estimates = shedding_measured.flight_comparison_claims(found)
     assert best.holds == estimates.holds == "yes" and none.holds == "no" and none.reason
     truth = found.results.set_index(["condition", "method"])["in truth"]["tags", "uniform"]
     assert found.carriers["in truth"].sum() == truth
     even = found._replace(
         results=found.results.assign(**{"found of all": 0.25, "estimated": 2.0 * truth})
     )
-    assert [c.holds for c in shedding_measured.legs_claims(even)] == ["no", "yes", "no"]
+    assert [c.holds for c in shedding_measured.flight_comparison_claims(even)] == ["no", "yes", "no"]

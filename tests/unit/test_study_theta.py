@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from braid.core.events import BatchCommitted
 from braid.studies import recordings, theta_claims, theta_figures, theta_inputs, theta_model
-from braid.studies.theta_inputs import Input, counted
-from braid.studies.theta_model import JOINER, Joiner, progress
+from braid.studies.theta_inputs import JoinInput, count_input
+from braid.studies.theta_model import JOINER, ModelledMachine, simulate_progress
 
-FEW = Input(
+FEW = JoinInput(
     "made up", 100, 6400, 3200, (np.array([40, 30, 20, 10]), np.array([3200, 1600, 1600, 0]))
 )
 
@@ -20,51 +20,51 @@ FEW = Input(
 def test_counts_are_those_of_the_runs_on_spark():
     """Table 1: EQ5 as it was recorded, with and without skew: tuples and results."""
     for z in recordings.SKEWS:
-        events = recordings.rivals()[f"SHJ, z={z}"]
+        events = recordings.recorded_competitors()[f"SHJ, z={z}"]
         done = [e for e in events if isinstance(e, BatchCommitted)]
-        of = counted("EQ5", float(z))
-        assert (of.r, of.s) == done[-1].total
+        of = count_input("EQ5", float(z))
+        assert (of.r_tuples, of.s_tuples) == done[-1].total_received_tuples
         assert of.results == sum(e.results for e in done)
 
 
 def test_joins_have_the_results_of_the_original_system():
     """Table 1: as it expects of EQ5 and EQ7 at scale factor 0.01 without skew."""
-    assert [counted(query).results for query in ("EQ5", "EQ7")] == [11_995, 1_217]
+    assert [count_input(query).results for query in ("EQ5", "EQ7")] == [11_995, 1_217]
 
 
 def test_a_hash_gives_every_value_to_one_host_and_bands_have_none():
-    r, s, found = FEW.on_hosts(3, seed=1)
+    r, s, found = FEW.hash_distribution(3, seed=1)
     assert (r.sum(), s.sum()) == (100, 6400) and found.sum() == 40 * 3200 + 30 * 1600 + 20 * 1600
     assert len(r) == len(s) == 3
     with pytest.raises(ValueError, match="no equality"):
-        Input("BCI", 1, 1, 1).on_hosts(4)
+        JoinInput("BCI", 1, 1, 1).hash_distribution(4)
     with pytest.raises(ValueError, match="no join is named 'EQ6'; there are: EQ5, EQ7, BNCI, BCI"):
-        counted("EQ6")
+        count_input("EQ6")
 
 
 def test_a_batch_takes_as_long_as_its_busiest_joiner_and_disk_longer():
     """The square grid stores R/n + S/m on each of four hosts, at 21 microseconds a tuple."""
-    run = progress("StaticMid", FEW, 1000.0, 4, 4)
+    run = simulate_progress("StaticMid", FEW, 1000.0, 4, 4)
     each = 100_000 / 2 + 6_400_000 / 2
     last = run.iloc[-1]
     assert last["stored_mean"] == pytest.approx(each) and not last["overflow"]
     took, made = each * JOINER.tuple_us / 1e6, 3_200_000 / 4 * JOINER.result_us / 1e6
     assert last["seconds_modelled"] == pytest.approx(took + made, rel=0.005)
     assert last["results_modelled"] == pytest.approx(3200 * 1000, rel=1e-6)
-    slow = progress("StaticMid", FEW, 1000.0, 4, 4, Joiner(memory_mb=0.0)).iloc[-1]
+    slow = simulate_progress("StaticMid", FEW, 1000.0, 4, 4, ModelledMachine(memory_mb=0.0)).iloc[-1]
     assert slow["overflow"]
     assert slow["seconds_modelled"] == pytest.approx(JOINER.disk * took + made, rel=0.005)
 
 
 def test_skew_loads_one_host_of_shj_and_results_wait_only_while_tuples_migrate():
-    shj = progress("SHJ", FEW, 1000.0, 4, 4).iloc[-1]
+    shj = simulate_progress("SHJ", FEW, 1000.0, 4, 4).iloc[-1]
     assert shj["stored_max"] > 1.9 * shj["stored_mean"]
-    dynamic = progress("Dynamic", FEW, 1000.0, 16, 8)
+    dynamic = simulate_progress("Dynamic", FEW, 1000.0, 16, 8)
     moving, still = (dynamic[dynamic["migrating"] == m] for m in (True, False))
     assert moving["moved"].sum() > 0 == still["moved"].sum()
     assert moving["latency_ms_modelled"].max() > still["latency_ms_modelled"].max()
     with pytest.raises(ValueError, match="no operator is named 'Flux'"):
-        theta_model.operator("Flux", 4, (1, 1))
+        theta_model.make_operator("Flux", 4, (1, 1))
 
 
 def test_the_tables_have_every_query_operator_and_skew():
@@ -73,19 +73,19 @@ def test_the_tables_have_every_query_operator_and_skew():
     assert (
         table.set_index(["query", "operator", "skew"]).loc[("EQ7", "SHJ", "Z4"), "printed"] == 6385
     )
-    runs = theta_figures.performance(0.01, 1, 16, 3)
-    ends = theta_figures.settled(runs)
+    runs = theta_figures.performance_runs(0.01, 1, 16, 3)
+    ends = theta_figures.final_batches(runs)
     assert len(ends) == 2 * 4 + 2 * 3 and set(ends["query"]) == set(theta_inputs.QUERIES)
-    tables = {"runs": runs, "mapped": theta_figures.mappings(16, 3, scale=0.01)}
+    tables = {"runs": runs, "mapped": theta_figures.mapping_curves(16, 3, scale=0.01)}
     tables |= dict.fromkeys(("scaled", "disk"), theta_figures.weak_scaling((16,), 3, 0.01))
-    tables["swung"] = theta_figures.fluctuating((2,), growth=2)
+    tables["swung"] = theta_figures.fluctuation_progress((2,), growth=2)
     assert all(
         isinstance(t, pd.DataFrame)
-        for _, p in theta_figures.drawn(tables).values()
+        for _, p in theta_figures.figure_curves(tables).values()
         for t in p.values()
     )
-    assert len(theta_figures.bars(tables)) == 5
-    f = theta_claims.Figures(table, **tables)
+    assert len(theta_figures.figure_bars(tables)) == 5
+    f = theta_claims.ThetaFigures(table, **tables)
     assert theta_claims.resilient_check(f).holds == theta_claims.load_claim(f).holds == "yes"
 
 
@@ -96,7 +96,7 @@ def test_table_2_is_shown_without_what_one_seed_cannot_tell():
     )
     columns = ["query", "operator", "skew", "seconds (modelled)", "least", "most"]
     last = ["memory full, of runs", "seconds (printed)"]
-    found = theta_figures.shown(one)
+    found = theta_figures.format_table_2(one)
     assert {*found.columns} == {*columns, *last} - {"least", "most"}
     assert found["memory full, of runs"].tolist() == ["50%"]
-    assert {*theta_figures.shown(one.assign(most_modelled=90.0)).columns} == {*columns, *last}
+    assert {*theta_figures.format_table_2(one.assign(most_modelled=90.0)).columns} == {*columns, *last}

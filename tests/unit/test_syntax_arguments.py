@@ -13,17 +13,17 @@ import pyarrow as pa
 import pytest
 import sqlglot
 from braid.condition.calls import CALLS
-from braid.condition.compiler import _RULES, Compiler
-from braid.condition.dialect import SparkSql, written
-from braid.condition.parse import parse
+from braid.condition.compiler import _RULES, DuckDBCompiler
+from braid.condition.dialect import SparkSql, to_sql
+from braid.condition.parse import parse_predicate
 from braid.condition.predicate import PredicateError
-from braid.condition.sqltypes import type_of
+from braid.condition.sqltypes import sql_type_of_arrow
 from braid.condition.syntax_arguments import (
     CONSTANT,
     READ,
     AsWritten,
     find_unread,
-    has_known_syntax,
+    has_supported_syntax,
     keep_unread,
 )
 from braid.hub.dialect import STATEMENT
@@ -167,13 +167,13 @@ TEXTS = {
 @pytest.mark.parametrize("on", TEXTS)
 def test_tables_refuse_it_in_a_sentence_that_names_the_word(on: str) -> None:
     with pytest.raises(PredicateError, match=f" has {TEXTS[on]} and is not known to mean the same"):
-        parse(on, {"a": SCHEMA, "b": SCHEMA}, (None, None))
+        parse_predicate(on, {"a": SCHEMA, "b": SCHEMA}, (None, None))
 
 
 @pytest.mark.parametrize("on", TEXTS)
 def test_it_is_written_again_as_it_was(on: str) -> None:
-    assert written(tree_of(on)) == sqlglot.parse_one(on, dialect="spark").sql("spark")
-    assert tree_of(written(tree_of(on))) == tree_of(on)
+    assert to_sql(tree_of(on)) == sqlglot.parse_one(on, dialect="spark").sql("spark")
+    assert tree_of(to_sql(tree_of(on))) == tree_of(on)
 
 
 def test_what_is_known_to_be_written_as_it_was() -> None:
@@ -183,9 +183,9 @@ def test_what_is_known_to_be_written_as_it_was() -> None:
         "a.s NOT LIKE ANY ('x')",
         "a.p.f = 1",
     ):
-        assert has_known_syntax(tree_of(on)), on
+        assert has_supported_syntax(tree_of(on)), on
     for on in ("a.s COLLATE UTF8_LCASE = 'x'", "overlay(a.s PLACING 'X' FROM 2) = ''"):
-        assert not has_known_syntax(tree_of(on)), on
+        assert not has_supported_syntax(tree_of(on)), on
 
 
 class Noted(dict[str, Any]):
@@ -221,12 +221,12 @@ isnan(a.x) OR sqrt(a.x) + ln(a.x) + exp(a.x) + pow(a.x, 2) = 1; sin(a.x) + cos(a
 
 def test_the_compiler_asks_for_every_argument_that_is_listed_as_read() -> None:
     noted = set[tuple[type, str]]()
-    columns = {(a, f.name): type_of(f.type) for a in "ab" for f in SCHEMA}
+    columns = {(a, f.name): sql_type_of_arrow(f.type) for a in "ab" for f in SCHEMA}
     for text in re.split("[;\n]", COMPILED.strip()):
         tree = tree_of(text)
         for node in list(tree.walk()):
             node.args = Noted(type(node), node.args, noted)
-        Compiler(columns).compile(tree)
+        DuckDBCompiler(columns).compile_expression(tree)
     unasked = {
         (k.__name__, n) for k in _RULES | CALLS for n in READ.get(k, ()) if (k, n) not in noted
     }

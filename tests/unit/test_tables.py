@@ -24,19 +24,19 @@ import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, Shed
 from braid.condition.failing import OverflowFailure
-from braid.condition.parse import parse
+from braid.condition.parse import parse_predicate
 from braid.condition.predicate import PredicateError
 from braid.core import step
 from braid.core.events import BatchCommitted
-from braid.core.seconds import PARTS
+from braid.core.seconds import PHASES
 from braid.engine import process
-from braid.engine.choice import COPIES, past
+from braid.engine.choice import COPIES, recent_timings
 from braid.engine.engine import Engine
-from braid.engine.fresh import Cutter
-from braid.engine.process import ProcessExecutor
-from braid.engine.replicas import Replicas
-from braid.engine.store import Store
-from braid.engine.tables import Feed
+from braid.engine.fresh import FreshBlockBuilder
+from braid.engine.process import ThreadExecutor
+from braid.engine.replicas import ReplicaStore
+from braid.engine.store import RunStore
+from braid.engine.tables import ArrowFeed
 from braid.join import StreamJoin
 from braid.papers.baselines.hashing import HashPartition
 from braid.run import JoinRun
@@ -133,7 +133,7 @@ def test_every_placement_by_the_stages_of_spark_and_by_turns(
     on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(aliases)) + " AND a.n < b.n + 200"
     want = expected(given, on)
     for name, placement in PLACEMENTS.items():
-        if placement.serves(streams):
+        if placement.supports_streams(streams):
             for way in (Stages, Turns):
                 monkeypatch.setattr("braid.tables.executor", lambda _, way=way: way())
                 join = StreamJoin(given, on, placement, partitions=2, check=True)
@@ -185,20 +185,20 @@ def test_killed_between_files(tmp_path: Path, point: str) -> None:
         check=False,
     )
     assert killed.returncode == -signal.SIGKILL
-    store = Store(folder)
-    assert store.committed() == [*range(committed)]
+    store = RunStore(folder)
+    assert store.committed_batches() == [*range(committed)]
     if point == "results":
         assert [*store.blocks.glob("000003-*")], "block files that no manifest names"
     run = ended(StreamJoin.resume(folder, streams))
     assert differ(ids(run.results()), expected(streams, "a.k = b.k")) == ""
-    assert store.committed() == [*range(6)]
-    states = [store.state_of(kept) for kept in store.log.commits[-2:]]
-    assert files(store.blocks) == {a.file for state in states for a in state.places.values()}
+    assert store.committed_batches() == [*range(6)]
+    states = [store.read_state(kept) for kept in store.log.commits[-2:]]
+    assert files(store.blocks) == {a.file for state in states for a in state.replica_addresses.values()}
     assert {f.name for f in store.commits.glob("state-*")} == {
         kept.state.name for kept in store.log.commits[-2:]
     }
     assert files(folder / "new") == set()
-    named = {name for n in store.committed() for name, _ in store.manifest(n).results}
+    named = {name for n in store.committed_batches() for name, _ in store.read_manifest(n).results}
     assert {f.name for f in store.results.glob("*.parquet")} == named
 
 
@@ -386,7 +386,7 @@ def test_what_is_moved_across_a_comparison_does_not_overflow(
     streams = {"a": rows(a), "b": rows(b)}
     want = {(i, k): 1 for i, x in enumerate(a) for k, y in enumerate(b) if holds(x, y)}
     assert pairs(tmp_path, *streams.values(), on) == want
-    assert bool(parse(on, streams, (None, None)).links) == found
+    assert bool(parse_predicate(on, streams, (None, None)).index_conditions) == found
 
 
 @pytest.mark.parametrize("on", ["a.x + a.x > b.n", "b.n < -(a.x + a.x)", "a.x + 1 + a.x > b.n"])
@@ -458,7 +458,7 @@ def test_decimals_of_two_streams_have_the_digits_of_spark(
     b = pa.table({"id": [5], "p": pa.array([Decimal("0.01")], few)})
     b = b.append_column("q", pa.array([Decimal("0.0004")], more))
     assert pairs(tmp_path, a, b, on) == found
-    assert parse(on, {"a": a, "b": b}, (None, None)).links
+    assert parse_predicate(on, {"a": a, "b": b}, (None, None)).index_conditions
 
 
 def test_structs_are_compared_and_decimals_of_256_bits_are_taken(tmp_path: Path) -> None:
@@ -540,10 +540,10 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
         columns = {f"c{i}": np.arange(rows) * 1.5 for i in range(20)}
         return pa.table({"k": np.arange(rows) + first, **columns})
 
-    arrived = process.ProcessExecutor._tuples
+    arrived = process.ThreadExecutor._collect_tuples
     monkeypatch.setattr(process, "cores", lambda: threads)
-    monkeypatch.setattr(process.ProcessExecutor, "_tuples", tuples)
-    for owner, name in ((Cutter, "cut"), (Replicas, "take")):
+    monkeypatch.setattr(process.ThreadExecutor, "_collect_tuples", tuples)
+    for owner, name in ((FreshBlockBuilder, "cut"), (ReplicaStore, "take")):
         monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
     streams = {"a": wide(0), "b": wide(10**9)}
     run = StreamJoin(streams, "abs(a.k - b.k) <= 0.5", AdaptiveGrid(64)).start(tmp_path, batches=1)
@@ -563,11 +563,11 @@ def test_small_batches_of_much_work_are_shared_by_threads(
         monkeypatch.setattr(process, "_SHORT", short)
         join = StreamJoin(streams, "a.n < b.n", Scatter(), check=True)
         run = ended(join.start(tmp_path / str(short), batches="batch"))
-        assert [e.tasks for e in run.events() if isinstance(e, BatchCommitted)] == tasks
+        assert [e.task_count for e in run.events() if isinstance(e, BatchCommitted)] == tasks
         assert differ(ids(run.results()), expected(streams, "a.n < b.n")) == ""
 
 
-@pytest.mark.parametrize("way", [ProcessExecutor, Stages])
+@pytest.mark.parametrize("way", [ThreadExecutor, Stages])
 def test_what_came_is_told_before_a_shedder_drops_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
 ) -> None:
@@ -582,7 +582,7 @@ def test_what_came_is_told_before_a_shedder_drops_any(
     assert sum(told["few"].received_bytes) < 0.5 * sum(told["all"].received_bytes)
     # a shedder needs two columns more
     assert told["few"].source_bytes >= told["all"].source_bytes > 4000 * 2 * 16
-    assert past([told["few"]])[0].bytes == told["few"].source_bytes
+    assert recent_timings([told["few"]])[0].bytes == told["few"].source_bytes
 
 
 @pytest.fixture
@@ -597,12 +597,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_what_a_commit_took_is_told_with_the_next_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    clock.slows(monkeypatch, Store, "tidy", 0.5)
+    clock.slows(monkeypatch, RunStore, "tidy", 0.5)
     streams = tables("ab", 60, seed=87, batches=3)
     run = ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path, batches="batch"))
     spent = run.metrics(by="batch")
     assert list(spent["last_commit"]) == [0, 0.5, 0.5]
-    assert (spent[[*PARTS, "total"]] == 0).all(axis=None)
+    assert (spent[[*PHASES, "total"]] == 0).all(axis=None)
 
 
 def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
@@ -612,14 +612,14 @@ def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
         streams, "a.k = b.k", Scatter(), {"a": "40 seconds", "b": "40 seconds"}, time="ts"
     )
     with pytest.MonkeyPatch.context() as patch:
-        real = Store.tidy
+        real = RunStore.remove_old_files
 
-        def tidy(store: Store, *given: Any) -> None:
+        def tidy(store: RunStore, *given: Any) -> None:
             real(store, *given)
             gc.collect()
             held.append(mapped(store.blocks) - {str(f) for f in store.blocks.iterdir()})
 
-        patch.setattr(Store, "tidy", tidy)
+        patch.setattr(RunStore, "remove_old_files", tidy)
         run = ended(join.start(tmp_path / "run", batches="batch"))
     del run
     gc.collect()
@@ -646,7 +646,7 @@ def test_what_needs_spark_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a run of tables has no streaming DataFrame"):
         run.results_stream()
     with pytest.raises(ValueError, match="executor is 'spark'; a run of tables has 'process' only"):
-        run.execute_on("spark")
+        run.set_executor("spark")
 
 
 def test_pyspark_is_not_imported(tmp_path: Path) -> None:
@@ -698,11 +698,11 @@ def test_the_seconds_of_a_batch_are_split_by_part(
 ) -> None:
     """What is slow shows in its own part, and the parts make up the batch."""
     slow: dict[str, tuple[Any, str]] = {
-        "source": (Feed, "tuples"),
+        "source": (ArrowFeed, "tuples"),
         "planning": (step, "plan"),
         "carriage": (process, "hand_over"),
-        "kernels": (Replicas, "derive"),
-        "commit": (Store, "snapshot"),
+        "kernels": (ReplicaStore, "derive"),
+        "commit": (RunStore, "snapshot"),
     }
     for part, (owner, name) in slow.items():
         with monkeypatch.context() as patch:
@@ -712,7 +712,7 @@ def test_the_seconds_of_a_batch_are_split_by_part(
         spent = run.metrics(by="batch")
         assert list(spent["batch"]) == [0, 1] and (spent[part] >= 0.25).all()
         assert (spent[part] == spent["total"]).all()
-        assert (spent[list(PARTS)].drop(columns=part) == 0).all(axis=None), part
+        assert (spent[list(PHASES)].drop(columns=part) == 0).all(axis=None), part
 
 
 def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:

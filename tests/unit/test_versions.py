@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from braid.core.state import VERSION
 from braid.engine import durable
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
 
@@ -20,9 +20,9 @@ STREAMS = {"a": ROWS, "b": ROWS}
 def test_a_run_of_another_version_is_refused(tmp_path: Path, version: int | str | None) -> None:
     join = StreamJoin(STREAMS, "a.k = b.k", Centralized())
     assert join.start(tmp_path).awaitTermination()
-    query = Store(tmp_path).query()
+    query = RunStore(tmp_path).read_settings()
     assert query is not None
-    (tmp_path / "run.json").write_bytes(durable.sealed({"v": version, **query}))
+    (tmp_path / "run.json").write_bytes(durable.encode_checksummed({"v": version, **query}))
     says = f"of version {version!r}; this version of Braid reads version {VERSION}"
     for go_on in (lambda: join.start(tmp_path), lambda: StreamJoin.resume(tmp_path, STREAMS)):
         with pytest.raises(ValueError, match=says):
@@ -34,8 +34,8 @@ def test_a_run_whose_keys_were_made_otherwise_is_refused(tmp_path: Path) -> None
     for on in ("a.k = b.k", "a.k - a.n < b.k"):
         folder = tmp_path / on
         assert StreamJoin(STREAMS, on, Centralized()).start(folder).awaitTermination()
-        query = Store(folder).query()
+        query = RunStore(folder).read_settings()
         assert query is not None
-        Store(folder).create({**query, "keys": [{}, *query["keys"][1:]]})
+        RunStore(folder).create_run({**query, "keys": [{}, *query["keys"][1:]]})
         with pytest.raises(ValueError, match=refused):
             StreamJoin.resume(folder, STREAMS)

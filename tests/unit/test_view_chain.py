@@ -15,19 +15,19 @@ from braid.papers.slices import chain as chains
 from braid.papers.slices import cost as costs
 from braid.papers.slices import cuts as slices
 from braid.papers.slices.chain import Chain as Placement
-from braid.reports.page import external_loads
-from braid.sharing.changes import entered
+from braid.reports.page import find_external_urls
+from braid.sharing.changes import add_query
 from braid_widgets.base import progress
-from braid_widgets.base.fold import fold
-from braid_widgets.base.queries import Asked, QueryTable
+from braid_widgets.base.fold import fold_events
+from braid_widgets.base.queries import QueryRow, QueryTable
 from braid_widgets.slices import chain, merge_graph
 from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
-from braid_widgets.slices.strategies import charts, compared, statistics
+from braid_widgets.slices.strategies import strategy_charts, strategy_costs, chain_statistics
 from unit.scripted import kept
 from unit.test_sharing import Shared
 
-SERVED = entered(
-    entered((), Query("near", (4, 4), (None, None))), Query("far", (12, 12), ("v < 3", None))
+SERVED = add_query(
+    add_query((), Query("near", (4, 4), (None, None))), Query("far", (12, 12), ("v < 3", None))
 )
 
 
@@ -57,7 +57,7 @@ class Recorded(Shared):
 
     def reslice(self, policy):
         state = self.engine.state
-        self.engine.amend(state.queries, policy, None, [], 0.0)
+        self.engine.commit_change(state.queries, policy, None, [], 0.0)
 
 
 @pytest.fixture
@@ -69,12 +69,12 @@ def run(tmp_path):
 
 def test_slices_hold_what_the_run_stores_and_serve_queries_with_longer_windows(run):
     commits = [e for e in run.events if isinstance(e, BatchCommitted)]
-    pictures = chain.frames(run.events)
+    pictures = chain.make_frames(run.events)
     for picture, commit in zip(pictures, commits, strict=True):
         held = (sum(part["rows"] for part in s["slices"]) for s in picture["streams"])
-        assert tuple(held) == commit.live
+        assert tuple(held) == commit.live_tuples
         assert all(0 <= part["share"] <= 1 for s in picture["streams"] for part in s["slices"])
-        assert tuple(s["came"] for s in picture["streams"]) == tuple(commit.received)
+        assert tuple(s["received_tuples"] for s in picture["streams"]) == tuple(commit.received_tuples)
     a, b = pictures[-1]["streams"]
     assert [(part["first"], part["last"], part["serves"]) for part in a["slices"]] == [
         (0, 4, "near, far"),
@@ -88,13 +88,13 @@ def test_slices_hold_what_the_run_stores_and_serve_queries_with_longer_windows(r
 
 def test_no_tuple_gets_lost_between_two_pictures(run):
     before, flowed = {"a": 0, "b": 0}, {"aged": 0, "cut": 0, "expired": 0}
-    for picture in chain.frames(run.events):
+    for picture in chain.make_frames(run.events):
         for s in picture["streams"]:
             held, cut = (
                 sum(part["rows"] for part in s["slices"]),
-                sum(part["rows"] for part in s["cut"]),
+                sum(part["rows"] for part in s["trimmed"]),
             )
-            assert before[s["name"]] + s["came"] == held + cut + s["expired"], picture["title"]
+            assert before[s["name"]] + s["received_tuples"] == held + cut + s["expired"], picture["title"]
             before[s["name"]] = held
             flowed["aged"] += sum(part["rows"] for part in s["aged"])
             flowed["cut"] += cut
@@ -105,16 +105,16 @@ def test_no_tuple_gets_lost_between_two_pictures(run):
 
 
 def test_what_a_slice_loses_by_age_another_gains(run):
-    pictures = chain.frames(run.events)
+    pictures = chain.make_frames(run.events)
     for before, after in zip(pictures, pictures[1:], strict=False):
         for old, new in zip(before["streams"], after["streams"], strict=True):
             left = sum(part["rows"] for part in new["aged"] if part["source"] == 0)
-            cut = sum(part["rows"] for part in new["cut"] if part["slice"] == 1)
-            assert new["slices"][0]["rows"] == old["slices"][0]["rows"] + new["came"] - left - cut
+            cut = sum(part["rows"] for part in new["trimmed"] if part["slice"] == 1)
+            assert new["slices"][0]["rows"] == old["slices"][0]["rows"] + new["received_tuples"] - left - cut
 
 
 def test_a_chain_whose_first_events_are_gone_goes_on_with_the_blocks_that_they_left(run):
-    later, whole = chain.frames(kept(run.events, 9)), chain.frames(run.events)[10:]
+    later, whole = chain.make_frames(kept(run.events, 9)), chain.make_frames(run.events)[10:]
     assert later[1:] == whole[1:] and len(whole) > 2
     first, same = (
         [{key: s[key] for key in ("slices", "came", "queries")} for s in f["streams"]]
@@ -124,30 +124,30 @@ def test_a_chain_whose_first_events_are_gone_goes_on_with_the_blocks_that_they_l
 
 
 def test_a_query_of_the_chain_tells_what_serves_it_in_the_picture_shown(run):
-    film = chain.Chain(run.events)
-    told = film.asked("far", film.frames[4]).splitlines()
+    film = chain.ChainPlayer(run.events)
+    told = film.describe_query("far", film.frames[4]).splitlines()
     assert told[:2] == [
         "query far after batch 5",
         "  windows: a 12 µs, b 12 µs; selections: a: v < 3",
     ]
     assert "a: served by 2 slices of 2" in told
-    assert "a: served by 1 slice of 2" in film.asked("near", film.frames[4]).splitlines()
+    assert "a: served by 1 slice of 2" in film.describe_query("near", film.frames[4]).splitlines()
     with pytest.raises(ValueError, match="no query 'gone' is served after batch 5"):
-        film.asked("gone", film.frames[4])
+        film.describe_query("gone", film.frames[4])
 
 
 def test_queries_and_slices_that_change_are_told_and_drawn(run):
-    run.reslice(chains.split(run.engine.state.policy, 8, 0))
-    assert "the slices change with the next batch" in chain.frames(run.events)[-1]["note"]
+    run.reslice(chains.split_slice(run.engine.state.placement_state, 8, 0))
+    assert "the slices change with the next batch" in chain.make_frames(run.events)[-1]["note"]
     run.some(1)
-    split = chain.frames(run.events)[-1]
+    split = chain.make_frames(run.events)[-1]
     assert "a: slices end at 4 µs, 8 µs, 12 µs now (split)" in split["note"]
     assert [len(s["slices"]) for s in split["streams"]] == [3, 2] and split["streams"][0][
         "aged"
     ] == []
-    run.reslice(chains.merge(run.engine.state.policy, 4))
+    run.reslice(chains.merge_slices(run.engine.state.placement_state, 4))
     run.some(1)
-    merged = chain.frames(run.events)[-1]["streams"]
+    merged = chain.make_frames(run.events)[-1]["streams"]
     assert [len(s["slices"]) for s in merged] == [2, 1] and [
         m["age"] for m in merged[1]["marks"]
     ] == [
@@ -156,15 +156,15 @@ def test_queries_and_slices_that_change_are_told_and_drawn(run):
         12,
     ], "windows stay marked"
     new = Query("new", (20, 7), (None, None))
-    run.add("new", new.windows, new.where)
+    run.add("new", new.windows, new.selections)
     run.events.insert(-1, run.told(run.engine.state.queries[-1], run.engine.state.batch))
     assert (
-        "query new comes" in (came := chain.frames(run.events)[-1])["note"]
+        "query new comes" in (came := chain.make_frames(run.events)[-1])["note"]
         and "3 queries" in came["title"]
     )
     run.remove("far")
     run.events.insert(-1, QueryRemoved(run.engine.state.batch, "far"))
-    gone = chain.frames(run.events)[-1]
+    gone = chain.make_frames(run.events)[-1]
     assert "query far goes" in gone["note"] and [
         q["name"] for q in gone["streams"][0]["queries"]
     ] == [
@@ -174,16 +174,16 @@ def test_queries_and_slices_that_change_are_told_and_drawn(run):
 
 
 def test_measured_and_modelled_runs_never_look_alike(run):
-    assert all("measured on Spark" in f["note"] for f in chain.frames(run.events))
+    assert all("measured on Spark" in f["note"] for f in chain.make_frames(run.events))
     start = next(k for k, e in enumerate(run.events) if isinstance(e, RunStarted))
     run.events[start] = RunStarted(
         ("a", "b"), "a.k = b.k", {}, "Chain", {}, 1, 63, None, "modelled"
     )
-    assert all("modelled run" in f["note"] for f in chain.frames(run.events))
+    assert all("modelled run" in f["note"] for f in chain.make_frames(run.events))
 
 
 def test_every_slice_has_a_place_of_its_own_whatever_the_windows(run):
-    places = [mark["place"] for mark in chain._marks({0, 10**6, 2 * 10**6, 3600 * 10**6})]
+    places = [mark["place"] for mark in chain._make_age_marks({0, 10**6, 2 * 10**6, 3600 * 10**6})]
     assert (
         places[0] == 0
         and places[-1] == 1
@@ -192,25 +192,25 @@ def test_every_slice_has_a_place_of_its_own_whatever_the_windows(run):
 
 
 def test_the_film_needs_no_network_and_only_live_ones_can_be_clicked(run):
-    view = chain.Chain(run.events)
+    view = chain.ChainPlayer(run.events)
     page = view.to_html()
-    assert external_loads(page) == [] and '<div data-film="chain">' in page
+    assert find_external_urls(page) == [] and '<div data-film="chain">' in page
     assert not any(f["pick"] for f in view.frames) and all(
-        f["pick"] for f in chain.Chain(run.events, pick=True).frames
+        f["pick"] for f in chain.ChainPlayer(run.events, pick=True).frames
     )
     assert view.position == len(view.frames) - 1
-    assert len(chain.frames(run.events, most=5)) <= 6
+    assert len(chain.make_frames(run.events, most=5)) <= 6
 
 
 def test_a_run_without_a_chain_is_refused():
     with pytest.raises(ValueError, match="no chain"):
-        chain.frames(simulate(Centralized(), [(1, 1)]))
+        chain.make_frames(simulate(Centralized(), [(1, 1)]))
 
 
 def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
     windows = (1.0, 2.0, 3.0, 24.0, 30.0)
-    known = slices.unfiltered((20.0, 20.0), 0.025, 40.0, 5)
-    shown = merge_graph.figure(windows, known, "Graph of r")
+    known = slices.unfiltered_statistics((20.0, 20.0), 0.025, 40.0, 5)
+    shown = merge_graph.merge_graph_chart(windows, known, "Graph of r")
     best = slices.cpu_chain(windows, known)
     assert 1 < len(best) < 5
     chosen = shown.data[shown.data["chosen"]]
@@ -222,7 +222,7 @@ def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
     assert chosen["cost_modelled"].sum() == pytest.approx(slices.chain_cost(best, windows, known))
     assert (
         shown.data["cost_modelled"]
-        .map(merge_graph._brief)
+        .map(merge_graph._format_cost)
         .isin(shown.figure.data[1].text + shown.figure.data[3].text)
         .all()
     )
@@ -233,27 +233,27 @@ def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
 
 
 def test_what_is_typed_becomes_windows_and_selections():
-    typed = Asked(
+    typed = QueryRow(
         "q", "a: 1 hour, b: 5 minutes", "a.x > 3 AND (b.y = 1 OR b.y = 2) AND a.z IS NULL"
     )
-    q = typed.query("ab")
+    q = typed.to_query("ab")
     assert q.name == "q" and q.windows == (3_600_000_000, 300_000_000)
-    assert Asked("q", "2 minutes").query("ab").windows == (120_000_000,) * 2
-    assert q.selections("ab") == {"a": "a.x > 3 AND a.z IS NULL", "b": "(b.y = 1 OR b.y = 2)"}
-    again = Asked.of(q, "ab", on=False)
-    assert again.query("ab") == q and again.window == "a: 1 h, b: 5 min" and not again.on
+    assert QueryRow("q", "2 minutes").to_query("ab").windows == (120_000_000,) * 2
+    assert q.selections_by_alias("ab") == {"a": "a.x > 3 AND a.z IS NULL", "b": "(b.y = 1 OR b.y = 2)"}
+    again = QueryRow.from_query(q, "ab", on=False)
+    assert again.to_query("ab") == q and again.window == "a: 1 h, b: 5 min" and not again.is_active
 
 
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        (Asked("q", "soon"), "the window of 'q' on a is 'soon'"),
-        (Asked("q", "a: 1 hour"), "has windows for a; it needs one for each of a, b"),
-        (Asked("q", "1 hour", "a.x > b.x"), "which is over a and b"),
-        (Asked("q", "1 hour", "x > 3"), "which is over no stream"),
-        (Asked("q", "1 hour", "c.x > 3"), "which is over c"),
-        (Asked("q", "1 hour", "a.x >"), "is no condition in Spark SQL"),
-        (Asked("", "1 hour"), "has no name"),
+        (QueryRow("q", "soon"), "the window of 'q' on a is 'soon'"),
+        (QueryRow("q", "a: 1 hour"), "has windows for a; it needs one for each of a, b"),
+        (QueryRow("q", "1 hour", "a.x > b.x"), "which is over a and b"),
+        (QueryRow("q", "1 hour", "x > 3"), "which is over no stream"),
+        (QueryRow("q", "1 hour", "c.x > 3"), "which is over c"),
+        (QueryRow("q", "1 hour", "a.x >"), "is no condition in Spark SQL"),
+        (QueryRow("", "1 hour"), "has no name"),
     ],
 )
 def test_bad_input_gets_a_sentence(asked, told):
@@ -264,7 +264,7 @@ def test_bad_input_gets_a_sentence(asked, told):
 def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
     seen = []
     table = QueryTable(
-        "ab", [Asked("one", "1 minute"), Asked("two", "2 minutes", on=False)], seen.append
+        "ab", [QueryRow("one", "1 minute"), QueryRow("two", "2 minutes", is_active=False)], seen.append
     )
     first, second = table.rows.children
     first.window.value = "soon"
@@ -282,14 +282,14 @@ def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
     first.on.value = False
     assert "no query is on" in table.message.value and len(seen) == 1
     second.on.value = True
-    assert [q.name for q in table.active] == ["two"]
-    table.switch(["one"])
+    assert [q.name for q in table.active_queries] == ["two"]
+    table.set_active(["one"])
     assert first.on.value and not second.on.value and len(seen) == 2, (
         "not a change of the analyst's"
     )
     table.more.click()
-    assert table.queries[-1] == Asked("query 1", "2 minutes", on=False)
-    table._remove(table.rows.children[-1])
+    assert table.queries[-1] == QueryRow("query 1", "2 minutes", is_active=False)
+    table._remove_row(table.rows.children[-1])
     assert [q.name for q in table.queries] == ["one", "two"]
 
 
@@ -300,28 +300,28 @@ def test_queries_are_modelled_by_the_equations():
         Query("c", (10_000_000,) * 2, (None, None)),
         Query("d", (30_000_000,) * 2, ("r.x > 1", None)),
     ]
-    q = costs.Shared.of(asked, 20.0, 0.3, 0.05)
-    assert q.windows == pytest.approx((5, 5, 10, 30)) and q.plain == 3
-    windows, known = statistics(q, 2.5)
+    q = costs.SharedLoad.from_queries(asked, 20.0, 0.3, 0.05)
+    assert q.windows == pytest.approx((5, 5, 10, 30)) and q.has_no_selection == 3
+    windows, known = chain_statistics(q, 2.5)
     assert (
         windows == (5, 10, 30)
-        and known.surviving == ((1, 1, 0.3), (1, 1, 1))
+        and known.surviving_fractions == ((1, 1, 0.3), (1, 1, 1))
         and known.queries == (2, 1, 1)
     )
-    found = compared(q, windows)
+    found = strategy_costs(q, windows)
     assert list(found) == ["isolated", "pull-up", "partition", "state slices"]
-    assert found["state slices"].memory == min(c.memory for c in found.values())
-    one = compared(q, (30.0,))
+    assert found["state slices"].state_tuples == min(c.state_tuples for c in found.values())
+    one = strategy_costs(q, (30.0,))
     assert (
-        one["slices, CPU-Opt"].memory == pytest.approx(costs.pull_up(q).memory)
+        one["slices, CPU-Opt"].state_tuples == pytest.approx(costs.pull_up_cost(q).state_tuples)
         and "slices, Mem-Opt" in one
     )
-    assert "partition" not in compared(costs.Shared.of(asked[:1], 20.0, 0.3, 0.05), (5.0,))
+    assert "partition" not in strategy_costs(costs.SharedLoad.from_queries(asked[:1], 20.0, 0.3, 0.05), (5.0,))
     assert all(
-        "modelled" in c.figure.layout.title.text for c in charts(asked, "rs", 20.0, 0.3, 0.05, 2.5)
+        "modelled" in c.figure.layout.title.text for c in strategy_charts(asked, "rs", 20.0, 0.3, 0.05, 2.5)
     )
     with pytest.raises(ValueError, match="every query has a selection"):
-        costs.Shared.of(asked[3:], 20.0, 0.3, 0.05)
+        costs.SharedLoad.from_queries(asked[3:], 20.0, 0.3, 0.05)
 
 
 class Run:
@@ -380,32 +380,32 @@ def live(run):
 
     panel = ChainPanel(launch)
     panel.start.click()
-    panel.wait(30)
+    panel.wait_for_work(30)
     yield panel
     panel.run.stop()
-    panel.follower.wait(30)
+    panel.follower.wait_for_end(30)
 
 
 def test_a_recorded_chain_is_there_until_one_is_launched(live, run):
     panel = ChainPanel(lambda settings: None, run.events)
     note, film = panel.place.children
-    assert "A recorded run" in note.value and film.frames and panel.shown() == run.events
-    panel.show(run.events)
+    assert "A recorded run" in note.value and film.frames and panel.visible_events() == run.events
+    panel.show_events(run.events)
     assert list(panel.place.children) == [panel.film] and panel.film is not film
 
 
 def test_a_click_splits_or_merges_on_the_running_join(live, run):
     live.show(run.events)
     live.film.picked = {"act": "split", "stream": 1, "age": 2_500_000, "n": 1}
-    live.settle(30)
+    live.wait_for_changes(30)
     assert live.run.asked == [("split", "2500000 microseconds", "s")] and live.error is None
     assert live.inputs["chain"].value == "given" and live.settings()["chain"] == "memory"
     assert live.message.value == "", "it was done"
     live.film.picked = {"act": "merge", "stream": 0, "age": 7, "n": 2}
-    live.settle(30)
+    live.wait_for_changes(30)
     assert "no two slices meet at 7 microseconds" in live.message.value
     live.inputs["chain"].value = "memory"
-    live.settle(30)
+    live.wait_for_changes(30)
     assert live.run.asked[1:] == [("rebalance", "memory")]
 
 
@@ -413,23 +413,23 @@ def test_the_table_adds_and_removes_on_the_running_join(live):
     names = [q.name for q in SOURCES["arrivals"].queries]
     live.table.rows.children[3].on.value = True
     live.table.rows.children[1].on.value = False
-    live.settle(30)
+    live.wait_for_changes(30)
     assert live.run.asked == [("add", names[3]), ("remove", names[1])]
     live.table.rows.children[0].window.value = "7 seconds"
-    live.settle(30)
+    live.wait_for_changes(30)
     assert live.run.asked[2:] == [("remove", names[0]), ("add", names[0])], (
         "an edited query goes and comes again"
     )
     live.table.rows.children[1].where.value = "r.none > 1"
     live.table.rows.children[1].on.value = True
-    live.settle(30)
+    live.wait_for_changes(30)
     assert "&#x27;r.none&#x27; is unknown" in live.message.value and len(live.run.asked) == 4
     row = live.table.rows.children[1]
     assert not row.on.value and row.where.value == "r.none > 1", (
         "it is not served; what was typed stays"
     )
     live.inputs["chain"].value = "cpu"
-    live.settle(30)
+    live.wait_for_changes(30)
     assert live.run.asked[-1] == ("rebalance", "cpu")
 
 
@@ -451,13 +451,13 @@ def test_before_a_launch_the_panel_models_and_keeps_the_queries_of_each_source()
     for row in panel.table.rows.children[:2]:
         row.on.value = False
     assert "every query has a selection" in panel.outputs[0].outputs[0]["data"]["text/plain"]
-    panel._picked({"new": {"act": "split", "stream": 0, "age": 1, "n": 1}})
+    panel._handle_pick({"new": {"act": "split", "stream": 0, "age": 1, "n": 1}})
     assert "launch one" in panel.message.value
-    panel.show([])
+    panel.show_events([])
     assert panel.film is None, "there is nothing to draw yet"
 
 
 def test_a_change_of_slices_is_no_batch_of_input(run):
-    before = progress.fed(fold(run.events))
-    run.reslice(chains.split(run.engine.state.policy, 2))
-    assert progress.fed(fold(run.events)) == before == 20
+    before = progress.input_batches(fold_events(run.events))
+    run.reslice(chains.split_slice(run.engine.state.placement_state, 2))
+    assert progress.input_batches(fold_events(run.events)) == before == 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 from braid.core.events import BatchPlanned, RunEnded, RunStarted
 from braid.papers.theta.events import MappingChanged
 from braid_widgets.base import totals
-from braid_widgets.base.fold import HISTORY, Scene, fold
+from braid_widgets.base.fold import HISTORY, RunView, fold_events
 from braid_widgets.theta import grid, matrix
 from unit.scripted import MIGRATION, committed, rows, scenes, started
 
@@ -19,7 +19,7 @@ from unit.scripted import MIGRATION, committed, rows, scenes, started
 
 def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
     scene = scenes(MIGRATION)[0]
-    assert matrix.cells(scene) == [(0.0, 0.5, 0.0, 1.0, 0, 100, 0), (0.5, 1.0, 0.0, 1.0, 1, 100, 0)]
+    assert matrix.matrix_cells(scene) == [(0.0, 0.5, 0.0, 1.0, 0, 100, 0), (0.5, 1.0, 0.0, 1.0, 1, 100, 0)]
     assert scene.grids[0].mapping == (2, 1)
     assert scene.totals.received == (4, 6)
     assert scene.points[0].ilf == (2 + 6 + 2 + 6) / 2
@@ -27,7 +27,7 @@ def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
 
 def test_a_migration_shows_copies_and_what_is_owed():
     scene = scenes(MIGRATION)[1]
-    view = matrix.data(scene)
+    view = matrix.matrix_frame(scene)
     # Fresh S meets only half of R on each host: block 1 (key 1) is not on host 0 yet, block 0 not
     # on host 1.
     by_box = {cell[:4]: cell[4:] for cell in rows(view["cells"])}
@@ -36,47 +36,47 @@ def test_a_migration_shows_copies_and_what_is_owed():
         "2 x 3 pairs met before, 2 x 2 of the fresh block are owed"
     )
     assert [chip[4:] for chip in rows(view["chips"])] == [(0, 2, 0, 1)]
-    assert scene.owed == {(4, 1)}
-    assert grid.data(scene)["title"] == "AdaptiveGrid: mapping (2, 1) → (1, 2), epoch 1"
+    assert scene.pending_pairs == {(4, 1)}
+    assert grid.hosts_frame(scene)["title"] == "AdaptiveGrid: mapping (2, 1) → (1, 2), epoch 1"
     assert scene.points[-1].migrating
 
 
 def test_what_is_owed_is_settled_and_the_migration_ends():
     scene = scenes(MIGRATION)[2]
-    assert not scene.owed and not scene.migrating
-    assert {cell[5] for cell in matrix.cells(scene)} == {100}
-    assert grid.data(scene)["title"] == "AdaptiveGrid: mapping (1, 2), epoch 1"
+    assert not scene.pending_pairs and not scene.migrating
+    assert {cell[5] for cell in matrix.matrix_cells(scene)} == {100}
+    assert grid.hosts_frame(scene)["title"] == "AdaptiveGrid: mapping (1, 2), epoch 1"
     assert scene.end is not None and scene.totals.migrations == 1
 
 
 def test_blocks_that_are_dropped_leave_the_scene_with_what_they_owe():
     events = [*MIGRATION[:-3], committed(2, [0, 0], [4, 10], dropped=[1])]
-    scene = fold(events)
-    assert 1 not in scene.blocks and not scene.owed
+    scene = fold_events(events)
+    assert 1 not in scene.blocks and not scene.pending_pairs
 
 
 def test_a_plan_that_was_not_committed_counts_for_nothing():
     # A driver that dies after planning plans the batch again.
     twice = [e for e in MIGRATION for _ in range(2 if isinstance(e, BatchPlanned) else 1)]
-    a, b = fold(MIGRATION), fold(twice)
-    assert (a.joined.met == b.joined.met).all() and a.totals == b.totals
+    a, b = fold_events(MIGRATION), fold_events(twice)
+    assert (a.join_matrix.met == b.join_matrix.met).all() and a.totals == b.totals
 
 
 def test_going_on_after_a_restart_keeps_what_was_there():
-    scene = fold([*MIGRATION, MIGRATION[0], committed(3, [1, 0], [5, 10])])
+    scene = fold_events([*MIGRATION, MIGRATION[0], committed(3, [1, 0], [5, 10])])
     assert scene.end is None and scene.totals.batches == 4
 
 
 def test_kinds_of_events_that_show_nothing_are_passed_over():
-    scene = Scene()
-    scene.apply("something else")
+    scene = RunView()
+    scene.apply_event("something else")
     assert scene.start is None
 
 
 def test_memory_is_bounded_however_long_the_run():
-    scene = fold([started(batches=None)])
+    scene = fold_events([started(batches=None)])
     for k in range(HISTORY + 50):
-        scene.apply(committed(k, [1, 1], [k + 1, k + 1]))
+        scene.apply_event(committed(k, [1, 1], [k + 1, k + 1]))
     assert len(scene.points) == HISTORY and scene.points[0].batch == 50
     assert scene.totals.batches == HISTORY + 50
 
@@ -84,25 +84,25 @@ def test_memory_is_bounded_however_long_the_run():
 def test_an_empty_run_has_pictures():
     for events in ([], [started()], [started(), RunEnded(-1, "failed", "no source")]):
         scene = scenes(events)[0]
-        assert rows(matrix.data(scene)["cells"]) == [] and grid.data(scene)["stored"] == []
-        assert totals.rows(scene)
+        assert rows(matrix.matrix_frame(scene)["cells"]) == [] and grid.hosts_frame(scene)["stored"] == []
+        assert totals.totals_rows(scene)
 
 
 def test_hosts_that_came_by_growth_are_in_use():
     grow = MappingChanged(3, 0, (1, 2), (2, 4), [[h, h // 4, h % 4] for h in range(8)], [4, 10])
-    scene = fold([*MIGRATION[:-1], grow, committed(3, [0, 0], [4, 10], hosts=8)])
+    scene = fold_events([*MIGRATION[:-1], grow, committed(3, [0, 0], [4, 10], hosts=8)])
     assert scene.points[-1].hosts == 8
-    assert len(grid.data(scene)["groups"][0]["cells"]["host"]) == 8
+    assert len(grid.hosts_frame(scene)["groups"][0]["cells"]["host"]) == 8
 
 
 def test_streams_without_a_grid_lie_on_a_shelf():
-    scene = fold(
+    scene = fold_events(
         [started(placement="HashPartition", hosts=5), committed(0, [3, 3], [3, 3], hosts=5)]
     )
-    (group,) = grid.data(scene)["groups"]
+    (group,) = grid.hosts_frame(scene)["groups"]
     assert (group["n"], group["m"]) == (2, 3) and group["cells"]["host"] == list(range(5))
     assert scene.points[-1].ilf_mapping is None and scene.points[-1].ratio != scene.points[-1].ratio
 
 
 def test_the_started_run_is_known():
-    assert isinstance(fold(MIGRATION).start, RunStarted)
+    assert isinstance(fold_events(MIGRATION).start, RunStarted)

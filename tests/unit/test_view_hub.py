@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from braid.hub import moving, status
 from braid.hub.hub import QueryHub
-from braid.papers.reuse.deployment import Asked, submitted
-from braid.papers.reuse.events import Did, HubCommitted, HubStarted, QueryEnded, QuerySubmitted
+from braid.papers.reuse.deployment import DeployedQuery, add_query
+from braid.papers.reuse.events import OperatorMetrics, HubBatchCommitted, HubStarted, QueryEnded, QuerySubmitted
 from braid.papers.reuse.lattice import LEVELS, ReuseLattice
 from braid.studies import airport
 from braid.studies import reuse_claims as paper
 from braid_widgets.reuse.console import Console
-from braid_widgets.reuse.figures import Figures
+from braid_widgets.reuse.figures import HubFigures
 from braid_widgets.reuse.hub_map import HubMap, moment_map
 from braid_widgets.reuse.lattice_view import lattice_search
-from braid_widgets.reuse.plan_tree import ACROSS, PAGE, Box, Edge, Text, _figure, _spots, plan_tree
-from braid_widgets.reuse.scenes import network_of, steps
+from braid_widgets.reuse.plan_tree import ACROSS, PAGE, PlanBox, PlanEdge, TextBox, _make_figure, _place_edge_labels, plan_tree
+from braid_widgets.reuse.scenes import initial_network, hub_moments
 from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, Driven, tables
 from oracle import until
 
@@ -36,80 +36,80 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Driven:
     hub.step()
     hub.submit(THREE, "three", "S2")
     hub.step()
-    operator = hub.desk.deployment.queries["wide"].operator
-    moving.move(hub.desk, operator, "N4")
-    moving.fail(hub.desk, "N4")
+    operator = hub.desk.current_deployment.queries["wide"].operator
+    moving.move_operator(hub.desk, operator, "N4")
+    moving.fail_node(hub.desk, "N4")
     hub.step()
-    moving.restore(hub.desk, "N4")
-    hub.desk.withdraw("three")
+    moving.restore_node(hub.desk, "N4")
+    hub.desk.withdraw_query("three")
     return hub
 
 
 def test_after_every_event_the_scene_is_what_is_deployed(hub: Driven) -> None:
-    moments = steps(hub.desk.happened())
-    now, deployment = moments[-1], hub.desk.deployment
+    moments = hub_moments(hub.desk.all_events())
+    now, deployment = moments[-1], hub.desk.current_deployment
     assert {id: b.node for id, b in now.operators.items()} == {
         o.id: o.node for o in deployment.operators.values()
     }
     own = deployment.queries["wide"]
-    assert now.queries == {"wide": ("S1", own.operator, own.sql)} and not now.down
+    assert now.queries == {"wide": ("S1", own.operator, own.sql)} and not now.failed_nodes
     titles = [m.title for m in moments]
     for said in ("batch 1", "N4 fails", "N4 is up again", "three ends: withdrawn"):
         assert said in titles, said
     assert "batch 0" not in titles, "batches are counted from 1, as everywhere"
-    moving_now = next(m for m in moments if m.way and m.way[-1] == "N4")
-    assert moving_now.touched
+    moving_now = next(m for m in moments if m.migration_path and m.migration_path[-1] == "N4")
+    assert moving_now.changed_operators
     with pytest.raises(ValueError, match="the events are of no hub"):
-        network_of([])
+        initial_network([])
 
 
 def test_the_links_of_the_map_are_as_counted(hub: Driven) -> None:
-    happened = hub.desk.happened()
-    counted = status.links(happened)
-    batches = [m for m in steps(happened) if m.title.startswith("batch ")]
+    happened = hub.desk.all_events()
+    counted = status.link_traffic_table(happened)
+    batches = [m for m in hub_moments(happened) if m.title.startswith("batch ")]
     for n, moment in enumerate(batches):
         mine = counted[counted["batch"] == n]
         assert moment.links == {(r.a, r.b): r.bytes_counted for r in mine.itertuples()}
     shown = HubMap(happened)
-    assert [f["title"] for f in shown.frames] == [m.title for m in steps(happened)]
-    failing = next(f for f, m in zip(shown.frames, steps(happened), strict=True) if m.down)
+    assert [f["title"] for f in shown.frames] == [m.title for m in hub_moments(happened)]
+    failing = next(f for f, m in zip(shown.frames, hub_moments(happened), strict=True) if m.failed_nodes)
     assert ">N4</text>" in failing["picture"] and ">down</text>" in failing["picture"]
     told = {text for f in shown.frames for text in re.findall(">([^<]+)</text>", f["picture"])}
     assert any("σ" in text for text in told) and max(map(len, told)) <= 24, "over no other node"
-    sent = {(m, a): n for m, _, a, n in shown.numbers()["rows"]}
+    sent = {(m, a): n for m, _, a, n in shown.to_dict()["rows"]}
     busiest = max(batches, key=lambda m: sum(m.links.values()))
     assert shown.frames[shown.position]["title"] == busiest.title
     (a, b), size = max(busiest.links.items())
     assert sent[shown.position, f"{a} - {b}"] == size
-    last = next(e for e in reversed(happened) if isinstance(e, HubCommitted))
-    drawn = moment_map(network_of(happened), steps(happened)[-1])
+    last = next(e for e in reversed(happened) if isinstance(e, HubBatchCommitted))
+    drawn = moment_map(initial_network(happened), hub_moments(happened)[-1])
     assert drawn.count("<circle") == len(NETWORK.nodes) and drawn.startswith("<svg")
     assert drawn.count("stroke-dasharray") == len(NETWORK.links) - len(batches[last.epoch].links)
-    nothing = replace(steps(happened)[-1], links=dict.fromkeys(busiest.links, 0.0))
-    idle = moment_map(network_of(happened), nothing)
+    nothing = replace(hub_moments(happened)[-1], links=dict.fromkeys(busiest.links, 0.0))
+    idle = moment_map(initial_network(happened), nothing)
     assert idle.count("stroke-dasharray") == len(NETWORK.links), "flows, and nothing in them"
 
 
 def test_what_a_map_tells_of_a_query_is_what_served_it_then(hub: Driven) -> None:
-    happened, shown = hub.desk.happened(), HubMap(hub.desk.happened())
-    moments = zip(steps(happened), shown.frames, strict=True)
+    happened, shown = hub.desk.all_events(), HubMap(hub.desk.all_events())
+    moments = zip(hub_moments(happened), shown.frames, strict=True)
     second = next(f for m, f in moments if m.title == "batch 2")
     assert set(second["told"]) == {"wide", "three"} and list(shown.frames[-1]["told"]) == ["wide"]
-    commits = [e for e in happened if isinstance(e, HubCommitted)]
-    serving = {f.to: int(f.what) for f in commits[1].flows if f.to in second["told"]}
+    commits = [e for e in happened if isinstance(e, HubBatchCommitted)]
+    serving = {f.consumer: int(f.item) for f in commits[1].flows if f.consumer in second["told"]}
     for name, id in serving.items():
-        did = [d for e in commits[:2] for d in e.operators if d.operator == id]
-        told = shown.asked(name, second)
+        did = [d for e in commits[:2] for d in e.operator_metrics if d.operator == id]
+        told = shown.describe_query(name, second)
         assert f"query {name}, asked at S{1 + (name == 'three')}, batch 2\n  SELECT" in told
         assert f"σ{id} at " in told and f"{sum(d.results for d in did):,} results so far" in told
-        assert f"  holds {did[-1].live:,} tuples, {did[-1].live_bytes:,} bytes" in told
-    assert shown.plain(second).startswith("<p>batch 2: What flows")
+        assert f"  holds {did[-1].live_tuples:,} tuples, {did[-1].live_bytes:,} bytes" in told
+    assert shown.frame_text(second).startswith("<p>batch 2: What flows")
 
 
 def test_a_plan_has_streams_operators_and_what_compensates() -> None:
-    service, plans = paper.of_figure_1()
-    before, q2 = service.deployment, Asked("Q2", paper.asked_q2(), "SINK4")
-    after = submitted(before, q2, plans["SINK4"].tree)
+    service, plans = paper.plan_figure_1()
+    before, q2 = service.deployment, DeployedQuery("Q2", paper.q2_definition(), "SINK4")
+    after = add_query(before, q2, plans["SINK4"].tree)
     one, two = plan_tree(before, after, "Q1"), plan_tree(before, after, "Q2")
     became = {t.name: list(t.text) for t in two.figure.data if t.mode == "markers+text"}
     assert [t.split("<br>")[1] for t in became["relaxed"]] == ["checkins ⋈ flights"]
@@ -117,8 +117,8 @@ def test_a_plan_has_streams_operators_and_what_compensates() -> None:
     said = one.data.set_index(["from", "to"])["compensation"]
     assert "carrier_code IN ('CO', 'DL')" in " ".join(said), "the source's selection is relaxed"
     assert set(two.data["to"]) == {"σ0", "Q2"}
-    here = after.operators[plans["SINK4"].tree.operator].offer(1)  # type: ignore[union-attr]
-    visits = ReuseLattice([here]).trace(q2.definition)
+    here = after.operators[plans["SINK4"].tree.operator].lattice_entry(1)  # type: ignore[union-attr]
+    visits = ReuseLattice([here]).trace_search(q2.definition)
     chart = lattice_search(visits, 3)
     assert list(chart.data["level"]) == [v.level for v in visits]
     assert set(chart.data["level"]) <= set(LEVELS) and len(chart.figure.frames) == len(visits)
@@ -129,16 +129,16 @@ def test_a_plan_has_streams_operators_and_what_compensates() -> None:
     assert max(len(line) for told in whole.text for line in told.split("<br>")) <= 36 + len(
         "<b></b>"
     )
-    assert [s == "x" for s in lit.marker.symbol] == [bool(v.pruned) for v in visits]
+    assert [s == "x" for s in lit.marker.symbol] == [bool(v.prune_reason) for v in visits]
 
 
 def test_the_deeper_a_plan_the_shorter_the_lines_of_its_texts() -> None:
     told = "d.carrier_code IN ('CO', 'DL') AND d.delay >= 15"
     longest, heights = [], []
     for deep in (2, 6):
-        boxes = [Box(str(n), n, n, " ⋈ ".join("abcdefghijkl"), "new") for n in range(deep + 1)]
-        edges = [Edge(str(n), str(n + 1), told) for n in range(deep)]
-        plot = _figure(boxes, edges, "Q1")
+        boxes = [PlanBox(str(n), n, n, " ⋈ ".join("abcdefghijkl"), "new") for n in range(deep + 1)]
+        edges = [PlanEdge(str(n), str(n + 1), told) for n in range(deep)]
+        plot = _make_figure(boxes, edges, "Q1")
         lines = [each.text.split("<br>") for each in plot.layout.annotations]
         lines += [text.split("<br>") for trace in plot.data for text in trace.text or ()]
         assert {" ".join(each) for each in lines} == {told, boxes[0].text}, "no word is cut"
@@ -149,8 +149,8 @@ def test_the_deeper_a_plan_the_shorter_the_lines_of_its_texts() -> None:
 
 
 def test_texts_of_a_plan_lie_over_no_other_text() -> None:
-    boxes = [Box(name, 0, y, f"<b>{name}</b> from there", "stream") for y, name in enumerate("abc")]
-    boxes += [Box("σ0", 1, 1.5, "σ0<br>b ⋈ c", "new"), Box("σ1", 2, 0.75, "σ1", "as it was")]
+    boxes = [PlanBox(name, 0, y, f"<b>{name}</b> from there", "stream") for y, name in enumerate("abc")]
+    boxes += [PlanBox("σ0", 1, 1.5, "σ0<br>b ⋈ c", "new"), PlanBox("σ1", 2, 0.75, "σ1", "as it was")]
     told = [
         "z",
         "k, status, vacant",
@@ -158,9 +158,9 @@ def test_texts_of_a_plan_lie_over_no_other_text() -> None:
         "b younger than 1 min<br>c: code =<br>'DL' AND<br>place = 'A'",
     ]
     ends = [("a", "σ1"), ("b", "σ0"), ("c", "σ0"), ("σ0", "σ1")]
-    edges = [Edge(*each, text) for each, text in zip(ends, told, strict=True)]
+    edges = [PlanEdge(*each, text) for each, text in zip(ends, told, strict=True)]
     names = {b.key: b.text for b in boxes}
-    spots = list(_spots(boxes, edges, names, told, 120))
+    spots = list(_place_edge_labels(boxes, edges, names, told, 120))
     assert [(s.xanchor, s.yanchor) for s in spots[:3]] == [
         ("left", "bottom"),
         ("left", "bottom"),
@@ -168,10 +168,10 @@ def test_texts_of_a_plan_lie_over_no_other_text() -> None:
     ], "where nothing is in the way they stand on the outer side"
     wide = PAGE / (1.35 * 2 + 0.35)
     placed = [
-        Text.at(s.x * wide, s.y * 120, text, ACROSS[s.xanchor], s.yanchor == "bottom")
+        TextBox.place(s.x * wide, s.y * 120, text, ACROSS[s.xanchor], s.yanchor == "bottom")
         for s, text in zip(spots, told, strict=True)
     ]
-    assert not any(a.over(b) for k, a in enumerate(placed) for b in placed[:k])
+    assert not any(a.overlaps(b) for k, a in enumerate(placed) for b in placed[:k])
     assert spots[3].yanchor == "top" or spots[3].x != pytest.approx(1 + 0.32), "it gave way"
 
 
@@ -191,7 +191,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     assert list(run.queries) == ["q1"] and "compensation" in console.answer.value
     console.example.value = "narrow"
     press["Submit"]()
-    assert run.queries["q2"].match in ("relaxed", "holds") and console.query.options == ("q1", "q2")
+    assert run.queries["q2"].reuse_kind in ("relaxed", "holds") and console.query.options == ("q1", "q2")
     console.text.value = "SELECT"
     press["Submit"]()
     assert "role=" in console.fault.value and list(run.queries) == ["q1", "q2"]
@@ -199,34 +199,34 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     press["Move"]()
     assert console.fault.value == "" and "at N4" in console.operator.options[0][0]
     press["Fail"]()
-    assert run.ledger.down == ["N4"] and ">down<" in console.map.value
+    assert run.state.failed_nodes == ["N4"] and ">down<" in console.map.value
     press["Restore"]()
     press["Replan"]()
-    assert not run.ledger.down and "all planned anew" in console.said.value
+    assert not run.state.failed_nodes and "all planned anew" in console.said.value
     console.query.value = "q2"
     press["Withdraw"]()
     assert list(run.queries) == ["q1"]
-    console._clicked(console.map, {"clicked": "q1"}, [])
+    console._handle_map_click(console.map, {"clicked": "q1"}, [])
     told = console.said.value
     assert "query q1, asked at S2" in told and " results so far" in told
     assert f"σ{run.deployment.queries['q1'].operator} at " in told and "tuples in block" in told
     assert console.map.names == ["q1"] and console.fault.value == ""
     with console._gate:  # so that the choice stays until it is asked about
         console.query.options = ("gone",)
-        console.do(console._inspected)
+        console.apply_action(console._show_query_details)
         assert "gone&#x27; is there no longer; choose again" in console.fault.value
-        console.do(lambda: run.blocks(99))
+        console.apply_action(lambda: run.operator_blocks(99))
         assert ">99 is there no longer" in console.fault.value
     assert console.query.value == "q1" and console.said.value == told
     press["Plan"]()
     press["Answer"]()
     assert "<table" in console.answer.value
-    assert [type(twin).__name__ for twin in console.twins()] == ["HubMap"]
+    assert [type(twin).__name__ for twin in console.static_views()] == ["HubMap"]
     assert ">paused</b>" in console.strip.value
     press["Go on"]()
     run.awaitTermination()
     until(lambda: ">ended</b>" in console.strip.value, "end in the strip", 20)
-    came = f"{sum(did.results for e in batches(run.events()) for did in e.operators):,}"
+    came = f"{sum(did.results for e in batches(run.events()) for did in e.operator_metrics):,}"
     assert f"<b>{came}</b><span>results so far</span>" in console.strip.value
     assert "bytes in transit saved by reuse" in console.strip.value
     console.close()
@@ -241,7 +241,7 @@ def test_a_console_that_is_made_anew_closes_the_one_before_and_stops_its_hub(
         QueryHub(tables(2), "ts", network=NETWORK, at=AT).start(tmp_path / name, "batch", pace=30)
         for name in ("one", "two")
     ]
-    first, second = (Console.anew(run, {"wide": WIDE}) for run in runs)
+    first, second = (Console.replace_previous(run, {"wide": WIDE}) for run in runs)
     first.follower.join(20)
     assert not first.follower.is_alive() and first.fault.value == "" and first.comm is None
     assert not runs[0].isActive and runs[1].isActive and second.follower.is_alive()
@@ -266,13 +266,13 @@ def test_the_last_change_of_a_hub_is_drawn(tmp_path: Path, monkeypatch: pytest.M
     console = Console(run, {})
     run.submit(WIDE, at="S2", name="asked last")
     run.stop()
-    console._follow()
+    console._follow_hub()
     assert console.query.options == ("asked last",) and "asked last" in console.map.value
     console.close()
 
 
-def batches(events: list[Any]) -> list[HubCommitted]:
-    return [e for e in events if isinstance(e, HubCommitted)]
+def batches(events: list[Any]) -> list[HubBatchCommitted]:
+    return [e for e in events if isinstance(e, HubBatchCommitted)]
 
 
 def asked(name: str, alone: float, added: float, others: int = 0) -> QuerySubmitted:
@@ -283,9 +283,9 @@ def asked(name: str, alone: float, added: float, others: int = 0) -> QuerySubmit
 
 def test_the_figures_of_a_hub_tell_what_reuse_spares_the_queries_of_now() -> None:
     network = {"nodes": [{}, {}]}
-    did = Did(0, 0, 8, 800, 90, 7, 40, 25_000, 0.1)
-    commit = HubCommitted(0, {"f": 30, "c": 10}, {}, (did, did), (), 0.0, 0.5)
-    told = Figures().take(
+    did = OperatorMetrics(0, 0, 8, 800, 90, 7, 40, 25_000, 0.1)
+    commit = HubBatchCommitted(0, {"f": 30, "c": 10}, {}, (did, did), (), 0.0, 0.5)
+    told = HubFigures().apply_events(
         [
             HubStarted(("f", "c"), "ts", "relaxed", network, {}, 0),
             asked("first", 4e6, 4e6),
@@ -297,7 +297,7 @@ def test_the_figures_of_a_hub_tell_what_reuse_spares_the_queries_of_now() -> Non
             commit,
         ]
     )
-    values = {fact.name: fact.value for fact in told.facts()}
+    values = {fact.name: fact.value for fact in told.key_figures()}
     assert values == {
         "tuples in": "80/s",
         "results so far": "28",
@@ -306,23 +306,23 @@ def test_the_figures_of_a_hub_tell_what_reuse_spares_the_queries_of_now() -> Non
         "operators": "2",
         "bytes in transit saved by reuse (modelled)": "2.0 MB (27%)",
     }
-    told.take([QueryEnded(1, name, "withdrawn") for name in ("first", "second", "only here")])
-    assert "reuse" not in str([*told.facts()]) and [*Figures().facts()] == []
+    told.apply_events([QueryEnded(1, name, "withdrawn") for name in ("first", "second", "only here")])
+    assert "reuse" not in str([*told.key_figures()]) and [*HubFigures().key_figures()] == []
 
 
 def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: Path) -> None:
-    day = airport.played(tmp_path / "day", 40, 14)
-    assert {e.node for e in day.events if type(e).__name__ == "NodeFailed"} == {"N1"}
-    own = airport.alone(tmp_path / "alone", 40, 14)
-    assert {name: airport.rows_of(day.answer(name)) for name in airport.ASKED} == own
+    day = airport.play_day(tmp_path / "day", 40, 14)
+    assert {e.node for e in day.hub_events if type(e).__name__ == "NodeFailed"} == {"N1"}
+    own = airport.isolated_results(tmp_path / "alone", 40, 14)
+    assert {name: airport.count_rows(day.query_result(name)) for name in airport.ASKED} == own
     assert own["display"] and own["late"]
-    other = airport.played(tmp_path / "separate", 40, 14, "separate")
-    found = airport.counted({"relaxed": day, "separate": other}).set_index("reuse")
+    other = airport.play_day(tmp_path / "separate", 40, 14, "separate")
+    found = airport.measured_costs({"relaxed": day, "separate": other}).set_index("reuse")
     assert found["bytes_counted"]["relaxed"] < found["bytes_counted"]["separate"]
-    took = airport.deployments({"relaxed": day, "separate": other})
+    took = airport.deployment_times({"relaxed": day, "separate": other})
     assert list(took["query"]) == [*airport.ASKED] * 2
     assert (took["built_counted"] > 0).all()
-    once = airport.deployments({"relaxed": airport.again(airport.again(day))})
+    once = airport.deployment_times({"relaxed": airport.repeat_queries(airport.repeat_queries(day))})
     assert list(once["query"]) == [
         *airport.ASKED,
         *(q + " again" for q in airport.ASKED if q != "manager"),

@@ -9,17 +9,17 @@ import threading
 import pytest
 from braid import Centralized
 from braid import Ring as Placement
-from braid.core.events import BatchCommitted, EventsDropped
+from braid.core.events import BatchCommitted, EventsTrimmed
 from braid.core.history import LiveBlocks
-from braid.core.report import HostDid
+from braid.core.report import HostMetrics
 from braid.model.simulate import simulate
 from braid.papers.diffusion import reference_atr as reference_aligned
 from braid.papers.diffusion import reference_ctr as reference_coordinated
 from braid.papers.psp import reference as reference_ring
-from braid.papers.psp.events import HeadMoved, Relocated
-from braid.reports.page import external_loads
+from braid.papers.psp.events import HeadMoved, StateRelocated
+from braid.reports.page import find_external_urls
 from braid_widgets.base import steps
-from braid_widgets.base.film import Film
+from braid_widgets.base.film import Player
 from braid_widgets.base.inputs import REFUSED
 from braid_widgets.base.launcher import EARLIER, PICTURE
 from braid_widgets.psp import ring
@@ -42,11 +42,11 @@ def run(**settings):
 def test_slices_add_up_to_what_the_hosts_store(form):
     events = run(form=form, resize=((10, 6),))
     commits = [e for e in events if isinstance(e, BatchCommitted)]
-    for picture, commit in zip(ring.frames(events), commits, strict=True):
-        assert sum(picture["slices"]["rows"]) == commit.all_hosts.stored == picture["stored"]
+    for picture, commit in zip(ring.make_frames(events), commits, strict=True):
+        assert sum(picture["slices"]["rows"]) == commit.total_host_metrics.stored_tuples == picture["stored"]
         assert all(0 < share <= 1 for share in picture["slices"]["share"])
         assert len(picture["loads"]) <= picture["nodes"] <= 6 and picture["live"] == list(
-            commit.live
+            commit.live_tuples
         )
 
 
@@ -54,107 +54,107 @@ def test_slices_add_up_where_the_first_batches_are_told_no_longer():
     events, blocks, kept = run(), LiveBlocks(), []
     for event in events:
         if isinstance(event, BatchCommitted) and event.batch < 9:
-            blocks.commit(event)
+            blocks.apply_commit(event)
         else:
             kept.append(event)
-    gone = EventsDropped(8, 0, len(kept), 0, 0, 0, 0, tuple(blocks.values()), (), HostDid(), {})
-    first = ring.frames([kept[0], gone, *kept[1:]])[0]
+    gone = EventsTrimmed(8, 0, len(kept), 0, 0, 0, 0, tuple(blocks.values()), (), HostMetrics(), {})
+    first = ring.make_frames([kept[0], gone, *kept[1:]])[0]
     assert sum(first["slices"]["rows"]) == first["stored"] > 0
 
 
 def test_the_head_is_where_the_last_tuples_are_and_the_tail_where_the_oldest():
     events = run()
-    last = ring.frames(events)[-1]
+    last = ring.make_frames(events)[-1]
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     for stream, (head, tail) in enumerate(map(dict.values, last["ends"])):
-        mine = [b for c in commits for b in c.blocks if b.stream == stream]
+        mine = [b for c in commits for b in c.changed_blocks if b.stream == stream]
         assert mine[-1].hosts == (head,)
-        gone = {id for c in commits for id in c.dropped}
+        gone = {id for c in commits for id in c.dropped_block_ids}
         assert next(b for b in mine if b.id not in gone).hosts == (tail,)
     assert any(isinstance(e, HeadMoved) for e in events)
 
 
 def test_relocations_are_shown_in_their_batch_only_with_their_rows():
     events = run(form="basic")
-    pictures = ring.frames(events)
-    for e in (e for e in events if isinstance(e, Relocated)):
+    pictures = ring.make_frames(events)
+    for e in (e for e in events if isinstance(e, StateRelocated)):
         moved = [
             rows
             for stream, *_, rows, why in map(dict.values, pictures[e.batch]["moves"])
             if stream == e.stream and why == e.reason
         ]
-        assert sum(moved) == e.tuples
+        assert sum(moved) == e.moved_tuples
     assert all(
         a != b and abs(a - b) == 1 for p in pictures for _, a, b, *_ in map(dict.values, p["moves"])
     ), "from node to node"
-    assert not any(p["moves"] for p in ring.frames(run())), "PSP-D moves no state"
+    assert not any(p["moves"] for p in ring.make_frames(run())), "PSP-D moves no state"
 
 
 def test_a_resize_is_told_and_adds_sectors():
-    pictures = ring.frames(run(resize=((10, 6),)))
+    pictures = ring.make_frames(run(resize=((10, 6),)))
     assert [p["nodes"] for p in pictures[9:12]] == [4, 6, 6]
     assert "from 4 to 6 nodes" in pictures[10]["note"] and "nodes" not in pictures[11]["note"]
-    assert any(move["why"] == "resized" for move in pictures[10]["moves"])
+    assert any(move["reason"] == "resized" for move in pictures[10]["moves"])
 
 
 def test_modelled_and_measured_runs_never_look_alike():
     events = run()
-    assert all("modelled" in p["note"] and "modelled" in p["measure"] for p in ring.frames(events))
+    assert all("modelled" in p["note"] and "modelled" in p["measure"] for p in ring.make_frames(events))
     events[0] = events[0].__class__(
         **{f: getattr(events[0], f) for f in events[0].__slots__} | {"clock": "measured"}
     )
     assert all(
         "Spark" in p["note"] and "modelled" not in p["note"] + p["measure"]
-        for p in ring.frames(events)
+        for p in ring.make_frames(events)
     )
 
 
 def test_long_runs_are_thinned_and_keep_their_end():
-    pictures = ring.frames(run(), most=10)
+    pictures = ring.make_frames(run(), most=10)
     assert len(pictures) <= 11 and pictures[-1]["batch"] == "batch 25"
 
 
 def test_a_run_without_a_ring_is_refused():
     with pytest.raises(ValueError, match="no ring"):
-        ring.frames(simulate(Centralized(), [(1, 1)]))
+        ring.make_frames(simulate(Centralized(), [(1, 1)]))
     with pytest.raises(ValueError, match="nothing to show"):
-        ring.Ring([])
+        ring.RingPlayer([])
 
 
 def test_the_pages_need_no_network():
-    for view in (ring.Ring(run()), steps.Steps(reference_ring.example(), "M")):
+    for view in (ring.RingPlayer(run()), steps.Stepper(reference_ring.ring_example(), "M")):
         page = view.to_html()
-        assert external_loads(page) == [] and '<div data-film="' in page
+        assert find_external_urls(page) == [] and '<div data-film="' in page
         assert view._repr_mimebundle_()
 
 
 def test_a_film_goes_back_and_forth_and_opens_where_it_should():
-    view = ring.Ring(run())
+    view = ring.RingPlayer(run())
     assert view.position == len(view.frames) - 1 == 24
-    view.load(run(resize=((5, 2),))[:40])
+    view.load_events(run(resize=((5, 2),))[:40])
     assert view.position == len(view.frames) - 1 < 24
-    assert steps.Steps(reference_aligned.example()).position == 0 and isinstance(view, Film)
+    assert steps.Stepper(reference_aligned.atr_example()).position == 0 and isinstance(view, Player)
 
 
 @pytest.mark.parametrize("model", [reference_ring, reference_aligned, reference_coordinated])
 def test_every_step_is_a_picture_with_its_state_and_all_results_in_the_end(model):
     trace = model.example()
-    pictures = steps.frames(trace)
+    pictures = steps.step_frames(trace)
     assert [p["text"] for p in pictures] == [s.text for s in trace.steps]
     for picture, step in zip(pictures, trace.steps, strict=True):
         assert [[[c["text"] for c in held] for held in n["stored"]] for n in picture["nodes"]] == [
             [list(h) for h in n] for n in step.stored
         ]
-    assert len(pictures[-1]["found"]) == len(trace.results)
-    assert sum(c["fresh"] for p in pictures for c in p["found"]) == len(trace.results), (
+    assert len(pictures[-1]["results"]) == len(trace.results)
+    assert sum(c["is_new"] for p in pictures for c in p["results"]) == len(trace.results), (
         "each is new once"
     )
 
 
 def test_what_a_step_puts_somewhere_is_marked_new():
-    pictures = steps.frames(reference_ring.example(), "M")
+    pictures = steps.step_frames(reference_ring.ring_example(), "M")
     new = [
-        [c["text"] for n in p["nodes"] for held in n["stored"] for c in held if c["fresh"]]
+        [c["text"] for n in p["nodes"] for held in n["stored"] for c in held if c["is_new"]]
         for p in pictures
     ]
     assert new[:2] == [[], ["a1"]] and pictures[0]["nodes"][0]["name"] == "M1"
@@ -185,10 +185,10 @@ def test_the_panel_simulates_each_change_and_keeps_the_picture_when_it_cannot():
     panel = RingPanel(simulated, lambda settings: Ended([]), form="basic")
     assert "basic" in panel.view.frames[0]["title"]
     panel.inputs["form"].value = "dynamic"
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert "dynamic" in panel.view.frames[0]["title"] and panel.error is None
     panel.inputs["nodes"].value = 22
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert "too many nodes" in panel.message.value and "dynamic" in panel.view.frames[0]["title"]
     with pytest.raises(ValueError, match="no control 'hosts'"):
         RingPanel(simulated, lambda settings: Ended([]), hosts=3)
@@ -210,7 +210,7 @@ def test_a_change_gives_up_the_simulation_that_goes_on():
     assert begun.wait(60) and panel.state == "simulating" and panel.start.disabled
     panel.inputs["form"].value = "dynamic"
     go.set()
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert [form for form, _ in drawn] == ["basic", "dynamic"], "the one in between was given up"
     assert "dynamic" in panel.view.frames[0]["title"] and panel.state == "idle"
 
@@ -230,17 +230,17 @@ def test_what_fails_is_told_and_the_next_change_is_modelled(fails, monkeypatch):
         return [error(settings)] if bad else run(form=settings["form"])
 
     panel = RingPanel(simulated, lambda settings: Ended([]), form="basic")
-    show, told = panel.show, []
-    monkeypatch.setattr(panel, "fail", lambda e: told.append(str(e)))
+    show, told = panel.show_events, []
+    monkeypatch.setattr(panel, "show_error", lambda e: told.append(str(e)))
     if fails == "picture":
         monkeypatch.setattr(
-            panel, "show", lambda e: show(e) if begun.is_set() else error({"nodes": 4})
+            panel, "show_events", lambda e: show(e) if begun.is_set() else error({"nodes": 4})
         )
     panel.inputs["form"].value = "interleaved"
     assert begun.wait(60)
     panel.inputs["form"].value = "dynamic"
     go.set()
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert len(told) == 1 and "zero" in told[0]
     assert "dynamic" in panel.view.frames[0]["title"] and panel.state == "idle"
 
@@ -254,13 +254,13 @@ def test_a_value_out_of_range_is_refused_at_its_control():
 
     panel = RingPanel(simulated, lambda settings: Ended([]), nodes=4)
     panel.inputs["nodes"].value = 99
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert "nodes (N) is 99; it must be from 1 to 24" in panel.message.value
     assert panel.inputs["nodes"].value == 99 and REFUSED in panel.inputs["nodes"]._dom_classes
     panel.start.click()
     assert panel.state == "idle" and panel.run is None and asked == [4]
     panel.inputs["nodes"].value = 5
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert asked == [4, 5] and panel.message.value == ""
     assert REFUSED not in panel.inputs["nodes"]._dom_classes
 
@@ -274,8 +274,8 @@ def test_every_number_says_its_range_and_the_plain_name_comes_first():
 def test_launch_shows_the_run_and_tells_what_made_it_fail():
     panel = RingPanel(lambda s: run(), lambda s: Ended(run(resize=((2, 5),))))
     panel.start.click()
-    panel.wait(60)
-    panel.follower.wait(60)
+    panel.wait_for_work(60)
+    panel.follower.wait_for_end(60)
     assert (
         panel.view.frames[-1]["nodes"] == 5
         and "completed" in panel.status.value
@@ -283,8 +283,8 @@ def test_launch_shows_the_run_and_tells_what_made_it_fail():
     )
     panel = RingPanel(lambda s: run(), lambda s: Ended([], RuntimeError("no such thing")))
     panel.start.click()
-    panel.wait(60)
-    panel.follower.wait(60)
+    panel.wait_for_work(60)
+    panel.follower.wait_for_end(60)
     assert (
         "no such thing" in panel.message.value
         and isinstance(panel.error, RuntimeError)
@@ -305,10 +305,10 @@ def test_while_a_run_is_being_started_the_picture_says_that_it_is_an_earlier_one
     panel.start.click()
     assert EARLIER in panel._dom_classes and panel.status.value == "starting Spark…"
     gate.set()
-    panel.wait(60)
-    panel.follower.wait(60)
+    panel.wait_for_work(60)
+    panel.follower.wait_for_end(60)
     assert drawn == [True] and EARLIER not in panel._dom_classes, "until its first picture"
     panel.launch = None
     panel.start.click()
-    panel.wait(60)
+    panel.wait_for_work(60)
     assert panel.error is not None and EARLIER not in panel._dom_classes

@@ -47,7 +47,7 @@ RUN = [
 
 def test_segments_are_stretches_of_batches_by_host():
     # The events of a batch follow its plan, as in a run.
-    found = segments.segments(RUN)
+    found = segments.segment_table(RUN)
     rows = [tuple(row) for row in found.itertuples(index=False)]
     assert rows == [
         (0, 0, 0, 0, True),
@@ -58,7 +58,7 @@ def test_segments_are_stretches_of_batches_by_host():
 
 
 def test_the_gantt_chart_has_a_lane_for_each_stream_and_marks_switches_and_lengths():
-    chart = segments.figure(RUN)
+    chart = segments.segment_chart(RUN)
     lanes = chart.figure.data
     assert [lane.name for lane in lanes] == ["stream r", "stream s"]
     assert (
@@ -75,12 +75,12 @@ def test_the_gantt_chart_has_a_lane_for_each_stream_and_marks_switches_and_lengt
 
 def test_segments_of_a_master_never_overlap_and_slaves_are_replicated():
     run = simulate(
-        Aligned(4, length=2, adaptive=False, master=0),
+        Aligned(4, segment_batches=2, adaptive=False, master=0),
         [(5, 5, 5)] * 12,
         windows=(3,) * 3,
         streams=("a", "b", "c"),
     )
-    found = segments.segments(run)
+    found = segments.segment_table(run)
     held = found.loc[found.index.repeat(found["last"] - found["first"] + 1)]
     held = held.assign(batch=held["first"] + held.groupby(level=0).cumcount())
     hosts = held.groupby(["stream", "batch"])["host"].nunique().unstack(0)
@@ -97,7 +97,7 @@ def test_a_routing_path_goes_hop_by_hop():
         replace(started(), streams=("r", "s", "t")),
         plan(0, [Route(block(9, 0, [2]), (path,))]),
     ]
-    chart = routing.figure(run)
+    chart = routing.route_chart(run)
     assert chart.data.values.tolist() == [
         [0, 0, 1, 0, 1, 9],
         [0, 0, 1, 1, 1, 9],
@@ -111,7 +111,7 @@ def test_a_routing_path_goes_hop_by_hop():
 
 def test_another_block_can_be_chosen_and_streams_have_a_legend():
     run = simulate(Coordinated(4), [(5, 5, 5)] * 9, windows=(3,) * 3)
-    chart = routing.figure(run)
+    chart = routing.route_chart(run)
     (menu,) = chart.figure.layout.updatemenus
     assert 2 < len(menu.buttons) <= routing.MOST + 1
     *drawn, r, s, t = chart.figure.data
@@ -119,7 +119,7 @@ def test_another_block_can_be_chosen_and_streams_have_a_legend():
     for place, button in enumerate(menu.buttons):
         seen, title = button.args
         assert len(seen["visible"]) == len(chart.figure.data) and all(seen["visible"][-3:])
-        alone = routing.figure(run, int(button.label.removeprefix("block ")))
+        alone = routing.route_chart(run, int(button.label.removeprefix("block ")))
         mine = [t for t, shown in zip(drawn, seen["visible"], strict=False) if shown]
         assert [list(t.y) for t in mine] == [list(t.y) for t in alone.figure.data[:-3]]
         assert title["xaxis.title.text"] == alone.figure.layout.xaxis.title.text
@@ -130,19 +130,19 @@ def test_another_block_can_be_chosen_and_streams_have_a_legend():
 
 def test_a_segment_that_was_never_routed_is_refused():
     with pytest.raises(ValueError, match="no segment begins with block 77"):
-        routing.figure(RUN, 77)
+        routing.route_chart(RUN, 77)
     with pytest.raises(ValueError, match="no segment has met anything yet"):
-        routing.figure(RUN[:1])
+        routing.route_chart(RUN[:1])
 
 
 def test_the_join_orders_that_were_compared_are_told():
     run = simulate(Coordinated(4), [(5, 5, 5)] * 6, windows=(3,) * 3)
-    note = routing.figure(run).figure.layout.xaxis.title.text
+    note = routing.route_chart(run).figure.layout.xaxis.title.text
     assert "estimated sends for a tuple by join order" in note
 
 
 def test_loads_say_whether_they_are_measured():
-    chart = loads.figure(RUN)
+    chart = loads.load_chart(RUN)
     assert "modelled seconds" in chart.figure.layout.title.text and chart.data["host"].tolist() == [
         0,
         1,
@@ -150,12 +150,12 @@ def test_loads_say_whether_they_are_measured():
         1,
     ]
     measured = [started(), *RUN[1:]]
-    assert "measured seconds" in loads.figure(measured).figure.layout.title.text
+    assert "measured seconds" in loads.load_chart(measured).figure.layout.title.text
 
 
 def test_every_pair_of_batches_within_the_window_is_met_and_atr_makes_a_staircase():
-    run = simulate(Aligned(4, length=2, adaptive=False, master=1), [(5, 5)] * 10, windows=(3, 3))
-    found = by_arrival.meetings(run)
+    run = simulate(Aligned(4, segment_batches=2, adaptive=False, master=1), [(5, 5)] * 10, windows=(3, 3))
+    found = by_arrival.meeting_table(run)
     assert not found.duplicated(["first", "second"]).any(), "one host for each pair"
     pairs = set(zip(found["first"], found["second"], strict=True))
     assert {(a, b) for a in range(10) for b in range(10) if abs(a - b) < 3} <= pairs
@@ -163,13 +163,13 @@ def test_every_pair_of_batches_within_the_window_is_met_and_atr_makes_a_staircas
     assert (steps == 1).all(), (
         "all that a batch of the master meets, it meets on the host of its segment"
     )
-    matrix = by_arrival.figure(run).figure
+    matrix = by_arrival.arrival_matrix(run).figure
     assert matrix.layout.yaxis.autorange == "reversed" and matrix.layout.yaxis.scaleanchor == "x"
 
 
 def test_a_series_looks_alike_in_every_panel():
     one, two = pd.DataFrame({"a": [1, 2], "b": [3, 4]}), pd.DataFrame({"b": [5, 6]})
-    chart = curves.figure("t", "x", {"one": one, "two": two}, names=("z", "a", "b"))
+    chart = curves.panel_chart("t", "x", {"one": one, "two": two}, names=("z", "a", "b"))
     a, b, again = chart.figure.data
     assert b.line.color == again.line.color != a.line.color and not again.showlegend
     assert set(chart.data["quantity"]) == {"one", "two"} and len(chart.data) == 6
@@ -178,10 +178,10 @@ def test_a_series_looks_alike_in_every_panel():
 @pytest.mark.parametrize(("high", "marks"), [(4.5, None), (22, "D2"), (2200, 1)])
 def test_a_logarithmic_axis_has_marks_for_close_values_too_and_not_too_many(high, marks):
     tidy = pd.DataFrame({"x": [1, 2], "y": [2.2, high]})
-    plot = curves.lines(tidy, "t", "u", x="x", y="y", log_y=True).figure
+    plot = curves.line_chart(tidy, "t", "u", x="x", y="y", log_y=True).figure
     assert (plot.layout.xaxis.dtick, plot.layout.yaxis.dtick) == (None, marks)
     side = pd.DataFrame({"one": [2.2, high]}, index=[1, 2])
-    plot = curves.figure("t", "x", {"u": side, "v": side * 0 + 1}, log=True).figure
+    plot = curves.panel_chart("t", "x", {"u": side, "v": side * 0 + 1}, log=True).figure
     assert (plot.layout.yaxis.dtick, plot.layout.yaxis2.dtick) == (marks, None)
 
 
@@ -253,14 +253,14 @@ def test_a_change_gives_up_the_simulation_that_goes_on():
     assert begun.wait(60) and "simulating… " in board.status.value and "of 5" in board.status.value
     board.inputs["hosts"].value = 6
     go.set()
-    board.wait(60)
+    board.wait_for_work(60)
     assert (
         board.events is seen and board.status.value.startswith("given up") and board.error is None
     )
     board.simulate.click()
-    board.wait(60)
+    board.wait_for_work(60)
     assert board.events[0].hosts == 6
     board.inputs["hosts"].value = 999
     board.simulate.click()
-    board.wait(60)
+    board.wait_for_work(60)
     assert board.events[0].hosts == 6 and "must be from 1 to 256" in board.message.value

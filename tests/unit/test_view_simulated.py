@@ -18,10 +18,10 @@ from braid.core.plan import Block
 from braid.model.simulate import simulate
 from braid.papers.theta.events import MappingChanged, MigrationAdvanced
 from braid_widgets.base import totals
-from braid_widgets.base.fold import fold
-from braid_widgets.base.joined import JoinMatrix, rectangles
-from braid_widgets.cockpit.page import recorded
-from braid_widgets.cockpit.track import Track
+from braid_widgets.base.fold import fold_events
+from braid_widgets.base.joined import JoinMatrix, tile_rectangles
+from braid_widgets.cockpit.page import recorded_page
+from braid_widgets.cockpit.track import FrameCollector
 from braid_widgets.theta import grid, matrix, timeline
 from unit.scripted import rows, scenes
 
@@ -29,7 +29,7 @@ SWING = [(0, 900)] * 4 + [(900, 0)] * 12 + [(0, 900)] * 6
 PLACEMENTS = {
     "64 hosts": AdaptiveGrid(64),
     "20 hosts": AdaptiveGrid(20),
-    "growing": AdaptiveGrid(4, capacity=600, max_hosts=64),
+    "growing": AdaptiveGrid(4, max_tuples_per_host=600, max_hosts=64),
     "static": StaticGrid(12, 3, 4),
     "hashed": HashPartition(7),
     "biclique": JoinBiclique(6),
@@ -54,76 +54,76 @@ def brute(events: list[Any]) -> tuple[np.ndarray, set[tuple[int, int]], dict[int
             plan = e
         if not isinstance(e, BatchCommitted):
             continue
-        blocks |= {b.id: b for b in e.blocks}
-        for id in e.dropped:
+        blocks |= {b.id: b for b in e.changed_blocks}
+        for id in e.dropped_block_ids:
             blocks.pop(id, None)
         assert plan is not None
         for route in plan.routes:
             id = route.block.id
-            owed |= {(id, b) for b in route.deferred}
+            owed |= {(id, b) for b in route.deferred_blocks}
             for (hop,) in route.paths:
-                for b in hop.blocks():
-                    if not route.fresh:
+                for b in hop.probed_blocks():
+                    if not route.is_fresh:
                         owed -= {(id, b), (b, id)}
                     if id in blocks and b in blocks:
                         r, s = sorted((blocks[id], blocks[b]), key=lambda block: block.stream)
                         share = (
-                            r.rows * s.rows / ((r.keys[1] - r.keys[0]) * (s.keys[1] - s.keys[0]))
+                            r.rows * s.rows / ((r.key_range[1] - r.key_range[0]) * (s.key_range[1] - s.key_range[0]))
                         )
-                        met[slice(*r.keys), slice(*s.keys)] += share
+                        met[slice(*r.key_range), slice(*s.key_range)] += share
         owed = {(a, b) for a, b in owed if a in blocks and b in blocks}
     return met, owed, blocks
 
 
 def test_the_fold_equals_a_count_pair_by_pair(events):
     for end in (len(events) // 3, len(events)):
-        scene = fold(events[:end])
+        scene = fold_events(events[:end])
         met, owed, blocks = brute(events[:end])
-        rows, columns = scene.joined.cuts
+        rows, columns = scene.join_matrix.cuts
         for i, r in enumerate(rows[:-1]):
             for j, s in enumerate(columns[:-1]):
-                assert scene.joined.met[i, j] == pytest.approx(met[r, s], rel=1e-6, abs=1e-3)
-        assert scene.owed == owed
+                assert scene.join_matrix.met[i, j] == pytest.approx(met[r, s], rel=1e-6, abs=1e-3)
+        assert scene.pending_pairs == owed
         assert scene.blocks == blocks
 
 
 def test_all_pairs_are_met_when_the_run_is_over(events):
-    scene = fold(events)
-    assert {cell[5] for cell in matrix.cells(scene)} == {100}
-    r, s = scene.last.total
-    widths = np.outer(np.diff(scene.joined.cuts[0]), np.diff(scene.joined.cuts[1]))
+    scene = fold_events(events)
+    assert {cell[5] for cell in matrix.matrix_cells(scene)} == {100}
+    r, s = scene.last.total_received_tuples
+    widths = np.outer(np.diff(scene.join_matrix.cuts[0]), np.diff(scene.join_matrix.cuts[1]))
     if scene.start.placement != "HashPartition":
-        assert (scene.joined.met * widths).sum() == pytest.approx(r * s)
+        assert (scene.join_matrix.met * widths).sum() == pytest.approx(r * s)
 
 
 def test_the_cells_tile_the_matrix(events):
-    scene = fold(events)
-    cells = matrix.cells(scene)
+    scene = fold_events(events)
+    cells = matrix.matrix_cells(scene)
     area = sum((bottom - top) * (right - left) for top, bottom, left, right, *_ in cells)
-    filled = (scene.joined.host >= 0).mean() if scene.start.placement == "HashPartition" else 1
+    filled = (scene.join_matrix.host >= 0).mean() if scene.start.placement == "HashPartition" else 1
     assert area == pytest.approx(filled, abs=1e-3)
 
 
 def test_cells_carry_the_hosts_of_the_plan(events):
     """After a quiet batch every pair of live blocks of a grid lies at the host that stores both."""
-    scene = fold(events)
-    if not scene.grids or len(scene.grids) > 1 or scene.owed:
+    scene = fold_events(events)
+    if not scene.grids or len(scene.grids) > 1 or scene.pending_pairs:
         return
     (group,) = scene.grids.values()
     n, m = group.mapping
     where = {place: host for host, place in group.cells.items()}
-    for top, bottom, left, right, host, _, _ in matrix.cells(scene):
+    for top, bottom, left, right, host, _, _ in matrix.matrix_cells(scene):
         row, column = int((top + bottom) / 2 * n), int((left + right) / 2 * m)
         assert where[row, column] == host
 
 
 def test_loads_are_those_of_the_blocks(events):
     for scene in scenes(events):
-        held = [0] * len(scene.last.hosts)
+        held = [0] * len(scene.last.host_metrics)
         for b in scene.blocks.values():
             for h in b.hosts:
                 held[h] += b.rows
-        assert grid.data(scene)["stored"] == held
+        assert grid.hosts_frame(scene)["stored"] == held
         used = {h for g in scene.grids.values() for h in g.cells} or range(len(held))
         assert scene.points[-1].ilf == pytest.approx(
             sum(held[h] if h < len(held) else 0 for h in used) / len(used)
@@ -131,33 +131,33 @@ def test_loads_are_those_of_the_blocks(events):
 
 
 def test_what_is_shown_of_a_batch_does_not_depend_on_what_came_later(events):
-    page = recorded(events)
+    page = recorded_page(events)
     ends = [k + 1 for k, e in enumerate(events) if isinstance(e, BatchCommitted)]
     for k in random.Random(1).sample(range(len(ends)), 3):
-        shown = recorded(events[: ends[k]])
+        shown = recorded_page(events[: ends[k]])
         assert shown["frames"] == page["frames"][: k + 1]
-        assert shown["flags"] == [flag for flag in page["flags"] if flag["batch"] <= k + 1]
+        assert shown["annotations"] == [flag for flag in page["annotations"] if flag["batch"] <= k + 1]
 
 
 def test_what_comes_in_pieces_is_what_comes_at_once(events):
-    whole, pieces, cuts = Track(), Track(), [0, 3, 4, len(events) // 2, len(events)]
-    whole.take(events)
+    whole, pieces, cuts = FrameCollector(), FrameCollector(), [0, 3, 4, len(events) // 2, len(events)]
+    whole.apply_events(events)
     for a, b in pairwise(cuts):
-        pieces.take(events[a:b])
-    assert pieces.frames == whole.frames and pieces.hosts() == whole.hosts()
-    assert pieces.rest("live") == whole.rest("live")
+        pieces.apply_events(events[a:b])
+    assert pieces.frames == whole.frames and pieces.host_rows() == whole.host_rows()
+    assert pieces.page_fields("live") == whole.page_fields("live")
 
 
 def test_totals_are_sums_over_the_batches(events):
     committed = [e for e in events if isinstance(e, BatchCommitted)]
-    t = fold(events).totals
-    assert t.sent == sum(e.all_hosts.received for e in committed)
-    assert t.moved == sum(e.all_hosts.moved for e in committed) and t.batches == len(committed)
-    assert totals.table(events)["value"].notna().all()
+    t = fold_events(events).totals
+    assert t.sent == sum(e.total_host_metrics.received_tuples for e in committed)
+    assert t.moved == sum(e.total_host_metrics.migrated_tuples for e in committed) and t.batches == len(committed)
+    assert totals.totals_table(events)["value"].notna().all()
 
 
 def test_frames_are_small_and_hold_only_numbers(events):
-    page = recorded(events)
+    page = recorded_page(events)
     assert all(len(json.dumps(frame, allow_nan=False)) < 100_000 for frame in page["frames"])
     json.dumps(page, allow_nan=False)
 
@@ -171,7 +171,7 @@ def test_chips_fly_from_and_to_the_hosts_that_the_plan_names(hosts):
             copies[e.batch] |= {(source, target) for _, source, target in e.copies}
     seen = 0
     for scene in scenes(events):
-        view = matrix.data(scene)
+        view = matrix.matrix_frame(scene)
         flights = {(chip[6], chip[7]) for chip in rows(view["chips"])}
         assert flights <= copies[scene.last.batch]
         seen += len(flights)
@@ -181,34 +181,34 @@ def test_chips_fly_from_and_to_the_hosts_that_the_plan_names(hosts):
 
 def test_the_ratio_of_the_mapping_is_the_papers():
     events = simulate(AdaptiveGrid(64, n=8, m=8), [(1, 64)] * 3, tuple_bytes=(3, 3))
-    first = timeline.history(events)[0]
+    first = timeline.batch_figures(events)[0]
     # Figure 2: |R| = 1, |S| = 64 under (8, 8) stores 8 1/8 a host, under (1, 64) 2.
     assert first.ilf_optimal == 2 and first.ratio == pytest.approx((1 / 8 + 64 / 8) / 2)
 
 
 def test_growth_adds_hosts_to_the_grid():
     events = simulate(PLACEMENTS["growing"], SWING)
-    sizes = [len(grid.data(s)["groups"][0]["cells"]["host"]) for s in scenes(events)]
+    sizes = [len(grid.hosts_frame(s)["groups"][0]["cells"]["host"]) for s in scenes(events)]
     assert sizes[0] == 4 and sizes[-1] == 64 and sizes == sorted(sizes)
     changes = [e for e in events if isinstance(e, MappingChanged)]
-    assert fold(events).grids[0].mapping == changes[-1].after
+    assert fold_events(events).grids[0].mapping == changes[-1].mapping
 
 
 def test_a_placement_without_tuples_has_pictures():
     events = simulate(AdaptiveGrid(64), [(0, 0)] * 2)
-    scene = fold(events)
-    assert rows(matrix.data(scene)["chips"]) == [] and grid.data(scene)["top"] == 0
-    json.dumps(recorded(events), allow_nan=False)
-    timeline.figure(events)
+    scene = fold_events(events)
+    assert rows(matrix.matrix_frame(scene)["chips"]) == [] and grid.hosts_frame(scene)["scale_max"] == 0
+    json.dumps(recorded_page(events), allow_nan=False)
+    timeline.timeline_chart(events)
 
 
 def test_finer_cuts_keep_what_was_met():
     joined = JoinMatrix()
-    joined.cut(0, (0, 4))
-    joined.cut(1, (0, 4))
-    joined.meet(np.array([[0, 4, 0, 4]]), np.array([32.0]), np.array([5]))
-    joined.cut(0, (2,))
-    joined.cut(1, (1, 8))
+    joined.split_axis(0, (0, 4))
+    joined.split_axis(1, (0, 4))
+    joined.add_pairs(np.array([[0, 4, 0, 4]]), np.array([32.0]), np.array([5]))
+    joined.split_axis(0, (2,))
+    joined.split_axis(1, (1, 8))
     assert joined.met.tolist() == [[2, 2, 0], [2, 2, 0]] and joined.host.tolist() == [
         [5, 5, -1],
         [5, 5, -1],
@@ -216,7 +216,7 @@ def test_finer_cuts_keep_what_was_met():
 
 
 def test_rectangles_tile_equal_cells():
-    assert rectangles(np.array([[1, 1, 2], [1, 1, -1], [3, 2, 2]])) == [
+    assert tile_rectangles(np.array([[1, 1, 2], [1, 1, -1], [3, 2, 2]])) == [
         (0, 2, 0, 2),
         (0, 1, 2, 3),
         (2, 3, 0, 1),

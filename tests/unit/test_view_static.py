@@ -9,59 +9,59 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.core.seconds import PARTS
+from braid.core.seconds import PHASES
 from braid_widgets.base import colours, compare, progress, totals
-from braid_widgets.base.fold import fold
-from braid_widgets.base.listing import Listing
-from braid_widgets.cockpit.page import as_html, recorded, save
+from braid_widgets.base.fold import fold_events
+from braid_widgets.base.listing import TextTable
+from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
 from braid_widgets.theta import grid, matrix, timeline
 from unit.scripted import MIGRATION, committed, rows, scenes, started
 
 
 def test_the_matrix_has_row_0_on_top_and_names_the_host_of_each_cell():
-    cells = matrix.data(scenes(MIGRATION)[0])["cells"]
+    cells = matrix.matrix_frame(scenes(MIGRATION)[0])["cells"]
     assert [(cell[0], cell[1], cell[4]) for cell in rows(cells)] == [(0, 0.5, 0), (0.5, 1, 1)]
 
 
 def test_blocks_in_transit_go_from_host_to_host_and_what_is_owed_is_not_done():
-    view = matrix.data(scenes(MIGRATION)[1])
+    view = matrix.matrix_frame(scenes(MIGRATION)[1])
     assert [chip[4:] for chip in rows(view["chips"])] == [(0, 2, 0, 1)]
     assert min(view["cells"]["percent"]) == 60
 
 
 def test_each_host_has_what_it_stores():
-    stored = [grid.data(scene)["stored"] for scene in scenes(MIGRATION)]
+    stored = [grid.hosts_frame(scene)["stored"] for scene in scenes(MIGRATION)]
     assert stored == [[8, 8], [7, 9], [9, 9]]
-    view = grid.data(scenes(MIGRATION)[1])
-    assert rows(view["groups"][0]["cells"]) == [(0, 0, 0), (1, 0, 1)] and view["top"] == 9
+    view = grid.hosts_frame(scenes(MIGRATION)[1])
+    assert rows(view["groups"][0]["cells"]) == [(0, 0, 0), (1, 0, 1)] and view["scale_max"] == 9
 
 
 def test_the_time_line_has_the_bound_the_migration_and_measured_rates():
-    chart = timeline.figure(MIGRATION)
+    chart = timeline.timeline_chart(MIGRATION)
     curves = {c.name: list(c.y) for c in chart.figure.data}
     assert curves["tuples in per second"] == [20, 8, 0]
     assert curves["|r| / |s|"] == pytest.approx([4 / 6, 0.4, 0.4], abs=1e-3)
     assert curves["ILF / ILF*"][0] == pytest.approx((4 / 2 + 6) / (4 + 6 / 2), abs=1e-3)
     shapes = chart.figure.layout.shapes
     assert any((s.x0, s.x1) == (1.5, 3.5) for s in shapes), "batches 2 and 3 migrate"
-    assert timeline.spans(timeline.history(MIGRATION)) == [(1, 2)]
+    assert timeline.migration_ranges(timeline.batch_figures(MIGRATION)) == [(1, 2)]
 
 
 def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     events = [started(clock="modelled"), *MIGRATION[1:]]
-    chart = timeline.figure(events)
+    chart = timeline.timeline_chart(events)
     assert {c.name for c in chart.figure.data} == {"|r| / |s|", "ILF / ILF*"}
     assert "modelled" in chart.figure.layout.title.text
-    page = recorded(events)
-    names = [curve["name"] for panel in page["line"]["panels"] for curve in panel]
+    page = recorded_page(events)
+    names = [curve["name"] for panel in page["timeline"]["panels"] for curve in panel]
     assert not [name for name in names if "per second" in name]
-    assert "modelled" in page["line"]["title"] and "modelled" in page["note"]
-    assert "modelled" in page["frames"][1]["map"]["grid"]["hosts"]["title"]
+    assert "modelled" in page["timeline"]["title"] and "modelled" in page["note"]
+    assert "modelled" in page["frames"][1]["state_map"]["grid"]["hosts"]["title"]
     assert page["state"] == "modelled"
-    assert "modelled" in totals.html(scenes(events)[1]) and "modelled" in progress.line(
-        fold(events)
+    assert "modelled" in totals.totals_html(scenes(events)[1]) and "modelled" in progress.progress_line(
+        fold_events(events)
     )
-    assert not totals.table(events)["unit"].eq("seconds").any()
+    assert not totals.totals_table(events)["unit"].eq("seconds").any()
 
 
 def test_sizes_of_tuples_weigh_in_the_ratio():
@@ -73,12 +73,12 @@ def test_sizes_of_tuples_weigh_in_the_ratio():
     events[3] = committed(
         0, first.received, first.total, heavy, stored=[h.stored for h in first.hosts]
     )
-    (point,) = timeline.history(events)
+    (point,) = timeline.batch_figures(events)
     assert point.ratio == pytest.approx(1.0) and point.ilf_mapping == 8 and point.ilf_optimal == 7
 
 
 def test_the_totals_add_up():
-    table = totals.table(MIGRATION).set_index(["figure", "unit"])["value"]
+    table = totals.totals_table(MIGRATION).set_index(["figure", "unit"])["value"]
     assert (
         table["in, r", "tuples"] == 4
         and table["in, s", "tuples"] == 10
@@ -91,18 +91,18 @@ def test_the_totals_add_up():
         table["stored now, with replicas", "tuples"] == 18
         and table["median batch", "seconds"] == 0.5
     )
-    parts = {part: table[f"seconds, {part}", "seconds"] for part in PARTS}
+    parts = {part: table[f"seconds, {part}", "seconds"] for part in PHASES}
     assert parts["kernels"] == 0.6 and sum(parts.values()) == pytest.approx(1.5)
 
 
 def test_the_time_line_stacks_the_seconds_of_a_batch_by_part():
-    chart = timeline.figure(MIGRATION)
+    chart = timeline.timeline_chart(MIGRATION)
     bars = {bar.name: list(bar.y) for bar in chart.figure.data if bar.type == "bar"}
-    assert list(bars) == list(PARTS) and chart.figure.layout.barmode == "stack"
+    assert list(bars) == list(PHASES) and chart.figure.layout.barmode == "stack"
     assert [sum(batch) for batch in zip(*bars.values(), strict=True)] == pytest.approx([0.5] * 3)
     assert list(chart.data["carriage"]) == pytest.approx([0.2 - 0.1] * 3)
     known = [replace(e, seconds={"total": 0.5}) if hasattr(e, "seconds") else e for e in MIGRATION]
-    assert not [bar for bar in timeline.figure(known).figure.data if bar.type == "bar"]
+    assert not [bar for bar in timeline.timeline_chart(known).figure.data if bar.type == "bar"]
 
 
 def uneven() -> list[Any]:
@@ -115,43 +115,43 @@ def uneven() -> list[Any]:
 
 def test_runs_are_compared_side_by_side():
     plain = [started(placement="HashPartition"), committed(0, [3, 3], [3, 3], stored=[6, 0])]
-    table = compare.table({"dynamic": MIGRATION, "SHJ": plain})
+    table = compare.comparison_table({"dynamic": MIGRATION, "SHJ": plain})
     assert table.loc["dynamic", "results"] == 21 and table.loc["SHJ", "most stored on a host"] == 6
     assert table.loc["SHJ", "mean stored per host"] == 3 and pd.isna(
         table.loc["SHJ", "max ILF/ILF*"]
     )
-    chart = compare.figure({"dynamic": MIGRATION, "SHJ": plain})
+    chart = compare.comparison_chart({"dynamic": MIGRATION, "SHJ": plain})
     assert all(list(bar.x) == ["dynamic", "SHJ"] for bar in chart.figure.data)
     measured = chart.figure.data[-1]
     assert measured.name == "median batch (s)" and list(measured.error_y.array) == [0, 0]
-    quartiles = compare.table({"uneven": uneven()}).loc["uneven", list(compare.SPREAD)]
+    quartiles = compare.comparison_table({"uneven": uneven()}).loc["uneven", list(compare.SPREAD)]
     assert list(quartiles) == pytest.approx([0.6, 0.55, 0.65])
-    assert "SHJ" in compare.html({"dynamic": MIGRATION, "SHJ": plain})
+    assert "SHJ" in compare.comparison_html({"dynamic": MIGRATION, "SHJ": plain})
     with pytest.raises(ValueError, match="nothing to compare"):
-        compare.table({})
+        compare.comparison_table({})
 
 
 def test_progress_tells_batches_rate_and_time_left():
-    assert progress.line(fold(MIGRATION[:4])) == "batch 1 of 3 (33%) · 20 tuples/s · 1 s left"
-    assert progress.line(fold(MIGRATION)) == "batch 3 of 3 (100%) · 9 tuples/s · completed"
-    assert progress.line(fold([])) == "nothing has started"
-    assert progress.line(fold([started(batches=None), *MIGRATION[1:4]])) == "batch 1 · 20 tuples/s"
+    assert progress.progress_line(fold_events(MIGRATION[:4])) == "batch 1 of 3 (33%) · 20 tuples/s · 1 s left"
+    assert progress.progress_line(fold_events(MIGRATION)) == "batch 3 of 3 (100%) · 9 tuples/s · completed"
+    assert progress.progress_line(fold_events([])) == "nothing has started"
+    assert progress.progress_line(fold_events([started(batches=None), *MIGRATION[1:4]])) == "batch 1 · 20 tuples/s"
 
 
 def test_batches_without_input_only_finish_a_migration():
     fed = [started(batches=2), *MIGRATION[1:]]
     assert (
-        progress.line(fold(fed[:9]))
+        progress.progress_line(fold_events(fed[:9]))
         == "batch 2 of 2 (100%) · input done, finishing a migration · 14 tuples/s"
     )
-    page = recorded(fed[:9])
+    page = recorded_page(fed[:9])
     assert page["frames"][-1]["title"].startswith("batch 2 of 2 · ")
     assert page["note"].endswith(" · input done, finishing a migration")
-    assert progress.line(fold(fed)) == "batch 2 of 2 (100%) · 14 tuples/s · completed"
+    assert progress.progress_line(fold_events(fed)) == "batch 2 of 2 (100%) · 14 tuples/s · completed"
 
 
 def test_a_chart_saves_an_offline_page_once(tmp_path):
-    chart = timeline.figure(MIGRATION)
+    chart = timeline.timeline_chart(MIGRATION)
     path = chart.save(tmp_path / "line.html")
     text = path.read_text(encoding="utf-8")
     assert len(text) > 4_000_000 and "src=" not in text.split("<script", 1)[0]
@@ -162,30 +162,30 @@ def test_a_chart_saves_an_offline_page_once(tmp_path):
 
 
 def test_a_chart_shows_itself_in_a_notebook_without_carrying_plotly():
-    bundle = compare.figure({"a": MIGRATION})._repr_mimebundle_()
+    bundle = compare.comparison_chart({"a": MIGRATION})._repr_mimebundle_()
     assert len(json.dumps(bundle)) < 100_000 and "application/vnd.plotly.v1+json" in bundle
 
 
 def test_a_replay_is_one_page_with_all_frames(tmp_path):
-    text = as_html(recorded(MIGRATION))
+    text = page_html(recorded_page(MIGRATION))
     assert (
         "http" not in text.replace("http://www.w3.org/2000/svg", "")
         and text.count('"matrix":') == 3
     )
-    path = save(MIGRATION, tmp_path / "replay.html")
+    path = save_run_page(MIGRATION, tmp_path / "replay.html")
     with pytest.raises(FileExistsError):
-        save(MIGRATION, path)
+        save_run_page(MIGRATION, path)
 
 
 def test_a_page_cannot_be_broken_by_a_predicate():
     odd = started()
     odd = type(odd)(odd.streams, "r.x = '</script><b>'", {}, "AdaptiveGrid", {}, 2, 2, 3)
-    assert "</script><b>" not in as_html(recorded([odd, *MIGRATION[1:]]))
+    assert "</script><b>" not in page_html(recorded_page([odd, *MIGRATION[1:]]))
 
 
 def test_neighbouring_hosts_never_look_alike():
     def distance(a: int, b: int) -> int:
-        x, y = (int(colours.host(h)[1:], 16) for h in (a, b))
+        x, y = (int(colours.host_color(h)[1:], 16) for h in (a, b))
         return sum(abs((x >> k & 255) - (y >> k & 255)) for k in (0, 8, 16))
 
     assert min(distance(h, h + step) for step in (1, 2, 4, 8, 16, 32) for h in range(64)) > 50
@@ -194,8 +194,8 @@ def test_neighbouring_hosts_never_look_alike():
 def test_a_listing_tells_three_digits_of_fractions_and_heads_columns_in_words():
     data = pd.DataFrame({"n_counted": [1200], "seconds_measured": [0.00123], "bytes": [12345.6]})
     data.columns.name = "scheme"
-    html = Listing(data).to_html()
+    html = TextTable(data).to_html()
     heads = ["n (counted)", "seconds (measured)", "bytes"]
     assert re.findall("<th>(.*?)</th>", html) == heads, "and above no column without rows"
     assert re.findall("<td>(.*?)</td>", html) == ["1,200", "0.00123", "12,346"]
-    assert "<td>0.0</td>" in Listing(data[["seconds_measured"]], 1).to_html()
+    assert "<td>0.0</td>" in TextTable(data[["seconds_measured"]], 1).to_html()

@@ -17,20 +17,20 @@ from braid.papers.theta.grid import AdaptiveGrid
 from braid.studies import diffusion, recordings
 from braid_widgets.base import axes, colours, compare, curves, still
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.steps import Steps
-from braid_widgets.cockpit.page import as_html, recorded
+from braid_widgets.base.steps import Stepper
+from braid_widgets.cockpit.page import page_html, recorded_page
 from braid_widgets.diffusion import by_arrival, loads, routing, segments
-from braid_widgets.psp.ring import Ring
+from braid_widgets.psp.ring import RingPlayer
 from braid_widgets.slices import strategies
-from braid_widgets.slices.chain import Chain
+from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.chain_panel import SOURCES
-from braid_widgets.slices.shared_ring import SharedRing
+from braid_widgets.slices.shared_ring import SharedRingPlayer
 from braid_widgets.theta import timeline
 from plotly.subplots import make_subplots
 
 
 def parsed(figure: Any, name: str = "a chart") -> ElementTree.Element:
-    return ElementTree.fromstring(still.svg(figure, name))
+    return ElementTree.fromstring(still.chart_svg(figure, name))
 
 
 def boxes(root: ElementTree.Element, shade: str) -> list[tuple[float, ...]]:
@@ -164,18 +164,18 @@ def of_all() -> list[Chart]:
         placement="ATR", streams=3, window=4.0, slowest=5.0, fastest=20.0, selectivity=0.1,
         hosts=6, length=2, copies=0, bursts=False, burst=0.5,
     )  # fmt: skip
-    ran = diffusion.modelled(chosen, 8)
-    asked = [a.query(("r", "s")) for a in SOURCES["arrivals"].queries]
+    ran = diffusion.simulate_all(chosen, 8)
+    asked = [a.to_query(("r", "s")) for a in SOURCES["arrivals"].queries]
     tidy = pd.DataFrame(
         dict(x=[1, 2, 3] * 4, y=range(12), a=list("pq") * 6, b=["u"] * 6 + ["v"] * 6)
     )
     return [
-        compare.figure(recordings.rivals()),
-        timeline.figure(recordings.events("fluct")),
+        compare.comparison_chart(recordings.recorded_competitors()),
+        timeline.timeline_chart(recordings.recorded_events("fluct")),
         *(view.figure(ran) for view in (segments, by_arrival, routing, loads)),
-        *strategies.charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
-        curves.lines(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
-        curves.bars(tidy, "Bars", "tuples", x="a", y="y", color="b", barmode="relative"),
+        *strategies.strategy_charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
+        curves.line_chart(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
+        curves.bar_chart(tidy, "Bars", "tuples", x="a", y="y", color="b", barmode="relative"),
     ]
 
 
@@ -204,7 +204,7 @@ def heights(html: str) -> list[float]:
 
 
 def test_films_without_javascript_are_what_is_held_where_or_all_steps_in_words():
-    chain, ring = Chain(recordings.events("slices")), SharedRing(recordings.events("shared_ring"))
+    chain, ring = ChainPlayer(recordings.recorded_events("slices")), SharedRingPlayer(recordings.recorded_events("shared_ring"))
     rows = [each["rows"] for stream in chain.frames[-1]["streams"] for each in stream["slices"]]
     tall = heights(chain.to_html())
     assert len(tall) == len(rows) and [h / max(tall) for h in tall] == pytest.approx(
@@ -212,21 +212,21 @@ def test_films_without_javascript_are_what_is_held_where_or_all_steps_in_words()
     )
     stored = ring.frames[-1]["stored"]
     assert len(heights(ring.to_html())) == len(stored) * len(stored[0])
-    psp = Ring(simulate(PSP(3), [(5, 5)] * 4, streams=("a", "b"), windows=(2.0, 2.0)))
+    psp = RingPlayer(simulate(PSP(3), [(5, 5)] * 4, streams=("a", "b"), windows=(2.0, 2.0)))
     assert any(heights(psp.to_html()))
-    steps = Steps(reference.example(), "J").to_html()
-    assert steps.count("<li>") == len(reference.example().steps)
+    steps = Stepper(reference.grid_example(), "J").to_html()
+    assert steps.count("<li>") == len(reference.grid_example().steps)
 
 
 def test_the_bound_that_is_checked_is_inside_the_picture():
-    plot = timeline.figure(recordings.events("fluct")).figure
+    plot = timeline.timeline_chart(recordings.recorded_events("fluct")).figure
     (bound,) = [t for t in plot.data if t.name == "bound"]
     assert max(v for v in bound.y if v is not None) <= plot.layout.yaxis.range[1]
-    assert recordings.events("fluct")[0].placement == AdaptiveGrid.__name__
+    assert recordings.recorded_events("fluct")[0].placement == AdaptiveGrid.__name__
 
 
 def test_a_run_without_javascript_has_a_bar_for_each_host():
-    html = as_html(recorded(recordings.events("eq5-SHJ-z1")))
+    html = page_html(recorded_page(recordings.recorded_events("eq5-SHJ-z1")))
     root = ElementTree.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
     assert "Tuples stored by each host (counted)" in words(root)
     assert len(boxes(root, colours.RATIO)) == 16

@@ -19,72 +19,72 @@ from urllib.request import Request, urlopen
 
 import pytest
 from braid.core.events import RunStarted
-from braid.core.jsonl import write
-from braid.core.tail import Tail
+from braid.core.jsonl import write_events
+from braid.core.tail import EventTail
 from braid.papers.reuse.events import HubStarted
 from braid.reports.cli import main
 from braid_widgets.cockpit import serve
-from braid_widgets.cockpit.page import recorded
+from braid_widgets.cockpit.page import recorded_page
 from unit.scripted import MIGRATION, committed
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A run folder in which one batch is done."""
-    write(tmp_path / "events.jsonl", MIGRATION[:4])
+    write_events(tmp_path / "events.jsonl", MIGRATION[:4])
     return tmp_path
 
 
 def test_events_are_read_as_they_are_written(folder):
-    tail, file = Tail(folder), folder / "events.jsonl"
-    assert tail.read() == MIGRATION[:4] and tail.read() == []
-    write(folder / "more", MIGRATION[4:6])
+    tail, file = EventTail(folder), folder / "events.jsonl"
+    assert tail.read_new() == MIGRATION[:4] and tail.read_new() == []
+    write_events(folder / "more", MIGRATION[4:6])
     text = (folder / "more").read_bytes()
     with open(file, "ab") as out:
         out.write(text[:-30])
-    assert tail.read() == MIGRATION[4:5], "a line that is not whole waits"
+    assert tail.read_new() == MIGRATION[4:5], "a line that is not whole waits"
     with open(file, "ab") as out:
         out.write(text[-30:])
-    assert tail.read() == MIGRATION[5:6]
+    assert tail.read_new() == MIGRATION[5:6]
 
 
 def test_a_run_that_is_resumed_comes_from_its_start_again(folder):
-    tail = Tail(folder)
-    tail.read()
-    write(folder / "events.jsonl", MIGRATION[:2])
-    assert tail.read() == MIGRATION[:2] and isinstance(MIGRATION[0], RunStarted)
+    tail = EventTail(folder)
+    tail.read_new()
+    write_events(folder / "events.jsonl", MIGRATION[:2])
+    assert tail.read_new() == MIGRATION[:2] and isinstance(MIGRATION[0], RunStarted)
 
 
 def test_another_file_of_the_same_inode_comes_from_its_start(folder):
-    tail, file = Tail(folder), folder / "events.jsonl"
-    tail.read()
+    tail, file = EventTail(folder), folder / "events.jsonl"
+    tail.read_new()
     inode, other = file.stat().st_ino, [MIGRATION[0], *MIGRATION[2:6], *MIGRATION[2:6]]
-    write(file, other)
-    assert file.stat().st_ino == inode and tail.read() == other and tail.read() == []
+    write_events(file, other)
+    assert file.stat().st_ino == inode and tail.read_new() == other and tail.read_new() == []
 
 
 def test_what_is_no_run_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "none.jsonl"):
         with pytest.raises(ValueError, match="neither a run folder nor a recording"):
-            Tail(path)
+            EventTail(path)
 
 
 def test_a_hub_is_refused_by_the_name_of_its_own_view(tmp_path):
     network = {"nodes": [{}], "links": []}
-    write(tmp_path / "events.jsonl", [HubStarted(("f",), "ts", "relaxed", network, {}, 0)])
-    for show in (serve.server, recorded_of):
+    write_events(tmp_path / "events.jsonl", [HubStarted(("f",), "ts", "relaxed", network, {}, 0)])
+    for show in (serve.make_server, recorded_of):
         with pytest.raises(ValueError, match="the events of a hub, which has views of its own"):
             show(tmp_path)
 
 
 def recorded_of(folder: Path) -> object:
-    return recorded(Tail(folder).read())
+    return recorded_page(EventTail(folder).read_new())
 
 
 @pytest.fixture
 def address(folder: Path) -> Iterator[str]:
     """Where the run is served, with the token."""
-    made, found = serve.server(folder)
+    made, found = serve.make_server(folder)
     thread = threading.Thread(target=made.serve_forever, args=(0.01,))
     thread.start()
     yield found
@@ -180,7 +180,7 @@ def test_connections_have_a_bound(address):
 
 def test_a_connection_that_says_nothing_is_ended(folder, monkeypatch):
     monkeypatch.setattr(serve, "TIMEOUT", 0.01)
-    made, _ = serve.server(folder)
+    made, _ = serve.make_server(folder)
     thread = threading.Thread(target=made.serve_forever, args=(0.01,))
     thread.start()
     with create_connection((serve.LOOPBACK, made.server_port), timeout=10) as silent:
@@ -194,29 +194,29 @@ def test_the_lag_is_that_since_the_last_commit_and_goes_with_the_end(folder, add
     os.utime(folder / "events.jsonl", (time.time() - 75,) * 2)
     told = json.loads(get(address.replace("/?", "/more?since=0&")))
     assert 75 <= told["lag"] < 105
-    write(folder / "events.jsonl", MIGRATION[4:], append=True)
+    write_events(folder / "events.jsonl", MIGRATION[4:], append=True)
     assert json.loads(get(address.replace("/?", "/more?since=0&")))["lag"] is None
-    assert recorded(MIGRATION[:4], live=True)["lag"] is None, "nobody knows when it was made"
+    assert recorded_page(MIGRATION[:4], live=True)["seconds_since_commit"] is None, "nobody knows when it was made"
 
 
 def test_what_is_new_is_given_once(folder, address):
     bare, token = address.split("?")
     get(address)
-    write(folder / "events.jsonl", MIGRATION[4:], append=True)
+    write_events(folder / "events.jsonl", MIGRATION[4:], append=True)
     more = json.loads(get(f"{bare}more?since=1&{token}"))
-    whole = recorded(MIGRATION)
+    whole = recorded_page(MIGRATION)
     assert [f["batch"] for f in more["frames"]] == [2, 3] == more["hosts"]["batch"]
     assert more["frames"] == json.loads(json.dumps(whole["frames"][1:]))
-    assert more["state"] == "recorded" and more["flags"] == whole["flags"]
+    assert more["state"] == "recorded" and more["flags"] == whole["annotations"]
     assert json.loads(get(f"{bare}more?since=3&{token}"))["frames"] == []
 
 
 def test_a_run_without_end_needs_no_more_memory(tmp_path):
-    write(tmp_path / "events.jsonl", [MIGRATION[0]])
-    served = serve.Served(tmp_path)
+    write_events(tmp_path / "events.jsonl", [MIGRATION[0]])
+    served = serve.ServedRun(tmp_path)
     many = [committed(k, [1, 1], [k + 1, k + 1]) for k in range(serve.HISTORY + 20)]
-    write(tmp_path / "events.jsonl", many, append=True)
-    page = served.page()
+    write_events(tmp_path / "events.jsonl", many, append=True)
+    page = served.page_since()
     assert len(served.frames) == serve.HISTORY and page["frames"][-1]["batch"] == len(many)
     assert len(page["hosts"]["batch"]) == serve.HISTORY
 

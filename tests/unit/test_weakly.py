@@ -7,7 +7,7 @@ import traceback
 import weakref
 
 import pytest
-from braid.engine.weakly import weakly
+from braid.engine.weakly import weak_callback
 
 
 class Run:
@@ -20,7 +20,7 @@ class Run:
 
 def test_it_calls_its_owner_and_does_not_keep_it() -> None:
     run = Run()
-    turned, here = weakly(run.turn), weakref.ref(run)
+    turned, here = weak_callback(run.turn), weakref.ref(run)
     turned(None, 7)
     assert run.turned == [7]
     del run
@@ -39,7 +39,7 @@ class Failing(Run):
 
 def test_an_exception_that_is_kept_does_not_keep_the_owner() -> None:
     run = Failing()
-    turned, here = weakly(run.turn), weakref.ref(run)
+    turned, here = weak_callback(run.turn), weakref.ref(run)
     with pytest.raises(ValueError, match="no such batch") as kept:
         turned(None, 7)
     del run

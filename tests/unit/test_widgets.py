@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 from braid import AdaptiveGrid, watch
-from braid.core.events import EventsDropped, QueryAdded, RunEnded
-from braid.core.jsonl import write
-from braid.core.recorded import Recorded
-from braid.core.report import HostDid
+from braid.core.events import EventsTrimmed, QueryAdded, RunEnded
+from braid.core.jsonl import write_events
+from braid.core.recorded import EventIndex
+from braid.core.report import HostMetrics
 from braid.model.simulate import simulate
-from braid.model.what_if import what_if
+from braid.model.what_if import simulate_alternative
 from braid_widgets.base import show as showing
-from braid_widgets.base.fold import fold
-from braid_widgets.base.live import Pump
-from braid_widgets.base.show import show
+from braid_widgets.base.fold import fold_events
+from braid_widgets.base.live import EventPump
+from braid_widgets.base.show import display_view
 from braid_widgets.cockpit import inspect
-from braid_widgets.cockpit.page import recorded
-from braid_widgets.cockpit.view import Cockpit, Showing
+from braid_widgets.cockpit.page import recorded_page
+from braid_widgets.cockpit.view import Cockpit, LiveUpdater
 from braid_widgets.theta import timeline
 from unit.scripted import MIGRATION, started
 
@@ -62,19 +62,19 @@ class FakeRun:
 
 def test_the_pump_takes_only_what_is_new_and_shows_only_what_moved():
     run, shown = FakeRun(MIGRATION, shown=4), []
-    pump = Pump(run, lambda scene: shown.append(scene.totals.batches))
-    assert pump.step() and shown == [1]
-    assert pump.step() and shown == [1], "nothing moved, nothing is painted"
+    pump = EventPump(run, lambda scene: shown.append(scene.totals.batches))
+    assert pump.process_new() and shown == [1]
+    assert pump.process_new() and shown == [1], "nothing moved, nothing is painted"
     run.shown = len(MIGRATION) - 1
-    assert pump.step() and shown == [1, 3]
+    assert pump.process_new() and shown == [1, 3]
     run.shown += 1
-    assert not pump.step() and shown == [1, 3, 3], "the end is seen"
+    assert not pump.process_new() and shown == [1, 3, 3], "the end is seen"
     assert run.calls == [0, 4, 4, len(MIGRATION) - 1]
 
 
 def test_the_pump_ends_with_a_run_that_died_without_a_word():
     run = FakeRun(MIGRATION[:4], error=RuntimeError("gone"))
-    assert not Pump(run, lambda scene: None).step()
+    assert not EventPump(run, lambda scene: None).process_new()
 
 
 def sent(cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
@@ -85,7 +85,7 @@ def sent(cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def test_a_recording_opens_on_its_last_batch_and_has_a_picture_of_each(tmp_path):
-    write(tmp_path / "run.jsonl", MIGRATION)
+    write_events(tmp_path / "run.jsonl", MIGRATION)
     for source in (MIGRATION, tmp_path / "run.jsonl", tmp_path):
         if source is tmp_path:
             (tmp_path / "run.jsonl").rename(tmp_path / "events.jsonl")
@@ -110,43 +110,43 @@ def test_a_run_that_is_over_is_html_that_needs_no_kernel():
 def test_a_live_run_sends_what_is_new_and_nothing_twice(monkeypatch):
     cockpit, ended, run = Cockpit(MIGRATION), threading.Event(), FakeRun(MIGRATION, shown=4)
     told = sent(cockpit, monkeypatch)
-    cockpit.attach(run, lambda error: ended.set())
+    cockpit.follow(run, lambda error: ended.set())
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
     run.shown, run.over = len(MIGRATION), True
-    cockpit.wait(60)
+    cockpit.wait_for_end(60)
     assert ended.is_set() and cockpit.error is None and told[-1]["state"] == "recorded"
     assert [f["batch"] for more in told for f in more["frames"]] == [1, 2, 3]
     assert [b for more in told for b in more["hosts"]["batch"]] == [1, 2, 3]
-    assert cockpit.page == recorded(MIGRATION), "who looks later sees all"
+    assert cockpit.page == recorded_page(MIGRATION), "who looks later sees all"
     assert cockpit.events == MIGRATION
 
 
 def test_what_was_seen_before_stays_until_there_is_a_batch(monkeypatch):
     cockpit, run = Cockpit(MIGRATION), FakeRun(MIGRATION, shown=1)
     told = sent(cockpit, monkeypatch)
-    cockpit._showing = launched = Showing(cockpit, run)
+    cockpit._showing = launched = LiveUpdater(cockpit, run)
     before = cockpit.page["frames"]
-    cockpit.stale()
-    launched.show(fold(MIGRATION[:1]))
+    cockpit.mark_stale()
+    launched.send_new(fold_events(MIGRATION[:1]))
     assert told[-1]["state"] == cockpit.page["state"] == "earlier run"
     assert cockpit.page["frames"] == before and len(before) == 3
     run.shown = 4
-    launched.show(fold(MIGRATION[:4]))
+    launched.send_new(fold_events(MIGRATION[:4]))
     assert cockpit.page["state"] == "live" and len(cockpit.page["frames"]) == 1
     failing = Cockpit(MIGRATION)
-    failing.attach(FakeRun(MIGRATION[:1], error=OSError("no"))).wait(60)
+    failing.follow(FakeRun(MIGRATION[:1], error=OSError("no"))).wait_for_end(60)
     assert failing.page["state"] == "failed" and failing.page["frames"] == []
 
 
 def test_the_state_of_a_run_is_said(monkeypatch):
     cockpit, run = Cockpit(), FakeRun(MIGRATION, shown=4)
     told = sent(cockpit, monkeypatch)
-    cockpit._showing = showing_run = Showing(cockpit, run)
-    showing_run.show(fold(MIGRATION[:4]))
+    cockpit._showing = showing_run = LiveUpdater(cockpit, run)
+    showing_run.send_new(fold_events(MIGRATION[:4]))
     run.held = True
-    showing_run.show(fold(MIGRATION[:4]))
+    showing_run.send_new(fold_events(MIGRATION[:4]))
     assert [more["state"] for more in told] == ["live", "paused"]
-    assert recorded([started(clock="modelled"), *MIGRATION[1:]])["state"] == "modelled"
+    assert recorded_page([started(clock="modelled"), *MIGRATION[1:]])["state"] == "modelled"
     assert Cockpit().page["frames"] == []
 
 
@@ -176,31 +176,31 @@ def test_what_was_simulated_for_one_run_is_not_drawn_beside_another(monkeypatch)
     def imagine(*given):
         asked.set()
         assert go.wait(10)
-        return what_if(*given)
+        return simulate_alternative(*given)
 
     cockpit = Cockpit(simulate(AdaptiveGrid(16), SWINGING), imagine=imagine)
     told = sent(cockpit, monkeypatch)
     what = {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}
-    cockpit._asked(None, what, [])
+    cockpit._handle_browser_message(None, what, [])
     assert asked.wait(10)
-    cockpit.load(MIGRATION)
+    cockpit.load_run(MIGRATION)
     go.set()
     cockpit._imagining.join(10)
     assert told == [] and "ghosts" not in str(cockpit.page["line"])
     line = cockpit.page["line"]
-    cockpit._showing = Showing(cockpit, FakeRun(MIGRATION, shown=1))
-    cockpit._asked(None, what, [])
+    cockpit._showing = LiveUpdater(cockpit, FakeRun(MIGRATION, shown=1))
+    cockpit._handle_browser_message(None, what, [])
     cockpit._imagining.join(10)
     assert "this is an earlier run; ask again" in told[-1]["told"] and told[-1]["line"] == line
-    cockpit._showing.begin()
+    cockpit._showing.start()
     assert cockpit.page["told"] == ""
 
 
 def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):
     cockpit, told = Cockpit(MIGRATION), []
     monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
-    cockpit._asked(None, {"inspect": {"host": 0, "batch": 2}}, [])
-    cockpit._asked(None, {"inspect": {"host": 0, "batch": 9}}, [])
+    cockpit._handle_browser_message(None, {"inspect": {"host": 0, "batch": 2}}, [])
+    cockpit._handle_browser_message(None, {"inspect": {"host": 0, "batch": 9}}, [])
     first, *blocks = told[0]["inspected"].splitlines()
     assert first == "host 0 after batch 2: 3 blocks, 7 tuples"
     assert any(line.startswith("  block 4: ") and "of s" in line for line in blocks)
@@ -213,7 +213,7 @@ def test_a_query_that_is_clicked_says_what_serves_it(monkeypatch):
     cockpit, told = Cockpit([MIGRATION[0], served, *MIGRATION[1:]]), []
     monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
     for asked in ({"query": "near", "batch": 2}, {"query": "far", "batch": 2}, {"query": "near"}):
-        cockpit._asked(None, {"inspect": asked}, [])
+        cockpit._handle_browser_message(None, {"inspect": asked}, [])
     first, unknown, nowhere = (each["inspected"] for each in told)
     assert first.splitlines()[:2] == [
         "query near after batch 2",
@@ -226,18 +226,18 @@ def test_a_query_that_is_clicked_says_what_serves_it(monkeypatch):
 def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkeypatch):
     cockpit, told = Cockpit(MIGRATION), []
     monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content))
-    run = Recorded.of(MIGRATION)
+    run = EventIndex.from_events(MIGRATION)
     met = next(m for m in run.meetings if m.batch)
     for asked in ([met.block], [met.block, met.other], [9999], [1, 2, 3]):
-        cockpit._asked(None, {"inspect": {"blocks": asked}}, [])
+        cockpit._handle_browser_message(None, {"inspect": {"blocks": asked}}, [])
     story, why, unknown, several = (each["inspected"] for each in told)
     assert f"  batch {met.batch + 1}: fresh block {met.block} of " in story
     assert f"met in batch {met.batch + 1}: block {met.block} probed block {met.other}" in why
     assert unknown.startswith("there is no block 9999; this run has had ")
     assert several == "3 blocks were asked about; ask about one, or about two"
-    gone = EventsDropped(0, 2, 0, 0, 0, 0, 0, (), (), HostDid(), {})
+    gone = EventsTrimmed(0, 2, 0, 0, 0, 0, 0, (), (), HostMetrics(), {})
     with pytest.raises(ValueError, match="; events are kept from batch 2 on$"):
-        inspect.blocks(
+        inspect.block_details(
             [MIGRATION[0], gone, *(e for e in MIGRATION if getattr(e, "batch", 0))], [9999]
         )
 
@@ -249,14 +249,14 @@ def test_what_cannot_be_simulated_is_said(monkeypatch):
     cockpit._imagining.join(10)
     assert "hosts is 0" in told[-1]["told"] and len(cockpit.page["line"]["panels"]) == 3
     with pytest.raises(ValueError, match="this view cannot simulate; braid.watch makes one"):
-        Cockpit(MIGRATION).what_if("StaticGrid", 4)
+        Cockpit(MIGRATION).draw_alternative("StaticGrid", 4)
 
 
 def test_a_follower_leaves_when_it_is_told_to():
     cockpit = Cockpit(MIGRATION)
-    cockpit.attach(FakeRun(MIGRATION, shown=4))
-    cockpit.detach(10)
-    assert cockpit._follower is not None and not cockpit._follower.active
+    cockpit.follow(FakeRun(MIGRATION, shown=4))
+    cockpit.stop_following(10)
+    assert cockpit._follower is not None and not cockpit._follower.is_active
 
 
 def test_a_run_that_fails_says_why(monkeypatch):
@@ -264,8 +264,8 @@ def test_a_run_that_fails_says_why(monkeypatch):
     events = [*MIGRATION[:4], RunEnded(1, "failed", "RuntimeError: column <x> is gone")]
     cockpit = Cockpit()
     told = sent(cockpit, monkeypatch)
-    cockpit.attach(FakeRun(events, error=error))
-    cockpit.wait(60)
+    cockpit.follow(FakeRun(events, error=error))
+    cockpit.wait_for_end(60)
     assert cockpit.error is error and told[-1]["state"] == "failed"
     assert told[-1]["note"].endswith("failed: RuntimeError: column <x> is gone")
     assert "column &lt;x&gt; is gone" in cockpit.to_html()
@@ -277,8 +277,8 @@ def test_an_error_of_the_view_itself_is_kept_and_shown(monkeypatch):
     told = sent(cockpit, monkeypatch)
     run = FakeRun(MIGRATION)
     run.events = None  # type: ignore[assignment, method-assign]
-    cockpit.attach(run, lambda error: ended.set())
-    cockpit.wait(60)
+    cockpit.follow(run, lambda error: ended.set())
+    cockpit.wait_for_end(60)
     assert ended.is_set() and isinstance(cockpit.error, TypeError)
     assert told[-1]["state"] == "failed" and "not callable" in told[-1]["note"]
 
@@ -289,13 +289,13 @@ def test_headless_views_are_shown_as_html_with_plotly_once(monkeypatch):
     monkeypatch.setattr(showing._Page, "has_plotly", False)
     monkeypatch.setattr(showing._Page, "fits", False)
     monkeypatch.setenv("BRAID_HEADLESS", "1")
-    chart = timeline.figure(MIGRATION)
+    chart = timeline.timeline_chart(MIGRATION)
     for view in (chart, chart, Cockpit(MIGRATION)):
-        show(view)
+        display_view(view)
     sizes = [len(s.data) for s in shown]
     assert sizes[0] > 4_000_000 and sizes[1] < 100_000 and sizes[2] < 200_000
     monkeypatch.delenv("BRAID_HEADLESS")
-    show(chart)
+    display_view(chart)
     assert shown[-2] is chart and "<script" in shown[-1].data, "what fits charts to their width"
-    show(chart)
+    display_view(chart)
     assert shown[-1] is chart, "it comes once"

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from braid.core.events import BatchCommitted
-from braid.core.jsonl import event_of
-from braid.core.state import State
+from braid.core.jsonl import decode_event
+from braid.core.state import RunState
 from braid.engine import bucketed, rolling, store
-from braid.engine.check import check, repair
+from braid.engine.check import check_run, repair_run
 from braid.engine.durable import is_temporary
-from braid.engine.log import Superseded, ours
-from braid.engine.store import Store
+from braid.engine.log import FencedError, is_run_file
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from oracle import differ, expected, ids, killed_before, tables
 from scatter import Scatter
@@ -63,7 +63,7 @@ def named(machine: Machine, place: Path | str) -> dict[str, bytes]:
 def _may_be_left(name: str, is_object: bool) -> bool:
     folders = ("blocks/", "new/", "commits/state-", *(["results/"] if is_object else []))
     file = name.rpartition("/")[2]
-    return (name.startswith(folders) and ours(file)) or is_temporary(file)
+    return (name.startswith(folders) and is_run_file(file)) or is_temporary(file)
 
 
 def sleeps(
@@ -97,7 +97,7 @@ def sleeps(
     with machine.simulated():
         prepare(machine)
         slept, error = overtake(machine, first, take_over, is_now)
-        lost = isinstance(error, Superseded) or "meanwhile" in str(error)
+        lost = isinstance(error, FencedError) or "meanwhile" in str(error)
         assert error is None or (slept and lost), f"asleep before {slept}: {error!r}"
         if slept:
             left = named(machine, place)
@@ -115,13 +115,13 @@ def is_whole(machine: Machine, place: Path | str) -> None:
     """A third driver finds nothing amiss, tells each batch once, and has all results."""
     run = StreamJoin.resume(place, STREAMS, durability="process")
     assert run.awaitTermination()
-    assert differ(ids(run.results()), wanted_since(run.results_from)) == ""
-    assert check(place)[0] == []
+    assert differ(ids(run.results()), wanted_since(run.first_retained_batch)) == ""
+    assert check_run(place)[0] == []
     events = run.events()
     if place == RUN:
-        events = [*map(event_of, machine.content(str(RUN))["events.jsonl"].splitlines())]
+        events = [*map(decode_event, machine.content(str(RUN))["events.jsonl"].splitlines())]
     told = [e.batch for e in events if isinstance(e, BatchCommitted)]
-    assert told == [*range(run.results_from, BATCHES)]
+    assert told == [*range(run.first_retained_batch, BATCHES)]
 
 
 def wanted_since(first: int) -> Counter[tuple[int, ...]]:
@@ -296,7 +296,7 @@ def test_asleep_while_it_takes_over(change: str) -> None:
 
 def back() -> None:
     """A repair goes back, and a driver goes on: the log has other entries of the same numbers."""
-    repair(RUN, Store(RUN).committed()[-1] - 1)
+    repair_run(RUN, RunStore(RUN).committed_batches()[-1] - 1)
     go_on()
 
 
@@ -325,33 +325,33 @@ def test_lines_of_a_woken_driver_are_not_told_for_good(tmp_path: Path) -> None:
     """It slept between its check and its line: the driver of the run writes all lines again."""
     run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch")
     assert run.awaitTermination()
-    mine = Store(tmp_path)
-    mine.begin([])
+    mine = RunStore(tmp_path)
+    mine.log_opening_events([])
     line = (tmp_path / "events.jsonl").read_bytes().splitlines(keepends=True)[-1]
     with open(tmp_path / "events.jsonl", "ab") as file:
         file.write(line)
-    before = mine.told.count
-    mine.told.append(run.events()[:1])
+    before = mine.told.event_count
+    mine.told.append_events(run.events()[:1])
     lines = (tmp_path / "events.jsonl").read_bytes().splitlines(keepends=True)
-    assert lines.count(line) == 1 and len(lines) == before + 1 == mine.told.count
-    assert [*mine.told.recent()] == [*map(event_of, lines)]
+    assert lines.count(line) == 1 and len(lines) == before + 1 == mine.told.event_count
+    assert [*mine.told.recent_events()] == [*map(decode_event, lines)]
 
 
 def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) -> None:
     """A repair has gone back, and nobody has come as far as the driver had: its next entry is free,
     and its last one is another's.
     """
-    mine = Store(tmp_path)
-    mine.create({})
+    mine = RunStore(tmp_path)
+    mine.create_run({})
     mine.take_over()
     for batch in range(2):
-        mine.commit(batch, mine.snapshot(State(batch)), {}, [])
-    other = Store(tmp_path)
-    other.log.refresh()
-    other.log.cut(1)
+        mine.commit_batch(batch, mine.write_state(RunState(batch)), {}, [])
+    other = RunStore(tmp_path)
+    other.log.read_new_entries()
+    other.log.truncate(1)
     other.take_over()
-    with pytest.raises(Superseded, match=r"000002.json is no longer this driver's"):
-        mine.log.check()
-    with pytest.raises(Superseded):
-        mine.commit(2, mine.snapshot(State(2)), {}, [])
-    assert Store(tmp_path).committed() == [0]
+    with pytest.raises(FencedError, match=r"000002.json is no longer this driver's"):
+        mine.log.check_fence()
+    with pytest.raises(FencedError):
+        mine.commit_batch(2, mine.write_state(RunState(2)), {}, [])
+    assert RunStore(tmp_path).committed_batches() == [0]

@@ -13,7 +13,7 @@ from typing import Any
 import braid
 import pytest
 from braid import spark_session
-from braid.spark_session import equip
+from braid.spark_session import prepare_workers
 from warm import end
 
 HOME = str(Path(braid.__file__).parents[1])
@@ -28,7 +28,7 @@ def test_they_run_this_python_with_this_package(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     spark = session(PYTHONPATH="/mine")
     for _ in range(2):
-        equip(spark)
+        prepare_workers(spark)
         assert spark.sparkContext.pythonExec == sys.executable
         assert spark.sparkContext.environment["PYTHONPATH"] == os.pathsep.join([HOME, "/mine"])
 
@@ -39,7 +39,7 @@ def test_those_of_a_cluster_are_sent_this_package_once(monkeypatch: pytest.Monke
     spark = session("spark://there:7077")
     spark.sparkContext.applicationId, spark.sparkContext.addPyFile = "of this test", sent.append
     for _ in range(2):
-        equip(spark)
+        prepare_workers(spark)
     assert [Path(f).name for f in sent] == ["braid.zip"]
     assert (spark.sparkContext.pythonExec, spark.sparkContext.environment) == ("python3", {})
 
@@ -63,7 +63,7 @@ def test_a_python_without_braid_is_refused_before_the_start(
         python.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     with pytest.raises(ValueError, match=said) as refusal:
-        equip(session(python=str(python)))
+        prepare_workers(session(python=str(python)))
     assert "\n" not in str(refusal.value) and sys.executable in str(refusal.value)
 
 
@@ -75,7 +75,7 @@ def test_another_python_with_braid_is_taken(
     python.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     spark = session(python=str(python))
-    equip(spark)
+    prepare_workers(spark)
     assert spark.sparkContext.pythonExec == str(python) and not spark.sparkContext.environment
 
 
@@ -86,7 +86,7 @@ def test_what_a_jvm_says_comes_through_but_for_what_each_begins_with(
     os.write(said, b"WARNING: Using incubator modules: jdk.incubator.vector\nno space left\n")
     os.write(said, b'Setting Spark log level to "ERROR".\nWARN')
     os.close(said)
-    spark_session._pass_on(told)
+    spark_session._forward_stderr(told)
     assert capfd.readouterr().err == "no space left\nWARN"
 
 

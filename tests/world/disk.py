@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 import pyarrow as pa
-from braid.engine.disk import Disk, Place
+from braid.engine.disk import FileSystem, Place
 
 from world.drivers import Driver, current
 from world.files import Files, Folder, Inode
@@ -23,7 +23,7 @@ driver is dead or the operation fails. Returns the share of its bytes that a wri
 """
 
 
-class SimulatedDisk(Disk):
+class SimulatedDisk(FileSystem):
     """Files in memory. ``step`` is asked before each operation."""
 
     def __init__(self, files: Files, step: Step) -> None:
@@ -31,11 +31,11 @@ class SimulatedDisk(Disk):
         self.locks: dict[int, Driver | None] = {}
         """By the number of a file, who has locked it."""
 
-    def read(self, path: Place) -> bytes:
+    def read_file(self, path: Place) -> bytes:
         self.step("read", str(path))
         return self.files.file(str(path)).content
 
-    def write(self, path: Place, body: bytes, force: bool = False) -> None:
+    def write_file(self, path: Place, body: bytes, force: bool = False) -> None:
         done = self.step("write", str(path))
         node = self.files.create(str(path))
         self._add(node, body, done, path)
@@ -43,7 +43,7 @@ class SimulatedDisk(Disk):
             self.step("force", str(path))
             self.files.force(node)
 
-    def append(self, path: Place, body: bytes) -> None:
+    def append_bytes(self, path: Place, body: bytes) -> None:
         done = self.step("append", str(path))
         there = self.files.find(str(path))
         node = self.files.create(str(path)) if there is None else self.files.file(str(path))
@@ -55,28 +55,28 @@ class SimulatedDisk(Disk):
             self.step("give up", str(path))
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    def truncate(self, path: Place, size: int) -> None:
+    def truncate_file(self, path: Place, size: int) -> None:
         self.step("truncate", str(path))
         node = self.files.file(str(path))
         self.files.change(node, node.content[:size].ljust(size, b"\0"))
 
-    def open(self, path: Place, mode: str = "rb") -> IO[bytes]:
+    def open_file(self, path: Place, mode: str = "rb") -> IO[bytes]:
         if mode != "rb":
-            return self.sink(path)
+            return self.open_sink(path)
         self.step("open", str(path))
         return _Reading(self.files.file(str(path)), str(path))
 
-    def sink(self, path: Place) -> Any:
+    def open_sink(self, path: Place) -> Any:
         self.step("create", str(path))
         return _Writing(self, self.files.create(str(path)), str(path))
 
-    def source(self, path: Place) -> Any:
-        return pa.BufferReader(self.read(path))
+    def open_source(self, path: Place) -> Any:
+        return pa.BufferReader(self.read_file(path))
 
-    def map(self, path: Place) -> Any:
-        return pa.BufferReader(self.read(path))
+    def map_file(self, path: Place) -> Any:
+        return pa.BufferReader(self.read_file(path))
 
-    def checksum(self, path: Place, force: bool = False) -> tuple[int, int]:
+    def compute_checksum(self, path: Place, force: bool = False) -> tuple[int, int]:
         self.step("checksum", str(path))
         node = self.files.file(str(path))
         if force:
@@ -84,12 +84,12 @@ class SimulatedDisk(Disk):
             self.files.force(node)
         return len(node.content), zlib.crc32(node.content)
 
-    def sync(self, path: Place) -> None:
+    def force_to_disk(self, path: Place) -> None:
         self.step("sync", str(path))
         node = self.files.find(str(path))
         self.files.force(self.files.file(str(path)) if node is None else node)
 
-    def names(self, folder: Place) -> list[str]:
+    def list_names(self, folder: Place) -> list[str]:
         self.step("names", str(folder))
         return sorted(self.files.folder(str(folder)).names)
 
@@ -108,7 +108,7 @@ class SimulatedDisk(Disk):
     def is_writable(self, folder: Place) -> bool:
         return self.is_folder(folder)
 
-    def status(self, path: Place) -> os.stat_result:
+    def read_status(self, path: Place) -> os.stat_result:
         self.step("status", str(path))
         node = self.files.find(str(path))
         node = self.files.file(str(path)) if node is None else node
@@ -119,27 +119,27 @@ class SimulatedDisk(Disk):
         exact = {"st_mtime": node.time, "st_mtime_ns": int(node.time * 1e9)}
         return os.stat_result((kind, node.number, 0, 1, 0, 0, size, *times), exact)
 
-    def size(self, path: Place) -> int:
-        return self.status(path).st_size
+    def read_size(self, path: Place) -> int:
+        return self.read_status(path).st_size
 
-    def replace(self, old: Place, new: Place) -> None:
+    def replace_file(self, old: Place, new: Place) -> None:
         self.step("replace", str(new))
         self.files.replace(str(old), str(new))
 
-    def link(self, old: Place, new: Place) -> None:
+    def link_file(self, old: Place, new: Place) -> None:
         self.step("link", str(new))
         self.files.link(str(old), str(new))
 
-    def unlink(self, path: Place, missing_ok: bool = False) -> None:
+    def remove_file(self, path: Place, missing_ok: bool = False) -> None:
         self.step("unlink", str(path))
         if not missing_ok or self.files.find(str(path)) is not None:
             self.files.unlink(str(path))
 
-    def utime(self, path: Place, seconds: float) -> None:
+    def set_times(self, path: Place, seconds: float) -> None:
         self.step("utime", str(path))
         self.files.file(str(path)).time = seconds
 
-    def mkdir(self, folder: Place, mode: int = 0o777) -> None:
+    def make_folder(self, folder: Place, mode: int = 0o777) -> None:
         above = ""
         for part in str(folder).strip("/").split("/"):
             above += f"/{part}"
@@ -149,9 +149,9 @@ class SimulatedDisk(Disk):
                     self.files.mkdir(above)
         self.files.folder(str(folder))
 
-    def rmtree(self, folder: Place) -> None:
+    def remove_folder(self, folder: Place) -> None:
         for path, _ in [*self.files.walk(str(folder))]:
-            self.unlink(path, missing_ok=True)
+            self.remove_file(path, missing_ok=True)
         self.step("rmtree", str(folder))
         self._remove(str(folder))
 
@@ -162,7 +162,7 @@ class SimulatedDisk(Disk):
                 self._remove(f"{folder}/{name}")
             self.files.rmdir(folder)
 
-    def lock(self, path: Place, shared: bool = False) -> IO[bytes] | None:
+    def lock_file(self, path: Place, shared: bool = False) -> IO[bytes] | None:
         self.step("lock", str(path))
         node = self.files.find(str(path))
         node = self.files.create(str(path)) if node is None and not shared else node

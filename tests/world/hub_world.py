@@ -11,12 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
-from braid.engine.durable import Damaged
+from braid.engine.durable import DamagedRunError
 from braid.hub import batches, desk, hub, resting
-from braid.hub.instance import folder_of
-from braid.hub.ledger import Ledger
+from braid.hub.instance import operator_folder
+from braid.hub.ledger import HubState
 from braid.hub.run import HubRun
-from braid.papers.reuse.events import HistoryLost, HubCommitted, QuerySubmitted
+from braid.papers.reuse.events import HistoryLost, HubBatchCommitted, QuerySubmitted
 
 from world import invariants
 from world.hub_scenario import Bag, HubScenario, Serving, Statement, hub_scenario
@@ -42,7 +42,7 @@ class HubWorld(World):
 
     @contextmanager
     def _simulated(self) -> Iterator[None]:
-        clock = SimpleNamespace(perf_counter=self.environment.clock)
+        clock = SimpleNamespace(perf_counter=self.environment.read_clock)
         with ExitStack() as stack:
             stack.enter_context(super()._simulated())
             for module in (batches, desk, resting):
@@ -70,12 +70,12 @@ class HubWorld(World):
         class ActingRun(HubRun):
             def _batch(self, source: Any, epoch: int) -> None:
                 for again in offered(world.source, epoch):
-                    super()._batch(again, again)
+                    super()._run_batch(again, again)
 
             def _joined(self, source: Any, epoch: int) -> None:
-                if epoch > self.ledger.epoch:
+                if epoch > self.state.epoch:
                     world.act(self, epoch)
-                super()._joined(source, epoch)
+                super()._join_batch(source, epoch)
                 world._tell(epoch)
 
         return ActingRun
@@ -85,10 +85,10 @@ class HubWorld(World):
     def act(self, run: HubRun, batch: int) -> None:
         """Do what is due before a batch and has not been done."""
         for name, query in self.scenario.statements.items():
-            is_there = any(q.name == name for q in run.ledger.queries)
+            is_there = any(q.name == name for q in run.state.queries)
             if query.first <= batch and not is_there:
                 self._try(run, "submit", name)
-            if query.end is not None and query.end <= batch and run.ledger.serving(name):
+            if query.end is not None and query.end <= batch and run.state.find_serving(name):
                 self._try(run, "withdraw", name)
         self._act_on_nodes(run, batch)
 
@@ -104,24 +104,24 @@ class HubWorld(World):
             if not self.scenario.is_patient:
                 raise
             return
-        self.acts[act, name] = run.ledger.epoch + 1
+        self.acts[act, name] = run.state.epoch + 1
 
     def _act_on_nodes(self, run: HubRun, batch: int) -> None:
         """Do with the network what is due; that an operator cannot do without a node is no fault."""
         try:
             if self.scenario.down is not None:
                 node, first, end = self.scenario.down
-                is_down = node in run.ledger.down
+                is_down = node in run.state.failed_nodes
                 if first <= batch < end and not is_down:
-                    run.fail(node)
+                    run.fail_node(node)
                 elif batch >= end and is_down:
-                    run.restore(node)
+                    run.restore_node(node)
             turn = self.scenario.turns.get(batch)
             if turn == "plan":
                 run.replan()
             elif turn == "move" and run.operators:
-                run.move(max(run.operators), "M")
-        except Damaged:
+                run.move_operator(max(run.operators), "M")
+        except DamagedRunError:
             raise
         except ValueError as refused:
             self.trace.append(f"refused: {refused}")
@@ -133,8 +133,8 @@ class HubWorld(World):
         if "flip done" in self.happened or self.told < 0:
             return
         try:
-            ledger = Ledger.read(_LEDGER)
-        except (Damaged, OSError) as error:
+            ledger = HubState.read_state(_LEDGER)
+        except (DamagedRunError, OSError) as error:
             raise Wrong(f"after a power cut: {error}") from error
         if ledger is None or ledger.epoch < self.told:
             there = None if ledger is None else ledger.epoch
@@ -144,26 +144,26 @@ class HubWorld(World):
     def _check_left(self) -> None:
         """A hub is asked for answers; nobody reads its files meanwhile."""
 
-    def _check_acts(self, ledger: Ledger) -> None:
+    def _check_acts(self, ledger: HubState) -> None:
         """Whatever somebody knows to have been done with a query is done."""
         for (act, name), batch in self.acts.items():
             there = [q for q in ledger.queries if q.name == name]
             if len(there) != 1:
                 raise Wrong(f"{name} was submitted, and is there {len(there)} times")
-            found = there[0].spans[0].first if act == "submit" else there[0].end
+            found = there[0].serving_intervals[0].first_epoch if act == "submit" else there[0].end_epoch
             if found != batch:
                 raise Wrong(f"{act} of {name} held from batch {batch} on, and now from {found}")
 
     def check_all(self, run: HubRun) -> None:
-        self._check_acts(run.ledger)
-        if run.ledger.epoch != self.scenario.batches - 1:
-            raise Wrong(f"the hub has ended after batch {run.ledger.epoch}")
-        for served in run.ledger.queries:
+        self._check_acts(run.state)
+        if run.state.epoch != self.scenario.batches - 1:
+            raise Wrong(f"the hub has ended after batch {run.state.epoch}")
+        for served in run.state.queries:
             statement = self.scenario.statements[served.name]
-            serving = Serving(served.spans[0].first, served.end, served.complete)
+            serving = Serving(served.serving_intervals[0].first_epoch, served.end_epoch, served.complete_since)
             self._check_answer(run, served.name, statement, serving)
         self._check_events(run)
-        self._check_folder(run.ledger)
+        self._check_folder(run.state)
 
     def _check_answer(self, run: HubRun, name: str, statement: Statement, serving: Serving) -> None:
         found = _counted(run.query(name).results())
@@ -185,28 +185,28 @@ class HubWorld(World):
 
     def _check_events(self, run: HubRun) -> None:
         happened = run.events()
-        epochs = [e.epoch for e in happened if isinstance(e, HubCommitted)]
+        epochs = [e.epoch for e in happened if isinstance(e, HubBatchCommitted)]
         if epochs != [*range(self.scenario.batches)]:
             raise Wrong(f"the batches of the events are {epochs}")
         names = sorted(e.name for e in happened if isinstance(e, QuerySubmitted))
-        if names != sorted(q.name for q in run.ledger.queries):
+        if names != sorted(q.name for q in run.state.queries):
             raise Wrong(f"the queries of the events are {names}")
         if any(isinstance(e, HistoryLost) for e in happened) and "flip done" not in self.happened:
             raise Wrong("history was lost without a fault")
 
-    def _check_folder(self, ledger: Ledger) -> None:
+    def _check_folder(self, ledger: HubState) -> None:
         """Check that the files that are there are those that the ledger names."""
         running = {(o.id, o.version) for o in ledger.deployment.operators.values()}
-        answering = {(s.operator, s.version) for q in ledger.queries for s in q.spans}
+        answering = {(s.operator, s.version) for q in ledger.queries for s in q.serving_intervals}
         operators, history = Path(RUN) / "operators", Path(RUN) / "history"
-        named = {folder_of(Path(RUN), *key).name for key in running | answering}
-        there = {*self.disk.names(operators)} if self.disk.exists(operators) else set()
+        named = {operator_folder(Path(RUN), *key).name for key in running | answering}
+        there = {*self.disk.list_names(operators)} if self.disk.exists(operators) else set()
         invariants.check_same("operators/", there, named)
         with_state = {n for n in there if self.disk.exists(operators / n / "blocks")}
-        kept = {folder_of(Path(RUN), *key).name for key in running}
+        kept = {operator_folder(Path(RUN), *key).name for key in running}
         invariants.check_same("operators with state", with_state, kept)
-        files = {f"{f.epoch:06d}-{s}.parquet" for s, kept in ledger.history.items() for f in kept}
-        invariants.check_same("history/", {*self.disk.names(history)}, files)
+        files = {f"{f.epoch:06d}-{s}.parquet" for s, kept in ledger.backfill_batches.items() for f in kept}
+        invariants.check_same("history/", {*self.disk.list_names(history)}, files)
         invariants.check_no_temporaries(self)
 
 

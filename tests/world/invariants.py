@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from braid.engine.durable import Damaged
-from braid.engine.files import parquet
-from braid.engine.log import OLD, Superseded, ours
-from braid.engine.store import Store
+from braid.engine.durable import DamagedRunError
+from braid.engine.files import read_parquet
+from braid.engine.log import OLD, FencedError, is_run_file
+from braid.engine.store import RunStore
 
 from world.sink import Ids, Wrong, ids_of
 
@@ -37,7 +37,7 @@ def check_end(world: World, driver: Driver) -> None:
         return
     is_last = driver is world.drivers[-1]
     if "zombie" in world.happened and isinstance(error, RuntimeError):
-        lost = isinstance(error, Superseded) or any(part in str(error) for part in _OTHERS)
+        lost = isinstance(error, FencedError) or any(part in str(error) for part in _OTHERS)
         if lost and (not is_last or len(world.drivers) > 1):
             return
     raise Wrong(f"{said}, without a fault") from error
@@ -50,8 +50,8 @@ def check_promise(world: World) -> None:
     if world.told < 0:
         return
     try:
-        there = Store(_run(world)).committed()
-    except (Damaged, OSError) as error:
+        there = RunStore(_run(world)).committed_batches()
+    except (DamagedRunError, OSError) as error:
         raise Wrong(f"after a power cut: {error}") from error
     if len(there) <= world.told:
         raise Wrong(f"batch {world.told} was told, and a power cut left {len(there)} batches")
@@ -62,8 +62,8 @@ def check_left(world: World) -> None:
     also if drivers that had lost the run have been at work since.
     """
     if world.scenario.place == "folder" and not _is_flipped(world):
-        store = Store("/run")
-        listed = {n for n in world.disk.names(store.results) if ours(n)}
+        store = RunStore("/run")
+        listed = {n for n in world.disk.list_names(store.results) if is_run_file(n)}
         logged = _logged(world, store.results / "_spark_metadata")
         check_same("when the run had ended, Spark's log", logged, listed)
 
@@ -81,7 +81,7 @@ def check_last(world: World, driver: Driver) -> None:
         ) from driver.error
     try:
         world.check_all(driver.result)
-    except Damaged as damaged:
+    except DamagedRunError as damaged:
         if not may_refuse:
             raise Wrong(f"the results cannot be read: {damaged}") from damaged
 
@@ -93,7 +93,7 @@ def _run(world: World) -> str:
 def check_all(world: World, run: Any) -> None:
     """The results, what the sink has and the files that are left are right."""
     expected = world.scenario.expected()
-    since = run.results_from
+    since = run.first_retained_batch
     _check_bag("the results", ids_of(run.results()), expected, since)
     if world.scenario.has_sink:
         _check_bag("what the sink has", sum(world.sink.taken, Counter()), expected, 0)
@@ -119,27 +119,27 @@ def _check_bag(what: str, found: Ids, expected: dict[tuple[int, ...], int], sinc
 
 def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int) -> None:
     """Check that the files that are there are those that the log names."""
-    store = Store("/run")
-    store.log.refresh()
+    store = RunStore("/run")
+    store.log.read_new_entries()
     disk = world.disk
-    listed = {n for n in disk.names(store.results) if ours(n)}
+    listed = {n for n in disk.list_names(store.results) if is_run_file(n)}
     if not _is_flipped(world):  # who reads files without their seals may read anything
-        bag = sum((ids_of(parquet(store.results / n)) for n in sorted(listed)), Counter())
+        bag = sum((ids_of(read_parquet(store.results / n)) for n in sorted(listed)), Counter())
         _check_bag("the files in results/", bag, expected, since)
     logged = _logged(world, store.results / "_spark_metadata")
     check_same("Spark's log", logged, listed)
     kept = store.log.commits
     named = {f.name for k in kept for f in k.results if k.batch >= since}
-    check_same("results/", {n for n in listed if int(n[:6]) >= store.log.first}, named)
-    check_same("new/", set(disk.names(store.output.new)), set())
+    check_same("results/", {n for n in listed if int(n[:6]) >= store.log.first_uncompacted_batch}, named)
+    check_same("new/", set(disk.list_names(store.output.new)), set())
     states = [k for k in kept[-OLD:] if k.state is not None]
-    blocks = {name for k in states for name in store.state_of(k).files}
-    check_same("blocks/", set(disk.names(store.blocks)), blocks)
-    there = {n for n in disk.names(store.commits) if n.startswith("state-")}
+    blocks = {name for k in states for name in store.read_state(k).block_files}
+    check_same("blocks/", set(disk.list_names(store.blocks)), blocks)
+    there = {n for n in disk.list_names(store.commits) if n.startswith("state-")}
     check_same("states", there, {k.state.name for k in states if k.state is not None})
     parts = {part.name for m in store.log.merged for part in m.parts}
     merged = store.path / "merged"
-    check_same("merged/", set(disk.names(merged)) if disk.exists(merged) else set(), parts)
+    check_same("merged/", set(disk.list_names(merged)) if disk.exists(merged) else set(), parts)
     check_no_temporaries(world)
 
 
@@ -160,11 +160,11 @@ def check_same(what: str, found: set[str], wanted: set[str]) -> None:
 
 def _logged(world: World, log: Path) -> set[str]:
     """Return the files that Spark's log names, each of them once."""
-    names = world.disk.names(log)
+    names = world.disk.list_names(log)
     compact = max((int(n.partition(".")[0]) for n in names if n.endswith(".compact")), default=-1)
     numbers = [n for n in names if n.isdecimal() and int(n) > compact]
     files = [*([f"{compact}.compact"] if compact >= 0 else []), *numbers]
-    lines = [line for n in files for line in world.disk.read(log / n).decode().splitlines()[1:]]
+    lines = [line for n in files for line in world.disk.read_file(log / n).decode().splitlines()[1:]]
     found = [str(json.loads(line)["path"]).rpartition("/")[2] for line in lines]
     if len(found) != len({*found}):
         raise Wrong("Spark's log names a file twice")

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from braid.core.environment import replaced_environment
-from braid.core.work import replaced_workers
+from braid.core.environment import replace_environment
+from braid.core.work import replace_workers
 from braid.engine import bucket as buckets
 from braid.engine import files
-from braid.engine.disk import replaced_disk
+from braid.engine.disk import replace_file_system
 
 from world.disk import SimulatedDisk
 from world.drivers import Driver, Killed, PerDriver, current
@@ -73,17 +73,17 @@ class Machine:
         """Have the engine meet this machine in place of the real one."""
         with ExitStack() as stack:
             for replaced in (
-                replaced_disk(self.disk),
-                replaced_environment(self.environment),
-                replaced_workers(SimulatedWorkers(random.Random("threads"))),
+                replace_file_system(self.disk),
+                replace_environment(self.environment),
+                replace_workers(SimulatedWorkers(random.Random("threads"))),
                 patch.object(files, "_readers", PerDriver("readers", _READERS)),
-                patch.object(buckets, "Bucket", self._open_bucket),
+                patch.object(buckets, "ObjectStore", self._open_bucket),
                 patch("braid.core.scratch.folder", self._make_scratch),
                 patch("braid.core.scratch.remove", lambda folder: None),
             ):
                 stack.enter_context(replaced)
-            stack.callback(buckets.bucket.cache_clear)
-            buckets.bucket.cache_clear()
+            stack.callback(buckets.open_object_store.cache_clear)
+            buckets.open_object_store.cache_clear()
             yield
 
     def _open_bucket(self, url: str) -> SimulatedBucket:
@@ -94,8 +94,8 @@ class Machine:
         return SimulatedBucket(self.stores[url], ask, url)
 
     def _make_scratch(self, name: str) -> Path:
-        folder = Path(f"/scratch/{name}-{self.environment.token()}")
-        self.disk.mkdir(folder)
+        folder = Path(f"/scratch/{name}-{self.environment.make_token()}")
+        self.disk.make_folder(folder)
         return folder
 
 

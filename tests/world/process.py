@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future
 from typing import Any
 
 from braid.core.environment import Environment
-from braid.core.work import Workers
+from braid.core.work import WorkerThreads
 
 from world.drivers import current
 
@@ -22,23 +22,23 @@ class SimulatedEnvironment(Environment):
     def __init__(self, draw: random.Random) -> None:
         self.draw, self.time = draw, 1_700_000_000.0
 
-    def clock(self) -> float:
+    def read_clock(self) -> float:
         self.time += _TICK
         return self.time
 
-    def now(self) -> float:
-        return self.clock()
+    def read_time(self) -> float:
+        return self.read_clock()
 
-    def sleep(self, seconds: float) -> None:
+    def wait_seconds(self, seconds: float) -> None:
         self.time += seconds
 
-    def token(self) -> str:
+    def make_token(self) -> str:
         return f"{self.draw.getrandbits(32):08x}"
 
-    def host(self) -> str:
+    def find_host_name(self) -> str:
         return "world"
 
-    def process(self) -> int:
+    def find_process_id(self) -> int:
         driver = current()
         return 0 if driver is None else driver.number
 
@@ -88,7 +88,7 @@ class _Ended:
         return False
 
 
-class SimulatedWorkers(Workers):
+class SimulatedWorkers(WorkerThreads):
     """Threads whose work is done by the driver that starts them: that of a shared pool at once, or
     not before its result is asked for, as a slow disk has it.
     """
@@ -96,12 +96,12 @@ class SimulatedWorkers(Workers):
     def __init__(self, draw: random.Random) -> None:
         self.draw = draw
 
-    def shared(self, name: str, most: int) -> Executor:
+    def share_pool(self, name: str, most: int) -> Executor:
         return _Pool(self.draw, True)
 
-    def pool(self, name: str, most: int) -> Executor:
+    def open_pool(self, name: str, most: int) -> Executor:
         return _Pool(self.draw, False)
 
-    def start(self, name: str, work: Callable[[], None]) -> Any:
+    def start_thread(self, name: str, work: Callable[[], None]) -> Any:
         work()
         return _Ended()

@@ -8,22 +8,22 @@ from functools import partial
 from typing import Any
 
 from braid.core.events import BatchCommitted
-from braid.tables import TableRun
+from braid.tables import ArrowJoinRun
 
 
-def repeating(draw: random.Random, told: Callable[[int], None]) -> type[TableRun]:
+def repeating(draw: random.Random, told: Callable[[int], None]) -> type[ArrowJoinRun]:
     """Return a kind of run to which batches are offered in order, some of them again. It reports
     the number of each batch once others can know that it is committed.
     """
 
-    class RepeatedRun(TableRun):
+    class RepeatedRun(ArrowJoinRun):
         def _turn_batch(self, frame: Any, number: int) -> None:
             for again in offered(draw, number):
                 feed = partial(frame.func, frame.args[0], again)
-                super()._turn_batch(feed, again)
+                super()._run_next_batch(feed, again)
 
         def _publish(self, happened: list[Any]) -> None:
-            super()._publish(happened)
+            super()._publish_events(happened)
             for event in happened:
                 if isinstance(event, BatchCommitted):
                     told(event.batch)

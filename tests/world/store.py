@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from braid.engine.disk import disk
+from braid.engine.disk import current_file_system
 
 
 class ObjectStore:
@@ -25,7 +25,7 @@ class SimulatedBucket:
 
     def put(self, name: str, body: bytes | Path, new: bool = False) -> None:
         """Put an object whole; see Bucket. A client that has no answer tries again."""
-        content = disk().read(body) if isinstance(body, Path) else bytes(body)
+        content = current_file_system().read_file(body) if isinstance(body, Path) else bytes(body)
         self.ask("put", name, True)
         if new and name in self.store.objects:
             raise FileExistsError(f"{self.url}/{name} is there")
@@ -45,7 +45,7 @@ class SimulatedBucket:
 
     def fetch(self, name: str, path: Path) -> None:
         """Copy an object to a file."""
-        disk().write(path, self.get(name))
+        current_file_system().write_file(path, self.get(name))
 
     def size(self, name: str) -> int:
         """Return the bytes of an object; -1 if it is missing."""

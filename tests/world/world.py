@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from braid.core.environment import replaced_environment
-from braid.core.work import replaced_workers
+from braid.core.environment import replace_environment
+from braid.core.work import replace_workers
 from braid.engine import bucket as buckets
 from braid.engine import files, process, rolling
-from braid.engine.copied import Copied
-from braid.engine.disk import replaced_disk
-from braid.engine.whole import Whole
+from braid.engine.copied import InputSnapshot
+from braid.engine.disk import replace_file_system
+from braid.engine.whole import StagedStream
 
 from world import invariants
 from world.disk import SimulatedDisk
@@ -338,23 +338,23 @@ class World:
         gc.disable()  # so that finalizers run at the same steps each time
         with ExitStack() as stack:
             for replaced in (
-                replaced_disk(self.disk),
-                replaced_environment(self.environment),
-                replaced_workers(self.workers),
+                replace_file_system(self.disk),
+                replace_environment(self.environment),
+                replace_workers(self.workers),
                 patch.object(files, "_readers", PerDriver("readers", type(_READERS))),
                 patch.object(rolling, "_EVERY", _ROLL_UP),
                 patch.object(process, "_SHORT", -1.0 if self.scenario.many else 0.05),
                 patch.object(process, "cores", lambda: 2),
-                patch.object(buckets, "Bucket", self._bucket),
-                *map(_unlocked, (Copied, Whole)),
+                patch.object(buckets, "ObjectStore", self._bucket),
+                *map(_unlocked, (InputSnapshot, StagedStream)),
                 patch("braid.core.scratch.folder", self._scratch),
                 patch("braid.core.scratch.remove", lambda folder: None),
             ):
                 stack.enter_context(replaced)
-            buckets.bucket.cache_clear()
+            buckets.open_object_store.cache_clear()
             self._equip(random.Random(f"{self.scenario.seed} source"))
             yield
-        buckets.bucket.cache_clear()
+        buckets.open_object_store.cache_clear()
         gc.enable()
 
     def _equip(self, draw: random.Random) -> None:
@@ -365,8 +365,8 @@ class World:
         return SimulatedBucket(self.objects, self._ask, url)
 
     def _scratch(self, name: str) -> Path:
-        folder = Path(f"/scratch/{name}-{self.environment.token()}")
-        self.disk.mkdir(folder)
+        folder = Path(f"/scratch/{name}-{self.environment.make_token()}")
+        self.disk.make_folder(folder)
         return folder
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from braid.condition.sets import inner_product as inner_product
-    from braid.engine.durable import Damaged as Damaged
+    from braid.engine.durable import DamagedRunError as DamagedRunError
     from braid.hub.hub import QueryHub as QueryHub
     from braid.hub.run import HubRun as HubRun
     from braid.join import StreamJoin as StreamJoin
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from braid.papers.diffusion.unaware import SemanticsUnaware as SemanticsUnaware
     from braid.papers.psp.ring import Ring as Ring
     from braid.papers.reuse.network import Network as Network
-    from braid.papers.reuse.topologies import figure1 as figure1
+    from braid.papers.reuse.topologies import make_figure_1 as make_figure_1
     from braid.papers.reuse.topologies import transit_stub as transit_stub
     from braid.papers.shedding.shed import Shed as Shed
     from braid.papers.slices.chain import Chain as Chain

@@ -25,16 +25,16 @@ import sqlglot
 
 from braid.answer_report import AnswerReport, DifferingRow
 from braid.condition.dialect import translate
-from braid.core.accept import shown
+from braid.core.accept import format_value
 from braid.core.events import BatchCommitted
-from braid.core.spans import micros
+from braid.core.spans import parse_duration
 from braid.engine import microbatches
-from braid.engine.copied import Copied
-from braid.engine.log import number
-from braid.engine.mirror import Mirror, opened
-from braid.engine.store import Store
-from braid.engine.whole import Whole
-from braid.streams import lateness_by_alias
+from braid.engine.copied import InputSnapshot
+from braid.engine.log import result_file_batch
+from braid.engine.mirror import RemoteRunStore, open_store
+from braid.engine.store import RunStore
+from braid.engine.whole import StagedStream
+from braid.streams import parse_lateness
 
 _EXAMPLES = 5
 """Differing rows that a report shows."""
@@ -54,18 +54,18 @@ def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
     the oracle cannot evaluate.
     """
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
-        raise ValueError(f"sample is {shown(sample)}; it must be a share above 0, at most 1")
-    store = opened(path)
+        raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
+    store = open_store(path)
     query = _read_query(store)
-    if isinstance(store, Mirror):
-        store.bring()
+    if isinstance(store, RemoteRunStore):
+        store.fetch_all()
     with duckdb.connect() as database:
         database.execute("SET TimeZone = 'UTC'")
-        return _Recomputation(database, store, query, float(sample)).compare()
+        return _Recomputation(database, store, query, float(sample)).compare_results()
 
 
-def _read_query(store: Store) -> dict[str, Any]:
-    query = store.query()
+def _read_query(store: RunStore) -> dict[str, Any]:
+    query = store.read_settings()
     if query is None:
         raise ValueError(f"{store.where} holds no run")
     if "hub" in query or "chain" in query:
@@ -82,7 +82,7 @@ class _Recomputation:
     def __init__(
         self,
         database: duckdb.DuckDBPyConnection,
-        store: Store,
+        store: RunStore,
         query: Mapping[str, Any],
         sample: float,
     ) -> None:
@@ -90,12 +90,12 @@ class _Recomputation:
         self.aliases: list[str] = query["streams"]
         self.is_table_run = "" in query["schemas"]
         self.sample = round(sample * _PARTS)
-        state = store.state()
+        state = store.last_state()
         self.epoch = -1 if state is None else state.epoch
-        self.owes = state is not None and bool(state.pinned)
-        self.windows = {a: micros(w, f"window of {a}") for a, w in query["windows"].items()}
+        self.owes = state is not None and bool(state.pinned_blocks)
+        self.windows = {a: parse_duration(w, f"window of {a}") for a, w in query["windows"].items()}
 
-    def compare(self) -> AnswerReport:
+    def compare_results(self) -> AnswerReport:
         """Return what differs."""
         files = self.store.result_files()
         self._register_results(files)
@@ -106,10 +106,10 @@ class _Recomputation:
         except (duckdb.Error, sqlglot.errors.SqlglotError) as error:
             line = str(error).splitlines()[0]
             raise ValueError(
-                f"the condition {shown(self.query['on'])} cannot be evaluated a second time by "
+                f"the condition {format_value(self.query['on'])} cannot be evaluated a second time by "
                 f"DuckDB: {line}"
             ) from None
-        return self._report()
+        return self._make_report()
 
     # The result files.
 
@@ -118,18 +118,18 @@ class _Recomputation:
         self.kinds: dict[str, str] = {}
         if not files:
             return
-        batches = pa.table({"file": [*files], "of": [number(Path(f).name) for f in files]})
+        batches = pa.table({"file": [*files], "of": [result_file_batch(Path(f).name) for f in files]})
         self.database.register("result_batches", batches)
-        source = f"read_parquet({_text_list(files)}, filename = true)"
+        source = f"read_parquet({_format_text_list(files)}, filename = true)"
         described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
         self.kinds = {name: kind for name, kind, *_ in described if name in self.aliases}
-        names = ", ".join(map(_quote, self.aliases))
+        names = ", ".join(map(_quote_text, self.aliases))
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT {names}, b.of AS __batch FROM {source} r "
-            f"JOIN result_batches b ON b.file = r.filename{self._sampled(_quote(self.aliases[0]))}"
+            f"JOIN result_batches b ON b.file = r.filename{self._sample_results(_quote_text(self.aliases[0]))}"
         )
 
-    def _sampled(self, struct: str) -> str:
+    def _sample_results(self, struct: str) -> str:
         if self.sample >= _PARTS:
             return ""
         return f" WHERE hash({struct}) % {_PARTS} < {self.sample}"
@@ -142,18 +142,18 @@ class _Recomputation:
         The first stream is sampled.
         """
         source, names = self._read_input(alias)
-        time = self._times.get(alias)
-        micros_of_row = "NULL::BIGINT" if time is None else f"epoch_us({_quote(time)}::TIMESTAMP)"
-        packed = ", ".join(f"{_quote(n)} := {_quote(n)}" for n in names)
+        time = self._find_time_columns.get(alias)
+        micros_of_row = "NULL::BIGINT" if time is None else f"epoch_us({_quote_text(time)}::TIMESTAMP)"
+        packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
-        where = self._sampled("__struct") if alias == self.aliases[0] and self.kinds else ""
+        where = self._sample_results("__struct") if alias == self.aliases[0] and self.kinds else ""
         self.database.execute(
-            f"CREATE TEMP VIEW {_quote(alias)} AS SELECT * FROM (SELECT *, {micros_of_row} AS "
+            f"CREATE TEMP VIEW {_quote_text(alias)} AS SELECT * FROM (SELECT *, {micros_of_row} AS "
             f"__time, {struct} AS __struct FROM ({source})){where}"
         )
 
     @property
-    def _times(self) -> dict[str, str]:
+    def _find_time_columns(self) -> dict[str, str]:
         time = self.query["time"]
         if time is None:
             return {}
@@ -164,14 +164,14 @@ class _Recomputation:
         folder = self.store.input / alias
         file = folder.with_suffix(".arrow")
         if file.exists() and self.is_table_run:
-            return self._read_whole(alias, Whole(file))
+            return self._read_staged_stream(alias, StagedStream(file))
         if file.exists():
             raise ValueError(
                 f"the input of stream {alias} is not in its final files yet; resume the run in "
                 f"{self.store.where} once, then check its answers"
             )
         files = self.input_files(alias)
-        source = f"read_parquet({_text_list(files)}, filename = true, file_row_number = true)"
+        source = f"read_parquet({_format_text_list(files)}, filename = true, file_row_number = true)"
         if not files:
             raise ValueError(
                 f"stream {alias} does not end and its input is not kept, so the answers of "
@@ -179,13 +179,13 @@ class _Recomputation:
             )
         told = pa.table({"file": files, "of": [*range(len(files))]})
         self.database.register(f"__input_{alias}", told)
-        names = [*self.store.copied.schema(alias).names]
-        columns = ", ".join(f"r.{_quote(n)}" for n in names)
+        names = [*self.store.copied.stream_schema(alias).names]
+        columns = ", ".join(f"r.{_quote_text(n)}" for n in names)
         row = f"b.of * {_ROWS_A_BATCH} + r.file_row_number"
         joined = f'{source} r JOIN "__input_{alias}" b ON b.file = r.filename'
         return f"SELECT {columns}, b.of AS __batch, {row} AS __row FROM {joined}", names
 
-    def _read_whole(self, alias: str, stream: Whole) -> tuple[str, list[str]]:
+    def _read_staged_stream(self, alias: str, stream: StagedStream) -> tuple[str, list[str]]:
         """The same from the file of a stream that has not been cut to micro-batches yet."""
         ends = stream.ends[: self.epoch + 1]
         sizes = np.diff(ends, prepend=0)
@@ -201,7 +201,7 @@ class _Recomputation:
     def input_files(self, alias: str) -> list[str]:
         """The files of a stream's committed micro-batches, in order."""
         folder = self.store.input / alias
-        files = [microbatches.file(folder, n) for n in range(self.epoch + 1)]
+        files = [microbatches.batch_file(folder, n) for n in range(self.epoch + 1)]
         return [str(f) for f in files if f.exists()]
 
     # The pairs.
@@ -211,38 +211,38 @@ class _Recomputation:
         the last member came, and whether a member was late.
         """
         self._register_lateness()
-        given = self._pairs_by_duckdb() if self.is_table_run else self._pairs_by_spark()
-        structs = ", ".join(f"{_quote(a)}.__struct AS {_quote(a)}" for a in self.aliases)
-        batch = f"greatest({', '.join(f'{_quote(a)}.__batch' for a in self.aliases)})"
+        given = self._find_pairs_with_duckdb() if self.is_table_run else self._find_pairs_with_spark()
+        structs = ", ".join(f"{_quote_text(a)}.__struct AS {_quote_text(a)}" for a in self.aliases)
+        batch = f"greatest({', '.join(f'{_quote_text(a)}.__batch' for a in self.aliases)})"
         late = " OR ".join(self._is_late(a) for a in self.aliases)
         self.database.execute(
             f"CREATE TEMP TABLE expected AS SELECT {structs}, {batch} AS __batch, "
             f"coalesce({late}, false) AS __late FROM {given}"
         )
 
-    def _pairs_by_duckdb(self) -> str:
+    def _find_pairs_with_duckdb(self) -> str:
         condition = translate(self.query["on"], "duckdb")
-        froms = ", ".join(map(_quote, self.aliases))
-        return f"{froms} WHERE {' AND '.join([f'({condition})', *self._within_windows()])}"
+        froms = ", ".join(map(_quote_text, self.aliases))
+        return f"{froms} WHERE {' AND '.join([f'({condition})', *self._keep_within_windows()])}"
 
-    def _pairs_by_spark(self) -> str:
+    def _find_pairs_with_spark(self) -> str:
         files = {a: self.input_files(a) for a in self.aliases}
         pairs = _join_row_numbers(self.store.copied, files, self.query["on"])
         self.database.register("pairs", pairs)
         joins = " ".join(
-            f"JOIN {_quote(a)} ON {_quote(a)}.__row = pairs.{_quote(a)}" for a in self.aliases
+            f"JOIN {_quote_text(a)} ON {_quote_text(a)}.__row = pairs.{_quote_text(a)}" for a in self.aliases
         )
-        where = " AND ".join(self._within_windows()) or "true"
+        where = " AND ".join(self._keep_within_windows()) or "true"
         return f"pairs {joins} WHERE {where}"
 
-    def _within_windows(self) -> list[str]:
+    def _keep_within_windows(self) -> list[str]:
         """T - T_i < W_i for every stream i with a window, T being the latest event time."""
         if not self.windows:
             return []
-        times = [f"{_quote(a)}.__time" for a in self.aliases]
+        times = [f"{_quote_text(a)}.__time" for a in self.aliases]
         latest = f"greatest({', '.join(times)})"
         known = [f"{t} IS NOT NULL" for t in times]
-        return known + [f"{latest} - {_quote(a)}.__time < {w}" for a, w in self.windows.items()]
+        return known + [f"{latest} - {_quote_text(a)}.__time < {w}" for a, w in self.windows.items()]
 
     # Lateness.
 
@@ -252,11 +252,11 @@ class _Recomputation:
         That is the clock of its stream after the batch before, as the run's events have it, less
         the stream's lateness. A tuple of a batch whose events are no longer kept is taken for late.
         """
-        allowed = lateness_by_alias(self.query["lateness"], dict.fromkeys(self.aliases))
-        committed = {e.batch: e.clocks for e in self.store.told.of(BatchCommitted)}
+        allowed = parse_lateness(self.query["lateness"], dict.fromkeys(self.aliases))
+        committed = {e.batch: e.clocks for e in self.store.told.events_of_type(BatchCommitted)}
         rows = []
         for place, alias in enumerate(self.aliases):
-            slack = micros(allowed[alias], f"lateness of {alias}", zero=True)
+            slack = parse_duration(allowed[alias], f"lateness of {alias}", zero=True)
             for batch in range(1, self.epoch + 1):
                 clocks = committed.get(batch - 1)
                 clock = _UNKNOWN if clocks is None else clocks[place]
@@ -271,15 +271,15 @@ class _Recomputation:
         """SQL that says whether a stream's tuple was late."""
         if not self.windows:
             return "false"
-        own = f"{_quote(alias)}.__batch"
+        own = f"{_quote_text(alias)}.__batch"
         bound = f"(SELECT before FROM lateness WHERE alias = '{alias}' AND batch = {own})"
-        return f"{_quote(alias)}.__time < {bound}"
+        return f"{_quote_text(alias)}.__time < {bound}"
 
     # The comparison.
 
-    def _report(self) -> AnswerReport:
-        names = ", ".join(map(_quote, self.aliases))
-        since = self.store.log.since
+    def _make_report(self) -> AnswerReport:
+        names = ", ".join(map(_quote_text, self.aliases))
+        since = self.store.log.first_retained_batch
         may_miss = "shed" in self.query and self.query["shed"] is not None
         notes = []
         if may_miss:
@@ -310,24 +310,24 @@ class _Recomputation:
         return AnswerReport(
             "DuckDB" if self.is_table_run else "Spark",
             *(results, missing, wrong, late),
-            tuple(DifferingRow(m, b, _shown_row(self.aliases, v)) for m, b, *v in examples),
+            tuple(DifferingRow(m, b, _format_row(self.aliases, v)) for m, b, *v in examples),
             tuple(notes),
         )
 
 
-def _join_row_numbers(copied: Copied, files: Mapping[str, Sequence[str]], on: str) -> pa.Table:
+def _join_row_numbers(copied: InputSnapshot, files: Mapping[str, Sequence[str]], on: str) -> pa.Table:
     """Return the numbers of the rows that Spark's batch join combines, a column for each stream."""
     from functools import reduce
 
     from pyspark.sql import functions as F
 
-    from braid.engine.static import schema
+    from braid.engine.static import stored_schema
     from braid.spark_session import session
 
     spark = session()
     numbered = []
     for alias, several in files.items():
-        rows = spark.read.schema(schema(copied, alias, spark)).parquet(*several)
+        rows = spark.read.schema(stored_schema(copied, alias, spark)).parquet(*several)
         batch = F.regexp_extract("_metadata.file_name", r"(\d+)\.parquet$", 1).cast("bigint")
         number = batch * _ROWS_A_BATCH + F.col("_metadata.row_index")
         numbered.append(rows.select("*", number.alias(f"__row_{alias}")).alias(alias))
@@ -335,20 +335,20 @@ def _join_row_numbers(copied: Copied, files: Mapping[str, Sequence[str]], on: st
     return joined.select(*(F.col(f"__row_{a}").alias(a) for a in files)).toArrow()
 
 
-def _shown_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
+def _format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
     """Return a result row for a sentence, as ``a(id=1, k='x') b(id=2)``."""
-    return " ".join(map(_shown_struct, aliases, structs))
+    return " ".join(map(_format_struct, aliases, structs))
 
 
-def _shown_struct(alias: str, struct: Any) -> str:
+def _format_struct(alias: str, struct: Any) -> str:
     if not isinstance(struct, Mapping):  # text, if there are no results that say the types
         return f"{alias}{struct}"
-    return f"{alias}({', '.join(f'{name}={shown(value)}' for name, value in struct.items())})"
+    return f"{alias}({', '.join(f'{name}={format_value(value)}' for name, value in struct.items())})"
 
 
-def _quote(name: str) -> str:
+def _quote_text(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text_list(texts: Sequence[str]) -> str:
+def _format_text_list(texts: Sequence[str]) -> str:
     return "[" + ", ".join("'" + t.replace("'", "''") + "'" for t in texts) + "]"

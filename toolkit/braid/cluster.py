@@ -21,9 +21,9 @@ from types import TracebackType
 
 from pyspark import SparkContext
 
-from braid.core.causes import cause
-from braid.core.scratch import folder as private
-from braid.engine.bucket import bucket
+from braid.core.causes import summarize_error
+from braid.core.scratch import make_temp_dir as private
+from braid.engine.bucket import open_object_store
 
 _TASKS = 4
 """Tasks for each core that try the folder, so that every worker most likely has one."""
@@ -33,7 +33,7 @@ _shipped: set[str] = set()
 """The applications whose workers have been sent the package."""
 
 
-def pack(into: Path) -> Path:
+def pack_package(into: Path) -> Path:
     """This package as a zip file that Python can import, in the folder ``into``."""
     home = Path(__file__).parent
     with zipfile.ZipFile(made := into / "braid.zip", "w", zipfile.ZIP_DEFLATED) as packed:
@@ -42,16 +42,16 @@ def pack(into: Path) -> Path:
     return made
 
 
-def ship(context: SparkContext) -> None:
+def ship_package(context: SparkContext) -> None:
     """Send this package to the workers of a cluster, once: it comes before one of theirs, so that
     driver and workers have the same.
     """
     if context.applicationId not in _shipped:
-        context.addPyFile(str(pack(private("code"))))
+        context.addPyFile(str(pack_package(private("code"))))
         _shipped.add(context.applicationId)
 
 
-def share(context: SparkContext, folder: Path) -> None:
+def check_shared_folder(context: SparkContext, folder: Path) -> None:
     """Try the run's folder from the workers of a cluster: each must read what this process has
     written there, and write beside it. What is local shares it anyway.
 
@@ -63,7 +63,7 @@ def share(context: SparkContext, folder: Path) -> None:
     marker = folder / f".shared-{token}"
     marker.write_text(token)
     try:
-        missed = _missed(context, partial(_fault, marker, token))
+        missed = _find_worker_faults(context, partial(_find_folder_fault, marker, token))
     finally:
         marker.unlink(missing_ok=True)
     if missed:
@@ -74,19 +74,19 @@ def share(context: SparkContext, folder: Path) -> None:
         )
 
 
-def reach(context: SparkContext, url: str) -> None:
+def check_object_store(context: SparkContext, url: str) -> None:
     """Try the run's bucket from the workers of a cluster, as ``share`` does a folder.
 
     Raises ValueError, with one sentence, that names a worker which does not, or what it lacks.
     """
     if str(context.master).startswith("local"):
         return
-    token, there = uuid.uuid4().hex, bucket(url)
-    there.put(marker := f"probe-{token}", token.encode())
+    token, there = uuid.uuid4().hex, open_object_store(url)
+    there.put_object(marker := f"probe-{token}", token.encode())
     try:
-        missed = _missed(context, partial(_out_of_reach, url, marker))
+        missed = _find_worker_faults(context, partial(_find_store_fault, url, marker))
     finally:
-        there.delete([marker])
+        there.delete_objects([marker])
     if missed:
         worker, why = missed[0]
         raise ValueError(
@@ -95,20 +95,20 @@ def reach(context: SparkContext, url: str) -> None:
         )
 
 
-def _missed(context: SparkContext, fault: Callable[[], str]) -> list[tuple[str, str]]:
+def _find_worker_faults(context: SparkContext, fault: Callable[[], str]) -> list[tuple[str, str]]:
     """The workers that have a fault, and which. Raises ValueError where they cannot say."""
     try:
         tasks = _TASKS * max(2, context.defaultParallelism)
-        told = context.parallelize(range(tasks), tasks).mapPartitions(_tried(fault))
+        told = context.parallelize(range(tasks), tasks).mapPartitions(_make_probe_task(fault))
         return sorted({(worker, why) for worker, why in told.collect() if why})
     except Exception as error:  # whatever a worker may lack, as Spark tells it
         raise ValueError(
-            f"the workers of {context.master} cannot run Braid: {cause(error)}; they need this "
+            f"the workers of {context.master} cannot run Braid: {summarize_error(error)}; they need this "
             "Python (PYSPARK_PYTHON) with the packages that Braid needs"
         ) from error
 
 
-def _tried(fault: Callable[[], str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str]]]:
+def _make_probe_task(fault: Callable[[], str]) -> Callable[[Iterable[int]], Iterator[tuple[str, str]]]:
     """The task: the worker's name, and its fault; empty when it has none."""
 
     def run(_: Iterable[int]) -> Iterator[tuple[str, str]]:
@@ -117,7 +117,7 @@ def _tried(fault: Callable[[], str]) -> Callable[[Iterable[int]], Iterator[tuple
     return run
 
 
-def _fault(marker: Path, token: str) -> str:
+def _find_folder_fault(marker: Path, token: str) -> str:
     if not marker.exists():
         return "a file that this process wrote there is not there"
     if marker.read_text() != token:
@@ -131,11 +131,11 @@ def _fault(marker: Path, token: str) -> str:
     return ""
 
 
-def _out_of_reach(url: str, marker: str) -> str:
+def _find_store_fault(url: str, marker: str) -> str:
     try:
-        there = bucket(url)
-        there.put(beside := f"{marker}-{uuid.uuid4().hex}", there.get(marker))
-        there.delete([beside])
+        there = open_object_store(url)
+        there.put_object(beside := f"{marker}-{uuid.uuid4().hex}", there.get_object(marker))
+        there.delete_objects([beside])
     except (OSError, ValueError, ModuleNotFoundError) as error:
         return str(error)
     return ""
@@ -145,7 +145,7 @@ HOST = "127.0.0.1"
 """The address of a cluster on this machine."""
 
 
-class Cluster:
+class LocalCluster:
     """A standalone master and workers of the Spark that PySpark brings, on this machine's loopback.
 
     ``url`` is what ``session(master=...)`` takes. Each worker has ``cores`` cores and a folder of
@@ -165,14 +165,14 @@ class Cluster:
         self.workers: list[subprocess.Popen[bytes]] = []
         try:
             self.url = ""
-            self.url = self._told(self._begin("master.Master", HOST, "--port", "0"), "master at")
-            for worker in [self._worker() for _ in range(workers)]:
-                self._told(worker, _KNOWN)
+            self.url = self._wait_for_master_url(self._start_process("master.Master", HOST, "--port", "0"), "master at")
+            for worker in [self._start_worker() for _ in range(workers)]:
+                self._wait_for_master_url(worker, _KNOWN)
         except BaseException:
             self.stop()
             raise
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> LocalCluster:
         return self
 
     def __exit__(
@@ -183,12 +183,12 @@ class Cluster:
     ) -> None:
         self.stop()
 
-    def add(self) -> None:
+    def add_worker(self) -> None:
         """Another worker; returns when the master knows it."""
-        self._told(self._worker(), _KNOWN)
+        self._wait_for_master_url(self._start_worker(), _KNOWN)
 
-    def _worker(self) -> int:
-        number = self._begin(
+    def _start_worker(self) -> int:
+        number = self._start_process(
             "worker.Worker",
             f"127.0.0.{len(self.workers) + 2}" if self.apart else HOST,
             *("--cores", str(self.cores), "--memory", self.memory),
@@ -197,21 +197,21 @@ class Cluster:
         self.workers.append(self.started[number])
         return number
 
-    def kill(self, number: int) -> None:
+    def kill_worker(self, number: int) -> None:
         """kill -9 a worker, with its executors and their Python workers."""
-        _end(self.workers[number])
+        _kill_process_group(self.workers[number])
 
     def stop(self) -> None:
         """End all of it."""
         for process in reversed(self.started):
-            _end(process)
+            _kill_process_group(process)
 
     def wait(self) -> None:
         """Wait for the master's end, which an interrupt brings too."""
         with suppress(KeyboardInterrupt):
             self.started[0].wait()
 
-    def _begin(self, what: str, host: str, *arguments: str) -> int:
+    def _start_process(self, what: str, host: str, *arguments: str) -> int:
         """Start a process of Spark's in a group of its own; its number among all."""
         import pyspark
 
@@ -219,7 +219,7 @@ class Cluster:
         named = (str(spark / "bin/spark-class"), f"org.apache.spark.deploy.{what}")
         mine = {"SPARK_LOCAL_IP": host, "SPARK_HOME": str(spark)}
         mine["SPARK_MASTER_OPTS"] = "-Dspark.master.rest.enabled=false"
-        with self._log(len(self.started)).open("wb") as out:
+        with self._log_path(len(self.started)).open("wb") as out:
             process = subprocess.Popen(
                 [*named, "--host", host, "--webui-port", "0", *arguments],
                 env=os.environ | mine,
@@ -230,13 +230,13 @@ class Cluster:
         self.started.append(process)
         return len(self.started) - 1
 
-    def _log(self, number: int) -> Path:
+    def _log_path(self, number: int) -> Path:
         return self.folder / f"{number}.log"
 
-    def _told(self, number: int, wanted: str, seconds: float = 120) -> str:
+    def _wait_for_master_url(self, number: int, wanted: str, seconds: float = 120) -> str:
         """The master's URL, once the process says it in its log, after what is wanted."""
         pause, end = threading.Event(), time.monotonic() + seconds
-        log = self._log(number)
+        log = self._log_path(number)
         while (found := re.search(rf"{wanted} (spark://\S+)", log.read_text())) is None:
             if self.started[number].poll() is not None or time.monotonic() > end:
                 last = (log.read_text().strip().splitlines() or ["it said nothing"])[-1]
@@ -245,7 +245,7 @@ class Cluster:
         return found[1]
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill_process_group(process: subprocess.Popen[bytes]) -> None:
     """Kill a process and its group: a worker's executors are in it, and theirs end with them."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from braid.condition.predicate import Link
+from braid.condition.predicate import IndexCondition
 from braid.core.columns import TIME
 from braid.core.events import BatchCommitted
-from braid.core.markup import table
-from braid.core.query import longest
-from braid.core.spans import UNITS, text
-from braid.engine.choice import megabytes
-from braid.engine.executor import machine_of
-from braid.engine.memory import cores
+from braid.core.markup import render_html_table
+from braid.core.query import longest_windows
+from braid.core.spans import UNITS, format_duration
+from braid.engine.choice import format_megabytes
+from braid.engine.executor import available_parallelism
+from braid.engine.memory import available_cores
 from braid.model.simulate import simulate
-from braid.setup import Setup
-from braid.streams import types_of
+from braid.setup import JoinConfig
+from braid.streams import column_types
 
 _BATCHES, _PER_HOST = 4, 16
 """The simulated run that copies are counted in: its batches, and tuples per host, stream and
@@ -57,155 +57,155 @@ class Explanation:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return table(self.title, self.rows)
+        return render_html_table(self.title, self.rows)
 
 
-def explain(setup: Setup, count: bool = False) -> Explanation:
+def explain_join(setup: JoinConfig, count: bool = False) -> Explanation:
     """What the join of these settings will do. ``count``: go over static streams once, to estimate
     the state.
     """
     rows = (
-        *_streams(setup),
-        *_links(setup),
-        *(("residual", _names(setup, r.streams), r.sql) for r in setup.predicate.residuals),
-        *_time(setup),
-        *_placement(setup),
-        *_cost(setup, count),
+        *_describe_streams(setup),
+        *_describe_index_conditions(setup),
+        *(("residual", _join_aliases(setup, r.streams), r.sql) for r in setup.predicate.residuals),
+        *_describe_event_time(setup),
+        *_describe_placement(setup),
+        *_describe_storage_cost(setup, count),
     )
     return Explanation(f"{' ⋈ '.join(setup.streams)} on {setup.on}", rows)
 
 
-def _streams(setup: Setup) -> Iterator[tuple[str, str, str]]:
+def _describe_streams(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
     for i, alias in enumerate(setup.streams):
-        kind = "static, replayed in micro-batches" if alias in setup.static else "streaming"
-        limit = setup.limits[i]
-        window = "per query" if setup.shared else "full history" if limit is None else text(limit)
+        kind = "static, replayed in micro-batches" if alias in setup.static_streams else "streaming"
+        limit = setup.window_limits[i]
+        window = "per query" if setup.shares_queries else "full history" if limit is None else format_duration(limit)
         yield "stream", alias, f"{kind}; window: {window}"
         if (condition := setup.predicate.filters[i]) is not None:
             yield "filter", alias, condition
     for query in setup.queries:
         spans = zip(setup.streams, query.windows, strict=True)
-        chosen = zip(setup.streams, query.where, strict=True)
+        chosen = zip(setup.streams, query.selections, strict=True)
         parts = [
-            *(f"{a} {text(w)}" for a, w in spans),
+            *(f"{a} {format_duration(w)}" for a, w in spans),
             *(f"{a}: {sql}" for a, sql in chosen if sql is not None),
         ]
         yield "query", query.name, "; ".join(parts)
 
 
-def _links(setup: Setup) -> Iterator[tuple[str, str, str]]:
+def _describe_index_conditions(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
     """Links between every two streams: the one that an index finds pairs by comes first."""
     p = setup.predicate
-    pairs: dict[tuple[int, int], list[Link]] = {}
-    for link in sorted(p.links, key=lambda k: k.rank):
+    pairs: dict[tuple[int, int], list[IndexCondition]] = {}
+    for link in sorted(p.index_conditions, key=lambda k: k.cost_rank):
         pairs.setdefault((link.left[0], link.right[0]), []).append(link)
     for pair, links in pairs.items():
         for n, link in enumerate(links):
-            role = "index" if n == 0 else "check" if link.exact else "left to a residual"
-            yield "link", _names(setup, pair), f"{role}: {_kind(link)}: {_bounds(setup, link)}"
-    for c in p.commons:
+            role = "index" if n == 0 else "check" if link.is_exact else "left to a residual"
+            yield "link", _join_aliases(setup, pair), f"{role}: {_classify_index_condition(link)}: {_format_bounds(setup, link)}"
+    for c in p.common_elements:
         yield (
             "link",
-            _names(setup, (c.left[0], c.right[0])),
-            f"index: common elements: >= {c.least}",
+            _join_aliases(setup, (c.left[0], c.right[0])),
+            f"index: common elements: >= {c.min_elements}",
         )
-    if not pairs and not p.commons:
+    if not pairs and not p.common_elements:
         yield "link", "none", "all pairs are candidates"
 
 
-def _kind(link: Link) -> str:
+def _classify_index_condition(link: IndexCondition) -> str:
     if link.left[1] == TIME == link.right[1]:
         return "window"
-    return ("equality", "band", "inequality")[link.rank]
+    return ("equality", "band", "inequality")[link.cost_rank]
 
 
-def _bounds(setup: Setup, link: Link) -> str:
-    left, right = (_key(setup, end) for end in (link.left, link.right))
-    if link.lo == link.hi == 0:
+def _format_bounds(setup: JoinConfig, link: IndexCondition) -> str:
+    left, right = (_format_key(setup, end) for end in (link.left, link.right))
+    if link.lower == link.upper == 0:
         return f"{left} = {right}"
-    low = "" if link.lo == -inf else f"{link.lo:.15g} {'<' if link.strict[0] else '<='} "
-    high = "" if link.hi == inf else f" {'<' if link.strict[1] else '<='} {link.hi:.15g}"
+    low = "" if link.lower == -inf else f"{link.lower:.15g} {'<' if link.is_strict[0] else '<='} "
+    high = "" if link.upper == inf else f" {'<' if link.is_strict[1] else '<='} {link.upper:.15g}"
     return f"{low}{left} - {right}{high}"
 
 
-def _key(setup: Setup, end: tuple[int, str]) -> str:
+def _format_key(setup: JoinConfig, end: tuple[int, str]) -> str:
     stream, name = end
     if name == TIME:
         return f"time of {list(setup.streams)[stream]} (µs)"
-    return f"{list(setup.streams)[stream]}: {setup.predicate.keys[stream][name]}"
+    return f"{list(setup.streams)[stream]}: {setup.predicate.key_columns[stream][name]}"
 
 
-def _names(setup: Setup, streams: tuple[int, ...] | frozenset[int]) -> str:
+def _join_aliases(setup: JoinConfig, streams: tuple[int, ...] | frozenset[int]) -> str:
     return ", ".join(list(setup.streams)[s] for s in sorted(streams))
 
 
-def _time(setup: Setup) -> Iterator[tuple[str, str, str]]:
+def _describe_event_time(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
     if setup.time is not None:
-        each = ", ".join(f"{a}.{time}" for a, time in setup.times.items())
+        each = ", ".join(f"{a}.{time}" for a, time in setup.event_time_columns.items())
         name = setup.time if isinstance(setup.time, str) else each
-        yield "event time", name, f"lateness: {_lateness(setup)}; ahead: {setup.ahead}"
+        yield "event time", name, f"lateness: {_describe_lateness(setup)}; ahead: {setup.ahead}"
     if (shed := setup.shed) is not None:
-        basic = "a twentieth of the window" if shed.length is None else text(shed.length)
+        basic = "a twentieth of the window" if shed.basic_window_length is None else format_duration(shed.basic_window_length)
         how = f"{shed.method}; basic windows: {basic}; least share: {shed.sample:g} of r"
-        yield "shedding", str(shed.budget), how
+        yield "shedding", str(shed.processing_budget), how
 
 
-def _lateness(setup: Setup) -> str:
-    if len(set(setup.slack)) == 1:
-        return text(setup.slack[0])
-    return ", ".join(f"{a} {text(t)}" for a, t in zip(setup.streams, setup.slack, strict=True))
+def _describe_lateness(setup: JoinConfig) -> str:
+    if len(set(setup.lateness_microseconds)) == 1:
+        return format_duration(setup.lateness_microseconds[0])
+    return ", ".join(f"{a} {format_duration(t)}" for a, t in zip(setup.streams, setup.lateness_microseconds, strict=True))
 
 
-def _placement(setup: Setup) -> Iterator[tuple[str, str, str]]:
+def _describe_placement(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
     p = setup.placement
     hosts = str(p.hosts) if p.hosts == p.max_hosts else f"{p.hosts}, at most {p.max_hosts}"
-    yield "placement", p.label, f"{p!r}; hosts: {hosts}; results {p.coverage}"
+    yield "placement", p.label, f"{p!r}; hosts: {hosts}; results {p.delivery_guarantee}"
     if setup.chosen is not None:
-        yield "placement", "auto", setup.chosen.why
-    yield "executor", setup.executor, _executor(setup)
+        yield "placement", "auto", setup.chosen.reason
+    yield "executor", setup.executor, _describe_executor(setup)
     hashed = (
         "the queries that a tuple serves"
-        if setup.shared
+        if setup.shares_queries
         else "the value that the equality joins on"
-        if p.keying == "join"
+        if p.routing_key_source == "join"
         else "the value that the equality joins on, and from the whole tuple"
-        if p.keying == "both"
+        if p.routing_key_source == "both"
         else f"the whole tuple, with seed {setup.seed}"
     )
-    yield "routing key", f"{p.keys} values", f"from {hashed}"
+    yield "routing key", f"{p.key_space_size} values", f"from {hashed}"
 
 
-def _executor(setup: Setup) -> str:
+def _describe_executor(setup: JoinConfig) -> str:
     on_spark = f"hosts packed on {setup.partitions} partitions"
     if setup.executor == "spark":
         return on_spark
-    here = f"on up to {min(cores(), setup.placement.hosts)} threads of this process"
+    here = f"on up to {min(available_cores(), setup.placement.hosts)} threads of this process"
     if setup.executor == "process":
         return here
-    machine = machine_of(setup.spark, setup.memory)
+    machine = available_parallelism(setup.spark, setup.driver_memory)
     return (
         f"each batch {here}, or by Spark's tasks, {on_spark}: as the batches before make the one "
-        f"or the other faster; over {megabytes(machine.most)} of tuples always by Spark "
-        f"(the driver may hold {megabytes(machine.memory)})"
+        f"or the other faster; over {format_megabytes(machine.collect_limit_bytes)} of tuples always by Spark "
+        f"(the driver may hold {format_megabytes(machine.memory)})"
     )
 
 
-def _cost(setup: Setup, count: bool) -> Iterator[tuple[str, str, str]]:
+def _describe_storage_cost(setup: JoinConfig, count: bool) -> Iterator[tuple[str, str, str]]:
     """What a tuple takes: bytes by the columns that are kept, copies by a simulated run; and with
     ``count`` what the rows of static streams in their windows take.
     """
-    limits = longest(setup.queries) if setup.queries else setup.limits
-    copies = None if setup.shared and not setup.queries else _copies(setup)
-    within = "in the windows" if setup.shared else "full history"
+    limits = longest_windows(setup.queries) if setup.queries else setup.window_limits
+    copies = None if setup.shares_queries and not setup.queries else _estimate_replication(setup)
+    within = "in the windows" if setup.shares_queries else "full history"
     for s, alias in enumerate(setup.streams):
-        size = _bytes(setup, s)
+        size = _estimate_row_bytes(setup, s)
         stored = "" if copies is None else f"; {copies[s]:.3g} copies (modelled, {within})"
         yield "stored", alias, f"about {size} bytes a tuple{stored}"
-        if count and copies is not None and alias in setup.static:
-            yield "state", alias, _state(*setup.extent(alias), limits[s], copies[s], size)
+        if count and copies is not None and alias in setup.static_streams:
+            yield "state", alias, _describe_state_size(*setup.stream_extent(alias), limits[s], copies[s], size)
 
 
-def _state(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:
+def _describe_state_size(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:
     """The state of a stream at its fullest, were its rows spread evenly over their span
     (microseconds).
     """
@@ -216,32 +216,32 @@ def _state(rows: int, span: int, limit: int | None, copies: float, size: int) ->
     )
 
 
-def _bytes(setup: Setup, stream: int) -> int:
+def _estimate_row_bytes(setup: JoinConfig, stream: int) -> int:
     """The user's columns, event time and routing key, and what the condition computes."""
-    kinds = types_of(list(setup.streams.values())[stream])
+    kinds = column_types(list(setup.streams.values())[stream])
     fields = sum(_WIDTHS.get(kind.partition("(")[0], _UNSIZED) for kind in kinds)
-    made = len(setup.predicate.keys[stream]) + len(setup.predicate.computed[stream])
+    made = len(setup.predicate.key_columns[stream]) + len(setup.predicate.computed_columns[stream])
     return fields + _WIDTHS["bigint"] * (1 + made) + _WIDTHS["int"]
 
 
-def _copies(setup: Setup) -> list[float]:
+def _estimate_replication(setup: JoinConfig) -> list[float]:
     """By stream, the hosts that hold a tuple on average, once a few batches are in."""
     batch = (_PER_HOST * setup.placement.hosts,) * len(setup.streams)
     live: dict[int, tuple[int, int]] = {}
     held, total = [0] * len(batch), batch
     names = tuple(setup.streams)
-    for event in simulate(setup.placement, [batch] * _BATCHES, streams=names, **_shared(setup)):
+    for event in simulate(setup.placement, [batch] * _BATCHES, streams=names, **_shared_simulation_options(setup)):
         if isinstance(event, BatchCommitted):
-            live |= {b.id: (b.stream, b.rows * len(b.hosts)) for b in event.blocks}
-            for id in event.dropped:
+            live |= {b.id: (b.stream, b.rows * len(b.hosts)) for b in event.changed_blocks}
+            for id in event.dropped_block_ids:
                 live.pop(id, None)
-            total = event.total
+            total = event.total_received_tuples
     for stream, rows in live.values():
         held[stream] += rows
     return [held[s] / max(1, total[s]) for s in range(len(batch))]
 
 
-def _shared(setup: Setup) -> dict[str, Any]:
+def _shared_simulation_options(setup: JoinConfig) -> dict[str, Any]:
     """What the simulated run of a shared join needs besides; it lasts as long as the shortest
     window, so that nothing expires.
     """
@@ -250,6 +250,6 @@ def _shared(setup: Setup) -> dict[str, Any]:
     shortest = min(min(q.windows) for q in setup.queries)
     return dict(
         queries=setup.queries,
-        windows=[window / UNITS["second"] for window in longest(setup.queries)],
+        windows=[window / UNITS["second"] for window in longest_windows(setup.queries)],
         seconds=shortest / UNITS["second"] / _BATCHES,
     )

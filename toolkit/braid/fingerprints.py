@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from braid.condition.residual import answer
-from braid.engine.store import Store
+from braid.condition.residual import query_table
+from braid.engine.store import RunStore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,33 +34,33 @@ SOCKET = "socket"
 _RESUME = ", or StreamJoin.resume(...) to go on with the old input"
 
 
-class Fingerprint(NamedTuple):
+class InputFingerprint(NamedTuple):
     """The number of some rows, and the sum of their hashes modulo 2^64."""
 
     rows: int
-    sum: int
+    hash_sum: int
 
-    def plain(self) -> tuple[int, str]:
+    def to_plain(self) -> tuple[int, str]:
         """Return it as run.json has it: the sum as text, as JSON's readers keep 53 bits."""
-        return self.rows, f"{self.sum:016x}"
+        return self.rows, f"{self.hash_sum:016x}"
 
     @classmethod
-    def of_plain(cls, plain: tuple[int, str]) -> Fingerprint:
+    def from_plain(cls, plain: tuple[int, str]) -> InputFingerprint:
         """Return what was made ``plain``."""
         return cls(plain[0], int(plain[1], 16))
 
-    def plus(self, other: Fingerprint) -> Fingerprint:
+    def add(self, other: InputFingerprint) -> InputFingerprint:
         """Return the fingerprint of both together."""
-        return Fingerprint(self.rows + other.rows, (self.sum + other.sum) % _MODULUS)
+        return InputFingerprint(self.rows + other.rows, (self.hash_sum + other.hash_sum) % _MODULUS)
 
 
-def of_table(rows: pa.Table) -> Fingerprint:
+def fingerprint_table(rows: pa.Table) -> InputFingerprint:
     """Return the fingerprint of an Arrow table."""
     if not rows.num_rows:
-        return Fingerprint(0, 0)
+        return InputFingerprint(0, 0)
     if not rows.num_columns:
-        return Fingerprint(rows.num_rows, 0)
-    rows = rows.cast(pa.schema([f.with_type(_without_maps(f.type)) for f in rows.schema]))
+        return InputFingerprint(rows.num_rows, 0)
+    rows = rows.cast(pa.schema([f.with_type(_replace_maps(f.type)) for f in rows.schema]))
     names = ['"' + name.replace('"', '""') + '"' for name in rows.column_names]
     # The hash of a list does not say where it ends, and that of a NULL is that of an empty one.
     texts = [
@@ -69,40 +69,40 @@ def of_table(rows: pa.Table) -> Fingerprint:
         if pa.types.is_nested(field.type)
     ]
     hashed = f"sum(hash({', '.join([*names, *texts])})) % {_MODULUS}"
-    answered = answer(f"SELECT count(*) AS n, CAST({hashed} AS VARCHAR) AS h FROM tuples", rows)
-    return Fingerprint(answered["n"][0].as_py(), int(answered["h"][0].as_py()))
+    answered = query_table(f"SELECT count(*) AS n, CAST({hashed} AS VARCHAR) AS h FROM tuples", rows)
+    return InputFingerprint(answered["n"][0].as_py(), int(answered["h"][0].as_py()))
 
 
-def _without_maps(kind: pa.DataType) -> pa.DataType:
+def _replace_maps(kind: pa.DataType) -> pa.DataType:
     """Return a type with lists of entries in place of maps: DuckDB takes no map that has a key
     twice, and the streams of a run may have some.
     """
     if pa.types.is_map(kind):
-        entry = [pa.field("key", _without_maps(kind.key_type))]
-        entry.append(pa.field("value", _without_maps(kind.item_type)))
+        entry = [pa.field("key", _replace_maps(kind.key_type))]
+        entry.append(pa.field("value", _replace_maps(kind.item_type)))
         return pa.list_(pa.struct(entry))
     if pa.types.is_struct(kind):
         fields = [kind.field(n) for n in range(kind.num_fields)]
-        return pa.struct([f.with_type(_without_maps(f.type)) for f in fields])
+        return pa.struct([f.with_type(_replace_maps(f.type)) for f in fields])
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_maps(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_replace_maps(kind.value_type)))
     return kind
 
 
-def of_frame(frame: DataFrame) -> Fingerprint:
+def fingerprint_frame(frame: DataFrame) -> InputFingerprint:
     """Return the fingerprint of a static DataFrame of Spark, by one job."""
     from pyspark.sql import functions as F
 
     from braid.engine import static
 
-    hashed = F.expr(f"cast(xxhash64({', '.join(static.identity(frame))}) as decimal(38, 0))")
+    hashed = F.expr(f"cast(xxhash64({', '.join(static.identity_columns(frame))}) as decimal(38, 0))")
     row = frame.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
     assert row is not None
-    return Fingerprint(int(row[0]), int(row[1]) % _MODULUS)
+    return InputFingerprint(int(row[0]), int(row[1]) % _MODULUS)
 
 
 def check_rows(
-    alias: str, where: str, there: Fingerprint, here: Fingerprint, otherwise: str = _RESUME
+    alias: str, where: str, there: InputFingerprint, here: InputFingerprint, otherwise: str = _RESUME
 ) -> None:
     """Raise ValueError unless the fingerprint of the rows that a run began with is that of those
     that it is given. ``otherwise``: what can be done but to use a new folder.
@@ -146,7 +146,7 @@ def digest_files(frame: DataFrame) -> str | None:
 
 
 def check_frame(
-    alias: str, frame: DataFrame, store: Store, known: Mapping[str, Any], otherwise: str = _RESUME
+    alias: str, frame: DataFrame, store: RunStore, known: Mapping[str, Any], otherwise: str = _RESUME
 ) -> None:
     """Raise ValueError unless the rows of a frame are those of the copy in a run's folder;
     ``otherwise``: see ``check_rows``.
@@ -156,20 +156,20 @@ def check_frame(
         return
     if isinstance(column := known.get("cut"), str):
         frame = frame.drop(column)
-    check_rows(alias, store.where, _copied(store, alias, frame), of_frame(frame), otherwise)
+    check_rows(alias, store.where, _copy_rows(store, alias, frame), fingerprint_frame(frame), otherwise)
 
 
-def _copied(store: Store, alias: str, frame: DataFrame) -> Fingerprint:
+def _copy_rows(store: RunStore, alias: str, frame: DataFrame) -> InputFingerprint:
     from braid.engine import static
 
-    spark, rows = frame.sparkSession, store.copied.uncut(alias)
+    spark, rows = frame.sparkSession, store.copied.count_unsplit_batches(alias)
     if rows is not None:
-        return of_frame(spark.createDataFrame(rows, frame.schema))
-    schema = static.schema(store.copied, alias, spark)
-    return of_frame(spark.read.schema(schema).parquet(str(store.input / alias)))
+        return fingerprint_frame(spark.createDataFrame(rows, frame.schema))
+    schema = static.stored_schema(store.copied, alias, spark)
+    return fingerprint_frame(spark.read.schema(schema).parquet(str(store.input / alias)))
 
 
-def remember(streams: Mapping[str, Any], static: Mapping[str, DataFrame]) -> dict[str, Any]:
+def record_fingerprints(streams: Mapping[str, Any], static: Mapping[str, DataFrame]) -> dict[str, Any]:
     """Return what tells later whether a run is given the same DataFrames, and warn of sockets."""
     files = {alias: digest_files(frame) for alias, frame in static.items()}
     sources = describe_sources(streams)
@@ -181,7 +181,7 @@ def remember(streams: Mapping[str, Any], static: Mapping[str, DataFrame]) -> dic
 def check_streams(
     streams: Mapping[str, Any],
     static: Mapping[str, DataFrame],
-    store: Store,
+    store: RunStore,
     known: Mapping[str, Any],
 ) -> None:
     """Raise ValueError unless the sources of streams, and the rows of static ones, are those that
@@ -200,10 +200,10 @@ def check_streams(
 def describe_sources(streams: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return, by stream, the types and options of the streaming sources that it reads."""
     endless = {a: s for a, s in streams.items() if getattr(s, "isStreaming", False)}
-    return {alias: dict(_source(frame)) for alias, frame in endless.items()}
+    return {alias: dict(_describe_source(frame)) for alias, frame in endless.items()}
 
 
-def _source(frame: DataFrame) -> Iterable[tuple[str, str]]:
+def _describe_source(frame: DataFrame) -> Iterable[tuple[str, str]]:
     plan: Any = frame._jdf.queryExecution().analyzed()
     leaves = plan.collectLeaves()
     for n in range(leaves.size()):
@@ -213,13 +213,13 @@ def _source(frame: DataFrame) -> Iterable[tuple[str, str]]:
             continue
         yield f"{number}type", str(leaf.sourceName())
         given: Any = leaf.dataSource().options() if kind == "StreamingRelation" else None
-        options = _of_scala(given) if given is not None else dict(leaf.extraOptions())
+        options = _convert_from_scala(given) if given is not None else dict(leaf.extraOptions())
         for name, value in sorted(options.items()):
             if name.lower() in _IDENTITY:
-                yield f"{number}{name.lower()}", _absolute(value) if name == "path" else value
+                yield f"{number}{name.lower()}", _make_absolute(value) if name == "path" else value
 
 
-def _of_scala(options: Any) -> dict[str, str]:
+def _convert_from_scala(options: Any) -> dict[str, str]:
     pairs, plain = options.iterator(), {}
     while pairs.hasNext():
         pair = pairs.next()
@@ -227,7 +227,7 @@ def _of_scala(options: Any) -> dict[str, str]:
     return plain
 
 
-def _absolute(path: str) -> str:
+def _make_absolute(path: str) -> str:
     url = urlsplit(path)
     return path if url.scheme not in ("", "file") else str(Path(unquote(url.path)).absolute())
 
@@ -240,12 +240,12 @@ def check_sources(
         before = known.get("sources", {}).get(alias, {})
         if before != source:
             raise ValueError(
-                f"stream {alias} reads {_phrase(source)} where the run in {where} began with "
-                f"{_phrase(before)}; use a new folder"
+                f"stream {alias} reads {_describe_sources(source)} where the run in {where} began with "
+                f"{_describe_sources(before)}; use a new folder"
             )
 
 
-def _phrase(source: Mapping[str, str]) -> str:
+def _describe_sources(source: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {value}" for name, value in source.items()) or "no known source"
 
 
@@ -269,10 +269,10 @@ def warn_of_sockets(sources: Mapping[str, Mapping[str, str]]) -> None:
         )
 
 
-def check_sockets(sources: Mapping[str, Mapping[str, str]], store: Store) -> None:
+def check_sockets(sources: Mapping[str, Mapping[str, str]], store: RunStore) -> None:
     """Raise ValueError if a batch of a socket was begun and not committed."""
-    state = store.state()
-    begun, committed = store.checkpoint.last("offsets"), -1 if state is None else state.epoch
+    state = store.last_state()
+    begun, committed = store.checkpoint.last_micro_batch("offsets"), -1 if state is None else state.epoch
     for alias in find_sockets(sources) if begun > committed else ():
         raise ValueError(
             f"the run in {store.where} has begun micro-batch {begun} and not committed it, and "

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import msgspec
 
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
-from braid.core.jsonl import event_of
+from braid.core.jsonl import decode_event
 from braid.engine import durable
-from braid.engine.mirror import in_bucket
-from braid.engine.store import Store
-from braid.papers.reuse.events import HubCommitted
+from braid.engine.mirror import is_object_store_url
+from braid.engine.store import RunStore
+from braid.papers.reuse.events import HubBatchCommitted
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -30,7 +30,7 @@ State = Literal["running", "completed", "stopped", "failed", "died"]
 
 
 @dataclass(frozen=True)
-class Health:
+class RunHealth:
     """How a run, or a hub, is.
 
     ``died``: nobody runs it, and it has told of no end; resumed, it goes on. ``batches`` are those
@@ -46,47 +46,47 @@ class Health:
     run: str
     placement: str
     state: State
-    due: int | None
-    lag: float = 0.0
-    batches: int = 0
-    received: int = 0
-    live: int = 0
+    planned_batches: int | None
+    seconds_since_commit: float = 0.0
+    committed_batches: int = 0
+    received_tuples: int = 0
+    live_tuples: int = 0
     results: int = 0
-    missed: int = 0
-    late: dict[str, int] = field(default_factory=dict)
+    missed_combinations: int = 0
+    late_tuples: dict[str, int] = field(default_factory=dict)
     untimed: dict[str, int] = field(default_factory=dict)
     ahead: dict[str, int] = field(default_factory=dict)
-    irregular: str = ""
-    seconds: dict[str, float] = field(default_factory=dict)
+    irregular_counts: str = ""
+    seconds_by_phase: dict[str, float] = field(default_factory=dict)
     error: str = ""
     queries: int | None = None
 
     @property
-    def well(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether nobody needs to look."""
         return self.state not in ("failed", "died")
 
     def __str__(self) -> str:
-        of = f" of {self.due:,}" if self.due is not None else ""
+        of = f" of {self.planned_batches:,}" if self.planned_batches is not None else ""
         parts = ", ".join(
-            f"{k} {s:.2f}" for k, s in self.seconds.items() if k != "total" and s >= 0.005
+            f"{k} {s:.2f}" for k, s in self.seconds_by_phase.items() if k != "total" and s >= 0.005
         )
         split = f" ({parts})" if parts else ""
-        took = f"; the last took {self.seconds['total']:.2f} s{split}" if self.seconds else ""
-        lag = f", {self.lag:.1f} s ago" if self.state == "running" and self.batches else ""
+        took = f"; the last took {self.seconds_by_phase['total']:.2f} s{split}" if self.seconds_by_phase else ""
+        lag = f", {self.seconds_since_commit:.1f} s ago" if self.state == "running" and self.committed_batches else ""
         error = f": {self.error}" if self.error else ""
-        irregular = f"; {self.irregular}" if self.irregular else ""
+        irregular = f"; {self.irregular_counts}" if self.irregular_counts else ""
         asked = f"; {self.queries:,} queries" if self.queries is not None else ""
         return (
-            f"{self.run}, {self.placement}: {self.state}{error}; batch {self.batches:,}{of}{lag}"
-            f"{took}{asked}; {self.received:,} tuples so far, {self.live:,} held{irregular}"
+            f"{self.run}, {self.placement}: {self.state}{error}; batch {self.committed_batches:,}{of}{lag}"
+            f"{took}{asked}; {self.received_tuples:,} tuples so far, {self.live_tuples:,} held{irregular}"
         )
 
-    def json(self) -> str:
+    def to_json(self) -> str:
         """As one JSON object."""
-        return msgspec.json.encode({**asdict(self), "well": self.well}).decode()
+        return msgspec.json.encode({**asdict(self), "well": self.is_healthy}).decode()
 
-    def prometheus(self) -> str:
+    def to_prometheus(self) -> str:
         """As Prometheus's text, for a node's textfile collector."""
         from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
@@ -96,19 +96,19 @@ class Health:
             Gauge(f"braid_{name}", about, ["run"], registry=registry).labels(self.run).set(value)
 
         told("up", "1 while the run goes on", self.state == "running")
-        told("well", "0 when the run failed or died", self.well)
-        told("batches", "micro-batches committed", self.batches)
-        told("received_tuples", "tuples since the start", self.received)
-        told("live_tuples", "tuples held", self.live)
+        told("well", "0 when the run failed or died", self.is_healthy)
+        told("batches", "micro-batches committed", self.committed_batches)
+        told("received_tuples", "tuples since the start", self.received_tuples)
+        told("live_tuples", "tuples held", self.live_tuples)
         told("batch_results", "results of the last batch", self.results)
-        told("batch_missed_pairs", "combinations left out in the last batch", self.missed)
-        told("lag_seconds", "seconds since the last commit", self.lag)
+        told("batch_missed_pairs", "combinations left out in the last batch", self.missed_combinations)
+        told("lag_seconds", "seconds since the last commit", self.seconds_since_commit)
         self._count_irregular(registry)
         if self.queries is not None:
             told("queries", "queries that the hub answers", self.queries)
         about = "seconds of the last batch"
         spent = Gauge("braid_batch_seconds", about, ["run", "part"], registry=registry)
-        for part, seconds in self.seconds.items():
+        for part, seconds in self.seconds_by_phase.items():
             spent.labels(self.run, part).set(seconds)
         return generate_latest(registry).decode()
 
@@ -123,56 +123,56 @@ class Health:
                 counted.labels(self.run, stream, kind).set(tuples)
 
 
-def health(path: str | Path, clock: Callable[[], float] = time.time) -> Health:
+def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> RunHealth:
     """How the run or hub in a folder is. Raises ValueError where there is none, and for a
     bucket.
     """
-    if in_bucket(path):
+    if is_object_store_url(path):
         raise ValueError(
             f"{path} is a bucket, which does not tell whether somebody runs what is in it; ask "
             "run.health() of the process that does"
         )
-    store = Store(path)
+    store = RunStore(path)
     file = store.path / "events.jsonl"
-    if store.query() is None or not file.exists():
+    if store.read_settings() is None or not file.exists():
         raise ValueError(f"{path} holds no run that has begun")
-    held = store.held()  # asked first: a run that ends now has told so by the time it is read
-    start, last, end = _told(file)
-    state: State = "running" if held else "died" if end is None else cast(State, end.reason)
+    held = store.is_held()  # asked first: a run that ends now has told so by the time it is read
+    start, last, end = _read_start_and_last_commit(file)
+    state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)
-    did = _of_hub(store.path) if not joined else {"due": start.batches}
+    did = _read_hub_counts(store.path) if not joined else {"due": start.batches}
     if isinstance(last, BatchCommitted):
-        did |= _committed(last, start.streams)
+        did |= _join_batch_counts(last, start.streams)
     elif last is not None:
-        did |= _passed(last, sorted(start.streams))
-    return Health(
+        did |= _hub_batch_counts(last, sorted(start.streams))
+    return RunHealth(
         (" ⋈ " if joined else ", ").join(start.streams),
         start.placement if joined else "QueryHub",
         state,
-        lag=max(0.0, clock() - file.stat().st_mtime) if held else 0.0,
+        seconds_since_commit=max(0.0, clock() - file.stat().st_mtime) if held else 0.0,
         error=end.error if end is not None and state == "failed" else "",
         **did,
     )
 
 
-def _committed(last: BatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
+def _join_batch_counts(last: BatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
     """Return the counts and seconds of a join's batch."""
     counts: dict[str, Any] = {name: getattr(last, name) for name in ("results", "missed")}
-    counts |= last.irregular.by_stream(streams)
-    counts["irregular"] = last.irregular.describe(streams, last.clocks)
-    did = {"batches": last.batch + 1, "received": sum(last.total), "live": sum(last.live)}
-    return {**did, **counts, "seconds": dict(last.seconds)}
+    counts |= last.irregular_counts.count_by_stream(streams)
+    counts["irregular"] = last.irregular_counts.describe_counts(streams, last.clocks)
+    did = {"batches": last.batch + 1, "received": sum(last.total_received_tuples), "live": sum(last.live_tuples)}
+    return {**did, **counts, "seconds": dict(last.seconds_by_phase)}
 
 
-def _passed(last: HubCommitted, streams: Sequence[str]) -> dict[str, Any]:
+def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
     """Return the counts and seconds of a hub's batch, by its operators; ``streams`` are in the
     order of their names.
     """
-    did = last.operators
+    did = last.operator_metrics
     seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
-    held = {"results": sum(d.results for d in did), "live": sum(d.live for d in did)}
-    counts: dict[str, Any] = last.irregular.by_stream(streams)
-    counts["irregular"] = last.irregular.describe(streams, [last.latest.get(s) for s in streams])
+    held = {"results": sum(d.results for d in did), "live": sum(d.live_tuples for d in did)}
+    counts: dict[str, Any] = last.irregular_counts.count_by_stream(streams)
+    counts["irregular"] = last.irregular_counts.describe_counts(streams, [last.latest_event_times.get(s) for s in streams])
     return {"batches": last.epoch + 1, **held, **counts, "seconds": seconds}
 
 
@@ -187,8 +187,8 @@ class _Hub(msgspec.Struct):
     queries: list[_Query]
 
 
-def _of_hub(path: Path) -> dict[str, Any]:
-    body = durable.opened(path / "hub.json", f"the hub in {path}")
+def _read_hub_counts(path: Path) -> dict[str, Any]:
+    body = durable.read_checksummed(path / "hub.json", f"the hub in {path}")
     known = msgspec.json.decode(body, type=_Hub)
     settings = msgspec.json.decode((path / "run.json").read_bytes())
     received = sum(tuples for tuples, _ in known.counted.values())
@@ -196,16 +196,16 @@ def _of_hub(path: Path) -> dict[str, Any]:
     return {"received": received, "queries": asked, "due": settings.get("batches")}
 
 
-def _told(file: Path) -> tuple[Any, BatchCommitted | HubCommitted | None, RunEnded | None]:
+def _read_start_and_last_commit(file: Path) -> tuple[Any, BatchCommitted | HubBatchCommitted | None, RunEnded | None]:
     """The start, the last commit, and the end if nothing came after it."""
     with open(file, "rb") as lines:
-        first = event_of(lines.readline())
+        first = decode_event(lines.readline())
         size, tail = os.fstat(lines.fileno()).st_size, _TAIL
         while True:
             lines.seek(max(0, size - tail))
             *whole, _ = lines.read(tail).split(b"\n")
-            told = [event_of(line) for line in whole[tail < size :] if line]
-            commits = [e for e in told if isinstance(e, BatchCommitted | HubCommitted)]
+            told = [decode_event(line) for line in whole[tail < size :] if line]
+            commits = [e for e in told if isinstance(e, BatchCommitted | HubBatchCommitted)]
             if commits or tail >= size:
                 break
             tail *= 4

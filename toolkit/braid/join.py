@@ -7,30 +7,30 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
-from braid.condition.kept import computed_by
+from braid.condition.kept import computed_columns
 from braid.condition.predicate import Predicate
-from braid.condition.worth import utilities
-from braid.core.accept import flag, folder, seconds, whole
-from braid.core.codec import plain
+from braid.condition.worth import parse_utilities
+from braid.core.accept import check_bool, check_folder, check_seconds, check_int
+from braid.core.codec import to_plain
 from braid.core.placement import Placement
-from braid.core.spans import Span, micros, written
+from braid.core.spans import Span, parse_duration, normalize_duration
 from braid.engine.conversion import convert_frame
 from braid.engine.durable import Durability
-from braid.engine.executor import checked
-from braid.engine.keeping import keeping
-from braid.engine.memory import allowed
-from braid.engine.mirror import in_bucket, opened
-from braid.explain import Explanation, explain
+from braid.engine.executor import check_executor
+from braid.engine.keeping import parse_retention
+from braid.engine.memory import parse_memory_limit
+from braid.engine.mirror import is_object_store_url, open_store
+from braid.explain import Explanation, explain_join
 from braid.fingerprints import check_batches
 from braid.papers.shedding.shed import Shed
-from braid.readiness import adopted, check_whole, prepared, query_of, shed_of
+from braid.readiness import with_stored_placement, check_resumable, prepare_run, stored_settings, stored_shedder
 from braid.run import JoinRun
 from braid.run_file import read_settings
-from braid.setup import AHEAD, LONGEST_PACE, Setup, auto, check_placement, packed
-from braid.shedding import check as check_shed
+from braid.setup import AHEAD, LONGEST_PACE, JoinConfig, choose_auto_placement, check_placement, partition_count
+from braid.shedding import check_shedding as check_shed
 from braid.sink import Give
-from braid.sink import checked as delivering
-from braid.streams import Time, condition, is_spark, lateness_by_alias, named, spans
+from braid.sink import check_sink as delivering
+from braid.streams import Time, parse_condition, is_spark_frame, parse_lateness, check_streams, parse_windows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,8 +103,8 @@ class StreamJoin:
     written then.
     """
 
-    runs: type[JoinRun] = JoinRun
-    setups: ClassVar[type[Setup]] = Setup
+    run_class: type[JoinRun] = JoinRun
+    config_class: ClassVar[type[JoinConfig]] = JoinConfig
 
     def __init__(
         self,
@@ -122,63 +122,63 @@ class StreamJoin:
         driver_memory: str | int | None = None,
         ahead: Span = AHEAD,
     ) -> None:
-        streams, setups, self.runs, way = self._kinds(named(streams), executor, driver_memory)
+        streams, setups, self.run_class, way = self._choose_run_classes(check_streams(streams), executor, driver_memory)
         self._partitions = partitions
-        within = spans(windows, streams)
-        limits, predicate = condition(streams, on, within, time)
-        slack = lateness_by_alias(lateness, streams)
+        within = parse_windows(windows, streams)
+        limits, predicate = parse_condition(streams, on, within, time)
+        slack = parse_lateness(lateness, streams)
         chosen = None
         if placement == "auto":
-            chosen = auto(setups, streams, predicate, limits, partitions)
+            chosen = choose_auto_placement(setups, streams, predicate, limits, partitions)
         placement = chosen.placement if chosen is not None else cast(Placement, placement)
-        check_placement(placement, predicate, on, self.setups.shared)
+        check_placement(placement, predicate, on, self.config_class.shares_queries)
         worth: tuple[str | None, ...] = ()
         if shed is not None:
             endless = any(getattr(s, "isStreaming", False) for s in streams.values())
             check_shed(shed, streams, on, limits, time, endless, predicate)
-            worth = utilities(shed.utility, streams)
+            worth = parse_utilities(shed.utility, streams)
         self.setup = setups(
             dict(streams),
             on,
             placement,
-            {a: written(w, f"window of {a}") for a, w in within.items()},
+            {a: normalize_duration(w, f"window of {a}") for a, w in within.items()},
             time,
-            slack if isinstance(lateness, Mapping) else written(lateness, "lateness", zero=True),
-            packed(partitions, placement, setups.at_once(streams)),
-            whole(seed, "seed", 0, _LARGEST_SEED),
-            flag(check, "check"),
+            slack if isinstance(lateness, Mapping) else normalize_duration(lateness, "lateness", zero=True),
+            partition_count(partitions, placement, setups.task_parallelism(streams)),
+            check_int(seed, "seed", 0, _LARGEST_SEED),
+            check_bool(check, "check"),
             limits,
-            tuple(micros(slack[a], f"lateness of {a}", zero=True) for a in streams),
+            tuple(parse_duration(slack[a], f"lateness of {a}", zero=True) for a in streams),
             predicate,
             executor=way,
             shed=shed,
             utilities=worth,
-            memory=allowed(driver_memory),
+            driver_memory=parse_memory_limit(driver_memory),
             chosen=chosen,
-            ahead=written(ahead, "ahead"),
+            ahead=normalize_duration(ahead, "ahead"),
         )
 
-    def _kinds(
+    def _choose_run_classes(
         self, streams: Mapping[str, Any], executor: str, driver_memory: str | int | None
-    ) -> tuple[Mapping[str, Any], type[Setup], type[JoinRun], str]:
+    ) -> tuple[Mapping[str, Any], type[JoinConfig], type[JoinRun], str]:
         """The streams, the kinds of settings and run that they need, and the executor."""
         tables = {a: convert_frame(a, s) for a, s in streams.items()}
         given = [a for a, t in tables.items() if t is not None]
-        if given and (self.setups.shared or any(map(is_spark, streams.values()))):
-            takes = "a shared join takes" if self.setups.shared else "the others are"
+        if given and (self.config_class.shares_queries or any(map(is_spark_frame, streams.values()))):
+            takes = "a shared join takes" if self.config_class.shares_queries else "the others are"
             raise ValueError(f"stream {given[0]} is a table, but {takes} Spark DataFrames")
-        if not tables or None in tables.values() or self.setups.shared:
-            return streams, self.setups, type(self).runs, checked(executor)
-        if checked(executor) == "spark":
+        if not tables or None in tables.values() or self.config_class.shares_queries:
+            return streams, self.config_class, type(self).run_class, check_executor(executor)
+        if check_executor(executor) == "spark":
             raise ValueError("executor is 'spark', but the streams are tables; leave it out")
         if driver_memory is not None:
             raise ValueError(
                 f"driver_memory is {driver_memory!r}, but the streams are tables, which are in "
                 "memory; leave it out"
             )
-        from braid.tables import TableRun, TableSetup
+        from braid.tables import ArrowJoinRun, ArrowJoinConfig
 
-        return tables, TableSetup, TableRun, "process"
+        return tables, ArrowJoinConfig, ArrowJoinRun, "process"
 
     @property
     def streams(self) -> Mapping[str, Any]:
@@ -220,7 +220,7 @@ class StreamJoin:
         placement, executor, routing, and what a tuple takes to store. Starts and writes nothing.
         ``count``: go over static streams once, and estimate the state that their rows make.
         """
-        return explain(self.setup, count)
+        return explain_join(self.setup, count)
 
     def __repr__(self) -> str:
         windows = "".join(f", {a} within {w}" for a, w in self.setup.windows.items())
@@ -270,41 +270,41 @@ class StreamJoin:
         rows, other sources or in other ``batches``, and Damaged, a ValueError,
         when one of its files is missing or not what was written.
         """
-        give = delivering(foreachBatch, self.setups.shared)
-        store = opened(path if in_bucket(path) else folder(path), durability)
-        store.keep = keeping(keep)
+        give = delivering(foreachBatch, self.config_class.shares_queries)
+        store = open_store(path if is_object_store_url(path) else check_folder(path), durability)
+        store.keep = parse_retention(keep)
         if store.url and keep is not None:
             raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
-        seconds(pace, "pace", LONGEST_PACE)
-        trigger = self.setup.trigger(trigger)
-        self.setup = adopted(self.setup, store)
-        if store.url and give is not None and self.setup.apart(self.streams):
+        check_seconds(pace, "pace", LONGEST_PACE)
+        trigger = self.setup.parse_trigger(trigger)
+        self.setup = with_stored_placement(self.setup, store)
+        if store.url and give is not None and self.setup.has_remote_hosts(self.streams):
             raise ValueError(
                 "foreachBatch gives results of a run in a bucket on this machine, and Spark's "
                 "workers are on others; read the bucket there, or ask a session whose master is "
                 "local[*]"
             )
-        query = self._fingerprint()
-        known = query_of(store, query)
+        query = self._describe_settings()
+        known = stored_settings(store, query)
         cut = _BATCHES if batches is None else batches
-        replay = None if known is not None else self.setup.replay(cut)
-        self.setup.equip()
-        store.acquire()
+        replay = None if known is not None else self.setup.make_replay(cut)
+        self.setup.prepare_workers()
+        store.acquire_run()
         try:
-            self.setup.share(store)
-            with store.superseding():
-                settings = query_of(store, query)
+            self.setup.check_shared_folder(store)
+            with store.raise_if_superseded():
+                settings = stored_settings(store, query)
                 if is_new := settings is None:
-                    settings = prepared(store, query, self.setup, replay, cut)
-                check_whole(store, self.setup)
+                    settings = prepare_run(store, query, self.setup, replay, cut)
+                check_resumable(store, self.setup)
                 if not is_new:
                     check_batches(batches, settings, store.where)
                     self.setup.check_input(store, settings)
                 store.take_over()
-                store.clean()
-                return self.runs(self.setup, store, settings, pace, trigger, give)
+                store.remove_unnamed_files()
+                return self.run_class(self.setup, store, settings, pace, trigger, give)
         except BaseException:
-            store.release()
+            store.release_run()
             raise
 
     @staticmethod
@@ -323,12 +323,12 @@ class StreamJoin:
         ``driver_memory`` are as for StreamJoin, and ``durability``, ``foreachBatch`` and ``keep``
         as for ``start``, whatever ran it before. Raises as ``start``.
         """
-        query = read_settings(opened(path if in_bucket(path) else folder(path)))
+        query = read_settings(open_store(path if is_object_store_url(path) else check_folder(path)))
         if query is None:
             raise ValueError(f"{path} holds no run that could be resumed")
-        placement = Placement.by_name(query["placement"]).of(query["settings"])
+        placement = Placement.class_by_name(query["placement"]).from_settings(query["settings"])
         names = ("on", "windows", "time", "lateness", "ahead", "partitions", "seed", "check")
-        settings = {n: query[n] for n in names} | {"shed": shed_of(query)}
+        settings = {n: query[n] for n in names} | {"shed": stored_shedder(query)}
         join = StreamJoin(
             streams,
             placement=placement,
@@ -341,7 +341,7 @@ class StreamJoin:
             path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
         )
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _describe_settings(self) -> dict[str, Any]:
         s = self.setup
         query = {
             "on": s.on,
@@ -355,8 +355,8 @@ class StreamJoin:
             "settings": s.placement,
             "partitions": self._partitions,
             "seed": s.seed,
-            "check": s.check,
+            "check": s.checks_coverage,
             "shed": s.shed,
-            "keys": computed_by(s.predicate),
+            "keys": computed_columns(s.predicate),
         }
-        return dict(plain(query))
+        return dict(to_plain(query))

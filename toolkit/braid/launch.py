@@ -14,21 +14,21 @@ from braid.core.placement import Placement
 from braid.join import StreamJoin
 from braid.papers.theta.grid import StaticOpt
 from braid.run import JoinRun
-from braid.workloads.arrivals import arrivals
+from braid.workloads.arrivals import gu_streams
 from braid.workloads.base import Workload
-from braid.workloads.flights import flights
+from braid.workloads.flights import flight_delays
 from braid.workloads.tpch import WORKLOADS
-from braid.workloads.vectors import vectors
+from braid.workloads.vectors import vector_streams
 
 TWO_WAY = {name.lower().removesuffix("-join"): name for name in WORKLOADS}
 MULTIWAY: dict[str, Callable[..., Workload]] = {
-    "arrivals": arrivals,
-    "vectors": vectors,
-    "flights": flights,
+    "arrivals": gu_streams,
+    "vectors": vector_streams,
+    "flights": flight_delays,
 }
 
 
-def workload(spark: SparkSession, name: str, **settings: Any) -> Workload:
+def make_workload(spark: SparkSession, name: str, **settings: Any) -> Workload:
     """One of the five joins of Elseidy 2014, or of the windowed joins of several streams in
     MULTIWAY, by short name.
 
@@ -42,13 +42,13 @@ def workload(spark: SparkSession, name: str, **settings: Any) -> Workload:
             f"no workload is named {name!r}; there are: {', '.join((*TWO_WAY, *MULTIWAY))}"
         )
     if name in TWO_WAY:
-        _check(f"workload {name!r}", settings, _two_way, ("spark", "name"))
-        return _two_way(spark, name, **settings)
-    _check(f"workload {name!r}", settings, MULTIWAY[name], ("spark",))
+        _check_settings(f"workload {name!r}", settings, _make_two_way_workload, ("spark", "name"))
+        return _make_two_way_workload(spark, name, **settings)
+    _check_settings(f"workload {name!r}", settings, MULTIWAY[name], ("spark",))
     return MULTIWAY[name](spark, **settings)
 
 
-def _two_way(
+def _make_two_way_workload(
     spark: SparkSession,
     name: str,
     skew: float = 0.0,
@@ -66,7 +66,7 @@ def _two_way(
     )
 
 
-def placement(name: str, hosts: int, join: Workload | None = None, **settings: Any) -> Placement:
+def make_placement(name: str, hosts: int, join: Workload | None = None, **settings: Any) -> Placement:
     """A placement by its registered name; ``settings`` are the fields of its class, such as
     ``length`` of ``Aligned``.
 
@@ -74,7 +74,7 @@ def placement(name: str, hosts: int, join: Workload | None = None, **settings: A
     but the centralized one, which takes 1. Raises ValueError for an unknown name, for a setting
     that the placement does not take, and for one out of range.
     """
-    kind = Placement.by_name(name)
+    kind = Placement.class_by_name(name)
     if kind is StaticOpt and "sizes" not in settings:
         if join is None:
             raise ValueError(
@@ -82,12 +82,12 @@ def placement(name: str, hosts: int, join: Workload | None = None, **settings: A
                 "in; give one"
             )
         settings["sizes"] = tuple(frame.count() for frame in join.streams.values())
-    if "hosts" in kind.takes() or hosts != 1:
+    if "hosts" in kind.setting_names() or hosts != 1:
         settings["hosts"] = hosts
-    return kind.of(settings)
+    return kind.from_settings(settings)
 
 
-def _check(
+def _check_settings(
     what: str, settings: Mapping[str, Any], of: Callable[..., Any], given: tuple[str, ...] = ()
 ) -> None:
     """Raise ValueError when ``of`` takes one of the settings not at all, or not of that type;
@@ -101,7 +101,7 @@ def _check(
     check_settings(of, settings)
 
 
-def launch(
+def launch_join(
     spark: SparkSession,
     path: str | Path,
     join: Workload,
@@ -112,5 +112,5 @@ def launch(
     """Start a workload under a placement; ``pace`` is the least number of seconds between two
     micro-batches.
     """
-    stream_join = StreamJoin(join.streams, join.on, under, join.windows, join.time, check=check)
+    stream_join = StreamJoin(join.streams, join.condition, under, join.windows, join.time, check=check)
     return stream_join.start(path, batches=join.batch or 20, pace=pace)

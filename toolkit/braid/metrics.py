@@ -11,7 +11,7 @@ import pandas as pd
 from braid.core.events import BatchCommitted
 
 
-def metrics(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
+def metrics_table(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
     """See ``JoinRun.metrics``."""
     if not isinstance(by, str) or by not in _ROWS:
         raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
@@ -19,16 +19,16 @@ def metrics(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
     return pd.DataFrame(rows or {"batch": [], **({"host": []} if by == "host" else {})})
 
 
-def _by_host(e: BatchCommitted) -> list[dict[str, Any]]:
-    dids = map(msgspec.structs.asdict, e.hosts)
+def _make_host_rows(e: BatchCommitted) -> list[dict[str, Any]]:
+    dids = map(msgspec.structs.asdict, e.host_metrics)
     return [{"batch": e.batch, "host": h, **did} for h, did in enumerate(dids)]
 
 
-def _by_batch(e: BatchCommitted) -> list[dict[str, Any]]:
-    did = e.all_hosts
-    counts = {"received": sum(e.received), "results": e.results, "stored": did.stored}
-    how = {"compared": did.compared, "executor": e.executor, "last_commit": e.last_commit}
-    return [{"batch": e.batch, **counts, **how, **e.seconds}]
+def _make_batch_rows(e: BatchCommitted) -> list[dict[str, Any]]:
+    did = e.total_host_metrics
+    counts = {"received": sum(e.received_tuples), "results": e.results, "stored": did.stored_tuples}
+    how = {"compared": did.compared_pairs, "executor": e.executor, "last_commit": e.previous_commit_seconds}
+    return [{"batch": e.batch, **counts, **how, **e.seconds_by_phase}]
 
 
-_ROWS = {"host": _by_host, "batch": _by_batch}
+_ROWS = {"host": _make_host_rows, "batch": _make_batch_rows}

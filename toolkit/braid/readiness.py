@@ -8,24 +8,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from braid.core.codec import typed
+from braid.core.codec import from_plain
 from braid.core.placement import Placement
-from braid.engine.check import advice
-from braid.engine.durable import Damaged
-from braid.engine.store import Store
+from braid.engine.check import repair_hint
+from braid.engine.durable import DamagedRunError
+from braid.engine.store import RunStore
 from braid.papers.shedding.shed import Shed
 from braid.run_file import read_settings
-from braid.setup import Replay, Setup
+from braid.setup import ReplaySource, JoinConfig
 
 
-def adopted(setup: Setup, store: Store) -> Setup:
+def with_stored_placement(setup: JoinConfig, store: RunStore) -> JoinConfig:
     """A placement that nobody named stays what it was chosen to be, on whatever machine."""
     if setup.chosen is None or (known := read_settings(store)) is None:
         return setup
-    return replace(setup, placement=Placement.by_name(known["placement"]).of(known["settings"]))
+    return replace(setup, placement=Placement.class_by_name(known["placement"]).from_settings(known["settings"]))
 
 
-def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
+def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:
     """The settings of the run that the folder holds; None when none has been made ready. Raises
     ValueError for the run of another ``query``.
     """
@@ -38,7 +38,7 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
             "the condition in another way; use a new folder"
         )
     if differ:
-        there, here = _apart(known.get(differ[0]), query[differ[0]])
+        there, here = _find_differences(known.get(differ[0]), query[differ[0]])
         raise ValueError(
             f"{store.where} holds a run of another query: {differ[0]} is {there!r} there and "
             f"{here!r} here; use a new folder, or StreamJoin.resume to go on with that run"
@@ -46,62 +46,62 @@ def query_of(store: Store, query: Mapping[str, Any]) -> dict[str, Any] | None:
     return known if known.get("ready") else None
 
 
-def prepared(
-    store: Store,
+def prepare_run(
+    store: RunStore,
     query: Mapping[str, Any],
-    setup: Setup,
-    replay: Replay | None,
+    setup: JoinConfig,
+    replay: ReplaySource | None,
     batches: int | str,
 ) -> dict[str, Any]:
     """Make the folder of a new run, with a copy of what is static; its settings. A folder is taken
     over first, so that a driver that began the same run, and sleeps, writes nothing over this.
     """
-    if store.query() is None or store.url:
-        store.create({**query, "ready": False})
+    if store.read_settings() is None or store.url:
+        store.create_run({**query, "ready": False})
     if not store.url:
         store.take_over()
-    count = None if replay is None else replay.write(store.input, store.check_driver)
-    ends = len(setup.static) == len(setup.streams)
+    count = None if replay is None else replay.write_input(store.input, store.check_driver)
+    ends = len(setup.static_streams) == len(setup.streams)
     settings = {**query, "batches": count if ends else None, "ready": True}
-    settings |= setup.remember() | {"cut": batches if replay is not None else None}
+    settings |= setup.record_fingerprints() | {"cut": batches if replay is not None else None}
     if (chosen := setup.chosen) is not None:
-        settings["chosen"] = {"why": chosen.why, "costs": chosen.costs}
-    store.copied.seal(store.force)
+        settings["chosen"] = {"why": chosen.reason, "costs": chosen.relative_costs}
+    store.copied.write_checksums(store.force)
     if store.url:  # it is given files of micro-batches, under a name of this driver's
-        store.copied.complete(store.force)
-    store.create(settings)
+        store.copied.split_all(store.force)
+    store.create_run(settings)
     return settings
 
 
-def check_whole(store: Store, setup: Setup) -> None:
+def check_resumable(store: RunStore, setup: JoinConfig) -> None:
     """Raise Damaged unless the run can go on where its last commit was."""
     try:
-        _verify(store, setup)
-    except Damaged as damaged:
+        _verify_run(store, setup)
+    except DamagedRunError as damaged:
         if store.url:
             raise
-        raise Damaged(f"{damaged}; {advice(store)}") from None
-    store.copied.check()
+        raise DamagedRunError(f"{damaged}; {repair_hint(store)}") from None
+    store.copied.check_files()
 
 
-def _verify(store: Store, setup: Setup) -> None:
+def _verify_run(store: RunStore, setup: JoinConfig) -> None:
     """Raise Damaged for what is damaged also when all is read anew: before this driver takes the
     run over, another one may have gone on, and removed what it names no more.
     """
     said = ""
     while True:
         try:
-            store.verify()
-            setup.check_source(store)
+            store.verify_files()
+            setup.check_source_position(store)
             return
-        except Damaged as damaged:
+        except DamagedRunError as damaged:
             if store.log.is_mine or str(damaged) == said:
                 raise
             said = str(damaged)
-            store.log.reset()
+            store.log.reset_log()
 
 
-def _apart(there: Any, here: Any) -> tuple[Any, Any]:
+def _find_differences(there: Any, here: Any) -> tuple[Any, Any]:
     """Two settings, without what they have in common."""
     if not isinstance(there, Mapping) or not isinstance(here, Mapping):
         return there, here
@@ -109,7 +109,7 @@ def _apart(there: Any, here: Any) -> tuple[Any, Any]:
     return {k: there.get(k) for k in differ}, {k: here.get(k) for k in differ}
 
 
-def shed_of(query: Mapping[str, Any]) -> Shed | None:
+def stored_shedder(query: Mapping[str, Any]) -> Shed | None:
     """How the run of a folder sheds load, by its settings; None when it does not."""
     known = query.get("shed")
-    return None if known is None else typed(known, Shed, "the stored shed")
+    return None if known is None else from_plain(known, Shed, "the stored shed")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SERIAL = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
-def read(spark: SparkSession, schema: StructType, files: Sequence[str]) -> DataFrame:
+def read_results(spark: SparkSession, schema: StructType, files: Sequence[str]) -> DataFrame:
     """What is in some result files. Spark looks for more than 32 of them by a job with a task for
     each, so it is told to do it by itself for once: 0.2 s instead of 8 for 500.
     """
@@ -29,7 +29,7 @@ def read(spark: SparkSession, schema: StructType, files: Sequence[str]) -> DataF
         spark.conf.set(_SERIAL, before)
 
 
-def flat(
+def flatten_results(
     whole: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str], weighed: bool
 ) -> DataFrame:
     """Results, a struct for each alias with these ``columns``, as ``JoinRun.results_stream`` has

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from braid.core.columns import WEIGHT
-from braid.engine.durable import Damaged
-from braid.engine.weakly import weakly
+from braid.engine.durable import DamagedRunError
+from braid.engine.weakly import weak_callback
 from braid.engine.wire import JoinSpec
-from braid.results import flat, read
-from braid.running import Running
+from braid.results import flatten_results, read_results
+from braid.running import RunLifecycle
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
-class JoinRun(Running):
+class JoinRun(RunLifecycle):
     """A running (or ended) join: what Spark's StreamingQuery is for a query, plus results, events
     and metrics. What every run has, as ``stop``, ``events`` and ``metrics``, is in
     braid.running.Running; a run of tables (TableRun) is one too, but for what is Spark's.
@@ -32,27 +32,27 @@ class JoinRun(Running):
     """Whether results are held against their checksums before they are read. Spark does it page by
     page, when it reads them."""
 
-    def _open(self) -> tuple[JoinSpec, Any]:
+    def _open_input(self) -> tuple[JoinSpec, Any]:
         """What stays the same from batch to batch, and the streams' union."""
         from pyspark.sql import types as T
 
         from braid.condition.spark import make_spark_nullable
 
         setup = self.setup
-        sources = setup.sources(self.store)
+        sources = setup.open_sources(self.store)
         columns = tuple(tuple(f.columns) for f in sources.values())
-        frame, where = setup.union(sources)
+        frame, where = setup.union_streams(sources)
         schemas = {a: make_spark_nullable(f.schema) for a, f in sources.items()}
         self._schema: Any = T.StructType([T.StructField(a, s) for a, s in schemas.items()])
         spec = JoinSpec(
             setup.predicate,
             columns,
             where,
-            setup.limits,
+            setup.window_limits,
             str(self.store.path),
             setup.partitions,
-            setup.worth,
-            bucket=self.store.url,
+            setup.utility_rule,
+            object_store_url=self.store.url,
         )
         return spec, frame
 
@@ -64,100 +64,100 @@ class JoinRun(Running):
         more = [] if self.setup.shed is None else [T.StructField(WEIGHT, T.DoubleType())]
         return T.StructType([*self._schema.fields, *more])
 
-    def _launch(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
-        from braid.engine.own_files import own_path
+    def _start_query(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
+        from braid.engine.own_files import make_own_path
 
-        self.store.copied.wait(self._done_before)
-        writer = frame.writeStream.foreachBatch(weakly(self._turn_in_order)).option(
-            "checkpointLocation", own_path(self.setup.spark, self.store.path / "checkpoint")
+        self.store.copied.wait_for_batch(self._done_before)
+        writer = frame.writeStream.foreachBatch(weak_callback(self._run_batch_in_order)).option(
+            "checkpointLocation", make_own_path(self.setup.spark, self.store.path / "checkpoint")
         )
         trigger = dict(trigger) or (
             {"availableNow": True} if self._settings["batches"] is not None else {}
         )
         return (writer.trigger(**trigger) if trigger else writer).start()
 
-    def _turn_in_order(self, frame: DataFrame, number: int) -> None:
+    def _run_batch_in_order(self, frame: DataFrame, number: int) -> None:
         """Spark looks at the files of the next batch when this one returns: they are whole then."""
-        self._turn_batch(frame, number)
-        self.store.copied.wait(number + 1)
+        self._run_next_batch(frame, number)
+        self.store.copied.wait_for_batch(number + 1)
 
-    def _prepare(self, frame: DataFrame, number: int) -> None:
-        from braid.engine.spark import plainly
+    def _prepare_batch(self, frame: DataFrame, number: int) -> None:
+        from braid.engine.spark import disable_adaptive_execution
 
         self._check_input(number)
-        plainly(frame)
+        disable_adaptive_execution(frame)
 
     def _check_input(self, number: int) -> None:
         """Raise Damaged when a file of the batch is gone: Spark takes that for one without rows."""
         if number <= self._engine.state.epoch:
             return
-        self.store.copied.check(number)
-        gone = [f for f in self.store.checkpoint.files(number) if not f.exists()]
+        self.store.copied.check_files(number)
+        gone = [f for f in self.store.checkpoint.source_files(number) if not f.exists()]
         if gone and self.setup.spark.conf.get(_MISSING, "false") != "true":
-            raise Damaged(
+            raise DamagedRunError(
                 f"{gone[0]} is gone, which Spark has listed for micro-batch {number}, so its rows "
                 f"would be lost; restore it, or set {_MISSING} to true"
             )
 
-    def _nothing(self) -> DataFrame:
+    def _make_empty_batch(self) -> DataFrame:
         """No tuples, for a batch that ends a migration, in a session as a query has."""
-        from braid.engine.spark import copied, plainly
+        from braid.engine.spark import clone_session, disable_adaptive_execution
 
-        spark = copied(self.setup.spark)
+        spark = clone_session(self.setup.spark)
         empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}
-        nothing = self.setup.union(empty)[0]
-        plainly(nothing)
+        nothing = self.setup.union_streams(empty)[0]
+        disable_adaptive_execution(nothing)
         return nothing
 
     @property
-    def query(self) -> StreamingQuery:
+    def spark_query(self) -> StreamingQuery:
         """Spark's own handle of the query."""
         return self._spark_query
 
-    def _of_batch(self, batch: int) -> Any:
+    def _read_batch_results(self, batch: int) -> Any:
         """The results of one batch, which are good until the next is asked for."""
-        return self._read(self.store.lent(batch, self._deep))
+        return self._read_results(self.store.temporary_result_files(batch, self._deep))
 
     def results(self) -> DataFrame:
         """The committed results: one struct column per alias, so that "l.l_orderkey" selects; and
         in a run that sheds load the ``weight`` of each. They are all there are from batch
         ``results_from`` on.
         """
-        return self._lasting(self.store.result_files(deep=self._deep))
+        return self._read_lasting_results(self.store.result_files(deep=self._deep))
 
-    def _lasting(self, files: list[str]) -> DataFrame:
+    def _read_lasting_results(self, files: list[str]) -> DataFrame:
         """What stays good: Spark reads the files whenever the DataFrame is asked."""
-        found = self._read(files)
-        self.store.stay()
+        found = self._read_results(files)
+        self.store.keep_until_exit()
         return found
 
-    def _read(self, files: list[str]) -> DataFrame:
-        if self.store.url and self.setup.apart(self.setup.streams):
+    def _read_results(self, files: list[str]) -> DataFrame:
+        if self.store.url and self.setup.has_remote_hosts(self.setup.streams):
             raise ValueError(
                 f"the results of the run in {self.store.where} come to this machine, whose disk "
                 "Spark's workers do not see; ask a session whose master is local[*]"
             )
-        return read(self.setup.spark, self._result_schema, files)
+        return read_results(self.setup.spark, self._result_schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
         """The results of the batches from number ``batch`` on, as ``results``, and the number to
         ask with the next time: asked so, every result comes once. Raises ValueError where some of
         them are no longer kept.
         """
-        end = self._asked_since(batch)
-        return self._lasting(self.store.result_files(batch, end, self._deep)), max(batch, end)
+        end = self._next_result_batch(batch)
+        return self._read_lasting_results(self.store.result_files(batch, end, self._deep)), max(batch, end)
 
     @property
-    def results_from(self) -> int:
+    def first_retained_batch(self) -> int:
         """The first batch whose results are kept (``keep``); 0: all are."""
-        return self.store.log.since
+        return self.store.log.first_retained_batch
 
-    def _asked_since(self, batch: int) -> int:
+    def _next_result_batch(self, batch: int) -> int:
         """The number to ask with after a batch."""
-        if batch < self.results_from:
+        if batch < self.first_retained_batch:
             raise ValueError(
-                f"the results of batches before {self.results_from} are no longer kept; ask from "
-                f"{self.results_from} on, which is run.results_from"
+                f"the results of batches before {self.first_retained_batch} are no longer kept; ask from "
+                f"{self.first_retained_batch} on, which is run.results_from"
             )
         return self._engine.state.batch + 1
 
@@ -181,4 +181,4 @@ class JoinRun(Running):
             self.store.output.results.as_uri()
         )
         columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
-        return flat(whole, columns, self.setup.times, self.setup.shed is not None)
+        return flatten_results(whole, columns, self.setup.event_time_columns, self.setup.shed is not None)

@@ -11,16 +11,16 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from braid.core.codec import typed
+from braid.core.codec import from_plain
 from braid.core.query import MOST
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 
 _Natural = Annotated[int, Meta(ge=0)]
 _Sum = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _Text = Annotated[str, Meta(min_length=1)]
 
 
-class Chosen(msgspec.Struct, forbid_unknown_fields=True):
+class ChosenExecutor(msgspec.Struct, forbid_unknown_fields=True):
     """Why the placement is what it is, where it was left open, and what others were modelled to
     cost.
     """
@@ -29,7 +29,7 @@ class Chosen(msgspec.Struct, forbid_unknown_fields=True):
     costs: dict[str, float]
 
 
-class RunFile(msgspec.Struct, forbid_unknown_fields=True):
+class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     """The content of run.json for a StreamJoin or a SharedJoin.
 
     ``batches`` is how many micro-batches there are (None: the input does not end), ``cut`` what
@@ -54,7 +54,7 @@ class RunFile(msgspec.Struct, forbid_unknown_fields=True):
     ready: bool
     batches: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
     cut: Annotated[int, Meta(ge=1, le=100_000)] | _Text | None = None
-    chosen: Chosen | None = None
+    chosen: ChosenExecutor | None = None
     budget: dict[str, Any] | None = None
     input: str = ""
     fingerprints: dict[str, tuple[_Natural, _Sum]] = {}
@@ -72,12 +72,12 @@ class RunFile(msgspec.Struct, forbid_unknown_fields=True):
     ] = []
 
 
-def read_settings(store: Store) -> dict[str, Any] | None:
+def read_settings(store: RunStore) -> dict[str, Any] | None:
     """Return the settings of the run that a folder holds; None for an empty or new folder.
 
     Raises ValueError, with one sentence, for a field of another type or out of its bounds.
     """
-    settings = store.query()
+    settings = store.read_settings()
     if settings is not None and "hub" not in settings:
-        typed(settings, RunFile, f"run.json of the run in {store.where}")
+        from_plain(settings, RunSettings, f"run.json of the run in {store.where}")
     return settings

@@ -10,48 +10,48 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from braid.core.causes import cause, failed
-from braid.core.codec import plain, typed
+from braid.core.causes import summarize_error, with_cause
+from braid.core.codec import to_plain, from_plain
 from braid.core.events import BatchCommitted, PlacementChosen, RunEnded, RunStarted
-from braid.core.log import LOGGER, log
-from braid.core.markup import table
-from braid.core.spans import micros
-from braid.core.waiting import wait
-from braid.core.work import workers
+from braid.core.log import LOGGER, log_events
+from braid.core.markup import render_html_table
+from braid.core.spans import parse_duration
+from braid.core.waiting import wait_interruptibly
+from braid.core.work import current_workers
 from braid.engine.engine import Engine
-from braid.engine.executor import Executor, executor
-from braid.engine.log import Superseded
-from braid.engine.store import Store
+from braid.engine.executor import Executor, make_executor
+from braid.engine.log import FencedError
+from braid.engine.store import RunStore
 from braid.engine.wire import JoinSpec
-from braid.health import Health, health
-from braid.metrics import metrics
+from braid.health import RunHealth, read_health
+from braid.metrics import metrics_table
 from braid.papers.shedding.rate import Budget
-from braid.setup import Setup
-from braid.shedding import estimates
-from braid.shedding import status as shed_status
-from braid.sink import Give, Sink
-from braid.watching import viewable, watch
+from braid.setup import JoinConfig
+from braid.shedding import estimates_table
+from braid.shedding import shedding_status as shed_status
+from braid.sink import Give, BatchSink
+from braid.watching import can_view, watch
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-class Running(ABC):
+class RunLifecycle(ABC):
     """A running (or ended) join, wherever its tuples come from."""
 
     def __init__(
         self,
-        setup: Setup,
-        store: Store,
+        setup: JoinConfig,
+        store: RunStore,
         query: Mapping[str, Any],
         pace: float,
         trigger: Mapping[str, Any],
         give: Give | None = None,
     ) -> None:
         self.setup, self.store, self._settings = setup, store, query
-        opening = self._opening()
-        store.begin(opening)
-        log(opening[:1])
+        opening = self._make_start_events()
+        store.log_opening_events(opening)
+        log_events(opening[:1])
         self._reason, self._came = "", 0
         self._gate, self._turn = threading.Event(), threading.RLock()
         self._gate.set()
@@ -60,55 +60,55 @@ class Running(ABC):
         self._over, self._at = False, 0
         self._pace, self._next_turn = pace, 0.0
         self._began = clock.monotonic()
-        state = store.state()
+        state = store.last_state()
         self._done_before = 0 if state is None else state.epoch + 1
-        store.copied.begin(self._done_before, store.force)
-        spec, frame = self._open()
+        store.copied.start_splitting(self._done_before, store.force)
+        spec, frame = self._open_input()
         self._engine = Engine(
             spec,
             setup.placement,
             store,
-            setup.slack,
-            setup.check,
-            self._publish,
-            self._executor(setup.executor),
+            setup.lateness_microseconds,
+            setup.checks_coverage,
+            self._publish_events,
+            self._make_executor(setup.executor),
             setup.queries,
             setup.shed,
-            ahead=micros(setup.ahead, "ahead"),
+            ahead=parse_duration(setup.ahead, "ahead"),
         )
-        self._adjusted()
-        self._sink = None if give is None else Sink(give, store, self._of_batch)
-        self._spark_query = self._launch(frame, trigger)
-        workers().start("braid-run", self._watch)
+        self._restore_budget()
+        self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
+        self._spark_query = self._start_query(frame, trigger)
+        current_workers().start_thread("braid-run", self._wait_and_end)
 
-    def _adjusted(self) -> None:
+    def _restore_budget(self) -> None:
         """Keep to the budget that an earlier run of this folder was adjusted to."""
         shed, stored = self.setup.shed, self._settings.get("budget")
         if shed is not None and stored is not None:
-            budget = typed(stored, Budget, "the stored budget")
-            self._engine.adjust(lambda state: shed.adjusted(state, budget))
+            budget = from_plain(stored, Budget, "the stored budget")
+            self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
 
     @abstractmethod
-    def _open(self) -> tuple[JoinSpec, Any]:
+    def _open_input(self) -> tuple[JoinSpec, Any]:
         """What stays the same from batch to batch, and the streams' union."""
 
     @abstractmethod
-    def _launch(self, frame: Any, trigger: Mapping[str, Any]) -> StreamingQuery:
+    def _start_query(self, frame: Any, trigger: Mapping[str, Any]) -> StreamingQuery:
         """Begin to give batch after batch of the union to ``_turn_batch``."""
 
     @abstractmethod
-    def _prepare(self, frame: Any, number: int) -> None:
+    def _prepare_batch(self, frame: Any, number: int) -> None:
         """Called before a batch is run. Raises Damaged when some of its tuples are gone."""
 
     @abstractmethod
-    def _nothing(self) -> Any:
+    def _make_empty_batch(self) -> Any:
         """A batch of no tuples."""
 
     @abstractmethod
-    def _of_batch(self, batch: int) -> Any:
+    def _read_batch_results(self, batch: int) -> Any:
         """The results of one batch, which are good until the next is asked for."""
 
-    def _opening(self) -> list[Any]:
+    def _make_start_events(self) -> list[Any]:
         """The events that come before those of the first batch."""
         j = self.setup
         started = RunStarted(
@@ -118,7 +118,7 @@ class Running(ABC):
             type(j.placement).__name__,
             self._settings["settings"],
             j.placement.hosts,
-            j.placement.keys,
+            j.placement.key_space_size,
             self._settings["batches"],
             resumed=j.resumed,
         )
@@ -127,17 +127,17 @@ class Running(ABC):
         name = type(j.placement).__name__
         return [started, PlacementChosen(name, chosen["why"], chosen["costs"])]
 
-    def _deliver(self) -> None:
+    def _deliver_to_sink(self) -> None:
         """Give the sink, if there is one, what it has not had."""
         if self._sink is None:
             return
-        with self.store.superseding():
-            self._sink.deliver(self._engine.state.batch, self._stopping.is_set)
+        with self.store.raise_if_superseded():
+            self._sink.deliver_until(self._engine.state.batch, self._stopping.is_set)
 
-    def _run(self, frame: Any, number: int) -> None:
-        self._engine.run(frame, number)
+    def _run_batch(self, frame: Any, number: int) -> None:
+        self._engine.run_batch(frame, number)
 
-    def _turn_batch(self, frame: Any, number: int) -> None:
+    def _run_next_batch(self, frame: Any, number: int) -> None:
         """Spark calls this for every micro-batch. An exception must reach Spark, or it would take
         the batch for done.
         """
@@ -149,13 +149,13 @@ class Running(ABC):
                 raise RuntimeError("the run was stopped before this batch")
             self._at = threading.get_ident()
             try:
-                with self.store.superseding():
-                    self._deliver()
-                    self._prepare(frame, number)
-                    self._run(frame, number)
-                    self._deliver()
+                with self.store.raise_if_superseded():
+                    self._deliver_to_sink()
+                    self._prepare_batch(frame, number)
+                    self._run_batch(frame, number)
+                    self._deliver_to_sink()
             except Exception as error:
-                self._error = failed(error, f"batch {self._engine.state.batch + 1} failed")
+                self._error = with_cause(error, f"batch {self._engine.state.batch + 1} failed")
                 raise
             except (
                 BaseException
@@ -165,11 +165,11 @@ class Running(ABC):
             finally:
                 self._at = 0
 
-    def execute_on(self, way: str) -> None:
+    def set_executor(self, way: str) -> None:
         """Run the tasks of the next batches as "spark" tasks, on threads of this "process", or one
         or the other ("auto"); see StreamJoin.
         """
-        chosen = self._executor(way)
+        chosen = self._make_executor(way)
         with self._turn:
             self._engine.executor = chosen
 
@@ -190,17 +190,17 @@ class Running(ABC):
             raise ValueError("the run sheds no load; start it with shed=, as Shed(seconds=1)")
         if fraction is pairs is seconds is speed is None:
             raise ValueError("no budget is given; it is one of fraction, pairs, seconds, speed")
-        budget = Budget.of(fraction, pairs, seconds, speed)
+        budget = Budget.from_options(fraction, pairs, seconds, speed)
         if budget.kind == "speed" and self.setup.time is None:
             raise ValueError("speed needs event time, and this run has none")
         with self._turn:
             if self._over:
                 raise RuntimeError("the run has ended; its budget cannot be adjusted")
-            self._settings = {**self._settings, "budget": plain(budget)}
-            self.store.create(self._settings)
-            self._engine.adjust(lambda state: shed.adjusted(state, budget))
+            self._settings = {**self._settings, "budget": to_plain(budget)}
+            self.store.create_run(self._settings)
+            self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
 
-    def estimate(self) -> pd.DataFrame:
+    def estimate_results(self) -> pd.DataFrame:
         """What the full join would have, by batch and in all, in a run that sheds load:
         ``fraction`` r of the pairs, results ``found``, ``estimated`` results with the 95 %
         ``error`` to either side (NaN: unknown), the share of pairs ``considered``, pairs
@@ -211,33 +211,33 @@ class Running(ABC):
         """
         if self.setup.shed is None:
             raise ValueError("the run sheds no load, so that its results are all there are")
-        return estimates(self.events())
+        return estimates_table(self.events())
 
-    def _executor(self, way: str) -> Executor:
-        return executor(way, self.store.told.recent, self.setup.memory)
+    def _make_executor(self, way: str) -> Executor:
+        return make_executor(way, self.store.told.recent_events, self.setup.driver_memory)
 
-    def _publish(self, happened: list[Any]) -> None:
+    def _publish_events(self, happened: list[Any]) -> None:
         """Count what has happened, and log it."""
-        self._came += sum(sum(e.received) for e in happened if isinstance(e, BatchCommitted))
-        log(happened)
+        self._came += sum(sum(e.received_tuples) for e in happened if isinstance(e, BatchCommitted))
+        log_events(happened)
 
-    def _watch(self) -> None:
+    def _wait_and_end(self) -> None:
         """Wait for the end, whatever its reason, and tell it as the last event. That the run has
         ended is an event of its own: a thread that was waited for in vain may pass for dead.
         """
         try:
-            self._end()
+            self._finish_run()
         finally:
             self._ended.set()
 
-    def _end(self) -> None:
+    def _finish_run(self) -> None:
         try:
             self._spark_query.awaitTermination()
-            with self.store.superseding():
-                self._engine.finish(self._nothing, self._stopping.is_set)
-                self._deliver()
+            with self.store.raise_if_superseded():
+                self._engine.drain(self._make_empty_batch, self._stopping.is_set)
+                self._deliver_to_sink()
                 self._finish_input()
-                self.store.finish()
+                self.store.finish_commit()
         except Exception as error:
             self._error = self._error or error
         with self._turn:
@@ -250,29 +250,29 @@ class Running(ABC):
             )
             failure = self.exception()
             ended = RunEnded(
-                self._engine.state.batch, reason, "" if failure is None else _sentence(failure)
+                self._engine.state.batch, reason, "" if failure is None else _format_error(failure)
             )
             self._over, self._reason = True, reason
-            self._tell(ended)
-            self.store.release()  # last: events.jsonl is now that of whoever takes the run
-        log([ended])
+            self._append_end_event(ended)
+            self.store.release_run()  # last: events.jsonl is now that of whoever takes the run
+        log_events([ended])
 
     def _finish_input(self) -> None:
         """A run has not come to its end before all of its input is written."""
         if not self._stopping.is_set():
-            self.store.copied.finish()
+            self.store.copied.wait_until_split()
 
-    def _tell(self, ended: RunEnded) -> None:
+    def _append_end_event(self, ended: RunEnded) -> None:
         try:
-            self.store.told.append([ended])
-        except (OSError, Superseded) as error:
+            self.store.told.append_events([ended])
+        except (OSError, FencedError) as error:
             LOGGER.error("the end of the run is not in events.jsonl: %s", error)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most ``timeout`` seconds; raises what made the run fail. Returns
         whether it has ended.
         """
-        ended = wait(self._ended, timeout)
+        ended = wait_interruptibly(self._ended, timeout)
         if ended and (error := self.exception()) is not None:
             raise error
         return ended
@@ -285,11 +285,11 @@ class Running(ABC):
             return
         self._stopping.set()
         self._gate.set()
-        self.store.copied.leave()
+        self.store.copied.request_stop()
         if self._at == threading.get_ident():  # foreachBatch asks: the batch that waits for it ends
             return
         self._spark_query.stop()
-        wait(self._ended)
+        wait_interruptibly(self._ended)
 
     def pause(self) -> None:
         """Hold the run before its next batch."""
@@ -304,32 +304,32 @@ class Running(ABC):
         batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
         return (
             f"{type(self).__name__}({' ⋈ '.join(self.setup.streams)}: {s['state']}, "
-            f"batch {batches}, {s['tuples']:,} tuples{self._irregular()}, "
-            f"in {self.store.where!r}{self._resumed()})"
+            f"batch {batches}, {s['tuples']:,} tuples{self._count_irregular()}, "
+            f"in {self.store.where!r}{self._is_resumed()})"
         )
 
-    def _resumed(self) -> str:
+    def _is_resumed(self) -> str:
         return ", resumed with the input that it began with" if self.setup.resumed else ""
 
-    def _irregular(self) -> str:
+    def _count_irregular(self) -> str:
         """The tuples that did not come at their time, in words for ``repr``."""
         state = self._engine.state
-        described = state.irregular.describe(list(self.setup.streams), state.clocks)
+        described = state.irregular.describe_counts(list(self.setup.streams), state.clocks)
         return f" ({described})" if described else ""
 
     def _ipython_display_(self) -> None:
         """The live view, see ``braid.watch``; without the extra for notebooks a table."""
-        if not viewable():
+        if not can_view():
             raise NotImplementedError  # IPython shows the table instead
         watch(self)._ipython_display_()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The live view as IPython and others ask for it."""
-        return watch(self)._repr_mimebundle_(**options) if viewable() else {}
+        return watch(self)._repr_mimebundle_(**options) if can_view() else {}
 
     def _repr_html_(self) -> str:
         rows = tuple((name, str(value)) for name, value in self.status.items())
-        return table(f"{type(self).__name__} in {self.store.where}", rows)
+        return render_html_table(f"{type(self).__name__} in {self.store.where}", rows)
 
     @property
     def isActive(self) -> bool:
@@ -349,11 +349,11 @@ class Running(ABC):
             return None
         return self._error or self._spark_query.exception()
 
-    def health(self) -> Health:
+    def health(self) -> RunHealth:
         """How the run is, as ``braid health`` says it to other processes: printed, a line; and as
         JSON or Prometheus's text.
         """
-        return health(self.store.path)
+        return read_health(self.store.path)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -373,8 +373,8 @@ class Running(ABC):
             "seconds_left": seconds / here * (total - done)
             if total is not None and here > 0
             else None,
-            **self._engine.state.irregular.by_stream(list(self.setup.streams)),
-        } | ({} if self.setup.shed is None else {"shedding": shed_status(self.store.told.recent())})
+            **self._engine.state.irregular.count_by_stream(list(self.setup.streams)),
+        } | ({} if self.setup.shed is None else {"shedding": shed_status(self.store.told.recent_events())})
 
     def events(self, since: int = 0) -> list[Any]:
         """What happened, typed and in order, from event number ``since`` on. The last thousand
@@ -382,7 +382,7 @@ class Running(ABC):
         one ``EventsDropped`` in their place, which stands for as many numbers as it says
         (``core.events.numbers``).
         """
-        return self.store.told.since(since)
+        return self.store.told.read_since(since)
 
     def metrics(self, by: str = "host") -> pd.DataFrame:
         """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
@@ -392,8 +392,8 @@ class Running(ABC):
 
         Raises ValueError for another ``by``.
         """
-        return metrics(self.store.told.of(BatchCommitted), by)
+        return metrics_table(self.store.told.events_of_type(BatchCommitted), by)
 
 
-def _sentence(error: BaseException) -> str:
-    return f"{type(error).__name__}: {cause(error)}"
+def _format_error(error: BaseException) -> str:
+    return f"{type(error).__name__}: {summarize_error(error)}"

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from braid import fingerprints
 from braid.condition.predicate import Predicate
 from braid.core import accept
-from braid.core.accept import shown
+from braid.core.accept import format_value
 from braid.core.columns import TIME
-from braid.core.harvest import Worth
+from braid.core.harvest import ResultUtility
 from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.core.query import Query
-from braid.core.spans import micros
-from braid.engine.bucket import settings
-from braid.engine.store import Store
-from braid.engine.wire import Hashed, Layout
+from braid.core.spans import parse_duration
+from braid.engine.bucket import store_environment
+from braid.engine.store import RunStore
+from braid.engine.wire import RoutingHash, StreamLayout
 from braid.model.auto import FIRST, MOST, THEN, Auto
-from braid.model.placing import Chosen, Known, choose
+from braid.model.placing import PlacementChoice, JoinStatistics, choose_placement
 from braid.papers.shedding.shed import Shed
-from braid.shedding import drawn, worth
-from braid.streams import Time, times
+from braid.shedding import shedding_columns, make_utility_rule
+from braid.streams import Time, parse_time_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,10 +35,10 @@ LONGEST_PACE = 86_400
 """Seconds between two micro-batches: a day."""
 
 
-class Replay(Protocol):
+class ReplaySource(Protocol):
     """What is static, checked, and not yet written."""
 
-    def write(self, folder: Path, check: Callable[[], None] = ...) -> int:
+    def write_input(self, folder: Path, check: Callable[[], None] = ...) -> int:
         """Write a run's input, whole or as files of micro-batches; returns how many there are."""
         ...
 
@@ -56,7 +56,7 @@ PAGES = {"parquet.page.verify-checksum.enabled": "true"}
 
 
 @dataclass(frozen=True)
-class Setup:
+class JoinConfig:
     """The settings of a StreamJoin (see there), and what they mean.
 
     ``limits`` (by stream, None for full history) and ``slack`` (by stream) are the windows and the
@@ -67,7 +67,7 @@ class Setup:
     where nobody named one; ``resumed``: what the streams hold now does not count.
     """
 
-    shared: ClassVar[bool] = False
+    shares_queries: ClassVar[bool] = False
     most_batches: ClassVar[int] = 10_000
     """Micro-batches that static streams may be cut in."""
 
@@ -79,28 +79,28 @@ class Setup:
     lateness: str | Mapping[str, str]
     partitions: int
     seed: int
-    check: bool
-    limits: tuple[int | None, ...]
-    slack: tuple[int, ...]
+    checks_coverage: bool
+    window_limits: tuple[int | None, ...]
+    lateness_microseconds: tuple[int, ...]
     predicate: Predicate
     queries: tuple[Query, ...] = ()
     executor: str = "auto"
     shed: Shed | None = None
     utilities: tuple[str | None, ...] = ()
-    memory: int = 0
-    chosen: Chosen | None = None
+    driver_memory: int = 0
+    chosen: PlacementChoice | None = None
     ahead: str = AHEAD
     resumed: bool = False
 
     @property
-    def times(self) -> dict[str, str]:
+    def event_time_columns(self) -> dict[str, str]:
         """The event-time column of each stream; none where there is no event time."""
-        return times(self.time, self.streams)
+        return parse_time_columns(self.time, self.streams)
 
     @property
-    def worth(self) -> Worth | None:
+    def utility_rule(self) -> ResultUtility | None:
         """What results are worth; None where no load is shed."""
-        return worth(self.shed)
+        return make_utility_rule(self.shed)
 
     @property
     def spark(self) -> SparkSession:
@@ -109,7 +109,7 @@ class Setup:
         return found
 
     @staticmethod
-    def at_once(streams: Mapping[str, Any]) -> int:
+    def task_parallelism(streams: Mapping[str, Any]) -> int:
         """How many tasks run at once: the session's parallelism."""
         return int(next(iter(streams.values())).sparkSession.sparkContext.defaultParallelism)
 
@@ -119,77 +119,77 @@ class Setup:
         return {a: f.schema.simpleString() for a, f in self.streams.items()}
 
     @staticmethod
-    def frequent(streams: Mapping[str, Any], predicate: Predicate) -> float:
+    def most_frequent_share(streams: Mapping[str, Any], predicate: Predicate) -> float:
         """The part of the tuples that has the most frequent value of the equality; 0 where it is
         not known.
         """
         return 0.0
 
     @staticmethod
-    def apart(streams: Mapping[str, Any]) -> bool:
+    def has_remote_hosts(streams: Mapping[str, Any]) -> bool:
         """Whether tasks run on several machines."""
         return not str(next(iter(streams.values())).sparkSession.sparkContext.master).startswith(
             "local"
         )
 
     @staticmethod
-    def known_rows(streams: Mapping[str, Any]) -> tuple[float, ...]:
+    def row_estimates(streams: Mapping[str, Any]) -> tuple[float, ...]:
         """How many tuples the streams have, as they compare; equal where that is not known."""
         return (1.0,) * len(streams)
 
-    def replay(self, batches: Any) -> Replay | None:
+    def make_replay(self, batches: Any) -> ReplaySource | None:
         """What is static, ready to be written as so many micro-batches, or as those that the column
         of that name numbers. None where nothing is static. Raises ValueError where it cannot be.
         """
         if not isinstance(batches, str):
             self._check_batches(batches)
-        return self._replay(batches) if self.static else None
+        return self._make_replay(batches) if self.static_streams else None
 
-    def _replay(self, batches: int | str) -> Replay:
+    def _make_replay(self, batches: int | str) -> ReplaySource:
         from braid.engine import static
 
-        return static.Replay(self.static, self.times, batches, self.memory // COPIES)
+        return static.StaticReplay(self.static_streams, self.event_time_columns, batches, self.driver_memory // COPIES)
 
     def _check_batches(self, batches: Any) -> None:
-        accept.whole(batches, "batches", 1, self.most_batches, ", or the name of a column")
-        if batches > _FEW_BATCHES and self.static:
-            rows = sum(self.extent(alias)[0] for alias in self.static)
+        accept.check_int(batches, "batches", 1, self.most_batches, ", or the name of a column")
+        if batches > _FEW_BATCHES and self.static_streams:
+            rows = sum(self.stream_extent(alias)[0] for alias in self.static_streams)
             if batches > max(rows, _FEW_BATCHES):
                 raise ValueError(
                     f"batches is {batches}, but the static streams have {rows:,} rows; it must be "
                     f"at most as many, or {_FEW_BATCHES:,}"
                 )
 
-    def equip(self) -> None:
+    def prepare_workers(self) -> None:
         """Let Spark's workers find Braid. Raises ValueError where they cannot."""
-        from braid.spark_session import equip
+        from braid.spark_session import prepare_workers
 
-        equip(self.spark)
+        prepare_workers(self.spark)
 
-    def share(self, store: Store) -> None:
+    def check_shared_folder(self, store: RunStore) -> None:
         """Raises ValueError unless Spark's workers can read and write where the run is."""
-        from braid.cluster import reach, share
+        from braid.cluster import check_object_store, check_shared_folder
 
         if store.url:
-            self._check_bucket(store.url)
-            store.follows = not self.static
-            self.spark.sparkContext.environment.update(settings())
-            reach(self.spark.sparkContext, store.url)
+            self._check_object_store(store.url)
+            store.follows = not self.static_streams
+            self.spark.sparkContext.environment.update(store_environment())
+            check_object_store(self.spark.sparkContext, store.url)
         else:
-            share(self.spark.sparkContext, store.path)
+            check_shared_folder(self.spark.sparkContext, store.path)
 
-    def _check_bucket(self, url: str) -> None:
+    def _check_object_store(self, url: str) -> None:
         """Raises ValueError unless Spark can run what lives in a bucket: it reads the copy of
         static streams from this machine's disk, and in each process from another place there, which
         its checkpoint would not know.
         """
-        endless = [a for a in self.streams if a not in self.static]
-        if endless and self.static:
+        endless = [a for a in self.streams if a not in self.static_streams]
+        if endless and self.static_streams:
             raise ValueError(
-                f"stream {endless[0]} does not end and stream {next(iter(self.static))} is static, "
+                f"stream {endless[0]} does not end and stream {next(iter(self.static_streams))} is static, "
                 f"which cannot be together in {url}; use a folder, or streams of one kind"
             )
-        if self.static and self.apart(self.streams):
+        if self.static_streams and self.has_remote_hosts(self.streams):
             raise ValueError(
                 f"Spark's workers on other machines cannot read the copy of static streams that a "
                 f"run in {url} has on this one; use a folder that all share, or local[*]"
@@ -201,110 +201,110 @@ class Setup:
             )
 
     @staticmethod
-    def trigger(given: Mapping[str, Any]) -> dict[str, Any]:
+    def parse_trigger(given: Mapping[str, Any]) -> dict[str, Any]:
         """Spark's trigger, as Spark takes it. Raises ValueError for what is none."""
         if not given:
             return {}
         (name, value), *more = given.items()
         if not more and name == "processingTime":
-            return {name: f"{micros(value, 'processingTime', zero=True) // 1000} milliseconds"}
+            return {name: f"{parse_duration(value, 'processingTime', zero=True) // 1000} milliseconds"}
         if not more and name in ("availableNow", "once") and value is True:
             return {name: value}
-        told = ", ".join(f"{k}={shown(v)}" for k, v in given.items())
+        told = ", ".join(f"{k}={format_value(v)}" for k, v in given.items())
         raise ValueError(
             f"the trigger is {told}; it must be one of processingTime='1 second', "
             "availableNow=True, once=True"
         )
 
     @property
-    def static(self) -> dict[str, DataFrame]:
+    def static_streams(self) -> dict[str, DataFrame]:
         """The streams that are static, by alias."""
         return {a: f for a, f in self.streams.items() if not f.isStreaming}
 
-    def extent(self, alias: str) -> tuple[int, int]:
+    def stream_extent(self, alias: str) -> tuple[int, int]:
         """How many rows a static stream has, and how long they last (microseconds); goes over it
         once.
         """
         from braid.engine import static
 
-        return static.extent(self.static[alias], self.times.get(alias))
+        return static.measure_extent(self.static_streams[alias], self.event_time_columns.get(alias))
 
-    def check_source(self, store: Store) -> None:
+    def check_source_position(self, store: RunStore) -> None:
         """Raise Damaged unless Spark goes on where the run's last commit was. A run that lives in
         a bucket looks for itself, once it is taken over.
         """
         if store.url:
             return
-        store.checkpoint.sweep(store.check_driver)
-        state = store.state()
-        store.checkpoint.check(-1 if state is None else state.epoch)
+        store.checkpoint.remove_empty_files(store.check_driver)
+        state = store.last_state()
+        store.checkpoint.check_epoch(-1 if state is None else state.epoch)
 
-    def remember(self) -> dict[str, Any]:
+    def record_fingerprints(self) -> dict[str, Any]:
         """Return what tells later whether a run is given the streams that it began with."""
-        return fingerprints.remember(self.streams, self.static)
+        return fingerprints.record_fingerprints(self.streams, self.static_streams)
 
-    def check_input(self, store: Store, known: Mapping[str, Any]) -> None:
+    def check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
         """Raise ValueError unless the streams are those that the run in a folder began with."""
-        compared = {} if self.resumed else self.static
+        compared = {} if self.resumed else self.static_streams
         fingerprints.check_streams(self.streams, compared, store, known)
 
-    def sources(self, store: Store) -> dict[str, DataFrame]:
+    def open_sources(self, store: RunStore) -> dict[str, DataFrame]:
         """The streams as streaming DataFrames: static ones are read back from their copy, a file a
         batch.
         """
-        copies = {alias: self._copy(store, alias) for alias in self.static}
+        copies = {alias: self._read_input_snapshot(store, alias) for alias in self.static_streams}
         return {alias: copies.get(alias, frame) for alias, frame in self.streams.items()}
 
-    def _copy(self, store: Store, alias: str) -> DataFrame:
+    def _read_input_snapshot(self, store: RunStore, alias: str) -> DataFrame:
         from braid.engine import static
 
         folder = store.input / alias
-        reader = self.spark.readStream.schema(static.schema(store.copied, alias, self.spark))
+        reader = self.spark.readStream.schema(static.stored_schema(store.copied, alias, self.spark))
         return reader.options(maxFilesPerTrigger=1, **PAGES).parquet(str(folder))
 
-    def union(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[Layout, ...]]:
+    def union_streams(self, sources: Mapping[str, DataFrame]) -> tuple[DataFrame, tuple[StreamLayout, ...]]:
         """The streams as one DataFrame and where their columns are in it, without the tuples that
         can never match. Those without event time are left out later, where they are counted.
         """
-        from braid.engine.layout import laid_out, layouts
+        from braid.engine.layout import project_stream, make_layouts
 
         p, frames = self.predicate, list(sources.values())
         wanted = [
-            {TIME: self._event_time(alias, f)} | p.keys[i] | p.computed[i] | self._drawn(i, f)
+            {TIME: self._event_time(alias, f)} | p.key_columns[i] | p.computed_columns[i] | self._shedding_columns(i, f)
             for i, (alias, f) in enumerate(sources.items())
         ]
-        where = tuple(self._routed(i, each) for i, each in enumerate(layouts(frames, wanted)))
+        where = tuple(self._with_routing_hash(i, each) for i, each in enumerate(make_layouts(frames, wanted)))
         parts = []
         for i, frame in enumerate(frames):
             part = frame if (condition := p.filters[i]) is None else frame.filter(condition)
             key = None if where[i].routing else self._routing_key(i, frame)
-            part = laid_out(i, part, key, wanted[i], where[i])
-            needed = dict.fromkeys(where[i].slot(name) for name in p.keys[i])
+            part = project_stream(i, part, key, wanted[i], where[i])
+            needed = dict.fromkeys(where[i].union_column(name) for name in p.key_columns[i])
             if needed:
                 part = part.filter(" AND ".join(f"{slot} IS NOT NULL" for slot in needed))
             parts.append(part)
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
 
-    def _routed(self, i: int, layout: Layout) -> Layout:
+    def _with_routing_hash(self, i: int, layout: StreamLayout) -> StreamLayout:
         """A stream's layout: the receiver makes a routing key that is the hash of a copied
         ``bigint``, which takes Spark longer.
         """
         p = self.predicate
-        if self.placement.keying != "join" or p.equality is None:
+        if self.placement.routing_key_source != "join" or p.equality is None:
             return layout
         column = p.equality[i]
-        if (column, "int64") not in {(name, kind) for name, _, kind in layout.echoes}:
+        if (column, "int64") not in {(name, kind) for name, _, kind in layout.generated_columns}:
             return layout
-        return replace(layout, routing=Hashed(column, self.seed, self.placement.keys))
+        return replace(layout, routing=RoutingHash(column, self.seed, self.placement.key_space_size))
 
-    def _drawn(self, i: int, frame: DataFrame) -> dict[str, str]:
+    def _shedding_columns(self, i: int, frame: DataFrame) -> dict[str, str]:
         """What shedding load needs of a stream."""
         from braid.engine import static
 
         if self.shed is None:
             return {}
-        hashed = static.identity(frame)
-        return drawn(self.shed, self.seed, i, hashed, self.utilities, self.predicate)
+        hashed = static.identity_columns(frame)
+        return shedding_columns(self.shed, self.seed, i, hashed, self.utilities, self.predicate)
 
     def _routing_key(self, i: int, frame: DataFrame) -> str:
         """Spark SQL of a seeded hash in [0, keys): of the whole tuple, of the value that the
@@ -312,15 +312,15 @@ class Setup:
         """
         from braid.engine import static
 
-        p, keying, keys = self.predicate, self.placement.keying, self.placement.keys
+        p, keying, keys = self.predicate, self.placement.routing_key_source, self.placement.key_space_size
 
         def hashed(columns: list[str], keys: int) -> str:
             return f"cast(pmod(xxhash64({', '.join([str(self.seed), *columns])}), {keys}) as int)"
 
-        whole = static.hashable(frame)
+        whole = static.hashable_columns(frame)
         if keying == "tuple" or p.equality is None:
             return hashed(whole, keys)
-        value, hosts = [p.keys[i][p.equality[i]]], self.placement.hosts
+        value, hosts = [p.key_columns[i][p.equality[i]]], self.placement.hosts
         if keying == "join":
             return hashed(value, keys)
         return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed(value, hosts)}"
@@ -329,7 +329,7 @@ class Setup:
         """Microseconds. Full history needs no time, and takes a tuple without one; a window does
         not.
         """
-        if (name := self.times.get(alias)) is None:
+        if (name := self.event_time_columns.get(alias)) is None:
             return "cast(0 as bigint)"
         column = f"(`{name}`)"
         instant = frame.schema[name].dataType.simpleString() == "timestamp"
@@ -341,57 +341,57 @@ def check_placement(placement: Placement, predicate: Predicate, on: str, shared:
     """Raises ValueError, with one sentence, for a placement that cannot serve this join."""
     if not isinstance(placement, Placement):
         raise ValueError(
-            f"placement is {shown(placement)}; it must be 'auto', or one that has been made, as "
+            f"placement is {format_value(placement)}; it must be 'auto', or one that has been made, as "
             "AdaptiveGrid(hosts=16)"
         )
     name = type(placement).__name__
-    if placement.max_hosts > MOST_HOSTS or placement.keys > MOST_KEYS:
+    if placement.max_hosts > MOST_HOSTS or placement.key_space_size > MOST_KEYS:
         raise ValueError(
-            f"{name} has up to {placement.max_hosts:,} hosts and {placement.keys:,} routing keys; "
+            f"{name} has up to {placement.max_hosts:,} hosts and {placement.key_space_size:,} routing keys; "
             f"at most {MOST_HOSTS:,} and {MOST_KEYS:,} are accepted"
         )
-    if placement.keying != "tuple" and predicate.equality is None:
+    if placement.routing_key_source != "tuple" and predicate.equality is None:
         raise ValueError(
             f"{name} partitions by the value that an equality joins on, but {on!r} has no equality "
             "that links all streams; placements that route by tuple take any condition"
         )
-    if placement.shares and not shared:
+    if placement.shares_queries and not shared:
         raise ValueError(f"{name} serves the queries of a shared join; use SharedJoin")
-    placement.start(len(predicate.aliases))
+    placement.initial_state(len(predicate.aliases))
 
 
-def auto(
-    setups: type[Setup],
+def choose_auto_placement(
+    setups: type[JoinConfig],
     streams: Mapping[str, Any],
     predicate: Predicate,
     limits: Sequence[int | None],
     partitions: int | None,
-) -> Chosen:
+) -> PlacementChoice:
     """The placement of a join that nobody named one for, on as many hosts as work at once. Where
     that is a hash of the join value, and a grid may take over, it is one that can change.
     """
-    step = predicate.step(frozenset([0]), 1)
-    known = Known(
-        setups.known_rows(streams),
+    step = predicate.next_step(frozenset([0]), 1)
+    known = JoinStatistics(
+        setups.row_estimates(streams),
         tuple(None if limit is None else limit / 1e6 for limit in limits),
-        min(packed(partitions, None, setups.at_once(streams)), MOST_HOSTS),
+        min(partition_count(partitions, None, setups.task_parallelism(streams)), MOST_HOSTS),
         predicate.equality is not None,
-        step.index is not None,
-        share=setups.frequent(streams, predicate),
-        apart=setups.apart(streams),
+        step.index_condition is not None,
+        most_frequent_share=setups.most_frequent_share(streams, predicate),
+        has_remote_hosts=setups.has_remote_hosts(streams),
     )
-    chosen = choose(known)
+    chosen = choose_placement(known)
     hosts = chosen.placement.hosts
     if type(chosen.placement).__name__ != FIRST or len(streams) != 2 or not 1 < hosts <= MOST:
         return chosen
-    why = f"{chosen.why}; {THEN} once values turn out to be frequent enough"
-    return chosen._replace(placement=Auto(hosts, known.indexed, known.apart), why=why)
+    why = f"{chosen.reason}; {THEN} once values turn out to be frequent enough"
+    return chosen._replace(placement=Auto(hosts, known.is_indexed, known.has_remote_hosts), reason=why)
 
 
-def packed(partitions: int | None, placement: Placement | None, parallelism: int) -> int:
+def partition_count(partitions: int | None, placement: Placement | None, parallelism: int) -> int:
     """The partitions on which hosts are packed, by default as many as run at once; no more than
     there are hosts.
     """
     if partitions is not None:
-        parallelism = accept.whole(partitions, "partitions", 1, _MOST_PARTITIONS)
+        parallelism = accept.check_int(partitions, "partitions", 1, _MOST_PARTITIONS)
     return parallelism if placement is None else min(parallelism, placement.max_hosts)

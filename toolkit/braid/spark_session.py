@@ -21,11 +21,11 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from braid.cluster import ship
+from braid.cluster import ship_package
 from braid.core.log import LOGGER
-from braid.core.scratch import folder
+from braid.core.scratch import make_temp_dir
 from braid.engine import memory
-from braid.engine.own_files import register_own_files
+from braid.engine.own_files import register_private_file_system
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -105,9 +105,9 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master is None or urlsplit(master).hostname in LOOPBACK:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark's workers must reach us
-    here = f"local[{cores or memory.cores()},4]"
+    here = f"local[{cores or memory.available_cores()},4]"
     builder = SparkSession.builder.appName(name).master(master or here)
-    scratch, forked = _scratch(), _forked(master or here)
+    scratch, forked = _scratch_folder(), _fork_settings(master or here)
     conf = {
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
@@ -119,56 +119,56 @@ def session(
         builder = builder.config(key, value)
     with _starting:
         begins = SparkContext._active_spark_context is None
-        _launch({"spark.app.name": name, "spark.master": master or here, **conf})
+        _launch_jvm_once({"spark.app.name": name, "spark.master": master or here, **conf})
         spark = builder.getOrCreate()
         if begins:
-            _quicken(spark)
+            _install_shortcuts(spark)
             if forked:  # a worker's process must find the module, whatever it then runs
-                _lead(spark.sparkContext)
+                _add_python_path(spark.sparkContext)
         return spark
 
 
-def _forked(master: str) -> dict[str, str]:
+def _fork_settings(master: str) -> dict[str, str]:
     """Have workers of this machine forked from `braid.engine.daemon`, where they run this Python.
     Not on macOS, whose libraries may not be used after a fork.
     """
     here = master.startswith("local") and sys.platform == "linux"
-    mine = here and _this_python(os.environ["PYSPARK_PYTHON"])
+    mine = here and _is_this_python(os.environ["PYSPARK_PYTHON"])
     return {"spark.python.daemon.module": "braid.engine.daemon"} if mine else {}
 
 
-def _launch(conf: Mapping[str, str]) -> None:
+def _launch_jvm_once(conf: Mapping[str, str]) -> None:
     """Start the JVM, if there is none: what it says on stderr comes by this process."""
     if SparkContext._gateway is not None:
         return
     settings = SparkConf(loadDefaults=False).setAll(list(conf.items()))
-    SparkContext(conf=settings, gateway=launched(settings))
+    SparkContext(conf=settings, gateway=launch_jvm(settings))
 
 
-def launched(settings: SparkConf) -> Any:
+def launch_jvm(settings: SparkConf) -> Any:
     """A JVM of its own: what it says on stderr comes by this process."""
     read, write = os.pipe()
-    threading.Thread(target=_pass_on, args=(read,), name="braid-jvm", daemon=True).start()
+    threading.Thread(target=_forward_stderr, args=(read,), name="braid-jvm", daemon=True).start()
     try:
         return launch_gateway(settings, {"stderr": write})  # type: ignore[no-untyped-call]
     finally:
         os.close(write)
 
 
-def _quicken(spark: SparkSession) -> None:
+def _install_shortcuts(spark: SparkSession) -> None:
     """Spare Spark what joins have no use for. A Spark that lacks what this changes is left as it
     is.
     """
     jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
     assert jvm is not None and java is not None
-    for shortcut in (_know_names, register_own_files, _forget_sources):
+    for shortcut in (_cache_java_names, register_private_file_system, _drop_setting_sources):
         try:
             shortcut(jvm, java.hadoopConfiguration())
         except (Py4JError, TypeError) as error:
             LOGGER.info("Spark stays as it is, slower, without %s: %s", shortcut.__name__, error)
 
 
-def _know_names(jvm: Any, _: Any) -> None:
+def _cache_java_names(jvm: Any, _: Any) -> None:
     """Keep what `_ASKED` names. Py4J would have the JVM look for a simple name in each package that
     PySpark imports, all through 280 jars: a millisecond or two, when a join starts and in each
     batch of Spark's tasks.
@@ -182,7 +182,7 @@ def _know_names(jvm: Any, _: Any) -> None:
                 setattr(at, name, known)
 
 
-def _forget_sources(jvm: Any, settings: Any) -> None:
+def _drop_setting_sources(jvm: Any, settings: Any) -> None:
     """Let Hadoop forget which of its files each of 1,100 settings is from; only messages tell it.
     Spark sends its settings to the tasks of each scan, and Hadoop compresses each of these texts
     with a gzip of its own: 6 ms a scan.
@@ -194,7 +194,7 @@ def _forget_sources(jvm: Any, settings: Any) -> None:
     field.set(settings, jvm.java.util.concurrent.ConcurrentHashMap())
 
 
-def _pass_on(said: int) -> None:
+def _forward_stderr(said: int) -> None:
     """What a JVM says to stderr, without the lines that each begins with."""
     with os.fdopen(said, "rb") as lines:
         for line in lines:
@@ -204,11 +204,11 @@ def _pass_on(said: int) -> None:
 
 
 @cache
-def _scratch() -> Path:
-    return folder("spark")
+def _scratch_folder() -> Path:
+    return make_temp_dir("spark")
 
 
-def equip(spark: SparkSession) -> None:
+def prepare_workers(spark: SparkSession) -> None:
     """Let the workers on this machine find Braid, whoever made the session and wherever: they run
     this Python, with this package on its path. Those of a cluster are sent the package.
 
@@ -216,21 +216,21 @@ def equip(spark: SparkSession) -> None:
     """
     context = spark.sparkContext
     if not str(context.master).startswith("local"):
-        ship(context)
+        ship_package(context)
         return
     if "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable
-    if not _this_python(context.pythonExec):
-        if lacks := _lacks(context.pythonExec):
+    if not _is_this_python(context.pythonExec):
+        if lacks := _find_import_error(context.pythonExec):
             raise ValueError(
                 f"Spark's workers run {context.pythonExec!r} (PYSPARK_PYTHON), which cannot import "
                 f"Braid ({lacks}); set it to {sys.executable!r} before the session is made"
             )
         return
-    _lead(context)
+    _add_python_path(context)
 
 
-def _lead(context: SparkContext) -> None:
+def _add_python_path(context: SparkContext) -> None:
     """Put this package on the path of workers on this machine."""
     known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     home = str(Path(__file__).parents[1])
@@ -238,7 +238,7 @@ def _lead(context: SparkContext) -> None:
         context.environment["PYTHONPATH"] = os.pathsep.join(filter(None, [home, *known]))
 
 
-def _this_python(named: str) -> bool:
+def _is_this_python(named: str) -> bool:
     """Whether a command is the Python of this environment: of links to one Python, each may belong
     to an environment of its own.
     """
@@ -246,7 +246,7 @@ def _this_python(named: str) -> bool:
 
 
 @cache
-def _lacks(python: str) -> str:
+def _find_import_error(python: str) -> str:
     """What another Python says when it imports what workers need; empty when it can."""
     try:
         done = subprocess.run(

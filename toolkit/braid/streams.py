@@ -14,18 +14,18 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
-from braid.condition.parse import parse
+from braid.condition.parse import parse_predicate
 from braid.condition.predicate import Predicate
-from braid.condition.sqltypes import type_of
-from braid.core.accept import refuse_nanoseconds, shown
-from braid.core.spans import Span, micros, written
+from braid.condition.sqltypes import sql_type_of_arrow
+from braid.core.accept import refuse_nanoseconds, format_value
+from braid.core.spans import Span, parse_duration, normalize_duration
 
 Time = str | Mapping[str, str]
 """The event-time column of all streams, or of each by alias."""
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 
 
-def condition(
+def parse_condition(
     streams: Mapping[str, Any], on: str, windows: Mapping[str, Span], time: Time | None
 ) -> tuple[tuple[int | None, ...], Predicate]:
     """The windows in microseconds, by stream, and the condition in pieces.
@@ -35,12 +35,12 @@ def condition(
     _check_streams(streams)
     if unknown := [a for a in windows if a not in streams]:
         raise ValueError(f"windows are given for {unknown}; the streams are {', '.join(streams)}")
-    _check_times(streams, windows, times(time, streams))
-    limits = tuple(micros(windows[a], f"window of {a}") if a in windows else None for a in streams)
-    return limits, parse(on, streams, limits)
+    _check_times(streams, windows, parse_time_columns(time, streams))
+    limits = tuple(parse_duration(windows[a], f"window of {a}") if a in windows else None for a in streams)
+    return limits, parse_predicate(on, streams, limits)
 
 
-def times(time: Time | None, streams: Mapping[str, Any]) -> dict[str, str]:
+def parse_time_columns(time: Time | None, streams: Mapping[str, Any]) -> dict[str, str]:
     """The event-time column of each stream; none where there is no event time. Raises ValueError
     for what does not name one for each.
     """
@@ -49,7 +49,7 @@ def times(time: Time | None, streams: Mapping[str, Any]) -> dict[str, str]:
     if isinstance(time, str):
         return dict.fromkeys(streams, time)
     if not isinstance(time, Mapping) or set(time) != set(streams):
-        found = f"for {', '.join(map(str, time))}" if isinstance(time, Mapping) else shown(time)
+        found = f"for {', '.join(map(str, time))}" if isinstance(time, Mapping) else format_value(time)
         raise ValueError(
             f"time is {found}; it must be the event-time column of all streams, or name one for "
             f"each of {', '.join(streams)}"
@@ -57,16 +57,16 @@ def times(time: Time | None, streams: Mapping[str, Any]) -> dict[str, str]:
     return {alias: time[alias] for alias in streams}
 
 
-def named(streams: Any) -> dict[str, Any]:
+def check_streams(streams: Any) -> dict[str, Any]:
     """The streams by alias. Raises ValueError for what does not name them so."""
     if not isinstance(streams, Mapping):
         raise ValueError(
-            f"streams is {shown(streams)}; it must name each, as {{'a': frame_a, 'b': frame_b}}"
+            f"streams is {format_value(streams)}; it must name each, as {{'a': frame_a, 'b': frame_b}}"
         )
     for alias in streams:
         if not isinstance(alias, str) or not re.fullmatch(r"[A-Za-z]\w*", alias):
             raise ValueError(
-                f"the alias {shown(alias)} is not accepted; an alias is a letter, then letters, "
+                f"the alias {format_value(alias)} is not accepted; an alias is a letter, then letters, "
                 "digits or _"
             )
         if not _is_name(alias):
@@ -85,7 +85,7 @@ def _is_name(alias: str) -> bool:
     return isinstance(read, exp.Column) and [p.name for p in read.parts] == [alias, "x"]
 
 
-def spans(windows: Any, streams: Mapping[str, Any]) -> dict[str, Span]:
+def parse_windows(windows: Any, streams: Mapping[str, Any]) -> dict[str, Span]:
     """The windows by alias; one span is that of all streams. Raises ValueError for neither."""
     if windows is None:
         return {}
@@ -93,21 +93,21 @@ def spans(windows: Any, streams: Mapping[str, Any]) -> dict[str, Span]:
         return dict.fromkeys(streams, windows)
     if not isinstance(windows, Mapping):
         raise ValueError(
-            f"windows is {shown(windows)}; it must be a span such as '10 minutes' for all streams, "
+            f"windows is {format_value(windows)}; it must be a span such as '10 minutes' for all streams, "
             "or spans by alias"
         )
     return dict(windows)
 
 
-def lateness_by_alias(lateness: Any, streams: Mapping[str, Any]) -> dict[str, str]:
+def parse_lateness(lateness: Any, streams: Mapping[str, Any]) -> dict[str, str]:
     """Return how late tuples may be, as text by alias; one span is that of all streams, and a
     stream that is left out has no late tuples. Raises ValueError for what is neither.
     """
     if not isinstance(lateness, Mapping):
-        return dict.fromkeys(streams, written(lateness, "lateness", zero=True))
+        return dict.fromkeys(streams, normalize_duration(lateness, "lateness", zero=True))
     if unknown := [alias for alias in lateness if alias not in streams]:
         raise ValueError(f"lateness is given for {unknown}; the streams are {', '.join(streams)}")
-    given = {a: written(each, f"lateness of {a}", zero=True) for a, each in lateness.items()}
+    given = {a: normalize_duration(each, f"lateness of {a}", zero=True) for a, each in lateness.items()}
     return {alias: given.get(alias, "0 seconds") for alias in streams}
 
 
@@ -125,9 +125,9 @@ def _check_streams(streams: Mapping[str, Any]) -> None:
 
 
 def _check_stream(alias: str, frame: Any) -> None:
-    if not isinstance(frame, pa.Table) and not is_spark(frame):
+    if not isinstance(frame, pa.Table) and not is_spark_frame(frame):
         raise ValueError(
-            f"stream {alias} is {shown(frame)}; it must be a Spark DataFrame, a pandas "
+            f"stream {alias} is {format_value(frame)}; it must be a Spark DataFrame, a pandas "
             "or Polars DataFrame, or an Arrow table"
         )
     if type(frame).__module__.startswith("pyspark.sql.connect."):
@@ -135,7 +135,7 @@ def _check_stream(alias: str, frame: Any) -> None:
             f"stream {alias} is a DataFrame of Spark Connect; it must be one of a session in this "
             "process"
         )
-    names = [n.lower() for n in columns_of(frame)]
+    names = [n.lower() for n in column_names(frame)]
     if "" in names:
         raise ValueError(f"stream {alias} has a column without a name; name it")
     odd = {n for n in names if names.count(n) > 1 or _is_reserved(n) or "`" in n}
@@ -151,25 +151,25 @@ def _is_reserved(name: str) -> bool:
     return name.startswith("__") and not re.fullmatch(r"__index_level_[0-9]+__", name)
 
 
-def is_spark(stream: Any) -> bool:
+def is_spark_frame(stream: Any) -> bool:
     """Whether it is Spark's; asked without importing that."""
     return type(stream).__module__.startswith("pyspark.sql.")
 
 
-def columns_of(stream: Any) -> list[str]:
+def column_names(stream: Any) -> list[str]:
     """The names of a stream's columns."""
     return list(stream.column_names if isinstance(stream, pa.Table) else stream.columns)
 
 
-def types_of(stream: Any) -> list[str]:
+def column_types(stream: Any) -> list[str]:
     """Spark's names of the types of a stream's columns."""
-    return [_type(stream, column) for column in columns_of(stream)]
+    return [_column_type(stream, column) for column in column_names(stream)]
 
 
-def _type(stream: Any, column: str) -> str:
+def _column_type(stream: Any, column: str) -> str:
     """Spark's name of a column's type."""
     if isinstance(stream, pa.Table):
-        return str(type_of(stream.schema.field(column).type))
+        return str(sql_type_of_arrow(stream.schema.field(column).type))
     return str(stream.schema[column].dataType.simpleString())
 
 
@@ -180,12 +180,12 @@ def _check_times(
         raise ValueError("windows are given but no event-time column: name it with time=")
     for alias, time in named.items():
         frame = streams[alias]
-        if time not in columns_of(frame):
+        if time not in column_names(frame):
             raise ValueError(
-                f"stream {alias} has no event-time column {shown(time)}; it has: "
-                f"{', '.join(columns_of(frame))}"
+                f"stream {alias} has no event-time column {format_value(time)}; it has: "
+                f"{', '.join(column_names(frame))}"
             )
-        found = _type(frame, time)
+        found = _column_type(frame, time)
         if "timestamp[ns" in found:
             refuse_nanoseconds(alias, time)
         if found not in _TIMES:

@@ -8,12 +8,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from braid.core.extras import missing
+from braid.core.extras import missing_dependency_message
 
 _NEEDS = ("anywidget", "ipywidgets", "plotly", "IPython")
 
 
-def viewable() -> bool:
+def can_view() -> bool:
     """Whether what views need is installed: the extra for notebooks."""
     return all(find_spec(package) is not None for package in _NEEDS)
 
@@ -31,16 +31,16 @@ def watch(run: Any) -> Any:
     no kernel and no network. Raises ModuleNotFoundError when the extra for notebooks is not
     installed, and ValueError for a path that is neither a run folder nor a recording.
     """
-    from braid.model.what_if import names, what_if
+    from braid.model.what_if import comparable_placements, simulate_alternative
 
-    return views("watch").watch(run, what_if, names)
+    return load_view_module("watch").watch(run, simulate_alternative, comparable_placements)
 
 
-def views(module: str) -> Any:
+def load_view_module(module: str) -> Any:
     """A module of the cockpit. Raises ModuleNotFoundError, with one sentence that names the extra,
     where its packages are not installed.
     """
     for package in _NEEDS:
         if find_spec(package) is None:
-            raise ModuleNotFoundError(missing(package, "notebooks"), name=package)
+            raise ModuleNotFoundError(missing_dependency_message(package, "notebooks"), name=package)
     return import_module(f"braid_widgets.cockpit.{module}")

@@ -2,8 +2,8 @@
 
 from importlib.util import find_spec
 
-from braid.core.extras import missing
+from braid.core.extras import missing_dependency_message
 
 for _package in ("anywidget", "ipywidgets", "plotly"):
     if find_spec(_package) is None:
-        raise ModuleNotFoundError(missing(_package, "notebooks"), name=_package)
+        raise ModuleNotFoundError(missing_dependency_message(_package, "notebooks"), name=_package)

@@ -11,14 +11,14 @@ from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_ty
 from braid_widgets.base.colours import Palette
 from braid_widgets.base.columns import Columns
 from braid_widgets.base.steps import StepFrame
-from braid_widgets.cockpit.track import AbreastPage, CockpitPage
+from braid_widgets.cockpit.track import LinkedViewsPage, CockpitPage
 from braid_widgets.psp.ring import RingFrame
 from braid_widgets.reuse.hub_map import HubFrame
 from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
 
 FILMS = (RingFrame, ChainFrame, SharedFrame, StepFrame, HubFrame)
-ROOTS = (Palette, CockpitPage, AbreastPage, *FILMS)
+ROOTS = (Palette, CockpitPage, LinkedViewsPage, *FILMS)
 TARGET = Path(__file__).parent / "src" / "frames.ts"
 PLAIN = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
 WIDTH = 100

@@ -11,7 +11,7 @@ from sqlglot import exp
 from braid.condition.sqltypes import SqlType
 
 
-class Analyser(Protocol):
+class Analyzer(Protocol):
     """Judges expressions over the streams; ``names`` are their columns by alias. ``ansi``: what
     cannot be calculated is an error; else it is NULL. ``sized_null``: the size of a NULL array is
     -1, as Spark has it without ANSI, and not NULL. ``zoned``: clocks go by another time zone than
@@ -19,18 +19,18 @@ class Analyser(Protocol):
     """
 
     names: Mapping[str, Sequence[str]]
-    ansi: bool
+    is_ansi: bool
     sized_null: bool
-    zoned: bool
+    has_time_zone: bool
 
-    def judge(self, tree: exp.Expr, on: str) -> None:
+    def check_condition(self, tree: exp.Expr, on: str) -> None:
         """Raises PredicateError for a condition that is not taken."""
         ...
 
-    def type_of(self, alias: str, sql: str) -> SqlType | None:
+    def infer_type(self, alias: str, sql: str) -> SqlType | None:
         """The type of Spark SQL over a stream's own columns; None where it means nothing."""
         ...
 
-    def arrow_type(self, alias: str, sql: str) -> pa.DataType:
+    def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
         """The type of the column in Arrow."""
         ...

@@ -15,24 +15,24 @@ from braid.condition.sqltypes import BOOLEAN, DOUBLE, INT, STRING, SqlType
 
 
 @dataclass(frozen=True)
-class Call:
+class FunctionRule:
     """A function: its arguments' types, the DuckDB SQL with {0}, {1} for them, its result's type.
     A ``cast`` argument of another number is cast to its type; any other must be of that type.
     """
 
-    takes: tuple[SqlType, ...]
+    argument_types: tuple[SqlType, ...]
     sql: str
-    gives: SqlType
+    result_type: SqlType
     cast: bool = False
 
 
-def _real(sql: str, arguments: int = 1) -> Call:
-    return Call((DOUBLE,) * arguments, sql, DOUBLE, cast=True)
+def _make_double_rule(sql: str, arguments: int = 1) -> FunctionRule:
+    return FunctionRule((DOUBLE,) * arguments, sql, DOUBLE, cast=True)
 
 
-def _outside(edge: str, function: str) -> Call:
+def _nan_outside_domain(edge: str, function: str) -> FunctionRule:
     """NaN beyond an edge where DuckDB might have an error."""
-    return _real(f"(CASE WHEN {edge} THEN 'nan'::DOUBLE ELSE {function}({{0}}) END)")
+    return _make_double_rule(f"(CASE WHEN {edge} THEN 'nan'::DOUBLE ELSE {function}({{0}}) END)")
 
 
 _ASCII = "".join(map(chr, range(33, 127)))
@@ -52,36 +52,36 @@ in both texts alike.
 """
 _SIGN = "(CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END)"
 
-CALLS: dict[type[exp.Expr], Call] = {
-    exp.Levenshtein: Call((STRING, STRING), _LEVENSHTEIN, INT),
-    exp.Replace: Call((STRING,) * 3, "replace({0}, {1}, {2})", STRING),
-    exp.Substring: Call(
+CALLS: dict[type[exp.Expr], FunctionRule] = {
+    exp.Levenshtein: FunctionRule((STRING, STRING), _LEVENSHTEIN, INT),
+    exp.Replace: FunctionRule((STRING,) * 3, "replace({0}, {1}, {2})", STRING),
+    exp.Substring: FunctionRule(
         (STRING, INT, INT),
         "substring({0}, CASE WHEN {1} = 0 THEN 1 ELSE {1} END, greatest({2}, 0))",
         STRING,
         cast=True,
     ),
-    exp.Left: Call((STRING, INT), "left({0}, greatest({1}, 0))", STRING, cast=True),
-    exp.Right: Call((STRING, INT), "right({0}, greatest({1}, 0))", STRING, cast=True),
-    exp.Sign: _real(_SIGN),
-    exp.Length: Call((STRING,), "length({0})", INT),
-    exp.StartsWith: Call((STRING, STRING), "starts_with({0}, {1})", BOOLEAN),
-    exp.EndsWith: Call((STRING, STRING), "ends_with({0}, {1})", BOOLEAN),
-    exp.Contains: Call((STRING, STRING), "contains({0}, {1})", BOOLEAN),
-    exp.DPipe: Call((STRING, STRING), "({0} || {1})", STRING),
-    exp.StrPosition: Call((STRING, STRING), "CAST(strpos({0}, {1}) AS INTEGER)", INT),
-    exp.IsNan: Call((DOUBLE,), "coalesce(isnan({0}), false)", BOOLEAN, cast=True),
-    exp.Sqrt: _outside("{0} < 0", "sqrt"),
-    exp.Ln: _real("(CASE WHEN {0} > 0 THEN ln({0}) END)"),
-    exp.Exp: _real("exp({0})"),
-    exp.Pow: _real("pow({0}, {1})", 2),
-    exp.Sin: _outside("isinf({0})", "sin"),
-    exp.Cos: _outside("isinf({0})", "cos"),
-    exp.Tan: _outside("isinf({0})", "tan"),
-    exp.Asin: _outside("abs({0}) > 1", "asin"),
-    exp.Acos: _outside("abs({0}) > 1", "acos"),
-    exp.Atan: _real("atan({0})"),
-    exp.Atan2: _real("atan2({0}, {1})", 2),
+    exp.Left: FunctionRule((STRING, INT), "left({0}, greatest({1}, 0))", STRING, cast=True),
+    exp.Right: FunctionRule((STRING, INT), "right({0}, greatest({1}, 0))", STRING, cast=True),
+    exp.Sign: _make_double_rule(_SIGN),
+    exp.Length: FunctionRule((STRING,), "length({0})", INT),
+    exp.StartsWith: FunctionRule((STRING, STRING), "starts_with({0}, {1})", BOOLEAN),
+    exp.EndsWith: FunctionRule((STRING, STRING), "ends_with({0}, {1})", BOOLEAN),
+    exp.Contains: FunctionRule((STRING, STRING), "contains({0}, {1})", BOOLEAN),
+    exp.DPipe: FunctionRule((STRING, STRING), "({0} || {1})", STRING),
+    exp.StrPosition: FunctionRule((STRING, STRING), "CAST(strpos({0}, {1}) AS INTEGER)", INT),
+    exp.IsNan: FunctionRule((DOUBLE,), "coalesce(isnan({0}), false)", BOOLEAN, cast=True),
+    exp.Sqrt: _nan_outside_domain("{0} < 0", "sqrt"),
+    exp.Ln: _make_double_rule("(CASE WHEN {0} > 0 THEN ln({0}) END)"),
+    exp.Exp: _make_double_rule("exp({0})"),
+    exp.Pow: _make_double_rule("pow({0}, {1})", 2),
+    exp.Sin: _nan_outside_domain("isinf({0})", "sin"),
+    exp.Cos: _nan_outside_domain("isinf({0})", "cos"),
+    exp.Tan: _nan_outside_domain("isinf({0})", "tan"),
+    exp.Asin: _nan_outside_domain("abs({0}) > 1", "asin"),
+    exp.Acos: _nan_outside_domain("abs({0}) > 1", "acos"),
+    exp.Atan: _make_double_rule("atan({0})"),
+    exp.Atan2: _make_double_rule("atan2({0}, {1})", 2),
 }
 """By the kind of node."""
 

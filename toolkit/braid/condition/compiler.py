@@ -29,10 +29,10 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.arrays import Arrays
+from braid.condition.arrays import ArrayCompiler
 from braid.condition.calls import BITS, CALLS, COMPARISONS, PARTS, WIDENS
 from braid.condition.dialect import SparkSql
-from braid.condition.failing import in_turn, is_safe, left_first
+from braid.condition.failing import short_circuit, is_safe, compare_left_first
 from braid.condition.numbers import CLOCK, TIMES
 from braid.condition.sqltypes import (
     BIGINT,
@@ -46,14 +46,14 @@ from braid.condition.sqltypes import (
     TIMESTAMP,
     VOID,
     SqlType,
-    duckdb_type,
+    duckdb_type_name,
 )
 from braid.condition.syntax_arguments import READ, AsWritten
 from braid.condition.typed import Typed
 from braid.core.spans import UNITS
 
 
-class Compiler(Arrays):
+class DuckDBCompiler(ArrayCompiler):
     """Turns Spark SQL into DuckDB SQL. ``columns`` are types by (alias, name).
 
     ``ours`` says that the text is made by the parser, which also uses hashes, and casts that it
@@ -70,41 +70,41 @@ class Compiler(Arrays):
         super().__init__(ours, by_zero)
         self.columns = columns
 
-    def text(self, sql: str) -> Typed:
+    def compile_text(self, sql: str) -> Typed:
         """Of Spark SQL. Raises Unknown for what is not listed above."""
-        return self.compile(sqlglot.parse_one(sql, dialect=SparkSql))
+        return self.compile_expression(sqlglot.parse_one(sql, dialect=SparkSql))
 
-    def compile(self, node: exp.Expr) -> Typed:
+    def compile_expression(self, node: exp.Expr) -> Typed:
         """Raises Unknown for what is not listed above."""
         if rule := _RULES.get(type(node)):
             return rule(self, node)
         if type(node) in CALLS:
-            return self._call(node)
+            return self._compile_listed_call(node)
         if self.ours and node.name == "xxhash64":
-            parts = ", ".join(self.compile(e)[0] for e in node.expressions)
+            parts = ", ".join(self.compile_expression(e)[0] for e in node.expressions)
             return f"CAST(hash({parts}) % 9223372036854775807 AS BIGINT)", BIGINT
-        return self._calls(node)
+        return self._compile_calls(node)
 
-    def _call(self, node: exp.Expr) -> Typed:
+    def _compile_listed_call(self, node: exp.Expr) -> Typed:
         call = CALLS[type(node)]
         arguments = [a for name in READ[type(node)] if (a := node.args.get(name)) is not None]
-        if len(arguments) != len(call.takes):
-            self._refuse(node)
-        parts = [self._as(a, k, call.cast) for a, k in zip(arguments, call.takes, strict=True)]
-        return call.sql.format(*parts), call.gives
+        if len(arguments) != len(call.argument_types):
+            self._raise_unsupported(node)
+        parts = [self._compile_as(a, k, call.cast) for a, k in zip(arguments, call.argument_types, strict=True)]
+        return call.sql.format(*parts), call.result_type
 
     def _refuse_unread(self, node: AsWritten) -> Typed:
-        self._refuse(node, f" has {node.args['word']}")
+        self._raise_unsupported(node, f" has {node.args['word']}")
 
     # Columns and constants.
 
-    def _column(self, node: exp.Column) -> Typed:
+    def _compile_column(self, node: exp.Column) -> Typed:
         kind = self.columns.get((node.table, node.name))
         if kind is None or node.args.get("db"):
-            self._refuse(node)
+            self._raise_unsupported(node)
         return exp.column(node.name, table=node.table or None, quoted=True).sql("duckdb"), kind
 
-    def _literal(self, node: exp.Literal) -> Typed:
+    def _compile_literal(self, node: exp.Literal) -> Typed:
         if node.is_string:
             return node.sql("duckdb"), STRING
         text = str(node.this)
@@ -116,84 +116,84 @@ class Compiler(Arrays):
         elif re.fullmatch(r"[\d.]+[eE][+-]?\d+", text):
             kind = DOUBLE
         else:
-            self._refuse(node)
-        return f"CAST({text} AS {duckdb_type(kind)})", kind
+            self._raise_unsupported(node)
+        return f"CAST({text} AS {duckdb_type_name(kind)})", kind
 
-    def _interval(self, node: exp.Interval) -> Typed:
+    def _compile_interval(self, node: exp.Interval) -> Typed:
         unit = str(node.args.get("unit") or "").lower().removesuffix("s")
         amount = node.this.name if node.this is not None else ""
         if unit not in UNITS or not re.fullmatch(r"-?\d+", amount):
-            self._refuse(node)
+            self._raise_unsupported(node)
         return str(int(amount) * UNITS[unit]), INTERVAL
 
     # Truth.
 
-    def _logic(self, node: exp.And | exp.Or) -> Typed:
+    def _compile_and_or(self, node: exp.And | exp.Or) -> Typed:
         """What the left sides decide must not fail for the right ones: DuckDB computes all."""
         sides = list(node.flatten())
-        parts = [self._as(side, BOOLEAN) for side in sides]
+        parts = [self._compile_as(side, BOOLEAN) for side in sides]
         both = isinstance(node, exp.And)
         if not all(map(is_safe, sides[1:])):
-            return in_turn(parts, both), BOOLEAN
+            return short_circuit(parts, both), BOOLEAN
         return f"({(' AND ' if both else ' OR ').join(parts)})", BOOLEAN
 
-    def _compare(self, node: Any) -> Typed:
-        (left, right), _ = self._together(node, node.this, node.expression)
+    def _compile_comparison(self, node: Any) -> Typed:
+        (left, right), _ = self._compile_to_common_type(node, node.this, node.expression)
         made = f"({left} {COMPARISONS[type(node)]} {right})"
         if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
             return made, BOOLEAN
-        return left_first(node, left, made, [node.expression]), BOOLEAN
+        return compare_left_first(node, left, made, [node.expression]), BOOLEAN
 
-    def _in(self, node: exp.In) -> Typed:
+    def _compile_in(self, node: exp.In) -> Typed:
         if not node.expressions:
-            self._refuse(node)
-        (value, *options), _ = self._together(node, node.this, *node.expressions)
+            self._raise_unsupported(node)
+        (value, *options), _ = self._compile_to_common_type(node, node.this, *node.expressions)
         made = f"({value} IN ({', '.join(options)}))"
         if not all(map(is_safe, node.expressions[1:])):
-            made = in_turn([f"({value} = {option})" for option in options], both=False)
-        return left_first(node, value, made, node.expressions), BOOLEAN
+            made = short_circuit([f"({value} = {option})" for option in options], both=False)
+        return compare_left_first(node, value, made, node.expressions), BOOLEAN
 
-    def _between(self, node: exp.Between) -> Typed:
+    def _compile_between(self, node: exp.Between) -> Typed:
         if node.args.get("symmetric"):
-            self._refuse(node)
+            self._raise_unsupported(node)
         low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
         high = exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())
-        return self._logic(exp.And(this=low, expression=high))
+        return self._compile_and_or(exp.And(this=low, expression=high))
 
-    def _is(self, node: exp.Is) -> Typed:
+    def _compile_is(self, node: exp.Is) -> Typed:
         if isinstance(node.expression, exp.Boolean):
-            return f"({self._as(node.this, BOOLEAN)} IS {node.expression.sql('duckdb')})", BOOLEAN
+            return f"({self._compile_as(node.this, BOOLEAN)} IS {node.expression.sql('duckdb')})", BOOLEAN
         if not isinstance(node.expression, exp.Null):
-            self._refuse(node)
-        return f"({self.compile(node.this)[0]} IS NULL)", BOOLEAN
+            self._raise_unsupported(node)
+        return f"({self.compile_expression(node.this)[0]} IS NULL)", BOOLEAN
 
     # Choices.
 
-    def _choice(self, node: Any) -> Typed:
+    def _compile_case(self, node: Any) -> Typed:
         """If, CASE, nullif."""
         if isinstance(node, exp.Nullif):
             same = exp.EQ(this=node.this, expression=node.expression)
-            sql, kind = self.compile(node.this)
-            return f"(CASE WHEN {self._compare(same)[0]} THEN NULL ELSE {sql} END)", kind
+            sql, kind = self.compile_expression(node.this)
+            return f"(CASE WHEN {self._compile_comparison(same)[0]} THEN NULL ELSE {sql} END)", kind
         ifs = node.args["ifs"] if isinstance(node, exp.Case) else [node]
         last = node.args.get("default" if isinstance(node, exp.Case) else "false") or exp.Null()
         whens = [i.this for i in ifs]
         if isinstance(node, exp.Case) and node.this is not None:
             whens = [exp.EQ(this=node.this, expression=value) for value in whens]
-        parts, kind = self._together(node, *(i.args["true"] for i in ifs), last)
+        parts, kind = self._compile_to_common_type(node, *(i.args["true"] for i in ifs), last)
         when = " ".join(
-            f"WHEN {self._as(condition, BOOLEAN)} THEN {part}"
+            f"WHEN {self._compile_as(condition, BOOLEAN)} THEN {part}"
             for condition, part in zip(whens, parts, strict=False)
         )
         return f"(CASE {when} ELSE {parts[-1]} END)", kind
 
-    def _first(self, node: Any) -> Typed:
+    def _compile_coalesce(self, node: Any) -> Typed:
         """Coalesce, greatest, least."""
-        parts, kind = self._together(node, node.this, *node.expressions)
+        parts, kind = self._compile_to_common_type(node, node.this, *node.expressions)
         return f"{type(node).__name__.lower()}({', '.join(parts)})", kind
 
-    def _cast(self, node: exp.Cast) -> Typed:
-        wanted = SqlType.of(node.to.sql(SparkSql).lower().replace("long", "bigint"))
+    def _compile_cast(self, node: exp.Cast) -> Typed:
+        wanted = SqlType.parse(node.to.sql(SparkSql).lower().replace("long", "bigint"))
         if isinstance(node.this, exp.Literal) and node.this.is_number and wanted == DOUBLE:
             return f"CAST({node.this.this} AS DOUBLE)", DOUBLE
         if isinstance(node.this, exp.Literal) and node.this.is_string:
@@ -201,50 +201,50 @@ class Compiler(Arrays):
             pattern = day if wanted == DATE else rf"{day} \d\d:\d\d:\d\d(\.\d{{1,6}})?"
             if wanted in TIMES and re.fullmatch(pattern, node.this.name):
                 cast = "TRY_CAST" if node.args.get("safe") else "CAST"
-                return f"{cast}({node.this.sql('duckdb')} AS {duckdb_type(wanted)})", wanted
-        sql, kind = self.compile(node.this)
+                return f"{cast}({node.this.sql('duckdb')} AS {duckdb_type_name(wanted)})", wanted
+        sql, kind = self.compile_expression(node.this)
         exact = self.ours and {kind.name, wanted.name} <= {*NUMERIC}
         if kind == wanted or wanted.name in WIDENS.get(kind.name, ()) or exact:
             return self._cast_to((sql, kind), wanted), wanted
-        self._refuse(node)
+        self._raise_unsupported(node)
 
     # Dates and text.
 
-    def _to_date(self, node: exp.Expr) -> str:
-        typed = self.compile(node.this if isinstance(node, exp.TsOrDsToDate) else node)
+    def _compile_to_date(self, node: exp.Expr) -> str:
+        typed = self.compile_expression(node.this if isinstance(node, exp.TsOrDsToDate) else node)
         if typed[1] not in TIMES:
-            self._refuse(node)
+            self._raise_unsupported(node)
         return self._cast_to(typed, DATE)
 
-    def _days(self, node: exp.DateDiff) -> Typed:
+    def _compile_date_diff(self, node: exp.DateDiff) -> Typed:
         if node.args.get("unit"):
-            self._refuse(node)
-        later, earlier = (self._to_date(n) for n in (node.this, node.expression))
+            self._raise_unsupported(node)
+        later, earlier = (self._compile_to_date(n) for n in (node.this, node.expression))
         return f"CAST({later} - {earlier} AS INTEGER)", INT
 
-    def _part(self, node: Any) -> Typed:
+    def _compile_date_part(self, node: Any) -> Typed:
         inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
-        sql, kind = self.compile(inner)
+        sql, kind = self.compile_expression(inner)
         clock = PARTS[type(node)] in ("hour", "minute", "second")
         if kind not in TIMES or (clock and kind == DATE):
-            self._refuse(node)
+            self._raise_unsupported(node)
         return f"CAST({PARTS[type(node)]}({sql}) AS INTEGER)", INT
 
-    def _seconds(self, node: exp.Extract) -> Typed:
+    def _compile_extract_second(self, node: exp.Extract) -> Typed:
         """Of a minute, with their parts."""
-        sql, kind = self.compile(node.expression)
+        sql, kind = self.compile_expression(node.expression)
         if node.name.upper() != "SECOND" or kind not in (TIMESTAMP, CLOCK):
-            self._refuse(node)
+            self._raise_unsupported(node)
         micros = f"CAST(microsecond({sql}) AS DECIMAL(8, 0))"
         return f"CAST({micros} * 0.000001 AS DECIMAL(8, 6))", SqlType("decimal", 8, 6)
 
-    def _micros(self, node: exp.UnixMicros) -> Typed:
-        sql, kind = self.compile(node.this)
+    def _compile_unix_micros(self, node: exp.UnixMicros) -> Typed:
+        sql, kind = self.compile_expression(node.this)
         if kind not in (TIMESTAMP, CLOCK):
-            self._refuse(node, f" is of type {kind} where timestamp is needed")
+            self._raise_unsupported(node, f" is of type {kind} where timestamp is needed")
         return f"epoch_us({sql})", BIGINT
 
-    def _like(self, node: exp.Like | exp.Escape) -> Typed:
+    def _compile_like(self, node: exp.Like | exp.Escape) -> Typed:
         """A backslash escapes, unless another character is said to. A pattern in which it stands
         before another letter is an error to Spark, and none to DuckDB.
         """
@@ -252,8 +252,8 @@ class Compiler(Arrays):
         if isinstance(node, exp.Escape):
             escape, like = node.expression.name, node.this
         if not isinstance(like, exp.Like) or len(escape) != 1:
-            self._refuse(node)
-        text, pattern = (self._as(n, STRING) for n in (like.this, like.expression))
+            self._raise_unsupported(node)
+        text, pattern = (self._compile_as(n, STRING) for n in (like.this, like.expression))
         mark = exp.Literal.string(escape).sql("duckdb")
         made = f"({text} LIKE {pattern} ESCAPE {mark})"
         if isinstance(like.expression, exp.Literal) and escape not in like.expression.name:
@@ -265,46 +265,46 @@ class Compiler(Arrays):
         wrong = "error('INVALID_FORMAT of a pattern of LIKE: what it escapes is no %, _ or escape')"
         return f"(CASE WHEN {is_wrong} THEN {wrong} ELSE {made} END)", BOOLEAN
 
-    def _concat(self, node: exp.Concat) -> Typed:
-        return f"({' || '.join(self._as(n, STRING) for n in node.expressions)})", STRING
+    def _compile_concat(self, node: exp.Concat) -> Typed:
+        return f"({' || '.join(self._compile_as(n, STRING) for n in node.expressions)})", STRING
 
 
-_C = Compiler
-_RULES: Mapping[type[exp.Expr], Callable[[Compiler, Any], Typed]] = {
-    exp.Column: _C._column,
-    exp.Paren: lambda c, n: c.compile(n.this),
-    exp.Literal: _C._literal,
+_C = DuckDBCompiler
+_RULES: Mapping[type[exp.Expr], Callable[[DuckDBCompiler, Any], Typed]] = {
+    exp.Column: _C._compile_column,
+    exp.Paren: lambda c, n: c.compile_expression(n.this),
+    exp.Literal: _C._compile_literal,
     exp.Boolean: lambda c, n: (n.sql("duckdb"), BOOLEAN),
     exp.Null: lambda c, n: ("NULL", VOID),
-    exp.Interval: _C._interval,
-    exp.And: _C._logic,
-    exp.Or: _C._logic,
-    exp.Not: lambda c, n: (f"(NOT {c._as(n.this, BOOLEAN)})", BOOLEAN),
-    **dict.fromkeys(COMPARISONS, _C._compare),
-    exp.In: _C._in,
-    exp.Between: _C._between,
-    exp.Is: _C._is,
-    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _C._arithmetic),
-    **dict.fromkeys((exp.Div, exp.IntDiv, exp.Mod), _C._divide),
-    **dict.fromkeys((exp.Neg, exp.Abs), _C._sign),
-    **dict.fromkeys(BITS, _C._bits),
-    exp.BitwiseNot: _C._all_bits,
-    **dict.fromkeys((exp.Ceil, exp.Floor), _C._whole),
-    exp.Round: _C._round,
-    **dict.fromkeys((exp.If, exp.Case, exp.Nullif), _C._choice),
-    **dict.fromkeys((exp.Coalesce, exp.Greatest, exp.Least), _C._first),
-    **dict.fromkeys((exp.Cast, exp.TryCast), _C._cast),
-    exp.TsOrDsToDate: lambda c, n: (c._to_date(n), DATE),
-    exp.DateDiff: _C._days,
-    **dict.fromkeys(PARTS, _C._part),
-    exp.Extract: _C._seconds,
-    exp.UnixDate: lambda c, n: (f"({c._as(n.this, DATE)} - DATE '1970-01-01')", INT),
-    exp.UnixMicros: _C._micros,
-    **dict.fromkeys((exp.Like, exp.Escape), _C._like),
-    exp.Concat: _C._concat,
-    exp.ArrayContains: _C._contains,
-    exp.ArraySize: _C._size,
-    exp.ArrayCompact: _C._compact,
+    exp.Interval: _C._compile_interval,
+    exp.And: _C._compile_and_or,
+    exp.Or: _C._compile_and_or,
+    exp.Not: lambda c, n: (f"(NOT {c._compile_as(n.this, BOOLEAN)})", BOOLEAN),
+    **dict.fromkeys(COMPARISONS, _C._compile_comparison),
+    exp.In: _C._compile_in,
+    exp.Between: _C._compile_between,
+    exp.Is: _C._compile_is,
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _C._compile_arithmetic),
+    **dict.fromkeys((exp.Div, exp.IntDiv, exp.Mod), _C._compile_division),
+    **dict.fromkeys((exp.Neg, exp.Abs), _C._compile_sign),
+    **dict.fromkeys(BITS, _C._compile_bit_operator),
+    exp.BitwiseNot: _C._compile_bitwise_not,
+    **dict.fromkeys((exp.Ceil, exp.Floor), _C._compile_ceil_floor),
+    exp.Round: _C._compile_round,
+    **dict.fromkeys((exp.If, exp.Case, exp.Nullif), _C._compile_case),
+    **dict.fromkeys((exp.Coalesce, exp.Greatest, exp.Least), _C._compile_coalesce),
+    **dict.fromkeys((exp.Cast, exp.TryCast), _C._compile_cast),
+    exp.TsOrDsToDate: lambda c, n: (c._compile_to_date(n), DATE),
+    exp.DateDiff: _C._compile_date_diff,
+    **dict.fromkeys(PARTS, _C._compile_date_part),
+    exp.Extract: _C._compile_extract_second,
+    exp.UnixDate: lambda c, n: (f"({c._compile_as(n.this, DATE)} - DATE '1970-01-01')", INT),
+    exp.UnixMicros: _C._compile_unix_micros,
+    **dict.fromkeys((exp.Like, exp.Escape), _C._compile_like),
+    exp.Concat: _C._compile_concat,
+    exp.ArrayContains: _C._compile_contains,
+    exp.ArraySize: _C._compile_size,
+    exp.ArrayCompact: _C._compile_compact,
     AsWritten: _C._refuse_unread,
 }
 """How each kind of node is turned."""

@@ -55,7 +55,7 @@ _TIGHTER: dict[type[exp.Expr], int] = {
 """Of Spark's bit operators the higher one goes first; to sqlglot all are alike."""
 
 
-def _of_two(name: str) -> Callable[[list[Any]], exp.Expr]:
+def _make_binary_function(name: str) -> Callable[[list[Any]], exp.Expr]:
     """Makes a function of two arguments; with more it stays as it is written."""
     make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS[name]
 
@@ -84,7 +84,7 @@ def _keep_unit(name: str) -> Callable[[list[Any]], exp.Expr]:
     return made
 
 
-def _logarithm(args: list[Any]) -> exp.Expr:
+def _parse_logarithm(args: list[Any]) -> exp.Expr:
     """Makes a logarithm; the natural one is written again as log, which is another function of
     Spark's than ln, of the same value.
     """
@@ -108,9 +108,9 @@ class SparkSql(Spark):
         FUNCTIONS: ClassVar[Any] = {
             name: SparkParser.FUNCTIONS[name] for name in _LOOKED_INTO.split()
         } | {
-            "INSTR": _of_two("INSTR"),
-            "LEVENSHTEIN": _of_two("LEVENSHTEIN"),
-            "LOG": _logarithm,
+            "INSTR": _make_binary_function("INSTR"),
+            "LEVENSHTEIN": _make_binary_function("LEVENSHTEIN"),
+            "LOG": _parse_logarithm,
             **{name: _keep_unit(name) for name in _UNITS_FIRST.split()},
         }
         FUNCTION_PARSERS: ClassVar[Any] = {
@@ -166,7 +166,7 @@ class SparkSql(Spark):
             return end, problem
 
         def _parse_bitwise(self) -> Any:
-            return _regrouped(super()._parse_bitwise())
+            return _regroup_bit_operators(super()._parse_bitwise())
 
         ARRAY_CONSTRUCTORS: ClassVar[
             Any
@@ -178,7 +178,7 @@ class SparkSql(Spark):
             """Take no comparison beside LIKE, IN or BETWEEN without parentheses: to Spark all that
             stands before these words is their left side, and LIKE's pattern may be a comparison.
             """
-            if any(map(_is_range, (this, expression))):
+            if any(map(_is_between, (this, expression))):
                 self.raise_error("LIKE, IN and BETWEEN beside a comparison need parentheses")
             return super()._build_predicate(klass, this, expression, *args, **kwargs)
 
@@ -209,7 +209,7 @@ class SparkSql(Spark):
         }
 
 
-def written(tree: exp.Expr) -> str:
+def to_sql(tree: exp.Expr) -> str:
     """The text of a tree. Raises SqlglotError where something would be left out."""
     return tree.sql(dialect=SparkSql, unsupported_level=ErrorLevel.RAISE)
 
@@ -221,26 +221,26 @@ def translate(text: str, dialect: str) -> str:
     return plain.sql(dialect=dialect)
 
 
-def fault(error: SqlglotError) -> str:
+def describe_sql_error(error: SqlglotError) -> str:
     """What sqlglot found, in a line."""
     line = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
     return re.sub(r"Required keyword: .* missing for <.*>", "Something is missing", line)
 
 
-def _is_range(node: Any) -> bool:
+def _is_between(node: Any) -> bool:
     """Return whether a node is LIKE, IN or BETWEEN, or their negation."""
     inner = node.this if isinstance(node, exp.Not) else node
     return isinstance(inner, (exp.Like, exp.ILike, exp.Escape, exp.RegexpLike, exp.In, exp.Between))
 
 
-def _regrouped(node: Any) -> Any:
+def _regroup_bit_operators(node: Any) -> Any:
     """Bit operators without parentheses, grouped as Spark does: what is right of a looser one, left
     of a tighter one, belongs to the tighter one.
     """
     if type(node) not in _TIGHTER:
         return node
-    left, right = _regrouped(node.this), node.expression
+    left, right = _regroup_bit_operators(node.this), node.expression
     if type(left) not in _TIGHTER or _TIGHTER[type(left)] >= _TIGHTER[type(node)]:
         return type(node)(this=left, expression=right)
     tight = type(node)(this=left.expression, expression=right)
-    return type(left)(this=left.this, expression=_regrouped(tight))
+    return type(left)(this=left.this, expression=_regroup_bit_operators(tight))

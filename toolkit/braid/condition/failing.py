@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from sqlglot import exp
 
 from braid.condition.calls import BITS, COMPARISONS, PARTS
-from braid.condition.sets import sized
+from braid.condition.sets import size_argument
 
 
 class OverflowFailure(ArithmeticError):
@@ -39,7 +39,7 @@ def is_safe(tree: exp.Expr) -> bool:
     return all(type(n) in _SAFE or _is_safe(n) for n in tree.walk())
 
 
-def fallible(tree: exp.Expr) -> list[exp.Expr]:
+def can_fail(tree: exp.Expr) -> list[exp.Expr]:
     """Return the parts of an expression that may have no value of their type, innermost first."""
     parts = [n for n in tree.walk() if isinstance(n, (exp.Binary, exp.Unary, exp.Func))]
     return [n for n in reversed(parts) if type(n) not in _SAFE and not _is_safe(n)]
@@ -62,7 +62,7 @@ def find_skipped(node: exp.Expr) -> list[exp.Expr]:
     return list(node.expressions) if isinstance(node, exp.Coalesce) else []
 
 
-def mark_skipped(tree: exp.Expr) -> bool:
+def marks_skipped(tree: exp.Expr) -> bool:
     """Mark the parts that may fail where Spark does not look at them. Return whether there are
     some.
     """
@@ -88,7 +88,7 @@ def _is_safe(node: exp.Expr) -> bool:
         return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
     if isinstance(node, (exp.Substring, exp.Left, exp.Right)):  # numbers of theirs are cast to INT
         return all(map(_is_int, [*node.iter_expressions()][1:]))
-    return _is_age(node) or sized(node) is not None
+    return _is_age(node) or size_argument(node) is not None
 
 
 def _is_int(node: exp.Expr) -> bool:
@@ -107,7 +107,7 @@ def _is_time(node: exp.Expr) -> bool:
     return isinstance(node, exp.UnixMicros)
 
 
-def in_turn(parts: Sequence[str], both: bool) -> str:
+def short_circuit(parts: Sequence[str], both: bool) -> str:
     """What AND (``both``) or OR of the parts says; those before a part that decide keep it from
     being computed.
     """
@@ -117,7 +117,7 @@ def in_turn(parts: Sequence[str], both: bool) -> str:
     return f"(CASE {decided} ELSE ({whole}) END)"
 
 
-def left_first(node: exp.Expr, left: str, made: str, right: Iterable[exp.Expr]) -> str:
+def compare_left_first(node: exp.Expr, left: str, made: str, right: Iterable[exp.Expr]) -> str:
     """What a comparison says: nothing, where its left side says nothing, which keeps the ``right``
     from being computed. One over several streams stays as it is: that is what they are joined on.
     """

@@ -25,8 +25,8 @@ from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
 from braid.condition.predicate import PredicateError
-from braid.condition.sqltypes import BIGINT, INT, INTEGRAL, INTERVAL, SqlType, common
-from braid.condition.terms import literal, split_sum, summands
+from braid.condition.sqltypes import BIGINT, INT, INTEGRAL, INTERVAL, SqlType, common_type
+from braid.condition.terms import constant_value, split_sum, split_summands
 from braid.core.spans import UNITS
 
 Streams = Callable[[exp.Expr], set[int]]
@@ -39,7 +39,7 @@ _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 @dataclass(frozen=True)
-class Sum:
+class GuardedSum:
     """A sum, difference or negation that a link takes apart.
 
     ``terms`` are signed, each with the streams that it names. ``is_absolute`` says that Spark
@@ -48,30 +48,30 @@ class Sum:
 
     node: exp.Expr
     terms: Sequence[tuple[int, exp.Expr, set[int]]]
-    kind: SqlType
+    sql_type: SqlType
     is_absolute: bool = False
 
     @property
-    def text(self) -> str:
+    def display_text(self) -> str:
         """The sum for a sentence, as "a.n + 5 (int)"."""
         node = exp.Abs(this=self.node) if self.is_absolute else self.node
-        return name_typed(node, self.kind)
+        return describe_with_type(node, self.sql_type)
 
-    def limits(self, kind: str) -> tuple[int, int]:
+    def find_limits(self, kind: str) -> tuple[int, int]:
         """Return the least and the greatest value, in the unit of the keys of this kind."""
-        bits = _BITS.get(self.kind.name, 64)
+        bits = _BITS.get(self.sql_type.name, 64)
         low, high = -(1 << bits - 1), (1 << bits - 1) - 1
-        if kind == "date" and self.kind == INTERVAL:
+        if kind == "date" and self.sql_type == INTERVAL:
             low, high = -(high // UNITS["day"]), high // UNITS["day"]
         return (-high if self.is_absolute else low), high
 
 
-def name_typed(node: exp.Expr, kind: SqlType) -> str:
+def describe_with_type(node: exp.Expr, kind: SqlType) -> str:
     """Return an expression and its type for a sentence."""
     return f"{node.sql(dialect=SparkSql).replace('`', '')} ({kind})"
 
 
-def overflow(text: str, ansi: bool = True) -> str:
+def describe_overflow(text: str, ansi: bool = True) -> str:
     """Return the sentence for an expression that leaves its type, up to where that was."""
     if ansi:
         return f"ARITHMETIC_OVERFLOW in {text}"
@@ -83,29 +83,29 @@ def overflow(text: str, ansi: bool = True) -> str:
 
 def find_sums(
     node: exp.Expr, streams: Streams, type_of: TypeOf, is_absolute: bool = False
-) -> list[Sum]:
+) -> list[GuardedSum]:
     """Return every sum of a limited type that ``summands`` takes apart in an expression."""
-    return _typed_sums(node, streams, type_of, is_absolute)[1]
+    return _find_typed_sums(node, streams, type_of, is_absolute)[1]
 
 
-def _typed_sums(
+def _find_typed_sums(
     node: exp.Expr, streams: Streams, type_of: TypeOf, is_absolute: bool
-) -> tuple[SqlType | None, list[Sum]]:
+) -> tuple[SqlType | None, list[GuardedSum]]:
     node = node.unnest()
-    if (kind := type_of_number(node)) is not None:
+    if (kind := infer_number_type(node)) is not None:
         return kind, []
-    terms = summands(node, 1, streams)
+    terms = split_summands(node, 1, streams)
     if len(terms) == 1 and terms[0][1] is node:
-        return _type_of_term(node, streams, type_of), []
-    inner = [_typed_sums(part, streams, type_of, False) for _, part in split_sum(node)]
-    kind = _type_of_sum(node, [part for part, _ in inner])
+        return _infer_term_type(node, streams, type_of), []
+    inner = [_find_typed_sums(part, streams, type_of, False) for _, part in split_sum(node)]
+    kind = _infer_sum_type(node, [part for part, _ in inner])
     sums = [s for _, several in inner for s in several]
     if kind is not None:
-        sums.append(Sum(node, terms, kind, is_absolute))
+        sums.append(GuardedSum(node, terms, kind, is_absolute))
     return kind, sums
 
 
-def type_of_number(node: exp.Expr) -> SqlType | None:
+def infer_number_type(node: exp.Expr) -> SqlType | None:
     """Return the type of a whole number; the sign in front of one belongs to it."""
     inner = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(inner, exp.Literal) or not inner.is_int:
@@ -115,11 +115,11 @@ def type_of_number(node: exp.Expr) -> SqlType | None:
 
 
 def _can_hold(kind: SqlType, value: Fraction | int) -> bool:
-    low, high = Sum(exp.Null(), (), kind).limits("int")
+    low, high = GuardedSum(exp.Null(), (), kind).find_limits("int")
     return low <= value <= high
 
 
-def _type_of_term(node: exp.Expr, streams: Streams, type_of: TypeOf) -> SqlType | None:
+def _infer_term_type(node: exp.Expr, streams: Streams, type_of: TypeOf) -> SqlType | None:
     owners = streams(node)
     kind = type_of(node, owners)
     if not owners and kind is not None and kind.name in INTEGRAL:
@@ -132,11 +132,11 @@ def check_constant(node: exp.Expr, type_of: TypeOf) -> None:
     in.
     """
     for part in node.find_all(exp.Add, exp.Sub, exp.Mul, exp.Neg):
-        kind, value = type_of_number(part) or type_of(part, set()), literal(part)
+        kind, value = infer_number_type(part) or type_of(part, set()), constant_value(part)
         if kind is None or kind.name not in INTEGRAL or value is None:
             continue
         if not _can_hold(kind, value):
-            refuse_constant(name_typed(part, kind))
+            refuse_constant(describe_with_type(part, kind))
 
 
 def refuse_constant(text: str) -> None:
@@ -147,7 +147,7 @@ def refuse_constant(text: str) -> None:
     )
 
 
-def _type_of_sum(node: exp.Expr, kinds: Sequence[SqlType | None]) -> SqlType | None:
+def _infer_sum_type(node: exp.Expr, kinds: Sequence[SqlType | None]) -> SqlType | None:
     """Return Spark's type of a sum of parts of these types; None if it needs no guard."""
     if isinstance(node, exp.DateDiff):
         return INT
@@ -156,13 +156,13 @@ def _type_of_sum(node: exp.Expr, kinds: Sequence[SqlType | None]) -> SqlType | N
     operands = [kind for kind in kinds if kind is not None]
     names = [kind.name for kind in operands]
     if all(name in INTEGRAL for name in names):
-        return common(*operands)
+        return common_type(*operands)
     times = [name for name in names if name in _TIMES]
     if len(times) == 2 or set(names) == {INTERVAL.name}:
         return INTERVAL
     return SqlType(times[0]) if times else None
 
 
-def exact_limits(low: int, high: int, constant: Fraction, unit: int) -> tuple[int, int]:
+def scale_limits(low: int, high: int, constant: Fraction, unit: int) -> tuple[int, int]:
     """Return the limits of a sum without its constant, in keys that are multiples of ``unit``."""
     return -((constant - low) * unit // 1), (high - constant) * unit // 1

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from braid.condition.predicate import Link
+from braid.condition.predicate import IndexCondition
 
 End = tuple[int, str]
 """A key column: the stream, and the column's name."""
@@ -17,7 +17,7 @@ Equal = Sequence[tuple[End, End]]
 """The pairs of key columns that a condition says are equal."""
 
 
-def named(columns: dict[str, str], prefix: str, sql: str) -> str:
+def add_key_column(columns: dict[str, str], prefix: str, sql: str) -> str:
     """The name of the column with this Spark SQL, which is added unless it is there."""
     for name, text in columns.items():
         if text == sql:
@@ -27,7 +27,7 @@ def named(columns: dict[str, str], prefix: str, sql: str) -> str:
     return name
 
 
-def composite(equal: Equal, keys: Sequence[dict[str, str]]) -> list[Link]:
+def combine_equalities(equal: Equal, keys: Sequence[dict[str, str]]) -> list[IndexCondition]:
     """Several equalities between the same two streams become one key, the hash of all, which is
     more selective.
 
@@ -36,24 +36,24 @@ def composite(equal: Equal, keys: Sequence[dict[str, str]]) -> list[Link]:
     pairs: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for (a, left), (b, right) in equal:
         pairs.setdefault((a, b), []).append((left, right))
-    links: list[Link] = []
+    links: list[IndexCondition] = []
     for (a, b), names in pairs.items():
         if len(names) > 1:
             left, right = (
-                _hashed(keys[stream], columns)
+                _add_hash_key(keys[stream], columns)
                 for stream, columns in zip((a, b), zip(*names, strict=True), strict=True)
             )
-            links.insert(0, Link((a, left), (b, right), 0, 0, exact=False))
+            links.insert(0, IndexCondition((a, left), (b, right), 0, 0, is_exact=False))
     return links
 
 
-def _hashed(keys: dict[str, str], columns: Sequence[str]) -> str:
+def _add_hash_key(keys: dict[str, str], columns: Sequence[str]) -> str:
     sqls = ", ".join(keys[c] for c in columns)
     nulls = " or ".join(f"({keys[c]}) is null" for c in columns)
-    return named(keys, "__k", f"if({nulls}, null, xxhash64({sqls}))")
+    return add_key_column(keys, "__k", f"if({nulls}, null, xxhash64({sqls}))")
 
 
-def classes(equal: Equal) -> list[set[End]]:
+def equality_classes(equal: Equal) -> list[set[End]]:
     """The keys that a chain of equalities makes equal, class by class."""
     found: list[set[End]] = []
     for pair in equal:
@@ -62,45 +62,45 @@ def classes(equal: Equal) -> list[set[End]]:
     return found
 
 
-def implied(equal: Equal) -> list[Link]:
+def implied_equalities(equal: Equal) -> list[IndexCondition]:
     """Equalities that follow from others, a = c from a = b and b = c: the stated ones decide, these
     find candidates.
     """
     stated = {frozenset(pair) for pair in equal}
     return [
-        Link(left, right, 0, 0, exact=False)
-        for same in classes(equal)
+        IndexCondition(left, right, 0, 0, is_exact=False)
+        for same in equality_classes(equal)
         for left, right in combinations(sorted(same), 2)
         if left[0] != right[0] and frozenset((left, right)) not in stated
     ]
 
 
-def equality(equal: Equal, streams: int) -> tuple[str, ...] | None:
+def common_equality_key(equal: Equal, streams: int) -> tuple[str, ...] | None:
     """By stream, the key that one chain of equalities links over all streams (for partitioning by
     value).
     """
-    for same in classes(equal):
+    for same in equality_classes(equal):
         by_stream = dict(sorted(same, reverse=True))
         if len(by_stream) == streams:
             return tuple(by_stream[s] for s in range(streams))
     return None
 
 
-def merged(links: Sequence[Link]) -> list[Link]:
+def intersect_conditions(links: Sequence[IndexCondition]) -> list[IndexCondition]:
     """One link for each pair of keys, the intersection of its bounds; what that loses in exactness
     stays beside it.
     """
-    groups: dict[tuple[End, End], list[Link]] = {}
+    groups: dict[tuple[End, End], list[IndexCondition]] = {}
     for link in links:
         groups.setdefault((link.left, link.right), []).append(link)
     found = []
     for group in groups.values():
-        lo, hi = max(k.lo for k in group), min(k.hi for k in group)
+        lo, hi = max(k.lower for k in group), min(k.upper for k in group)
         strict = (
-            any(k.strict[0] for k in group if k.lo == lo),
-            any(k.strict[1] for k in group if k.hi == hi),
+            any(k.is_strict[0] for k in group if k.lower == lo),
+            any(k.is_strict[1] for k in group if k.upper == hi),
         )
-        exact = all(k.exact for k in group)
-        found.append(replace(group[0], lo=lo, hi=hi, strict=strict, exact=exact))
-        found += [] if exact else [k for k in group if k.exact]
+        exact = all(k.is_exact for k in group)
+        found.append(replace(group[0], lower=lo, upper=hi, is_strict=strict, is_exact=exact))
+        found += [] if exact else [k for k in group if k.is_exact]
     return found

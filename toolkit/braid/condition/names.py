@@ -8,60 +8,60 @@ from contextlib import contextmanager
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.dialect import SparkSql, fault, written
+from braid.condition.dialect import SparkSql, describe_sql_error, to_sql
 from braid.condition.predicate import PredicateError
-from braid.core.accept import shown
+from braid.core.accept import format_value
 
 _LONG = 300
 """Letters of a condition that a sentence shows."""
 
 
-def quoted(on: object) -> str:
+def quote_condition(on: object) -> str:
     """A condition for a sentence."""
-    return shown(on, _LONG)
+    return format_value(on, _LONG)
 
 
 @contextmanager
-def shallow(on: str) -> Iterator[None]:
+def limit_recursion(on: str) -> Iterator[None]:
     """Raises PredicateError where what is done with a condition goes too deep for Python."""
     try:
         yield
     except RecursionError:
         raise PredicateError(
-            f"the join condition {shown(on)} is too deep, with {len(on):,} letters; write a long "
+            f"the join condition {format_value(on)} is too deep, with {len(on):,} letters; write a long "
             "list as IN (...), or what a deep part says into a column"
         ) from None
 
 
-def read(on: str) -> exp.Expr:
+def parse_condition(on: str) -> exp.Expr:
     """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
     try:
         trees = sqlglot.parse(on, dialect=SparkSql)
         tree = trees[0] if len(trees) == 1 else None
         if tree is not None:
-            written(tree)  # as it is later, and nothing may be left out then
+            to_sql(tree)  # as it is later, and nothing may be left out then
     except sqlglot.errors.SqlglotError as error:
         raise PredicateError(
-            f"the join condition {quoted(on)} is not valid Spark SQL: {fault(error)}"
+            f"the join condition {quote_condition(on)} is not valid Spark SQL: {describe_sql_error(error)}"
         ) from None
     if tree is None:
         raise PredicateError(
-            f"the join condition {quoted(on)} holds {len(trees)} statements; it must be one "
+            f"the join condition {quote_condition(on)} holds {len(trees)} statements; it must be one "
             "condition over alias.column"
         )
     if tree.find(exp.Query, exp.Subquery):
         raise PredicateError(
-            f"the join condition {quoted(on)} holds a query; it must be one condition over "
+            f"the join condition {quote_condition(on)} holds a query; it must be one condition over "
             "alias.column"
         )
     if not isinstance(tree, exp.Condition):
         raise PredicateError(
-            f"the join condition {quoted(on)} is none; it must be one condition over alias.column"
+            f"the join condition {quote_condition(on)} is none; it must be one condition over alias.column"
         )
     return tree
 
 
-def resolved(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp.Expr:
+def resolve_columns(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp.Expr:
     """Give every column its alias and both their exact spelling; refuse unknown ones."""
     aliases = {a.lower(): a for a in schemas}
     names = {a: {n.lower(): n for n in s} for a, s in schemas.items()}
@@ -79,7 +79,7 @@ def resolved(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp.Expr:
                     "is in several streams, write alias.column" if len(owners) > 1 else "is unknown"
                 )
                 raise PredicateError(
-                    f"{what} in the join condition {say}; streams and columns are: {_list(names)}"
+                    f"{what} in the join condition {say}; streams and columns are: {_list_columns(names)}"
                 )
             alias, parts = owners[0], ["", *parts]
         found = names[alias].get(parts[1].lower())
@@ -100,5 +100,5 @@ def resolved(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp.Expr:
     )
 
 
-def _list(names: Mapping[str, Mapping[str, str]]) -> str:
+def _list_columns(names: Mapping[str, Mapping[str, str]]) -> str:
     return "; ".join(f"{a}({', '.join(n.values())})" for a, n in names.items())

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from braid.condition.calls import BITS, ROUNDED, WHOLE
-from braid.condition.guards import type_of_number
+from braid.condition.guards import infer_number_type
 from braid.condition.sqltypes import (
     BIGINT,
     DATE,
@@ -22,9 +22,9 @@ from braid.condition.sqltypes import (
     TIMESTAMP,
     VOID,
     SqlType,
-    as_decimal,
-    duckdb_type,
-    exactly,
+    decimal_of_integer,
+    duckdb_type_name,
+    decimal_result_type,
 )
 from braid.condition.typed import Typed, TypedSql
 from braid.core.spans import UNITS
@@ -36,61 +36,61 @@ _NEGATED_DIGITS = 34
 """To so many digits Spark rounds a decimal that it negates, or fails; so does its abs."""
 
 
-class Numbers(TypedSql):
+class ArithmeticCompiler(TypedSql):
     """Rules for arithmetic."""
 
-    def _arithmetic(self, node: Any) -> Typed:
+    def _compile_arithmetic(self, node: Any) -> Typed:
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
-        left, right = self.compile(node.this), self.compile(node.expression)
+        left, right = self.compile_expression(node.this), self.compile_expression(node.expression)
         names = {left[1].name, right[1].name}
         if left[1] in TIMES and sign != "*":
-            return self._moved(node, left, right, sign)
+            return self._compile_time_arithmetic(node, left, right, sign)
         if not names <= {*NUMERIC, "void"}:
-            self._refuse(node, f" calculates with {' and '.join(sorted(names))}")
+            self._raise_unsupported(node, f" calculates with {' and '.join(sorted(names))}")
         if "decimal" in names and not names & {*REAL}:
-            return self._exact(node, left, right, sign)
-        (a, b), kind = self._together(node, node.this, node.expression)
+            return self._compile_decimal_arithmetic(node, left, right, sign)
+        (a, b), kind = self._compile_to_common_type(node, node.this, node.expression)
         return f"({a} {sign} {b})", kind
 
-    def _exact(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
+    def _compile_decimal_arithmetic(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
         """Of decimals, with the digits of Spark's result: DuckDB may take fewer, and then fails."""
         if VOID in (left[1], right[1]):
-            self._refuse(node, " calculates with NULL")
-        a, b = _decimal(node.this, left[1]), _decimal(node.expression, right[1])
-        kind = exactly(sign, a, b)
+            self._raise_unsupported(node, " calculates with NULL")
+        a, b = _to_decimal_type(node.this, left[1]), _to_decimal_type(node.expression, right[1])
+        kind = decimal_result_type(sign, a, b)
         if kind is None:
-            self._refuse(node, f" may have more than {MOST_DIGITS} digits")
+            self._raise_unsupported(node, f" may have more than {MOST_DIGITS} digits")
         scales = (a.scale, b.scale) if sign == "*" else (kind.scale, kind.scale)
         x, y = (
             self._cast_to(typed, SqlType("decimal", kind.precision, scale))
             for typed, scale in zip((left, right), scales, strict=True)
         )
-        return f"CAST(({x} {sign} {y}) AS {duckdb_type(kind)})", kind
+        return f"CAST(({x} {sign} {y}) AS {duckdb_type_name(kind)})", kind
 
-    def _moved(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
+    def _compile_time_arithmetic(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
         """A time, so much later or earlier; or what lies between two."""
         if right[1] == INTERVAL:
             known = re.fullmatch(r"-?\d+", right[0])
             if left[1] == DATE and (not known or int(right[0]) % UNITS["day"]):
-                self._refuse(node)
+                self._raise_unsupported(node)
             moved = f"{left[0]} {sign} to_microseconds({right[0]})"
-            return f"CAST({moved} AS {duckdb_type(left[1])})", left[1]
+            return f"CAST({moved} AS {duckdb_type_name(left[1])})", left[1]
         if sign == "-" and right[1] in TIMES:
             at = [f"epoch_us({self._cast_to(t, TIMESTAMP)})" for t in (left, right)]
             return f"({at[0]} - {at[1]})", INTERVAL
         if left[1] != DATE or right[1].name not in INTEGRAL[:3]:
-            self._refuse(node)
+            self._raise_unsupported(node)
         return f"({left[0]} {sign} {self._cast_to(right, INT)})", DATE
 
-    def _divide(self, node: Any) -> Typed:
+    def _compile_division(self, node: Any) -> Typed:
         by = node.expression.unnest()
         fixed = isinstance(by, exp.Literal) and not by.is_string and float(by.this) != 0
         if not fixed and not self.by_zero:
-            self._refuse(node, " divides by what may be 0")
-        (a, b), kind = self._together(node, node.this, by)
+            self._raise_unsupported(node, " divides by what may be 0")
+        (a, b), kind = self._compile_to_common_type(node, node.this, by)
         whole = kind.name in INTEGRAL
         if kind.name not in (*INTEGRAL, *REAL) or (isinstance(node, exp.IntDiv) and not whole):
-            self._refuse(node, f" divides numbers of type {kind}")
+            self._raise_unsupported(node, f" divides numbers of type {kind}")
         sign, gives = "%", kind
         if isinstance(node, exp.IntDiv):
             a, b, sign, gives = f"CAST({a} AS BIGINT)", f"CAST({b} AS BIGINT)", "//", BIGINT
@@ -101,62 +101,62 @@ class Numbers(TypedSql):
         never = f"WHEN {b} = -1 THEN {b} + 1 " if sign == "%" and whole else ""
         return f"(CASE WHEN {b} = 0 THEN {self.by_zero} {never}ELSE {a} {sign} {b} END)", gives
 
-    def _sign(self, node: Any) -> Typed:
-        if isinstance(node, exp.Neg) and (kind := type_of_number(node)) is not None:
-            return f"CAST(-{node.this.this} AS {duckdb_type(kind)})", kind
-        sql, kind = self.compile(node.this)
+    def _compile_sign(self, node: Any) -> Typed:
+        if isinstance(node, exp.Neg) and (kind := infer_number_type(node)) is not None:
+            return f"CAST(-{node.this.this} AS {duckdb_type_name(kind)})", kind
+        sql, kind = self.compile_expression(node.this)
         if kind.name not in NUMERIC and kind != INTERVAL:
-            self._refuse(node)
+            self._raise_unsupported(node)
         if kind.name == "decimal" and kind.precision > _NEGATED_DIGITS:
-            self._refuse(
+            self._raise_unsupported(
                 node, f" is of type {kind}, which Spark rounds to {_NEGATED_DIGITS} digits"
             )
         if isinstance(node, exp.Abs):
             return f"abs({sql})", kind
         if kind.name in INTEGRAL:  # DuckDB gives a constant a wider type
-            return f"CAST(-{sql} AS {duckdb_type(kind)})", kind
+            return f"CAST(-{sql} AS {duckdb_type_name(kind)})", kind
         return f"(-{sql})", kind
 
-    def _bits(self, node: Any) -> Typed:
-        parts, kind = self._together(node, node.this, node.expression)
+    def _compile_bit_operator(self, node: Any) -> Typed:
+        parts, kind = self._compile_to_common_type(node, node.this, node.expression)
         if kind.name not in INTEGRAL:
-            self._refuse(node)
+            self._raise_unsupported(node)
         return BITS[type(node)].format(*parts), kind
 
-    def _all_bits(self, node: exp.BitwiseNot) -> Typed:
+    def _compile_bitwise_not(self, node: exp.BitwiseNot) -> Typed:
         """All of them turned round."""
-        sql, kind = self.compile(node.this)
+        sql, kind = self.compile_expression(node.this)
         if kind.name not in INTEGRAL:
-            self._refuse(node)
+            self._raise_unsupported(node)
         return f"(~{sql})", kind
 
-    def _whole(self, node: Any) -> Typed:
+    def _compile_ceil_floor(self, node: Any) -> Typed:
         """Ceil and floor."""
-        sql, kind = self.compile(node.this)
+        sql, kind = self.compile_expression(node.this)
         if node.args.get("decimals") or node.args.get("to"):
-            self._refuse(node)
+            self._raise_unsupported(node)
         if kind.name in INTEGRAL:
             return self._cast_to((sql, kind), BIGINT), BIGINT
         name = "ceil" if isinstance(node, exp.Ceil) else "floor"
         if kind.name == "decimal":
             found = SqlType("decimal", min(kind.precision - kind.scale + 1, MOST_DIGITS))
-            return f"CAST({name}({sql}) AS {duckdb_type(found)})", found
+            return f"CAST({name}({sql}) AS {duckdb_type_name(found)})", found
         if kind.name not in REAL:
-            self._refuse(node)
+            self._raise_unsupported(node)
         return WHOLE.format(self._cast_to((sql, kind), DOUBLE), name), BIGINT
 
-    def _round(self, node: exp.Round) -> Typed:
+    def _compile_round(self, node: exp.Round) -> Typed:
         digits = node.args.get("decimals") or exp.Literal.number(0)
-        sql, kind = self.compile(node.this)
+        sql, kind = self.compile_expression(node.this)
         if kind != DOUBLE or not digits.is_int or not 0 <= int(digits.name) <= 20:
-            self._refuse(node)
+            self._raise_unsupported(node)
         return ROUNDED.format(sql, int(digits.name)), kind
 
 
-def _decimal(node: exp.Expr, kind: SqlType) -> SqlType:
+def _to_decimal_type(node: exp.Expr, kind: SqlType) -> SqlType:
     """The decimal that Spark makes of an exact number: of a literal, one of as many digits."""
     node = node.unnest()
     node = node.this if isinstance(node, exp.Neg) else node
     if kind.name in INTEGRAL and isinstance(node, exp.Literal):
         return SqlType("decimal", len(str(int(node.name))))
-    return as_decimal(kind)
+    return decimal_of_integer(kind)

@@ -31,7 +31,7 @@ class PredicateError(ValueError):
 
 
 @dataclass(frozen=True)
-class Link:
+class IndexCondition:
     """``lo <= left - right <= hi`` between key columns of two streams (indices, left < right in
     stream order).
 
@@ -42,19 +42,19 @@ class Link:
 
     left: tuple[int, str]
     right: tuple[int, str]
-    lo: float
-    hi: float
-    strict: tuple[bool, bool] = (False, False)
-    exact: bool = True
+    lower: float
+    upper: float
+    is_strict: tuple[bool, bool] = (False, False)
+    is_exact: bool = True
 
     @property
-    def rank(self) -> int:
+    def cost_rank(self) -> int:
         """0 for equality, 1 for a band or a window, 2 for one open side."""
         return (
             0
-            if self.lo == self.hi and self.left[1] != TIME
+            if self.lower == self.upper and self.left[1] != TIME
             else 1
-            if -inf < self.lo and self.hi < inf
+            if -inf < self.lower and self.upper < inf
             else 2
         )
 
@@ -69,7 +69,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Residual:
+class ResidualPredicate:
     """DuckDB SQL over columns named "alias.column"; ``columns`` are the (stream, column) pairs that
     it reads. What it says of vectors is calculated beforehand: the columns "0", "1", ... of its SQL
     are the ``measures``. Where all that it says is that two columns of text or bytes are equal,
@@ -80,12 +80,12 @@ class Residual:
     streams: frozenset[int]
     columns: tuple[tuple[int, str], ...]
     measures: tuple[Measure, ...] = ()
-    same: tuple[tuple[int, str], tuple[int, str]] | None = None
-    fallible: tuple[tuple[str, str], ...] = ()
+    is_symmetric: tuple[tuple[int, str], tuple[int, str]] | None = None
+    can_fail: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
-class Common:
+class CommonElements:
     """The sets in two columns, (stream, column) pairs of different streams, have ``least`` elements
     in common or more. ``decides`` is the residual that says no more than this; None where one has
     to be asked besides.
@@ -93,12 +93,12 @@ class Common:
 
     left: tuple[int, str]
     right: tuple[int, str]
-    least: int
-    decides: Residual | None = None
+    min_elements: int
+    is_exact: ResidualPredicate | None = None
 
 
 @dataclass(frozen=True)
-class Guard:
+class OverflowGuard:
     """A sum of keys that Spark computes in a type which holds no less than ``low`` and no more than
     ``high``; a pair whose sum is out of them fails the run, with ``text``.
 
@@ -106,40 +106,40 @@ class Guard:
     the comparison with the sum.
     """
 
-    ends: tuple[tuple[int, str, int], ...]
-    low: int
-    high: int
-    text: str
+    weighted_columns: tuple[tuple[int, str, int], ...]
+    lower_limit: int
+    upper_limit: int
+    sentence: str
     link: tuple[tuple[int, str], tuple[int, str]]
 
     @property
-    def streams(self) -> set[int]:
+    def guarded_streams(self) -> set[int]:
         """The streams whose pairs Spark computes the sum of."""
         return {self.link[0][0], self.link[1][0]}
 
 
 @dataclass(frozen=True)
-class Danger:
+class GuardedStep:
     """Which pairs Spark computes a guarded sum of: those that the ``index`` finds (None: all), and
     that the ``links`` and the step's residuals admit. The link of the sum itself is not among them.
     """
 
-    guard: Guard
-    index: Link | Common | None
-    links: tuple[Link, ...]
+    guard: OverflowGuard
+    index: IndexCondition | CommonElements | None
+    required_links: tuple[IndexCondition, ...]
 
 
 @dataclass(frozen=True)
-class Step:
+class ProbeStep:
     """How a partial result meets one more stream: ``index`` finds candidates (None: all pairs), the
     rest is checked. ``dangers`` are the sums that may leave their types on the way.
     """
 
     stream: int
-    index: Link | Common | None
-    links: tuple[Link, ...]
-    residuals: tuple[Residual, ...]
-    dangers: tuple[Danger, ...] = ()
+    index_condition: IndexCondition | CommonElements | None
+    conditions: tuple[IndexCondition, ...]
+    residuals: tuple[ResidualPredicate, ...]
+    guarded_steps: tuple[GuardedStep, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -155,82 +155,82 @@ class Predicate:
 
     aliases: tuple[str, ...]
     filters: tuple[str | None, ...]
-    keys: tuple[dict[str, str], ...]
-    computed: tuple[dict[str, str], ...]
-    links: tuple[Link, ...]
-    residuals: tuple[Residual, ...]
+    key_columns: tuple[dict[str, str], ...]
+    computed_columns: tuple[dict[str, str], ...]
+    index_conditions: tuple[IndexCondition, ...]
+    residuals: tuple[ResidualPredicate, ...]
     equality: tuple[str, ...] | None = None
-    commons: tuple[Common, ...] = ()
-    guards: tuple[Guard, ...] = ()
+    common_elements: tuple[CommonElements, ...] = ()
+    guards: tuple[OverflowGuard, ...] = ()
 
-    def step(self, visited: frozenset[int], stream: int) -> Step:
+    def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         """The step from the visited streams to the next: the most selective kind of link is the
         index.
         """
         ends = [
             k
-            for k in self.links
+            for k in self.index_conditions
             if stream in (k.left[0], k.right[0]) and {k.left[0], k.right[0]} <= visited | {stream}
         ]
-        ends.sort(key=lambda k: k.rank)
+        ends.sort(key=lambda k: k.cost_rank)
         residuals = tuple(
             r for r in self.residuals if stream in r.streams and r.streams <= visited | {stream}
         )
-        common = self._common(visited, stream)
-        if common is not None and not (ends and ends[0].rank == 0):
-            left = tuple(r for r in residuals if r != common.decides)
-            links = tuple(k for k in ends if k.exact)
-            return Step(stream, common, links, left, self._dangers(visited, stream, common, links))
+        common = self._choose_common_elements(visited, stream)
+        if common is not None and not (ends and ends[0].cost_rank == 0):
+            left = tuple(r for r in residuals if r != common.is_exact)
+            links = tuple(k for k in ends if k.is_exact)
+            return ProbeStep(stream, common, links, left, self._guard_step(visited, stream, common, links))
         index = ends[0] if ends else None
-        links = tuple(k for k in ends[1:] if k.exact)
-        dangers = self._dangers(visited, stream, index, links)
-        return Step(stream, index, links, residuals, dangers)
+        links = tuple(k for k in ends[1:] if k.is_exact)
+        dangers = self._guard_step(visited, stream, index, links)
+        return ProbeStep(stream, index, links, residuals, dangers)
 
-    def _dangers(
+    def _guard_step(
         self,
         visited: frozenset[int],
         stream: int,
-        index: Link | Common | None,
-        links: Sequence[Link],
-    ) -> tuple[Danger, ...]:
+        index: IndexCondition | CommonElements | None,
+        links: Sequence[IndexCondition],
+    ) -> tuple[GuardedStep, ...]:
         """The guarded sums of a step whose candidates the index finds and the links admit."""
         dangers = []
         for guard in self.guards:
-            if stream in guard.streams and guard.streams <= visited | {stream}:
+            if stream in guard.guarded_streams and guard.guarded_streams <= visited | {stream}:
                 finder = None if (index and (index.left, index.right) == guard.link) else index
                 others = tuple(k for k in links if (k.left, k.right) != guard.link)
-                dangers.append(Danger(guard, finder, others))
+                dangers.append(GuardedStep(guard, finder, others))
         return tuple(dangers)
 
-    def _common(self, visited: frozenset[int], stream: int) -> Common | None:
+    def _choose_common_elements(self, visited: frozenset[int], stream: int) -> CommonElements | None:
         """The sets that find most: those that must have most in common."""
         known = [
             c
-            for c in self.commons
+            for c in self.common_elements
             if stream in (c.left[0], c.right[0]) and {c.left[0], c.right[0]} <= visited | {stream}
         ]
-        return max(known, key=lambda c: c.least, default=None)
+        return max(known, key=lambda c: c.min_elements, default=None)
 
-    def indexes(self, stream: int) -> tuple[str, ...]:
+    def index_columns(self, stream: int) -> tuple[str, ...]:
         """Key columns by which a probe may enter a block of the stream; blocks are sorted by the
         first.
         """
-        best: dict[int, Link] = {}
-        for link in sorted(self.links, key=lambda k: k.rank):
+        best: dict[int, IndexCondition] = {}
+        for link in sorted(self.index_conditions, key=lambda k: k.cost_rank):
             if stream in (link.left[0], link.right[0]):
                 other = link.left[0] if link.right[0] == stream else link.right[0]
                 best.setdefault(other, link)
-        ordered = sorted(best.values(), key=lambda k: k.rank)
+        ordered = sorted(best.values(), key=lambda k: k.cost_rank)
         names = [k.right[1] if k.right[0] == stream else k.left[1] for k in ordered]
         return tuple(dict.fromkeys(names)) or (TIME,)
 
 
-def windowed(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:
+def with_windows(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:
     """The condition and the window condition; ``windows`` as for ``window_links``."""
-    return replace(predicate, links=predicate.links + window_links(windows))
+    return replace(predicate, index_conditions=predicate.index_conditions + window_conditions(windows))
 
 
-def window_links(windows: Sequence[int | None]) -> tuple[Link, ...]:
+def window_conditions(windows: Sequence[int | None]) -> tuple[IndexCondition, ...]:
     """The window condition as links on event time: T - T_i < W_i for all i is t_j - t_i < W_i for
     every pair (i, j).
 
@@ -241,5 +241,5 @@ def window_links(windows: Sequence[int | None]) -> tuple[Link, ...]:
     for i, j in combinations(range(len(windows)), 2):
         lo, hi = -longest[i], longest[j]
         if (lo, hi) != (-inf, inf):
-            links.append(Link((i, TIME), (j, TIME), lo, hi))
+            links.append(IndexCondition((i, TIME), (j, TIME), lo, hi))
     return tuple(links)

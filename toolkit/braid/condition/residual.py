@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.condition.failing import OverflowFailure
-from braid.condition.predicate import Residual
+from braid.condition.predicate import ResidualPredicate
 
 _FEW = 10_000
 """Up to so many rows it takes longer to plan a query well than to run it, and longer to find out
@@ -29,11 +29,11 @@ _OWN = threading.local()
 
 
 @cache
-def _database() -> Any:
+def _open_database() -> Any:
     """This process's DuckDB: to open one takes longer than a small micro-batch."""
     import duckdb
 
-    atexit.register(_database.cache_clear)  # else it is reported as leaked
+    atexit.register(_open_database.cache_clear)  # else it is reported as leaked
     found = duckdb.connect(config={"threads": 1})
     found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
     # It moves the constant of x + 1 > y to the other side, where nothing overflows.
@@ -41,22 +41,22 @@ def _database() -> Any:
     return found
 
 
-def cursor() -> Any:
+def duckdb_cursor() -> Any:
     """A new cursor of this process's DuckDB, in UTC. What is registered with it is its own."""
-    return _database().cursor()
+    return _open_database().cursor()
 
 
-def _cursor(candidates: int) -> Any:
+def _thread_cursor(candidates: int) -> Any:
     if not hasattr(_OWN, "cursors"):
-        _OWN.cursors = [cursor() for _ in range(2)]
+        _OWN.cursors = [duckdb_cursor() for _ in range(2)]
         _OWN.cursors[0].execute("PRAGMA disable_optimizer")
     return _OWN.cursors[candidates > _FEW]
 
 
-def answer(sql: str, rows: pa.Table) -> pa.Table:
+def query_table(sql: str, rows: pa.Table) -> pa.Table:
     """What DuckDB says of a table, whose name in the SQL is ``tuples``."""
     tuples = rows  # noqa: F841  DuckDB finds it by this name
-    with cursor() as db:
+    with duckdb_cursor() as db:
         if rows.num_rows > _FEW:
             return db.sql(sql).to_arrow_table()
         if _COPIES not in warnings.filters:  # nobody has yet, or who did caught warnings
@@ -64,8 +64,8 @@ def answer(sql: str, rows: pa.Table) -> pa.Table:
         return db.execute(sql).to_arrow_table()
 
 
-def residual_mask(
-    residual: Residual,
+def evaluate_residual(
+    residual: ResidualPredicate,
     aliases: Sequence[str],
     columns: Mapping[tuple[int, str], pa.Array | pa.ChunkedArray],
     measured: Sequence[pa.Array | pa.ChunkedArray] = (),
@@ -75,24 +75,24 @@ def residual_mask(
     Raises OverflowFailure where a value leaves its type, and duckdb.Error where the residual cannot
     be evaluated for another reason.
     """
-    if residual.same is not None:
-        a, b = (columns[end] for end in residual.same)
+    if residual.is_symmetric is not None:
+        a, b = (columns[end] for end in residual.is_symmetric)
         return np.asarray(pc.fill_null(pc.equal(a, b), False))
     names = [*(f"{aliases[s]}.{name}" for s, name in columns), *map(str, range(len(measured)))]
     rows = pa.table([*columns.values(), *measured], names=names)
     # DuckDB finds them by this name; to register them or to make a relation takes twice as long.
     candidates = rows.to_reader()  # noqa: F841
     try:
-        found = _cursor(rows.num_rows).execute(
+        found = _thread_cursor(rows.num_rows).execute(
             f"SELECT coalesce({residual.sql}, false) AS holds FROM candidates"
         )
         return np.asarray(found.fetchnumpy()["holds"])
     except Exception as error:
-        blame(error, residual.fallible, rows)
+        raise_overflow(error, residual.can_fail, rows)
         raise
 
 
-def blame(error: Exception, fallible: Iterable[tuple[str, str]], rows: pa.Table) -> None:
+def raise_overflow(error: Exception, fallible: Iterable[tuple[str, str]], rows: pa.Table) -> None:
     """Raise OverflowFailure with the sentence for the first of the ``fallible`` expressions that
     leaves its type over the rows, if that is what the ``error`` of DuckDB is.
     """
@@ -103,6 +103,6 @@ def blame(error: Exception, fallible: Iterable[tuple[str, str]], rows: pa.Table)
         return
     for sql, text in fallible:
         try:
-            answer(f"SELECT {sql} AS it FROM tuples", rows)
+            query_table(f"SELECT {sql} AS it FROM tuples", rows)
         except overflows:
             raise OverflowFailure(text) from error

@@ -52,7 +52,7 @@ def inner_product(x: str, y: str) -> str:
     )
 
 
-def _inner(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
+def _match_inner_product(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
     """The maps whose inner product the node is; None for any other."""
     if not isinstance(node, exp.Reduce) or not isinstance(node.this, exp.MapKeys):
         return None
@@ -64,105 +64,105 @@ def _inner(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
     return (x, y) if sqlglot.parse_one(text, dialect=SparkSql) == node else None
 
 
-def lowered(node: exp.Expr, streams: Streams, sized_null: bool = False) -> exp.Expr:
+def rewrite_to_overlap(node: exp.Expr, streams: Streams, sized_null: bool = False) -> exp.Expr:
     """The expression with all that it says of two streams' arrays in terms of OVERLAP.
     ``sized_null``: the size of a NULL array is -1, but never its ``array_size``.
     """
-    return node.transform(lambda n: _lowered(n, streams, sized_null))
+    return node.transform(lambda n: _rewrite_node_to_overlap(n, streams, sized_null))
 
 
-def _lowered(node: exp.Expr, streams: Streams, sized_null: bool) -> exp.Expr:
-    if calls(node, "arrays_overlap"):
+def _rewrite_node_to_overlap(node: exp.Expr, streams: Streams, sized_null: bool) -> exp.Expr:
+    if is_call_to(node, "arrays_overlap"):
         x, y = node.expressions
-        return _any_common(x, y) if _apart(x, y, streams) else node
-    if (maps := _inner(node)) is not None and _apart(*maps, streams):
+        return _make_any_common(x, y) if _are_from_two_streams(x, y, streams) else node
+    if (maps := _match_inner_product(node)) is not None and _are_from_two_streams(*maps, streams):
         return exp.Anonymous(this=INNER, expressions=[side.copy() for side in maps])
-    found = _two(sized(node))
-    if found is None or not _apart(*found[1:], streams):
+    found = _match_set_operation(size_argument(node))
+    if found is None or not _are_from_two_streams(*found[1:], streams):
         return node
     function, x, y = found
-    size = _overlap(x, y)
+    size = _overlap_call(x, y)
     if function == "except":
-        size = exp.paren(exp.Sub(this=_distinct(x), expression=size))
+        size = exp.paren(exp.Sub(this=_count_distinct_call(x), expression=size))
     if function == "union":
-        both = exp.Add(this=_distinct(x), expression=_distinct(y))
+        both = exp.Add(this=_count_distinct_call(x), expression=_count_distinct_call(y))
         size = exp.paren(exp.Sub(this=both, expression=size))
-    if sized_null and not calls(node, "array_size"):
+    if sized_null and not is_call_to(node, "array_size"):
         return exp.Coalesce(this=size, expressions=[exp.Neg(this=exp.Literal.number(1))])
     return size
 
 
-def calls(node: exp.Expr | None, function: str) -> bool:
+def is_call_to(node: exp.Expr | None, function: str) -> bool:
     """Whether the node calls a function that sqlglot has no class for."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == function
 
 
-def _two(node: exp.Expr | None) -> tuple[str, exp.Expr, exp.Expr] | None:
+def _match_set_operation(node: exp.Expr | None) -> tuple[str, exp.Expr, exp.Expr] | None:
     """What is made of which two arrays; None for anything else."""
     if isinstance(node, exp.ArrayIntersect) and len(node.expressions) == 2:
         return "intersect", *node.expressions
     if isinstance(node, exp.ArrayExcept):
         return "except", node.this, node.expression
-    return ("union", *node.expressions) if calls(node, "array_union") and node else None
+    return ("union", *node.expressions) if is_call_to(node, "array_union") and node else None
 
 
-def sized(node: exp.Expr) -> exp.Expr | None:
+def size_argument(node: exp.Expr) -> exp.Expr | None:
     """What the node is the size of; None when it is no size."""
     inner: exp.Expr | None = None
     if isinstance(node, exp.ArraySize):
         inner = node.this
-    if calls(node, "cardinality") or calls(node, "array_size"):
+    if is_call_to(node, "cardinality") or is_call_to(node, "array_size"):
         inner = node.expressions[0]
     return inner
 
 
-def _apart(x: exp.Expr, y: exp.Expr, streams: Streams) -> bool:
+def _are_from_two_streams(x: exp.Expr, y: exp.Expr, streams: Streams) -> bool:
     return len(streams(x)) == len(streams(y)) == 1 and streams(x) != streams(y)
 
 
-def _overlap(x: exp.Expr, y: exp.Expr) -> exp.Expr:
+def _overlap_call(x: exp.Expr, y: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=OVERLAP, expressions=[x.copy(), y.copy()])
 
 
-def _distinct(x: exp.Expr) -> exp.Expr:
-    return _size(exp.ArrayDistinct(this=x.copy()))
+def _count_distinct_call(x: exp.Expr) -> exp.Expr:
+    return _array_size_call(exp.ArrayDistinct(this=x.copy()))
 
 
-def _any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
+def _make_any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
     """True, or unknown where a NULL might have been the common element, or false."""
-    common = exp.GTE(this=_overlap(_compact(x), _compact(y)), expression=exp.Literal.number(1))
+    common = exp.GTE(this=_overlap_call(_drop_nulls_call(x), _drop_nulls_call(y)), expression=exp.Literal.number(1))
     missing = (exp.Is(this=each.copy(), expression=exp.null()) for each in (x, y))
     unknown = exp.or_(*missing, _may_be_in(x, y), _may_be_in(y, x))
     whens = [exp.If(this=common, true=exp.true()), exp.If(this=unknown, true=exp.null())]
     return exp.paren(exp.Case(ifs=whens, default=exp.false()))
 
 
-def _compact(x: exp.Expr) -> exp.Expr:
+def _drop_nulls_call(x: exp.Expr) -> exp.Expr:
     """The elements that are not NULL."""
     return exp.func("array_compact", x.copy(), dialect=SparkSql)
 
 
 def _may_be_in(x: exp.Expr, y: exp.Expr) -> exp.Expr:
     """Whether x has a NULL, and y anything that it might be."""
-    has_null = exp.GT(this=_size(x), expression=_size(_compact(x)))
-    return exp.and_(has_null, exp.GT(this=_size(y), expression=exp.Literal.number(0)))
+    has_null = exp.GT(this=_array_size_call(x), expression=_array_size_call(_drop_nulls_call(x)))
+    return exp.and_(has_null, exp.GT(this=_array_size_call(y), expression=exp.Literal.number(0)))
 
 
-def _size(x: exp.Expr) -> exp.Expr:
+def _array_size_call(x: exp.Expr) -> exp.Expr:
     """NULL of a NULL array, whatever the settings."""
     return exp.Anonymous(this="array_size", expressions=[x.copy()])
 
 
-def least(
+def min_common_elements(
     node: exp.Expr, streams: Streams, sized_null: bool = False
 ) -> tuple[exp.Expr, exp.Expr, int, bool] | None:
     """(X, Y, c, exact) of a conjunct that holds only for c common elements or more, c being 1 at
     least; ``exact`` when it holds for all such. None for any other. ``sized_null`` as above: -1
     over -1 may be enough then.
     """
-    if calls(node, "arrays_overlap"):
-        x, y = map(_compact, node.expressions)
-        return (x, y, 1, True) if _apart(x, y, streams) else None
+    if is_call_to(node, "arrays_overlap"):
+        x, y = map(_drop_nulls_call, node.expressions)
+        return (x, y, 1, True) if _are_from_two_streams(x, y, streams) else None
     mirrored = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
     op, left, right = type(node), node.args.get("this"), node.args.get("expression")
     if op not in mirrored or left is None or right is None:
@@ -172,12 +172,12 @@ def least(
     if not isinstance(right, exp.Literal) or right.is_string or op not in (exp.GT, exp.GTE, exp.EQ):
         return None
     bound = float(right.name)
-    if (maps := _inner(left)) is not None:
-        needs = (bound > 0 or op is exp.GT) and _apart(*maps, streams)
+    if (maps := _match_inner_product(left)) is not None:
+        needs = (bound > 0 or op is exp.GT) and _are_from_two_streams(*maps, streams)
         return (*maps, 1, False) if needs else None
-    pair = sized(left)
+    pair = size_argument(left)
     if isinstance(left, exp.Div) and bound >= 0 and (op is exp.GT or bound > 0) and not sized_null:
-        pair, op, bound = sized(left.this), exp.GT, 0.0
+        pair, op, bound = size_argument(left.this), exp.GT, 0.0
         exact = False
     else:
         exact = op is not exp.EQ
@@ -185,10 +185,10 @@ def least(
         return None
     x, y = pair.expressions
     count = int(bound) + 1 if op is exp.GT or bound != int(bound) else int(bound)
-    return (x, y, count, exact) if count >= 1 and _apart(x, y, streams) else None
+    return (x, y, count, exact) if count >= 1 and _are_from_two_streams(x, y, streams) else None
 
 
-def check_elements(kinds: tuple[str, str], text: str) -> None:
+def check_element_types(kinds: tuple[str, str], text: str) -> None:
     """Raises PredicateError unless two arrays, by Spark's names of their types, have elements that
     are compared exactly.
     """
@@ -207,7 +207,7 @@ def check_elements(kinds: tuple[str, str], text: str) -> None:
 def _check_maps(kinds: tuple[str, str], text: str) -> None:
     parts = [k.removeprefix("map<").removesuffix(">").rpartition(",") for k in kinds]
     keys, weights = [p[0] for p in parts], {p[2].strip() for p in parts}
-    check_elements((f"array<{keys[0]}>", f"array<{keys[1]}>"), text)
+    check_element_types((f"array<{keys[0]}>", f"array<{keys[1]}>"), text)
     if not weights <= {*_EXACT, "float", "double"}:
         raise PredicateError(
             f"{text!r} in the join condition multiplies weights of type "

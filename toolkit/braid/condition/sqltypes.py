@@ -21,7 +21,7 @@ class SqlType:
     scale: int = 0
 
     @classmethod
-    def of(cls, text: str) -> SqlType:
+    def parse(cls, text: str) -> SqlType:
         """From Spark's simple string, as "decimal(10,2)", "array<int>" or "string collate X",
         which is another type than "string": it compares otherwise.
         """
@@ -73,46 +73,46 @@ _DUCKDB = {
 }
 
 
-def type_of(kind: pa.DataType) -> SqlType:
+def sql_type_of_arrow(kind: pa.DataType) -> SqlType:
     """Spark's type for a column of Arrow; of what expressions do not take it is Arrow's name."""
     if pa.types.is_decimal(kind):
         return SqlType("decimal", kind.precision, kind.scale)
     if pa.types.is_list(kind):
-        return SqlType(f"array<{type_of(kind.value_type)}>")
+        return SqlType(f"array<{sql_type_of_arrow(kind.value_type)}>")
     if pa.types.is_map(kind):
-        return SqlType(f"map<{type_of(kind.key_type)},{type_of(kind.item_type)}>")
+        return SqlType(f"map<{sql_type_of_arrow(kind.key_type)},{sql_type_of_arrow(kind.item_type)}>")
     if pa.types.is_struct(kind):
-        return SqlType(f"struct<{', '.join(str(type_of(f.type)) for f in kind)}>")
+        return SqlType(f"struct<{', '.join(str(sql_type_of_arrow(f.type)) for f in kind)}>")
     return SqlType(_ARROW.get(kind, str(kind)))
 
 
-def arrow_of(kind: SqlType) -> pa.DataType | None:
+def arrow_type_of_sql(kind: SqlType) -> pa.DataType | None:
     """The type in Arrow; None of NULL by itself and of what ``type_of`` names otherwise."""
     if kind.name == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
     if inner := re.fullmatch(r"array<(.*)>", kind.name):
-        items = arrow_of(SqlType.of(inner[1]))
+        items = arrow_type_of_sql(SqlType.parse(inner[1]))
         return None if items is None else pa.list_(items)
     return next((arrow for arrow, name in _ARROW.items() if name == kind.name), None)
 
 
-def duckdb_type(kind: SqlType) -> str:
+def duckdb_type_name(kind: SqlType) -> str:
     """DuckDB's name of a type."""
     return _DUCKDB.get(kind.name, str(kind).upper())
 
 
-def known(kind: SqlType, equality: bool = False) -> bool:
+def compares_alike(kind: SqlType, equality: bool = False) -> bool:
     """Whether values of the type compare alike in Spark and in DuckDB, all or for ``equality``."""
     nested = equality and kind.name.startswith(("array<", "struct<"))
     return nested or kind.name in {*_ARROW.values(), "decimal", "interval"}
 
 
-def as_decimal(kind: SqlType) -> SqlType:
+def decimal_of_integer(kind: SqlType) -> SqlType:
     """The decimal that Spark makes of an integer."""
     return kind if kind.name == "decimal" else SqlType("decimal", _DIGITS[kind.name])
 
 
-def common(*kinds: SqlType) -> SqlType | None:
+def common_type(*kinds: SqlType) -> SqlType | None:
     """The type in which Spark compares values of these types and chooses between them; None where
     that is not known, as between text and numbers.
     """
@@ -126,18 +126,18 @@ def common(*kinds: SqlType) -> SqlType | None:
     if names <= {*NUMERIC} and names & {*REAL}:
         return DOUBLE
     if names <= {*INTEGRAL, "decimal"}:
-        exact = [as_decimal(k) for k in kinds if k != VOID]
+        exact = [decimal_of_integer(k) for k in kinds if k != VOID]
         scale = max(k.scale for k in exact)
         digits = max(k.precision - k.scale for k in exact) + scale
         return SqlType("decimal", digits, scale) if digits <= MOST_DIGITS else None
     return None
 
 
-def exactly(sign: str, a: SqlType, b: SqlType) -> SqlType | None:
+def decimal_result_type(sign: str, a: SqlType, b: SqlType) -> SqlType | None:
     """The decimal that Spark gives a sum, a difference or a product of two exact numbers; None
     where it would round.
     """
-    a, b = as_decimal(a), as_decimal(b)
+    a, b = decimal_of_integer(a), decimal_of_integer(b)
     scale = a.scale + b.scale if sign == "*" else max(a.scale, b.scale)
     whole = max(a.precision - a.scale, b.precision - b.scale)
     digits = a.precision + b.precision + 1 if sign == "*" else whole + scale + 1

@@ -21,7 +21,7 @@ _CHOICES = (exp.Coalesce, exp.Greatest, exp.Least)
 _AGGREGATES = (exp.Count, exp.Min, exp.Max)
 
 READ: Table = {
-    **{kind: tuple(kind.arg_types)[: len(call.takes)] for kind, call in CALLS.items()},
+    **{kind: tuple(kind.arg_types)[: len(call.argument_types)] for kind, call in CALLS.items()},
     **dict.fromkeys((exp.And, exp.Or, *COMPARISONS), _TWO),
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, *BITS), _TWO),
     **dict.fromkeys((exp.Not, exp.Neg, exp.Abs, exp.BitwiseNot, exp.Paren, exp.Boolean), _ONE),
@@ -100,17 +100,17 @@ def find_unread(node: exp.Expr, table: Table = READ) -> str | None:
     names = table.get(type(node))
     if names is None:
         return None
-    return next((name for name in _set_arguments(node) if name not in names), None)
+    return next((name for name in _list_set_arguments(node) if name not in names), None)
 
 
-def has_known_syntax(tree: exp.Expr) -> bool:
+def has_supported_syntax(tree: exp.Expr) -> bool:
     """Return whether all of a tree is known to be written as it was read."""
     table = READ | WRITTEN
     nodes = (node for node in tree.walk() if not isinstance(node, AsWritten))
     return all(type(n) in table and find_unread(n, table) is None for n in nodes)
 
 
-def _set_arguments(node: exp.Expr) -> Iterator[str]:
+def _list_set_arguments(node: exp.Expr) -> Iterator[str]:
     """Yield the names of the arguments that say something."""
     for name, value in node.args.items():
         is_empty = value is None or value is False or (isinstance(value, list) and not value)

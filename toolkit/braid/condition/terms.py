@@ -33,7 +33,7 @@ Term = tuple[int, exp.Expr]
 """What is added (1) or taken away (-1)."""
 
 
-def nan_may_hold(op: type, left: int, right: int, capped: bool) -> bool | None:
+def nan_may_satisfy(op: type, left: int, right: int, capped: bool) -> bool | None:
     """Whether floats that add up to NaN, the largest number, may satisfy a comparison whose sides
     name that many streams.
 
@@ -52,11 +52,11 @@ def split_name(column: exp.Expr) -> tuple[str, str]:
     return alias, name
 
 
-def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+def split_conjuncts(tree: exp.Expr) -> list[exp.Expr]:
     """The conditions that AND and BETWEEN combine, each on its own."""
     tree = tree.unnest()
     if isinstance(tree, exp.And):
-        return [*conjuncts(tree.this), *conjuncts(tree.expression)]
+        return [*split_conjuncts(tree.this), *split_conjuncts(tree.expression)]
     if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
         low, high = tree.args["low"], tree.args["high"]
         both: list[exp.Expr] = [
@@ -69,7 +69,7 @@ def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
     return [tree]
 
 
-def summands(
+def split_summands(
     node: exp.Expr, sign: int, streams: Callable[[exp.Expr], set[int]]
 ) -> list[tuple[int, exp.Expr, set[int]]]:
     """The signed summands of an expression, each with the streams that it names.
@@ -79,7 +79,7 @@ def summands(
     day numbers.
     """
     node = node.unnest()
-    found = [s for g, part in split_sum(node) for s in summands(part, g * sign, streams)]
+    found = [s for g, part in split_sum(node) for s in split_summands(part, g * sign, streams)]
     if not found:
         return [(sign, node, streams(node))]
     owners = [owner for _, _, owner in found if owner]
@@ -96,27 +96,27 @@ def split_sum(node: exp.Expr) -> list[tuple[int, exp.Expr]]:
         return [(-1, node.this)]
     if isinstance(node, exp.DateDiff) and not node.args.get("unit"):
         days = (
-            exp.func("unix_date", exp.cast(_date(side).copy(), "date"))
+            exp.func("unix_date", exp.cast(_strip_date_cast(side).copy(), "date"))
             for side in (node.this, node.expression)
         )
         return list(zip((1, -1), days, strict=True))
     return []
 
 
-def _date(node: exp.Expr) -> exp.Expr:
+def _strip_date_cast(node: exp.Expr) -> exp.Expr:
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 
-def literal(node: exp.Expr) -> Fraction | None:
+def constant_value(node: exp.Expr) -> Fraction | None:
     """The number that an expression is without reading a column; None for any other expression."""
     node = simplify(node.copy())
     if isinstance(node, exp.Neg):
-        inner = literal(node.this)
+        inner = constant_value(node.this)
         return None if inner is None else -inner
     return Fraction(node.this) if isinstance(node, exp.Literal) and node.is_number else None
 
 
-def _span(node: exp.Expr) -> Fraction | None:
+def _parse_interval(node: exp.Expr) -> Fraction | None:
     """A literal interval in microseconds."""
     sign = 1
     while isinstance(node, (exp.Neg, exp.Paren)):
@@ -130,27 +130,27 @@ def _span(node: exp.Expr) -> Fraction | None:
         return None
 
 
-def micros_of(node: exp.Expr) -> Fraction | None:
+def interval_microseconds(node: exp.Expr) -> Fraction | None:
     """The microseconds of an interval; None for what is none."""
-    return _span(node)
+    return _parse_interval(node)
 
 
-def days_of(node: exp.Expr) -> Fraction | None:
+def interval_days(node: exp.Expr) -> Fraction | None:
     """The whole days of an interval or a number; None for what is no whole number of days."""
-    span = _span(node)
-    days = literal(node) if span is None else span / UNITS["day"]
+    span = _parse_interval(node)
+    days = constant_value(node) if span is None else span / UNITS["day"]
     return days if days is not None and days.denominator == 1 else None
 
 
-def constant(kind: str, terms: Sequence[Term]) -> Fraction | None:
+def sum_constants(kind: str, terms: Sequence[Term]) -> Fraction | None:
     """What constants add up to in the unit of a kind's keys; None where it is not known."""
-    of = {"date": days_of, "timestamp": micros_of, "timestamp_ntz": micros_of}.get(kind, literal)
+    of = {"date": interval_days, "timestamp": interval_microseconds, "timestamp_ntz": interval_microseconds}.get(kind, constant_value)
     values = [(sign, of(term)) for sign, term in terms]
     known = [sign * value for sign, value in values if value is not None]
     return sum(known, Fraction(0)) if len(known) == len(terms) else None
 
 
-def kind_of(a: SqlType, b: SqlType) -> str | None:
+def comparison_domain(a: SqlType, b: SqlType) -> str | None:
     """In which numbers two types are compared, or None where they are not."""
     pair = {a.name, b.name}
     if pair == {"boolean"}:
@@ -163,10 +163,10 @@ def kind_of(a: SqlType, b: SqlType) -> str | None:
         return None
     if pair & {*REAL}:
         return "float"
-    return "decimal" if sum(_extent(a, b)) <= 18 else None
+    return "decimal" if sum(_count_digits(a, b)) <= 18 else None
 
 
-def summed(kinds: Sequence[SqlType]) -> SqlType | None:
+def sum_type(kinds: Sequence[SqlType]) -> SqlType | None:
     """A type that holds every sum of values of these types, whatever their signs; None where there
     may be none: floats round, and the sum of two BIGINTs may be no BIGINT.
     """
@@ -176,41 +176,41 @@ def summed(kinds: Sequence[SqlType]) -> SqlType | None:
         return None
     if all(k.name in INTEGRAL for k in kinds):
         return BIGINT
-    whole, scale = _extent(*kinds)
+    whole, scale = _count_digits(*kinds)
     return SqlType("decimal", whole + scale + len(kinds) - 1, scale)
 
 
-def hashed_as(a: SqlType, b: SqlType) -> str | None:
+def hash_type(a: SqlType, b: SqlType) -> str | None:
     """The type in which values of two types are hashed to find equal ones; None where they are
     numbers, or not equal.
     """
     pair = {a.name, b.name}
     if len(pair) == 1 and pair <= {"string", "binary"}:
         return a.name
-    if kind_of(a, b) is not None or not pair <= {"decimal", *INTEGRAL}:
+    if comparison_domain(a, b) is not None or not pair <= {"decimal", *INTEGRAL}:
         return None
-    digits, scale = _extent(a, b)
+    digits, scale = _count_digits(a, b)
     return f"decimal({digits + scale}, {scale})" if digits + scale <= 38 else None
 
 
-def _extent(*kinds: SqlType) -> tuple[int, int]:
+def _count_digits(*kinds: SqlType) -> tuple[int, int]:
     """Digits before and after the point that hold the values of exact types."""
     scale = max(k.scale for k in kinds)
     return max(_DIGITS.get(k.name, k.precision) - k.scale for k in kinds), scale
 
 
-def negated(terms: Sequence[Term]) -> list[Term]:
+def negate_terms(terms: Sequence[Term]) -> list[Term]:
     """The terms with the other signs."""
     return [(-sign, term) for sign, term in terms]
 
 
-def total(terms: Sequence[Term], kind: str, scale: int) -> str:
+def sum_sql(terms: Sequence[Term], kind: str, scale: int) -> str:
     """Spark SQL of a sum of one stream's terms, each in the numbers of its kind, which hold it."""
     number = {"int": "bigint", "decimal": f"decimal(18, {scale})", "float": "double"}[kind]
-    return " + ".join(f"{'-' * (g < 0)}cast(({own(t)}) as {number})" for g, t in terms)
+    return " + ".join(f"{'-' * (g < 0)}cast(({strip_alias(t)}) as {number})" for g, t in terms)
 
 
-def normal_key(kind: str, sql: str, scale: int) -> str:
+def key_sql(kind: str, sql: str, scale: int) -> str:
     """Spark SQL of the key: a BIGINT that keeps the order, or a DOUBLE."""
     return {
         "bool": f"cast(cast({sql} as int) as bigint)",
@@ -225,7 +225,7 @@ def normal_key(kind: str, sql: str, scale: int) -> str:
     }[kind]
 
 
-def interval_of(op: type, offset: Fraction, real: bool) -> tuple[float, float, tuple[bool, bool]]:
+def offset_interval(op: type, offset: Fraction, real: bool) -> tuple[float, float, tuple[bool, bool]]:
     """The interval of ``left - right`` for ``left - right op offset``; integers get closed integer
     bounds.
     """
@@ -243,7 +243,7 @@ def interval_of(op: type, offset: Fraction, real: bool) -> tuple[float, float, t
     return lo, hi, (False, False)
 
 
-def own(node: exp.Expr) -> str:
+def strip_alias(node: exp.Expr) -> str:
     """Spark SQL over the stream's own columns, without the alias."""
     bare = node.copy().transform(
         lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n

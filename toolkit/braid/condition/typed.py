@@ -8,13 +8,13 @@ from typing import NoReturn
 from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
-from braid.condition.sqltypes import NUMERIC, VOID, SqlType, common, duckdb_type, known
+from braid.condition.sqltypes import NUMERIC, VOID, SqlType, common_type, duckdb_type_name, compares_alike
 
 Typed = tuple[str, SqlType]
 """DuckDB SQL and Spark's type."""
 
 
-class Unknown(ValueError):
+class UnsupportedExpressionError(ValueError):
     """An expression that is not known to mean the same: its text, and why."""
 
     def __init__(self, node: exp.Expr, why: str = "") -> None:
@@ -32,32 +32,32 @@ class TypedSql(ABC):
         self.ours, self.by_zero = ours, by_zero
 
     @abstractmethod
-    def compile(self, node: exp.Expr) -> Typed:
+    def compile_expression(self, node: exp.Expr) -> Typed:
         """Raises Unknown for what is not known to mean the same in both."""
 
-    def _refuse(self, node: exp.Expr, why: str = "") -> NoReturn:
-        raise Unknown(node, why)
+    def _raise_unsupported(self, node: exp.Expr, why: str = "") -> NoReturn:
+        raise UnsupportedExpressionError(node, why)
 
-    def _as(self, node: exp.Expr, kind: SqlType, cast: bool = False) -> str:
+    def _compile_as(self, node: exp.Expr, kind: SqlType, cast: bool = False) -> str:
         """The expression as this type; a number may be ``cast`` to it."""
-        sql, found = self.compile(node)
+        sql, found = self.compile_expression(node)
         if found in (kind, VOID):
             return sql
         if not cast or found.name not in NUMERIC:
-            self._refuse(node, f" is of type {found} where {kind} is needed")
+            self._raise_unsupported(node, f" is of type {found} where {kind} is needed")
         return self._cast_to((sql, found), kind)
 
     def _cast_to(self, typed: Typed, kind: SqlType) -> str:
         sql, found = typed
-        return sql if found == kind else f"CAST({sql} AS {duckdb_type(kind)})"
+        return sql if found == kind else f"CAST({sql} AS {duckdb_type_name(kind)})"
 
-    def _together(self, node: exp.Expr, *parts: exp.Expr) -> tuple[list[str], SqlType]:
+    def _compile_to_common_type(self, node: exp.Expr, *parts: exp.Expr) -> tuple[list[str], SqlType]:
         """The parts in the type in which Spark compares them and calculates."""
-        typed = [self.compile(part) for part in parts]
-        kind = common(*(k for _, k in typed))
+        typed = [self.compile_expression(part) for part in parts]
+        kind = common_type(*(k for _, k in typed))
         equality = isinstance(node, (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ))
-        if kind is None or not known(kind, equality):
+        if kind is None or not compares_alike(kind, equality):
             listed = " and ".join(sorted({str(k) for _, k in typed}))
             what = "brings together" if kind is None else "compares"
-            self._refuse(node, f" {what} {listed}")
+            self._raise_unsupported(node, f" {what} {listed}")
         return [self._cast_to(t, kind) for t in typed], kind

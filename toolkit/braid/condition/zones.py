@@ -16,7 +16,7 @@ _COMPARE = (exp.Predicate, exp.ArrayContains, exp.UnixMicros)
 """They say no more of timestamps than which instants they are."""
 
 
-def goes_by_zone(tree: exp.Expr, kind: Callable[[exp.Column], str]) -> bool:
+def depends_on_time_zone(tree: exp.Expr, kind: Callable[[exp.Column], str]) -> bool:
     """Whether a timestamp is more than compared with other timestamps: its hour, the day before, or
     whether it is later than a date, depend on where that is. ``kind`` names a column's type.
     """

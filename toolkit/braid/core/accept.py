@@ -34,7 +34,7 @@ _KINDS = {
 """Types that need no Python to be understood."""
 
 
-class RefusedColumn(ValueError):
+class RefusedColumnError(ValueError):
     """A column that cannot be what a stream needs: the ``problem`` with it, as "holds int and
     str", and the ``remedy``, as "give it one type".
     """
@@ -47,10 +47,10 @@ class RefusedColumn(ValueError):
 def refuse_nanoseconds(stream: str, column: str) -> NoReturn:
     """Raise RefusedColumn for times that Spark SQL cannot tell apart."""
     problem = "has nanoseconds, which Spark SQL does not know"
-    raise RefusedColumn(stream, column, problem, f"use {column}.dt.floor('us')")
+    raise RefusedColumnError(stream, column, problem, f"use {column}.dt.floor('us')")
 
 
-def shown(value: object, most: int = LONG) -> str:
+def format_value(value: object, most: int = LONG) -> str:
     """A value for a sentence: as it is typed where it is plain, cut to ``most`` letters, else what
     it is.
 
@@ -69,7 +69,7 @@ def shown(value: object, most: int = LONG) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def whole(value: Any, what: str, least: int, most: float = inf, or_else: str = "") -> int:
+def check_int(value: Any, what: str, least: int, most: float = inf, or_else: str = "") -> int:
     """A whole number from ``least`` to ``most``; ``or_else`` is what else is accepted.
 
     >>> whole(3, "hosts", 1)
@@ -82,7 +82,7 @@ def whole(value: Any, what: str, least: int, most: float = inf, or_else: str = "
     if number is None or not least <= number <= most:
         upto = f" and at most {most:,}" if number is not None and number > most else ""
         raise ValueError(
-            f"{what} is {shown(value)}; it must be a whole number, {least} or more{upto}{or_else}"
+            f"{what} is {format_value(value)}; it must be a whole number, {least} or more{upto}{or_else}"
         )
     return number
 
@@ -106,40 +106,40 @@ def read_natural(text: str, most: int = (1 << 63) - 1) -> int | None:
     return number if number <= most else None
 
 
-def seconds(value: Any, what: str, most: float) -> float:
+def check_seconds(value: Any, what: str, most: float) -> float:
     """A number of seconds from 0 to ``most``."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     if not known or not isfinite(value) or not 0 <= value <= most:
         raise ValueError(
-            f"{what} is {shown(value)}; it must be a number of seconds, 0 or more and at most "
+            f"{what} is {format_value(value)}; it must be a number of seconds, 0 or more and at most "
             f"{most:,}"
         )
     return float(value)
 
 
-def flag(value: Any, what: str) -> bool:
+def check_bool(value: Any, what: str) -> bool:
     """True or False."""
     if not isinstance(value, bool):
-        raise ValueError(f"{what} is {shown(value)}; it must be True or False")
+        raise ValueError(f"{what} is {format_value(value)}; it must be True or False")
     return value
 
 
-def one_of(value: Any, what: str, options: Collection[str], or_else: str = "") -> str:
+def check_choice(value: Any, what: str, options: Collection[str], or_else: str = "") -> str:
     """One of some words."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(
-            f"{what} is {shown(value)}; it must be one of {', '.join(options)}{or_else}"
+            f"{what} is {format_value(value)}; it must be one of {', '.join(options)}{or_else}"
         )
     return value
 
 
-def folder(value: Any, what: str = "the run's folder") -> Path:
+def check_folder(value: Any, what: str = "the run's folder") -> Path:
     """The path of a folder that is there, or could be made; "~" is the user's own."""
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
-        raise ValueError(f"{what} is {shown(value)}; it must be a path, as text or a Path")
+        raise ValueError(f"{what} is {format_value(value)}; it must be a path, as text or a Path")
     text = os.fspath(value)
     if not text.strip() or "\0" in text:
-        raise ValueError(f"{what} is {shown(text)}; it must be a path that names a folder")
+        raise ValueError(f"{what} is {format_value(text)}; it must be a path that names a folder")
     path = Path(text).expanduser() if text.split("/")[0] == "~" else Path(text)
     try:
         os.lstat(path)
@@ -147,13 +147,13 @@ def folder(value: Any, what: str = "the run's folder") -> Path:
         pass  # it is made
     except OSError as error:
         raise ValueError(
-            f"{what} is {shown(text)}, which the file system refuses: {error.strerror}"
+            f"{what} is {format_value(text)}, which the file system refuses: {error.strerror}"
         ) from None
     whole = path.absolute()
     there = next(p for p in (whole, *whole.parents) if os.path.lexists(p))
     if not there.is_dir():
         raise ValueError(
-            f"{what} is {shown(text)}, but {there} is no folder; give a new folder, or one of a run"
+            f"{what} is {format_value(text)}, but {there} is no folder; give a new folder, or one of a run"
         )
     return path
 
@@ -167,17 +167,17 @@ def check_settings(of: Any, settings: Mapping[str, Any]) -> None:
     """Raises ValueError for the first setting that is not of the type which a class or a function
     has for it.
     """
-    for name, (kind, written) in _kinds(of).items():
+    for name, (kind, written) in _annotated_types(of).items():
         try:
             if name in settings:
                 msgspec.convert(settings[name], kind, str_keys=True)
         except msgspec.ValidationError:
             plain = [_KINDS.get(part, "") for part in written.split(" | ")]
             words = " or ".join(plain) if all(plain) else f"of type {written}"
-            raise ValueError(f"{name} is {shown(settings[name])}; it must be {words}") from None
+            raise ValueError(f"{name} is {format_value(settings[name])}; it must be {words}") from None
 
 
-def with_types(check: Callable[[Any], None]) -> Callable[[Any], None]:
+def checks_field_types(check: Callable[[Any], None]) -> Callable[[Any], None]:
     """A ``__post_init__`` that also checks the types of all fields; what it says itself says more,
     so it comes first.
     """
@@ -197,14 +197,14 @@ def with_types(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 @cache
-def _kinds(of: Any) -> dict[str, tuple[Any, str]]:
+def _annotated_types(of: Any) -> dict[str, tuple[Any, str]]:
     """By name, the type and how that is written; types that are not known here say nothing."""
-    hints = _hints(of)
+    hints = _resolve_type_hints(of)
     written = {name: p.annotation for name, p in signature(of).parameters.items()}
     return {name: (hints[name], str(text)) for name, text in written.items() if name in hints}
 
 
-def _hints(of: Any) -> dict[str, Any]:
+def _resolve_type_hints(of: Any) -> dict[str, Any]:
     """The types by name, inherited ones too; one that is imported for type checkers alone is left
     out.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 
-def cause(error: BaseException) -> str:
+def summarize_error(error: BaseException) -> str:
     """What went wrong, in one line: what a Python worker of Spark's raised, which stands at the end
     of its traceback; else the Java exception that is at the root; else the first line.
 
@@ -23,11 +23,11 @@ def cause(error: BaseException) -> str:
     return (raised[:1] or thrown[-1:] or lines)[0].strip()
 
 
-def failed(error: BaseException, what: str) -> BaseException:
+def with_cause(error: BaseException, what: str) -> BaseException:
     """The error, or one that begins with ``what`` and tells the cause where its own first line does
     not; the error is its ``__cause__`` then.
     """
-    told = cause(error)
+    told = summarize_error(error)
     if told == (str(error).strip().splitlines() or [told])[0]:
         return error
     short = RuntimeError(f"{what}: {told}")

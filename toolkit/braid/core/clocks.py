@@ -18,22 +18,22 @@ from typing import NamedTuple
 
 import msgspec
 
-from braid.core.spans import instant
+from braid.core.spans import format_instant
 
 SUPPORT = 8
 """Tuples past ``clock + ahead`` move the clock, if there are as many."""
 
 
-class Clock(NamedTuple):
+class StreamClock(NamedTuple):
     """How far the event time of a stream has come, in microseconds (None: no tuple came), and the
     event times further ahead that wait for support, rising.
     """
 
-    at: int | None = None
+    time: int | None = None
     pending: tuple[int, ...] = ()
 
 
-class Spread(NamedTuple):
+class TimeSpread(NamedTuple):
     """Describe the event times of a block for the clock of its stream.
 
     ``top``: the eight greatest, rising. ``landmarks``: times, rising, from each of which to the
@@ -41,12 +41,12 @@ class Spread(NamedTuple):
     batch, evenly spaced times in order; each stands for the same share of the tuples.
     """
 
-    top: tuple[int, ...]
+    latest_times: tuple[int, ...]
     landmarks: tuple[int, ...] = ()
     sample: tuple[int, ...] = ()
 
 
-class Irregular(msgspec.Struct, frozen=True):
+class IrregularCounts(msgspec.Struct, frozen=True):
     """How many tuples of each stream did not come at their time.
 
     ``late`` ones lay behind the time that the other streams' tuples were kept for, so they may have
@@ -60,7 +60,7 @@ class Irregular(msgspec.Struct, frozen=True):
     ahead: tuple[int, ...] = ()
     jumps: tuple[int, ...] = ()
 
-    def by_stream(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
+    def count_by_stream(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
         """Return the counts of tuples, without zeros, by kind and name of the stream."""
         kinds = {"late": self.late, "untimed": self.untimed, "ahead": self.ahead}
         return {
@@ -68,40 +68,40 @@ class Irregular(msgspec.Struct, frozen=True):
             for kind, counts in kinds.items()
         }
 
-    def describe(self, names: Sequence[str], clocks: Sequence[int | None]) -> str:
+    def describe_counts(self, names: Sequence[str], clocks: Sequence[int | None]) -> str:
         """Return the counts and the jumps of clocks in words; empty if there are none."""
-        kinds = self.by_stream(names).items()
+        kinds = self.count_by_stream(names).items()
         phrases = [f"{n:,} of {name} {kind}" for kind, each in kinds for name, n in each.items()]
         for name, jumps, clock in zip(names, self.jumps, clocks, strict=False):
             if jumps and clock is not None:
                 times = "once" if jumps == 1 else f"{jumps:,} times"
-                phrases.append(f"the clock of {name} has jumped {times}, to {instant(clock)}")
+                phrases.append(f"the clock of {name} has jumped {times}, to {format_instant(clock)}")
         return ", ".join(phrases)
 
-    def plus(self, more: Irregular) -> Irregular:
+    def add(self, more: IrregularCounts) -> IrregularCounts:
         """Return the sums; a count that is left out is zero."""
-        return self._combined(more, 1)
+        return self._combine_counts(more, 1)
 
-    def less(self, other: Irregular) -> Irregular:
+    def subtract(self, other: IrregularCounts) -> IrregularCounts:
         """Return the differences; a count that is left out is zero."""
-        return self._combined(other, -1)
+        return self._combine_counts(other, -1)
 
-    def _combined(self, other: Irregular, sign: int) -> Irregular:
+    def _combine_counts(self, other: IrregularCounts, sign: int) -> IrregularCounts:
         sums = (
             tuple(a + sign * b for a, b in zip_longest(left, right, fillvalue=0))
             for left, right in zip(
                 msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True
             )
         )
-        return Irregular(*sums)
+        return IrregularCounts(*sums)
 
 
-class Advance(NamedTuple):
+class ClockAdvance(NamedTuple):
     """A clock after a batch, the batch's tuples that wait for support (``early``), and, if the
     clock jumped, by how many tuples (``support``; 0: it did not).
     """
 
-    clock: Clock
+    clock: StreamClock
     early: int = 0
     support: int = 0
 
@@ -113,9 +113,9 @@ def needs_spread(span: tuple[int, int], at: int | None, ahead: int | None) -> bo
     return at is None or span[1] > at + ahead
 
 
-def advance(
-    clock: Clock, blocks: Iterable[tuple[int, int, Spread | None]], ahead: int | None
-) -> Advance:
+def advance_clock(
+    clock: StreamClock, blocks: Iterable[tuple[int, int, TimeSpread | None]], ahead: int | None
+) -> ClockAdvance:
     """Return the clock of a stream after a batch.
 
     Parameters
@@ -131,30 +131,30 @@ def advance(
     """
     blocks = list(blocks)
     if not blocks:
-        return Advance(clock)
+        return ClockAdvance(clock)
     latest = max(latest for _, latest, _ in blocks)
     if ahead is None:
-        return Advance(Clock(latest if clock.at is None else max(clock.at, latest)))
-    at = _median(blocks) if clock.at is None else clock.at
-    new = [time for block in blocks for time in _top(*block)]
+        return ClockAdvance(StreamClock(latest if clock.time is None else max(clock.time, latest)))
+    at = _find_median(blocks) if clock.time is None else clock.time
+    new = [time for block in blocks for time in _list_top_times(*block)]
     supporting = sorted((*clock.pending, *new))
     times = sorted({*supporting, *(t for *_, s in blocks if s for t in s.landmarks)})
     support = 0
     while True:
-        at = _followed(at, times, ahead)
+        at = _follow_times(at, times, ahead)
         waiting = [time for time in supporting if time > at + ahead]
         if len(waiting) < SUPPORT:
             break
         at, support = waiting[-SUPPORT], max(support, len(waiting))
     early = sum(time > at + ahead for time in new)
-    return Advance(Clock(at, tuple(waiting)), early, support)
+    return ClockAdvance(StreamClock(at, tuple(waiting)), early, support)
 
 
-def _top(rows: int, latest: int, spread: Spread | None) -> Sequence[int]:
-    return (latest,) * min(rows, SUPPORT) if spread is None else spread.top
+def _list_top_times(rows: int, latest: int, spread: TimeSpread | None) -> Sequence[int]:
+    return (latest,) * min(rows, SUPPORT) if spread is None else spread.latest_times
 
 
-def _median(blocks: Iterable[tuple[int, int, Spread | None]]) -> int:
+def _find_median(blocks: Iterable[tuple[int, int, TimeSpread | None]]) -> int:
     """Return the lower median event time of a first batch."""
     weighted: list[tuple[int, float]] = []
     for rows, latest, spread in blocks:
@@ -168,7 +168,7 @@ def _median(blocks: Iterable[tuple[int, int, Spread | None]]) -> int:
     raise AssertionError("a block has no tuple")
 
 
-def _followed(at: int, times: Iterable[int], ahead: int) -> int:
+def _follow_times(at: int, times: Iterable[int], ahead: int) -> int:
     """Return where rising times move a clock that none of them is too far ahead of."""
     for time in times:
         if time > at + ahead:
@@ -177,7 +177,7 @@ def _followed(at: int, times: Iterable[int], ahead: int) -> int:
     return at
 
 
-def latest_times(
+def find_latest_times(
     clocks: Sequence[int | None], pending: Sequence[Sequence[int]]
 ) -> tuple[int | None, ...]:
     """Return, by stream, the latest event time that has come, right or wrong."""

@@ -12,12 +12,12 @@ import msgspec
 T = TypeVar("T")
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """A value of dataclasses, tuples and mappings as what JSON has: lists, numbers, text, None."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def typed(data: Any, kind: type[T], what: str = "the value") -> T:
+def from_plain(data: Any, kind: type[T], what: str = "the value") -> T:
     """The value of a type that ``plain`` made the data of.
 
     Raises ValueError, with one sentence that begins with ``what``, for data of another shape.
@@ -29,10 +29,10 @@ def typed(data: Any, kind: type[T], what: str = "the value") -> T:
         raise ValueError(f"{what} is not accepted: {found[0].lower()}{found[1:]}") from None
 
 
-def again(value: T, kind: type[T]) -> T:
+def round_trip(value: T, kind: type[T]) -> T:
     """The value as it is once it has been stored and read."""
     body = msgspec.json.encode(value)
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError:
-        return typed(msgspec.json.decode(body), kind)  # which says what is wrong
+        return from_plain(msgspec.json.decode(body), kind)  # which says what is wrong

@@ -38,7 +38,7 @@ def make_nullable(schema: pa.Schema) -> pa.Schema:
     and casts look at the field alone. A NULL struct with a NOT NULL field is therefore valid in
     Spark and refused by Arrow, so nullability is no part of Braid's types.
     """
-    return pa.schema(map(_nullable_field, schema), metadata=schema.metadata)
+    return pa.schema(map(_make_field_nullable, schema), metadata=schema.metadata)
 
 
 def make_column_nullable(column: pa.Array) -> pa.Array:
@@ -50,24 +50,24 @@ def make_column_nullable(column: pa.Array) -> pa.Array:
 
 def make_type_nullable(kind: pa.DataType) -> pa.DataType:
     """Return the type with every field below it nullable, as in ``make_nullable``."""
-    return _nullable_nested(kind) if pa.types.is_nested(kind) else kind
+    return _make_nested_nullable(kind) if pa.types.is_nested(kind) else kind
 
 
-def _nullable_field(field: pa.Field) -> pa.Field:
+def _make_field_nullable(field: pa.Field) -> pa.Field:
     return field.with_type(make_type_nullable(field.type)).with_nullable(True)
 
 
 @lru_cache(maxsize=1024)
-def _nullable_nested(kind: pa.DataType) -> pa.DataType:
+def _make_nested_nullable(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
-        return pa.struct([_nullable_field(field) for field in kind])
+        return pa.struct([_make_field_nullable(field) for field in kind])
     if pa.types.is_map(kind):
         key = kind.key_field.with_type(make_type_nullable(kind.key_type))
-        return pa.map_(key, _nullable_field(kind.item_field), kind.keys_sorted)
+        return pa.map_(key, _make_field_nullable(kind.item_field), kind.keys_sorted)
     if pa.types.is_list(kind):
-        return pa.list_(_nullable_field(kind.value_field))
+        return pa.list_(_make_field_nullable(kind.value_field))
     if pa.types.is_large_list(kind):
-        return pa.large_list(_nullable_field(kind.value_field))
+        return pa.large_list(_make_field_nullable(kind.value_field))
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(_nullable_field(kind.value_field), kind.list_size)
+        return pa.list_(_make_field_nullable(kind.value_field), kind.list_size)
     return kind

@@ -29,7 +29,7 @@ _Times = tuple[int, int]
 """The earliest event time and the latest."""
 
 
-def compact(
+def plan_compaction(
     blocks: Iterable[Block],
     next_id: int,
     pinned: Collection[int],
@@ -51,59 +51,59 @@ def compact(
         if (
             window is not None
             and limit is not None
-            and b.span is not None
-            and b.span[1] + window <= limit
+            and b.event_time_range is not None
+            and b.event_time_range[1] + window <= limit
         ):
             if b.id not in pinned:
                 drops[b.id] = b.hosts
         elif b.id not in pinned:
-            groups.setdefault((b.stream, b.hosts, reached(b, slices[b.stream], limit)), []).append(
+            groups.setdefault((b.stream, b.hosts, count_reached_ages(b, slices[b.stream], limit)), []).append(
                 b
             )
     derivations: list[Derivation] = []
     for (stream, _, at), group in groups.items():
         if len(group) < FANOUT:
             continue
-        width = _width(slices[stream], at)
-        for few in (few for tier in _tiers(group) for few in _due(tier, width)):
-            derivations.append(_merged(few, next_id + len(derivations)))
+        width = _slice_length(slices[stream], at)
+        for few in (few for tier in _group_by_tier(group) for few in _find_mergeable_runs(tier, width)):
+            derivations.append(_make_merge_derivation(few, next_id + len(derivations)))
             drops |= {b.id: b.hosts for b in few}
     return Plan(derivations=tuple(derivations), drops=drops)
 
 
-def reached(b: Block, ages: Sequence[int], watermark: int | None) -> int:
+def count_reached_ages(b: Block, ages: Sequence[int], watermark: int | None) -> int:
     """How many of the ages (rising, microseconds) all tuples of a block have reached, for every
     tuple that may still come.
     """
-    return 0 if watermark is None or b.span is None else bisect_right(ages, watermark - b.span[1])
+    return 0 if watermark is None or b.event_time_range is None else bisect_right(ages, watermark - b.event_time_range[1])
 
 
-def _width(ages: Sequence[int], at: int) -> int | None:
+def _slice_length(ages: Sequence[int], at: int) -> int | None:
     """The length of the slice that lies between two ages; what is past the last is of the last."""
     at = min(at, len(ages) - 1)
     return ages[at] - (ages[at - 1] if at > 0 else 0) if ages else None
 
 
-def _tiers(group: list[Block]) -> list[list[Block]]:
+def _group_by_tier(group: list[Block]) -> list[list[Block]]:
     """The blocks by tier. One that is not small counts with the rows that it would have if it held
     all keys of the group.
     """
-    lo, hi = _keys(group)
+    lo, hi = _union_key_ranges(group)
     tiers: dict[int, list[Block]] = {}
     for b in group:
-        whole = b.rows * (hi - lo) // (b.keys[1] - b.keys[0])
-        tiers.setdefault(_tier(whole) if _tier(b.rows) else 0, []).append(b)
+        whole = b.rows * (hi - lo) // (b.key_range[1] - b.key_range[0])
+        tiers.setdefault(_choose_tier(whole) if _choose_tier(b.rows) else 0, []).append(b)
     return list(tiers.values())
 
 
-def _tier(rows: int) -> int:
+def _choose_tier(rows: int) -> int:
     tier = 0
     while rows >= _SMALLEST * FANOUT ** (tier + 1):
         tier += 1
     return tier
 
 
-def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
+def _find_mergeable_runs(tier: list[Block], window: int | None) -> list[list[Block]]:
     """Runs of four blocks or more to merge, oldest first, and what was born together by its
     keys.
     """
@@ -111,11 +111,11 @@ def _due(tier: list[Block], window: int | None) -> list[list[Block]]:
         return []
     due: list[list[Block]] = []
     runs: list[_Run] = []
-    for b in sorted(tier, key=lambda b: (b.batch, b.keys, b.id)):
-        run, apart = _Run([b], b.keys, b.span, b.bytes), []
+    for b in sorted(tier, key=lambda b: (b.batch, b.key_range, b.id)):
+        run, apart = _Run([b], b.key_range, b.event_time_range, b.size_bytes), []
         for other in runs:
-            if _fit(other, run, window):
-                run = other.and_then(run)
+            if _can_merge(other, run, window):
+                run = other.append_run(run)
             else:
                 apart.append(other)
         if len(run.blocks) < FANOUT:
@@ -134,40 +134,40 @@ class _Run(NamedTuple):
     span: _Times | None
     bytes: int
 
-    def and_then(self, later: _Run) -> _Run:
+    def append_run(self, later: _Run) -> _Run:
         (lo, hi), (low, high) = self.keys, later.keys
         keys, size = (min(lo, low), max(hi, high)), self.bytes + later.bytes
-        return _Run(self.blocks + later.blocks, keys, _both(self.span, later.span), size)
+        return _Run(self.blocks + later.blocks, keys, _union_spans(self.span, later.span), size)
 
 
-def _fit(a: _Run, b: _Run, window: int | None) -> bool:
+def _can_merge(a: _Run, b: _Run, window: int | None) -> bool:
     """Whether the keys of two runs touch, and they are not too large together. In a window or
     slice, a run spans a quarter of it at most, so that it leaves in time.
     """
     (lo, hi), (low, high) = a.keys, b.keys
     if lo > high or low > hi or a.bytes + b.bytes > MOST_BYTES:
         return False
-    span = None if window is None else _both(a.span, b.span)
+    span = None if window is None else _union_spans(a.span, b.span)
     return window is None or span is None or span[1] - span[0] <= window // FANOUT
 
 
-def _both(a: _Times | None, b: _Times | None) -> _Times | None:
+def _union_spans(a: _Times | None, b: _Times | None) -> _Times | None:
     """The least that holds both."""
     return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
 
 
-def _keys(blocks: list[Block]) -> Keys:
-    return min(b.keys[0] for b in blocks), max(b.keys[1] for b in blocks)
+def _union_key_ranges(blocks: list[Block]) -> Keys:
+    return min(b.key_range[0] for b in blocks), max(b.key_range[1] for b in blocks)
 
 
-def _span(blocks: list[Block]) -> _Times | None:
-    return reduce(_both, (b.span for b in blocks))
+def _union_block_spans(blocks: list[Block]) -> _Times | None:
+    return reduce(_union_spans, (b.event_time_range for b in blocks))
 
 
-def _merged(few: list[Block], id: int) -> Derivation:
+def _make_merge_derivation(few: list[Block], id: int) -> Derivation:
     first = few[0]
-    rows, size = sum(b.rows for b in few), sum(b.bytes for b in few)
+    rows, size = sum(b.rows for b in few), sum(b.size_bytes for b in few)
     block = Block(
-        id, first.stream, _keys(few), min(b.batch for b in few), first.hosts, rows, size, _span(few)
+        id, first.stream, _union_key_ranges(few), min(b.batch for b in few), first.hosts, rows, size, _union_block_spans(few)
     )
     return Derivation(block, tuple(b.id for b in few), {h: h for h in first.hosts})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from braid.core.events import BatchCommitted, Event, EventsDropped, Moment, RunEnded, RunStarted
+from braid.core.events import BatchCommitted, Event, EventsTrimmed, EventContext, RunEnded, RunStarted
 
 
 class Decision(NamedTuple):
@@ -16,7 +16,7 @@ class Decision(NamedTuple):
     text: str
 
 
-class Deciding:
+class DecisionCollector:
     """Takes the events of a run batch by batch, in order; ``take`` returns what was decided."""
 
     def __init__(self) -> None:
@@ -26,28 +26,28 @@ class Deciding:
         self._told: dict[str, str] = {}
         self._since = 0
 
-    def take(self, event: Event) -> list[Decision]:
+    def collect(self, event: Event) -> list[Decision]:
         """What was decided in a batch, once it is committed; nothing before. What a kind says
         twice in a row is told once.
         """
         if isinstance(event, RunStarted):
             self.streams = event.streams
-        if isinstance(event, EventsDropped):
+        if isinstance(event, EventsTrimmed):
             self._since = event.batch + 1
         self._beside.append(event)
         if not isinstance(event, (BatchCommitted, RunEnded)):
             return []
-        moment = Moment(self.streams, self._before, self._beside)
+        moment = EventContext(self.streams, self._before, self._beside)
         self._before = event if isinstance(event, BatchCommitted) else self._before
         self._beside = []
         batch = self._before.batch if self._before else 0
         new = [
-            e for e in moment.beside if getattr(e, "batch", batch) >= self._since or not self._since
+            e for e in moment.batch_events if getattr(e, "batch", batch) >= self._since or not self._since
         ]
-        return [d for e in new if (d := self._decision(e, moment, batch)) is not None]
+        return [d for e in new if (d := self._make_decision(e, moment, batch)) is not None]
 
-    def _decision(self, event: Event, moment: Moment, batch: int) -> Decision | None:
-        text, kind = event.decided(moment), type(event).__name__
+    def _make_decision(self, event: Event, moment: EventContext, batch: int) -> Decision | None:
+        text, kind = event.describe_decision(moment), type(event).__name__
         told = f"{kind} {getattr(event, 'stream', '')} {getattr(event, 'group', '')}"
         if not text or self._told.get(told) == text:
             return None
@@ -55,12 +55,12 @@ class Deciding:
         return Decision(batch, kind, text)
 
 
-def decisions(events: Iterable[Any]) -> list[Decision]:
+def collect_decisions(events: Iterable[Any]) -> list[Decision]:
     """All decisions of a run, in order."""
-    deciding = Deciding()
-    return [decision for event in events for decision in deciding.take(event)]
+    deciding = DecisionCollector()
+    return [decision for event in events for decision in deciding.collect(event)]
 
 
-def sentence(batch: int, decided: Sequence[Decision]) -> str:
+def describe_batch_decisions(batch: int, decided: Sequence[Decision]) -> str:
     """What was decided in a batch as one sentence, with the batch counted from 1."""
     return f"batch {batch + 1:,}: {'; '.join(d.text for d in decided)}"

@@ -15,30 +15,30 @@ from braid.core.replaceable import Replaceable
 class Environment:
     """This process, as it is."""
 
-    def clock(self) -> float:
+    def read_clock(self) -> float:
         """Return seconds since some moment, for how long something takes."""
         return time.perf_counter()
 
-    def now(self) -> float:
+    def read_time(self) -> float:
         """Return seconds since 1970."""
         return time.time()
 
-    def sleep(self, seconds: float) -> None:
+    def wait_seconds(self, seconds: float) -> None:
         """Wait."""
         time.sleep(seconds)
 
-    def token(self) -> str:
+    def make_token(self) -> str:
         """Return eight random hexadecimal digits, for a name that nobody else gives."""
         return uuid.uuid4().hex[:8]
 
-    def host(self) -> str:
+    def find_host_name(self) -> str:
         """Return the name of this machine."""
         return socket.gethostname()
 
-    def process(self) -> int:
+    def find_process_id(self) -> int:
         """Return the number of this process."""
         return os.getpid()
 
 
 _current = Replaceable(Environment())
-environment, replaced_environment = _current.get_current, _current.replace_meanwhile
+current_environment, replace_environment = _current.get_current, _current.replace_meanwhile

@@ -7,55 +7,55 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from braid.core.clocks import SUPPORT, Advance, Clock, Irregular, Spread, advance
+from braid.core.clocks import SUPPORT, ClockAdvance, StreamClock, IrregularCounts, TimeSpread, advance_clock
 from braid.core.events import ClockJumped
 from braid.core.plan import Block
-from braid.core.report import Outcome
-from braid.core.state import State
+from braid.core.report import BatchReport
+from braid.core.state import RunState
 
 
 def advance_clocks(
-    state: State,
-    outcome: Outcome,
+    state: RunState,
+    outcome: BatchReport,
     new: Sequence[Block],
     ahead: int | None,
     seen: Sequence[int | None],
-) -> tuple[Advance, ...]:
+) -> tuple[ClockAdvance, ...]:
     """Return, by stream, the clock after a batch that stored the ``new`` blocks. Where clocks were
     ``seen`` elsewhere, it is the greater of the two.
     """
     if seen:
         pairs = zip(state.clocks, seen, strict=True)
         return tuple(
-            Advance(Clock(max((time for time in pair if time is not None), default=None)))
+            ClockAdvance(StreamClock(max((time for time in pair if time is not None), default=None)))
             for pair in pairs
         )
-    blocks: list[list[tuple[int, int, Spread | None]]] = [[] for _ in state.clocks]
+    blocks: list[list[tuple[int, int, TimeSpread | None]]] = [[] for _ in state.clocks]
     for block in new:
-        if block.span is not None:
-            spread = outcome.sizes[block.id].spread
-            blocks[block.stream].append((block.rows, block.span[1], spread))
+        if block.event_time_range is not None:
+            spread = outcome.block_sizes[block.id].spread
+            blocks[block.stream].append((block.rows, block.event_time_range[1], spread))
     clocks = zip(state.clocks, state.pending, blocks, strict=True)
-    return tuple(advance(Clock(at, pending), each, ahead) for at, pending, each in clocks)
+    return tuple(advance_clock(StreamClock(at, pending), each, ahead) for at, pending, each in clocks)
 
 
 def count_irregular(
-    outcome: Outcome, new: Sequence[Block], advances: Sequence[Advance]
-) -> Irregular:
+    outcome: BatchReport, new: Sequence[Block], advances: Sequence[ClockAdvance]
+) -> IrregularCounts:
     """Count the tuples of a batch, by stream, that were late, untimed or ahead."""
     late = [0] * len(advances)
     for block in new:
-        late[block.stream] += outcome.sizes[block.id].late
+        late[block.stream] += outcome.block_sizes[block.id].late_tuples
     untimed = tuple(outcome.untimed.get(stream, 0) for stream in range(len(advances)))
     early = tuple(each.early for each in advances)
-    return Irregular(tuple(late), untimed, early)
+    return IrregularCounts(tuple(late), untimed, early)
 
 
 def find_jumps(
     names: Sequence[str],
-    state: State,
-    following: State,
-    advances: Sequence[Advance],
+    state: RunState,
+    following: RunState,
+    advances: Sequence[ClockAdvance],
     ahead: int | None,
 ) -> Iterator[ClockJumped]:
     """Yield the clocks that eight tuples far ahead of them moved. If a stream begins in this batch,
@@ -65,7 +65,7 @@ def find_jumps(
     running = [clock for clock in following.clocks if clock is not None]
     begun = following.clocks.count(None) < state.clocks.count(None)
     for stream, each in enumerate(advances):
-        support, after = each.support, each.clock.at
+        support, after = each.support, each.clock.time
         if after is None:
             continue
         taken = following.received[stream]
@@ -76,7 +76,7 @@ def find_jumps(
             yield ClockJumped(following.batch, names[stream], before, after, support)
 
 
-def with_jumps(state: State, names: Sequence[str], jumps: Sequence[ClockJumped]) -> State:
+def count_jumps(state: RunState, names: Sequence[str], jumps: Sequence[ClockJumped]) -> RunState:
     """Return the state with these jumps counted."""
     counts = tuple(sum(jump.stream == name for jump in jumps) for name in names)
-    return replace(state, irregular=state.irregular.plus(Irregular(jumps=counts)))
+    return replace(state, irregular=state.irregular.add(IrregularCounts(jumps=counts)))

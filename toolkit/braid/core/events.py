@@ -14,11 +14,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from braid.core.clocks import Irregular
-from braid.core.harvest import Yield
+from braid.core.clocks import IrregularCounts
+from braid.core.harvest import ItemYield
 from braid.core.plan import Block, Derivation, Route
-from braid.core.report import HostDid
-from braid.core.spans import instant, text
+from braid.core.report import HostMetrics
+from braid.core.spans import format_instant, format_duration
 
 KINDS: dict[str, type[Event]] = {}
 """Those of the modules that have been imported, by name; ``core.jsonl.kinds`` has all."""
@@ -33,10 +33,10 @@ class Event:
     __slots__ = ()
     level: ClassVar[int] = DEBUG
     """At which ``core.log`` logs it."""
-    lasting: ClassVar[tuple[str, ...] | None] = None
+    retention_key: ClassVar[tuple[str, ...] | None] = None
     """When earlier events are no longer kept, the last one stays of those that have the same values
     in these fields; None: none of this kind stays."""
-    undoes: ClassVar[str] = ""
+    cancels: ClassVar[str] = ""
     """A lasting kind. When this event is no longer kept, and the last one of that kind that has the
     same value in its first lasting field is not either, neither of the two stays."""
 
@@ -49,22 +49,22 @@ class Event:
             )
         KINDS[cls.__name__] = cls  # a dataclass with slots is made twice, and the second counts
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """What was decided here and why, in a few words; empty where nothing was."""
         return ""
 
 
-class Moment(NamedTuple):
+class EventContext(NamedTuple):
     """When an event happened: the names of the ``streams``, the commit ``before`` its batch, and
     the events that its batch has, itself among them.
     """
 
     streams: tuple[str, ...]
-    before: BatchCommitted | None
-    beside: Sequence[Event]
+    previous_commit: BatchCommitted | None
+    batch_events: Sequence[Event]
 
 
-class Copy(NamedTuple):
+class ReplicaCopy(NamedTuple):
     """A block that goes from one host to another."""
 
     block: int
@@ -85,14 +85,14 @@ class RunStarted(Event):
     level = INFO
 
     streams: tuple[str, ...]
-    on: str
+    condition: str
     windows: Mapping[str, str]
     placement: str
-    settings: Mapping[str, Any]
+    placement_settings: Mapping[str, Any]
     hosts: int
-    keys: int
-    batches: int | None
-    clock: str = "measured"
+    key_space_size: int
+    planned_batches: int | None
+    time_source: str = "measured"
     resumed: bool = False
 
 
@@ -105,11 +105,11 @@ class PlacementChosen(Event):
     level = INFO
 
     placement: str
-    why: str
-    costs: Mapping[str, float]
+    reason: str
+    relative_costs: Mapping[str, float]
 
-    def decided(self, moment: Moment) -> str:
-        return self.why
+    def describe_decision(self, moment: EventContext) -> str:
+        return self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,21 +122,21 @@ class PlacementChanged(Event):
     """
 
     level = INFO
-    lasting = ()
+    retention_key = ()
 
     batch: int
-    before: str
+    previous_placement: str
     placement: str
-    fullest: float
-    even: float
-    work: float
-    moved: int
+    max_host_share: float
+    even_share: float
+    remaining_work_share: float
+    moved_tuples: int
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         return (
-            f"{self.before} to {self.placement}: one host had {self.fullest:.0%} of a stream, "
-            f"where {self.even:.0%} is even; {self.work:.2f} of the modelled work is left, with "
-            f"{self.moved:,} tuples moved; older blocks are met where they are"
+            f"{self.previous_placement} to {self.placement}: one host had {self.max_host_share:.0%} of a stream, "
+            f"where {self.even_share:.0%} is even; {self.remaining_work_share:.2f} of the modelled work is left, with "
+            f"{self.moved_tuples:,} tuples moved; older blocks are met where they are"
         )
 
 
@@ -151,7 +151,7 @@ class BatchPlanned(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EventsDropped(Event):
+class EventsTrimmed(Event):
     """In place of the events of the batches up to ``batch``, which are no longer kept: it stands
     for as many numbers as they were ``events``, but for those that ``stay``, which come next.
 
@@ -162,21 +162,21 @@ class EventsDropped(Event):
     """
 
     batch: int
-    events: int
-    stay: int
-    bytes: int
-    before: int
-    head: int
+    trimmed_events: int
+    retained_events: int
+    trimmed_bytes: int
+    trimmed_crc32: int
+    header_crc32: int
     results: int
-    blocks: tuple[Block, ...]
-    late: tuple[int, ...]
-    did: HostDid
-    kinds: Mapping[str, int]
+    live_blocks: tuple[Block, ...]
+    late_tuples: tuple[int, ...]
+    total_host_metrics: HostMetrics
+    event_counts: Mapping[str, int]
 
 
-def numbers(happened: Iterable[Event]) -> int:
+def count_event_numbers(happened: Iterable[Event]) -> int:
     """How many numbers some events have: one each, but those that stand for others."""
-    return sum(e.events if isinstance(e, EventsDropped) else 1 for e in happened)
+    return sum(e.trimmed_events if isinstance(e, EventsTrimmed) else 1 for e in happened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,32 +186,32 @@ class BatchCommitted(Event):
     """
 
     batch: int
-    received: tuple[int, ...]
+    received_tuples: tuple[int, ...]
     """By stream, tuples of the batch."""
-    total: tuple[int, ...]
+    total_received_tuples: tuple[int, ...]
     """By stream, tuples since the start of the run."""
-    live: tuple[int, ...]
+    live_tuples: tuple[int, ...]
     """By stream, tuples held after the batch."""
     results: int
-    seconds: Mapping[str, float]
+    seconds_by_phase: Mapping[str, float]
     """Wall-clock of the parts (see ``core.seconds``), and of the batch: "total". Of a simulated
     one, what is "modelled"."""
-    blocks: tuple[Block, ...]
+    changed_blocks: tuple[Block, ...]
     """Every block that is new or has changed."""
-    dropped: tuple[int, ...]
+    dropped_block_ids: tuple[int, ...]
     """Ids of blocks that are gone."""
-    hosts: tuple[HostDid, ...]
-    late: tuple[int, ...] = ()
+    host_metrics: tuple[HostMetrics, ...]
+    late_tuples: tuple[int, ...] = ()
     """By stream, tuples behind the watermark, which may have missed partners."""
     untimed: tuple[int, ...] = ()
     """By stream, tuples that were left out because they have no event time."""
     ahead: tuple[int, ...] = ()
     """By stream, tuples too far ahead of their stream's clock to move it by themselves."""
-    irregular: Irregular = field(default_factory=Irregular)
+    irregular_counts: IrregularCounts = field(default_factory=IrregularCounts)
     """The same since the start of the run."""
     clocks: tuple[int | None, ...] = ()
     """By stream, how far event time has come, in microseconds."""
-    missed: int = 0
+    missed_combinations: int = 0
     """Combinations of tuples that were due and not met, under a placement that covers at most
     once."""
     received_bytes: tuple[int, ...] = ()
@@ -219,34 +219,34 @@ class BatchCommitted(Event):
     executor: str = ""
     """Which way it went, "process" or "spark"; empty for a simulated one and one that only changes
     what is served."""
-    why: str = ""
+    executor_reason: str = ""
     """Why that way."""
-    announced: int = 0
+    announced_bytes: int = 0
     """Bytes that the source announced before it was read; 0: it was not asked, or did not."""
     source_bytes: int = 0
     """Bytes that came from the source, before a shedder left tuples out; 0: not counted."""
-    tasks: int = 0
+    task_count: int = 0
     """Tasks that shared its work, in the first stage."""
-    machine: str = ""
+    parallelism: str = ""
     """What the work could be shared among, where the way was chosen; empty where it was asked
     for."""
-    last_commit: float = 0.0
+    previous_commit_seconds: float = 0.0
     """Seconds in which the batch before became real: its manifest, the moves of its result files,
     Spark's log of them, the events, and the removal of old files. No part of "total"; 0: there was
     none before in this process."""
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """The way that it went, where the batch before went another."""
-        if moment.before is None or not self.executor or self.executor == moment.before.executor:
+        if moment.previous_commit is None or not self.executor or self.executor == moment.previous_commit.executor:
             return ""
         way = "in this process" if self.executor == "process" else "on Spark"
-        return f"tasks run {way}{f': {self.why}' if self.why else ''}"
+        return f"tasks run {way}{f': {self.executor_reason}' if self.executor_reason else ''}"
 
     @property
-    def all_hosts(self) -> HostDid:
+    def total_host_metrics(self) -> HostMetrics:
         """What all hosts did together."""
-        return HostDid(
-            *(sum(values) for values in zip(*map(msgspec.structs.astuple, self.hosts), strict=True))
+        return HostMetrics(
+            *(sum(values) for values in zip(*map(msgspec.structs.astuple, self.host_metrics), strict=True))
         )
 
 
@@ -260,7 +260,7 @@ class ClockJumped(Event):
     """
 
     level = WARNING
-    lasting = ("stream",)
+    retention_key = ("stream",)
 
     batch: int
     stream: str
@@ -268,18 +268,18 @@ class ClockJumped(Event):
     after: int
     support: int
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         tuples = f"{self.support} tuple{'s' if self.support > 1 else ''}"
         if self.before is None:
-            return f"the clock of {self.stream} begins at {instant(self.after)}, by {tuples} alone"
+            return f"the clock of {self.stream} begins at {format_instant(self.after)}, by {tuples} alone"
         return (
-            f"the clock of {self.stream} jumps from {instant(self.before)} to "
-            f"{instant(self.after)}, where {tuples} are"
+            f"the clock of {self.stream} jumps from {format_instant(self.before)} to "
+            f"{format_instant(self.after)}, where {tuples} are"
         )
 
 
 @dataclass(frozen=True, slots=True)
-class BatchHarvested(Event):
+class BatchShed(Event):
     """What came of a batch in which not all tuples met all that they were due to meet. It comes
     before the batch's commit, in runs that shed load only.
 
@@ -291,24 +291,24 @@ class BatchHarvested(Event):
     """
 
     batch: int
-    considered: float
-    left_out: float
-    estimated: float
+    considered_pairs: float
+    skipped_pairs: float
+    estimated_results: float
     variance: float | None
     utility: float
     estimated_utility: float
-    items: tuple[Yield, ...] = ()
+    items: tuple[ItemYield, ...] = ()
     sketches: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class BatchServed(Event):
+class BatchQueryResults(Event):
     """By query, the ``results`` of a batch that are its. It comes before the batch's commit, in
     runs that serve many queries only, and not in simulated ones.
     """
 
     batch: int
-    results: Mapping[str, int]
+    results_by_query: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,20 +320,20 @@ class QueryAdded(Event):
     """
 
     level = INFO
-    lasting = ("name", "batch")
+    retention_key = ("name", "batch")
 
     batch: int
     name: str
-    bit: int
+    bitmap_position: int
     windows: Mapping[str, int]
-    where: Mapping[str, str | None]
-    complete: Mapping[str, int | None]
+    selections: Mapping[str, str | None]
+    complete_since: Mapping[str, int | None]
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         if self.batch < 0:
             return ""
-        windows = ", ".join(f"{a} {text(w)}" for a, w in self.windows.items())
-        full = all(t is None for t in self.complete.values())
+        windows = ", ".join(f"{a} {format_duration(w)}" for a, w in self.windows.items())
+        full = all(t is None for t in self.complete_since.values())
         return f"query {self.name} comes (windows {windows}), " + (
             "and finds all the state that it needs" if full else "complete once its window is full"
         )
@@ -344,13 +344,13 @@ class QueryRemoved(Event):
     """A shared run no longer serves a query, from the next batch on."""
 
     level = INFO
-    lasting = ("name", "batch")
-    undoes = "QueryAdded"
+    retention_key = ("name", "batch")
+    cancels = "QueryAdded"
 
     batch: int
     name: str
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         return f"query {self.name} goes"
 
 
@@ -361,8 +361,8 @@ class RunEnded(Event):
     level = INFO
 
     batch: int
-    reason: str
+    outcome: str
     error: str = ""
 
-    def decided(self, moment: Moment) -> str:
-        return f"the run failed: {self.error}" if self.reason == "failed" else ""
+    def describe_decision(self, moment: EventContext) -> str:
+        return f"the run failed: {self.error}" if self.outcome == "failed" else ""

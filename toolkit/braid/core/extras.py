@@ -8,7 +8,7 @@ from typing import Literal
 Extra = Literal["notebooks", "data", "exact", "cloud", "docs", "dev"]
 
 
-def missing(what: str, extra: Extra) -> str:
+def missing_dependency_message(what: str, extra: Extra) -> str:
     """The sentence that says ``what`` is not installed and which extra brings it.
 
     >>> missing("scipy", "exact")
@@ -17,7 +17,7 @@ def missing(what: str, extra: Extra) -> str:
     return f"{what} is not installed; pip install 'braid-joins[{extra}]' brings it"
 
 
-class Needs:
+class OptionalImport:
     """Imports inside ``with Needs("exact"):`` that fail name the extra that brings the package.
 
     Raises ModuleNotFoundError, with one sentence, for a package that is not installed.
@@ -39,4 +39,4 @@ class Needs:
         if isinstance(error, ModuleNotFoundError) and error.name:
             package = error.name.partition(".")[0]
             if package not in ("braid", "braid_widgets"):
-                raise ModuleNotFoundError(missing(package, self.extra), name=error.name) from None
+                raise ModuleNotFoundError(missing_dependency_message(package, self.extra), name=error.name) from None

@@ -11,7 +11,7 @@ from braid.core.plan import Block
 from braid.core.query import Query
 
 
-class Usage(msgspec.Struct, frozen=True):
+class HostUsage(msgspec.Struct, frozen=True):
     """What one host did in the last committed batch, and what it holds now: counts only, so that a
     plan repeats exactly.
 
@@ -21,12 +21,12 @@ class Usage(msgspec.Struct, frozen=True):
     ``stored_bytes``; ``network_bytes`` that came in: tuples, intermediate results and moved blocks.
     """
 
-    received: int = 0
-    arrived: int = 0
-    sent: int = 0
-    probed: int = 0
-    compared: int = 0
-    stored: int = 0
+    received_tuples: int = 0
+    received_partials: int = 0
+    sent_partials: int = 0
+    probes: int = 0
+    compared_pairs: int = 0
+    stored_tuples: int = 0
     stored_bytes: int = 0
     network_bytes: int = 0
 
@@ -44,36 +44,36 @@ AGES = 16
 """The parts of a window that ages are counted in."""
 
 
-def age(b: Block, batch: int, window: int | None, clocks: Sequence[int | None]) -> int:
+def block_age(b: Block, batch: int, window: int | None, clocks: Sequence[int | None]) -> int:
     """The age of a block when a batch begins: the part of its stream's window, of AGES, that the
     middle of its event times lies in, the youngest is 0.
 
     What ages a stream is the greatest clock of the others. With full history, or as long as the
     others are silent: how many times the number of batches since its first has doubled.
     """
-    return _age(b, batch, window, _now(b.stream, clocks))
+    return _age_class(b, batch, window, _latest_other_clock(b.stream, clocks))
 
 
-def ages(
+def block_ages(
     blocks: Iterable[Block],
     batch: int,
     windows: Sequence[int | None],
     clocks: Sequence[int | None],
 ) -> dict[int, int]:
     """The ages of blocks, by id; windows and clocks are by stream."""
-    now = [_now(s, clocks) for s in range(len(windows))]
-    return {b.id: _age(b, batch, windows[b.stream], now[b.stream]) for b in blocks}
+    now = [_latest_other_clock(s, clocks) for s in range(len(windows))]
+    return {b.id: _age_class(b, batch, windows[b.stream], now[b.stream]) for b in blocks}
 
 
-def _now(stream: int, clocks: Sequence[int | None]) -> int | None:
+def _latest_other_clock(stream: int, clocks: Sequence[int | None]) -> int | None:
     """The greatest clock of the other streams."""
     return max((t for s, t in enumerate(clocks) if s != stream and t is not None), default=None)
 
 
-def _age(b: Block, batch: int, window: int | None, now: int | None) -> int:
-    if window is None or b.span is None or now is None:
+def _age_class(b: Block, batch: int, window: int | None, now: int | None) -> int:
+    if window is None or b.event_time_range is None or now is None:
         return (batch - b.batch).bit_length()
-    return min(AGES - 1, max(0, (now - (b.span[0] + b.span[1]) // 2) * AGES // window))
+    return min(AGES - 1, max(0, (now - (b.event_time_range[0] + b.event_time_range[1]) // 2) * AGES // window))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +98,13 @@ class Facts:
     next_id: int
     received: tuple[int, ...]
     received_bytes: tuple[int, ...]
-    last_received: tuple[int, ...]
+    previous_received: tuple[int, ...]
     windows: tuple[int | None, ...] = ()
     clocks: tuple[int | None, ...] = ()
-    usage: tuple[Usage, ...] = ()
-    matches: Matches = field(default_factory=dict)
+    host_usage: tuple[HostUsage, ...] = ()
+    match_counts: Matches = field(default_factory=dict)
     watermarks: tuple[int | None, ...] = ()
     queries: tuple[Query, ...] = ()
     key_counts: tuple[Mapping[int, float], ...] = ()
-    matches_by_age: AgedMatches = field(default_factory=dict)
-    merged: frozenset[int] = frozenset()
+    match_counts_by_age: AgedMatches = field(default_factory=dict)
+    compacted_blocks: frozenset[int] = frozenset()

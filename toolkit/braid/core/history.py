@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from braid.core.events import BatchCommitted
-from braid.core.facts import AgedMatches, Matches, Usage
+from braid.core.facts import AgedMatches, Matches, HostUsage
 from braid.core.plan import Block, Plan
 
 _KEPT = 0.75
@@ -15,35 +15,35 @@ _KEPT = 0.75
 class LiveBlocks(dict[int, Block]):
     """The live blocks of a run by id: take its commits in order."""
 
-    def commit(self, event: BatchCommitted) -> None:
+    def apply_commit(self, event: BatchCommitted) -> None:
         """Forget the blocks that are gone, know those that are new or have changed."""
-        self.change(event.blocks, event.dropped)
+        self.apply_changes(event.changed_blocks, event.dropped_block_ids)
 
-    def change(self, blocks: Iterable[Block], dropped: Iterable[int] = ()) -> None:
+    def apply_changes(self, blocks: Iterable[Block], dropped: Iterable[int] = ()) -> None:
         """Forget some blocks by id, and know others."""
         for id in dropped:
             self.pop(id, None)
         self.update((b.id, b) for b in blocks)
 
 
-def usage(e: BatchCommitted) -> tuple[Usage, ...]:
+def host_usages(e: BatchCommitted) -> tuple[HostUsage, ...]:
     """By host, what it did in a batch and holds after it."""
     return tuple(
-        Usage(
-            received=h.received,
-            arrived=h.arrived,
-            sent=h.sent,
-            probed=h.probed,
-            compared=h.compared,
-            stored=h.stored,
+        HostUsage(
+            received_tuples=h.received_tuples,
+            received_partials=h.received_partials,
+            sent_partials=h.sent_partials,
+            probes=h.probes,
+            compared_pairs=h.compared_pairs,
+            stored_tuples=h.stored_tuples,
             stored_bytes=h.stored_bytes,
-            network_bytes=h.received_bytes + h.arrived_bytes + h.moved_bytes,
+            network_bytes=h.received_bytes + h.received_partial_bytes + h.migrated_bytes,
         )
-        for h in e.hosts
+        for h in e.host_metrics
     )
 
 
-def matches(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
+def fade_match_counts(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
     """The matches of a batch added to those before it, which fade."""
     sums = {at: (_KEPT * pairs, _KEPT * found) for at, (pairs, found) in earlier.items()}
     for at, (pairs, found) in batch.items():
@@ -52,7 +52,7 @@ def matches(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
     return sums
 
 
-def by_step(matches: AgedMatches) -> Matches:
+def sum_matches_by_step(matches: AgedMatches) -> Matches:
     """Matches of all ages by step."""
     found: Matches = {}
     for (visit, _), (pairs, matched) in matches.items():
@@ -61,7 +61,7 @@ def by_step(matches: AgedMatches) -> Matches:
     return found
 
 
-def key_counts(
+def fade_key_counts(
     earlier: Sequence[Mapping[int, float]], batch: Sequence[Mapping[int, int]]
 ) -> tuple[dict[int, float], ...]:
     """The tuples of a batch by stream and routing key, added to those before it, which fade."""
@@ -74,7 +74,7 @@ def key_counts(
     )
 
 
-def discarded(blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]) -> dict[int, int]:
+def count_discarded_tuples(blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]) -> dict[int, int]:
     """Tuples that each host gives up under the placement's plan: what it drops less what it keeps
     of it in narrower blocks.
     """
@@ -84,7 +84,7 @@ def discarded(blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]) ->
         for h in hosts:
             count[h] = count.get(h, 0) + (known[id].rows if id in known else 0)
     for d in plan.derivations:
-        for h, source in d.reads.items():
-            if h == source and d.block.id in left and d.block.id not in d.sources:
+        for h, source in d.source_hosts.items():
+            if h == source and d.block.id in left and d.block.id not in d.source_blocks:
                 count[h] = count.get(h, 0) - left[d.block.id].rows
     return {h: n for h, n in count.items() if n > 0}

@@ -17,7 +17,7 @@ VERSION = 2
 """Of the format of lines. There is no reader of other versions."""
 
 
-def kinds() -> dict[str, type[Event]]:
+def event_types() -> dict[str, type[Event]]:
     """All kinds of events by name, those of every paper included."""
     papers = import_module("braid.papers")
     for folder in pkgutil.iter_modules(papers.__path__, "braid.papers."):
@@ -26,40 +26,40 @@ def kinds() -> dict[str, type[Event]]:
     return dict(KINDS)
 
 
-def to_dict(event: Event) -> dict[str, Any]:
+def event_to_dict(event: Event) -> dict[str, Any]:
     """An event as plain values, with its kind and the version of the format."""
     values: dict[str, Any] = msgspec.to_builtins(event, str_keys=True)
     return {"v": VERSION, "kind": type(event).__name__, **values}
 
 
-def from_dict(data: Mapping[str, Any]) -> Any:
+def event_from_dict(data: Mapping[str, Any]) -> Any:
     """Raises ValueError when the line has another version or an unknown kind."""
     kind, version = data.get("kind"), data.get("v")
-    if version != VERSION or (kind not in KINDS and kind not in kinds()):
+    if version != VERSION or (kind not in KINDS and kind not in event_types()):
         raise ValueError(
             f"event of kind {kind!r}, version {version!r}; this version of Braid reads version "
-            f"{VERSION} of {', '.join(kinds())}"
+            f"{VERSION} of {', '.join(event_types())}"
         )
     return msgspec.convert(data, KINDS[kind], str_keys=True)
 
 
-def line_of(event: Event) -> bytes:
+def encode_event(event: Event) -> bytes:
     """An event as a line, with its end."""
-    return msgspec.json.encode(to_dict(event)) + b"\n"
+    return msgspec.json.encode(event_to_dict(event)) + b"\n"
 
 
-def event_of(line: bytes | msgspec.Raw) -> Any:
+def decode_event(line: bytes | msgspec.Raw) -> Any:
     """The event in a line; raises ValueError as ``from_dict``."""
-    return from_dict(msgspec.json.decode(line))
+    return event_from_dict(msgspec.json.decode(line))
 
 
-def write(path: str | Path, events: Iterable[Event], append: bool = False) -> None:
+def write_events(path: str | Path, events: Iterable[Event], append: bool = False) -> None:
     """Write events as JSON lines, whole or appended."""
     with open(path, "ab" if append else "wb") as file:
-        file.writelines([line_of(e) for e in events])
+        file.writelines([encode_event(e) for e in events])
 
 
-def read(path: str | Path) -> list[Any]:
+def read_events(path: str | Path) -> list[Any]:
     """The events of a JSONL file, in order."""
     with open(path, "rb") as file:
-        return [event_of(line) for line in file if line.strip()]
+        return [decode_event(line) for line in file if line.strip()]

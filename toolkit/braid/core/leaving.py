@@ -12,7 +12,7 @@ _ASKED: ContextVar[Callable[[], object] | None] = ContextVar("braid-leaving", de
 
 
 @contextmanager
-def asking(check: Callable[[], object]) -> Iterator[None]:
+def cancellable(check: Callable[[], object]) -> Iterator[None]:
     """Have what is computed here, in this thread, call this between two pieces of work; what it
     raises ends the computation.
     """
@@ -23,7 +23,7 @@ def asking(check: Callable[[], object]) -> Iterator[None]:
         _ASKED.reset(token)
 
 
-def go_on() -> None:
+def check_cancelled() -> None:
     """Between two pieces of work: raises what whoever waits raises to give the work up."""
     if (check := _ASKED.get()) is not None:
         check()

@@ -16,16 +16,16 @@ from braid.core.events import Event, RunEnded
 LOGGER = logging.getLogger("braid")
 
 
-def log(happened: Iterable[Event]) -> None:
+def log_events(happened: Iterable[Event]) -> None:
     """Log what happened, each event at its level."""
     for event in happened:
-        failed = isinstance(event, RunEnded) and event.reason == "failed"
+        failed = isinstance(event, RunEnded) and event.outcome == "failed"
         level = logging.ERROR if failed else event.level
         if LOGGER.isEnabledFor(level):
-            LOGGER.log(level, sentence(event))
+            LOGGER.log(level, format_event(event))
 
 
-def sentence(event: Event) -> str:
+def format_event(event: Event) -> str:
     """The kind of an event and its plain values.
 
     >>> sentence(RunEnded(7, "failed", "OSError: no space left"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 
-def table(title: str, rows: Iterable[Sequence[str]]) -> str:
+def render_html_table(title: str, rows: Iterable[Sequence[str]]) -> str:
     """Rows as a small HTML table under a title; all text is escaped.
 
     >>> table("a < b", [("<i>",)])

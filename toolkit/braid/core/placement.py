@@ -15,10 +15,10 @@ from inspect import isabstract
 from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from braid.core.accept import whole, with_types
-from braid.core.codec import typed
+from braid.core.accept import check_int, checks_field_types
+from braid.core.codec import from_plain
 from braid.core.facts import Facts
-from braid.core.markup import table
+from braid.core.markup import render_html_table
 from braid.core.plan import Coverage, Keying, KeySpace, Plan
 
 MOST_HOSTS = 100_000
@@ -43,22 +43,22 @@ class Placement(ABC):
 
     State: ClassVar[type] = type(None)
     """What ``start`` returns and plans carry: a frozen dataclass, or None where there is none."""
-    keying: ClassVar[Keying] = "tuple"
+    routing_key_source: ClassVar[Keying] = "tuple"
     """What the routing key hashes."""
-    coverage: ClassVar[Coverage] = "exactly once"
+    delivery_guarantee: ClassVar[Coverage] = "exactly once"
     """What the cover rule is to hold of its plans."""
     label: ClassVar[str]
     """A plain name for people; the class name unless given."""
-    shares: ClassVar[bool] = False
+    shares_queries: ClassVar[bool] = False
     """Whether it serves the queries of a shared join, and so needs ``Facts.queries``."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
         if "label" not in vars(cls):
             cls.label = cls.__name__
-        setattr(cls, "__post_init__", with_types(cls.__post_init__))  # noqa: B010 (for mypy)
+        setattr(cls, "__post_init__", checks_field_types(cls.__post_init__))  # noqa: B010 (for mypy)
         if not cls.__name__.startswith("_"):
-            _register(cls)
+            _register_placement(cls)
 
     def __post_init__(self) -> None:  # noqa: B027 (settings may be any)
         """Raises ValueError, with one sentence, for settings that cannot be; that each is of its
@@ -67,8 +67,8 @@ class Placement(ABC):
 
     def _repr_html_(self) -> str:
         """A small table of the settings, for notebooks."""
-        rows = [(name, repr(getattr(self, name))) for name in self.takes()]
-        return table(f"{type(self).__name__} ({self.label})", rows)
+        rows = [(name, repr(getattr(self, name))) for name in self.setting_names()]
+        return render_html_table(f"{type(self).__name__} ({self.label})", rows)
 
     @property
     def max_hosts(self) -> int:
@@ -76,68 +76,68 @@ class Placement(ABC):
         return self.hosts
 
     @property
-    def keys(self) -> int:
+    def key_space_size(self) -> int:
         """The size of the routing-key space: how many parts a stream's batch can be cut in."""
         return 1
 
-    def start(self, streams: int) -> Any:
+    def initial_state(self, streams: int) -> Any:
         """The first state. Raises ValueError when it cannot serve that many streams."""
         return None
 
     @abstractmethod
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
         """The plan of one micro-batch; ``state`` is that of the plan before."""
 
-    def owes(self, state: Any) -> bool:
+    def has_pending_pairs(self, state: Any) -> bool:
         """Whether batches without tuples must follow because results are owed."""
         return False
 
-    def slices(self, state: Any) -> tuple[tuple[int, ...], ...]:
+    def merge_boundaries(self, state: Any) -> tuple[tuple[int, ...], ...]:
         """By stream the ages (microseconds, rising) across which blocks must not be merged."""
         return ()
 
-    def keyspace(self, state: Any) -> KeySpace:
+    def key_space(self, state: Any) -> KeySpace:
         """The routing keys of the batch whose plan leaves this state."""
-        return KeySpace(self.keying, self.keys)
+        return KeySpace(self.routing_key_source, self.key_space_size)
 
-    def serves(self, streams: int) -> bool:
+    def supports_streams(self, streams: int) -> bool:
         """Whether it joins that many streams."""
         try:
-            self.start(streams)
+            self.initial_state(streams)
         except ValueError:
             return False
         return True
 
     @classmethod
-    def takes(cls) -> tuple[str, ...]:
+    def setting_names(cls) -> tuple[str, ...]:
         """The names of its settings."""
         return tuple(f.name for f in fields(cls) if f.init)  # type: ignore[arg-type]
 
     @classmethod
-    def examples(cls) -> Iterable[Self]:
+    def example_instances(cls) -> Iterable[Self]:
         """Small instances, which the generic checks try."""
-        return (cls(hosts=4) if "hosts" in cls.takes() else cls(),)  # type: ignore[call-arg]
+        return (cls(hosts=4) if "hosts" in cls.setting_names() else cls(),)  # type: ignore[call-arg]
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Self:
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
         """The placement of these settings, as ``codec.plain`` gives them. Raises ValueError."""
-        if unknown := [name for name in settings if name not in cls.takes()]:
+        if unknown := [name for name in settings if name not in cls.setting_names()]:
             raise ValueError(
                 f"{cls.__name__} takes no {' and no '.join(unknown)}; "
-                f"it takes: {', '.join(cls.takes()) or 'nothing'}"
+                f"it takes: {', '.join(cls.setting_names()) or 'nothing'}"
             )
-        return typed(settings, cls, f"a setting of {cls.__name__}")
+        return from_plain(settings, cls, f"a setting of {cls.__name__}")
 
     @staticmethod
-    def by_name(name: str) -> type[Placement]:
+    def class_by_name(name: str) -> type[Placement]:
         """A placement class by its name. Raises ValueError when there is none."""
-        known = registry()
+        known = registered_placements()
         if name not in known:
             raise ValueError(f"no placement is named {name!r}; there are: {', '.join(known)}")
         return known[name]
 
 
-def _register(cls: type[Placement]) -> None:
+def _register_placement(cls: type[Placement]) -> None:
     """A class that is defined again in the same place, as in a notebook, replaces its elder."""
     other = _registered.get(cls.__name__, cls)
     if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
@@ -148,7 +148,7 @@ def _register(cls: type[Placement]) -> None:
     _registered[cls.__name__] = cls
 
 
-def registry() -> dict[str, type[Placement]]:
+def registered_placements() -> dict[str, type[Placement]]:
     """All placements by name, sorted: those of every paper, the one that changes among them, and
     those that were defined since.
     """
@@ -159,19 +159,19 @@ def registry() -> dict[str, type[Placement]]:
     return {name: c for name, c in sorted(_registered.items()) if not isabstract(c)}
 
 
-def offered(streams: int, equality: bool = True) -> dict[str, type[Placement]]:
+def placements_for(streams: int, equality: bool = True) -> dict[str, type[Placement]]:
     """By name, the placements that join so many streams, for one query; those that route by the
     value of an equality only where there is one.
     """
     return {
         name: kind
-        for name, kind in registry().items()
-        if not kind.shares
-        and (equality or kind.keying == "tuple")
-        and any(p.serves(streams) for p in kind.examples())
+        for name, kind in registered_placements().items()
+        if not kind.shares_queries
+        and (equality or kind.routing_key_source == "tuple")
+        and any(p.supports_streams(streams) for p in kind.example_instances())
     }
 
 
 def check_hosts(hosts: int) -> None:
     """Raises ValueError unless the number of hosts is a whole number from 1 to MOST_HOSTS."""
-    whole(hosts, "hosts", 1, MOST_HOSTS)
+    check_int(hosts, "hosts", 1, MOST_HOSTS)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
-from braid.core.harvest import Harvest
+from braid.core.harvest import SheddingPlan
 
 Keys = tuple[int, int]
 """Half-open range [lo, hi) of routing keys."""
@@ -43,19 +43,19 @@ class KeySpace:
     which the batch takes ``first + number // divide % keys``.
     """
 
-    keying: Keying
-    keys: int
+    routing_key_source: Keying
+    size: int
     first: int = 0
-    divide: int = 0
+    divisor: int = 0
 
     @property
-    def end(self) -> int:
+    def key_end(self) -> int:
         """The first key behind it."""
-        return self.first + self.keys
+        return self.first + self.size
 
-    def of(self, number: Any) -> Any:
+    def routing_keys(self, number: Any) -> Any:
         """The routing key of what a tuple comes with; or the keys of an array of them."""
-        return self.first + number // self.divide % self.keys if self.divide else number
+        return self.first + number // self.divisor % self.size if self.divisor else number
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +69,21 @@ class Block:
 
     id: int
     stream: int
-    keys: Keys
+    key_range: Keys
     batch: int
     hosts: tuple[int, ...]
     rows: int = 0
-    bytes: int = 0
-    span: tuple[int, int] | None = None
+    size_bytes: int = 0
+    event_time_range: tuple[int, int] | None = None
 
-    def on(self, hosts: tuple[int, ...]) -> Block:
+    def with_hosts(self, hosts: tuple[int, ...]) -> Block:
         """The same block on these hosts."""
-        made = self.id, self.stream, self.keys, self.batch, hosts  # replace() takes many times this
-        return Block(*made, self.rows, self.bytes, self.span)
+        made = self.id, self.stream, self.key_range, self.batch, hosts  # replace() takes many times this
+        return Block(*made, self.rows, self.size_bytes, self.event_time_range)
 
-    def holding(self, rows: int, size: int, span: tuple[int, int] | None) -> Block:
+    def with_contents(self, rows: int, size: int, span: tuple[int, int] | None) -> Block:
         """The same block with what it turned out to hold."""
-        return Block(self.id, self.stream, self.keys, self.batch, self.hosts, rows, size, span)
+        return Block(self.id, self.stream, self.key_range, self.batch, self.hosts, rows, size, span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,11 @@ class Hop:
     """
 
     stream: int
-    probes: Mapping[int, tuple[int, ...]]
+    blocks_by_host: Mapping[int, tuple[int, ...]]
 
-    def blocks(self) -> tuple[int, ...]:
+    def probed_blocks(self) -> tuple[int, ...]:
         """All blocks that the hop probes, host by host."""
-        return tuple(chain.from_iterable(self.probes.values()))
+        return tuple(chain.from_iterable(self.blocks_by_host.values()))
 
 
 Path = tuple[Hop, ...]
@@ -116,15 +116,15 @@ class Route:
 
     block: Block
     paths: tuple[Path, ...]
-    deferred: tuple[int, ...] = ()
-    fresh: bool = True
+    deferred_blocks: tuple[int, ...] = ()
+    is_fresh: bool = True
 
-    def hosts(self) -> set[int]:
+    def reading_hosts(self) -> set[int]:
         """Every host that needs the rows of the block: those that store it and those of each first
         hop.
         """
-        store = set(self.block.hosts) if self.fresh else set()
-        return store.union(*(path[0].probes for path in self.paths))
+        store = set(self.block.hosts) if self.is_fresh else set()
+        return store.union(*(path[0].blocks_by_host for path in self.paths))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class Derivation:
     """
 
     block: Block
-    sources: tuple[int, ...]
-    reads: Mapping[int, int]
+    source_blocks: tuple[int, ...]
+    source_hosts: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,30 +155,30 @@ class Plan:
     routes: tuple[Route, ...] = ()
     derivations: tuple[Derivation, ...] = ()
     drops: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    pinned: frozenset[int] = frozenset()
+    pinned_blocks: frozenset[int] = frozenset()
     state: Any = None
     events: tuple[Any, ...] = ()
-    harvest: Harvest | None = None
+    shedding: SheddingPlan | None = None
 
 
-def after(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:
+def apply_derivations_and_drops(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:
     """The live blocks once the derivations and drops of a plan are done, before its routes."""
     live = {b.id: b for b in blocks}
     live |= {d.block.id: d.block for d in plan.derivations}
     for id, hosts in plan.drops.items():
         left = tuple(h for h in live[id].hosts if h not in hosts)
         if left:
-            live[id] = live[id].on(left)
+            live[id] = live[id].with_hosts(left)
         else:
             del live[id]
     return tuple(live.values())
 
 
-def joined(kept: Plan, plan: Plan) -> Plan:
+def combine_plans(kept: Plan, plan: Plan) -> Plan:
     """Compaction and the placement's plan as one."""
     drops = dict(kept.drops)
     for id, hosts in plan.drops.items():
         drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
     derivations = kept.derivations + plan.derivations
-    told = plan.pinned, plan.state, plan.events, plan.harvest
+    told = plan.pinned_blocks, plan.state, plan.events, plan.shedding
     return Plan(plan.routes, derivations, drops, *told)

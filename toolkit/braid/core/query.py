@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from braid.core.accept import shown
-from braid.core.spans import Span, micros, text
+from braid.core.accept import format_value
+from braid.core.spans import Span, parse_duration, format_duration
 
 MOST = 63
 """How many queries one run can serve: the bits of a signed 64-bit number but for the sign."""
@@ -29,12 +29,12 @@ class Query:
 
     name: str
     windows: tuple[int, ...]
-    where: tuple[str | None, ...]
-    bit: int = 0
-    complete: tuple[int | None, ...] = ()
+    selections: tuple[str | None, ...]
+    bitmap_position: int = 0
+    complete_since: tuple[int | None, ...] = ()
 
     @classmethod
-    def of(
+    def parse(
         cls,
         name: str,
         streams: Sequence[str],
@@ -50,10 +50,10 @@ complete=())
         """
         known, where = ", ".join(streams), {} if where is None else where
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"a query is named {shown(name)}; a name must be text, and not empty")
+            raise ValueError(f"a query is named {format_value(name)}; a name must be text, and not empty")
         if not isinstance(where, Mapping):
             raise ValueError(
-                f"query {name!r} has where {shown(where)}; it must be a condition by alias, as in "
+                f"query {name!r} has where {format_value(where)}; it must be a condition by alias, as in "
                 "{'a': 'a.x > 3'}"
             )
         spans = dict(windows) if isinstance(windows, Mapping) else dict.fromkeys(streams, windows)
@@ -66,28 +66,28 @@ complete=())
             raise ValueError(
                 f"query {name!r} selects on {', '.join(unknown)}; the streams are {known}"
             )
-        lengths = tuple(micros(spans[a], f"window of {name!r} on {a}") for a in streams)
+        lengths = tuple(parse_duration(spans[a], f"window of {name!r} on {a}") for a in streams)
         return cls(name, lengths, tuple(where.get(a) for a in streams))
 
-    def asked(self, streams: Sequence[str]) -> dict[str, Any]:
+    def to_arguments(self, streams: Sequence[str]) -> dict[str, Any]:
         """As people ask for it, the arguments of ``SharedJoin.add``: name, windows and where."""
-        windows = {a: text(w, exact=True) for a, w in zip(streams, self.windows, strict=True)}
-        return dict(name=self.name, windows=windows, where=self.selections(streams))
+        windows = {a: format_duration(w, exact=True) for a, w in zip(streams, self.windows, strict=True)}
+        return dict(name=self.name, windows=windows, where=self.selections_by_alias(streams))
 
-    def selections(self, streams: Sequence[str]) -> dict[str, str]:
+    def selections_by_alias(self, streams: Sequence[str]) -> dict[str, str]:
         """By alias, the selections that there are."""
-        return {a: sql for a, sql in zip(streams, self.where, strict=True) if sql is not None}
+        return {a: sql for a, sql in zip(streams, self.selections, strict=True) if sql is not None}
 
-    def over(self, places: Sequence[int]) -> Query:
+    def restrict_to(self, places: Sequence[int]) -> Query:
         """The same of some streams only, which are named by their places."""
         return replace(
             self,
             windows=tuple(self.windows[i] for i in places),
-            where=tuple(self.where[i] for i in places),
-            complete=tuple(self.complete[i] for i in places if self.complete),
+            selections=tuple(self.selections[i] for i in places),
+            complete_since=tuple(self.complete_since[i] for i in places if self.complete_since),
         )
 
 
-def longest(queries: Sequence[Query]) -> tuple[int, ...]:
+def longest_windows(queries: Sequence[Query]) -> tuple[int, ...]:
     """By stream, the longest window of any query."""
     return tuple(max(ws) for ws in zip(*(q.windows for q in queries), strict=True))

@@ -15,19 +15,19 @@ _held: dict[Path, tuple[int, IO[bytes]]] = {}
 """By folder, which process made it, and the lock by which others know that it is in use."""
 
 
-def folder(name: str) -> Path:
+def make_temp_dir(name: str) -> Path:
     """A new folder of the system's temporary directory that only this user can read. It goes when
     this process ends, if not before; what processes that were killed have left goes now.
     """
     root = Path(tempfile.gettempdir())
     for old in root.glob(f"{_PREFIX}*"):
-        _sweep(old)
+        _remove_if_unlocked(old)
     made = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-", dir=root))
-    _held[made] = os.getpid(), _locked(made)
+    _held[made] = os.getpid(), _lock_folder(made)
     return made
 
 
-def _locked(made: Path) -> IO[bytes]:
+def _lock_folder(made: Path) -> IO[bytes]:
     """Hold a folder's lock. It has its name only when it is held: one that nobody holds is taken
     for that of a process that was killed.
     """
@@ -38,7 +38,7 @@ def _locked(made: Path) -> IO[bytes]:
     return lock
 
 
-def remove(made: Path) -> None:
+def remove_temp_dir(made: Path) -> None:
     """Remove a folder now, if this process made it, and not one that it was forked from."""
     process, lock = _held.pop(made)
     if os.getpid() == process:
@@ -49,10 +49,10 @@ def remove(made: Path) -> None:
 @atexit.register
 def _remove_all() -> None:
     for made in [*_held]:
-        remove(made)
+        remove_temp_dir(made)
 
 
-def _sweep(old: Path) -> None:
+def _remove_if_unlocked(old: Path) -> None:
     """Remove a folder of this user's that has a lock which nobody holds."""
     try:
         if old.stat().st_uid != os.getuid():

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from braid.core.facts import Facts
-from braid.core.harvest import Harvested
+from braid.core.harvest import SheddingOutcome
 from braid.core.plan import Plan
 
 
@@ -24,15 +24,15 @@ class Shedder(ABC):
     """What ``start`` and ``plan`` return: a frozen dataclass."""
 
     @abstractmethod
-    def start(self, streams: int) -> Any:
+    def initial_state(self, streams: int) -> Any:
         """The first state."""
 
     @abstractmethod
-    def plan(
-        self, facts: Facts, plan: Plan, state: Any, last: Harvested | None
+    def plan_shedding(
+        self, facts: Facts, plan: Plan, state: Any, last: SheddingOutcome | None
     ) -> tuple[Plan, Any]:
         """The plan with a harvest, and the next state. ``last`` is what came of the last batch."""
 
-    def slices(self, windows: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
+    def merge_boundaries(self, windows: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
         """By stream the ages (microseconds, rising) across which blocks must not be merged."""
         return ()

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta
 from fractions import Fraction
 
-from braid.core.accept import shown
+from braid.core.accept import format_value
 
 Span = str | timedelta
 """How people write a span: "60 seconds", "1 hour 30 minutes", "5 min", "5s", "INTERVAL 5 MINUTES",
@@ -45,7 +45,7 @@ _DIGITS, _ALL_DIGITS = 4, 15
 """Digits that are shown of a span below a minute, and the most that a float holds."""
 
 
-def micros(span: Span, what: str, zero: bool = False) -> int:
+def parse_duration(span: Span, what: str, zero: bool = False) -> int:
     """Microseconds of a span: numbers, each with a unit (its name, singular or plural, or its
     symbol).
 
@@ -67,22 +67,22 @@ def micros(span: Span, what: str, zero: bool = False) -> int:
     if isinstance(span, timedelta):
         found = span // timedelta(microseconds=1)
     elif isinstance(span, str):
-        found = _of_text(span.lower())
+        found = _parse_duration_text(span.lower())
     if found is None or not 0 <= found <= _LONGEST or (found == 0 and not zero):
         raise ValueError(
-            f"the {what} is {shown(span)}; it must be a positive span such as '60 seconds' or '1 "
+            f"the {what} is {format_value(span)}; it must be a positive span such as '60 seconds' or '1 "
             "hour 30 minutes', of at most 10,000 years"
         )
     return found
 
 
-def written(span: Span, what: str, zero: bool = False) -> str:
+def normalize_duration(span: Span, what: str, zero: bool = False) -> str:
     """A span as text: as it was typed, or one that ``micros`` reads as the same; raises as it."""
-    found = micros(span, what, zero)
-    return span if isinstance(span, str) else text(found, exact=True)
+    found = parse_duration(span, what, zero)
+    return span if isinstance(span, str) else format_duration(found, exact=True)
 
 
-def _of_text(span: str) -> int | None:
+def _parse_duration_text(span: str) -> int | None:
     """None for what is no span."""
     if said := _INTERVAL.fullmatch(span.strip()):
         span = f"{said[1]}{said[2] or ''}"
@@ -92,7 +92,7 @@ def _of_text(span: str) -> int | None:
     return int(sum(Fraction(number) * _SIZES[unit] for number, unit in parts))
 
 
-def text(micros: float, exact: bool = False) -> str:
+def format_duration(micros: float, exact: bool = False) -> str:
     """A span as a short text that ``micros`` reads back: below a minute in one unit, to four
     digits; else rounded to two units. ``exact``: in as many units and digits as it takes.
 
@@ -101,9 +101,9 @@ def text(micros: float, exact: bool = False) -> str:
     >>> text(3723.5e6), text(3723.5e6, exact=True)
     ('1 h 2 min', '1 h 2 min 3.5 s')
     """
-    rest = micros if exact else _rounded(micros)
+    rest = micros if exact else _round_duration(micros)
     if rest < UNITS["minute"]:
-        return _one_unit(micros, _ALL_DIGITS if exact else _DIGITS)
+        return _format_in_one_unit(micros, _ALL_DIGITS if exact else _DIGITS)
     parts: list[str] = []
     for unit in ("d", "h", "min"):
         count, rest = divmod(rest, SYMBOLS[unit])
@@ -112,7 +112,7 @@ def text(micros: float, exact: bool = False) -> str:
     return " ".join(part for part in parts[: None if exact else 2] if not part.startswith("0 "))
 
 
-def instant(micros: int) -> str:
+def format_instant(micros: int) -> str:
     """Return an event time, given in microseconds since 1970, as a short text in UTC.
 
     >>> instant(0), instant(32_472_144_000_000_000)
@@ -125,7 +125,7 @@ def instant(micros: int) -> str:
     return f"{time.isoformat(' ', 'seconds')} UTC"
 
 
-def _rounded(micros: float) -> int:
+def _round_duration(micros: float) -> int:
     """To the unit below the span's own, from a minute on."""
     for unit, below in (("d", "h"), ("h", "min")):
         if micros >= SYMBOLS[unit]:
@@ -133,7 +133,7 @@ def _rounded(micros: float) -> int:
     return round(micros / SYMBOLS["s"]) * SYMBOLS["s"]
 
 
-def _one_unit(micros: float, digits: int) -> str:
+def _format_in_one_unit(micros: float, digits: int) -> str:
     fitting = (unit for unit, size in SYMBOLS.items() if micros >= size and unit != "min")
     unit = next(fitting, "µs") if micros else "s"
     return f"{micros / SYMBOLS[unit]:.{digits}g} {unit}"

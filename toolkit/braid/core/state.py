@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from braid.core.clocks import Irregular
-from braid.core.codec import typed
-from braid.core.facts import AgedMatches, Usage
-from braid.core.harvest import Harvested
+from braid.core.clocks import IrregularCounts
+from braid.core.codec import from_plain
+from braid.core.facts import AgedMatches, HostUsage
+from braid.core.harvest import SheddingOutcome
 from braid.core.plan import Block, Keys
 from braid.core.query import Query
 
@@ -22,25 +22,25 @@ Place = tuple[int, int]
 """(block, host)."""
 
 
-class Address(NamedTuple):
+class ReplicaAddress(NamedTuple):
     """Where a host finds its replica of a block: a record batch of a block file, and the routing
     keys that count there (None: all).
     """
 
     file: str
-    part: int
-    keys: Keys | None = None
+    record_batch: int
+    key_range: Keys | None = None
 
 
-class Seal(NamedTuple):
+class FileChecksum(NamedTuple):
     """What tells that a file is whole and the one that is meant: its bytes, and their crc32."""
 
-    bytes: int
-    crc: int
+    size_bytes: int
+    crc32: int
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RunState:
     """The state after batch number ``batch``; by stream where there is a number for each."""
 
     batch: int = -1
@@ -48,51 +48,51 @@ class State:
     """The number of the source's last micro-batch; a batch that only settles what is owed has
     none."""
     blocks: Mapping[int, Block] = field(default_factory=dict)
-    places: Mapping[Place, Address] = field(default_factory=dict)
-    files: Mapping[str, Seal] = field(default_factory=dict)
+    replica_addresses: Mapping[Place, ReplicaAddress] = field(default_factory=dict)
+    block_files: Mapping[str, FileChecksum] = field(default_factory=dict)
     """The block files that places name."""
     next_id: int = 0
-    policy: Any = None
+    placement_state: Any = None
     """The placement's own state."""
     received: tuple[int, ...] = ()
     """Tuples since the start."""
     received_bytes: tuple[int, ...] = ()
-    last_received: tuple[int, ...] = ()
+    previous_received: tuple[int, ...] = ()
     """Tuples of the last batch."""
     clocks: tuple[int | None, ...] = ()
     """How far event time has come, in microseconds; None: no tuple has come."""
     pending: tuple[tuple[int, ...], ...] = ()
     """Event times too far ahead of the clock to move it by themselves, in microseconds."""
-    irregular: Irregular = field(default_factory=Irregular)
+    irregular: IrregularCounts = field(default_factory=IrregularCounts)
     """Tuples since the start that did not come at their time."""
-    pinned: frozenset[int] = frozenset()
-    owed: frozenset[tuple[int, int]] = frozenset()
+    pinned_blocks: frozenset[int] = frozenset()
+    pending_pairs: frozenset[tuple[int, int]] = frozenset()
     """The cover ledger's account, kept when plans are checked."""
-    usage: tuple[Usage, ...] = ()
-    matches: AgedMatches = field(default_factory=dict)
+    host_usage: tuple[HostUsage, ...] = ()
+    match_counts: AgedMatches = field(default_factory=dict)
     queries: tuple[Query, ...] = ()
     key_counts: tuple[Mapping[int, float], ...] = ()
-    shedding: Any = None
+    shedder_state: Any = None
     """The shedder's own state."""
-    harvested: Harvested | None = None
+    last_shedding: SheddingOutcome | None = None
     """What came of the last batch's harvest."""
 
     @classmethod
-    def first(
+    def initial(
         cls, streams: int, policy: Any, queries: tuple[Query, ...] = (), shedding: Any = None
-    ) -> State:
+    ) -> RunState:
         """The state before the first batch."""
         none = (0,) * streams
         return cls(
-            policy=policy,
+            placement_state=policy,
             received=none,
             received_bytes=none,
-            last_received=none,
+            previous_received=none,
             clocks=(None,) * streams,
             pending=((),) * streams,
-            irregular=Irregular(none, none, none, none),
+            irregular=IrregularCounts(none, none, none, none),
             queries=queries,
-            shedding=shedding,
+            shedder_state=shedding,
         )
 
 
@@ -118,29 +118,29 @@ class _Stored(msgspec.Struct):
     """A state as it is stored: what JSON has no keys for is listed."""
 
     v: int
-    state: State
+    state: RunState
     blocks: list[Block]
-    files: list[tuple[str, Seal]]
+    files: list[tuple[str, FileChecksum]]
     replicas: list[_Replica]
     matches: list[_Matched]
 
 
-def encode(state: State) -> bytes:
+def state_to_json(state: RunState) -> bytes:
     """A state as JSON."""
-    files = sorted(state.files.items())
+    files = sorted(state.block_files.items())
     number = {name: i for i, (name, _) in enumerate(files)}
     stored = _Stored(
         VERSION,
-        replace(state, blocks={}, places={}, files={}, matches={}),
+        replace(state, blocks={}, replica_addresses={}, block_files={}, match_counts={}),
         [*state.blocks.values()],
         files,
-        [_Replica(*at, number[a.file], a.part, a.keys) for at, a in state.places.items()],
-        [_Matched(*visit, age, *n) for (visit, age), n in state.matches.items()],
+        [_Replica(*at, number[a.file], a.record_batch, a.key_range) for at, a in state.replica_addresses.items()],
+        [_Matched(*visit, age, *n) for (visit, age), n in state.match_counts.items()],
     )
     return msgspec.json.encode(stored)
 
 
-def decode(body: bytes, policy: type = object, shedding: type = object) -> State:
+def state_from_json(body: bytes, policy: type = object, shedding: type = object) -> RunState:
     """The state that was encoded; ``policy`` is the type of the placement's own state, ``shedding``
     that of the shedder's, which are left as they are stored without it. Raises ValueError for
     another version or type.
@@ -149,15 +149,15 @@ def decode(body: bytes, policy: type = object, shedding: type = object) -> State
     stored = msgspec.json.decode(body, type=_Stored)
     return replace(
         stored.state,
-        policy=typed(stored.state.policy, policy, "the stored state of the placement"),
-        shedding=typed(stored.state.shedding, shedding, "the stored state of the shedder"),
+        placement_state=from_plain(stored.state.placement_state, policy, "the stored state of the placement"),
+        shedder_state=from_plain(stored.state.shedder_state, shedding, "the stored state of the shedder"),
         blocks={b.id: b for b in stored.blocks},
-        places={
-            (r.block, r.host): Address(stored.files[r.file][0], r.part, r.keys)
+        replica_addresses={
+            (r.block, r.host): ReplicaAddress(stored.files[r.file][0], r.part, r.keys)
             for r in stored.replicas
         },
-        files=dict(stored.files),
-        matches={((m.visited, m.stream), m.age): (m.pairs, m.found) for m in stored.matches},
+        block_files=dict(stored.files),
+        match_counts={((m.visited, m.stream), m.age): (m.pairs, m.found) for m in stored.matches},
     )
 
 

@@ -16,26 +16,26 @@ from typing import Any, NamedTuple
 import msgspec
 
 from braid.core import codec, history
-from braid.core.clocks import Advance, find_watermarks
-from braid.core.compaction import compact
-from braid.core.cover import CoverError, CoverLedger, LeftOut, check_tiles
-from braid.core.event_time import advance_clocks, count_irregular, find_jumps, with_jumps
-from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, BatchServed, Event
-from braid.core.facts import Facts, ages
-from braid.core.harvest import Harvested, squared
+from braid.core.clocks import ClockAdvance, find_watermarks
+from braid.core.compaction import plan_compaction
+from braid.core.cover import CoverageError, CoverageChecker, UncoveredCombinations, check_key_partition
+from braid.core.event_time import advance_clocks, count_irregular, find_jumps, count_jumps
+from braid.core.events import BatchCommitted, BatchShed, BatchPlanned, BatchQueryResults, Event
+from braid.core.facts import Facts, block_ages
+from braid.core.harvest import SheddingOutcome, estimate_variances
 from braid.core.placement import Placement
-from braid.core.plan import Block, Plan, after, joined
-from braid.core.report import HostDid, Outcome, Size
+from braid.core.plan import Block, Plan, apply_derivations_and_drops, combine_plans
+from braid.core.report import HostMetrics, BatchReport, BlockSize
 from braid.core.shedder import Shedder
-from braid.core.state import Address, Place, Seal, State
-from braid.core.words import story
+from braid.core.state import ReplicaAddress, Place, FileChecksum, RunState
+from braid.core.words import describe_block_state
 
 _TOLD = 8
 """Of the blocks that an error concerns, how many have their story told."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RunRules:
     """What stays the same from batch to batch: the policy, the streams' names, by stream the
     windows (microseconds; None: full history) and how late tuples may be (microseconds; empty:
     not at all), how far ahead of its clock a tuple moves it by itself (microseconds; None: any
@@ -47,12 +47,12 @@ class Rules:
     windows: tuple[int | None, ...]
     lateness: tuple[int, ...] = ()
     ahead: int | None = None
-    check: bool = True
+    checks_coverage: bool = True
     shedder: Shedder | None = None
 
 
 @dataclass(frozen=True)
-class Work:
+class BatchWork:
     """What is to be done in a batch: compaction, then the placement's plan. ``live`` are the blocks
     that may be met, those that are left once all but the routes is done, ``ages`` theirs; ``owed``
     and ``left_out`` are the ledger's account; ``shedding`` is the shedder's next state.
@@ -61,235 +61,235 @@ class Work:
     facts: Facts
     compaction: Plan
     plan: Plan
-    live: tuple[Block, ...]
-    ages: Mapping[int, int]
-    owed: frozenset[Place] = frozenset()
-    left_out: tuple[LeftOut, ...] = ()
-    shedding: Any = None
+    live_blocks: tuple[Block, ...]
+    block_ages: Mapping[int, int]
+    pending_pairs: frozenset[Place] = frozenset()
+    uncovered: tuple[UncoveredCombinations, ...] = ()
+    shedder_state: Any = None
 
     @cached_property
-    def whole(self) -> Plan:
+    def combined_plan(self) -> Plan:
         """Compaction and the placement's plan as one."""
-        return joined(self.compaction, self.plan)
+        return combine_plans(self.compaction, self.plan)
 
 
-class Step(NamedTuple):
+class BatchStep(NamedTuple):
     """What a batch leaves: the next state and the events, the last of which is the commit."""
 
-    state: State
+    state: RunState
     events: tuple[Event, ...]
 
 
-def plan(rules: Rules, state: State) -> Work:
+def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
     """The work of the next batch. Raises CoverError when the plan breaks the cover rule, with the
     story of the blocks that it concerns.
     """
     placement = rules.placement
     watermarks = find_watermarks(state.clocks, rules.lateness or (0,) * len(rules.streams))
-    policy = codec.again(state.policy, placement.State)  # a restart plans the same
-    slices = _slices(rules, placement.slices(policy))
+    policy = codec.round_trip(state.placement_state, placement.State)  # a restart plans the same
+    slices = _merge_slice_bounds(rules, placement.merge_boundaries(policy))
     blocks = tuple(state.blocks.values())
-    kept = compact(blocks, state.next_id, state.pinned, rules.windows, watermarks, slices)
-    facts = _facts(rules, state, kept, watermarks)
-    own, shedding = placement.plan(facts, policy), None
+    kept = plan_compaction(blocks, state.next_id, state.pinned_blocks, rules.windows, watermarks, slices)
+    facts = _make_facts(rules, state, kept, watermarks)
+    own, shedding = placement.plan_batch(facts, policy), None
     if (shedder := rules.shedder) is not None:
-        before = codec.again(state.shedding, shedder.State)
-        own, shedding = shedder.plan(facts, own, before, state.harvested)
-    live = after(facts.blocks, own)
-    by_id = ages(live, facts.batch, rules.windows, state.clocks)
-    work = Work(facts, kept, own, live, by_id, shedding=shedding)
-    return _checked(rules, state, work) if rules.check else work
+        before = codec.round_trip(state.shedder_state, shedder.State)
+        own, shedding = shedder.plan_shedding(facts, own, before, state.last_shedding)
+    live = apply_derivations_and_drops(facts.blocks, own)
+    by_id = block_ages(live, facts.batch, rules.windows, state.clocks)
+    work = BatchWork(facts, kept, own, live, by_id, shedder_state=shedding)
+    return _check_work(rules, state, work) if rules.checks_coverage else work
 
 
-def _facts(rules: Rules, state: State, kept: Plan, watermarks: tuple[int | None, ...]) -> Facts:
+def _make_facts(rules: RunRules, state: RunState, kept: Plan, watermarks: tuple[int | None, ...]) -> Facts:
     """What the placement may know, once compaction is done."""
     return Facts(
         batch=state.batch + 1,
         streams=rules.streams,
-        blocks=after(state.blocks.values(), kept),
+        blocks=apply_derivations_and_drops(state.blocks.values(), kept),
         next_id=state.next_id + len(kept.derivations),
         received=state.received,
         received_bytes=state.received_bytes,
-        last_received=state.last_received,
+        previous_received=state.previous_received,
         windows=rules.windows,
         clocks=state.clocks,
-        usage=state.usage,
-        matches=history.by_step(state.matches),
+        host_usage=state.host_usage,
+        match_counts=history.sum_matches_by_step(state.match_counts),
         watermarks=watermarks,
         queries=state.queries,
         key_counts=state.key_counts,
-        matches_by_age=state.matches,
-        merged=frozenset(d.block.id for d in kept.derivations),
+        match_counts_by_age=state.match_counts,
+        compacted_blocks=frozenset(d.block.id for d in kept.derivations),
     )
 
 
-def _slices(rules: Rules, own: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+def _merge_slice_bounds(rules: RunRules, own: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
     """By stream the ages across which nothing is merged: the placement's and the shedder's."""
     if rules.shedder is None:
         return own
     own = own or tuple(() if w is None else (w,) for w in rules.windows)
-    more = rules.shedder.slices(rules.windows)
+    more = rules.shedder.merge_boundaries(rules.windows)
     return tuple(tuple(sorted({*a, *b})) for a, b in zip(own, more, strict=True))
 
 
-def _checked(rules: Rules, state: State, work: Work) -> Work:
+def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
     placement, streams = rules.placement, len(rules.streams)
-    space = placement.keyspace(work.plan.state)
-    check_tiles(work.plan, streams, space.end, space.first)
-    ledger = CoverLedger(
-        streams, space.keying, set(state.owed), placement.coverage, first=space.first
+    space = placement.key_space(work.plan.state)
+    check_key_partition(work.plan, streams, space.key_end, space.first)
+    ledger = CoverageChecker(
+        streams, space.routing_key_source, set(state.pending_pairs), placement.delivery_guarantee, first=space.first
     )
     try:
-        ledger.check(state.blocks.values(), work.whole)
-    except CoverError as error:
+        ledger.check_plan(state.blocks.values(), work.combined_plan)
+    except CoverageError as error:
         error.add_note(f"The plan of batch {work.facts.batch}, block by block:")
         for id in dict.fromkeys(error.blocks[:_TOLD]):
-            error.add_note(story(id, state.blocks.values(), work.whole, rules.streams, state.owed))
+            error.add_note(describe_block_state(id, state.blocks.values(), work.combined_plan, rules.streams, state.pending_pairs))
         raise
-    return replace(work, owed=frozenset(ledger.owed), left_out=ledger.left_out)
+    return replace(work, pending_pairs=frozenset(ledger.pending_pairs), uncovered=ledger.uncovered)
 
 
-def commit(
-    rules: Rules,
-    state: State,
-    work: Work,
-    outcome: Outcome,
+def commit_batch(
+    rules: RunRules,
+    state: RunState,
+    work: BatchWork,
+    outcome: BatchReport,
     epoch: int | None = None,
     seen: Sequence[int | None] = (),
-) -> Step:
+) -> BatchStep:
     """What the batch leaves when its work has come out so. ``seen`` has, by stream, the clock,
     where the tuples that were stored do not say it: more came, or they are results of other joins,
     which may run ahead of one of their streams.
 
     Raises RuntimeError when a host that is to have a replica has none.
     """
-    fresh = {r.block.id for r in work.plan.routes if r.fresh}
-    blocks = _blocks(state, work, outcome, fresh)
+    fresh = {r.block.id for r in work.plan.routes if r.is_fresh}
+    blocks = _find_live_blocks(state, work, outcome, fresh)
     new = [b for id, b in blocks.items() if id in fresh]
     advances = advance_clocks(state, outcome, new, rules.ahead, seen)
-    following = _following(rules, state, work, outcome, blocks, fresh, advances)
+    following = _make_next_state(rules, state, work, outcome, blocks, fresh, advances)
     jumps = tuple(find_jumps(rules.streams, state, following, advances, rules.ahead))
-    following = with_jumps(following, rules.streams, jumps)
+    following = count_jumps(following, rules.streams, jumps)
     following = replace(following, epoch=state.epoch if epoch is None else epoch)
-    rows = {id: size.rows for id, size in outcome.sizes.items()} | {
+    rows = {id: size.rows for id, size in outcome.block_sizes.items()} | {
         b.id: b.rows for b in work.facts.blocks
     }
     committed = replace(
-        committed_event(rules, state, following, work, outcome),
-        missed=sum(left.tuples(rows) for left in work.left_out),
+        make_commit_event(rules, state, following, work, outcome),
+        missed_combinations=sum(left.count_tuple_combinations(rows) for left in work.uncovered),
     )
-    whole = work.whole
+    whole = work.combined_plan
     planned = BatchPlanned(following.batch, whole.routes, whole.derivations, whole.drops)
-    return Step(
-        replace(following, usage=history.usage(committed)),
+    return BatchStep(
+        replace(following, host_usage=history.host_usages(committed)),
         (
             planned,
             *work.plan.events,
             *jumps,
-            *_harvested(following),
-            *_served(state, following, outcome),
+            *_make_shedding_events(following),
+            *_make_query_events(state, following, outcome),
             committed,
         ),
     )
 
 
-def _following(
-    rules: Rules,
-    state: State,
-    work: Work,
-    outcome: Outcome,
+def _make_next_state(
+    rules: RunRules,
+    state: RunState,
+    work: BatchWork,
+    outcome: BatchReport,
     blocks: Mapping[int, Block],
     fresh: set[int],
-    advances: Sequence[Advance],
-) -> State:
+    advances: Sequence[ClockAdvance],
+) -> RunState:
     """The next state, but for the epoch and for what hosts did."""
     new = [b for id, b in blocks.items() if id in fresh]
-    last, size = _by_stream(rules, new, "rows"), _by_stream(rules, new, "bytes")
-    places = placed(blocks.values(), state.places, outcome.places)
-    made = {*fresh, *(d.block.id for d in work.whole.derivations)}
+    last, size = _sum_by_stream(rules, new, "rows"), _sum_by_stream(rules, new, "bytes")
+    places = locate_replicas(blocks.values(), state.replica_addresses, outcome.replica_addresses)
+    made = {*fresh, *(d.block.id for d in work.combined_plan.derivations)}
     gone = (state.blocks.keys() | made) - blocks.keys()
     return replace(
         state,
         batch=work.facts.batch,
         blocks=blocks,
-        places=places,
-        files=named(places, state.files, outcome.files),
+        replica_addresses=places,
+        block_files=referenced_files(places, state.block_files, outcome.files),
         next_id=1 + max([state.next_id - 1, *blocks, *made]),
-        policy=work.plan.state,
-        received=_added(state.received, last),
-        received_bytes=_added(state.received_bytes, size),
-        last_received=last,
-        clocks=tuple(a.clock.at for a in advances),
+        placement_state=work.plan.state,
+        received=_add_by_stream(state.received, last),
+        received_bytes=_add_by_stream(state.received_bytes, size),
+        previous_received=last,
+        clocks=tuple(a.clock.time for a in advances),
         pending=tuple(a.clock.pending for a in advances),
-        irregular=state.irregular.plus(count_irregular(outcome, new, advances)),
-        pinned=frozenset(work.plan.pinned),
-        owed=_still(work.owed, gone),
-        matches=history.matches(state.matches, outcome.matches),
-        key_counts=history.key_counts(state.key_counts, outcome.key_counts),
-        shedding=work.shedding,
-        harvested=_known(rules, work, outcome),
+        irregular=state.irregular.add(count_irregular(outcome, new, advances)),
+        pinned_blocks=frozenset(work.plan.pinned_blocks),
+        pending_pairs=_drop_removed_pairs(work.pending_pairs, gone),
+        match_counts=history.fade_match_counts(state.match_counts, outcome.matches),
+        key_counts=history.fade_key_counts(state.key_counts, outcome.key_counts),
+        shedder_state=work.shedder_state,
+        last_shedding=_finish_shedding_outcome(rules, work, outcome),
     )
 
 
-def _known(rules: Rules, work: Work, outcome: Outcome) -> Harvested | None:
+def _finish_shedding_outcome(rules: RunRules, work: BatchWork, outcome: BatchReport) -> SheddingOutcome | None:
     """What came of the harvest, with the variance that sketches tell. Sketches of a batch are kept
     where its draws go on: where tuples were left out as they came.
     """
-    if (found := outcome.harvested) is None or (harvest := work.plan.harvest) is None:
+    if (found := outcome.shedding) is None or (harvest := work.plan.shedding) is None:
         return None
-    variance = None if found.variance is None else found.variance + squared(found.sketches)
-    return replace(found, variance=variance, sketches=found.sketches if harvest.keep else ())
+    variance = None if found.variance is None else found.variance + estimate_variances(found.sketches)
+    return replace(found, variance=variance, sketches=found.sketches if harvest.keep_shares else ())
 
 
-def _harvested(state: State) -> tuple[BatchHarvested, ...]:
-    if (h := state.harvested) is None:
+def _make_shedding_events(state: RunState) -> tuple[BatchShed, ...]:
+    if (h := state.last_shedding) is None:
         return ()
-    sums = (h.estimated, h.variance, h.utility, h.estimated_utility)
-    return (BatchHarvested(state.batch, h.considered, h.left_out, *sums, h.yields, h.sketches),)
+    sums = (h.estimated_results, h.variance, h.utility, h.estimated_utility)
+    return (BatchShed(state.batch, h.considered_pairs, h.skipped_pairs, *sums, h.yields, h.sketches),)
 
 
-def _served(state: State, following: State, outcome: Outcome) -> tuple[BatchServed, ...]:
-    if not state.queries or outcome.served is None:
+def _make_query_events(state: RunState, following: RunState, outcome: BatchReport) -> tuple[BatchQueryResults, ...]:
+    if not state.queries or outcome.results_by_query is None:
         return ()
-    results = {q.name: outcome.served.get(q.bit, 0) for q in state.queries}
-    return (BatchServed(following.batch, results),)
+    results = {q.name: outcome.results_by_query.get(q.bitmap_position, 0) for q in state.queries}
+    return (BatchQueryResults(following.batch, results),)
 
 
-def _still(owed: frozenset[Place], gone: set[int]) -> frozenset[Place]:
+def _drop_removed_pairs(owed: frozenset[Place], gone: set[int]) -> frozenset[Place]:
     """What is owed between blocks that are left, once some are gone."""
     return owed.difference([(a, b) for a, b in owed if a in gone or b in gone]) if gone else owed
 
 
-def amended(rules: Rules, state: State, following: State, outcome: Outcome) -> Step:
+def commit_amendment(rules: RunRules, state: RunState, following: RunState, outcome: BatchReport) -> BatchStep:
     """A batch of no tuples that leaves another state: other queries, say, and blocks made anew."""
-    nothing = Work(Facts(following.batch, (), (), 0, (), (), ()), Plan(), Plan(), (), {})
-    committed = committed_event(rules, state, following, nothing, outcome)
-    return Step(following, (committed,))
+    nothing = BatchWork(Facts(following.batch, (), (), 0, (), (), ()), Plan(), Plan(), (), {})
+    committed = make_commit_event(rules, state, following, nothing, outcome)
+    return BatchStep(following, (committed,))
 
 
-def _blocks(state: State, work: Work, outcome: Outcome, fresh: set[int]) -> dict[int, Block]:
+def _find_live_blocks(state: RunState, work: BatchWork, outcome: BatchReport, fresh: set[int]) -> dict[int, Block]:
     """The live blocks with the sizes that were reported; those that turned out empty are gone."""
-    live = {b.id: b for b in work.live}
-    live |= {r.block.id: r.block for r in work.plan.routes if r.fresh}
-    made = {d.block.id for d in work.whole.derivations} | fresh
-    found = {id: sized(b, outcome.sizes) if id in made else b for id, b in live.items()}
+    live = {b.id: b for b in work.live_blocks}
+    live |= {r.block.id: r.block for r in work.plan.routes if r.is_fresh}
+    made = {d.block.id for d in work.combined_plan.derivations} | fresh
+    found = {id: with_reported_size(b, outcome.block_sizes) if id in made else b for id, b in live.items()}
     return {
         id: b
         for id, b in found.items()
-        if id not in made or (b.rows and (id in outcome.sizes or id in state.blocks))
+        if id not in made or (b.rows and (id in outcome.block_sizes or id in state.blocks))
     }
 
 
-def sized(b: Block, sizes: Mapping[int, Size]) -> Block:
+def with_reported_size(b: Block, sizes: Mapping[int, BlockSize]) -> Block:
     """A block with what it turned out to hold, where that was reported."""
     if (size := sizes.get(b.id)) is None:
         return b
-    return b.holding(size.rows, size.bytes, size.span)
+    return b.with_contents(size.rows, size.size_bytes, size.event_time_range)
 
 
-def placed(
-    blocks: Iterable[Block], old: Mapping[Place, Address], new: Mapping[Place, Address]
-) -> dict[Place, Address]:
+def locate_replicas(
+    blocks: Iterable[Block], old: Mapping[Place, ReplicaAddress], new: Mapping[Place, ReplicaAddress]
+) -> dict[Place, ReplicaAddress]:
     """Where the replicas of blocks lie; nothing where nobody has stored any (in a simulation).
 
     Raises RuntimeError when a host that is to have a replica has none.
@@ -309,84 +309,84 @@ def placed(
     return found
 
 
-def named(
-    places: Mapping[Place, Address], old: Mapping[str, Seal], new: Mapping[str, Seal]
-) -> dict[str, Seal]:
+def referenced_files(
+    places: Mapping[Place, ReplicaAddress], old: Mapping[str, FileChecksum], new: Mapping[str, FileChecksum]
+) -> dict[str, FileChecksum]:
     """The files that places name."""
     return {f: new[f] if f in new else old[f] for f in {a.file for a in places.values()}}
 
 
-def _by_stream(rules: Rules, blocks: Iterable[Block], what: str) -> tuple[int, ...]:
+def _sum_by_stream(rules: RunRules, blocks: Iterable[Block], what: str) -> tuple[int, ...]:
     sums = [0] * len(rules.streams)
     for b in blocks:
         sums[b.stream] += getattr(b, what)
     return tuple(sums)
 
 
-def _added(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+def _add_by_stream(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-def _less(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+def _subtract_by_stream(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(x - y for x, y in zip(a, b, strict=True))
 
 
-def committed_event(
-    rules: Rules, old: State, new: State, work: Work, outcome: Outcome
+def make_commit_event(
+    rules: RunRules, old: RunState, new: RunState, work: BatchWork, outcome: BatchReport
 ) -> BatchCommitted:
     """What a batch did, but for its seconds."""
     before, now = old.blocks, new.blocks
-    irregular = new.irregular.less(old.irregular)
+    irregular = new.irregular.subtract(old.irregular)
     return BatchCommitted(
         batch=new.batch,
-        received=new.last_received,
-        total=new.received,
-        live=_by_stream(rules, now.values(), "rows"),
+        received_tuples=new.previous_received,
+        total_received_tuples=new.received,
+        live_tuples=_sum_by_stream(rules, now.values(), "rows"),
         results=sum(counts.results for counts in outcome.hosts.values()),
-        seconds={},
-        blocks=tuple(b for b in now.values() if (was := before.get(b.id)) is not b and was != b),
-        dropped=tuple(sorted(before.keys() - now.keys())),
-        hosts=_hosts(rules, before, now, work, outcome),
-        received_bytes=_less(new.received_bytes, old.received_bytes),
-        late=irregular.late,
+        seconds_by_phase={},
+        changed_blocks=tuple(b for b in now.values() if (was := before.get(b.id)) is not b and was != b),
+        dropped_block_ids=tuple(sorted(before.keys() - now.keys())),
+        host_metrics=_make_host_metrics(rules, before, now, work, outcome),
+        received_bytes=_subtract_by_stream(new.received_bytes, old.received_bytes),
+        late_tuples=irregular.late,
         untimed=irregular.untimed,
         ahead=irregular.ahead,
-        irregular=new.irregular,
+        irregular_counts=new.irregular,
         clocks=new.clocks,
     )
 
 
-def hosts_of(blocks: Iterable[Block]) -> int:
+def count_hosts(blocks: Iterable[Block]) -> int:
     """How many hosts there are at least, by those that blocks are on; one when they are on none."""
     return 1 + max((max(hosts) for hosts in {b.hosts for b in blocks} if hosts), default=0)
 
 
-def _hosts(
-    rules: Rules,
+def _make_host_metrics(
+    rules: RunRules,
     before: Mapping[int, Block],
     now: Mapping[int, Block],
-    work: Work,
-    outcome: Outcome,
-) -> tuple[HostDid, ...]:
+    work: BatchWork,
+    outcome: BatchReport,
+) -> tuple[HostMetrics, ...]:
     """What each host did and holds; hosts that have left are there as long as they had a block."""
-    touched = hosts_of(chain(before.values(), now.values()))
+    touched = count_hosts(chain(before.values(), now.values()))
     width = max([rules.placement.hosts, touched, *(1 + h for h in outcome.hosts)])
     stored, size = [0] * width, [0] * width
     alike: dict[tuple[int, ...], list[Block]] = {}
     for b in now.values():
         alike.setdefault(b.hosts, []).append(b)
     for hosts, blocks in alike.items():
-        rows, held = sum(b.rows for b in blocks), sum(b.bytes for b in blocks)
+        rows, held = sum(b.rows for b in blocks), sum(b.size_bytes for b in blocks)
         for h in hosts:
             stored[h] += rows
             size[h] += held
-    gone = history.discarded(work.facts.blocks, work.plan, now)
+    gone = history.count_discarded_tuples(work.facts.blocks, work.plan, now)
     return tuple(
         msgspec.structs.replace(
-            outcome.hosts.get(h, HostDid()),
-            stored=stored[h],
+            outcome.hosts.get(h, HostMetrics()),
+            stored_tuples=stored[h],
             stored_bytes=size[h],
-            discarded=gone.get(h, 0),
+            discarded_tuples=gone.get(h, 0),
         )
         for h in range(width)
     )

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from braid.core.jsonl import event_of
+from braid.core.jsonl import decode_event
 
 
-class Tail:
+class EventTail:
     """The events in a run folder, or in a recording (.jsonl), read on as the file grows.
 
     Raises ValueError when the path is neither.
@@ -23,11 +23,11 @@ class Tail:
             raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
         self._offset, self._begun, self._inode, self._head = 0, b"", -1, b""
 
-    def age(self) -> float:
+    def seconds_since_write(self) -> float:
         """Seconds since the file was written last."""
         return max(0.0, time.time() - self.file.stat().st_mtime)
 
-    def read(self) -> list[Any]:
+    def read_new(self) -> list[Any]:
         """The events since the last call. A line that is not whole yet waits. A run that has been
         resumed writes its file anew, and so does one that keeps the first events no longer: then
         all come again, from its RunStarted on.
@@ -43,4 +43,4 @@ class Tail:
             text = self._begun + file.read()
         *whole, self._begun = text.split(b"\n")
         self._offset += len(text) - len(self._begun)
-        return [event_of(line) for line in whole if line.strip()]
+        return [decode_event(line) for line in whole if line.strip()]

@@ -10,7 +10,7 @@ PART = 0.5
 """How long one part of a wait takes at most, in seconds."""
 
 
-def wait(event: threading.Event, timeout: float | None = None) -> bool:
+def wait_interruptibly(event: threading.Event, timeout: float | None = None) -> bool:
     """Wait for an event, at most ``timeout`` seconds, in short parts. Returns whether it came.
 
     Python sees an interrupt (Ctrl-C, Jupyter's stop button) at the end of a system call. asyncio

@@ -25,7 +25,7 @@ _UNKNOWN = 1 << 50
 columns are left out."""
 
 
-class Overflow(Exception):
+class CollectLimitExceeded(Exception):
     """More came than may be held: ``size`` bytes, and some are left."""
 
     def __init__(self, size: int, said: str = "") -> None:
@@ -33,7 +33,7 @@ class Overflow(Exception):
         self.size = size
 
 
-class Refused(Overflow):
+class SparkResultLimitExceeded(CollectLimitExceeded):
     """Spark gave up the batch, because it hands no more to the driver than ``limit`` bytes. It
     counts what whole tasks return, before this process has seen any of it.
     """
@@ -46,7 +46,7 @@ class Refused(Overflow):
         )
 
 
-def limit(spark: SparkSession) -> int:
+def driver_result_limit(spark: SparkSession) -> int:
     """The bytes that Spark lets come to the driver in one job; 0: any."""
     context: Any = spark.sparkContext
     jvm: Any = context._jvm
@@ -54,7 +54,7 @@ def limit(spark: SparkSession) -> int:
     return int(jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(setting))
 
 
-def announced(frame: DataFrame) -> int:
+def announced_bytes(frame: DataFrame) -> int:
     """The bytes that the sources of a batch announce before it is read, such as those of files; 0
     when they do not.
 
@@ -65,7 +65,7 @@ def announced(frame: DataFrame) -> int:
     return size if size < _UNKNOWN else 0
 
 
-def scanned(frame: DataFrame) -> int:
+def scanned_bytes(frame: DataFrame) -> int:
     """The bytes that the sources of a frame have, as far as they tell: of a join, ``announced`` has
     the product.
     """
@@ -75,38 +75,38 @@ def scanned(frame: DataFrame) -> int:
     return sum(size for size in sizes if size < _UNKNOWN)
 
 
-class Allowance:
+class ByteBudget:
     """Bytes that what comes at the same time may have together."""
 
     def __init__(self, most: int = sys.maxsize) -> None:
         self._left, self._turn = most, threading.Lock()
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Take so many of them; returns whether there were as many."""
         with self._turn:
             self._left -= size
             return self._left >= 0
 
 
-def collected(frame: DataFrame, allowed: Allowance | None = None) -> list[pa.RecordBatch]:
+def collect_batch(frame: DataFrame, allowed: ByteBudget | None = None) -> list[pa.RecordBatch]:
     """The rows of a batch as ``DataFrame.toArrow`` collects them, without asking Spark for their
     schema. Raises Overflow, and lets Spark stop, when there are more than ``allowed`` bytes (None:
     any number); Refused when there are more than Spark hands over.
     """
     try:
-        return _collected(frame, allowed or Allowance())
+        return _collect_arrow_batches(frame, allowed or ByteBudget())
     except (Py4JError, PySparkException) as error:
         if f"is bigger than {LIMIT}" in f"{error}\n{getattr(error, '_stackTrace', '')}":
-            raise Refused(limit(frame.sparkSession)) from None
+            raise SparkResultLimitExceeded(driver_result_limit(frame.sparkSession)) from None
         raise
 
 
-def _collected(frame: DataFrame, allowed: Allowance) -> list[pa.RecordBatch]:
+def _collect_arrow_batches(frame: DataFrame, allowed: ByteBudget) -> list[pa.RecordBatch]:
     port, secret, server = frame._jdf.collectAsArrowToPython()
     try:
         with _load_from_socket((port, secret), _Bounded(allowed)) as batches:
             found = list(batches)
-    except Overflow:
+    except CollectLimitExceeded:
         # Nobody reads what Spark goes on to write: it breaks off, and says so here.
         with suppress(Py4JError, PySparkException):
             server.getResult()
@@ -122,20 +122,20 @@ def _collected(frame: DataFrame, allowed: Allowance) -> list[pa.RecordBatch]:
 class _Counted(ArrowStreamSerializer):
     """Reads batches as they come, as long as they are not too many."""
 
-    allowed: Allowance
+    allowed: ByteBudget
 
     def load_stream(self, stream: Any) -> Iterator[pa.RecordBatch]:
         size = 0
         for batch in super().load_stream(stream):
             size += batch.nbytes
-            if not self.allowed.take(batch.nbytes):
-                raise Overflow(size)
+            if not self.allowed.reserve(batch.nbytes):
+                raise CollectLimitExceeded(size)
             yield batch
 
 
 class _Bounded(ArrowCollectSerializer, _Counted):
     """Reads all batches, which stand in Spark's order then; its errors are raised."""
 
-    def __init__(self, allowed: Allowance) -> None:
+    def __init__(self, allowed: ByteBudget) -> None:
         super().__init__()
         self.allowed = allowed

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from braid.condition.sqltypes import MOST_DIGITS
-from braid.core.accept import RefusedColumn, shown
+from braid.core.accept import RefusedColumnError, format_value
 
 _MOST_KINDS = 4
 """Types of values that a sentence names."""
@@ -24,7 +24,7 @@ def convert_frame(stream: str, given: Any) -> pa.Table | None:
     """
     kind = type(given).__module__.partition(".")[0], type(given).__name__
     if kind == ("pandas", "DataFrame"):
-        columns = _of_pandas(stream, given)
+        columns = _list_pandas_columns(stream, given)
     elif kind == ("polars", "DataFrame"):
         columns = zip(given.columns, given.iter_columns(), strict=True)
     elif isinstance(given, pa.Table):
@@ -37,7 +37,7 @@ def convert_frame(stream: str, given: Any) -> pa.Table | None:
     )
 
 
-def _of_pandas(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
+def _list_pandas_columns(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
     """Yield the levels of the index and the columns, by name. An unnamed RangeIndex is none: pandas
     makes it for a frame that is given none.
     """
@@ -47,7 +47,7 @@ def _of_pandas(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
         name = _name_level(index, level, columns)
         if name in columns:
             remedy = "drop the index with frame.reset_index(drop=True), or rename one of them"
-            raise RefusedColumn(stream, str(name), "is also a level of the frame's index", remedy)
+            raise RefusedColumnError(stream, str(name), "is also a level of the frame's index", remedy)
         yield _check_text(stream, name), index.get_level_values(level)
     for place, name in enumerate(columns):
         yield _check_text(stream, name), frame.iloc[:, place]
@@ -63,7 +63,7 @@ def _name_level(index: Any, level: int, columns: list[Any]) -> Any:
 def _check_text(stream: str, name: Any) -> str:
     if not isinstance(name, str):
         problem = f"is named by a value of type {type(name).__name__}"
-        raise RefusedColumn(stream, shown(name), problem, _RENAME)
+        raise RefusedColumnError(stream, format_value(name), problem, _RENAME)
     return name
 
 
@@ -72,20 +72,20 @@ def _convert_column(stream: str, name: str, values: Any) -> pa.ChunkedArray:
     if not name:
         raise ValueError(f"stream {stream} has a column without a name; name it")
     try:
-        column = _as_arrow(values)
+        column = _convert_to_arrow(values)
     except Exception as error:  # pandas, Polars and Arrow each have their own
-        held = _kinds_held(values)
+        held = _list_held_types(values)
         if len(held) > 1:
             remedy = "give it one type"
-            raise RefusedColumn(stream, name, f"holds {_list_words(held)}", remedy) from error
-        problem = f"cannot be read by Arrow: {_first_line(error)}"
-        raise RefusedColumn(stream, name, problem, "give it another type") from error
-    column = _in_plain_type(stream, name, column)
+            raise RefusedColumnError(stream, name, f"holds {_join_words(held)}", remedy) from error
+        problem = f"cannot be read by Arrow: {_take_first_line(error)}"
+        raise RefusedColumnError(stream, name, problem, "give it another type") from error
+    column = _cast_to_plain_type(stream, name, column)
     _check_storable(stream, name, column)
     return column
 
 
-def _as_arrow(values: Any) -> pa.ChunkedArray:
+def _convert_to_arrow(values: Any) -> pa.ChunkedArray:
     if isinstance(values, pa.ChunkedArray):
         return values
     if type(values).__module__.partition(".")[0] != "polars":
@@ -97,28 +97,28 @@ def _as_arrow(values: Any) -> pa.ChunkedArray:
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
-def _in_plain_type(stream: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _cast_to_plain_type(stream: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the column with times in microseconds, or in nanoseconds if it has some of these."""
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
-    wanted = plain_type(column.type)
+    wanted = find_plain_type(column.type)
     if "decimal256(" in str(wanted):
         problem = f"is of type {column.type}; a decimal has {MOST_DIGITS} digits at most"
-        raise RefusedColumn(stream, name, problem, "cast it to fewer")
+        raise RefusedColumnError(stream, name, problem, "cast it to fewer")
     try:
-        return _cast(column, wanted)
+        return _cast_column(column, wanted)
     except pa.ArrowException as error:
-        problem = f"is of type {column.type} and does not fit {wanted}: {_first_line(error)}"
-        raise RefusedColumn(stream, name, problem, "cast it") from None
+        problem = f"is of type {column.type} and does not fit {wanted}: {_take_first_line(error)}"
+        raise RefusedColumnError(stream, name, problem, "cast it") from None
 
 
-def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+def _cast_column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     try:
         return column.cast(wanted)
     except pa.ArrowException:
         if not has_nanoseconds(column.type):
             raise
-        return column.cast(plain_type(column.type, "ns"))
+        return column.cast(find_plain_type(column.type, "ns"))
 
 
 def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
@@ -130,14 +130,14 @@ def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
         read = pq.read_table(pa.BufferReader(written.getvalue()))
         rows.take(pa.array([0] * rows.num_rows, pa.int64()))
     except (pa.ArrowException, NotImplementedError) as error:
-        problem = f"is of type {column.type}, which a run cannot store: {_first_line(error)}"
-        raise RefusedColumn(stream, name, problem, "cast it, or leave it out") from None
+        problem = f"is of type {column.type}, which a run cannot store: {_take_first_line(error)}"
+        raise RefusedColumnError(stream, name, problem, "cast it, or leave it out") from None
     if read.schema.field(0).type != column.type:
         problem = f"is of type {column.type}, which a run stores as {read.schema.field(0).type}"
-        raise RefusedColumn(stream, name, problem, "cast it to that")
+        raise RefusedColumnError(stream, name, problem, "cast it to that")
 
 
-def _kinds_held(values: Any) -> list[str]:
+def _list_held_types(values: Any) -> list[str]:
     """Return the names of the Python types that a column holds, in the order in which they come."""
     kinds: dict[str, None] = {}
     for value in values:
@@ -154,11 +154,11 @@ def _is_missing(value: Any) -> bool:
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
-def _list_words(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _first_line(error: Exception) -> str:
+def _take_first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
@@ -167,13 +167,13 @@ def has_nanoseconds(kind: pa.DataType) -> bool:
     return "timestamp[ns" in str(kind)
 
 
-def plain_type(kind: pa.DataType, unit: str = "us") -> pa.DataType:
+def find_plain_type(kind: pa.DataType, unit: str = "us") -> pa.DataType:
     """Return the type that tuples have in place of another: without dictionaries, long offsets and
     views, which Polars gives, with times in ``unit`` and decimals of 128 bits, unless they have
     more digits.
     """
     if pa.types.is_dictionary(kind):
-        return plain_type(kind.value_type, unit)
+        return find_plain_type(kind.value_type, unit)
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
@@ -187,9 +187,9 @@ def plain_type(kind: pa.DataType, unit: str = "us") -> pa.DataType:
     if pa.types.is_float16(kind):
         return pa.float32()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return pa.list_(plain_type(kind.value_type, unit))
+        return pa.list_(find_plain_type(kind.value_type, unit))
     if pa.types.is_map(kind):
-        return pa.map_(plain_type(kind.key_type, unit), plain_type(kind.item_type, unit))
+        return pa.map_(find_plain_type(kind.key_type, unit), find_plain_type(kind.item_type, unit))
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(f.name, plain_type(f.type, unit)) for f in kind])
+        return pa.struct([pa.field(f.name, find_plain_type(f.type, unit)) for f in kind])
     return kind

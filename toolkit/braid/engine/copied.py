@@ -12,13 +12,13 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from braid.core.state import VERSION, Seal
-from braid.core.work import workers
+from braid.core.state import VERSION, FileChecksum
+from braid.core.work import current_workers
 from braid.engine import durable, microbatches
-from braid.engine.cutting import Cutting, Seals
-from braid.engine.disk import disk
-from braid.engine.durable import Damaged, unchecked
-from braid.engine.whole import Whole
+from braid.engine.cutting import InputSplitter, Seals
+from braid.engine.disk import current_file_system
+from braid.engine.durable import DamagedRunError, skip_check
+from braid.engine.whole import StagedStream
 
 
 class _Noted(msgspec.Struct):
@@ -28,142 +28,142 @@ class _Noted(msgspec.Struct):
 
     v: int
     files: Seals
-    whole: dict[str, Seal] = {}
+    whole: dict[str, FileChecksum] = {}
 
 
-class Copied:
+class InputSnapshot:
     """The copy in a folder: ALIAS/000012.parquet is what a stream has of micro-batch 12. What came
     whole, ALIAS.arrow, is cut into these while the run goes on. ``check_driver`` raises Superseded
     where another driver has the run.
     """
 
-    def __init__(self, folder: Path, check_driver: Callable[[], None] = unchecked) -> None:
+    def __init__(self, folder: Path, check_driver: Callable[[], None] = skip_check) -> None:
         self.folder, self.check_driver = folder, check_driver
-        self._cutting: Cutting | None = None
+        self._cutting: InputSplitter | None = None
 
-    def seal(self, force: bool) -> None:
+    def write_checksums(self, force: bool) -> None:
         """Note what has been written; with ``force`` it is on disk then."""
-        folders = disk().find(self.folder, "[A-Za-z]*")
-        files = [f for folder in folders for f in disk().find(folder, "*.parquet")]
-        with workers().pool("braid-seal", 8) as pool:
-            seals = [*pool.map(partial(durable.seal, force=force), files)]
+        folders = current_file_system().find_files(self.folder, "[A-Za-z]*")
+        files = [f for folder in folders for f in current_file_system().find_files(folder, "*.parquet")]
+        with current_workers().open_pool("braid-seal", 8) as pool:
+            seals = [*pool.map(partial(durable.checksum_file, force=force), files)]
         found: Seals = {}
         for file, seal in zip(files, seals, strict=True):
             found.setdefault(file.parent.name, []).append(seal)
-        whole = {f.stem: durable.seal(f, force) for f in disk().find(self.folder, "*.arrow")}
-        self._note(_Noted(VERSION, found, whole), force)
+        whole = {f.stem: durable.checksum_file(f, force) for f in current_file_system().find_files(self.folder, "*.arrow")}
+        self._write_file_list(_Noted(VERSION, found, whole), force)
 
-    def _note(self, noted: _Noted, force: bool) -> None:
+    def _write_file_list(self, noted: _Noted, force: bool) -> None:
         for alias in noted.files if force else ():
-            durable.sync(self.folder / alias)
+            durable.fsync_path(self.folder / alias)
         if force:  # the names of these folders too, before a file says that all is in them
-            durable.sync(self.folder)
-        body = durable.sealed(noted)
-        durable.put(self.folder / "files.json", body, force, check=self.check_driver)
-        self.forget()
+            durable.fsync_path(self.folder)
+        body = durable.encode_checksummed(noted)
+        durable.write_atomically(self.folder / "files.json", body, force, check=self.check_driver)
+        self.clear_cache()
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """Read anew what is noted, as another driver may have noted it."""
         for known in ("_noted", "_streams"):
             self.__dict__.pop(known, None)
 
     @cached_property
     def _noted(self) -> _Noted:
-        body = durable.opened(self.folder / "files.json", f"the input in {self.folder}")
+        body = durable.read_checksummed(self.folder / "files.json", f"the input in {self.folder}")
         return msgspec.json.decode(body, type=_Noted)
 
     @cached_property
-    def _streams(self) -> dict[str, Whole]:
+    def _streams(self) -> dict[str, StagedStream]:
         """Those that are still to be cut."""
-        return {a: Whole(self._whole(a)) for a in self._noted.whole}
+        return {a: StagedStream(self._staged_path(a)) for a in self._noted.whole}
 
-    def _whole(self, alias: str) -> Path:
+    def _staged_path(self, alias: str) -> Path:
         return self.folder / f"{alias}.arrow"
 
-    def uncut(self, alias: str) -> pa.Table | None:
+    def count_unsplit_batches(self, alias: str) -> pa.Table | None:
         """Return the rows of a stream that is not wholly cut yet; None where all is cut."""
         stream = self._streams.get(alias)
         return None if stream is None else stream.rows
 
-    def schema(self, alias: str) -> pa.Schema:
+    def stream_schema(self, alias: str) -> pa.Schema:
         """The columns of a stream, with what whoever wrote it has noted of them."""
         if (stream := self._streams.get(alias)) is not None:
-            return stream.schema
-        with disk().source(microbatches.file(self.folder / alias, 0)) as source:
+            return stream.micro_batch_schema
+        with current_file_system().open_source(microbatches.batch_file(self.folder / alias, 0)) as source:
             return pq.read_schema(source)
 
-    def check(self, batch: int | None = None, deep: bool = False) -> None:
+    def check_files(self, batch: int | None = None, deep: bool = False) -> None:
         """Raise Damaged unless the files of a micro-batch, or of all, have their lengths, and their
         checksums if ``deep``; and what went wrong where they could not be written.
         """
         try:
-            for file, seal in self._sealed(batch):
-                durable.check(file, seal, deep or file.suffix == ".arrow")
-        except Damaged:
-            if self._cutting is not None or not self._is_noted_anew():
+            for file, seal in self._list_checksums(batch):
+                durable.check_file(file, seal, deep or file.suffix == ".arrow")
+        except DamagedRunError:
+            if self._cutting is not None or not self._is_note_changed():
                 raise
-            self.check(batch, deep)
+            self.check_files(batch, deep)
 
-    def _is_noted_anew(self) -> bool:
+    def _is_note_changed(self) -> bool:
         """Return whether another driver has cut since what was whole."""
         before = self._noted
-        self.forget()
+        self.clear_cache()
         return self._noted != before
 
-    def _sealed(self, batch: int | None) -> Iterator[tuple[Path, Seal]]:
+    def _list_checksums(self, batch: int | None) -> Iterator[tuple[Path, FileChecksum]]:
         if batch is not None and (cutting := self._cutting) is not None:
-            for alias, seal in cutting.seals(batch).items():
-                yield microbatches.file(self.folder / alias, batch), seal
+            for alias, seal in cutting.checksums(batch).items():
+                yield microbatches.batch_file(self.folder / alias, batch), seal
             return
         for alias, seal in self._noted.whole.items():
-            yield self._whole(alias), seal
+            yield self._staged_path(alias), seal
         for alias, seals in self._noted.files.items():
             wanted = range(len(seals)) if batch is None else range(len(seals))[batch : batch + 1]
-            yield from ((microbatches.file(self.folder / alias, n), seals[n]) for n in wanted)
+            yield from ((microbatches.batch_file(self.folder / alias, n), seals[n]) for n in wanted)
 
-    def begin(self, first: int, force: bool) -> None:
+    def start_splitting(self, first: int, force: bool) -> None:
         """Have what is still whole cut in the background, from micro-batch ``first`` on."""
-        there = disk().find(self.folder, "*.arrow")
+        there = current_file_system().find_files(self.folder, "*.arrow")
         gone = [f for f in there if f.stem not in self._noted.whole]  # all was cut before a kill
         self.check_driver()
         for file in gone:
-            disk().unlink(file, missing_ok=True)
+            current_file_system().remove_file(file, missing_ok=True)
         if self._streams:
-            done = partial(self._done, force=force)
-            self._cutting = Cutting(self._streams, first, force, done)
+            done = partial(self._finish_splitting, force=force)
+            self._cutting = InputSplitter(self._streams, first, force, done)
 
-    def _done(self, seals: Seals, force: bool) -> None:
+    def _finish_splitting(self, seals: Seals, force: bool) -> None:
         """All is there, and said to be; what it was cut of can go."""
         whole = [*self._noted.whole]
-        self._note(_Noted(VERSION, seals), force)
+        self._write_file_list(_Noted(VERSION, seals), force)
         self.check_driver()
         for alias in whole:
-            disk().unlink(self._whole(alias), missing_ok=True)
+            current_file_system().remove_file(self._staged_path(alias), missing_ok=True)
 
-    def wait(self, batch: int) -> None:
+    def wait_for_batch(self, batch: int) -> None:
         """Until the files of a micro-batch are there, or will not be."""
         if (cutting := self._cutting) is not None:
-            cutting.wait(batch)
+            cutting.wait_for_batch(batch)
 
-    def finish(self) -> None:
+    def wait_until_split(self) -> None:
         """Wait until all files are there, and said to be; raises what went wrong."""
         if (cutting := self._cutting) is not None:
-            cutting.finish()
+            cutting.wait_until_split()
 
-    def complete(self, force: bool) -> None:
+    def split_all(self, force: bool) -> None:
         """Cut all now; raises what went wrong."""
-        self.begin(0, force)
-        self.finish()
-        self.end()
+        self.start_splitting(0, force)
+        self.wait_until_split()
+        self.stop()
 
-    def leave(self) -> None:
+    def request_stop(self) -> None:
         """Cut no more: nobody waits for what is still to come."""
         if (cutting := self._cutting) is not None:
-            cutting.leave()
+            cutting.request_stop()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """The same, and wait for the file that is being written."""
         if (cutting := self._cutting) is not None:  # others ask at the same time
-            cutting.end()
+            cutting.stop()
             self._cutting = None
-            self.forget()
+            self.clear_cache()

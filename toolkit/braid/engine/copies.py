@@ -13,49 +13,49 @@ from functools import cache
 from pathlib import Path
 
 from braid.core import scratch
-from braid.engine.bucket import bucket, each
-from braid.engine.disk import disk
-from braid.engine.wire import Batch
+from braid.engine.bucket import open_object_store, map_concurrently
+from braid.engine.disk import current_file_system
+from braid.engine.wire import BatchSpec
 
 
-class Copies:
+class TaskFiles:
     """The files of a run as the tasks of a batch have them, in ``folder``."""
 
-    def __init__(self, batch: Batch) -> None:
-        self.folder, self._bucket = Path(batch.spec.folder), batch.spec.bucket
-        if self._bucket and not disk().is_writable(self.folder / "blocks"):
-            self.folder = _own(self._bucket)
-            self._forget(batch)
+    def __init__(self, batch: BatchSpec) -> None:
+        self.folder, self._bucket = Path(batch.spec.folder), batch.spec.object_store_url
+        if self._bucket and not current_file_system().is_writable(self.folder / "blocks"):
+            self.folder = _make_process_folder(self._bucket)
+            self._remove_unused_blocks(batch)
 
-    def block(self, name: str) -> Path:
+    def fetch_block(self, name: str) -> Path:
         """Where a block file is; it is brought if it has to be."""
         file = self.folder / "blocks" / name
-        if self._bucket and not disk().exists(file):
-            bucket(self._bucket).fetch(f"blocks/{name}", file)
+        if self._bucket and not current_file_system().exists(file):
+            open_object_store(self._bucket).download(f"blocks/{name}", file)
         return file
 
-    def put(self, blocks: Collection[str], results: Collection[str]) -> None:
+    def upload(self, blocks: Collection[str], results: Collection[str]) -> None:
         """Put what a task has written into the run's bucket, before it is reported."""
         if not self._bucket:
             return
-        new, there = self.folder / "new", bucket(self._bucket)
+        new, there = self.folder / "new", open_object_store(self._bucket)
         files = {f"blocks/{name}": self.folder / "blocks" / name for name in blocks}
         files |= {f"results/{name}": new / name for name in results}
-        each(lambda name: there.put(name, files[name]), files)
+        map_concurrently(lambda name: there.put_object(name, files[name]), files)
         for name in results:
-            disk().unlink(new / name)
+            current_file_system().remove_file(new / name)
 
-    def _forget(self, batch: Batch) -> None:
+    def _remove_unused_blocks(self, batch: BatchSpec) -> None:
         """Remove what earlier batches have left and this one does not name."""
-        for file in disk().find(self.folder / "blocks", "[0-9]*"):
-            if file.name not in batch.files and int(file.name.partition("-")[0]) < batch.number:
-                disk().unlink(file, missing_ok=True)
+        for file in current_file_system().find_files(self.folder / "blocks", "[0-9]*"):
+            if file.name not in batch.files and int(file.name.partition("-")[0]) < batch.batch:
+                current_file_system().remove_file(file, missing_ok=True)
 
 
 @cache
-def _own(url: str) -> Path:
+def _make_process_folder(url: str) -> Path:
     """This process's own folder for a run."""
-    made = scratch.folder("cache")
+    made = scratch.make_temp_dir("cache")
     for name in ("blocks", "new"):
-        disk().mkdir(made / name)
+        current_file_system().make_folder(made / name)
     return made

@@ -5,37 +5,37 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from braid.core.state import Seal
+from braid.core.state import FileChecksum
 from braid.core.waiting import PART
-from braid.core.work import workers
-from braid.engine.whole import Whole
+from braid.core.work import current_workers
+from braid.engine.whole import StagedStream
 
-Seals = dict[str, list[Seal]]
+Seals = dict[str, list[FileChecksum]]
 
 
-class Cutting:
+class InputSplitter:
     """Cuts the files of micro-batches from streams that are whole, from micro-batch ``first`` on,
     then those before it, on disk if ``force``; ``done`` is given the seals of all.
     """
 
     def __init__(
-        self, streams: Mapping[str, Whole], first: int, force: bool, done: Callable[[Seals], None]
+        self, streams: Mapping[str, StagedStream], first: int, force: bool, done: Callable[[Seals], None]
     ) -> None:
         self._streams, self._first, self._force, self._done = streams, first, force, done
         self._count = max(len(s.ends) for s in streams.values())
-        self._seals: dict[int, dict[str, Seal]] = {}
+        self._seals: dict[int, dict[str, FileChecksum]] = {}
         self._error: Exception | None = None
         self._ended, self._leaving, self._news = False, False, threading.Condition()
         for stream in streams.values():
-            stream.name()
-        self._thread = workers().start("braid-input", self._work)
+            stream.create_placeholders()
+        self._thread = current_workers().start_thread("braid-input", self._split_all)
 
-    def _work(self) -> None:
+    def _split_all(self) -> None:
         try:
             for number in (*range(self._first, self._count), *range(min(self._first, self._count))):
                 if self._leaving:
                     return
-                cut = {a: s.cut(number, self._force) for a, s in self._streams.items()}
+                cut = {a: s.write_micro_batch(number, self._force) for a, s in self._streams.items()}
                 with self._news:
                     self._seals[number] = cut
                     self._news.notify_all()
@@ -49,37 +49,37 @@ class Cutting:
                 self._ended = True
                 self._news.notify_all()
 
-    def wait(self, number: int) -> None:
+    def wait_for_batch(self, number: int) -> None:
         """Until the files of a micro-batch are there, or will not be."""
         with self._news:
             while number < self._count and number not in self._seals and not self._ended:
                 self._news.wait(PART)
 
-    def seals(self, number: int) -> dict[str, Seal]:
+    def checksums(self, number: int) -> dict[str, FileChecksum]:
         """Those of a micro-batch's files, by alias. Raises RuntimeError where they were not cut."""
         with self._news:
             if number in self._seals or number >= self._count:
                 return self._seals.get(number, {})
-        self._check()
+        self._raise_split_error()
         raise RuntimeError(f"the run was stopped before the input of micro-batch {number} was cut")
 
-    def finish(self) -> None:
+    def wait_until_split(self) -> None:
         """Wait until all is cut; raises what went wrong."""
         while not self._ended:
             self._thread.join(PART)
-        self._check()
+        self._raise_split_error()
 
-    def _check(self) -> None:
+    def _raise_split_error(self) -> None:
         if self._error is not None:
             raise RuntimeError(
                 f"the run's input could not be written: {self._error}"
             ) from self._error
 
-    def leave(self) -> None:
+    def request_stop(self) -> None:
         """Cut no more."""
         self._leaving = True
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Cut no more, and wait for the file that is being written."""
-        self.leave()
+        self.request_stop()
         self._thread.join()

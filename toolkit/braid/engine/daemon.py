@@ -13,10 +13,10 @@ import gc
 from pyspark.daemon import manager
 
 import braid.engine.spark  # noqa: F401
-from braid.engine.memory import keep_freed
+from braid.engine.memory import retain_freed_memory
 
 if __name__ == "__main__":
-    keep_freed()
+    retain_freed_memory()
     gc.collect()
     gc.freeze()  # so that collections in workers do not copy all of it
     manager()

@@ -9,8 +9,8 @@ import msgspec
 
 from braid.core.state import VERSION
 from braid.engine import durable
-from braid.engine.disk import disk
-from braid.engine.durable import unchecked
+from braid.engine.disk import current_file_system
+from braid.engine.durable import skip_check
 
 
 class _Delivered(msgspec.Struct, frozen=True):
@@ -18,28 +18,28 @@ class _Delivered(msgspec.Struct, frozen=True):
     batch: int
 
 
-class Delivered:
+class SinkProgress:
     """The last batch that has been delivered, in a file, on disk if ``force``; ``check`` raises
     Superseded where another driver has the run.
     """
 
-    def __init__(self, file: Path, force: bool, check: Callable[[], None] = unchecked) -> None:
+    def __init__(self, file: Path, force: bool, check: Callable[[], None] = skip_check) -> None:
         self.file, self.force, self.check = file, force, check
 
     @property
-    def last(self) -> int:
+    def last_batch(self) -> int:
         """-1: none. Raises Damaged."""
-        if not disk().exists(self.file):
+        if not current_file_system().exists(self.file):
             return -1
-        body = durable.opened(self.file, f"{self.file}")
+        body = durable.read_checksummed(self.file, f"{self.file}")
         return msgspec.json.decode(body, type=_Delivered).batch
 
-    def note(self, batch: int) -> None:
+    def mark_delivered(self, batch: int) -> None:
         """All batches up to this one have been delivered."""
-        body = durable.sealed(_Delivered(VERSION, batch))
-        durable.put(self.file, body, self.force, check=self.check)
+        body = durable.encode_checksummed(_Delivered(VERSION, batch))
+        durable.write_atomically(self.file, body, self.force, check=self.check)
 
-    def cut(self, batch: int) -> None:
+    def truncate(self, batch: int) -> None:
         """What comes after this batch will be another's, and has not been delivered."""
-        if batch < self.last:
-            self.note(batch)
+        if batch < self.last_batch:
+            self.mark_delivered(batch)

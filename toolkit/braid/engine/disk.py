@@ -20,49 +20,49 @@ from braid.core.replaceable import Replaceable
 Place = str | Path
 
 
-class Disk:
+class FileSystem:
     """The file system of this machine. Methods raise OSError as Python's own functions do."""
 
     # The content of files
 
-    def read(self, path: Place) -> bytes:
+    def read_file(self, path: Place) -> bytes:
         """Return the whole content of a file."""
         with open(path, "rb", buffering=0) as file:
             return file.read()
 
-    def write(self, path: Place, body: bytes, force: bool = False) -> None:
+    def write_file(self, path: Place, body: bytes, force: bool = False) -> None:
         """Write a file from its beginning; with ``force`` its content is on disk on return."""
         with open(path, "wb", buffering=0) as file:
-            _write_whole(file, body)
+            _write_all_bytes(file, body)
             if force:
                 os.fsync(file.fileno())
 
-    def append(self, path: Place, body: bytes) -> None:
+    def append_bytes(self, path: Place, body: bytes) -> None:
         """Add to the end of a file, which is made if it is missing."""
         with open(path, "ab", buffering=0) as file:
-            _write_whole(file, body)
+            _write_all_bytes(file, body)
 
-    def truncate(self, path: Place, size: int) -> None:
+    def truncate_file(self, path: Place, size: int) -> None:
         """Cut a file to its first ``size`` bytes."""
         os.truncate(path, size)
 
-    def open(self, path: Place, mode: str = "rb") -> IO[bytes]:
+    def open_file(self, path: Place, mode: str = "rb") -> IO[bytes]:
         """Open a file, for reading in parts ("rb") or writing in parts ("wb")."""
         return open(path, mode)
 
-    def sink(self, path: Place) -> Any:
+    def open_sink(self, path: Place) -> Any:
         """Open a new file that pyarrow writes to. The caller closes it."""
         return pa.OSFile(str(path), "wb")
 
-    def source(self, path: Place) -> Any:
+    def open_source(self, path: Place) -> Any:
         """Open a file that pyarrow reads from. The caller closes it."""
         return pa.OSFile(str(path), "rb")
 
-    def map(self, path: Place) -> Any:
+    def map_file(self, path: Place) -> Any:
         """Open a file that pyarrow maps into memory."""
         return pa.memory_map(str(path))
 
-    def checksum(self, path: Place, force: bool = False) -> tuple[int, int]:
+    def compute_checksum(self, path: Place, force: bool = False) -> tuple[int, int]:
         """Return the size (bytes) and the crc32 of a file; with ``force`` it is on disk then."""
         with open(path, "rb", buffering=0) as file:
             size, crc = os.fstat(file.fileno()).st_size, 0
@@ -73,7 +73,7 @@ class Disk:
                 os.fsync(file.fileno())
         return size, crc
 
-    def sync(self, path: Place) -> None:
+    def force_to_disk(self, path: Place) -> None:
         """Force the content of a file, or the names in a folder, to disk."""
         descriptor = os.open(path, os.O_RDONLY)
         try:
@@ -83,17 +83,17 @@ class Disk:
 
     # Names
 
-    def names(self, folder: Place) -> list[str]:
+    def list_names(self, folder: Place) -> list[str]:
         """Return the names in a folder, in any order."""
         return os.listdir(folder)
 
-    def find(self, folder: Path, pattern: str = "*") -> list[Path]:
+    def find_files(self, folder: Path, pattern: str = "*") -> list[Path]:
         """Return the sorted paths in a folder whose names match a shell pattern; none if the folder
         is missing.
         """
         if not self.is_folder(folder):
             return []
-        return [folder / n for n in sorted(self.names(folder)) if fnmatchcase(n, pattern)]
+        return [folder / n for n in sorted(self.list_names(folder)) if fnmatchcase(n, pattern)]
 
     def exists(self, path: Place) -> bool:
         """Return whether a file or folder has this name."""
@@ -111,23 +111,23 @@ class Disk:
         """Return whether this process may write to a folder; False if it is missing."""
         return os.access(folder, os.W_OK)
 
-    def status(self, path: Place) -> os.stat_result:
+    def read_status(self, path: Place) -> os.stat_result:
         """Return what the file system knows of a file: size, number and times."""
         return os.stat(path)
 
-    def size(self, path: Place) -> int:
+    def read_size(self, path: Place) -> int:
         """Return the size of a file in bytes."""
         return os.stat(path).st_size
 
-    def replace(self, old: Place, new: Place) -> None:
+    def replace_file(self, old: Place, new: Place) -> None:
         """Move a file to a name, over the file that has it."""
         os.replace(old, new)
 
-    def link(self, old: Place, new: Place) -> None:
+    def link_file(self, old: Place, new: Place) -> None:
         """Give a file a second name. Raises FileExistsError if the name is taken."""
         os.link(old, new)
 
-    def unlink(self, path: Place, missing_ok: bool = False) -> None:
+    def remove_file(self, path: Place, missing_ok: bool = False) -> None:
         """Remove a name of a file."""
         try:
             os.unlink(path)
@@ -135,21 +135,21 @@ class Disk:
             if not missing_ok:
                 raise
 
-    def utime(self, path: Place, seconds: float) -> None:
+    def set_times(self, path: Place, seconds: float) -> None:
         """Date a file, in seconds since 1970."""
         os.utime(path, (seconds, seconds))
 
-    def mkdir(self, folder: Place, mode: int = 0o777) -> None:
+    def make_folder(self, folder: Place, mode: int = 0o777) -> None:
         """Make a folder of this ``mode``, and those above it; one that is there stays."""
         os.makedirs(folder, mode, exist_ok=True)
 
-    def rmtree(self, folder: Place) -> None:
+    def remove_folder(self, folder: Place) -> None:
         """Remove a folder with all that is in it; nothing if it is missing."""
         shutil.rmtree(folder, ignore_errors=True)
 
     # Locks
 
-    def lock(self, path: Place, shared: bool = False) -> IO[bytes] | None:
+    def lock_file(self, path: Place, shared: bool = False) -> IO[bytes] | None:
         """Lock a file, and return it open, which holds the lock; None if another process's lock is
         in the way. A file to be locked alone is made if it is missing.
         """
@@ -169,12 +169,12 @@ class Disk:
             return False
 
 
-def _write_whole(file: IO[bytes], body: bytes) -> None:
+def _write_all_bytes(file: IO[bytes], body: bytes) -> None:
     """Write all bytes: the system may take fewer at a time."""
     left = memoryview(body)
     while left:
         left = left[file.write(left) :]
 
 
-_current = Replaceable(Disk())
-disk, replaced_disk = _current.get_current, _current.replace_meanwhile
+_current = Replaceable(FileSystem())
+current_file_system, replace_file_system = _current.get_current, _current.replace_meanwhile

@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from braid.core.environment import environment
-from braid.core.state import Seal, check_version
-from braid.core.work import workers
-from braid.engine.disk import disk
+from braid.core.environment import current_environment
+from braid.core.state import FileChecksum, check_version
+from braid.core.work import current_workers
+from braid.engine.disk import current_file_system
 
 T = TypeVar("T")
 Durability = Literal["power", "process"]
@@ -31,11 +31,11 @@ _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
-class Damaged(ValueError):
+class DamagedRunError(ValueError):
     """A file of a run is missing, or is not what was written."""
 
 
-def checked(durability: str) -> str:
+def check_durability(durability: str) -> str:
     """What a commit outlives. Raises ValueError for an unknown one."""
     if durability not in _DURABILITIES:
         raise ValueError(
@@ -44,39 +44,39 @@ def checked(durability: str) -> str:
     return durability
 
 
-def sync(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Force a file, or the names in a folder, to disk."""
-    disk().sync(path)
+    current_file_system().force_to_disk(path)
 
 
-def seal(path: Path, force: bool) -> Seal:
+def checksum_file(path: Path, force: bool) -> FileChecksum:
     """The seal of a file as it is now, on disk if ``force``."""
-    return Seal(*disk().checksum(path, force))
+    return FileChecksum(*current_file_system().compute_checksum(path, force))
 
 
-def beside(work: Callable[[], T]) -> Future[T]:
+def run_in_background(work: Callable[[], T]) -> Future[T]:
     """Do it on another thread, while the caller goes on."""
-    return workers().shared("braid-disk", _MOST_THREADS).submit(work)
+    return current_workers().share_pool("braid-disk", _MOST_THREADS).submit(work)
 
 
-def check(path: Path, known: Seal, deep: bool = True) -> None:
+def check_file(path: Path, known: FileChecksum, deep: bool = True) -> None:
     """Raise Damaged unless a file has its seal; of its length alone if not ``deep``."""
     try:
-        size = disk().size(path)
+        size = current_file_system().read_size(path)
     except FileNotFoundError:
-        raise Damaged(f"{path} is missing") from None
-    if size != known.bytes:
-        raise Damaged(f"{path} is damaged: it has {size} bytes, {known.bytes} were written")
-    if deep and (found := seal(path, False)) != known:
-        raise Damaged(
-            f"{path} is damaged: its checksum is {found.crc:08x}, that of what was written "
-            f"{known.crc:08x}"
+        raise DamagedRunError(f"{path} is missing") from None
+    if size != known.size_bytes:
+        raise DamagedRunError(f"{path} is damaged: it has {size} bytes, {known.size_bytes} were written")
+    if deep and (found := checksum_file(path, False)) != known:
+        raise DamagedRunError(
+            f"{path} is damaged: its checksum is {found.crc32:08x}, that of what was written "
+            f"{known.crc32:08x}"
         )
 
 
 def name_temporary(path: Path) -> Path:
     """A name that nobody else gives, for what is to have another one when it is whole."""
-    return path.with_name(f".{path.name}.{environment().token()}")
+    return path.with_name(f".{path.name}.{current_environment().make_token()}")
 
 
 def is_temporary(name: str) -> bool:
@@ -84,16 +84,16 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def unchecked() -> None:
+def skip_check() -> None:
     """The check of a driver that nobody can take the run from."""
 
 
-def put(
+def write_atomically(
     path: Path,
     body: bytes,
     force: bool,
     new: bool = False,
-    check: Callable[[], None] = unchecked,
+    check: Callable[[], None] = skip_check,
 ) -> None:
     """Write a file so that it is there whole or not at all, also after a power cut if ``force``.
 
@@ -105,19 +105,19 @@ def put(
     does.
     """
     temporary = name_temporary(path)
-    disk().write(temporary, body, force)
+    current_file_system().write_file(temporary, body, force)
     check()
     if new:
-        _link(temporary, path)
+        _link_file(temporary, path)
     else:
-        disk().replace(temporary, path)
+        current_file_system().replace_file(temporary, path)
     if force:
-        sync(path.parent)
+        fsync_path(path.parent)
 
 
-def _link(temporary: Path, path: Path) -> None:
+def _link_file(temporary: Path, path: Path) -> None:
     try:
-        disk().link(temporary, path)
+        current_file_system().link_file(temporary, path)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
@@ -126,68 +126,68 @@ def _link(temporary: Path, path: Path) -> None:
             "needs a folder where they are made"
         ) from None
     finally:
-        disk().unlink(temporary, missing_ok=True)  # a driver that takes over removes it too
+        current_file_system().remove_file(temporary, missing_ok=True)  # a driver that takes over removes it too
 
 
-def sweep(folders: Iterable[Path], check: Callable[[], None]) -> None:
+def remove_files(folders: Iterable[Path], check: Callable[[], None]) -> None:
     """Remove the temporary files in folders, which drivers that were killed, or sleep, have left:
     list, then ``check``, then remove what was listed.
     """
-    left = [file for folder in folders for file in disk().find(folder, ".*")]
+    left = [file for folder in folders for file in current_file_system().find_files(folder, ".*")]
     check()
     for file in left:
         if is_temporary(file.name):
-            disk().unlink(file, missing_ok=True)
+            current_file_system().remove_file(file, missing_ok=True)
 
 
-def clear(folder: Path, check: Callable[[], None] = unchecked) -> None:
+def remove_temporary_files(folder: Path, check: Callable[[], None] = skip_check) -> None:
     """Remove the files in a folder, at every depth: list, then ``check``, then remove what was
     listed.
     """
-    there = [*below(folder)]
+    there = [*list_files_below(folder)]
     check()
     for file in there:
-        disk().unlink(file, missing_ok=True)
+        current_file_system().remove_file(file, missing_ok=True)
 
 
-def below(folder: Path, pattern: str = "*") -> Iterator[Path]:
+def list_files_below(folder: Path, pattern: str = "*") -> Iterator[Path]:
     """The files in a folder, at every depth, where all names match a shell pattern."""
-    for path in disk().find(folder, pattern):
-        if disk().is_folder(path):
-            yield from below(path, pattern)
+    for path in current_file_system().find_files(folder, pattern):
+        if current_file_system().is_folder(path):
+            yield from list_files_below(path, pattern)
         else:
             yield path
 
 
-def sealed(value: Any) -> bytes:
+def encode_checksummed(value: Any) -> bytes:
     """An object as JSON whose last field is the crc32 of all that stands before it."""
     body = value if isinstance(value, bytes) else msgspec.json.encode(value)
     return body[:-1] + b',"crc":"%08x"}' % zlib.crc32(body[:-1])
 
 
-def crc_of(body: bytes) -> str:
+def read_checksum(body: bytes) -> str:
     """The crc32 that a sealed object ends with."""
     return body[-10:-2].decode()
 
 
-def opened(path: Path, what: str) -> bytes:
+def read_checksummed(path: Path, what: str) -> bytes:
     """The sealed object in a file. Raises Damaged when it is missing or not what was written, and
     ValueError when ``what`` it is has another version.
     """
     try:
-        body = disk().read(path)
+        body = current_file_system().read_file(path)
     except FileNotFoundError:
-        raise Damaged(f"{path} is missing") from None
-    if not whole(body):
+        raise DamagedRunError(f"{path} is missing") from None
+    if not is_intact(body):
         _check_other(body, what)
-        raise Damaged(
+        raise DamagedRunError(
             f"{path} is damaged: its {len(body)} bytes do not have the checksum of what was written"
         )
-    check_version(_version(body), what)
+    check_version(_decode_version(body), what)
     return body
 
 
-def whole(body: bytes) -> bool:
+def is_intact(body: bytes) -> bool:
     """Whether a sealed object is what was written."""
     found = _SEAL.search(body[-20:])
     return found is not None and int(found[1], 16) == zlib.crc32(body[: -len(found[0])])
@@ -197,14 +197,14 @@ class _Versioned(msgspec.Struct):
     v: Any = None
 
 
-def _version(body: bytes) -> Any:
+def _decode_version(body: bytes) -> Any:
     return msgspec.json.decode(body, type=_Versioned).v
 
 
 def _check_other(body: bytes, what: str) -> None:
     """Raise ValueError when it is an object of another version, which may be sealed otherwise."""
     try:
-        version = _version(body)
+        version = _decode_version(body)
     except (msgspec.DecodeError, AttributeError, UnicodeDecodeError):
         return
     check_version(version, what)

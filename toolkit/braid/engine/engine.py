@@ -10,22 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from braid.condition.predicate import windowed
+from braid.condition.predicate import with_windows
 from braid.core import step
-from braid.core.environment import environment
+from braid.core.environment import current_environment
 from braid.core.events import BatchCommitted, Event
 from braid.core.placement import Placement
-from braid.core.query import Query, longest
-from braid.core.report import Outcome, Report, made, merged
-from braid.core.seconds import split
+from braid.core.query import Query, longest_windows
+from braid.core.report import BatchReport, TaskReport, merge_replica_reports, merge_reports
+from braid.core.seconds import split_batch_seconds
 from braid.core.shedder import Shedder
-from braid.core.state import Seal, State
-from braid.core.step import Rules, Step, Work
-from braid.engine.choice import Executed
+from braid.core.state import FileChecksum, RunState
+from braid.core.step import RunRules, BatchStep, BatchWork
+from braid.engine.choice import ExecutionResult
 from braid.engine.entries import Named
 from braid.engine.executor import Executor
-from braid.engine.store import Store
-from braid.engine.wire import Batch, JoinSpec
+from braid.engine.store import RunStore
+from braid.engine.wire import BatchSpec, JoinSpec
 from braid.local.bitmaps import QueryBitmaps
 
 
@@ -43,7 +43,7 @@ class Engine:
         self,
         spec: JoinSpec,
         placement: Placement,
-        store: Store,
+        store: RunStore,
         lateness: Sequence[int],
         check: bool,
         publish: Callable[[list[Any]], None],
@@ -53,31 +53,31 @@ class Engine:
         clock: Callable[[], float] | None = None,
         ahead: int | None = None,
     ) -> None:
-        self.shedder, self.clock = shedder, clock or environment().clock
+        self.shedder, self.clock = shedder, clock or current_environment().read_clock
         self.committing = self.last_commit = 0.0
-        self.alone = replace(spec, force=store.force)
+        self.alone = replace(spec, fsync=store.force)
         self.placement, self.store = placement, store
         self.lateness, self.ahead = tuple(lateness), ahead
         self.publish, self.executor = publish, executor
         self.streams, self.check = len(spec.columns), check
         if not store.begun:
-            store.begin()
-        shedding = None if shedder is None else shedder.start(self.streams)
-        first = State.first(self.streams, placement.start(self.streams), queries, shedding)
+            store.log_opening_events()
+        shedding = None if shedder is None else shedder.initial_state(self.streams)
+        first = RunState.initial(self.streams, placement.initial_state(self.streams), queries, shedding)
         kind = object if shedder is None else shedder.State
-        self.state = store.state(placement.State, kind) or first
-        self.serve(self.state.queries)
+        self.state = store.last_state(placement.State, kind) or first
+        self.set_queries(self.state.queries)
 
-    def serve(self, queries: tuple[Query, ...]) -> None:
+    def set_queries(self, queries: tuple[Query, ...]) -> None:
         """Join for these queries from now on: in the longest of their windows."""
         self.spec, self.bitmaps = self.alone, None
         if queries:
-            windows = longest(queries)
+            windows = longest_windows(queries)
             self.spec = replace(
-                self.alone, predicate=windowed(self.alone.predicate, windows), windows=windows
+                self.alone, predicate=with_windows(self.alone.predicate, windows), windows=windows
             )
-            self.bitmaps = QueryBitmaps.of(queries)
-        self.rules = Rules(
+            self.bitmaps = QueryBitmaps.from_queries(queries)
+        self.rules = RunRules(
             self.placement,
             self.spec.predicate.aliases,
             self.spec.windows,
@@ -87,7 +87,7 @@ class Engine:
             self.shedder,
         )
 
-    def run(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple) -> None:
+    def run_batch(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple) -> None:
         """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has
         been committed before. Raises RuntimeError when the one before it has not.
 
@@ -101,109 +101,109 @@ class Engine:
                 f"has committed is {self.state.epoch}; what lies between would be lost"
             )
         if epoch > self.state.epoch:
-            with self.store.superseding():
-                self._turn(frame, epoch, seen)
+            with self.store.raise_if_superseded():
+                self._execute_and_commit(frame, epoch, seen)
 
-    def finish(self, nothing: Callable[[], Any], stopped: Callable[[], bool]) -> None:
+    def drain(self, nothing: Callable[[], Any], stopped: Callable[[], bool]) -> None:
         """At the end of the input, run batches of no tuples, which ``nothing`` makes, until no
         migration owes results.
         """
         frame = None
-        while self.placement.owes(self.state.policy) and not stopped():
+        while self.placement.has_pending_pairs(self.state.placement_state) and not stopped():
             frame = nothing() if frame is None else frame
-            with self.store.superseding():
-                self._turn(frame, self.state.epoch, tuple)
+            with self.store.raise_if_superseded():
+                self._execute_and_commit(frame, self.state.epoch, tuple)
 
-    def _turn(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
+    def _execute_and_commit(self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]]) -> None:
         began = self.clock()
-        self.store.expect()
-        work = step.plan(self.rules, self.state)
+        self.store.start_checkpoint_sync()
+        work = step.plan_batch(self.rules, self.state)
         planned = self.clock()
-        done, outcome = self._executed(frame, self._batch(work))
+        done, outcome = self._execute_batch(frame, self._make_batch_spec(work))
         executed = self.clock()
-        self._timed(outcome, executed - began + self.committing + self.last_commit)
-        after = step.commit(self.rules, self.state, work, outcome, epoch, seen())
-        snapshot = self.store.snapshot(after.state)
+        self._note_turn_seconds(outcome, executed - began + self.committing + self.last_commit)
+        after = step.commit_batch(self.rules, self.state, work, outcome, epoch, seen())
+        snapshot = self.store.write_state(after.state)
         ended = self.clock()
         self.committing = ended - executed
-        seconds = split(
-            ended - began, outcome.source, planned - began, outcome.kernels, ended - executed
+        seconds = split_batch_seconds(
+            ended - began, outcome.source_seconds, planned - began, outcome.kernel_seconds, ended - executed
         )
         took = {
-            "executor": done.choice.way,
-            "why": done.choice.why,
-            "announced": done.announced,
-            "source_bytes": max(done.came, outcome.source_bytes),
+            "executor": done.choice.executor,
+            "why": done.choice.reason,
+            "announced": done.announced_bytes,
+            "source_bytes": max(done.received_bytes, outcome.source_bytes),
             "tasks": outcome.tasks,
-            "machine": done.machine,
+            "machine": done.parallelism,
         }
         results = {name: outcome.files[name] for name in outcome.results}
-        self._commit(after, snapshot, results, seconds, took)
+        self._commit_batch(after, snapshot, results, seconds, took)
 
-    def _executed(self, frame: Any, batch: Batch) -> tuple[Executed, Outcome]:
+    def _execute_batch(self, frame: Any, batch: BatchSpec) -> tuple[ExecutionResult, BatchReport]:
         """Carry a batch out."""
-        done = self.executor.execute(frame, batch)
-        outcome = merged(done.reports, self.streams)
-        self.store.present(outcome)
+        done = self.executor.execute_batch(frame, batch)
+        outcome = merge_reports(done.reports, self.streams)
+        self.store.check_reported_files(outcome)
         return done, outcome
 
-    def _timed(self, outcome: Outcome, turn: float) -> None:
+    def _note_turn_seconds(self, outcome: BatchReport, turn: float) -> None:
         """Note what the turn took, for the next plan: up to the commit, and the last commit."""
-        if outcome.harvested is not None:
-            outcome.harvested = replace(outcome.harvested, seconds=turn)
+        if outcome.shedding is not None:
+            outcome.shedding = replace(outcome.shedding, seconds=turn)
 
-    def _batch(self, work: Work) -> Batch:
-        return Batch(
+    def _make_batch_spec(self, work: BatchWork) -> BatchSpec:
+        return BatchSpec(
             spec=self.spec,
-            number=work.facts.batch,
-            space=self.placement.keyspace(work.plan.state),
+            batch=work.facts.batch,
+            key_space=self.placement.key_space(work.plan.state),
             routes=work.plan.routes,
-            derivations=work.whole.derivations,
-            places=self.state.places,
+            derivations=work.combined_plan.derivations,
+            replica_addresses=self.state.replica_addresses,
             watermarks=work.facts.watermarks,
-            ages=work.ages,
+            block_ages=work.block_ages,
             clocks=self.state.clocks,
             ahead=self.rules.ahead,
             bitmaps=self.bitmaps,
-            harvest=work.plan.harvest,
-            sizes=self._read(work),
-            files=self.state.files,
+            shedding=work.plan.shedding,
+            block_sizes=self._derivation_source_bytes(work),
+            files=self.state.block_files,
         )
 
-    def _read(self, work: Work) -> dict[int, int]:
+    def _derivation_source_bytes(self, work: BatchWork) -> dict[int, int]:
         """The bytes of the blocks that derivations read, which may be derived themselves."""
-        derived = {d.block.id: d.block for d in work.whole.derivations}
+        derived = {d.block.id: d.block for d in work.combined_plan.derivations}
         known = {**self.state.blocks, **derived}
-        return {s: known[s].bytes for d in work.whole.derivations for s in d.sources if s in known}
+        return {s: known[s].size_bytes for d in work.combined_plan.derivations for s in d.source_blocks if s in known}
 
-    def _commit(
+    def _commit_batch(
         self,
-        after: Step,
+        after: BatchStep,
         snapshot: Named,
-        results: Mapping[str, Seal],
+        results: Mapping[str, FileChecksum],
         seconds: Mapping[str, float],
         took: Mapping[str, Any],
     ) -> None:
         *happened, committed = after.events
         assert isinstance(committed, BatchCommitted)
-        happened.append(replace(committed, seconds=seconds, last_commit=self.last_commit, **took))
+        happened.append(replace(committed, seconds_by_phase=seconds, previous_commit_seconds=self.last_commit, **took))
         began = self.clock()
-        self.store.commit(after.state.batch, snapshot, results, happened)
-        self.store.tidy(after.state, snapshot)
+        self.store.commit_batch(after.state.batch, snapshot, results, happened)
+        self.store.remove_old_files(after.state, snapshot)
         self.state = after.state
         self.publish(happened)
         self.last_commit = self.clock() - began  # without a roll-up, which comes once in a while
-        self.store.tell(happened)
+        self.store.log_events(happened)
 
-    def adjust(self, amend: Callable[[Any], Any]) -> None:
+    def amend_shedder(self, amend: Callable[[Any], Any]) -> None:
         """Give the shedder another state, which is committed with the next batch."""
-        self.state = replace(self.state, shedding=amend(self.state.shedding))
+        self.state = replace(self.state, shedder_state=amend(self.state.shedder_state))
 
-    def amend(
+    def commit_change(
         self,
         queries: tuple[Query, ...],
         policy: Any,
-        remade: Sequence[Report] | None,
+        remade: Sequence[TaskReport] | None,
         happened: Sequence[Event],
         began: float,
     ) -> None:
@@ -213,31 +213,31 @@ class Engine:
         ``remade`` has every block's rows anew: a block that is left out is gone. None leaves all as
         they are. ``began`` is when that work did, by ``environment().clock``.
         """
-        old, outcome = self.state, made(remade or ())
-        self.store.present(outcome)
+        old, outcome = self.state, merge_replica_reports(remade or ())
+        self.store.check_reported_files(outcome)
         state = replace(
             old,
             batch=old.batch + 1,
-            policy=policy,
+            placement_state=policy,
             queries=queries,
-            last_received=(0,) * self.streams,
-            harvested=None,
+            previous_received=(0,) * self.streams,
+            last_shedding=None,
         )
         if queries != old.queries:  # a routing key is a rank among the queries' windows
             state = replace(state, key_counts=())
         if remade is not None:
-            space = self.placement.keyspace(policy)
-            keys = (space.first, space.end)
+            space = self.placement.key_space(policy)
+            keys = (space.first, space.key_end)
             blocks = {
-                id: replace(step.sized(b, outcome.sizes), keys=keys)
+                id: replace(step.with_reported_size(b, outcome.block_sizes), key_range=keys)
                 for id, b in old.blocks.items()
-                if id in outcome.sizes
+                if id in outcome.block_sizes
             }
-            places = step.placed(blocks.values(), {}, outcome.places)
-            named = step.named(places, {}, outcome.files)
-            state = replace(state, blocks=blocks, places=places, files=named)
-        after = step.amended(self.rules, old, state, outcome)
-        snapshot, total = self.store.snapshot(state), environment().clock() - began
-        seconds = split(total, source=0.0, planning=0.0, kernels=0.0, commit=0.0)
-        self._commit(Step(state, (*happened, *after.events)), snapshot, {}, seconds, {})
-        self.serve(queries)
+            places = step.locate_replicas(blocks.values(), {}, outcome.replica_addresses)
+            named = step.referenced_files(places, {}, outcome.files)
+            state = replace(state, blocks=blocks, replica_addresses=places, block_files=named)
+        after = step.commit_amendment(self.rules, old, state, outcome)
+        snapshot, total = self.store.write_state(state), current_environment().read_clock() - began
+        seconds = split_batch_seconds(total, source=0.0, planning=0.0, kernels=0.0, commit=0.0)
+        self._commit_batch(BatchStep(state, (*happened, *after.events)), snapshot, {}, seconds, {})
+        self.set_queries(queries)

@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from braid.core.environment import environment
-from braid.core.state import Seal
-from braid.engine.told import Archive
+from braid.core.environment import current_environment
+from braid.core.state import FileChecksum
+from braid.engine.told import EventPrefix
 
 
 class Named(NamedTuple):
     """A file of a run."""
 
     name: str
-    seal: Seal
+    seal: FileChecksum
 
 
 class Driver(msgspec.Struct, frozen=True):
@@ -28,11 +28,11 @@ class Driver(msgspec.Struct, frozen=True):
     token: str = ""
 
     @classmethod
-    def here(cls) -> Driver:
+    def from_environment(cls) -> Driver:
         """This process, now."""
-        here = environment()
-        since = datetime.fromtimestamp(here.now(), UTC).isoformat(" ", "seconds")
-        return cls(here.host(), here.process(), since, here.token())
+        here = current_environment()
+        since = datetime.fromtimestamp(here.read_time(), UTC).isoformat(" ", "seconds")
+        return cls(here.find_host_name(), here.find_process_id(), since, here.make_token())
 
     def __str__(self) -> str:
         return f"process {self.process} on {self.host}, since {self.since}"
@@ -86,6 +86,6 @@ class Rolled(msgspec.Struct, frozen=True):
     entry: int
     before: str
     results: list[tuple[Named, ...]]
-    archive: Archive
+    archive: EventPrefix
     opening: int
     merged: list[Merged] = []

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from braid.core.accept import one_of
-from braid.engine.choice import COPIES, Choice, Executed, Machine, choose, over, past
-from braid.engine.memory import allowed, cores
-from braid.engine.wire import Batch
+from braid.core.accept import check_choice
+from braid.engine.choice import COPIES, ExecutorChoice, ExecutionResult, Parallelism, choose_executor, driver_memory_excess, recent_timings
+from braid.engine.memory import parse_memory_limit, available_cores
+from braid.engine.wire import BatchSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,81 +25,81 @@ class Executor(Protocol):
     way from batch to batch.
     """
 
-    def execute(self, frame: Any, batch: Batch) -> Executed:
+    def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
         """Run all tasks of a batch. ``frame`` has the batch's tuples: the union of the streams as
         layout.py lays it out.
         """
         ...
 
 
-class Auto:
+class AutoExecutor:
     """Goes the way that the cost model expects to be faster (choice.py), but never through this
     process with more than it may hold: ``memory`` bytes. ``events`` gives those of the run so far.
     """
 
     def __init__(self, events: Callable[[], Sequence[Any]], memory: int) -> None:
         self.events, self.memory = events, memory
-        self.process, self.spark = _process(), _spark()
-        self._machine: Machine | None = None
+        self.process, self.spark = _make_thread_executor(), _make_spark_executor()
+        self._machine: Parallelism | None = None
 
-    def execute(self, frame: DataFrame, batch: Batch) -> Executed:
+    def execute_batch(self, frame: DataFrame, batch: BatchSpec) -> ExecutionResult:
         """Run a batch one way or the other. What turns out larger than was announced goes to Spark
         after all.
         """
-        from braid.engine.collect import Allowance, Overflow, Refused, announced, collected
+        from braid.engine.collect import ByteBudget, CollectLimitExceeded, SparkResultLimitExceeded, announced_bytes, collect_batch
 
-        self._machine = machine = self._machine or machine_of(frame.sparkSession, self.memory)
-        size, derived, came = announced(frame), batch.derived(machine.threads), 0
-        choice = choose(past(self.events()), size, batch.hosts, machine, derived)
-        if choice.way == "process":
-            most = machine.most - derived
+        self._machine = machine = self._machine or available_parallelism(frame.sparkSession, self.memory)
+        size, derived, came = announced_bytes(frame), batch.derived_bytes(machine.threads), 0
+        choice = choose_executor(recent_timings(self.events()), size, batch.active_hosts, machine, derived)
+        if choice.executor == "process":
+            most = machine.collect_limit_bytes - derived
             try:
-                done = self.process.execute(lambda _: collected(frame, Allowance(most)), batch)
-            except Refused as refused:
-                choice, came = Choice("spark", str(refused)), refused.size
-            except Overflow as overflow:
+                done = self.process.execute_batch(lambda _: collect_batch(frame, ByteBudget(most)), batch)
+            except SparkResultLimitExceeded as refused:
+                choice, came = ExecutorChoice("spark", str(refused)), refused.size
+            except CollectLimitExceeded as overflow:
                 came = overflow.size
-                choice = Choice("spark", over(came, machine, derived))
+                choice = ExecutorChoice("spark", driver_memory_excess(came, machine, derived))
             else:
-                return Executed(done.reports, choice, size, machine=machine.name)
-        done = self.spark.execute(frame, batch)
-        return Executed(done.reports, choice, size, came, machine.name)
+                return ExecutionResult(done.reports, choice, size, parallelism=machine.describe)
+        done = self.spark.execute_batch(frame, batch)
+        return ExecutionResult(done.reports, choice, size, came, machine.describe)
 
 
-def machine_of(spark: SparkSession, memory: int) -> Machine:
+def available_parallelism(spark: SparkSession, memory: int) -> Parallelism:
     """What the tasks of a batch can be shared among. Spark itself lets no more come to the driver
     than its setting ``spark.driver.maxResultSize``.
     """
-    from braid.engine.collect import limit
+    from braid.engine.collect import driver_result_limit
 
     context = spark.sparkContext
-    if (most := limit(spark)) > 0:
+    if (most := driver_result_limit(spark)) > 0:
         memory = min(memory, COPIES * most * 3 // 4)
     local = str(context.master).startswith("local")
-    return Machine(cores(), context.defaultParallelism, local, memory)
+    return Parallelism(available_cores(), context.defaultParallelism, local, memory)
 
 
-def executor(
+def make_executor(
     way: str, events: Callable[[], Sequence[Any]] = tuple, memory: int | None = None
 ) -> Executor:
     """The executor of that name; for "auto" see Auto. Raises ValueError for an unknown one."""
-    if checked(way) == "auto":
-        return Auto(events, allowed() if memory is None else memory)
-    return _spark() if way == "spark" else _process()
+    if check_executor(way) == "auto":
+        return AutoExecutor(events, parse_memory_limit() if memory is None else memory)
+    return _make_spark_executor() if way == "spark" else _make_thread_executor()
 
 
-def _spark() -> Executor:
+def _make_spark_executor() -> Executor:
     from braid.engine.spark import SparkExecutor
 
     return SparkExecutor()
 
 
-def _process() -> Executor:
-    from braid.engine.process import ProcessExecutor
+def _make_thread_executor() -> Executor:
+    from braid.engine.process import ThreadExecutor
 
-    return ProcessExecutor()
+    return ThreadExecutor()
 
 
-def checked(way: str) -> str:
+def check_executor(way: str) -> str:
     """The name of an executor. Raises ValueError for an unknown one."""
-    return one_of(way, "executor", WAYS)
+    return check_choice(way, "executor", WAYS)

@@ -8,41 +8,41 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from braid.core.events import Event, RunEnded, RunStarted
-from braid.core.jsonl import event_of, read
-from braid.core.recorded import Recorded
-from braid.core.telling import plan, story, summary, why
-from braid.engine.disk import disk
-from braid.engine.mirror import in_bucket, opened
-from braid.engine.store import Store
+from braid.core.jsonl import decode_event, read_events
+from braid.core.recorded import EventIndex
+from braid.core.telling import describe_batch_plan, describe_block_history, describe_run, explain_meeting
+from braid.engine.disk import current_file_system
+from braid.engine.mirror import is_object_store_url, open_store
+from braid.engine.store import RunStore
 
 
-def load(path: str | Path) -> Recorded:
+def load_run(path: str | Path) -> EventIndex:
     """The run in a folder or a bucket, or of a recording (a .jsonl file). Raises ValueError when it
     is none.
     """
-    if not in_bucket(path):
+    if not is_object_store_url(path):
         path = Path(path)
-        if disk().is_file(path):
-            return Recorded.of(read(path))
-        if not disk().is_folder(path):
+        if current_file_system().is_file(path):
+            return EventIndex.from_events(read_events(path))
+        if not current_file_system().is_folder(path):
             raise ValueError(f"{path} is neither a run folder nor a recording")
-    store = opened(path)
-    if store.query() is None:
+    store = open_store(path)
+    if store.read_settings() is None:
         raise ValueError(f"{path} is empty; a run folder has a run.json")
-    return Recorded.of(_told(store))
+    return EventIndex.from_events(_read_committed_events(store))
 
 
-def _told(store: Store) -> list[Event]:
+def _read_committed_events(store: RunStore) -> list[Event]:
     """What the manifests hold, between the start and the end of the run, which they do not."""
     file = store.path / "events.jsonl"
-    whole = disk().read(file) if disk().exists(file) else b""
+    whole = current_file_system().read_file(file) if current_file_system().exists(file) else b""
     lines = whole.split(b"\n")[:-1]  # the last may be cut off
-    ends = [event_of(line) for line in (*lines[:1], *lines[-1:])]
+    ends = [decode_event(line) for line in (*lines[:1], *lines[-1:])]
     started = [e for e in ends[:1] if isinstance(e, RunStarted)]
-    return [*started, *store.history(), *(e for e in ends[1:] if isinstance(e, RunEnded))]
+    return [*started, *store.committed_events(), *(e for e in ends[1:] if isinstance(e, RunEnded))]
 
 
-def inspect(
+def inspect_run(
     path: str | Path,
     batch: int | None = None,
     block: int | None = None,
@@ -51,9 +51,9 @@ def inspect(
     """A run folder or recording in words: of a batch, a block, or a pair of blocks; by default a
     summary. Raises ValueError, in one sentence, for what is not there.
     """
-    run = load(path)
+    run = load_run(path)
     if batch is not None:
-        return plan(run, batch)
+        return describe_batch_plan(run, batch)
     if block is not None:
-        return story(run, block)
-    return why(run, pair[0], pair[1]) if pair else summary(run)
+        return describe_block_history(run, block)
+    return explain_meeting(run, pair[0], pair[1]) if pair else describe_run(run)

@@ -6,22 +6,22 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from braid.core.accept import shown
-from braid.core.spans import micros
+from braid.core.accept import format_value
+from braid.core.spans import parse_duration
 from braid.engine.entries import Merged
-from braid.engine.memory import allowed
+from braid.engine.memory import parse_memory_limit
 
 _SIZE = re.compile(r"\s*\d+(\.\d+)? *[kMGT]?B\s*")
 
 
-class Keep(NamedTuple):
+class RetentionPolicy(NamedTuple):
     """Results are kept for ``age`` microseconds, or up to so many ``bytes``."""
 
-    age: int | None = None
-    bytes: int | None = None
+    max_age: int | None = None
+    max_bytes: int | None = None
 
 
-def keeping(given: Any) -> Keep | None:
+def parse_retention(given: Any) -> RetentionPolicy | None:
     """From a span or a size; None: all is kept. Raises ValueError for anything else.
 
     >>> keeping("1 day"), keeping("2 GB")
@@ -31,23 +31,23 @@ def keeping(given: Any) -> Keep | None:
         return None
     try:
         if isinstance(given, str) and _SIZE.fullmatch(given):
-            return Keep(bytes=allowed(given, "keep"))
-        return Keep(age=micros(given, "keep"))
+            return RetentionPolicy(max_bytes=parse_memory_limit(given, "keep"))
+        return RetentionPolicy(max_age=parse_duration(given, "keep"))
     except ValueError:
         raise ValueError(
-            f"keep is {shown(given)}; it must be a span as '30 days', or a size as '10 GB'"
+            f"keep is {format_value(given)}; it must be a span as '30 days', or a size as '10 GB'"
         ) from None
 
 
-def dropped(keep: Keep, merged: Sequence[Merged], later: int, now: int, promised: int) -> int:
+def count_expired_groups(keep: RetentionPolicy, merged: Sequence[Merged], later: int, now: int, promised: int) -> int:
     """How many of the first groups of batches, ``merged``, need not be kept, at a time (in
     microseconds); ``later`` bytes have the batches after them. What comes from batch ``promised``
     on is kept, and the last group.
     """
     sizes = [group.bytes for group in merged]
     for n, group in enumerate(merged[:-1]):
-        young = keep.age is not None and now - group.time <= keep.age
-        small = keep.bytes is not None and sum(sizes[n:]) + later <= keep.bytes
+        young = keep.max_age is not None and now - group.time <= keep.max_age
+        small = keep.max_bytes is not None and sum(sizes[n:]) + later <= keep.max_bytes
         if young or small or group.end > promised:
             return n
     return max(0, len(merged) - 1)

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from braid.core.columns import ROUTING
-from braid.engine.wire import Layout
-from braid.local.views import Echo
+from braid.engine.wire import StreamLayout
+from braid.local.views import GeneratedColumn
 
 _ECHOES = {
     r"cast\(\(`([^`]+)`\) as bigint\)": (
@@ -35,9 +35,9 @@ _ECHOES = {
 """
 
 
-def layouts(
+def make_layouts(
     frames: Sequence[DataFrame], expressions: Sequence[Mapping[str, str]]
-) -> tuple[Layout, ...]:
+) -> tuple[StreamLayout, ...]:
     """The layout of every stream. ``expressions`` are Spark SQL by column name, over the stream's
     own columns.
     """
@@ -45,7 +45,7 @@ def layouts(
     found = []
     for frame, wanted in zip(frames, expressions, strict=True):
         echoes = [
-            Echo(name, *same) for name, sql in wanted.items() if (same := _source(frame, sql))
+            GeneratedColumn(name, *same) for name, sql in wanted.items() if (same := _match_echo_column(frame, sql))
         ]
         known = {echo.name for echo in echoes}
         computed = frame.selectExpr(
@@ -59,11 +59,11 @@ def layouts(
             if n > len(slots.setdefault(kind, [])):
                 slots[kind].append(f"__c{sum(map(len, slots.values()))}")
             mine.append((field.name, slots[kind][n - 1]))
-        found.append(Layout(tuple(mine), tuple(echoes)))
+        found.append(StreamLayout(tuple(mine), tuple(echoes)))
     return tuple(found)
 
 
-def _source(frame: DataFrame, sql: str) -> tuple[str, str] | None:
+def _match_echo_column(frame: DataFrame, sql: str) -> tuple[str, str] | None:
     """The column that an expression repeats, and the Arrow type of the echo; None where it does
     more than that.
     """
@@ -74,8 +74,8 @@ def _source(frame: DataFrame, sql: str) -> tuple[str, str] | None:
     return None
 
 
-def laid_out(
-    stream: int, frame: DataFrame, key: str | None, wanted: Mapping[str, str], layout: Layout
+def project_stream(
+    stream: int, frame: DataFrame, key: str | None, wanted: Mapping[str, str], layout: StreamLayout
 ) -> DataFrame:
     """One stream's part of the union; ``key`` is its routing key, in Spark SQL, if that travels.
     Text goes to Spark in one call, where a column takes some for each of its parts.
@@ -83,6 +83,6 @@ def laid_out(
     What is computed comes after the columns that it is computed from: Spark's optimizer doubles
     what it knows of an expression with every column that is renamed after it.
     """
-    slots = (f"{wanted.get(name, f'`{name}`')} AS `{slot}`" for name, slot in layout.slots)
+    slots = (f"{wanted.get(name, f'`{name}`')} AS `{slot}`" for name, slot in layout.column_slots)
     keys = [] if key is None else [f"{key} AS `{ROUTING}`"]
     return frame.selectExpr(f"{stream} AS `__stream`", *slots, *keys)

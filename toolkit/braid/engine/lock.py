@@ -5,50 +5,50 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
-from braid.core.environment import environment
-from braid.engine.disk import disk
+from braid.core.environment import current_environment
+from braid.engine.disk import current_file_system
 
 _ASKING = 0.05
 """Seconds, in which whoever has just asked whether a run is held has done so."""
 
 
-class Lock:
+class RunLock:
     """The lock of a run, on a file that stays."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._mine: IO[bytes] | None = None
 
-    def take(self) -> bool:
+    def try_acquire(self) -> bool:
         """Hold it for this process, until it is released; whether no other one does. Raises OSError
         where the file cannot be made.
         """
-        self._mine = disk().lock(self.file)
+        self._mine = current_file_system().lock_file(self.file)
         if self._mine is None:
-            environment().sleep(_ASKING)
-            self._mine = disk().lock(self.file)
+            current_environment().wait_seconds(_ASKING)
+            self._mine = current_file_system().lock_file(self.file)
         return self._mine is not None
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether some process holds it."""
-        if not disk().exists(self.file):
+        if not current_file_system().exists(self.file):
             return False
-        if (lock := disk().lock(self.file, shared=True)) is None:
+        if (lock := current_file_system().lock_file(self.file, shared=True)) is None:
             return True
         lock.close()
         return False
 
-    def release(self) -> None:
+    def release_lock(self) -> None:
         """Let other processes have it."""
         if self._mine is not None:
             self._mine.close()
             self._mine = None
 
-    def check(self) -> None:
+    def check_held(self) -> None:
         """Raise RuntimeError if what this process holds is no longer that of the run."""
         if self._mine is None:
             return
-        if not disk().is_same(self._mine, self.file):
+        if not current_file_system().is_same(self._mine, self.file):
             raise RuntimeError(
                 f"{self.file} has been removed or replaced, so that another driver may have the "
                 "run; this one stops"

@@ -16,10 +16,10 @@ import msgspec
 
 from braid.core.state import VERSION
 from braid.engine import durable
-from braid.engine.disk import disk
-from braid.engine.durable import Damaged
+from braid.engine.disk import current_file_system
+from braid.engine.durable import DamagedRunError
 from braid.engine.entries import Driver, Kept, Manifest, Merged, Named, Rolled
-from braid.engine.told import Archive
+from braid.engine.told import EventPrefix
 
 _OURS = re.compile(
     r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|\.parquet)|\d{6,}-\d{6,}\.parquet"
@@ -27,17 +27,17 @@ _OURS = re.compile(
 )
 
 
-def ours(name: str) -> bool:
+def is_run_file(name: str) -> bool:
     """Whether a file is named as Braid names block files, result files and states."""
     return _OURS.fullmatch(name) is not None
 
 
-def number(name: str) -> int:
+def result_file_batch(name: str) -> int:
     """The batch of a result file."""
     return int(name.partition("-")[0])
 
 
-def in_order(name: str) -> tuple[int, int, str]:
+def result_file_sort_key(name: str) -> tuple[int, int, str]:
     """Sorts result files by batch and then by the number of their task; first those without one."""
     parts = name.removesuffix(".parquet").split("-")
     return int(parts[0]), int(parts[1]) if len(parts) == 3 else -1, name
@@ -48,27 +48,27 @@ OLD = 2
 many roll-ups."""
 
 
-def _number(roll_up: Path) -> int:
+def _checkpoint_entry(roll_up: Path) -> int:
     """The last entry that it sums up."""
     return int(roll_up.stem.partition("-")[2])
 
 
-class Superseded(RuntimeError):
+class FencedError(RuntimeError):
     """Another driver has taken the run over."""
 
 
-def _from(since: int, merged: list[Merged]) -> list[Merged]:
+def _drop_older_groups(since: int, merged: list[Merged]) -> list[Merged]:
     """The groups from batch ``since`` on; where there is none, where it would begin."""
     end = merged[-1].end if merged else 0
     return [m for m in merged if m.first >= since] or ([Merged(end, end, 0, ())] if end else [])
 
 
-def _with(part: Named, group: Merged) -> Merged:
+def _replace_part(part: Named, group: Merged) -> Merged:
     """A group with a part in place of that of its name."""
     return group._replace(parts=tuple(part if p.name == part.name else p for p in group.parts))
 
 
-class Log:
+class ManifestLog:
     """The manifests in ``folder``, of the run in ``run``."""
 
     def __init__(self, folder: Path, run: Path | str) -> None:
@@ -86,91 +86,91 @@ class Log:
         """Tells the file of the last entry that was read from any other of its name."""
 
     @property
-    def first(self) -> int:
+    def first_uncompacted_batch(self) -> int:
         """The first batch whose results are not merged."""
         return self.merged[-1].end if self.merged else 0
 
     @property
-    def since(self) -> int:
+    def first_retained_batch(self) -> int:
         """The first batch whose results are kept."""
         return self.merged[0].first if self.merged else 0
 
     @property
-    def batches(self) -> int:
+    def batch_count(self) -> int:
         """How many are committed."""
-        return self.first + len(self.commits)
+        return self.first_uncompacted_batch + len(self.commits)
 
-    def path(self, entry: int) -> Path:
+    def entry_path(self, entry: int) -> Path:
         """Where an entry is."""
         return self.folder / f"{entry:06d}.json"
 
-    def read(self, entry: int) -> Manifest:
+    def read_entry(self, entry: int) -> Manifest:
         """An entry. Raises Damaged, and ValueError for another version's."""
-        return self._read(entry)[0]
+        return self._read_manifest(entry)[0]
 
-    def _read(self, entry: int) -> tuple[Manifest, str]:
-        path = self.path(entry)
-        body = durable.opened(path, f"entry {entry} of the log of {self.run}")
+    def _read_manifest(self, entry: int) -> tuple[Manifest, str]:
+        path = self.entry_path(entry)
+        body = durable.read_checksummed(path, f"entry {entry} of the log of {self.run}")
         try:
             found = msgspec.json.decode(body, type=Manifest)
         except msgspec.ValidationError as error:
-            raise Damaged(f"{path} is damaged: {error}") from None
+            raise DamagedRunError(f"{path} is damaged: {error}") from None
         named = [f.name for f in (*found.results, *([found.state] if found.state else []))]
-        if found.entry != entry or not all(map(ours, named)):
-            raise Damaged(f"{path} is not entry {entry} of a log that Braid wrote")
-        return found, durable.crc_of(body)
+        if found.entry != entry or not all(map(is_run_file, named)):
+            raise DamagedRunError(f"{path} is not entry {entry} of a log that Braid wrote")
+        return found, durable.read_checksum(body)
 
-    def refresh(self) -> None:
+    def read_new_entries(self) -> None:
         """Read what has been added. Raises Damaged where an entry is missing, damaged, or does not
         follow the one before it. A driver reads none: one that another driver puts ends its run.
         """
         if self.is_mine:
             return
         while True:
-            seen = self._roll_ups()
+            seen = self._list_checkpoints()
             try:
-                self._read_on()
+                self._read_following_entries()
                 return
-            except Damaged:
-                if self._roll_ups() == seen:
+            except DamagedRunError:
+                if self._list_checkpoints() == seen:
                     raise
-                self.reset()  # another driver has rolled up meanwhile what was to be read
+                self.reset_log()  # another driver has rolled up meanwhile what was to be read
 
-    def _read_on(self) -> None:
+    def _read_following_entries(self) -> None:
         first = not self._next
         if first:
-            self._unroll()
-        self._take_all()
-        if not first and any(_number(file) >= self._next for file in self._roll_ups()):
-            self.reset()  # others have gone on long since
-            self.refresh()
-        while first and any(n > self._next for n in self._entries()):
-            if not disk().exists(self.path(self._next)):  # else a driver has gone on meanwhile
-                raise Damaged(f"{self.path(self._next)} is missing, but later ones are there")
-            self._take_all()
+            self._load_last_checkpoint()
+        self._read_all_entries()
+        if not first and any(_checkpoint_entry(file) >= self._next for file in self._list_checkpoints()):
+            self.reset_log()  # others have gone on long since
+            self.read_new_entries()
+        while first and any(n > self._next for n in self._list_entries()):
+            if not current_file_system().exists(self.entry_path(self._next)):  # else a driver has gone on meanwhile
+                raise DamagedRunError(f"{self.entry_path(self._next)} is missing, but later ones are there")
+            self._read_all_entries()
 
-    def _take_all(self) -> None:
+    def _read_all_entries(self) -> None:
         """Take in the next entries, as long as there is one."""
-        while disk().exists(self.path(self._next)):
-            self._take(*self._read(self._next))
+        while current_file_system().exists(self.entry_path(self._next)):
+            self._apply_manifest(*self._read_manifest(self._next))
 
-    def _unroll(self) -> None:
+    def _load_last_checkpoint(self) -> None:
         """Begin with the last roll-up that is whole: the entries after the one before it are kept
         until the next. One of entries that are not there was put by a driver that slept while a
         repair went back, and does not count.
         """
-        files = self._roll_ups()
+        files = self._list_checkpoints()
         for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
             try:
-                rolled = self._opened(file)
-            except Damaged:
+                rolled = self._read_checkpoint(file)
+            except DamagedRunError:
                 if not left:
                     raise
                 continue
             if file == files[-1] and not self._is_followed(rolled, is_first=not left):
                 continue
             self.rolled, self.merged = rolled, rolled.merged
-            self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results, self.first)]
+            self.commits = [Kept(-1, b, None, r) for b, r in enumerate(rolled.results, self.first_uncompacted_batch)]
             self._next, self._before = rolled.entry + 1, rolled.before
             return
 
@@ -179,121 +179,121 @@ class Log:
         sums up is, until the next roll-up; if that one was damaged, and went, the entry after it is
         there. ``is_first``: there is none before it, so it counts unless the entries begin anew.
         """
-        last, after = self.path(rolled.entry), self.path(rolled.entry + 1)
-        if disk().exists(last):
-            return durable.crc_of(disk().read(last)) == rolled.before
-        if disk().exists(after):
-            return self.read(rolled.entry + 1).before == rolled.before
-        return is_first and not disk().exists(self.path(0))
+        last, after = self.entry_path(rolled.entry), self.entry_path(rolled.entry + 1)
+        if current_file_system().exists(last):
+            return durable.read_checksum(current_file_system().read_file(last)) == rolled.before
+        if current_file_system().exists(after):
+            return self.read_entry(rolled.entry + 1).before == rolled.before
+        return is_first and not current_file_system().exists(self.entry_path(0))
 
-    def _opened(self, roll_up: Path) -> Rolled:
-        body = durable.opened(roll_up, f"{roll_up.name} of {self.run}")
+    def _read_checkpoint(self, roll_up: Path) -> Rolled:
+        body = durable.read_checksummed(roll_up, f"{roll_up.name} of {self.run}")
         return msgspec.json.decode(body, type=Rolled)
 
-    def _roll_ups(self) -> list[Path]:
-        return sorted(disk().find(self.folder, "rolled-*.json"), key=_number)
+    def _list_checkpoints(self) -> list[Path]:
+        return sorted(current_file_system().find_files(self.folder, "rolled-*.json"), key=_checkpoint_entry)
 
-    def roll(self, archive: Archive, opening: int, merged: Sequence[Merged], force: bool) -> None:
+    def write_checkpoint(self, archive: EventPrefix, opening: int, merged: Sequence[Merged], force: bool) -> None:
         """Sum up all entries but those from the last commit but one on; ``archive`` has their
         events, ``merged`` the results of the first of them. Of the entries those since the last
         roll-up are kept, and that.
         """
         last = self.commits[-OLD].entry - 1
-        crc = durable.crc_of(disk().read(self.path(last)))
+        crc = durable.read_checksum(current_file_system().read_file(self.entry_path(last)))
         end = merged[-1].end if merged else 0
         kept = [k for k in self.commits if k.batch >= end]
         results = [k.results for k in kept[:-OLD]]
         rolled = Rolled(VERSION, last, crc, results, archive, opening, [*merged])
         name = f"rolled-{last:06d}.json"
-        durable.put(self.folder / name, durable.sealed(rolled), force, check=self.check)
+        durable.write_atomically(self.folder / name, durable.encode_checksummed(rolled), force, check=self.check_fence)
         before, self.rolled, self.merged = self.rolled, rolled, [*merged]
         self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
-        self._forget(-1 if before is None else before.entry)
+        self._remove_old_entries(-1 if before is None else before.entry)
 
-    def forgo(self, force: bool) -> None:
+    def drop_expired_names(self, force: bool) -> None:
         """Have roll-ups before this one name no results that are no longer kept, so that one of
         them can stand in for it. Those after it are damaged, and go.
         """
-        files = self._roll_ups()
-        self.check()
+        files = self._list_checkpoints()
+        self.check_fence()
         for file in files:
-            if self.rolled is not None and _number(file) > self.rolled.entry:
-                disk().unlink(file)
+            if self.rolled is not None and _checkpoint_entry(file) > self.rolled.entry:
+                current_file_system().remove_file(file)
             else:
-                self._amend(file, lambda merged: _from(self.since, merged), force)
+                self._rewrite_checkpoint(file, lambda merged: _drop_older_groups(self.first_retained_batch, merged), force)
 
-    def reseal(self, part: Named, force: bool) -> None:
+    def replace_part_checksum(self, part: Named, force: bool) -> None:
         """Have roll-ups name a part of merged results as it was written anew."""
-        for file in self._roll_ups():
-            self._amend(file, lambda merged: [_with(part, m) for m in merged], force)
-        self.reset()
+        for file in self._list_checkpoints():
+            self._rewrite_checkpoint(file, lambda merged: [_replace_part(part, m) for m in merged], force)
+        self.reset_log()
 
-    def _amend(
+    def _rewrite_checkpoint(
         self, roll_up: Path, change: Callable[[list[Merged]], list[Merged]], force: bool
     ) -> None:
         try:
-            before = self._opened(roll_up)
-        except Damaged:  # another one stands in for it
+            before = self._read_checkpoint(roll_up)
+        except DamagedRunError:  # another one stands in for it
             return
         if (merged := change(before.merged)) != before.merged:
             now = msgspec.structs.replace(before, merged=merged)
-            durable.put(roll_up, durable.sealed(now), force, check=self.check)
+            durable.write_atomically(roll_up, durable.encode_checksummed(now), force, check=self.check_fence)
 
-    def _forget(self, entry: int) -> None:
+    def _remove_old_entries(self, entry: int) -> None:
         """Remove the entries up to one, and roll-ups before it."""
-        entries, files = [n for n in self._entries() if n <= entry], self._roll_ups()[:-OLD]
-        self.check()
+        entries, files = [n for n in self._list_entries() if n <= entry], self._list_checkpoints()[:-OLD]
+        self.check_fence()
         for n in entries:
-            disk().unlink(self.path(n), missing_ok=True)
+            current_file_system().remove_file(self.entry_path(n), missing_ok=True)
         for file in files:
-            disk().unlink(file, missing_ok=True)
+            current_file_system().remove_file(file, missing_ok=True)
 
-    def unrolled(self) -> list[Kept]:
+    def uncheckpointed_commits(self) -> list[Kept]:
         """The commits whose entries are still to be rolled up, in order."""
         return [kept for kept in self.commits if kept.entry >= 0]
 
-    def _entries(self) -> list[int]:
-        return sorted(int(f.stem) for f in disk().find(self.folder, "[0-9]*.json"))
+    def _list_entries(self) -> list[int]:
+        return sorted(int(f.stem) for f in current_file_system().find_files(self.folder, "[0-9]*.json"))
 
-    def _take(self, found: Manifest, crc: str) -> None:
+    def _apply_manifest(self, found: Manifest, crc: str) -> None:
         if found.before != self._before:
-            raise Damaged(
-                f"{self.path(found.entry)} does not follow the entry before it, so one of the two "
+            raise DamagedRunError(
+                f"{self.entry_path(found.entry)} does not follow the entry before it, so one of the two "
                 "is of another run or time"
             )
         if found.state is not None:
-            if found.batch != self.batches:
-                raise Damaged(f"{self.path(found.entry)} is of batch {found.batch}, not the next")
+            if found.batch != self.batch_count:
+                raise DamagedRunError(f"{self.entry_path(found.entry)} is of batch {found.batch}, not the next")
             self.commits.append(Kept(found.entry, found.batch, found.state, found.results))
         self._next, self._before = found.entry + 1, crc
 
-    def cut(self, last: int) -> None:
+    def truncate(self, last: int) -> None:
         """Remove what comes after entry ``last``, the latest first."""
-        for entry in reversed([n for n in self._entries() if n > last]):
-            disk().unlink(self.path(entry))
-        for file in self._roll_ups():
-            if _number(file) > last:
-                disk().unlink(file)
-        self.reset()
+        for entry in reversed([n for n in self._list_entries() if n > last]):
+            current_file_system().remove_file(self.entry_path(entry))
+        for file in self._list_checkpoints():
+            if _checkpoint_entry(file) > last:
+                current_file_system().remove_file(file)
+        self.reset_log()
 
-    def reset(self) -> None:
+    def reset_log(self) -> None:
         """Know of nothing, so that all is read again."""
         self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
         self.is_mine, self._last = False, ()
 
-    def read_anew(self) -> None:
+    def reload_log(self) -> None:
         """Read again what the driver before has rolled up since this one read the log."""
         last = -1 if self.rolled is None else self.rolled.entry
-        if any(_number(file) > last for file in self._roll_ups()):
-            self.reset()
-            self.refresh()
+        if any(_checkpoint_entry(file) > last for file in self._list_checkpoints()):
+            self.reset_log()
+            self.read_new_entries()
             self.is_mine = True
 
-    def _place(self, entry: int, body: bytes, force: bool) -> None:
+    def _put_entry(self, entry: int, body: bytes, force: bool) -> None:
         """Put an entry into place. Raises FileExistsError when one is there."""
-        durable.put(self.path(entry), body, force, new=True)
+        durable.write_atomically(self.entry_path(entry), body, force, new=True)
 
-    def append(
+    def append_entry(
         self,
         force: bool,
         state: Named | None = None,
@@ -305,40 +305,40 @@ class Log:
         another driver has put one there. ``events`` are JSON.
         """
         if not self._next:
-            self.refresh()
+            self.read_new_entries()
         with self._appending:
-            batch = self.batches - (state is None)
+            batch = self.batch_count - (state is None)
             raw = [*map(msgspec.Raw, events)]
             found = Manifest(VERSION, self._next, self._before, batch, state, results, raw, driver)
-            body = self._put = durable.sealed(found)
+            body = self._put = durable.encode_checksummed(found)
             self._check_follows()
             try:
-                self._place(found.entry, body, force)
+                self._put_entry(found.entry, body, force)
             except FileExistsError:
-                raise self._lost() from None
+                raise self._make_fenced_error() from None
             except FileNotFoundError:  # one that takes over removes what is about to be an entry
                 self._check_follows()
-                if self._come():
-                    raise self._lost() from None
+                if self._has_next_entry():
+                    raise self._make_fenced_error() from None
                 raise
             try:
                 self._check_follows()  # it may have been put where others had one, and rolled it up
-            except Superseded:
-                self._take_back(found.entry, body)
+            except FencedError:
+                self._remove_misplaced_entry(found.entry, body)
                 raise
-            self._take(found, durable.crc_of(body))
+            self._apply_manifest(found, durable.read_checksum(body))
             self.is_mine, self._last = True, ()
 
-    def _take_back(self, entry: int, body: bytes) -> None:
+    def _remove_misplaced_entry(self, entry: int, body: bytes) -> None:
         """Remove an entry that was put where it follows none: a repair had gone back, or others had
         rolled up the one before twice. One that is rolled up once is a commit, which is kept.
         """
-        rolled = sum(_number(file) >= entry for file in self._roll_ups())
-        path = self.path(entry)
-        if rolled != 1 and disk().exists(path) and disk().read(path) == body:
-            disk().unlink(path, missing_ok=True)
+        rolled = sum(_checkpoint_entry(file) >= entry for file in self._list_checkpoints())
+        path = self.entry_path(entry)
+        if rolled != 1 and current_file_system().exists(path) and current_file_system().read_file(path) == body:
+            current_file_system().remove_file(path, missing_ok=True)
 
-    def check(self) -> None:
+    def check_fence(self) -> None:
         """Raise Superseded when another driver has put the next entry, or when this one's last
         entry is no longer there: a repair has gone back, or others have gone on long since.
 
@@ -346,8 +346,8 @@ class Log:
         listed: all that existed while this driver was the last, so nothing that a later one made.
         """
         with self._appending:  # an entry of this driver's own is no other's
-            if self._next and self._come() and not self._has_put():
-                raise self._lost()
+            if self._next and self._has_next_entry() and not self._has_put():
+                raise self._make_fenced_error()
             self._check_last()
 
     def _has_put(self) -> bool:
@@ -355,7 +355,7 @@ class Log:
         another driver.
         """
         try:
-            return disk().read(self.path(self._next)) == self._put
+            return current_file_system().read_file(self.entry_path(self._next)) == self._put
         except FileNotFoundError:  # a repair has removed it meanwhile
             return False
 
@@ -363,37 +363,37 @@ class Log:
         """Raise Superseded unless the next entry follows the last one, or is the first of all."""
         if self._next:
             self._check_last()
-        elif self._roll_ups():
-            raise self._gone(self.path(0))
+        elif self._list_checkpoints():
+            raise self._report_missing(self.entry_path(0))
 
     def _check_last(self) -> None:
         """Raise Superseded unless this log's last entry is there, with its checksum."""
         if not self._next:
             return
-        path = self.path(self._next - 1)
+        path = self.entry_path(self._next - 1)
         try:
-            found = disk().status(path)
+            found = current_file_system().read_status(path)
             identity = found.st_ino, found.st_size, found.st_mtime_ns
-            is_there = identity == self._last or durable.crc_of(disk().read(path)) == self._before
+            is_there = identity == self._last or durable.read_checksum(current_file_system().read_file(path)) == self._before
             self._last = identity if is_there else ()
         except FileNotFoundError:
-            is_there = not disk().exists(self.folder)  # no driver removes that
+            is_there = not current_file_system().exists(self.folder)  # no driver removes that
         if not is_there:
-            raise self._gone(path)
+            raise self._report_missing(path)
 
-    def _gone(self, entry: Path) -> Superseded:
-        return Superseded(
+    def _report_missing(self, entry: Path) -> FencedError:
+        return FencedError(
             f"another driver has taken over the run in {self.run}, where {entry.name} is no longer "
             "this driver's; this driver stops"
         )
 
-    def _come(self) -> bool:
+    def _has_next_entry(self) -> bool:
         """Whether the next entry is there, and at hand."""
-        return disk().exists(self.path(self._next))
+        return current_file_system().exists(self.entry_path(self._next))
 
-    def _lost(self) -> Superseded:
+    def _make_fenced_error(self) -> FencedError:
         try:
-            who: Driver | str = self.read(self._next).driver or "another driver"
+            who: Driver | str = self.read_entry(self._next).driver or "another driver"
         except ValueError:  # it is damaged, and there all the same
             who = "another driver"
-        return Superseded(f"{who} has taken over the run in {self.run}; this driver stops")
+        return FencedError(f"{who} has taken over the run in {self.run}; this driver stops")

@@ -25,7 +25,7 @@ _KEPT = (
 its end that are kept when they are free."""
 
 
-def allowed(given: str | int | None = None, what: str = "driver_memory") -> int:
+def parse_memory_limit(given: str | int | None = None, what: str = "driver_memory") -> int:
     """Bytes, from a number of them or a text as "512 MB"; None: a quarter of what the machine, or
     the container, has. Raises ValueError, with one sentence, for anything else.
 
@@ -33,7 +33,7 @@ def allowed(given: str | int | None = None, what: str = "driver_memory") -> int:
     (1500000000, 4096)
     """
     if given is None:
-        return machine() // _SHARE
+        return machine_memory() // _SHARE
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *([kMGT]?B)?", str(given).strip())
     size = int(float(found[1]) * _UNITS[found[2] or "B"]) if found else 0
     if size < 1:
@@ -41,7 +41,7 @@ def allowed(given: str | int | None = None, what: str = "driver_memory") -> int:
     return size
 
 
-def machine() -> int:
+def machine_memory() -> int:
     """The bytes of memory that the machine has, or that a container may take of it."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     told = [file.read_text().strip() for name in _LIMITS if (file := Path(name)).exists()]
@@ -49,7 +49,7 @@ def machine() -> int:
     return min([whole, *(limit for limit in limits if limit is not None)])
 
 
-def cores() -> int:
+def available_cores() -> int:
     """The processors that this process may run on, or that a container may take the time of."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
     some = len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -58,7 +58,7 @@ def cores() -> int:
     return some if taken is None else min(some, max(1, -(-taken // int(of[0]))))
 
 
-def keep_freed() -> None:
+def retain_freed_memory() -> None:
     """Have glibc keep up to 128 MB that a batch has freed for the next one, whichever thread needs
     it. By itself it gives arrays back to the system, which clears each page anew: a quarter of what
     threads take for a batch of 200,000 tuples. Other libraries, and settings that the user has made

@@ -25,73 +25,73 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from braid.core import scratch
-from braid.core.environment import environment
-from braid.core.jsonl import line_of
-from braid.core.report import Outcome
-from braid.core.state import VERSION, Seal, State
+from braid.core.environment import current_environment
+from braid.core.jsonl import encode_event
+from braid.core.report import BatchReport
+from braid.core.state import VERSION, FileChecksum, RunState
 from braid.engine import durable
-from braid.engine.bucket import bucket, each
-from braid.engine.bucketed import BucketDelivered, BucketLog, BucketOutput
-from braid.engine.disk import disk
-from braid.engine.durable import Damaged, Durability
+from braid.engine.bucket import open_object_store, map_concurrently
+from braid.engine.bucketed import RemoteSinkProgress, RemoteManifestLog, RemotePublishedResults
+from braid.engine.disk import current_file_system
+from braid.engine.durable import DamagedRunError, Durability
 from braid.engine.entries import Merged, Named
-from braid.engine.log import OLD, Superseded, ours
-from braid.engine.store import Store
+from braid.engine.log import OLD, FencedError, is_run_file
+from braid.engine.store import RunStore
 
 _TRIES = 5
 """A driver that is taken over from may commit so many batches meanwhile."""
 _OPENING = "opening.jsonl"
 
 
-def opened(path: str | Path, durability: Durability = "power") -> Store:
+def open_store(path: str | Path, durability: Durability = "power") -> RunStore:
     """The run in a folder, or in a bucket by its URL. Raises ValueError for what is neither."""
-    return Mirror(str(path), durability) if in_bucket(path) else Store(path, durability)
+    return RemoteRunStore(str(path), durability) if is_object_store_url(path) else RunStore(path, durability)
 
 
-def in_bucket(path: Any) -> bool:
+def is_object_store_url(path: Any) -> bool:
     """Whether a run's place is a URL other than ``file://``."""
     return isinstance(path, str) and "://" in path and not path.startswith("file://")
 
 
-class Mirror(Store):
+class RemoteRunStore(RunStore):
     """The mirror of a run that lives in the bucket at a URL. Raises ValueError for a URL of none,
     and ModuleNotFoundError without what opens it.
     """
 
     def __init__(self, url: str, durability: Durability = "power") -> None:
-        durable.checked(durability)
-        self.bucket = bucket(url.rstrip("/"))
-        super().__init__(scratch.folder("mirror"), "process")
-        self._going = weakref.finalize(self, scratch.remove, self.path)
+        durable.check_durability(durability)
+        self.bucket = open_object_store(url.rstrip("/"))
+        super().__init__(scratch.make_temp_dir("mirror"), "process")
+        self._going = weakref.finalize(self, scratch.remove_temp_dir, self.path)
         self._going.atexit = False
         self.url = self.where = self.bucket.url
-        self.log: BucketLog = BucketLog(self.commits, self.bucket)
-        self.output = BucketOutput(self.path, self.bucket)
-        self.delivered = BucketDelivered(self.delivered.file, self.bucket)
+        self.log: RemoteManifestLog = RemoteManifestLog(self.commits, self.bucket)
+        self.output = RemotePublishedResults(self.path, self.bucket)
+        self.delivered = RemoteSinkProgress(self.delivered.file, self.bucket)
         self._input = ""
         self._there: set[str] = set()
 
-    def query(self) -> dict[str, Any] | None:
+    def read_settings(self) -> dict[str, Any] | None:
         """The query that the bucket holds a run of, or None for one without objects; what has been
         committed is at hand then. Raises ValueError for a bucket that holds something else.
         """
-        if not disk().exists(self.query_file):
+        if not current_file_system().exists(self.settings_path):
             try:
-                self.bucket.fetch("run.json", self.query_file)
+                self.bucket.download("run.json", self.settings_path)
             except FileNotFoundError:
-                if self._has_nothing():
+                if self._is_prefix_empty():
                     return None
-                self.bucket.fetch("run.json", self.query_file)
-            self._pull()
-        found = super().query()
+                self.bucket.download("run.json", self.settings_path)
+            self._fetch_committed()
+        found = super().read_settings()
         self._input = found.get("input", "") if found else ""
         return found
 
-    def _has_nothing(self) -> bool:
+    def _is_prefix_empty(self) -> bool:
         """Return whether the bucket has nothing, or what a killed start has left; False if another
         driver has begun a run meanwhile. Raises ValueError if it has something else.
         """
-        others = [n for n in self.bucket.names() if not n.startswith(("input/", "probe-"))]
+        others = [n for n in self.bucket.list_objects() if not n.startswith(("input/", "probe-"))]
         if others and "run.json" not in others:
             raise ValueError(
                 f"{self.url} holds objects but no run of Braid, as {others[0]}; a new run needs a "
@@ -99,148 +99,148 @@ class Mirror(Store):
             )
         return not others
 
-    def _pull(self) -> None:
+    def _fetch_committed(self) -> None:
         """Bring what has been committed since the last time: the log, the last states, and how the
         run began.
         """
         for folder in (self.blocks, self.commits, self.input):
-            disk().mkdir(folder)
-        self.output.create()
-        self.log.pull()
+            current_file_system().make_folder(folder)
+        self.output.make_folders()
+        self.log.fetch_new_entries()
         states = [kept.state.name for kept in self.log.commits[-OLD:] if kept.state is not None]
-        each(self._bring, [f"commits/{name}" for name in states])
-        self._bring(_OPENING, self.told.path.name)
+        map_concurrently(self._fetch_if_missing, [f"commits/{name}" for name in states])
+        self._fetch_if_missing(_OPENING, self.told.path.name)
 
-    def _bring(self, name: str, to: str = "") -> None:
+    def _fetch_if_missing(self, name: str, to: str = "") -> None:
         """Copy an object to the mirror, if it is there and not here."""
         file = self.path / (to or name)
-        if not disk().exists(file):
-            disk().mkdir(file.parent)
+        if not current_file_system().exists(file):
+            current_file_system().make_folder(file.parent)
             try:
-                self.bucket.fetch(name, file)
+                self.bucket.download(name, file)
             except FileNotFoundError:
                 return  # whoever needs the file says that it is missing
 
-    def create(self, query: dict[str, Any]) -> None:
+    def create_run(self, query: dict[str, Any]) -> None:
         """Write the settings of the run: here, and once it is ready, in the bucket; there after the
         copy of static input, under a name of its own. Raises RuntimeError when another driver has
         begun the run meanwhile.
         """
-        super().create(query)
+        super().create_run(query)
         if not query.get("ready"):
             return
         new = not self._input
         if new:
-            self._input = environment().token()
-            files = [*durable.below(self.input, "[!.]*")]
-            self._put({f"{self._copy}/{f.relative_to(self.input).as_posix()}": f for f in files})
-        body = durable.sealed({"v": VERSION, **query, "input": self._input})
+            self._input = current_environment().make_token()
+            files = [*durable.list_files_below(self.input, "[!.]*")]
+            self._upload_files({f"{self._snapshot_prefix}/{f.relative_to(self.input).as_posix()}": f for f in files})
+        body = durable.encode_checksummed({"v": VERSION, **query, "input": self._input})
         try:
-            self.bucket.put("run.json", body, new)
+            self.bucket.put_object("run.json", body, new)
         except FileExistsError:
-            if self.bucket.get("run.json") != body:  # else the answer was lost, and it is its own
+            if self.bucket.get_object("run.json") != body:  # else the answer was lost, and it is its own
                 raise RuntimeError(
                     f"another driver has begun the run in {self.url} meanwhile; this one stops"
                 ) from None
 
     @property
-    def _copy(self) -> str:
+    def _snapshot_prefix(self) -> str:
         """Where the copy of static input is in the bucket."""
         return f"input/{self._input}"
 
-    def _put(self, files: Mapping[str, Path]) -> None:
-        each(lambda name: self.bucket.put(name, files[name]), files)
+    def _upload_files(self, files: Mapping[str, Path]) -> None:
+        map_concurrently(lambda name: self.bucket.put_object(name, files[name]), files)
 
     def check_driver(self) -> None:
         """The mirror is this process's alone; who has the bucket is asked where objects go."""
 
-    def acquire(self) -> None:
+    def acquire_run(self) -> None:
         """Make the mirror this process's. Raises ValueError for a store on which two drivers could
         both commit. Who has the run is said by ``take_over``.
         """
-        super().acquire()
-        self.bucket.probe()
+        super().acquire_run()
+        self.bucket.check_conditional_put()
 
-    def release(self) -> None:
+    def release_run(self) -> None:
         """Let go what only batches need."""
-        super().release()
+        super().release_run()
         for folder in (self.blocks, self.input):
-            disk().rmtree(folder)
+            current_file_system().remove_folder(folder)
 
     def take_over(self) -> None:
         """Write into the log that this process goes on with the run from here, after whatever
         another driver has committed by now: that one stops before its next commit.
         """
         for last in range(_TRIES)[::-1]:
-            self._pull()
+            self._fetch_committed()
             try:
                 return super().take_over()
-            except Superseded:
+            except FencedError:
                 if not last:
                     raise
 
-    def clean(self) -> None:
+    def remove_unnamed_files(self) -> None:
         """Remove objects that no manifest names, left by killed tasks or a killed driver. What
         Braid has not named stays. Called after ``take_over``: nobody else puts what will be named,
         unless the run has been taken over again, which is looked for after the names were.
 
         Raises Damaged unless all that the log names is in the bucket with its length.
         """
-        self._live = self._lives()
+        self._live = self._referenced_block_files()
         self._there = set().union(*self._live.values())
         results = (f.name for kept in self.log.commits for f in kept.results)
-        known, there = {*self._live, *self._there, *results}, self.bucket.names()
-        for name, seal in self._named():
-            if (size := there.get(name, -1)) != seal.bytes:
-                raise Damaged(_amiss(self.url, name, size, seal))
-        gone = [name for name in there if self._stray(PurePosixPath(name), known)]
-        self.log.check()
-        self.bucket.delete(gone)
-        self._go_back()
+        known, there = {*self._live, *self._there, *results}, self.bucket.list_objects()
+        for name, seal in self._list_named_files():
+            if (size := there.get(name, -1)) != seal.size_bytes:
+                raise DamagedRunError(_describe_object_fault(self.url, name, size, seal))
+        gone = [name for name in there if self._is_unnamed_object(PurePosixPath(name), known)]
+        self.log.check_fence()
+        self.bucket.delete_objects(gone)
+        self._restore_checkpoint()
 
-    def _go_back(self) -> None:
+    def _restore_checkpoint(self) -> None:
         """Have Spark's checkpoint be that of the last commit."""
-        state, last = self.state(), [kept.state for kept in self.log.commits][-1:]
+        state, last = self.last_state(), [kept.state for kept in self.log.commits][-1:]
         if not self.follows or state is None or last[0] is None:
             return
         saved = self.path / ".checkpoint.json"
         try:
-            self.bucket.fetch(_spark(last[0].name), saved)
+            self.bucket.download(_checkpoint_object_name(last[0].name), saved)
         except FileNotFoundError as error:
-            raise Damaged(str(error)) from None
-        self.checkpoint.restore(saved)
-        self.checkpoint.check(state.epoch)
+            raise DamagedRunError(str(error)) from None
+        self.checkpoint.restore_from(saved)
+        self.checkpoint.check_epoch(state.epoch)
 
-    def _stray(self, name: PurePosixPath, known: set[str]) -> bool:
+    def _is_unnamed_object(self, name: PurePosixPath, known: set[str]) -> bool:
         if name.parts[0] == "input":
             return name.parts[1] != self._input
-        return (ours(name.name) and name.name not in known) or name.name.startswith("probe-")
+        return (is_run_file(name.name) and name.name not in known) or name.name.startswith("probe-")
 
-    def snapshot(self, state: State) -> Named:
+    def write_state(self, state: RunState) -> Named:
         """Put a state, which exists once a manifest names it."""
-        named = super().snapshot(state)
-        self.bucket.put(f"commits/{named.name}", self.commits / named.name)
+        named = super().write_state(state)
+        self.bucket.put_object(f"commits/{named.name}", self.commits / named.name)
         return named
 
-    def present(self, outcome: Outcome) -> None:
+    def check_reported_files(self, outcome: BatchReport) -> None:
         """Raise RuntimeError unless all files that tasks report are in the bucket, whole."""
         results = {*outcome.results}
         names = {n: f"{'results' if n in results else 'blocks'}/{n}" for n in outcome.files}
-        sizes = each(lambda name: self.bucket.size(names[name]), names)
+        sizes = map_concurrently(lambda name: self.bucket.object_size(names[name]), names)
         for (name, seal), size in zip(outcome.files.items(), sizes, strict=True):
-            if size != seal.bytes:
+            if size != seal.size_bytes:
                 raise RuntimeError(
                     f"a worker on {outcome.workers[name]} has put {names[name]}, but "
-                    f"{_amiss(self.url, names[name], size, seal)}; all workers must reach the same "
+                    f"{_describe_object_fault(self.url, names[name], size, seal)}; all workers must reach the same "
                     "store as the driver"
                 )
         self._there |= outcome.files.keys() - results
 
-    def commit(
+    def commit_batch(
         self,
         batch: int,
         snapshot: Named,
-        results: Mapping[str, Seal],
+        results: Mapping[str, FileChecksum],
         happened: Iterable[Any],
     ) -> None:
         """Make a batch real by putting its manifest. All that it names must be in the bucket.
@@ -248,55 +248,55 @@ class Mirror(Store):
         Raises Superseded when another driver has the run.
         """
         if self.follows:
-            if disk().exists(self.checkpoint.folder / "state"):
+            if current_file_system().exists(self.checkpoint.folder / "state"):
                 raise RuntimeError(
                     f"a stream of the run in {self.url} keeps state in Spark, as one without "
                     "duplicates or with aggregates does, which a bucket does not get; keep the run "
                     "in a folder, or hand over streams without state"
                 )
-            self.bucket.put(_spark(snapshot.name), self.checkpoint.saved())
-        super().commit(batch, snapshot, results, happened)
+            self.bucket.put_object(_checkpoint_object_name(snapshot.name), self.checkpoint.dump())
+        super().commit_batch(batch, snapshot, results, happened)
 
-    def tidy(self, state: State, snapshot: Named) -> None:
+    def remove_old_files(self, state: RunState, snapshot: Named) -> None:
         """After a commit: drop states but the last two, and block files that neither names."""
         before = {*self._live}
-        super().tidy(state, snapshot)
+        super().remove_old_files(state, snapshot)
         live = set[str]().union(*self._live.values())
         old, self._there = self._there - live, live
         states = [f"commits/{name}" for name in before - self._live.keys()]
         if self.follows:
-            states += [_spark(name) for name in before - self._live.keys()]
+            states += [_checkpoint_object_name(name) for name in before - self._live.keys()]
         if states or old:
-            self.log.check()
-        self.bucket.delete([*states, *(f"blocks/{name}" for name in old)])
+            self.log.check_fence()
+        self.bucket.delete_objects([*states, *(f"blocks/{name}" for name in old)])
 
-    def begin(self, opening: Sequence[Any] = ()) -> None:
+    def log_opening_events(self, opening: Sequence[Any] = ()) -> None:
         """Tell what has happened so far, here, and in the bucket how it began."""
-        super().begin(opening)
-        self.bucket.put(_OPENING, b"".join(map(line_of, opening)))
+        super().log_opening_events(opening)
+        self.bucket.put_object(_OPENING, b"".join(map(encode_event, opening)))
 
-    def verify(self) -> None:
+    def verify_files(self) -> None:
         """Bring the copy of static input, in the order in which Spark is to read it. What the log
         names is looked for by ``clean``: before the run is taken over, another driver may go on
         with it.
         """
-        copied = self.bucket.names(self._copy)
-        each(lambda name: self._bring(name, name.replace(self._copy, "input", 1)), copied)
-        for file in durable.below(self.input, "[!.]*"):
+        copied = self.bucket.list_objects(self._snapshot_prefix)
+        map_concurrently(lambda name: self._fetch_if_missing(name, name.replace(self._snapshot_prefix, "input", 1)), copied)
+        for file in durable.list_files_below(self.input, "[!.]*"):
             if file.suffix == ".parquet":
-                disk().utime(file, float(file.stem))
+                current_file_system().set_times(file, float(file.stem))
 
-    def _named(self) -> Iterable[tuple[str, Seal]]:
+    def _list_named_files(self) -> Iterable[tuple[str, FileChecksum]]:
         """The result files of all batches and the block files of the last, with their seals."""
         for kept in self.log.commits:
             yield from ((f"results/{name}", seal) for name, seal in kept.results)
-        if (state := self.state()) is not None:
-            yield from ((f"blocks/{name}", seal) for name, seal in state.files.items())
+        if (state := self.last_state()) is not None:
+            yield from ((f"blocks/{name}", seal) for name, seal in state.block_files.items())
 
-    def bring(self) -> None:
+    def fetch_all(self) -> None:
         """Have all of the run here."""
-        self.verify()
-        each(self._bring, [name for name, _ in self._named()])
+        self.verify_files()
+        map_concurrently(self._fetch_if_missing, [name for name, _ in self._list_named_files()])
 
     def result_files(
         self,
@@ -308,42 +308,42 @@ class Mirror(Store):
         """The result files of the batches from ``first`` up to, not with, ``end``, brought here.
         Raises Damaged where one is missing or has not its length, or its checksum if ``deep``.
         """
-        wanted = range(max(first or 0, 0), self.log.batches if end is None else end)
+        wanted = range(max(first or 0, 0), self.log.batch_count if end is None else end)
         commits = [kept for kept in self.log.commits if kept.batch in wanted]
-        each(self.output.path, (f.name for kept in commits for f in kept.results))
+        map_concurrently(self.output.committed_path, (f.name for kept in commits for f in kept.results))
         return super().result_files(first, end, deep, merged)
 
-    def lent(self, batch: int, deep: bool) -> list[str]:
+    def temporary_result_files(self, batch: int, deep: bool) -> list[str]:
         """The result files of a batch, in a folder of their own, where the next ones replace them:
         whoever is given every batch would have all results here in the end.
         """
         folder = self.path / "lent"
-        disk().rmtree(folder)
-        disk().mkdir(folder)
-        files = {f.name: f.seal for f in self.log.commits[batch - self.log.first].results}
+        current_file_system().remove_folder(folder)
+        current_file_system().make_folder(folder)
+        files = {f.name: f.seal for f in self.log.commits[batch - self.log.first_uncompacted_batch].results}
         try:
-            each(lambda name: self.bucket.fetch(f"results/{name}", folder / name), files)
+            map_concurrently(lambda name: self.bucket.download(f"results/{name}", folder / name), files)
         except FileNotFoundError as error:
-            raise Damaged(str(error)) from None
+            raise DamagedRunError(str(error)) from None
         for name, seal in files.items():
-            durable.check(folder / name, seal, deep)
+            durable.check_file(folder / name, seal, deep)
         return [str(folder / name) for name in files]
 
-    def stay(self) -> None:
+    def keep_until_exit(self) -> None:
         """Leave the mirror there until this process ends."""
         self._going.detach()
 
-    def _merge(self) -> list[Merged]:
+    def _compact_results(self) -> list[Merged]:
         """Results are not merged there, nor is the log rolled up but here."""
         return []
 
 
-def _spark(state: str) -> str:
+def _checkpoint_object_name(state: str) -> str:
     """The object that has Spark's checkpoint as it was with a state."""
     return f"checkpoint/{state}"
 
 
-def _amiss(url: str, name: str, size: int, seal: Seal) -> str:
+def _describe_object_fault(url: str, name: str, size: int, seal: FileChecksum) -> str:
     if size < 0:
         return f"{url}/{name} is missing"
-    return f"{url}/{name} is damaged: it has {size} bytes, {seal.bytes} were written"
+    return f"{url}/{name} is damaged: it has {size} bytes, {seal.size_bytes} were written"

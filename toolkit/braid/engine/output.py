@@ -19,69 +19,69 @@ from contextlib import suppress
 from pathlib import Path
 
 from braid.engine import durable
-from braid.engine.disk import disk
-from braid.engine.durable import unchecked
+from braid.engine.disk import current_file_system
+from braid.engine.durable import skip_check
 from braid.engine.entries import Merged
-from braid.engine.log import in_order, number, ours
-from braid.engine.sink_log import SinkLog
+from braid.engine.log import result_file_sort_key, result_file_batch, is_run_file
+from braid.engine.sink_log import SparkSinkLog
 
 
-class Output(SinkLog):
+class PublishedResults(SparkSinkLog):
     """The results of the run in ``folder``."""
 
-    def __init__(self, folder: Path, check: Callable[[], None] = unchecked) -> None:
+    def __init__(self, folder: Path, check: Callable[[], None] = skip_check) -> None:
         super().__init__(folder / "results", check)
         self.new = folder / "new"
 
-    def create(self) -> None:
+    def make_folders(self) -> None:
         """Make the folders of the output; those that are there stay."""
         for folder in (self.new, self.results, self.log):
-            disk().mkdir(folder)
+            current_file_system().make_folder(folder)
 
-    def path(self, name: str) -> str:
+    def committed_path(self, name: str) -> str:
         """Where a committed file is; a run that was killed may have left it unmoved."""
         file = self.results / name
-        moved = disk().exists(file) or not disk().exists(self.new / name)
+        moved = current_file_system().exists(file) or not current_file_system().exists(self.new / name)
         return str(file if moved else self.new / name)
 
-    def listed(self, end: int) -> list[list[str]]:
+    def published_files(self, end: int) -> list[list[str]]:
         """The files of the batches up to, not with, ``end`` that others see, in order."""
         found = list[list[str]]([] for _ in range(end))
-        for name in disk().names(self.results) if end and disk().exists(self.results) else ():
-            if ours(name) and (batch := number(name)) < end:
+        for name in current_file_system().list_names(self.results) if end and current_file_system().exists(self.results) else ():
+            if is_run_file(name) and (batch := result_file_batch(name)) < end:
                 found[batch].append(name)
-        return [sorted(names, key=in_order) for names in found]
+        return [sorted(names, key=result_file_sort_key) for names in found]
 
-    def drop(self, since: int, first: int) -> None:
+    def unpublish(self, since: int, first: int) -> None:
         """Let others see no longer the batches from ``since`` up to, not with, ``first``: first the
         log names them no more, then their files go.
         """
-        self.forget(since, first)
-        gone = [name for names in self.listed(first) for name in names]
+        self.remove_batches(since, first)
+        gone = [name for names in self.published_files(first) for name in names]
         self.check()
         for name in gone:
-            disk().unlink(self.results / name, missing_ok=True)
+            current_file_system().remove_file(self.results / name, missing_ok=True)
 
-    def publish(self, batch: int, names: Sequence[str]) -> None:
+    def publish_batch(self, batch: int, names: Sequence[str]) -> None:
         """Let others see a batch that has been committed."""
-        self._show(names)
-        self.note(batch, names)
+        self._link_result(names)
+        self.append_batch(batch, names)
 
-    def sweep(self, batch: int) -> None:
+    def remove_leftovers(self, batch: int) -> None:
         """Remove from new/ what tasks have left of the batches up to this one, and what others see
         by its name in results/, which is on disk.
         """
-        left = [n for n in disk().names(self.new) if ours(n) and number(n) <= batch]
+        left = [n for n in current_file_system().list_names(self.new) if is_run_file(n) and result_file_batch(n) <= batch]
         if left:
             self.check()
         for name in left:
-            disk().unlink(self.new / name, missing_ok=True)
+            current_file_system().remove_file(self.new / name, missing_ok=True)
 
-    def seen(self) -> int:
+    def count_published(self) -> int:
         """How many files others see, and what else is there, but for the log."""
-        return len(disk().names(self.results)) - 1 if disk().exists(self.results) else 0
+        return len(current_file_system().list_names(self.results)) - 1 if current_file_system().exists(self.results) else 0
 
-    def recover(
+    def recover_published(
         self,
         merged: Sequence[Merged],
         later: Sequence[Sequence[str]],
@@ -93,44 +93,44 @@ class Output(SinkLog):
         whose files ``earlier`` gives, and after them some with the ``later`` files. What no batch
         names is removed. ``seen`` is how many files others see, if that has been asked just now.
         """
-        self.create()
+        self.make_folders()
         named = {name for names in later for name in names}
-        there = {*disk().names(self.results)}
-        waiting = [n for n in disk().names(self.new) if n in named and n not in there]
-        self._show(waiting)
-        if not self._whole(merged, later, self.seen() if seen is None else seen + len(waiting)):
-            self.again(earlier(), later)
+        there = {*current_file_system().list_names(self.results)}
+        waiting = [n for n in current_file_system().list_names(self.new) if n in named and n not in there]
+        self._link_result(waiting)
+        if not self._is_published_completely(merged, later, self.count_published() if seen is None else seen + len(waiting)):
+            self.republish(earlier(), later)
         if force:
-            durable.sync(self.results)
-        self._clean(self.new, set())
+            durable.fsync_path(self.results)
+        self._remove_unlisted_files(self.new, set())
 
-    def _whole(self, merged: Sequence[Merged], later: Sequence[Sequence[str]], seen: int) -> bool:
+    def _is_published_completely(self, merged: Sequence[Merged], later: Sequence[Sequence[str]], seen: int) -> bool:
         """Whether nothing is to be done but for batches that are merged, as far as numbers tell."""
         files = sum(m.files for m in merged) + sum(map(len, later))
-        return seen == files and self.is_whole(merged, later)
+        return seen == files and self.is_complete(merged, later)
 
-    def again(self, merged: Sequence[Sequence[str]], later: Sequence[Sequence[str]]) -> None:
+    def republish(self, merged: Sequence[Sequence[str]], later: Sequence[Sequence[str]]) -> None:
         """Log these files by batch, where the log does not, and remove others. Those of batches
         that are ``merged`` are as large as the log has it, as far as it is whole.
         """
         files = [*merged, *later]
         known = {name for names in files for name in names}
-        there = {*disk().names(self.results)}
-        self._show(n for n in disk().names(self.new) if n in known and n not in there)
-        self.renew(files, len(merged))
-        self._clean(self.results, known)
+        there = {*current_file_system().list_names(self.results)}
+        self._link_result(n for n in current_file_system().list_names(self.new) if n in known and n not in there)
+        self.rewrite(files, len(merged))
+        self._remove_unlisted_files(self.results, known)
 
-    def _clean(self, folder: Path, known: set[str]) -> None:
-        there = disk().find(folder)
+    def _remove_unlisted_files(self, folder: Path, known: set[str]) -> None:
+        there = current_file_system().find_files(folder)
         self.check()
         for file in there:
-            if file.name not in known and ours(file.name) and disk().is_file(file):
-                disk().unlink(file, missing_ok=True)
+            if file.name not in known and is_run_file(file.name) and current_file_system().is_file(file):
+                current_file_system().remove_file(file, missing_ok=True)
 
-    def _show(self, names: Iterable[str]) -> None:
+    def _link_result(self, names: Iterable[str]) -> None:
         """Give files a name in results/ too. That in new/ stays until the other one is on disk, so
         that a power cut leaves one of them.
         """
         for name in names:
             with suppress(FileExistsError):
-                disk().link(self.new / name, self.results / name)
+                current_file_system().link_file(self.new / name, self.results / name)

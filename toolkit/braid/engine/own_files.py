@@ -47,7 +47,7 @@ public class BraidLocalFiles extends org.apache.hadoop.fs.RawLocalFileSystem {
 """
 
 
-def register_own_files(jvm: Any, settings: Any) -> None:
+def register_private_file_system(jvm: Any, settings: Any) -> None:
     """Let this JVM know the scheme. Spark's own compiler compiles the class in 0.15 s. Hadoop keeps
     one object for all files of a scheme, so no setting names the class: workers on other machines
     would look for it.
@@ -60,10 +60,10 @@ def register_own_files(jvm: Any, settings: Any) -> None:
     ours = jvm.org.apache.hadoop.conf.Configuration(settings)
     ours.setClassLoader(compiler.getClassLoader())
     ours.set(f"fs.{SCHEME}.impl", _CLASS)
-    _files(jvm, ours)
+    _open_file_system(jvm, ours)
 
 
-def own_path(spark: SparkSession, path: Path) -> str:
+def make_own_path(spark: SparkSession, path: Path) -> str:
     """Return the path as Spark is to write to it: of the scheme, if all of Spark is in a JVM that
     knows it. It is never a path that Spark reads a stream from, because Spark's logs name those.
     """
@@ -71,11 +71,11 @@ def own_path(spark: SparkSession, path: Path) -> str:
     if not re.match(r"local(\[|$)", context.master):
         return str(path)
     try:
-        _files(context._jvm, context._jsc.hadoopConfiguration())
+        _open_file_system(context._jvm, context._jsc.hadoopConfiguration())
     except Py4JError:  # a session that Braid did not make
         return str(path)
     return f"{SCHEME}:{path.absolute()}"
 
 
-def _files(jvm: Any, settings: Any) -> Any:
+def _open_file_system(jvm: Any, settings: Any) -> Any:
     return jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI(f"{SCHEME}:///"), settings)

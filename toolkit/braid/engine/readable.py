@@ -10,24 +10,24 @@ from collections.abc import Collection
 from pathlib import Path
 
 from braid.core.log import LOGGER
-from braid.core.state import Seal
+from braid.core.state import FileChecksum
 from braid.engine import durable
-from braid.engine.disk import disk
-from braid.engine.durable import Damaged
+from braid.engine.disk import current_file_system
+from braid.engine.durable import DamagedRunError
 from braid.engine.entries import Merged, Named
-from braid.engine.log import Log, in_order, number
-from braid.engine.merging import Merging, of_many, pages
-from braid.engine.output import Output
+from braid.engine.log import ManifestLog, result_file_sort_key, result_file_batch
+from braid.engine.merging import ResultCompactor, is_compacted_file, read_verified_pages
+from braid.engine.output import PublishedResults
 
 
-class Readable:
+class ResultReader:
     """The results of the run in the folder ``path``, as its log names them."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.results, self.commits = path, path / "results", path / "commits"
-        self.log: Log = Log(self.commits, path)
-        self.output: Output = Output(path, self.check_driver)
-        self.merging = Merging(path, self.check_driver)
+        self.log: ManifestLog = ManifestLog(self.commits, path)
+        self.output: PublishedResults = PublishedResults(path, self.check_driver)
+        self.merging = ResultCompactor(path, self.check_driver)
         self.reading = threading.Lock()
         self.lost = set[str]()
         """Files that results/ lacks, whose rows merged/ has."""
@@ -38,22 +38,22 @@ class Readable:
 
     def check_driver(self) -> None:
         """Raise Superseded when another driver has the run."""
-        self.log.check()
+        self.log.check_fence()
 
-    def named(self) -> list[Named]:
+    def named_files(self) -> list[Named]:
         """The result files that the log names: those of merged batches in few parts."""
         parts = [part for merged in self.log.merged for part in merged.parts]
         return parts + [named for kept in self.log.commits for named in kept.results]
 
-    def check_result(self, named: Named, deep: bool = False) -> str:
+    def verified_path(self, named: Named, deep: bool = False) -> str:
         """Where a result file is. Raises Damaged unless it has its length, and its checksum if
         ``deep``.
         """
-        many = of_many(named.name)
-        file = self.merging.path(named.name) if many else Path(self.output.path(named.name))
-        if not many and not disk().exists(file):
-            file = self.merging.linked(named.name) or file
-        durable.check(file, named.seal, deep)
+        many = is_compacted_file(named.name)
+        file = self.merging.compacted_path(named.name) if many else Path(self.output.committed_path(named.name))
+        if not many and not current_file_system().exists(file):
+            file = self.merging.linked_path(named.name) or file
+        durable.check_file(file, named.seal, deep)
         return str(file)
 
     def result_files(
@@ -69,113 +69,113 @@ class Readable:
         ``deep``; ValueError where some of the batches are no longer kept.
         """
         with self.reading:
-            self.log.refresh()
-            end = self.log.batches if end is None else end
-            since = self.log.since
+            self.log.read_new_entries()
+            end = self.log.batch_count if end is None else end
+            since = self.log.first_retained_batch
             if first is not None and max(first, 0) < min(since, end):
-                raise ValueError(_no_longer(first, since))
+                raise ValueError(_describe_expired_batch(first, since))
             wanted = range(since if first is None else max(first, 0), end)
-            found = self._of_merged(wanted, deep, merged)
+            found = self._list_compacted_results(wanted, deep, merged)
             late = [kept for kept in self.log.commits if kept.batch in wanted]
-            return found + [self.check_result(f, deep) for kept in late for f in kept.results]
+            return found + [self.verified_path(f, deep) for kept in late for f in kept.results]
 
-    def lent(self, batch: int, deep: bool) -> list[str]:
+    def temporary_result_files(self, batch: int, deep: bool) -> list[str]:
         """The result files of a batch, as ``result_files``; they need not be there any more when
         those of another batch have been asked for.
         """
         return self.result_files(batch, batch + 1, deep, merged=False)
 
-    def stay(self) -> None:
+    def keep_until_exit(self) -> None:
         """Leave the result files where they are until this process ends: they are still read."""
 
-    def _of_merged(self, wanted: range, deep: bool, merged: bool) -> list[str]:
+    def _list_compacted_results(self, wanted: range, deep: bool, merged: bool) -> list[str]:
         """The files of those of the wanted batches that are merged."""
         found = list[str]()
         for group in self.log.merged:
             within = range(max(group.first, wanted.start), min(group.end, wanted.stop))
             if merged and within == range(group.first, group.end):
-                found += [self.check_result(part, deep) for part in group.parts]
+                found += [self.verified_path(part, deep) for part in group.parts]
             elif within:
-                listed = self.listed()
+                listed = self.published_files()
                 if within.start < self._gone:
-                    raise ValueError(_no_longer(within.start, self._gone))
-                found += [self._of_others(name) for b in within for name in listed[b]]
+                    raise ValueError(_describe_expired_batch(within.start, self._gone))
+                found += [self._find_original_file(name) for b in within for name in listed[b]]
         return found
 
-    def _of_others(self, name: str) -> str:
+    def _find_original_file(self, name: str) -> str:
         """Where a file of a batch that is merged is. Raises Damaged where it is not there, or is
         another, and ValueError where its batch is no longer kept.
         """
         file = self.results / name
         try:
-            self.check_other(name)
+            self.check_published_file(name)
             return str(file)
-        except Damaged:
-            if disk().exists(file):
+        except DamagedRunError:
+            if current_file_system().exists(file):
                 raise
-        if same := self.merging.linked(name):
+        if same := self.merging.linked_path(name):
             return str(same)
-        self.merged_files()  # it may have been lost, or dropped, since they were listed
-        if number(name) < self._gone:
-            raise ValueError(_no_longer(number(name), self._gone))
+        self.compacted_files()  # it may have been lost, or dropped, since they were listed
+        if result_file_batch(name) < self._gone:
+            raise ValueError(_describe_expired_batch(result_file_batch(name), self._gone))
         if name in self.lost:
-            raise Damaged(
+            raise DamagedRunError(
                 f"{file} is missing; merged/ has its rows, and `braid repair {self.path}` brings "
                 "it back"
             )
-        raise Damaged(f"{file} is missing")
+        raise DamagedRunError(f"{file} is missing")
 
-    def check_other(self, name: str, deep: bool = False) -> None:
+    def check_published_file(self, name: str, deep: bool = False) -> None:
         """Raise Damaged where a file of a batch that is merged, of those that are ``listed``, is
         gone, or has not the length that Spark's log says; ``deep``: or a page has not its checksum.
         """
         file = self.results / name
         if deep:
-            pages(file)
+            read_verified_pages(file)
         try:
-            size = disk().size(file)
+            size = current_file_system().read_size(file)
         except FileNotFoundError:
-            raise Damaged(f"{file} is missing") from None
+            raise DamagedRunError(f"{file} is missing") from None
         if self._sizes.get(name, size) != size:
-            self._sizes = self.output.sizes()  # a repair may have brought the file back meanwhile
+            self._sizes = self.output.logged_sizes()  # a repair may have brought the file back meanwhile
             if name in self._sizes:
-                durable.check(file, Seal(self._sizes[name], 0), deep=False)
+                durable.check_file(file, FileChecksum(self._sizes[name], 0), deep=False)
 
-    def listed(self) -> list[list[str]]:
+    def published_files(self) -> list[list[str]]:
         """``merged_files``, asked once for each roll-up, of the names that Spark's log has."""
-        known = self.log.since, self.log.first
+        known = self.log.first_retained_batch, self.log.first_uncompacted_batch
         if self._seen[0] != known:
-            self._sizes = self.output.sizes()
-            self._seen = known, self.merged_files(self._sizes)
+            self._sizes = self.output.logged_sizes()
+            self._seen = known, self.compacted_files(self._sizes)
         return self._seen[1]
 
-    def merged_files(self, known: Collection[str] = ()) -> list[list[str]]:
+    def compacted_files(self, known: Collection[str] = ()) -> list[list[str]]:
         """By batch, the files in results/ of those that are merged too; those that are ``lost``
         among them, and none that another process has dropped. Raises Damaged where some are
         missing, and their rows too. Names are looked at where a number is off, or where one of the
         ``known`` ones is not there.
         """
-        names = Counter(map(number, known))
-        found = self.output.listed(self.log.first)
-        found[: self.log.since] = [[] for _ in range(self.log.since)]
+        names = Counter(map(result_file_batch, known))
+        found = self.output.published_files(self.log.first_uncompacted_batch)
+        found[: self.log.first_retained_batch] = [[] for _ in range(self.log.first_retained_batch)]
         for merged in self.log.merged:
             there = [name for names in found[merged.first : merged.end] for name in names]
             wanted = sum(names[batch] for batch in range(merged.first, merged.end))
             if len(there) == merged.files and sum(n in known for n in there) == wanted:
                 continue
-            self._gone = self._kept_from()
+            self._gone = self._first_retained_now()
             if merged.end > self._gone:
-                self._stand_in(merged, found)
+                self._substitute_compacted(merged, found)
             else:
                 found[merged.first : merged.end] = [[] for _ in range(merged.first, merged.end)]
         return found
 
-    def _stand_in(self, merged: Merged, found: list[list[str]]) -> None:
+    def _substitute_compacted(self, merged: Merged, found: list[list[str]]) -> None:
         """Have merged/ stand in for files of a group that are lost; Spark's log names them. Others
         that are there no batch names, if it names as many as there were.
         """
         batches = range(merged.first, merged.end)
-        logged = {n for n in self.output.logged(merged.end) if number(n) in batches}
+        logged = {n for n in self.output.logged_files(merged.end) if result_file_batch(n) in batches}
         there = {name for batch in batches for name in found[batch]}
         if len(logged) == merged.files:
             there &= logged
@@ -184,13 +184,13 @@ class Readable:
             ]
         lost = logged - there
         amiss = len(there) + len(lost) != merged.files
-        if amiss or (lost and any(map(self._is_gone, merged.parts))):
-            raise Damaged(
+        if amiss or (lost and any(map(self._is_damaged, merged.parts))):
+            raise DamagedRunError(
                 f"{self.results} is damaged: it has {len(there)} files of the batches "
                 f"{merged.first} to {merged.end - 1}, {merged.files} were written"
             )
         for name in lost:
-            found[number(name)] = sorted([*found[number(name)], name], key=in_order)
+            found[result_file_batch(name)] = sorted([*found[result_file_batch(name)], name], key=result_file_sort_key)
         if lost - self.lost:
             LOGGER.warning(
                 "%s lacks %d files of the batches %d to %d, as %s; merged/ has their rows, and "
@@ -199,19 +199,19 @@ class Readable:
             )
         self.lost |= lost
 
-    def _kept_from(self) -> int:
+    def _first_retained_now(self) -> int:
         """The first batch whose results are kept now: another process may have dropped some."""
-        now = Log(self.commits, self.path)
-        now.refresh()
-        return now.since
+        now = ManifestLog(self.commits, self.path)
+        now.read_new_entries()
+        return now.first_retained_batch
 
-    def _is_gone(self, part: Named) -> bool:
+    def _is_damaged(self, part: Named) -> bool:
         try:
-            self.check_result(part)
-        except Damaged:
+            self.verified_path(part)
+        except DamagedRunError:
             return True
         return False
 
 
-def _no_longer(batch: int, since: int) -> str:
+def _describe_expired_batch(batch: int, since: int) -> str:
     return f"the results of batch {batch} are no longer kept; those from batch {since} on are"

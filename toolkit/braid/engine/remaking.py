@@ -12,93 +12,93 @@ import pyarrow.parquet as pq
 
 from braid.core.events import BatchCommitted
 from braid.engine import durable
-from braid.engine.disk import disk
-from braid.engine.durable import Damaged
+from braid.engine.disk import current_file_system
+from braid.engine.durable import DamagedRunError
 from braid.engine.entries import Merged, Named
-from braid.engine.merging import of_many
-from braid.engine.store import Store
+from braid.engine.merging import is_compacted_file
+from braid.engine.store import RunStore
 
 
-class Remakable(NamedTuple):
+class RepairableFile(NamedTuple):
     """A file that is damaged or gone, by its ``name``; what it is made ``of``, in words, and how to
     ``make`` it.
     """
 
     name: str
-    of: str
-    make: Callable[[], None]
+    source: str
+    rebuild: Callable[[], None]
 
     def __str__(self) -> str:
-        return f"{self.name}, {self.of}"
+        return f"{self.name}, {self.source}"
 
 
-def remakable(store: Store) -> list[Remakable]:
+def find_repairable(store: RunStore) -> list[RepairableFile]:
     """The damaged files of a run that can be made anew."""
     try:
-        found = [_merged(store, part, files) for part, files in _lost(store)]
-        found += [*_results(store), *_logged(store)]
+        found = [_make_recompact_repair(store, part, files) for part, files in _find_damaged_compacted(store)]
+        found += [*_find_damaged_results(store), *_find_damaged_sink_logs(store)]
     except ValueError:  # the log, or results/: there is nothing that they could be made of
         found = []
-    return [*found, *_delivered(store)]
+    return [*found, *_find_damaged_progress(store)]
 
 
-def _results(store: Store) -> Iterator[Remakable]:
+def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
     """Files in results/ that are damaged or gone, while the merged one with their rows is whole."""
-    store.log.refresh()
+    store.log.read_new_entries()
     counts: dict[int, int] = {}
     for group in store.log.merged:
         for part in group.parts:
-            if _is_damaged(partial(store.check_result, part, deep=True)):
+            if _is_damaged(partial(store.verified_path, part, deep=True)):
                 continue
-            if not of_many(part.name):
-                if _is_damaged(partial(durable.check, store.results / part.name, part.seal)):
-                    yield _linked(store, part)
+            if not is_compacted_file(part.name):
+                if _is_damaged(partial(durable.check_file, store.results / part.name, part.seal)):
+                    yield _make_relink_repair(store, part)
                 continue
-            files = _batches(store, group, part)
+            files = _list_part_files(store, group, part)
             gone = {
                 n
                 for names in files
                 for n in names
-                if _is_damaged(partial(store.check_other, n, deep=True))
+                if _is_damaged(partial(store.check_published_file, n, deep=True))
             }
             if gone:
                 counts = counts or {
-                    e.batch: e.results for e in store.history() if isinstance(e, BatchCommitted)
+                    e.batch: e.results for e in store.committed_events() if isinstance(e, BatchCommitted)
                 }
-                yield from _apart(store, part, files, gone, counts)
+                yield from _make_split_repairs(store, part, files, gone, counts)
 
 
-def _logged(store: Store) -> Iterator[Remakable]:
+def _find_damaged_sink_logs(store: RunStore) -> Iterator[RepairableFile]:
     """Files of Spark's log with damaged lines."""
-    for file in store.output.damages():
+    for file in store.output.damaged_files():
         name = f"{file.relative_to(store.path)}"
-        yield Remakable(name, "from the names of the files in results/", store.log_anew)
+        yield RepairableFile(name, "from the names of the files in results/", store.rewrite_sink_log)
 
 
-def _linked(store: Store, part: Named) -> Remakable:
+def _make_relink_repair(store: RunStore, part: Named) -> RepairableFile:
     def make() -> None:
-        disk().unlink(store.results / part.name, missing_ok=True)
-        disk().link(store.merging.merged / part.name, store.results / part.name)
+        current_file_system().remove_file(store.results / part.name, missing_ok=True)
+        current_file_system().link_file(store.merging.merged / part.name, store.results / part.name)
 
-    return Remakable(f"results/{part.name}", "from merged/, where it is too", make)
+    return RepairableFile(f"results/{part.name}", "from merged/, where it is too", make)
 
 
-def _apart(
-    store: Store,
+def _make_split_repairs(
+    store: RunStore,
     part: Named,
     files: list[list[str]],
     gone: set[str],
     counts: Mapping[int, int],
-) -> Iterator[Remakable]:
+) -> Iterator[RepairableFile]:
     """The files that are gone, of the rows of a part: those that stand where theirs did. Where
     several that follow each other in a batch are, the first has the rows of all.
     """
     at, rows = 0, dict[str, pa.Table]()
-    with disk().source(store.merging.path(part.name)) as source:
+    with current_file_system().open_source(store.merging.compacted_path(part.name)) as source:
         whole = pq.read_table(source)
     first = int(part.name.partition("-")[0])
     for batch, names in enumerate(files, first):
-        sizes = [0 if n in gone else _rows(store.results / n) for n in names]
+        sizes = [0 if n in gone else _read_rows(store.results / n) for n in names]
         lost = [k for k, name in enumerate(names) if name in gone]
         left = counts.get(batch, sum(sizes)) - sum(sizes)
         if lost and (lost != [*range(lost[0], lost[-1] + 1)] or left < 0):
@@ -112,62 +112,62 @@ def _apart(
         return
 
     def make() -> None:
-        sizes = store.merging.prepare(rows, store.force)
+        sizes = store.merging.stage_files(rows, store.force)
         # First, as Spark loses rows of a file that it takes for smaller.
-        store.output.resize(sizes, store.force)
-        store.merging.bring(rows.keys(), store.force)
+        store.output.update_sizes(sizes, store.force)
+        store.merging.publish_staged(rows.keys(), store.force)
 
     told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
-    yield Remakable(told, f"from merged/{part.name}", make)
+    yield RepairableFile(told, f"from merged/{part.name}", make)
 
 
-def _rows(file: Path) -> int:
-    with disk().source(file) as source:
+def _read_rows(file: Path) -> int:
+    with current_file_system().open_source(file) as source:
         return int(pq.read_metadata(source).num_rows)
 
 
-def _lost(store: Store) -> Iterator[tuple[Named, list[list[str]]]]:
+def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[Named, list[list[str]]]]:
     """Merged files that are damaged, while the files of their batches are whole."""
-    store.log.refresh()
+    store.log.read_new_entries()
     for group in store.log.merged:
-        for part in filter(lambda part: of_many(part.name), group.parts):
-            if _is_damaged(partial(store.check_result, part, deep=True)):
-                files = _batches(store, group, part)
-                whole = (partial(store.check_other, n, deep=True) for each in files for n in each)
+        for part in filter(lambda part: is_compacted_file(part.name), group.parts):
+            if _is_damaged(partial(store.verified_path, part, deep=True)):
+                files = _list_part_files(store, group, part)
+                whole = (partial(store.check_published_file, n, deep=True) for each in files for n in each)
                 if not any(map(_is_damaged, whole)):
                     yield part, files
 
 
-def _batches(store: Store, group: Merged, part: Named) -> list[list[str]]:
+def _list_part_files(store: RunStore, group: Merged, part: Named) -> list[list[str]]:
     """The files of the batches of a part, as its name has the first and the last."""
     first, last = (int(number) for number in Path(part.name).stem.split("-"))
-    return store.listed()[max(first, group.first) : min(last + 1, group.end)]
+    return store.published_files()[max(first, group.first) : min(last + 1, group.end)]
 
 
-def _merged(store: Store, part: Named, files: list[list[str]]) -> Remakable:
+def _make_recompact_repair(store: RunStore, part: Named, files: list[list[str]]) -> RepairableFile:
     def make() -> None:
-        made = store.merging.again(part.name, files, store.force)
+        made = store.merging.rebuild_part(part.name, files, store.force)
         if made != part:  # another pyarrow writes the same rows as other bytes
-            store.log.reseal(made, store.force)
+            store.log.replace_part_checksum(made, store.force)
 
-    return Remakable(part.name, "from the files of its batches in results/", make)
+    return RepairableFile(part.name, "from the files of its batches in results/", make)
 
 
-def _delivered(store: Store) -> Iterator[Remakable]:
+def _find_damaged_progress(store: RunStore) -> Iterator[RepairableFile]:
     """Without it, foreachBatch has had what is no longer kept, and nothing else is known of it."""
-    if _is_damaged(lambda: store.delivered.last):
-        since = store.log.since
-        yield Remakable(
+    if _is_damaged(lambda: store.delivered.last_batch):
+        since = store.log.first_retained_batch
+        yield RepairableFile(
             store.delivered.file.name,
             f"after which foreachBatch is given the batches from {since} on again, each with the "
             "number and the rows that it had",
-            lambda: store.delivered.note(since - 1),
+            lambda: store.delivered.mark_delivered(since - 1),
         )
 
 
 def _is_damaged(look: Callable[[], object]) -> bool:
     try:
         look()
-    except Damaged:
+    except DamagedRunError:
         return True
     return False

@@ -7,162 +7,162 @@ from typing import Any
 
 import numpy as np
 
-from braid.core.clocks import Spread
-from braid.core.environment import environment
+from braid.core.clocks import TimeSpread
+from braid.core.environment import current_environment
 from braid.core.plan import Derivation, Keys
-from braid.core.report import HostDid, Replica, Report, Size
-from braid.core.state import Address
+from braid.core.report import HostMetrics, ReplicaReport, TaskReport, BlockSize
+from braid.core.state import ReplicaAddress
 from braid.core.state import Place as StoredAt
-from braid.engine.copies import Copies
-from braid.engine.files import BlockFiles, keep, replica
-from braid.engine.fresh import Fresh
-from braid.engine.wire import Batch
-from braid.local.build import merge
-from braid.local.rows import Rows
+from braid.engine.copies import TaskFiles
+from braid.engine.files import BlockFileWriter, keep_open_only, open_replica
+from braid.engine.fresh import FreshBlock
+from braid.engine.wire import BatchSpec
+from braid.local.build import merge_blocks
+from braid.local.rows import BlockRows
 
 
-class Replicas:
+class ReplicaStore:
     """What the hosts of one task attempt hold, with a count of what each did. Files are named by
     ``stem``; only those that a report carries to the driver come into being.
     """
 
-    def __init__(self, batch: Batch, partition: int, stem: str, copies: Copies) -> None:
+    def __init__(self, batch: BatchSpec, partition: int, stem: str, copies: TaskFiles) -> None:
         folder = copies.folder / "blocks"
         self.batch, self.partition = batch, partition
-        self.counts: dict[int, HostDid] = {}
-        self.told: list[Replica] = []
-        self.files = BlockFiles(folder, stem, batch.spec.force, batch.spec.echoes)
+        self.counts: dict[int, HostMetrics] = {}
+        self.told: list[ReplicaReport] = []
+        self.files = BlockFileWriter(folder, stem, batch.spec.fsync, batch.spec.generated_columns)
         self._seals, self._copies = dict(batch.files), copies
-        keep(folder, self._seals)
-        self._made: dict[StoredAt, tuple[Address, Rows]] = {}
-        self._open: dict[Address, Rows] = {}
+        keep_open_only(folder, self._seals)
+        self._made: dict[StoredAt, tuple[ReplicaAddress, BlockRows]] = {}
+        self._open: dict[ReplicaAddress, BlockRows] = {}
 
-    def mine(self, host: int) -> bool:
+    def is_local_host(self, host: int) -> bool:
         """Whether a host is packed on this task's partition."""
         return host % self.batch.spec.partitions == self.partition
 
-    def count(self, host: int) -> HostDid:
+    def host_metrics(self, host: int) -> HostMetrics:
         """What a host did so far."""
-        return self.counts.setdefault(host, HostDid())
+        return self.counts.setdefault(host, HostMetrics())
 
-    def rows(self, block: int, host: int) -> Rows | None:
+    def replica_rows(self, block: int, host: int) -> BlockRows | None:
         """A host's replica of a block; None when the block turned out to have no rows there."""
         if (block, host) in self._made:
             return self._made[block, host][1]
-        address = self.batch.places.get((block, host))
+        address = self.batch.replica_addresses.get((block, host))
         if address is None:
             return None
-        self._made[block, host] = (address, self._opened(address))
+        self._made[block, host] = (address, self._open_rows(address))
         return self._made[block, host][1]
 
-    def _opened(self, address: Address) -> Rows:
+    def _open_rows(self, address: ReplicaAddress) -> BlockRows:
         """What lies there, which hosts share that have it from one another."""
         if address not in self._open:
-            file = self._copies.block(address.file)
+            file = self._copies.fetch_block(address.file)
             seal = self._seals[address.file]
-            self._open[address] = replica(str(file), address.part, address.keys, seal)
+            self._open[address] = open_replica(str(file), address.record_batch, address.key_range, seal)
         return self._open[address]
 
-    def derive(self) -> None:
+    def derive_blocks(self) -> None:
         """Make the derived blocks of these hosts, in the order of the plan. A dense cut of one's
         own replica is a view. Hosts that make the same of the same share it.
         """
         for d in self.batch.derivations:
-            shared: dict[Any, tuple[Address, Rows]] = {}
-            for host, source in d.reads.items():
-                if self.mine(host):
-                    with _clock(self.count(host)):
-                        self._derive(d, host, source, shared)
+            shared: dict[Any, tuple[ReplicaAddress, BlockRows]] = {}
+            for host, source in d.source_hosts.items():
+                if self.is_local_host(host):
+                    with _clock(self.host_metrics(host)):
+                        self._derive_replica(d, host, source, shared)
 
-    def _derive(
-        self, d: Derivation, host: int, source: int, shared: dict[Any, tuple[Address, Rows]]
+    def _derive_replica(
+        self, d: Derivation, host: int, source: int, shared: dict[Any, tuple[ReplicaAddress, BlockRows]]
     ) -> None:
-        found = [s for s in d.sources if self.rows(s, source) is not None]
+        found = [s for s in d.source_blocks if self.replica_rows(s, source) is not None]
         if not found:
             return
         own = host == source
         same = (own, *(self._made[s, source][0] for s in found))
         if same not in shared:
-            shared[same] = self._merged(d, [self._made[s, source] for s in found], own)
-        size = self._keep(d.block.id, host, *shared[same])
+            shared[same] = self._merge_sources(d, [self._made[s, source] for s in found], own)
+        size = self._record_replica(d.block.id, host, *shared[same])
         if size is not None and not own:
-            count = self.count(host)
-            count.moved += size.rows
-            count.moved_bytes += size.bytes
+            count = self.host_metrics(host)
+            count.migrated_tuples += size.rows
+            count.migrated_bytes += size.size_bytes
 
-    def _merged(
-        self, d: Derivation, found: list[tuple[Address, Rows]], own: bool
-    ) -> tuple[Address, Rows]:
-        parts = [Rows(r.batch, _narrow(r.keys, d.block.keys)) for _, r in found]
+    def _merge_sources(
+        self, d: Derivation, found: list[tuple[ReplicaAddress, BlockRows]], own: bool
+    ) -> tuple[ReplicaAddress, BlockRows]:
+        parts = [BlockRows(r.batch, _intersect_key_ranges(r.keys, d.block.key_range)) for _, r in found]
         if len(parts) == 1 and own and _is_dense(parts[0]):
-            return found[0][0]._replace(keys=parts[0].keys), parts[0]
-        rows = Rows(merge(parts, self.batch.spec.predicate.indexes(d.block.stream)))
+            return found[0][0]._replace(key_range=parts[0].keys), parts[0]
+        rows = BlockRows(merge_blocks(parts, self.batch.spec.predicate.index_columns(d.block.stream)))
         some = rows.batch.num_rows
-        return self.files.write(d.block.stream, rows.batch) if some else Address("", 0), rows
+        return self.files.append_block(d.block.stream, rows.batch) if some else ReplicaAddress("", 0), rows
 
-    def _keep(
+    def _record_replica(
         self,
         block: int,
         host: int,
-        address: Address,
-        rows: Rows,
+        address: ReplicaAddress,
+        rows: BlockRows,
         late: int = 0,
-        spread: Spread | None = None,
-    ) -> Size | None:
+        spread: TimeSpread | None = None,
+    ) -> BlockSize | None:
         """Note a replica for the report; an empty one does not come into being."""
-        if (count := rows.count()) == 0:
+        if (count := rows.row_count()) == 0:
             return None
-        made = Size(count, rows.nbytes * count // rows.batch.num_rows, rows.span(), late, spread)
+        made = BlockSize(count, rows.nbytes * count // rows.batch.num_rows, rows.event_time_range(), late, spread)
         self._made[block, host] = (address, rows)
-        self.told.append(Replica(block, host, address, made))
+        self.told.append(ReplicaReport(block, host, address, made))
         return made
 
-    def take(self, fresh: Iterable[Fresh]) -> dict[tuple[int, int], Rows]:
+    def store_fresh(self, fresh: Iterable[FreshBlock]) -> dict[tuple[int, int], BlockRows]:
         """The fresh blocks by (block, host), of the hosts here; those that store one keep it. They
         are the last that is written.
         """
-        self.files.end()
-        here: dict[tuple[int, int], Rows] = {}
+        self.files.finish_files()
+        here: dict[tuple[int, int], BlockRows] = {}
         for f in fresh:
-            for host in filter(self.mine, f.hosts):
+            for host in filter(self.is_local_host, f.hosts):
                 here[f.block.id, host] = f.rows
-                count = self.count(host)
-                count.received += f.rows.batch.num_rows
-                count.received_bytes += f.size
+                count = self.host_metrics(host)
+                count.received_tuples += f.rows.batch.num_rows
+                count.received_bytes += f.size_bytes
                 count.seconds += f.seconds
             if f.address is not None:
-                for host in filter(self.mine, f.block.hosts):
-                    self._keep(f.block.id, host, f.address, f.rows, f.late, f.spread)
+                for host in filter(self.is_local_host, f.block.hosts):
+                    self._record_replica(f.block.id, host, f.address, f.rows, f.late_tuples, f.spread)
         return here
 
-    def learn(self, report: Report) -> None:
+    def register(self, report: TaskReport) -> None:
         """Know the blocks that an earlier task made on these hosts."""
         self._seals |= report.files
         for r in report.replicas:
-            if self.mine(r.host):
-                self._made[r.block, r.host] = (r.address, self._opened(r.address))
+            if self.is_local_host(r.host):
+                self._made[r.block, r.host] = (r.address, self._open_rows(r.address))
 
 
 class _clock:
     """Adds the wall-clock seconds of a with-block to a host's count."""
 
-    def __init__(self, counts: HostDid) -> None:
+    def __init__(self, counts: HostMetrics) -> None:
         self.counts = counts
 
     def __enter__(self) -> None:
-        self.began = environment().clock()
+        self.began = current_environment().read_clock()
 
     def __exit__(self, *_: object) -> None:
-        self.counts.seconds += environment().clock() - self.began
+        self.counts.seconds += current_environment().read_clock() - self.began
 
 
-def _is_dense(view: Rows) -> bool:
+def _is_dense(view: BlockRows) -> bool:
     """Whether a third of the rows in the file count, so that a half is. A probe of a view searches
     and filters all of them.
     """
-    chosen = view.chosen()
+    chosen = view.key_mask()
     return chosen is None or bool(3 * np.count_nonzero(chosen) >= len(chosen))
 
 
-def _narrow(a: Keys | None, b: Keys) -> Keys:
+def _intersect_key_ranges(a: Keys | None, b: Keys) -> Keys:
     return b if a is None else (max(a[0], b[0]), min(a[1], b[1]))

@@ -16,21 +16,21 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
-from braid.core.environment import environment
-from braid.core.report import Report, decode
-from braid.engine.choice import Choice, Executed
-from braid.engine.collect import announced
-from braid.engine.task import Task
+from braid.core.environment import current_environment
+from braid.core.report import TaskReport, report_from_json
+from braid.engine.choice import ExecutorChoice, ExecutionResult
+from braid.engine.collect import announced_bytes
+from braid.engine.task import HostTask
 from braid.engine.wire import (
-    Batch,
-    arrow_stream,
-    by_stream,
-    needed,
-    pack,
-    partitions_by_key,
-    shipment,
-    shuffles,
-    unpack,
+    BatchSpec,
+    encode_arrow,
+    split_by_stream,
+    filter_by_key,
+    encode_partials,
+    key_masks_by_partition,
+    make_shipment,
+    count_shuffles,
+    decode_partials,
 )
 
 SHIPPED = (
@@ -50,7 +50,7 @@ _PLAIN = {
 }
 
 
-def plainly(frame: DataFrame) -> None:
+def disable_adaptive_execution(frame: DataFrame) -> None:
     """Have Spark run the stages of a micro-batch as they are, by the query's own session. A task
     that is tried again sends the same tuples, but its report has other seconds and names; Spark
     would compare the bytes, and fail the batch when another stage has read the first attempt's.
@@ -59,7 +59,7 @@ def plainly(frame: DataFrame) -> None:
         frame.sparkSession.conf.set(name, value)
 
 
-def copied(spark: SparkSession) -> SparkSession:
+def clone_session(spark: SparkSession) -> SparkSession:
     """A session with the settings and functions of another, as Spark makes one for each query."""
     return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
 
@@ -71,20 +71,20 @@ class SparkExecutor:
         self.work = 0.0
         """Seconds that the tasks of the last batch worked, added up."""
 
-    def execute(self, frame: DataFrame, batch: Batch) -> Executed:
+    def execute_batch(self, frame: DataFrame, batch: BatchSpec) -> ExecutionResult:
         """Run a batch as one Spark job: one task, or stages with a shuffle before each."""
-        if partitions(announced(frame), self.work, batch.spec.partitions) == 1:
-            rows = frame.coalesce(1).mapInArrow(only_stage(on_one(batch)), SHIPPED)
+        if choose_partitions(announced_bytes(frame), self.work, batch.spec.partitions) == 1:
+            rows = frame.coalesce(1).mapInArrow(single_stage(pack_on_one_partition(batch)), SHIPPED)
         else:
-            rows = frame.mapInArrow(spread(batch), SHIPPED)
-            for number in range(1 + shuffles(batch)):
-                stage = next_stage(batch, number) if number else first_stage(batch)
+            rows = frame.mapInArrow(route_stage(batch), SHIPPED)
+            for number in range(1 + count_shuffles(batch)):
+                stage = hop_stage(batch, number) if number else join_stage(batch)
                 rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
                     stage, SHIPPED
                 )
-        reports = [decode(row.body) for row in rows.collect()]
-        self.work = sum(report.kernels for report in reports)
-        return Executed(reports, Choice("spark", "as asked for"))
+        reports = [report_from_json(row.body) for row in rows.collect()]
+        self.work = sum(report.kernel_seconds for report in reports)
+        return ExecutionResult(reports, ExecutorChoice("spark", "as asked for"))
 
 
 _SMALL = 4 << 20
@@ -94,7 +94,7 @@ _SHORT = 0.2
 """Seconds of work that one task may have: about what a second stage costs by itself."""
 
 
-def partitions(announced: int, work: float, most: int) -> int:
+def choose_partitions(announced: int, work: float, most: int) -> int:
     """On how many partitions a batch is best joined, 1 or ``most``: by the bytes that its source
     announces (0: it does not, and it may have any size) and the seconds that the tasks of the last
     batch worked. State lies in files, so it may be another number from batch to batch.
@@ -102,95 +102,95 @@ def partitions(announced: int, work: float, most: int) -> int:
     return 1 if 0 < announced <= _SMALL and work <= _SHORT else most
 
 
-def on_one(batch: Batch) -> Batch:
+def pack_on_one_partition(batch: BatchSpec) -> BatchSpec:
     """The batch with all hosts on one partition."""
     return replace(batch, spec=replace(batch.spec, partitions=1))
 
 
-def only_stage(batch: Batch) -> Stage:
+def single_stage(batch: BatchSpec) -> Stage:
     """The function over the streams' union when one task takes all of it."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task, source, untimed = Task(batch, _partition()), Awaited(batches), Counter[int]()
+        task, source, untimed = HostTask(batch, _current_partition()), TimedIterator(batches), Counter[int]()
         arrived: dict[int, list[pa.RecordBatch]] = {}
-        need = partitions_by_key(batch)
+        need = key_masks_by_partition(batch)
         for rows in source:
-            for s, flat in by_stream(rows, batch, untimed):
-                if (part := needed(flat, need[s][0])).num_rows:
+            for s, flat in split_by_stream(rows, batch, untimed):
+                if (part := filter_by_key(flat, need[s][0])).num_rows:
                     arrived.setdefault(s, []).append(part)
-        began = environment().clock()
-        task.replicas.derive()
-        task.probing.probe(task.take_in(arrived))
-        yield _told(source.report(untimed), 0)
-        yield from _finish(task, 0, began)
+        began = current_environment().read_clock()
+        task.replicas.derive_blocks()
+        task.probing.probe_paths(task.build_fresh_blocks(arrived))
+        yield _make_report_shipment(source.make_report(untimed), 0)
+        yield from _make_shipments(task, 0, began)
 
     return run
 
 
-def spread(batch: Batch) -> Stage:
+def route_stage(batch: BatchSpec) -> Stage:
     """The function over the streams' union, the reshuffler: tuples go to the partitions that need
     them.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        _quiet_collector()
-        need, source, untimed = partitions_by_key(batch), Awaited(batches), Counter[int]()
+        _freeze_imported_objects()
+        need, source, untimed = key_masks_by_partition(batch), TimedIterator(batches), Counter[int]()
         for rows in source:
-            for s, flat in by_stream(rows, batch, untimed):
+            for s, flat in split_by_stream(rows, batch, untimed):
                 for p, mask in enumerate(need[s]):
-                    if (part := needed(flat, mask)).num_rows:
-                        yield shipment([(p, f"tuples {s}", arrow_stream(part))])
-        yield _told(source.report(untimed), 0)
+                    if (part := filter_by_key(flat, mask)).num_rows:
+                        yield make_shipment([(p, f"tuples {s}", encode_arrow(part))])
+        yield _make_report_shipment(source.make_report(untimed), 0)
 
     return run
 
 
-def first_stage(batch: Batch) -> Stage:
+def join_stage(batch: BatchSpec) -> Stage:
     """The function over what ``spread`` sent: the joiners."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = Task(batch, _partition())
+        task = HostTask(batch, _current_partition())
         arrived: dict[int, list[pa.RecordBatch]] = {}
         for rows in batches:
             for kind, body in zip(
                 rows.column("kind").to_pylist(), rows.column("body"), strict=True
             ):
                 if kind == "report":
-                    yield shipment([(task.partition, kind, body.as_py())])
+                    yield make_shipment([(task.partition, kind, body.as_py())])
                 else:
                     arrived.setdefault(int(kind.split()[1]), []).extend(
                         pa.ipc.open_stream(body.as_buffer())
                     )
-        began = environment().clock()
-        task.replicas.derive()
-        task.probing.probe(task.take_in(arrived))
-        yield from _finish(task, 0, began)
+        began = current_environment().read_clock()
+        task.replicas.derive_blocks()
+        task.probing.probe_paths(task.build_fresh_blocks(arrived))
+        yield from _make_shipments(task, 0, began)
 
     return run
 
 
-def next_stage(batch: Batch, number: int) -> Stage:
+def hop_stage(batch: BatchSpec, number: int) -> Stage:
     """The function over what an earlier stage shipped: reports pass through, partial results go
     on.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = Task(batch, _partition())
+        task = HostTask(batch, _current_partition())
         for row in (row for b in batches for row in b.to_pylist()):
             if row["kind"] == "report":
-                yield shipment([(row["partition"], "report", row["body"])])
-                task.replicas.learn(decode(row["body"]))
+                yield make_shipment([(row["partition"], "report", row["body"])])
+                task.replicas.register(report_from_json(row["body"]))
             else:
-                partial, place = unpack(row["body"])
+                partial, place = decode_partials(row["body"])
                 task.probing.pending.setdefault(place, []).append(partial)
-        began = environment().clock()
-        task.probing.go_on()
-        yield from _finish(task, number, began)
+        began = current_environment().read_clock()
+        task.probing.probe_pending()
+        yield from _make_shipments(task, number, began)
 
     return run
 
 
-class Awaited:
+class TimedIterator:
     """What another iterable gives, the seconds that it was waited for, and the bytes that came."""
 
     def __init__(self, items: Iterable[pa.RecordBatch]) -> None:
@@ -199,46 +199,46 @@ class Awaited:
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self
 
-    def report(self, untimed: Counter[int]) -> Report:
+    def make_report(self, untimed: Counter[int]) -> TaskReport:
         """Return the report of what came, ``untimed`` tuples among it."""
-        return Report({}, source=self.seconds, source_bytes=self.bytes, untimed=untimed)
+        return TaskReport({}, source_seconds=self.seconds, source_bytes=self.bytes, untimed=untimed)
 
     def __next__(self) -> pa.RecordBatch:
-        began = environment().clock()
+        began = current_environment().read_clock()
         try:
             rows = next(self.items)
             self.bytes += rows.nbytes
             return rows
         finally:
-            self.seconds += environment().clock() - began
+            self.seconds += current_environment().read_clock() - began
 
 
-def _told(report: Report, partition: int) -> pa.RecordBatch:
-    return shipment([(partition, "report", report.encode())])
+def _make_report_shipment(report: TaskReport, partition: int) -> pa.RecordBatch:
+    return make_shipment([(partition, "report", report.to_json())])
 
 
-def _finish(task: Task, stage: int, began: float) -> Iterator[pa.RecordBatch]:
+def _make_shipments(task: HostTask, stage: int, began: float) -> Iterator[pa.RecordBatch]:
     """The rows that leave a task: its report, then its partial results. Its hosts began to work at
     ``began``.
     """
-    report = task.report()
-    report.stage, report.kernels = stage, environment().clock() - began
-    yield _told(report, task.partition)
-    for partitions, place, partial in task.probing.ship():
-        body = pack(partial, place)
+    report = task.make_report()
+    report.stage, report.kernel_seconds = stage, current_environment().read_clock() - began
+    yield _make_report_shipment(report, task.partition)
+    for partitions, place, partial in task.probing.shipments():
+        body = encode_partials(partial, place)
         for p in partitions:
-            yield shipment([(p, "partial", body)])
+            yield make_shipment([(p, "partial", body)])
 
 
-def _partition() -> int:
-    _quiet_collector()
+def _current_partition() -> int:
+    _freeze_imported_objects()
     context = TaskContext.get()
     assert context is not None
     return int(context.partitionId())
 
 
 @cache
-def _quiet_collector() -> None:
+def _freeze_imported_objects() -> None:
     """Once per worker: leave the objects of imported modules out of every later garbage
     collection.
     """

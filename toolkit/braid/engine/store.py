@@ -44,20 +44,20 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from braid.core.environment import environment
-from braid.core.jsonl import line_of
+from braid.core.environment import current_environment
+from braid.core.jsonl import encode_event
 from braid.core.log import LOGGER
-from braid.core.report import Outcome
-from braid.core.state import VERSION, Seal, State, decode, encode
+from braid.core.report import BatchReport
+from braid.core.state import VERSION, FileChecksum, RunState, state_from_json, state_to_json
 from braid.engine import durable, files
-from braid.engine.checkpoint import Checkpoint
-from braid.engine.copied import Copied
-from braid.engine.disk import disk
-from braid.engine.durable import Damaged, Durability
+from braid.engine.checkpoint import SparkCheckpoint
+from braid.engine.copied import InputSnapshot
+from braid.engine.disk import current_file_system
+from braid.engine.durable import DamagedRunError, Durability
 from braid.engine.entries import Driver, Kept, Manifest, Named
-from braid.engine.lock import Lock
-from braid.engine.log import OLD, ours
-from braid.engine.rolling import Rolling
+from braid.engine.lock import RunLock
+from braid.engine.log import OLD, is_run_file
+from braid.engine.rolling import EventArchive
 
 _SWEEP_EVERY = 16
 """Batches after which results/ is forced to disk. It has a file of every batch, and to force such a
@@ -65,7 +65,7 @@ folder takes longer as it grows; the names in new/ stand in until then.
 """
 
 
-class Store(Rolling):
+class RunStore(EventArchive):
     """The folder of one run. One process at a time may hold it (``acquire``). A run that lives in
     an object store has a Mirror instead (mirror.py).
 
@@ -78,73 +78,73 @@ class Store(Rolling):
     """Whether Spark's checkpoint is kept in the bucket, with each state."""
 
     def __init__(self, path: str | Path, durability: Durability = "power") -> None:
-        super().__init__(local(path), durable.checked(durability) == "power")
+        super().__init__(local_path(path), durable.check_durability(durability) == "power")
         self.blocks, self.input = self.path / "blocks", self.path / "input"
-        self.where, self.copied = str(self.path), Copied(self.input, self.check_driver)
-        self.checkpoint = Checkpoint(self.path / "checkpoint")
-        self._lock = Lock(self.path / ".lock")
+        self.where, self.copied = str(self.path), InputSnapshot(self.input, self.check_driver)
+        self.checkpoint = SparkCheckpoint(self.path / "checkpoint")
+        self._lock = RunLock(self.path / ".lock")
         self._live: dict[str, frozenset[str]] = {}
         self._visible: int | None = None
         self._expected: Future[None] | None = None
         self._removed: Future[None] | None = None
 
     @property
-    def query_file(self) -> Path:
+    def settings_path(self) -> Path:
         """Where the settings of the run are."""
         return self.path / "run.json"
 
-    def query(self) -> dict[str, Any] | None:
+    def read_settings(self) -> dict[str, Any] | None:
         """The query that the folder holds a run of, or None for an empty or new folder.
 
         Raises ValueError for a folder that holds something else, so that nothing is overwritten.
         """
-        if disk().exists(self.query_file):
+        if current_file_system().exists(self.settings_path):
             query = msgspec.json.decode(
-                durable.opened(self.query_file, f"the run in {self.path}"), type=dict[str, Any]
+                durable.read_checksummed(self.settings_path, f"the run in {self.path}"), type=dict[str, Any]
             )
             return {k: v for k, v in query.items() if k not in ("v", "crc")}
-        if next(durable.below(self.path, "[!.]*"), None) is not None:
-            if disk().exists(self.query_file):  # another driver has made the run meanwhile
-                return self.query()
+        if next(durable.list_files_below(self.path, "[!.]*"), None) is not None:
+            if current_file_system().exists(self.settings_path):  # another driver has made the run meanwhile
+                return self.read_settings()
             raise ValueError(
                 f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
                 "folder"
             )
         return None
 
-    def create(self, query: dict[str, Any]) -> None:
+    def create_run(self, query: dict[str, Any]) -> None:
         """Make the folders of a run, and write its settings."""
-        self._folder()
+        self._make_run_folder()
         for folder in (self.blocks, self.results, self.commits, self.input):
-            disk().mkdir(folder)
-        self.output.create()
+            current_file_system().make_folder(folder)
+        self.output.make_folders()
         if self.force:  # before a file says that there is a run
-            durable.sync(self.path)
-        body, new = durable.sealed({"v": VERSION, **query}), not disk().exists(self.query_file)
+            durable.fsync_path(self.path)
+        body, new = durable.encode_checksummed({"v": VERSION, **query}), not current_file_system().exists(self.settings_path)
         try:
-            durable.put(self.query_file, body, self.force, new, self.check_driver)
+            durable.write_atomically(self.settings_path, body, self.force, new, self.check_driver)
         except OSError:  # a driver that takes over removes what is about to become run.json
-            if not new or not disk().exists(self.query_file):
+            if not new or not current_file_system().exists(self.settings_path):
                 raise
             raise RuntimeError(
                 f"another driver has begun the run in {self.path} meanwhile; this one stops"
             ) from None
 
-    def _folder(self) -> None:
+    def _make_run_folder(self) -> None:
         """Make the run's own folder, and those above it."""
         above = [self.path, *self.path.parents]
-        made = [folder for folder in above if not disk().exists(folder)]
-        disk().mkdir(self.path, 0o700)  # it holds copies of the input
+        made = [folder for folder in above if not current_file_system().exists(folder)]
+        current_file_system().make_folder(self.path, 0o700)  # it holds copies of the input
         for folder in made if self.force else ():
-            durable.sync(folder.parent)
+            durable.fsync_path(folder.parent)
 
-    def acquire(self) -> None:
+    def acquire_run(self) -> None:
         """Hold the run for this process; a killed process holds nothing. Raises RuntimeError when
         another one has it, and ValueError when its folder cannot be written to.
         """
         try:
-            self._folder()
-            mine = self._lock.take()
+            self._make_run_folder()
+            mine = self._lock.try_acquire()
         except OSError as error:
             raise ValueError(
                 f"the run's folder {self.path} cannot be made or written to: {error.strerror}; "
@@ -155,22 +155,22 @@ class Store(Rolling):
                 f"{self.path} is in use by a run that has not ended; stop that run first"
             )
 
-    def held(self) -> bool:
+    def is_held(self) -> bool:
         """Whether some process holds the run."""
-        return self._lock.held()
+        return self._lock.is_held()
 
-    def release(self) -> None:
+    def release_run(self) -> None:
         """Let other processes have the run, and its block files go; nothing is written any more.
         What was dropped and could not be removed goes when the run is started again.
         """
         try:
-            self.settle()
+            self.wait_for_removals()
         except OSError as error:
             LOGGER.error("block files that nothing needs are still in %s: %s", self.where, error)
-        self.copied.end()
-        files.close_all(self.blocks)
+        self.copied.stop()
+        files.close_block_files(self.blocks)
         self.log.is_mine = False
-        self._lock.release()
+        self._lock.release_lock()
 
     def take_over(self) -> None:
         """Write into the log that this process goes on with the run from here: a driver that had it
@@ -179,19 +179,19 @@ class Store(Rolling):
         """
         if not self.log.is_mine:
             if self.force:  # the last entry may be that of a driver that was killed before it did
-                durable.sync(self.commits)
-            self.log.append(self.force, driver=Driver.here())
-        self.copied.forget()  # the driver before may have cut it all meanwhile
+                durable.fsync_path(self.commits)
+            self.log.append_entry(self.force, driver=Driver.from_environment())
+        self.copied.clear_cache()  # the driver before may have cut it all meanwhile
         self.sweep()
 
     def sweep(self) -> None:
         """Remove the files that a driver was about to give their names when it was killed."""
         folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
-        durable.sweep(folders, self.check_driver)
-        self.log.read_anew()
+        durable.remove_files(folders, self.check_driver)
+        self.log.reload_log()
 
     @contextmanager
-    def superseding(self) -> Iterator[None]:
+    def raise_if_superseded(self) -> Iterator[None]:
         """Raise Superseded in place of what goes wrong, if another driver has the run: it removes
         what this one needs.
         """
@@ -199,82 +199,82 @@ class Store(Rolling):
             yield
         except Exception:
             if self.log.is_mine:
-                self.log.check()
+                self.log.check_fence()
             raise
 
-    def committed(self) -> list[int]:
+    def committed_batches(self) -> list[int]:
         """The numbers of the batches that are committed, rising."""
         with self.reading:
-            self.log.refresh()
-            return [*range(self.log.batches)]
+            self.log.read_new_entries()
+            return [*range(self.log.batch_count)]
 
-    def manifest(self, batch: int) -> Manifest:
+    def read_manifest(self, batch: int) -> Manifest:
         """What the commit of a batch says, as long as it is not rolled up. Raises ValueError for
         another version's.
         """
-        self.log.refresh()
-        return self.log.read(self.log.commits[batch - self.log.first].entry)
+        self.log.read_new_entries()
+        return self.log.read_entry(self.log.commits[batch - self.log.first_uncompacted_batch].entry)
 
-    def state(self, policy: type = object, shedding: type = object) -> State | None:
+    def last_state(self, policy: type = object, shedding: type = object) -> RunState | None:
         """The state after the last commit; None before the first. ``policy`` and ``shedding`` are
         the types of the placement's own state and of the shedder's, which are left as they are
         stored without it.
         """
-        self.log.refresh()
+        self.log.read_new_entries()
         commits = self.log.commits
-        return self.state_of(commits[-1], policy, shedding) if commits else None
+        return self.read_state(commits[-1], policy, shedding) if commits else None
 
-    def state_of(self, kept: Kept, policy: type = object, shedding: type = object) -> State:
+    def read_state(self, kept: Kept, policy: type = object, shedding: type = object) -> RunState:
         """The state after a commit. Raises Damaged for what is not that, or has been removed."""
         assert kept.state is not None, "the last commits are not rolled up"
         name, seal = kept.state
-        durable.check(self.commits / name, seal)
-        return decode(disk().read(self.commits / name), policy, shedding)
+        durable.check_file(self.commits / name, seal)
+        return state_from_json(current_file_system().read_file(self.commits / name), policy, shedding)
 
-    def snapshot(self, state: State) -> Named:
+    def write_state(self, state: RunState) -> Named:
         """Write a state, which exists once a manifest names it."""
-        name, body = f"state-{state.batch:06d}-{environment().token()}.json", encode(state)
-        disk().write(self.commits / name, body, self.force)
-        return Named(name, Seal(len(body), zlib.crc32(body)))
+        name, body = f"state-{state.batch:06d}-{current_environment().make_token()}.json", state_to_json(state)
+        current_file_system().write_file(self.commits / name, body, self.force)
+        return Named(name, FileChecksum(len(body), zlib.crc32(body)))
 
-    def expect(self) -> None:
+    def start_checkpoint_sync(self) -> None:
         """Begin to force to disk what Spark has written of the batch that comes: its commit waits
         for that.
         """
         if self.force:
-            self._expected = durable.beside(self.checkpoint.sync)
+            self._expected = durable.run_in_background(self.checkpoint.sync_new_files)
 
     def _force_source(self) -> None:
         """Force to disk what Spark has written of the batches up to this one."""
         if self._expected is not None:
             self._expected.result()
-        self.checkpoint.sync()
+        self.checkpoint.sync_new_files()
 
     def prepare_commit(self) -> None:
         """Force to disk what a commit relies on of Spark. Raises RuntimeError if another process
         may have the folder.
         """
-        self._lock.check()
+        self._lock.check_held()
         if self.force:
             self._force_source()
 
-    def present(self, outcome: Outcome) -> None:
+    def check_reported_files(self, outcome: BatchReport) -> None:
         """Raise RuntimeError unless all files that tasks report are there, whole."""
         for name, seal in outcome.files.items():
             folder = self.output.new if name in outcome.results else self.blocks
             try:
-                durable.check(folder / name, seal, deep=False)
-            except Damaged as damaged:
+                durable.check_file(folder / name, seal, deep=False)
+            except DamagedRunError as damaged:
                 raise RuntimeError(
                     f"a worker on {outcome.workers[name]} has written {name}, but here {damaged}; "
                     f"all workers must share the folder {self.path} with the driver"
                 ) from None
 
-    def commit(
+    def commit_batch(
         self,
         batch: int,
         snapshot: Named,
-        results: Mapping[str, Seal],
+        results: Mapping[str, FileChecksum],
         happened: Iterable[Any],
     ) -> None:
         """Make a batch real by putting its manifest into place; then others see its results. All
@@ -282,75 +282,75 @@ class Store(Rolling):
 
         Raises RuntimeError when another driver may have the run, and Superseded when one has.
         """
-        lines = [line_of(e)[:-1] for e in happened]
+        lines = [encode_event(e)[:-1] for e in happened]
         named = tuple(Named(*each) for each in results.items())
         with self.reading:
-            self._lock.check()
+            self._lock.check_held()
             if self.force:
                 for folder in (self.blocks, self.output.new, self.commits):
-                    durable.sync(folder)
+                    durable.fsync_path(folder)
                 self._force_source()
-            self.log.append(self.force, snapshot, named, lines)
-            self._logs(partial(self.output.publish, batch, [*results]))
+            self.log.append_entry(self.force, snapshot, named, lines)
+            self._update_sink_log(partial(self.output.publish_batch, batch, [*results]))
 
-    def tidy(self, state: State, snapshot: Named) -> None:
+    def remove_old_files(self, state: RunState, snapshot: Named) -> None:
         """After a commit: drop states but the last two and block files that neither names. Now and
         then, drop result files that nothing names, of an attempt at a task that came second
         (speculation). Block files go while the caller goes on; ``settle`` waits for that.
         """
-        self.settle()
+        self.wait_for_removals()
         if state.batch % _SWEEP_EVERY == _SWEEP_EVERY - 1:
             self._sweep_results(state.batch)
-        self._live[snapshot.name] = frozenset(state.files)
+        self._live[snapshot.name] = frozenset(state.block_files)
         old = [*self._live][:-OLD]
         live = frozenset[str]().union(*(self._live[name] for name in [*self._live][-OLD:]))
-        names = disk().names(self.blocks)
-        gone = [self.blocks / n for n in names if n not in live and ours(n)]
+        names = current_file_system().list_names(self.blocks)
+        gone = [self.blocks / n for n in names if n not in live and is_run_file(n)]
         self.check_driver()
         for name in old:
-            disk().unlink(self.commits / name, missing_ok=True)
+            current_file_system().remove_file(self.commits / name, missing_ok=True)
             del self._live[name]
-        self._removed = durable.beside(partial(files.remove, gone))
+        self._removed = durable.run_in_background(partial(files.remove_block_files, gone))
 
-    def finish(self) -> None:
+    def finish_commit(self) -> None:
         """After the last batch: wait as ``settle``, and leave its results one name."""
-        self.settle()
-        self._sweep_results(self.log.batches - 1)
+        self.wait_for_removals()
+        self._sweep_results(self.log.batch_count - 1)
 
     def _sweep_results(self, batch: int) -> None:
         """Leave result files of the batches up to this one their name in results/ alone, once that
         is on disk.
         """
         if self.force:
-            durable.sync(self.results)
-        self.output.sweep(batch)
+            durable.fsync_path(self.results)
+        self.output.remove_leftovers(batch)
 
-    def settle(self) -> None:
+    def wait_for_removals(self) -> None:
         """Wait until the block files that were dropped are gone. Raises what kept them."""
         removed, self._removed = self._removed, None
         if removed is not None:
             removed.result()
 
-    def clean(self) -> None:
+    def remove_unnamed_files(self) -> None:
         """Remove files that no manifest names (left by killed tasks or a killed driver), and let
         others see all results that one does. What Braid has not named stays.
         """
-        self.log.refresh()
+        self.log.read_new_entries()
         later = [[f.name for f in kept.results] for kept in self.log.commits]
-        self.log.forgo(self.force)
-        self.merging.recover(self.log.merged, self.force)
-        self.output.recover(self.log.merged, later, self._earlier, self._visible, self.force)
+        self.log.drop_expired_names(self.force)
+        self.merging.recover_compacted(self.log.merged, self.force)
+        self.output.recover_published(self.log.merged, later, self._list_compacted_files, self._visible, self.force)
         self._visible = None
-        self._live = self._lives()
+        self._live = self._referenced_block_files()
         live = {*self._live}.union(*self._live.values())
-        there = [file for folder in (self.blocks, self.commits) for file in disk().find(folder)]
+        there = [file for folder in (self.blocks, self.commits) for file in current_file_system().find_files(folder)]
         self.check_driver()
         for file in there:
-            if ours(file.name) and file.name not in live:
-                disk().unlink(file, missing_ok=True)
-        durable.sweep([self.commits], self.check_driver)
+            if is_run_file(file.name) and file.name not in live:
+                current_file_system().remove_file(file, missing_ok=True)
+        durable.remove_files([self.commits], self.check_driver)
 
-    def _lives(self) -> dict[str, frozenset[str]]:
+    def _referenced_block_files(self) -> dict[str, frozenset[str]]:
         """By name of the last states, the block files that they name. Raises Damaged where the last
         one is damaged; without one before it, the run merely cannot go back.
         """
@@ -358,30 +358,30 @@ class Store(Rolling):
         for left, kept in enumerate(self.log.commits[-1 : -OLD - 1 : -1]):
             try:
                 if kept.state is not None:
-                    found[kept.state.name] = frozenset(self.state_of(kept).files)
-            except Damaged as damaged:
+                    found[kept.state.name] = frozenset(self.read_state(kept).block_files)
+            except DamagedRunError as damaged:
                 if not left:
                     raise
                 LOGGER.warning("%s; the run cannot go back to batch %d", damaged, kept.batch)
         return dict(reversed(found.items()))
 
-    def verify(self) -> None:
+    def verify_files(self) -> None:
         """Raise Damaged unless all that the log names is there with its length. What is in the
         files is checked as they are opened.
         """
-        self.log.refresh()
-        for named in self.named():
-            self.check_result(named)
+        self.log.read_new_entries()
+        for named in self.named_files():
+            self.verified_path(named)
         later = sum(len(kept.results) for kept in self.log.commits)
-        self._visible = self.output.seen()
+        self._visible = self.output.count_published()
         if self._visible != sum(m.files for m in self.log.merged) + later:
-            self.merged_files()
-        if (state := self.state()) is not None:
-            for name, seal in state.files.items():
-                durable.check(self.blocks / name, seal, deep=False)
+            self.compacted_files()
+        if (state := self.last_state()) is not None:
+            for name, seal in state.block_files.items():
+                durable.check_file(self.blocks / name, seal, deep=False)
 
 
-def local(path: str | Path) -> Path:
+def local_path(path: str | Path) -> Path:
     """The folder that a path or a URL ``file://`` means. Raises ValueError for another URL."""
     text = str(path)
     if re.match(r"file:/", text):

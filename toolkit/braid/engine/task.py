@@ -9,74 +9,74 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from braid.core.environment import environment
-from braid.core.harvest import Harvested
-from braid.core.report import KeyCount, Matched, Report
-from braid.engine.copies import Copies
-from braid.engine.files import ResultFile
-from braid.engine.fresh import Cutter
-from braid.engine.probing import Probing
-from braid.engine.replicas import Replicas
-from braid.engine.wire import Batch
-from braid.local.harvest import Reaper
-from braid.local.rows import Rows
+from braid.core.environment import current_environment
+from braid.core.harvest import SheddingOutcome
+from braid.core.report import KeyCount, MatchCount, TaskReport
+from braid.engine.copies import TaskFiles
+from braid.engine.files import ResultFileWriter
+from braid.engine.fresh import FreshBlockBuilder
+from braid.engine.probing import PathProber
+from braid.engine.replicas import ReplicaStore
+from braid.engine.wire import BatchSpec
+from braid.local.harvest import PairSampler
+from braid.local.rows import BlockRows
 
 
-class Task:
+class HostTask:
     """One task attempt, whatever its stage."""
 
-    def __init__(self, batch: Batch, partition: int) -> None:
+    def __init__(self, batch: BatchSpec, partition: int) -> None:
         self.batch, self.partition = batch, partition
         spec = batch.spec
-        stem, self.copies = f"{batch.number:06d}-{partition}-{environment().token()}", Copies(batch)
-        self.reaper: Reaper | None = None
-        if batch.harvest is not None and spec.worth is not None:
-            self.reaper = Reaper(batch.harvest, spec.worth, len(spec.columns))
-        self.replicas = Replicas(batch, partition, stem, self.copies)
-        typed = self.reaper is not None and self.reaper.worth.typed
-        self.cutter = Cutter(batch, self.replicas.files, typed)
-        self.results = ResultFile(spec, self.copies.folder / "new", stem)
-        self.probing = Probing(self.replicas, self.results, self.reaper)
+        stem, self.copies = f"{batch.batch:06d}-{partition}-{current_environment().make_token()}", TaskFiles(batch)
+        self.reaper: PairSampler | None = None
+        if batch.shedding is not None and spec.utility_rule is not None:
+            self.reaper = PairSampler(batch.shedding, spec.utility_rule, len(spec.columns))
+        self.replicas = ReplicaStore(batch, partition, stem, self.copies)
+        typed = self.reaper is not None and self.reaper.utility_rule.typed
+        self.cutter = FreshBlockBuilder(batch, self.replicas.files, typed)
+        self.results = ResultFileWriter(spec, self.copies.folder / "new", stem)
+        self.probing = PathProber(self.replicas, self.results, self.reaper)
 
-    def take_in(self, arrived: dict[int, list[pa.RecordBatch]]) -> dict[tuple[int, int], Rows]:
+    def build_fresh_blocks(self, arrived: dict[int, list[pa.RecordBatch]]) -> dict[tuple[int, int], BlockRows]:
         """Sort what was routed here into fresh blocks, by (block, host), and store those that are
         stored here.
         """
-        mine = self.replicas.mine
-        routes = [r for r in self.batch.routes if r.fresh and any(map(mine, r.hosts()))]
-        return self.replicas.take(self.cutter.cut(arrived, routes, mine))
+        mine = self.replicas.is_local_host
+        routes = [r for r in self.batch.routes if r.is_fresh and any(map(mine, r.reading_hosts()))]
+        return self.replicas.store_fresh(self.cutter.build_blocks(arrived, routes, mine))
 
-    def report(self) -> Report:
+    def make_report(self) -> TaskReport:
         """What the driver has to know, when all is done: the files are whole then."""
-        results, blocks = self.results.close(), self.replicas.files.close()
-        self.copies.put(blocks, results)
+        results, blocks = self.results.close_file(), self.replicas.files.close_files()
+        self.copies.upload(blocks, results)
         matches = self.probing.matches.items()
-        return Report(
+        return TaskReport(
             hosts=self.replicas.counts,
             replicas=self.replicas.told,
             results=[*results],
             files=blocks | results,
-            worker=environment().host(),
-            matches=[Matched(*visit, age, *n) for (visit, age), n in matches],
+            worker_id=current_environment().find_host_name(),
+            matches=[MatchCount(*visit, age, *n) for (visit, age), n in matches],
             key_counts=[
                 KeyCount(stream, key, n)
                 for stream, counts in self.cutter.key_counts.items()
                 for key, n in counts.items()
             ],
-            harvested=self._harvested(),
-            served=self.results.served,
+            shedding=self._make_shedding_outcome(),
+            results_by_query=self.results.served,
         )
 
-    def _harvested(self) -> Harvested | None:
+    def _make_shedding_outcome(self) -> SheddingOutcome | None:
         """What came of the harvest here."""
         if (r := self.reaper) is None:
             return None
         types = tuple(self.cutter.kinds.get(s, {}) for s in range(len(self.batch.spec.columns)))
-        return Harvested(
-            tuple(r.yields()),
-            types if r.worth.typed else (),
-            variance=0.0 if r.variance_known else None,
-            probing=self.probing.seconds,
-            terms=tuple(r.terms()),
+        return SheddingOutcome(
+            tuple(r.item_yields()),
+            types if r.utility_rule.typed else (),
+            variance=0.0 if r.has_variance else None,
+            probe_seconds=self.probing.seconds,
+            terms=tuple(r.weighted_terms()),
             sketches=tuple(tuple(z.tolist()) for z in r.sketches),
         )

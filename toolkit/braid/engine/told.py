@@ -19,47 +19,47 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from braid.core.jsonl import event_of, line_of
+from braid.core.jsonl import decode_event, encode_event
 from braid.engine import durable, head
-from braid.engine.disk import disk
-from braid.engine.durable import Damaged, unchecked
-from braid.engine.head import Head
+from braid.engine.disk import current_file_system
+from braid.engine.durable import DamagedRunError, skip_check
+from braid.engine.head import EventLogHeader
 
 _STRIDE = 256
 """Every so many events, where the next begins in the file is kept."""
 _CHUNK = 1 << 20
 
 
-class Archive(NamedTuple):
+class EventPrefix(NamedTuple):
     """The first ``events`` of the file: its first ``bytes``, their crc32, and where every so
     many begin.
     """
 
-    events: int
-    bytes: int
-    crc: int
-    starts: list[int]
+    event_count: int
+    size_bytes: int
+    crc32: int
+    offsets: list[int]
 
 
-def extend_archive(archive: Archive, lines: Sequence[bytes]) -> Archive:
+def extend_archive(archive: EventPrefix, lines: Sequence[bytes]) -> EventPrefix:
     """Return an archive that has these lines after its own."""
-    events, size, starts = archive.events, archive.bytes, [*archive.starts]
+    events, size, starts = archive.event_count, archive.size_bytes, [*archive.offsets]
     for line in lines:
         if events % _STRIDE == 0:
             starts.append(size)
         events, size = events + 1, size + len(line)
-    return Archive(events, size, zlib.crc32(b"".join(lines), archive.crc), starts)
+    return EventPrefix(events, size, zlib.crc32(b"".join(lines), archive.crc32), starts)
 
 
-class End(NamedTuple):
+class EventLogEnd(NamedTuple):
     """The end of some events: their number, their bytes and their crc32."""
 
-    events: int
-    bytes: int
-    crc: int
+    event_count: int
+    size_bytes: int
+    crc32: int
 
 
-class Told:
+class EventLog:
     """The events of a run, in ``path``, of which ``opening`` come before those of the first batch;
     of the last, ``most`` are in memory. May be asked from any thread.
 
@@ -72,7 +72,7 @@ class Told:
         path: Path,
         most: int = 1024,
         opening: int = 0,
-        check_driver: Callable[[], None] = unchecked,
+        check_driver: Callable[[], None] = skip_check,
         mend: Callable[[], None] | None = None,
     ) -> None:
         self.path, self.opening = path, opening
@@ -84,216 +84,216 @@ class Told:
         self._changing = threading.RLock()
 
     @property
-    def count(self) -> int:
+    def event_count(self) -> int:
         """How many there are."""
         return self._count
 
     @property
-    def size(self) -> int:
+    def size_bytes(self) -> int:
         """How many bytes they have."""
         return self._size
 
     @property
-    def end(self) -> End:
+    def find_end(self) -> EventLogEnd:
         """Where the next begins."""
-        return End(self._count, self._size, self._crc)
+        return EventLogEnd(self._count, self._size, self._crc)
 
-    def look(self, archive: Archive, and_cut: bool = False) -> None:
+    def open_prefix(self, archive: EventPrefix, and_cut: bool = False) -> None:
         """Take these events of the file for all; ``and_cut``: remove the others. Raises Damaged
         when it does not have them.
         """
         try:
-            with self._opened() as (file, first):
-                size = disk().size(self.path) + first.gone
-                whole = first.end <= archive.bytes <= size
-                if and_cut and whole and size > archive.bytes:
-                    self._rewrite([], file, 0, archive.bytes - first.gone, True)
+            with self._open_with_header() as (file, first):
+                size = current_file_system().read_size(self.path) + first.trimmed_bytes
+                whole = first.logical_end <= archive.size_bytes <= size
+                if and_cut and whole and size > archive.size_bytes:
+                    self._rewrite_log([], file, 0, archive.size_bytes - first.trimmed_bytes, True)
         except FileNotFoundError:
             whole = False
         if not whole:
-            raise Damaged(f"{self.path} is missing or damaged: it had {archive.bytes} bytes")
-        self._count, self._size, self._starts = archive.events, archive.bytes, [*archive.starts]
-        self._crc, self._gone = archive.crc, first.gone
+            raise DamagedRunError(f"{self.path} is missing or damaged: it had {archive.size_bytes} bytes")
+        self._count, self._size, self._starts = archive.event_count, archive.size_bytes, [*archive.offsets]
+        self._crc, self._gone = archive.crc32, first.trimmed_bytes
         self._last.clear()
         self._filled = False
 
-    def begin(self, opening: Sequence[Any]) -> None:
+    def begin_log(self, opening: Sequence[Any]) -> None:
         """Begin with these events, and no others."""
         with self._changing:
-            durable.put(self.path, b"", False, check=self.check_driver)
+            durable.write_atomically(self.path, b"", False, check=self.check_driver)
             self._count = self._size = self._crc = self._gone = 0
             self._starts = []
             self._last.clear()
             self._filled = True
-            self.append(opening)
+            self.append_events(opening)
             self.opening = len(opening)
 
-    def _fill(self) -> None:
+    def _load_recent_events(self) -> None:
         """Have as many of the last in memory as there may be, if that has not been."""
         if not self._filled:
             self._filled = True
             there, first = len(self._last), max(0, self._count - (self._last.maxlen or 0))
-            with self._opened() as (_, begin):
-                first = max(first, begin.first if begin.dropped else 0)
-            more = self.since(first)[: -there or None]
+            with self._open_with_header() as (_, begin):
+                first = max(first, begin.first_event_number if begin.trimmed else 0)
+            more = self.read_since(first)[: -there or None]
             self._last.extendleft(more[::-1])
 
-    def append(self, happened: Sequence[Any]) -> None:
+    def append_events(self, happened: Sequence[Any]) -> None:
         """Tell more: first here, as the file may be out of reach."""
-        lines = [*map(line_of, happened)]
+        lines = [*map(encode_event, happened)]
         with self._changing:
             size = self._size
             self._last.extend(happened)
-            self._note(lines)
+            self._index_lines(lines)
             self.check_driver()
-            if self.mend is not None and not self._has(size):
+            if self.mend is not None and not self._has_prefix(size):
                 self.mend()
-                self._note(lines)
-            disk().append(self.path, b"".join(lines))
+                self._index_lines(lines)
+            current_file_system().append_bytes(self.path, b"".join(lines))
 
-    def _has(self, size: int) -> bool:
+    def _has_prefix(self, size: int) -> bool:
         """Whether the file has as many bytes as were written."""
-        return disk().exists(self.path) and disk().size(self.path) == size - self._gone
+        return current_file_system().exists(self.path) and current_file_system().read_size(self.path) == size - self._gone
 
-    def again(self, told: Sequence[bytes | msgspec.Raw]) -> None:
+    def append_encoded(self, told: Sequence[bytes | msgspec.Raw]) -> None:
         """Tell more, as it has been written down elsewhere; it is decoded when it is asked for."""
         with self._changing:
             self._last.clear()
             self._filled = False
             lines = [bytes(each) + b"\n" for each in told]
-            self._note(lines)
-            disk().append(self.path, b"".join(lines))
+            self._index_lines(lines)
+            current_file_system().append_bytes(self.path, b"".join(lines))
 
-    def _note(self, lines: Sequence[bytes]) -> None:
+    def _index_lines(self, lines: Sequence[bytes]) -> None:
         for line in lines:
             if self._count % _STRIDE == 0:
                 self._starts.append(self._size)
             self._count, self._size = self._count + 1, self._size + len(line)
             self._crc = zlib.crc32(line, self._crc)
 
-    def since(self, first: int) -> list[Any]:
+    def read_since(self, first: int) -> list[Any]:
         """The events from number ``first`` on: of those that are no longer kept, what stands in
         their place.
         """
         with self._changing:
             kept = self._count - len(self._last)
             first = max(0, first if first >= 0 else self._count + first)
-            older = self._older(first, kept) if first < kept else []
+            older = self._read_events_between(first, kept) if first < kept else []
             return older + list(islice(self._last, max(0, first - kept), None))
 
-    def _older(self, first: int, end: int) -> list[Any]:
+    def _read_events_between(self, first: int, end: int) -> list[Any]:
         """The events between two numbers, of the file."""
-        with self._opened() as (file, begin):
-            at, start = self._before(begin, max(first, begin.first))
-            lines = islice(begin.lines_from(file, start, self._size), max(0, end - at))
-            later = map(event_of, islice(lines, max(0, first - at), None))
-            return [*begin.between(first, end), *later]
+        with self._open_with_header() as (file, begin):
+            at, start = self._find_indexed_event(begin, max(first, begin.first_event_number))
+            lines = islice(begin.read_lines(file, start, self._size), max(0, end - at))
+            later = map(decode_event, islice(lines, max(0, first - at), None))
+            return [*begin.read_events(first, end), *later]
 
-    def _before(self, begin: Head, number: int) -> tuple[int, int]:
+    def _find_indexed_event(self, begin: EventLogHeader, number: int) -> tuple[int, int]:
         """The number of an event up to this one, and where in the file it is."""
         stride = number // _STRIDE
-        if stride * _STRIDE <= begin.first:
-            return begin.first, begin.end
+        if stride * _STRIDE <= begin.first_event_number:
+            return begin.first_event_number, begin.logical_end
         return stride * _STRIDE, self._starts[stride]
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[IO[bytes], Head]]:
+    def _open_with_header(self) -> Iterator[tuple[IO[bytes], EventLogHeader]]:
         """The file, and what it begins with: it may be another one the next time."""
-        with disk().open(self.path) as file:
-            yield file, head.of(file, self.opening)
+        with current_file_system().open_file(self.path) as file:
+            yield file, head.read_header(file, self.opening)
 
-    def recent(self) -> list[Any]:
+    def recent_events(self) -> list[Any]:
         """Those in memory."""
         with self._changing:
-            self._fill()
+            self._load_recent_events()
             return list(self._last)
 
-    def of(self, *kinds: type) -> list[Any]:
+    def events_of_type(self, *kinds: type) -> list[Any]:
         """The events of some kinds, in order; no other is decoded."""
         marks = tuple(f'"kind":"{kind.__name__}"'.encode() for kind in kinds)
         with self._changing:
             if kept := self._count - len(self._last):
-                with self._opened() as (file, begin):
-                    lines = begin.lines_from(file, begin.end, self._size)
-                    both = [*begin.lines, *islice(lines, max(0, kept - begin.first))]
-                    both = both if begin.first <= kept else both[:kept]
-                    older = [event_of(line) for line in both if any(m in line[:64] for m in marks)]
+                with self._open_with_header() as (file, begin):
+                    lines = begin.read_lines(file, begin.logical_end, self._size)
+                    both = [*begin.line_count, *islice(lines, max(0, kept - begin.first_event_number))]
+                    both = both if begin.first_event_number <= kept else both[:kept]
+                    older = [decode_event(line) for line in both if any(m in line[:64] for m in marks)]
             else:
                 older = []
             return older + [e for e in self._last if isinstance(e, kinds)]
 
-    def archive(self, before: Archive | None, count: int, size: int) -> Archive:
+    def describe_prefix(self, before: EventPrefix | None, count: int, size: int) -> EventPrefix:
         """The first ``count`` events, which have ``size`` bytes; ``before`` has some of them."""
-        crc, at = (before.crc, before.bytes) if before else (0, 0)
-        with self._opened() as (file, begin):
-            if begin.dropped is not None and at < begin.end:
-                crc, at = begin.dropped.before, begin.end
-            file.seek(at - begin.gone)
+        crc, at = (before.crc32, before.size_bytes) if before else (0, 0)
+        with self._open_with_header() as (file, begin):
+            if begin.trimmed is not None and at < begin.logical_end:
+                crc, at = begin.trimmed.trimmed_crc32, begin.logical_end
+            file.seek(at - begin.trimmed_bytes)
             while at < size and (some := file.read(min(_CHUNK, size - at))):
                 crc, at = zlib.crc32(some, crc), at + len(some)
-        return Archive(count, size, crc, self._starts[: -(-count // _STRIDE)])
+        return EventPrefix(count, size, crc, self._starts[: -(-count // _STRIDE)])
 
-    def drop(self, first: int, force: bool) -> bool:
+    def trim(self, first: int, force: bool) -> bool:
         """Keep the events of batches before ``first`` no longer, once they are a third of what the
         file has: what is kept is written anew, so that readers see the one file or the other,
         whole. Returns whether it was done.
         """
         with self._changing:
-            with self._opened() as (file, begin):
-                cut = self._end_of(file, begin, first - 1)
-                if cut is None or 3 * (cut[1] - begin.end) < self._size - begin.end:
+            with self._open_with_header() as (file, begin):
+                cut = self._find_batch_end(file, begin, first - 1)
+                if cut is None or 3 * (cut[1] - begin.logical_end) < self._size - begin.logical_end:
                     return False
-                new = begin.without(file, first - 1, *cut)
-                end = self._size - begin.gone
-                self._rewrite(new.lines, file, cut[1] - begin.gone, end, force)
-            self._gone = new.gone
-            while self._last and self._count - len(self._last) < new.first:
+                new = begin.trim(file, first - 1, *cut)
+                end = self._size - begin.trimmed_bytes
+                self._rewrite_log(new.line_count, file, cut[1] - begin.trimmed_bytes, end, force)
+            self._gone = new.trimmed_bytes
+            while self._last and self._count - len(self._last) < new.first_event_number:
                 self._last.popleft()
             return True
 
-    def _rewrite(
+    def _rewrite_log(
         self, lines: Iterable[bytes], file: IO[bytes], start: int, end: int, force: bool
     ) -> None:
         """Have a file of these lines and of what is between two places of this one. In its place,
         and not within it: a driver that has lost the run would cut off what others have told.
         """
         temporary = durable.name_temporary(self.path)
-        with disk().open(temporary, "wb") as made:
+        with current_file_system().open_file(temporary, "wb") as made:
             made.writelines(lines)
             file.seek(start)
             while start < end and (some := file.read(min(_CHUNK, end - start))):
                 made.write(some)
                 start += len(some)
         if force:
-            durable.sync(temporary)
+            durable.fsync_path(temporary)
         self.check_driver()
-        disk().replace(temporary, self.path)
+        current_file_system().replace_file(temporary, self.path)
         if force:
-            durable.sync(self.path.parent)
+            durable.fsync_path(self.path.parent)
 
-    def _end_of(self, file: IO[bytes], begin: Head, batch: int) -> tuple[int, int] | None:
+    def _find_batch_end(self, file: IO[bytes], begin: EventLogHeader, batch: int) -> tuple[int, int] | None:
         """How many events there are up to the end of a batch, and where that is in the file; None:
         it is not there.
         """
 
         def is_later(stride: int) -> bool:
-            line = next(begin.lines_from(file, self._starts[stride], self._size))
-            return head.batch_of(line) > batch
+            line = next(begin.read_lines(file, self._starts[stride], self._size))
+            return head.line_batch(line) > batch
 
-        strides = range(-(-begin.first // _STRIDE), len(self._starts))
+        strides = range(-(-begin.first_event_number // _STRIDE), len(self._starts))
         later = strides.start + bisect_left(strides, True, key=is_later)
-        count, size = self._before(begin, max(0, later - 1) * _STRIDE)
-        for line in begin.lines_from(file, size, self._size):
+        count, size = self._find_indexed_event(begin, max(0, later - 1) * _STRIDE)
+        for line in begin.read_lines(file, size, self._size):
             count, size = count + 1, size + len(line)
-            if head.commits(line) and (found := head.batch_of(line)) >= batch:
+            if head.is_commit_line(line) and (found := head.line_batch(line)) >= batch:
                 return (count, size) if found == batch else None
         return None
 
-    def check(self, archive: Archive) -> None:
+    def check_prefix(self, archive: EventPrefix) -> None:
         """Raise Damaged unless the file begins with these events."""
-        found = self.archive(None, archive.events, archive.bytes)
-        if found.crc != archive.crc:
-            raise Damaged(
-                f"{self.path} is damaged: its first {archive.bytes} bytes do not have the checksum "
+        found = self.describe_prefix(None, archive.event_count, archive.size_bytes)
+        if found.crc32 != archive.crc32:
+            raise DamagedRunError(
+                f"{self.path} is damaged: its first {archive.size_bytes} bytes do not have the checksum "
                 "of what was written"
             )

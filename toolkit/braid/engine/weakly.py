@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakMethod
 
 
-def weakly(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
+def weak_callback(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
     """What calls a bound method, as long as its owner is there: who has ended, and is asked for
     nothing more, is not kept with all that it holds. An exception keeps its lines, not what the
     frames held. Raises RuntimeError where the owner is gone.
@@ -24,7 +24,7 @@ def weakly(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
         try:
             found(frame, number)
         except BaseException as error:
-            _forget(error)
+            _clear_exception_frames(error)
             raise
         finally:
             found = None
@@ -32,7 +32,7 @@ def weakly(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
     return turned
 
 
-def _forget(error: BaseException | None) -> None:
+def _clear_exception_frames(error: BaseException | None) -> None:
     """Have an exception, and what led to it, hold nothing of the frames that it went through."""
     while error is not None:
         clear_frames(error.__traceback__)

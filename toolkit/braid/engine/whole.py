@@ -14,75 +14,75 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from braid.core.state import Seal
+from braid.core.state import FileChecksum
 from braid.engine import durable, microbatches
-from braid.engine.disk import disk
+from braid.engine.disk import current_file_system
 
 _ENDS = b"braid.ends"
 """Where the file says at which row each micro-batch ends."""
 
 
-def write(
+def write_stream(
     rows: pa.Table,
     numbers: np.ndarray,
     batches: int,
     folder: Path,
     alias: str,
-    check: Callable[[], None] = durable.unchecked,
+    check: Callable[[], None] = durable.skip_check,
 ) -> None:
     """Write a stream's rows for ``batches`` micro-batches, by the number of each row's. ``check``
     raises Superseded where another driver has the run.
     """
-    disk().mkdir(folder)
+    current_file_system().make_folder(folder)
     order = np.argsort(numbers, kind="stable")
     ends = np.searchsorted(numbers[order], np.arange(1, batches + 1)).astype(np.int64)
     noted = {**(rows.schema.metadata or {}), _ENDS: ends.tobytes()}
     ordered = rows.take(pa.array(order)).replace_schema_metadata(noted)
     temporary = durable.name_temporary(folder / f"{alias}.arrow")
-    with disk().sink(temporary) as sink, pa.ipc.new_file(sink, ordered.schema) as file:
+    with current_file_system().open_sink(temporary) as sink, pa.ipc.new_file(sink, ordered.schema) as file:
         file.write_table(ordered)
     check()
-    disk().replace(temporary, folder / f"{alias}.arrow")
+    current_file_system().replace_file(temporary, folder / f"{alias}.arrow")
 
 
-class Whole:
+class StagedStream:
     """The rows of a stream in its file, which is mapped."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.folder = file, file.with_suffix("")
-        rows = pa.ipc.open_file(disk().map(file)).read_all()
+        rows = pa.ipc.open_file(current_file_system().map_file(file)).read_all()
         noted = dict(rows.schema.metadata)
         self.ends = np.frombuffer(noted.pop(_ENDS), np.int64)
         self.rows = rows.replace_schema_metadata(noted)
 
     @cached_property
-    def schema(self) -> pa.Schema:
+    def micro_batch_schema(self) -> pa.Schema:
         """The columns as a file of a micro-batch has them."""
         empty = pa.BufferOutputStream()
         pq.write_table(self.rows.schema.empty_table(), empty)
         return pq.read_schema(pa.BufferReader(empty.getvalue()))
 
-    def name(self) -> None:
+    def create_placeholders(self) -> None:
         """Have a file there for each micro-batch, in the order in which Spark is to read them: it
         lists them when it starts, and reads one when its turn has come. One that is not cut yet is
         empty.
         """
-        disk().mkdir(self.folder)
-        for left in disk().find(self.folder, ".*"):
-            disk().unlink(left)
-        microbatches.date(self.folder, len(self.ends), disk().status(self.file).st_mtime)
+        current_file_system().make_folder(self.folder)
+        for left in current_file_system().find_files(self.folder, ".*"):
+            current_file_system().remove_file(left)
+        microbatches.order_by_mtime(self.folder, len(self.ends), current_file_system().read_status(self.file).st_mtime)
 
-    def cut(self, number: int, force: bool) -> Seal:
+    def write_micro_batch(self, number: int, force: bool) -> FileChecksum:
         """Put the file of a micro-batch into its place, on disk if ``force``; its seal."""
-        path = microbatches.file(self.folder, number)
+        path = microbatches.batch_file(self.folder, number)
         temporary = durable.name_temporary(path)
-        with disk().sink(temporary) as sink:
-            pq.write_table(self._part(number), sink, write_page_checksum=True)
-        seal, dated = durable.seal(temporary, force), disk().status(path).st_mtime
-        disk().utime(temporary, dated)
-        disk().replace(temporary, path)
+        with current_file_system().open_sink(temporary) as sink:
+            pq.write_table(self._slice_micro_batch(number), sink, write_page_checksum=True)
+        seal, dated = durable.checksum_file(temporary, force), current_file_system().read_status(path).st_mtime
+        current_file_system().set_times(temporary, dated)
+        current_file_system().replace_file(temporary, path)
         return seal
 
-    def _part(self, number: int) -> pa.Table:
+    def _slice_micro_batch(self, number: int) -> pa.Table:
         start = int(self.ends[number - 1]) if number else 0
         return self.rows.slice(start, int(self.ends[number]) - start)

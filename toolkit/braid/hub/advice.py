@@ -14,19 +14,19 @@ from sqlglot.tokenizer_core import TokenType
 
 from braid.condition.sqltypes import SqlType
 from braid.hub.conditions import Schemas
-from braid.hub.dialect import CQL, QueryError, read
-from braid.hub.query import understood
+from braid.hub.dialect import CQL, QueryError, parse_query
+from braid.hub.query import parse_stream_query
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.deployment import Asked, Deployment
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.network import ONE_SITE
-from braid.papers.reuse.planner import Planner, Reuse, Service
+from braid.papers.reuse.planner import Planner, Reuse, PlanningService
 from braid.papers.reuse.rates import Rates, StreamRate
 
 _SITE = ONE_SITE.nodes[0].name
 
 
 @dataclass(frozen=True)
-class Advice:
+class SharingAdvice:
     """What a set of queries needs when nothing is known of rates: all streams count alike.
 
     ``operators`` are the joins: streams, the queries that each answers, and how many demands it
@@ -47,20 +47,20 @@ class Advice:
         return "\n".join(lines)
 
 
-def advise(text: str, time: str = "ts") -> Advice:
+def advise_sharing(text: str, time: str = "ts") -> SharingAdvice:
     """Advice on queries that end in ";" each, whose event time is the column ``time``. Columns must
     be written alias.column, since nothing says what a stream has.
 
     Raises QueryError, with one sentence, for one that a hub does not take.
     """
-    texts = list(_texts(text))
+    texts = list(_split_queries(text))
     if not texts:
         raise QueryError("there is no query in the text; queries are SQL, each ended by ;")
-    schemas = inferred(texts, time)
-    asked = [replace(_asked(n, sql, schemas, time), name=f"q{n}") for n, sql in enumerate(texts, 1)]
-    shared, alone = _deployed(asked, "relaxed"), _deployed(asked, "separate")
+    schemas = infer_schemas(texts, time)
+    asked = [replace(_parse_query(n, sql, schemas, time), name=f"q{n}") for n, sql in enumerate(texts, 1)]
+    shared, alone = _plan_deployment(asked, "relaxed"), _plan_deployment(asked, "separate")
     work = {
-        how: _work(_deployed(asked, how)) / _work(alone)
+        how: _deployment_work(_plan_deployment(asked, how)) / _deployment_work(alone)
         for how in ("exact", "contained", "relaxed")
     }  # type: Mapping[str, float]
     deployment = shared.deployment
@@ -72,10 +72,10 @@ def advise(text: str, time: str = "ts") -> Advice:
         )
         for o in deployment.operators.values()
     )
-    return Advice(len(asked), operators, work)
+    return SharingAdvice(len(asked), operators, work)
 
 
-def _texts(text: str) -> Iterator[str]:
+def _split_queries(text: str) -> Iterator[str]:
     """Each query, without what stands around it; what cannot be read at all is one."""
     try:
         tokens = CQL().tokenize(text)
@@ -88,35 +88,35 @@ def _texts(text: str) -> Iterator[str]:
             yield text[first.start : (rest or [first])[-1].end + 1]
 
 
-def _asked(number: int, sql: str, schemas: Schemas, time: str) -> Asked:
+def _parse_query(number: int, sql: str, schemas: Schemas, time: str) -> DeployedQuery:
     try:
-        query = understood(sql, schemas, time)
+        query = parse_stream_query(sql, schemas, time)
     except ValueError as error:
         raise QueryError(f"query {number}: {error}") from None
     whole = tuple(frozenset(schemas[s]) for s in query.definition.streams)
     definition = replace(query.definition, slides=frozenset(), columns=whole)
-    return Asked("", definition, _SITE, sql=sql)
+    return DeployedQuery("", definition, _SITE, sql=sql)
 
 
-def _deployed(asked: Sequence[Asked], reuse: Reuse) -> Service:
+def _plan_deployment(asked: Sequence[DeployedQuery], reuse: Reuse) -> PlanningService:
     streams = {s for q in asked for s in q.definition.streams}
     model = CostModel(ONE_SITE, Rates({s: StreamRate(1.0, {}) for s in streams}))
     planner = Planner(model, reuse, fuse=True, parts=False)
-    service = Service(planner, Deployment(dict.fromkeys(streams, _SITE)))
+    service = PlanningService(planner, Deployment(dict.fromkeys(streams, _SITE)))
     for query in asked:
-        service.submit(query)
+        service.submit_query(query)
     return service
 
 
-def _work(service: Service) -> float:
-    return service.planner.model.work(service.deployment)
+def _deployment_work(service: PlanningService) -> float:
+    return service.planner.model.processed_tuples_per_second(service.deployment)
 
 
-def inferred(texts: Sequence[str], time: str) -> Schemas:
+def infer_schemas(texts: Sequence[str], time: str) -> Schemas:
     """Columns of streams as queries name them; their types by what they are compared with."""
     found: dict[str, dict[str, SqlType]] = {}
     for sql in texts:
-        tree = read(sql)
+        tree = parse_query(sql)
         tables = {t.alias_or_name: t.name for t in tree.find_all(exp.Table)}
         for name in tables.values():
             found.setdefault(name, {time: SqlType("timestamp")})
@@ -124,13 +124,13 @@ def inferred(texts: Sequence[str], time: str) -> Schemas:
             stream = tables.get(column.table)
             if stream is not None and not isinstance(column.this, exp.Star):
                 known = found[stream].get(column.name)
-                kind = _compared(column)
+                kind = _infer_literal_type(column)
                 if known is None or (known.name == "binary" and kind is not None):
                     found[stream][column.name] = kind or SqlType("binary")
     return found
 
 
-def _compared(column: exp.Column) -> SqlType | None:
+def _infer_literal_type(column: exp.Column) -> SqlType | None:
     """The type of a literal beside a column; None: there is none."""
     beside = column.parent
     for literal in beside.find_all(exp.Literal) if beside is not None else ():

@@ -12,43 +12,43 @@ from pyspark.sql import functions as F
 
 from braid.hub.dialect import QueryError
 from braid.hub.query import StreamQuery
-from braid.hub.reader import Ticks
+from braid.hub.reader import TickRange
 
 TICK = "tick"
 """The column of a ticked answer that says at which time it held."""
 
 
-def answer(matches: DataFrame, query: StreamQuery, time: str, ticks: Ticks) -> DataFrame:
+def answer_query(matches: DataFrame, query: StreamQuery, time: str, ticks: TickRange) -> DataFrame:
     """The rows of a query. ``matches`` has a struct column for each alias.
 
     Without a SLIDE: one for each match (S2). With one: at each tick what holds then (S3), grouped
     if the query groups (S4). An aggregate without GROUP BY has a row at every tick, as SQL has it
     of no rows; one with GROUP BY has none where nothing matches.
     """
-    if query.every is None:
+    if query.slide is None:
         return matches.selectExpr(*query.select)
-    held = _held(matches, query, time, ticks)
-    tick = F.timestamp_micros(F.col("__tick") * F.lit(query.every)).alias(TICK)
+    held = _expand_to_ticks(matches, query, time, ticks)
+    tick = F.timestamp_micros(F.col("__tick") * F.lit(query.slide)).alias(TICK)
     select = [F.expr(s) for s in query.select]
     if not query.groups and not query.aggregates:
         return held.select(tick, *select)
     grouped = held.groupBy("__tick", *(F.expr(g) for g in query.groups))
-    told = _aggregated(grouped.agg, query, "__tick")
+    told = _aggregate_groups(grouped.agg, query, "__tick")
     if not query.groups:
-        told = told.unionByName(_empty(held, query, ticks))
+        told = told.unionByName(_aggregate_empty_ticks(held, query, ticks))
     told = told.where("__having").select(tick, *(f"__v{i}" for i in range(len(select))))
     names = grouped.agg(*select).columns[1 + len(query.groups) :]
     return told.toDF(TICK, *names)
 
 
-def _held(matches: DataFrame, query: StreamQuery, time: str, ticks: Ticks) -> DataFrame:
+def _expand_to_ticks(matches: DataFrame, query: StreamQuery, time: str, ticks: TickRange) -> DataFrame:
     """Every match at every tick at which it holds."""
-    every, windows = query.every, query.windows
+    every, windows = query.slide, query.windows_by_stream
     assert every is not None
     instants = {a: F.unix_micros(F.col(f"`{a}`.`{time}`").cast("timestamp")) for a in query.aliases}
     ends = [instants[a] + F.lit(windows[s]) for a, s in query.aliases.items()]
-    first = F.ceil(_of(F.greatest, list(instants.values())) / every)
-    last = F.ceil(_of(F.least, ends) / every) - 1
+    first = F.ceil(_reduce_columns(F.greatest, list(instants.values())) / every)
+    last = F.ceil(_reduce_columns(F.least, ends) / every) - 1
     if ticks.since is not None:
         first = F.greatest(first, F.lit(ticks.since // every + 1))
     last = F.least(last, F.lit(-1 if ticks.until is None else -(-ticks.until // every) - 1))
@@ -58,7 +58,7 @@ def _held(matches: DataFrame, query: StreamQuery, time: str, ticks: Ticks) -> Da
     )
 
 
-def _aggregated(agg: Callable[..., DataFrame], query: StreamQuery, *keys: str) -> DataFrame:
+def _aggregate_groups(agg: Callable[..., DataFrame], query: StreamQuery, *keys: str) -> DataFrame:
     """What is selected of groups, by number, and whether it is told."""
     having = F.lit(True) if query.having is None else F.coalesce(F.expr(query.having), F.lit(False))
     select = [F.expr(s).alias(f"__v{i}") for i, s in enumerate(query.select)]
@@ -66,27 +66,27 @@ def _aggregated(agg: Callable[..., DataFrame], query: StreamQuery, *keys: str) -
     return found.select(*keys, *(f"__v{i}" for i in range(len(select))), "__having")
 
 
-def _empty(held: DataFrame, query: StreamQuery, ticks: Ticks) -> DataFrame:
+def _aggregate_empty_ticks(held: DataFrame, query: StreamQuery, ticks: TickRange) -> DataFrame:
     """What an aggregate says of nothing, at the ticks at which nothing holds."""
-    numbers = ticks.numbers(query.every or 1)
+    numbers = ticks.tick_numbers(query.slide or 1)
     spark = held.sparkSession
     silent = spark.range(numbers.start, max(numbers.start, numbers.stop)).withColumnRenamed(
         "id", "__tick"
     )
     silent = silent.join(held.select("__tick").distinct(), "__tick", "left_anti")
-    return silent.crossJoin(_aggregated(held.where(F.lit(False)).agg, query))
+    return silent.crossJoin(_aggregate_groups(held.where(F.lit(False)).agg, query))
 
 
-def _of(pick: Any, columns: list[Column]) -> Column:
+def _reduce_columns(pick: Any, columns: list[Column]) -> Column:
     return reduce(pick, columns)
 
 
-def judged(matches: DataFrame, query: StreamQuery, time: str) -> None:
+def check_query(matches: DataFrame, query: StreamQuery, time: str) -> None:
     """Raises QueryError if Spark does not take the query; ``matches`` is empty."""
     try:
         if query.where is not None:
             matches = matches.where(F.expr(query.where))
-        found = answer(matches, query, time, Ticks(None, None, None))
+        found = answer_query(matches, query, time, TickRange(None, None, None))
         analysed = found._jdf.queryExecution().analyzed()
     except (AnalysisException, ParseException) as error:
         raise QueryError(f"Spark refuses the query: {str(error).splitlines()[0]}") from None

@@ -10,44 +10,44 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
-from braid.core.spans import Span, micros, written
-from braid.hub.blueprints import selections_of
-from braid.hub.delivering import Slide, Told
+from braid.core.spans import Span, parse_duration, normalize_duration
+from braid.hub.blueprints import selection_texts
+from braid.hub.delivering import TickSchedule, DeliveryRule
 from braid.hub.expressions import may_fail
-from braid.hub.flat import Texts, flat, renamed
-from braid.hub.ledger import Served
-from braid.hub.query import StreamQuery, understood
-from braid.hub.reader import Reader
+from braid.hub.flat import Texts, flat_column_name, rename_columns
+from braid.hub.ledger import RegisteredQuery
+from braid.hub.query import StreamQuery, parse_stream_query
+from braid.hub.reader import StreamReader
 from braid.papers.reuse.definition import Definition
-from braid.papers.reuse.deployment import Asked
+from braid.papers.reuse.deployment import DeployedQuery
 
 
 @dataclass(frozen=True)
-class New:
+class AdmittedQuery:
     """A query that was read, as planners take it, and as it is written down."""
 
     query: StreamQuery
-    asked: Asked
+    parsed: DeployedQuery
     windows: Any
-    every: str | None
+    slide: str | None
     lifetime: int | None
 
 
-class Asking:
+class QueryReader:
     """Reads queries over a reader's streams. ``whole``: operators carry all columns of their
     streams, as on one site, where nothing is sent; so they hold more queries.
     """
 
-    def __init__(self, reader: Reader, whole: bool) -> None:
+    def __init__(self, reader: StreamReader, whole: bool) -> None:
         self.reader, self.whole = reader, whole
         self._known: dict[tuple[str, str, str], StreamQuery] = {}
         self._types = {
-            ("", flat(s, c)): kind for s, own in reader.schemas.items() for c, kind in own.items()
+            ("", flat_column_name(s, c)): kind for s, own in reader.schemas.items() for c, kind in own.items()
         }
         self._failing: dict[str, bool] = {}
         self._selects: dict[tuple[str, str, str], tuple[str, ...]] = {}
 
-    def new(
+    def admit_query(
         self,
         sql: str,
         name: str,
@@ -55,17 +55,17 @@ class Asking:
         windows: Mapping[str, Span] | Span | None = None,
         every: Span | None = None,
         lifetime: Span | None = None,
-    ) -> New:
+    ) -> AdmittedQuery:
         """Raises QueryError for a query that is not taken."""
-        spans = _written(windows)
-        slide = None if every is None else written(every, "every")
-        lives = None if lifetime is None else micros(lifetime, f"lifetime of {name!r}")
-        query = understood(sql, self.reader.schemas, self.reader.time, spans, slide)
-        self.reader.judge(query)
-        asked = Asked(name, self.planned(query), sink, sql=sql)
-        return New(query, asked, spans, slide, lives)
+        spans = _normalize_windows(windows)
+        slide = None if every is None else normalize_duration(every, "every")
+        lives = None if lifetime is None else parse_duration(lifetime, f"lifetime of {name!r}")
+        query = parse_stream_query(sql, self.reader.schemas, self.reader.time, spans, slide)
+        self.reader.check_query(query)
+        asked = DeployedQuery(name, self.operator_definition(query), sink, sql=sql)
+        return AdmittedQuery(query, asked, spans, slide, lives)
 
-    def planned(self, query: StreamQuery) -> Definition:
+    def operator_definition(self, query: StreamQuery) -> Definition:
         """The definition as operators are asked for it: they make every match, and ticks are told
         of those.
         """
@@ -74,38 +74,38 @@ class Asking:
             columns = tuple(frozenset(self.reader.schemas[s]) for s in query.definition.streams)
         return replace(query.definition, columns=columns, slides=frozenset())
 
-    def of(self, served: Served) -> StreamQuery:
+    def restore_query(self, served: RegisteredQuery) -> StreamQuery:
         """A query that was taken before: a hub starts again though new ones like it are refused."""
-        key = served.sql, repr(served.windows), repr(served.every)
+        key = served.sql, repr(served.windows), repr(served.slide)
         if key not in self._known:
             schemas, time = self.reader.schemas, self.reader.time
-            given = served.windows, served.every
-            self._known[key] = understood(served.sql, schemas, time, *given, stored=True)
+            given = served.windows, served.slide
+            self._known[key] = parse_stream_query(served.sql, schemas, time, *given, stored=True)
         return self._known[key]
 
-    def told(self, served: Served) -> Told:
+    def delivery_rule(self, served: RegisteredQuery) -> DeliveryRule:
         """What a query that is answered makes of its operator's results."""
-        query, span = self.of(served), served.spans[-1]
-        slide = query.every and Slide(query.every, query.windows, served.since)
-        select = self._selected(served, query)
-        return Told(served.name, span.operator, span.bit, span.where, select, slide or None)
+        query, span = self.restore_query(served), served.serving_intervals[-1]
+        slide = query.slide and TickSchedule(query.slide, query.windows_by_stream, served.start_time)
+        select = self._cached_fallible_selects(served, query)
+        return DeliveryRule(served.name, span.operator, span.bit, span.compensation, select, slide or None)
 
-    def _selected(self, served: Served, query: StreamQuery) -> tuple[str, ...]:
-        key = served.sql, repr(served.windows), repr(served.every)
+    def _cached_fallible_selects(self, served: RegisteredQuery, query: StreamQuery) -> tuple[str, ...]:
+        key = served.sql, repr(served.windows), repr(served.slide)
         if key not in self._selects:
-            self._selects[key] = tuple(self._select(query))
+            self._selects[key] = tuple(self._find_fallible_selects(query))
         return self._selects[key]
 
-    def _select(self, query: StreamQuery) -> Iterator[str]:
+    def _find_fallible_selects(self, query: StreamQuery) -> Iterator[str]:
         """What may fail of what is selected of each match, over a plain table of results."""
-        for tree in of_matches(query):
+        for tree in selected_expressions(query):
             if tree.find(exp.Star) is None:
                 text = tree.sql(dialect=SparkSql, normalize_functions=False)
-                plain = renamed(text, lambda alias, column: flat(query.aliases[alias], column))
+                plain = rename_columns(text, lambda alias, column: flat_column_name(query.aliases[alias], column))
                 if self._may_fail(plain):
                     yield plain
 
-    def may_fail(self, told: Told) -> bool:
+    def may_fail(self, told: DeliveryRule) -> bool:
         """Whether an expression of a query may fail on its operator's results."""
         return bool(told.select) or (told.where is not None and self._may_fail(told.where))
 
@@ -114,13 +114,13 @@ class Asking:
             self._failing[sql] = self.reader.ansi and may_fail(sql, self._types)
         return self._failing[sql]
 
-    def texts(self, queries: Iterable[Served], *more: StreamQuery) -> Texts:
+    def selection_texts(self, queries: Iterable[RegisteredQuery], *more: StreamQuery) -> Texts:
         """The SQL of all selections that these queries have."""
-        known = [*(self.of(q) for q in queries), *more]
-        return selections_of((q.definition, q.filters) for q in known)
+        known = [*(self.restore_query(q) for q in queries), *more]
+        return selection_texts((q.definition, q.filters) for q in known)
 
 
-def of_matches(query: StreamQuery) -> Iterator[exp.Expr]:
+def selected_expressions(query: StreamQuery) -> Iterator[exp.Expr]:
     """What is selected of each match: all that is selected, or, of groups of matches, what their
     aggregates are of.
     """
@@ -131,10 +131,10 @@ def of_matches(query: StreamQuery) -> Iterator[exp.Expr]:
         return
     for tree in trees:
         for call in tree.find_all(exp.AggFunc):
-            yield from _of_call(call)
+            yield from _list_call_arguments(call)
 
 
-def _of_call(call: exp.AggFunc) -> Iterator[exp.Expr]:
+def _list_call_arguments(call: exp.AggFunc) -> Iterator[exp.Expr]:
     """What an aggregate is of; with FILTER only where that lets a match through, and what FILTER
     says.
     """
@@ -150,9 +150,9 @@ def _of_call(call: exp.AggFunc) -> Iterator[exp.Expr]:
         yield passes
 
 
-def _written(windows: Mapping[str, Span] | Span | None) -> Any:
+def _normalize_windows(windows: Mapping[str, Span] | Span | None) -> Any:
     if windows is None:
         return None
     if isinstance(windows, Mapping):
-        return {a: written(w, f"window of {a}") for a, w in windows.items()}
-    return written(windows, "window")
+        return {a: normalize_duration(w, f"window of {a}") for a, w in windows.items()}
+    return normalize_duration(windows, "window")

@@ -11,9 +11,9 @@ from sqlglot import exp
 from braid.condition.dialect import SparkSql
 from braid.condition.sqltypes import INTEGRAL, SqlType
 from braid.hub.dialect import QueryError
-from braid.hub.selecting import selecting
-from braid.papers.reuse.definition import Column, Join
-from braid.papers.reuse.selections import EVERYTHING, Selection, both
+from braid.hub.selecting import parse_selection
+from braid.papers.reuse.definition import Column, JoinCondition
+from braid.papers.reuse.selections import EVERYTHING, Selection, intersect_selections
 
 Schemas = Mapping[str, Mapping[str, SqlType]]
 """Types of columns by stream and name."""
@@ -26,18 +26,18 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 }
 
 
-def sql_of(tree: exp.Expr) -> str:
+def to_sql(tree: exp.Expr) -> str:
     """Spark SQL of a tree."""
     return tree.sql(dialect=SparkSql, normalize_functions=False)
 
 
-def aliases_of(tree: exp.Expr) -> set[str]:
+def referenced_aliases(tree: exp.Expr) -> set[str]:
     """The aliases whose columns it reads."""
     return {c.table for c in tree.find_all(exp.Column)}
 
 
 @dataclass(frozen=True)
-class Conditions:
+class QueryConditions:
     """The conjuncts of a query whose ``streams`` are by alias."""
 
     parts: Sequence[exp.Expr]
@@ -45,24 +45,24 @@ class Conditions:
     schemas: Schemas
 
     @property
-    def where(self) -> str | None:
+    def where_sql(self) -> str | None:
         """All of it, over ``alias.column``."""
-        return " AND ".join(f"({sql_of(p)})" for p in self.parts) or None
+        return " AND ".join(f"({to_sql(p)})" for p in self.parts) or None
 
     @property
-    def on(self) -> str:
+    def join_condition(self) -> str:
         """What its streams are joined on, over the streams' names."""
-        return " AND ".join(f"({self.of_streams(p)})" for p in self.parts if _several(p))
+        return " AND ".join(f"({self.canonical_text(p)})" for p in self.parts if _has_several_aliases(p))
 
     @property
-    def joins(self) -> frozenset[Join]:
+    def join_conjuncts(self) -> frozenset[JoinCondition]:
         """The same, with what follows from equalities."""
         stated = [
-            Join(self.of_streams(p), frozenset(self.columns(p))) for p in self.parts if _several(p)
+            JoinCondition(self.canonical_text(p), frozenset(self.referenced_columns(p))) for p in self.parts if _has_several_aliases(p)
         ]
-        return _closed(stated, self.schemas)
+        return _close_equalities(stated, self.schemas)
 
-    def columns(self, tree: exp.Expr) -> Iterator[Column]:
+    def referenced_columns(self, tree: exp.Expr) -> Iterator[Column]:
         """The columns that a tree reads."""
         for column in tree.find_all(exp.Column):
             stream = self.streams[column.table]
@@ -71,36 +71,36 @@ class Conditions:
             else:
                 yield stream, column.name
 
-    def of_streams(self, part: exp.Expr) -> str:
+    def canonical_text(self, part: exp.Expr) -> str:
         """The canonical text of a condition: streams by name, sides in order."""
         tree = part.copy().unnest()
         for column in tree.find_all(exp.Column):
             column.set("table", exp.to_identifier(self.streams[column.table]))
             column.set("this", exp.to_identifier(column.name))
         if isinstance(tree, exp.EQ) or type(tree) in _FLIPPED:
-            left, right = sql_of(tree.this), sql_of(tree.expression)
+            left, right = to_sql(tree.this), to_sql(tree.expression)
             if right < left:
                 kind = _FLIPPED.get(type(tree), type(tree))
                 tree = kind(this=tree.expression, expression=tree.this)
-        return sql_of(tree)
+        return to_sql(tree)
 
-    def _alone(self) -> Iterator[tuple[str, exp.Expr]]:
+    def _single_stream_conjuncts(self) -> Iterator[tuple[str, exp.Expr]]:
         first = next(iter(self.streams))
         for part in self.parts:
-            aliases = aliases_of(part)
+            aliases = referenced_aliases(part)
             if len(aliases) < 2:
                 yield min(aliases, default=first), part
 
     @property
-    def selections(self) -> dict[str, Selection]:
+    def stream_selections(self) -> dict[str, Selection]:
         """By stream, what is asked of it alone. Raises QueryError for what cannot be told apart."""
         found: dict[str, Selection] = {}
-        for alias, part in self._alone():
+        for alias, part in self._single_stream_conjuncts():
             stream, tree = self.streams[alias], part.copy()
             for column in tree.find_all(exp.Column):
                 column.set("table", None)
-            one = selecting(tree, self.schemas[stream])
-            whole = both(found.get(stream, EVERYTHING), one)
+            one = parse_selection(tree, self.schemas[stream])
+            whole = intersect_selections(found.get(stream, EVERYTHING), one)
             if whole is None:
                 raise QueryError(
                     f"the condition on {alias!r} has too many alternatives to be told apart; write "
@@ -110,19 +110,19 @@ class Conditions:
         return found
 
     @property
-    def filters(self) -> dict[str, str]:
+    def filter_texts(self) -> dict[str, str]:
         """The same as Spark SQL over the streams' names."""
         found: dict[str, list[str]] = {}
-        for alias, part in self._alone():
-            found.setdefault(self.streams[alias], []).append(f"({self.of_streams(part)})")
+        for alias, part in self._single_stream_conjuncts():
+            found.setdefault(self.streams[alias], []).append(f"({self.canonical_text(part)})")
         return {stream: " AND ".join(texts) for stream, texts in found.items()}
 
 
-def _several(part: exp.Expr) -> bool:
-    return len(aliases_of(part)) > 1
+def _has_several_aliases(part: exp.Expr) -> bool:
+    return len(referenced_aliases(part)) > 1
 
 
-def _closed(joins: Sequence[Join], schemas: Mapping[str, Mapping[str, SqlType]]) -> frozenset[Join]:
+def _close_equalities(joins: Sequence[JoinCondition], schemas: Mapping[str, Mapping[str, SqlType]]) -> frozenset[JoinCondition]:
     """With the equalities of columns that follow from others. Between types that differ nothing
     follows: Spark may round or parse one to compare it with the other.
     """
@@ -140,11 +140,11 @@ def _closed(joins: Sequence[Join], schemas: Mapping[str, Mapping[str, SqlType]])
         for a, b in combinations(sorted(same), 2):
             text = f"{a[0]}.{a[1]} = {b[0]}.{b[1]}"
             if a[0] != b[0] and text not in stated:
-                found.add(Join(text, frozenset((a, b)), implied=True))
+                found.add(JoinCondition(text, frozenset((a, b)), is_implied=True))
     return frozenset(found)
 
 
-def _is_equality(join: Join) -> bool:
+def _is_equality(join: JoinCondition) -> bool:
     if len(join.columns) != 2:
         return False
     a, b = sorted(join.columns)

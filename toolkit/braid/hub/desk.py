@@ -13,23 +13,23 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from braid.core import events
-from braid.core.log import log
+from braid.core.log import log_events
 from braid.engine import durable
-from braid.engine.disk import disk
-from braid.hub.asking import Asking, New
+from braid.engine.disk import current_file_system
+from braid.hub.asking import QueryReader, AdmittedQuery
 from braid.hub.dialect import QueryError
-from braid.hub.flat import Texts, compensating
-from braid.hub.history import LostTuples, forget_lost
-from braid.hub.ledger import Ledger, Served, Span, check_nothing_is_left, open_event_log
-from braid.hub.planning import SITE, model_of
-from braid.hub.reader import Reader
-from braid.hub.resting import Resting
-from braid.hub.settings import Settings
-from braid.hub.works import Built, Fault, Works
+from braid.hub.flat import Texts, compensation_sql
+from braid.hub.history import LostTuples, remove_lost_file
+from braid.hub.ledger import HubState, RegisteredQuery, ServingInterval, check_no_earlier_hub, open_event_log
+from braid.hub.planning import SITE, make_cost_model
+from braid.hub.reader import StreamReader
+from braid.hub.resting import Reoptimizer
+from braid.hub.settings import HubSettings
+from braid.hub.works import BuiltOperator, ExpressionError, OperatorRuntime
 from braid.papers.reuse import changes as pure
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import UNBOUNDED, Definition
-from braid.papers.reuse.deployment import Asked, Deployment, Reused, submitted, withdrawn
+from braid.papers.reuse.deployment import DeployedQuery, Deployment, ReusedOperator, add_query, remove_queries
 from braid.papers.reuse.events import (
     HistoryLost,
     HubStarted,
@@ -40,58 +40,58 @@ from braid.papers.reuse.events import (
     QuerySubmitted,
 )
 from braid.papers.reuse.network import ONE_SITE
-from braid.papers.reuse.planner import Decision, PlanError, Planner
+from braid.papers.reuse.planner import Decision, PlanningError, Planner
 
 T = TypeVar("T")
 
 
-class Desk:
+class QueryRegistry:
     """A hub's state and all that changes it, in the folder ``path``; one caller at a time."""
 
     def __init__(
         self,
         path: Path,
-        reader: Reader,
-        settings: Settings,
+        reader: StreamReader,
+        settings: HubSettings,
         prepare_commit: Callable[[], None] = lambda: None,
     ) -> None:
         """``prepare_commit`` is called before each commit, and raises if there must be none."""
         self.path, self.reader, self.settings = path, reader, settings
         self.file, self.prepare_commit = path / "hub.json", prepare_commit
-        self.asking = Asking(reader, settings.network is None)
-        self.works = Works(path, reader, settings.slack)
-        self.resting = Resting(self)
+        self.asking = QueryReader(reader, settings.network is None)
+        self.works = OperatorRuntime(path, reader, settings.lateness)
+        self.resting = Reoptimizer(self)
         self._losses: list[events.Event] = []
         self._forced: Future[None] | None = None
-        known = Ledger.read(self.file)
+        known = HubState.read_state(self.file)
         if known is None:
-            check_nothing_is_left(self.file)
-        self.ledger = known or Ledger(deployment=Deployment(dict(settings.at)))
+            check_no_earlier_hub(self.file)
+        self.ledger = known or HubState(deployment=Deployment(dict(settings.stream_nodes)))
         self.event_log = open_event_log(path / "events.jsonl", self.ledger)
-        disk().mkdir(self.works.history.folder)
+        current_file_system().make_folder(self.works.history.folder)
         if known is None:
-            self.commit(self.ledger, [self._started()])
+            self.commit_change(self.ledger, [self._make_start_event()])
         else:
-            self.works.remove_unnamed(known)
-        self.works.open(self.ledger)
+            self.works.remove_unnamed_files(known)
+        self.works.open_deployed(self.ledger)
 
-    def _started(self) -> HubStarted:
+    def _make_start_event(self) -> HubStarted:
         s = self.settings
         network = (s.network or ONE_SITE).to_dict()
         streams = tuple(self.reader.schemas)
-        return HubStarted(streams, s.time, s.reuse, network, s.at, s.history)
+        return HubStarted(streams, s.time, s.reuse, network, s.stream_nodes, s.history)
 
     @property
-    def deployment(self) -> Deployment:
+    def current_deployment(self) -> Deployment:
         """What is deployed."""
         return self.ledger.deployment
 
-    def model(self) -> CostModel:
+    def cost_model(self) -> CostModel:
         """Costs as they are known now, on the nodes that are up."""
         s = self.settings
         history, streams = self.works.history, self.reader.schemas
         return self._read_history(
-            lambda: model_of(s.network, s.rates, self.ledger, history, streams)
+            lambda: make_cost_model(s.network, s.rates, self.ledger, history, streams)
         )
 
     def _read_history(self, use: Callable[[], T]) -> T:
@@ -102,150 +102,150 @@ class Desk:
             try:
                 return use()
             except LostTuples as lost:
-                after = self.ledger.copy()
-                forget_lost(after, lost)
-                self.ledger, since = after, after.floor[lost.stream]
+                after = self.ledger.copy_mutable()
+                remove_lost_file(after, lost)
+                self.ledger, since = after, after.backfill_start[lost.stream]
                 assert since is not None, "something is lost"
                 where = lost.stream, lost.file.epoch
                 self._losses.append(HistoryLost(after.epoch, *where, since, str(lost.error)))
 
-    def planner(self) -> Planner:
+    def make_planner(self) -> Planner:
         """What plans queries now."""
         several = self.settings.network is not None
-        return Planner(self.model(), self.settings.reuse, fuse=True, parts=several)
+        return Planner(self.cost_model(), self.settings.reuse, fuse=True, parts=several)
 
-    def progress(self, streams: Sequence[str]) -> int | None:
+    def event_time_progress(self, streams: Sequence[str]) -> int | None:
         """The event time up to which all of these streams have come; None: some has not begun."""
-        return self.ledger.progress(streams, self.settings.slack)
+        return self.ledger.event_time_progress(streams, self.settings.lateness)
 
     def has_ended(self) -> bool:
         """Return whether all streams are finite and the last batch is committed."""
         last = self.reader.last_batch
         return last is not None and self.ledger.epoch >= last
 
-    def happened(self) -> list[events.Event]:
+    def all_events(self) -> list[events.Event]:
         """All that happened, in order."""
-        return self.event_log.since(0)
+        return self.event_log.read_since(0)
 
     # Queries come and go.
 
-    def asked(self, sql: str, name: str | None = None, at: str | None = None, **more: Any) -> New:
+    def admit_query(self, sql: str, name: str | None = None, at: str | None = None, **more: Any) -> AdmittedQuery:
         """A query, read and judged. Raises QueryError for one that is not taken."""
         if name is None:
             taken = {q.name for q in self.ledger.queries}
             name = next(f"q{n}" for n in range(1, len(taken) + 2) if f"q{n}" not in taken)
-        if self.ledger.serving(name) is not None:
+        if self.ledger.find_serving(name) is not None:
             raise QueryError(
                 f"a query named {name!r} is being answered; withdraw it first, or choose another "
                 "name"
             )
-        new = self.asking.new(sql, name, self._sink(at), **more)
-        progress = self.progress(new.query.definition.streams)
+        new = self.asking.admit_query(sql, name, self._check_sink(at), **more)
+        progress = self.event_time_progress(new.query.definition.streams)
         if new.lifetime is not None and progress is not None:
-            new = replace(new, asked=replace(new.asked, until=progress + new.lifetime))
+            new = replace(new, parsed=replace(new.parsed, ends_at=progress + new.lifetime))
         return new
 
-    def _sink(self, at: str | None) -> str:
+    def _check_sink(self, at: str | None) -> str:
         network = self.settings.network
         if network is None:
             if at is not None:
                 raise QueryError(f"the query is asked at {at!r}; this hub has one site, no network")
             return SITE
-        sinks = [n.name for n in network.nodes if n.kind in ("sink", "site")]
+        sinks = [n.name for n in network.nodes if n.role in ("sink", "site")]
         if at not in sinks:
             said = "is not said where" if at is None else f"is asked at {at!r}"
             raise QueryError(f"the query {said}; at= must be one of {', '.join(sinks)}")
         return at
 
-    def plan(self, new: New, old: Deployment | None = None) -> Decision:
+    def plan_query(self, new: AdmittedQuery, old: Deployment | None = None) -> Decision:
         """The cheapest plan for a query, on what is deployed or on ``old``. Raises QueryError if
         there is none.
         """
         try:
-            now = self.progress(new.asked.definition.streams) or 0
-            return self.planner().plan(old or self.deployment, new.asked, now)
-        except PlanError as error:
+            now = self.event_time_progress(new.parsed.definition.streams) or 0
+            return self.make_planner().plan_query(old or self.current_deployment, new.parsed, now)
+        except PlanningError as error:
             raise QueryError(str(error)) from None
 
-    def check(self, several: Sequence[New]) -> None:
+    def check_queries(self, several: Sequence[AdmittedQuery]) -> None:
         """Raises ValueError if one of these, submitted one after the other, has no plan, or one
         that cannot be built.
         """
-        then = self.deployment
+        then = self.current_deployment
         for new in several:
-            then = submitted(then, new.asked, self.plan(new, then).tree)
-        texts = self.asking.texts(self.ledger.queries, *(new.query for new in several))
-        todo = pure.changes(self.deployment, then)
-        self.works.check(todo.build, then, self.ledger, texts)
+            then = add_query(then, new.parsed, self.plan_query(new, then).tree)
+        texts = self.asking.selection_texts(self.ledger.queries, *(new.query for new in several))
+        todo = pure.diff_deployments(self.current_deployment, then)
+        self.works.check_buildable(todo.build, then, self.ledger, texts)
 
-    def submit(self, new: New) -> Served:
+    def register_query(self, new: AdmittedQuery) -> RegisteredQuery:
         """Answer a query from the next batch on."""
         began = clock.perf_counter()
-        decision = self.plan(new)
+        decision = self.plan_query(new)
         planned = clock.perf_counter()
-        old, name = self.deployment, new.asked.name
-        after = submitted(old, new.asked, decision.tree)
+        old, name = self.current_deployment, new.parsed.name
+        after = add_query(old, new.parsed, decision.tree)
         streams = new.query.definition.streams
-        served = Served(
+        served = RegisteredQuery(
             len(self.ledger.queries),
             name,
-            new.asked.sql,
+            new.parsed.sql,
             new.windows,
-            new.every,
-            new.asked.sink,
-            _match(old, new.asked, decision),
+            new.slide,
+            new.parsed.sink,
+            _classify_reuse(old, new.parsed, decision),
             [],
             {},
             new.lifetime,
-            self.progress(streams),
+            self.event_time_progress(streams),
         )
 
         def told() -> QuerySubmitted:
             ended = clock.perf_counter()
-            considered = tuple((c.what, c.cost) for c in decision.considered)
+            considered = tuple((c.description, c.extra_cost) for c in decision.alternatives)
             return QuerySubmitted(
                 self.ledger.epoch,
                 name,
                 served.sql,
                 served.sink,
-                served.match,
+                served.reuse_kind,
                 after.queries[name].operator,
                 decision.cost,
                 considered,
-                served.complete,
+                served.complete_since,
                 planned - began,
                 ended - planned,
             )
 
-        self.switch(after, [], served, told, new)
+        self.switch_deployment(after, [], served, told, new)
         return served
 
-    def _complete(self, new: New) -> dict[str, int | None]:
+    def _complete_since(self, new: AdmittedQuery) -> dict[str, int | None]:
         """By stream, from which event time on history has all that a query can use; None: all.
         Operators that are there were built when it had no less.
         """
         definition = new.query.definition
-        return dict.fromkeys(definition.streams) | self._lacking(definition)
+        return dict.fromkeys(definition.streams) | self._find_missing_history(definition)
 
-    def _lacking(self, definition: Definition) -> dict[str, int]:
+    def _find_missing_history(self, definition: Definition) -> dict[str, int]:
         """Return by stream from which event time on history has all, if a query can use more."""
-        progress, lacking = self.progress(definition.streams), dict[str, int]()
+        progress, lacking = self.event_time_progress(definition.streams), dict[str, int]()
         for stream, window in zip(definition.streams, definition.windows, strict=True):
-            floor = self.ledger.floor.get(stream)
+            floor = self.ledger.backfill_start.get(stream)
             used = None if progress is None or window >= UNBOUNDED else progress - window
             if floor is not None and (used is None or floor > used):
                 lacking[stream] = floor
         return lacking
 
-    def withdraw(self, name: str, reason: str = "withdrawn") -> None:
+    def withdraw_query(self, name: str, reason: str = "withdrawn") -> None:
         """Answer a query no longer. Raises ValueError when none of that name is answered."""
-        if self.ledger.serving(name) is None:
-            self.last(name)
+        if self.ledger.find_serving(name) is None:
+            self.last_query(name)
             raise ValueError(f"query {name!r} has been withdrawn already")
         ended = QueryEnded(self.ledger.epoch, name, reason)
-        self.switch(withdrawn(self.deployment, name), [ended], reasons={name: reason})
+        self.switch_deployment(remove_queries(self.current_deployment, name), [ended], reasons={name: reason})
 
-    def last(self, name: str) -> Served:
+    def last_query(self, name: str) -> RegisteredQuery:
         """The last query of a name. Raises ValueError if there was none."""
         found = [q for q in self.ledger.queries if q.name == name]
         if not found:
@@ -255,104 +255,104 @@ class Desk:
 
     # From one deployment to the next.
 
-    def moves(self, new: Deployment) -> list[events.Event]:
+    def migration_events(self, new: Deployment) -> list[events.Event]:
         """What is to be told of operators that go on elsewhere, with their state."""
-        found = pure.changes(self.deployment, new).move
+        found = pure.diff_deployments(self.current_deployment, new).move
         held = {id: self.works.instances[id].live_bytes for id, _, _ in found}
         return [OperatorMoved(self.ledger.epoch, id, a, b, held[id]) for id, a, b in found]
 
-    def now(self) -> int:
+    def latest_event_time(self) -> int:
         """How far event time has come."""
         return max((t for t in self.ledger.clocks.values() if t is not None), default=0)
 
-    def switch(
+    def switch_deployment(
         self,
         new: Deployment,
         happened: Sequence[events.Event],
-        served: Served | None = None,
+        served: RegisteredQuery | None = None,
         told: Callable[[], events.Event] | None = None,
-        asked: New | None = None,
+        asked: AdmittedQuery | None = None,
         reasons: Mapping[str, str] | None = None,
     ) -> None:
         """Build what is new, commit, and then let go of what is old."""
-        old, todo = self.deployment, pure.changes(self.deployment, new)
+        old, todo = self.current_deployment, pure.diff_deployments(self.current_deployment, new)
         query = [] if asked is None else [asked.query]
-        texts = self.asking.texts(self.ledger.queries, *query)
+        texts = self.asking.selection_texts(self.ledger.queries, *query)
         try:
             built = self._read_history(
-                lambda: self.works.build(todo.build, new, self.ledger, texts)
+                lambda: self.works.build_operators(todo.build, new, self.ledger, texts)
             )
-        except Fault as fault:
+        except ExpressionError as fault:
             raise QueryError(
-                f"the query fails on tuples that have come: {said(fault.error)}"
+                f"the query fails on tuples that have come: {first_line(fault.error)}"
             ) from None
-        after = self.ledger.copy()
+        after = self.ledger.copy_mutable()
         after.deployment = new
-        for rebuilt in pure.reading(new, [operator.id for operator in todo.build]):
-            self._limit_complete(after, rebuilt)
+        for rebuilt in pure.queries_reading(new, [operator.id for operator in todo.build]):
+            self._limit_completeness(after, rebuilt)
         if served is not None:
             assert asked is not None, "a query that comes was asked"
-            served.complete = self._complete(asked)
+            served.complete_since = self._complete_since(asked)
             after.queries.append(served)
         for name, reason in (reasons or {}).items():
-            self._end(after, name, reason)
-        self._respan(after, texts)
+            self._end_query(after, name, reason)
+        self._update_serving_intervals(after, texts)
         dropped = [OperatorDropped(after.epoch, *key) for key in todo.drop]
         last = [told()] if told else []
-        self.commit(after, [*_built(built, after), *happened, *last, *dropped])
-        self.works.adopt(built, todo.drop)
-        self.resting.note(old, new, bool(served or reasons))
+        self.commit_change(after, [*_make_build_events(built, after), *happened, *last, *dropped])
+        self.works.adopt_built(built, todo.drop)
+        self.resting.note_change(old, new, bool(served or reasons))
 
-    def _limit_complete(self, ledger: Ledger, name: str) -> None:
+    def _limit_completeness(self, ledger: HubState, name: str) -> None:
         """Note from when on a query's answers are complete if history lacks what it can use."""
-        if (served := ledger.serving(name)) is None:
+        if (served := ledger.find_serving(name)) is None:
             return
-        for stream, floor in self._lacking(ledger.deployment.queries[name].definition).items():
-            before = served.complete.get(stream)
-            served.complete[stream] = floor if before is None else max(before, floor)
+        for stream, floor in self._find_missing_history(ledger.deployment.queries[name].definition).items():
+            before = served.complete_since.get(stream)
+            served.complete_since[stream] = floor if before is None else max(before, floor)
 
-    def _respan(self, ledger: Ledger, texts: Texts) -> None:
+    def _update_serving_intervals(self, ledger: HubState, texts: Texts) -> None:
         """Note by whom queries are answered from the next batch on."""
         first, time = ledger.epoch + 1, self.reader.time
-        for served in ledger.served:
+        for served in ledger.serving_queries:
             asked = ledger.deployment.queries[served.name]
             operator = ledger.deployment.operators[asked.operator]
-            last = served.spans[-1] if served.spans else None
+            last = served.serving_intervals[-1] if served.serving_intervals else None
             key = operator.id, operator.version, asked.bit
             if last is not None and (last.operator, last.version, last.bit) == key:
                 continue
             if last is not None:
-                last.end = first
+                last.end_epoch = first
             aged = any(isinstance(i, int) for i in operator.inputs)
-            definition = operator.offered(asked.bit)
-            where = compensating(definition, asked.definition, texts, time, aged)
-            served.spans.append(Span(*key, first, None, where))
+            definition = operator.demand_results(asked.bit)
+            where = compensation_sql(definition, asked.definition, texts, time, aged)
+            served.serving_intervals.append(ServingInterval(*key, first, None, where))
 
-    def _end(self, ledger: Ledger, name: str, reason: str) -> None:
-        served = ledger.serving(name)
+    def _end_query(self, ledger: HubState, name: str, reason: str) -> None:
+        served = ledger.find_serving(name)
         assert served is not None
-        served.end, served.reason = ledger.epoch + 1, reason
-        served.spans[-1].end = served.end
-        served.until = self.progress(self.asking.of(served).definition.streams)
+        served.end_epoch, served.end_reason = ledger.epoch + 1, reason
+        served.serving_intervals[-1].end_epoch = served.end_epoch
+        served.end_time = self.event_time_progress(self.asking.restore_query(served).definition.streams)
 
-    def commit(self, after: Ledger, happened: Sequence[events.Event]) -> None:
+    def commit_change(self, after: HubState, happened: Sequence[events.Event]) -> None:
         """Make a change real, and tell what happened."""
         self.prepare_commit()
         if self._forced is not None:
             self._forced.result()
         happened = [*self._losses, *happened]
-        after.write(self.file, happened)
+        after.write_state(self.file, happened)
         self.ledger, self._losses = after, []
-        self.event_log.append(happened)
-        self._forced = durable.beside(partial(durable.sync, self.event_log.path))
-        log(happened)
+        self.event_log.append_events(happened)
+        self._forced = durable.run_in_background(partial(durable.fsync_path, self.event_log.path))
+        log_events(happened)
 
 
-def _built(built: Iterable[Built], ledger: Ledger) -> Iterator[OperatorBuilt]:
+def _make_build_events(built: Iterable[BuiltOperator], ledger: HubState) -> Iterator[OperatorBuilt]:
     for each in built:
         made = each.instance.made
         operator = ledger.deployment.operators[made.operator]
-        where = zip(operator.definition.streams, operator.definition.where, strict=True)
+        where = zip(operator.definition.streams, operator.definition.selections, strict=True)
         yield OperatorBuilt(
             ledger.epoch,
             operator.id,
@@ -360,22 +360,22 @@ def _built(built: Iterable[Built], ledger: Ledger) -> Iterator[OperatorBuilt]:
             operator.node,
             operator.inputs,
             operator.definition.streams,
-            {stream: w.text for stream, w in where},
+            {stream: w.to_sql for stream, w in where},
             len(operator.demands),
             (each.rows, each.bytes),
             each.seconds,
         )
 
 
-def _match(old: Deployment, asked: Asked, decision: Decision) -> str:
+def _classify_reuse(old: Deployment, asked: DeployedQuery, decision: Decision) -> str:
     """How a query comes to be answered; see ``HubQuery.match``."""
     tree = decision.tree
-    if isinstance(tree, Reused):
-        held = old.operators[tree.operator].serving(asked.definition) is not None
+    if isinstance(tree, ReusedOperator):
+        held = old.operators[tree.operator].serving_demand(asked.definition) is not None
         return "holds" if held else "relaxed"
-    return "derived" if decision.reused else "new"
+    return "derived" if decision.reused_operators else "new"
 
 
-def said(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """The first line of an error."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -12,9 +12,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from braid.condition.dialect import SparkSql, fault, written
+from braid.condition.dialect import SparkSql, describe_sql_error, to_sql
 from braid.condition.syntax_arguments import Table, find_unread, name_for_user
-from braid.core.spans import micros
+from braid.core.spans import parse_duration
 from braid.papers.reuse.definition import UNBOUNDED
 
 _UNITS = {"min": "minute", "mins": "minute", "sec": "second", "secs": "second", "hr": "hour"}
@@ -64,12 +64,12 @@ class CQL(SparkSql):
         """Reads a window wherever a table's name or alias may end."""
 
         def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
-            return self._windowed(super()._parse_table_parts(*args, **kwargs))
+            return self._parse_window_words(super()._parse_table_parts(*args, **kwargs))
 
         def _parse_table(self, *args: Any, **kwargs: Any) -> Any:
-            return self._windowed(super()._parse_table(*args, **kwargs))
+            return self._parse_window_words(super()._parse_table(*args, **kwargs))
 
-        def _windowed(self, table: Any) -> Any:
+        def _parse_window_words(self, table: Any) -> Any:
             while isinstance(table, exp.Table) and self._match(TokenType.L_BRACKET):
                 words: list[str] = []
                 while self._curr and not self._match(TokenType.R_BRACKET):
@@ -81,16 +81,16 @@ class CQL(SparkSql):
             return table
 
 
-def read(sql: str) -> exp.Select:
+def parse_query(sql: str) -> exp.Select:
     """The tree of a query. Raises QueryError for what is not one SELECT."""
     if not isinstance(sql, str) or not sql.strip():
         raise QueryError(f"the query is {sql!r}; it must be text, such as SELECT ... FROM ...")
     try:
         trees = sqlglot.parse(sql, dialect=CQL)
         for tree in filter(None, trees):
-            written(tree)  # as it is later, and nothing may be left out then
+            to_sql(tree)  # as it is later, and nothing may be left out then
     except sqlglot.errors.SqlglotError as error:
-        raise QueryError(f"the query is not valid Spark SQL: {fault(error)}") from None
+        raise QueryError(f"the query is not valid Spark SQL: {describe_sql_error(error)}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):
         raise QueryError(f"the query is {sql.strip()!r}; it must be one SELECT over streams")
     _check_statement(trees[0])
@@ -105,11 +105,11 @@ def _check_statement(tree: exp.Select) -> None:
         word = _WORDS.get(name, name_for_user(name))
         if isinstance(node, exp.Join) and name == "method":
             word = f"{node.method.upper()} JOIN"
-        where = "" if isinstance(node, exp.Select) else f" in {written(node).strip()!r}"
+        where = "" if isinstance(node, exp.Select) else f" in {to_sql(node).strip()!r}"
         raise QueryError(f"{word}{where} is not taken; {ACCEPTED}")
 
 
-def window(table: exp.Table) -> tuple[int | None, int | None]:
+def parse_window(table: exp.Table) -> tuple[int | None, int | None]:
     """RANGE and SLIDE of a table in microseconds; None: not given. Raises QueryError for a window
     that is none.
     """
@@ -127,15 +127,15 @@ def window(table: exp.Table) -> tuple[int | None, int | None]:
         )
     at = words.index("slide") if "slide" in words else len(words)
     size = words[1:at]
-    every = _span(words[at + 1 :], f"SLIDE of {table.name}") if at < len(words) else None
+    every = _parse_span(words[at + 1 :], f"SLIDE of {table.name}") if at < len(words) else None
     if size == ["unbounded"]:
         return UNBOUNDED, every
-    return _span(size, f"RANGE of {table.name}"), every
+    return _parse_span(size, f"RANGE of {table.name}"), every
 
 
-def _span(words: list[str], what: str) -> int:
+def _parse_span(words: list[str], what: str) -> int:
     named = [_UNITS.get(w, w) for w in words]
     try:
-        return micros(" ".join(named), what)
+        return parse_duration(" ".join(named), what)
     except ValueError as error:
         raise QueryError(str(error)) from None

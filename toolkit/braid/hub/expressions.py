@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.compiler import Compiler
+from braid.condition.compiler import DuckDBCompiler
 from braid.condition.dialect import SparkSql
 from braid.condition.failing import is_safe
 from braid.condition.sqltypes import SqlType
-from braid.condition.typed import Unknown
+from braid.condition.typed import UnsupportedExpressionError
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _TEXT = (exp.Upper, exp.Lower, exp.Trim)
@@ -25,13 +25,13 @@ def may_fail(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
     tree = sqlglot.parse_one(sql, dialect=SparkSql)
     tree = tree.transform(lambda n: n.this if isinstance(n, _TEXT) else n)
     try:
-        Compiler(types).compile(tree)
-    except Unknown:
+        DuckDBCompiler(types).compile_expression(tree)
+    except UnsupportedExpressionError:
         return True
     return not is_safe(tree)
 
 
-def is_zoned(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
+def depends_on_time_zone(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
     """Whether the time zone may matter to Spark SQL over columns of these types: it reads a time or
     a day, but for the microseconds of a timestamp.
     """

@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
 from braid.core.columns import QUERIES
-from braid.engine.durable import Damaged
-from braid.engine.files import parquet
-from braid.papers.reuse.definition import UNBOUNDED, Column, Definition, compensation
+from braid.engine.durable import DamagedRunError
+from braid.engine.files import read_parquet
+from braid.papers.reuse.definition import UNBOUNDED, Column, Definition, make_compensation
 from braid.papers.reuse.selections import EVERYTHING, Selection
 
 Shape = Mapping[str, Mapping[str, Column]]
@@ -27,12 +27,12 @@ Texts = Mapping[tuple[str, Selection], str]
 """By stream and selection, its Spark SQL over ``stream.column``, as some query has it."""
 
 
-def flat(stream: str, column: str) -> str:
+def flat_column_name(stream: str, column: str) -> str:
     """The name of a stream's column in a plain table of results."""
     return f"{stream}__{column}"
 
 
-def renamed(sql: str, name: Callable[[str, str], str]) -> str:
+def rename_columns(sql: str, name: Callable[[str, str], str]) -> str:
     """Spark SQL over ``stream.column`` with other names of columns."""
 
     def named(node: exp.Expr) -> exp.Expr:
@@ -44,29 +44,29 @@ def renamed(sql: str, name: Callable[[str, str], str]) -> str:
     return tree.sql(dialect=SparkSql, normalize_functions=False)
 
 
-def micros_of(column: str) -> str:
+def microseconds_sql(column: str) -> str:
     """Spark SQL of an event time in microseconds."""
     return f"unix_micros(cast(`{column}` as timestamp))"
 
 
-def latest_of(streams: Sequence[str], time: str) -> str:
+def latest_time_sql(streams: Sequence[str], time: str) -> str:
     """Spark SQL of the latest event time of a result's members, in microseconds."""
-    times = [micros_of(flat(s, time)) for s in streams]
+    times = [microseconds_sql(flat_column_name(s, time)) for s in streams]
     return times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
 
 
-def columns_of(shape: Shape) -> dict[str, Column]:
+def flat_columns(shape: Shape) -> dict[str, Column]:
     """The columns of the plain table, and which streams' they are."""
-    return {flat(*column): column for fields in shape.values() for column in fields.values()}
+    return {flat_column_name(*column): column for fields in shape.values() for column in fields.values()}
 
 
-def of_demand(rows: pa.Table, bit: int) -> pa.Table:
+def filter_demand(rows: pa.Table, bit: int) -> pa.Table:
     """The results that serve a demand."""
     serves = rows[QUERIES].to_numpy() >> np.int64(bit) & 1
     return rows.filter(pa.array(serves != 0))
 
 
-def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.Table | None:
+def read_flat(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.Table | None:
     """The results in these files as a plain table, with the demands that each serves in the column
     ``QUERIES``; those of one demand if a ``bit`` is given. None if there is none.
     """
@@ -75,11 +75,11 @@ def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
         return None
     whole = pa.concat_tables(tables)
     if bit is not None:
-        whole = of_demand(whole, bit)
+        whole = filter_demand(whole, bit)
     if not whole.num_rows:
         return None
     columns = {
-        flat(*column): pc.struct_field(whole[alias], field)
+        flat_column_name(*column): pc.struct_field(whole[alias], field)
         for alias, fields in shape.items()
         for field, column in fields.items()
     }
@@ -89,37 +89,37 @@ def flattened(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
 def _read_results(file: str) -> pa.Table:
     """Return the results in a file. Raises Damaged unless its pages have their checksums."""
     try:
-        return parquet(file, page_checksum_verification=True)
+        return read_parquet(file, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
-        raise Damaged(f"{file} is damaged: {error}") from None
+        raise DamagedRunError(f"{file} is damaged: {error}") from None
 
 
-def serves(bit: int) -> str:
+def demand_filter_sql(bit: int) -> str:
     """Spark SQL over a plain table: whether a result is one of a demand."""
     return f"(`{QUERIES}` & cast({1 << bit} as bigint)) <> 0"
 
 
-def compensating(
+def compensation_sql(
     existing: Definition, wanted: Definition, texts: Texts, time: str, aged: bool
 ) -> str | None:
     """Spark SQL over a plain table of existing results that makes the wanted ones of them; None if
     all are wanted. ``aged``: the ages of members must be looked at, whatever the existing windows.
     """
-    parts = list(_parts(existing, wanted, texts, time, aged))
+    parts = list(_compensation_conjuncts(existing, wanted, texts, time, aged))
     return " AND ".join(f"({p})" for p in parts) or None
 
 
-def _parts(
+def _compensation_conjuncts(
     existing: Definition, wanted: Definition, texts: Texts, time: str, aged: bool
 ) -> Iterator[str]:
-    own = compensation(existing, wanted)
+    own = make_compensation(existing, wanted)
     for stream, where in zip(wanted.streams, own.where, strict=True):
         if where is not None and where != EVERYTHING:
-            yield renamed(texts[stream, where], flat)
+            yield rename_columns(texts[stream, where], flat_column_name)
     for join in sorted(own.joins):
-        if not join.implied:
-            yield renamed(join.text, flat)
-    latest = latest_of(wanted.streams, time)
+        if not join.is_implied:
+            yield rename_columns(join.text, flat_column_name)
+    latest = latest_time_sql(wanted.streams, time)
     for stream, window, other in zip(wanted.streams, wanted.windows, own.windows, strict=True):
         if window < UNBOUNDED and (aged or other is not None):
-            yield f"{latest} - {micros_of(flat(stream, time))} < {window}"
+            yield f"{latest} - {microseconds_sql(flat_column_name(stream, time))} < {window}"

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 
 from braid.core.columns import TIME
-from braid.hub.flat import flat
-from braid.hub.instance import Rows
-from braid.hub.works import Works
-from braid.papers.reuse.deployment import Asked, Deployment
-from braid.papers.reuse.events import Flowed
+from braid.hub.flat import flat_column_name
+from braid.hub.instance import ArrivedRows
+from braid.hub.works import OperatorRuntime
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
+from braid.papers.reuse.events import FlowMetrics
 
 
-def counted(
-    works: Works,
+def count_flows(
+    works: OperatorRuntime,
     deployment: Deployment,
-    came: Mapping[int, Mapping[str, Rows]],
+    came: Mapping[int, Mapping[str, ArrivedRows]],
     told: Mapping[str, pa.Table],
-) -> Iterator[Flowed]:
+) -> Iterator[FlowMetrics]:
     """All that went from node to node in a batch, each flow for itself. ``told`` are the matches
     that queries were told, by name.
     """
@@ -27,26 +27,26 @@ def counted(
         instance = works.instances[operator.id]
         inputs = instance.made.inputs
         for alias, rows in came[operator.id].items():
-            read = inputs[alias].read
+            read = inputs[alias].source
             node = (
-                deployment.source(read)
+                deployment.source_node(read)
                 if isinstance(read, str)
                 else deployment.operators[read].node
             )
-            taken = instance.taken(alias, rows).select([*inputs[alias].stored, TIME])
-            yield _flow(str(read), str(operator.id), node, operator.node, taken)
+            taken = instance.select_arrivals(alias, rows).select([*inputs[alias].stored_columns, TIME])
+            yield _count_flow(str(read), str(operator.id), node, operator.node, taken)
     for name, matches in told.items():
         asked = deployment.queries[name]
         node = deployment.operators[asked.operator].node
-        answer = matches.select(_sent(asked, works.reader.time))
-        yield _flow(str(asked.operator), name, node, asked.sink, answer)
+        answer = matches.select(_sent_columns(asked, works.reader.time))
+        yield _count_flow(str(asked.operator), name, node, asked.sink, answer)
 
 
-def _sent(asked: Asked, time: str) -> list[str]:
+def _sent_columns(asked: DeployedQuery, time: str) -> list[str]:
     """The columns of matches that go to a query's sink: with event times."""
     columns = zip(asked.definition.streams, asked.definition.columns, strict=True)
-    return [flat(s, c) for s, mine in columns for c in sorted(mine | {time})]
+    return [flat_column_name(s, c) for s, mine in columns for c in sorted(mine | {time})]
 
 
-def _flow(what: str, to: str, source: str, target: str, rows: pa.Table) -> Flowed:
-    return Flowed(what, to, source, target, rows.num_rows, int(rows.nbytes))
+def _count_flow(what: str, to: str, source: str, target: str, rows: pa.Table) -> FlowMetrics:
+    return FlowMetrics(what, to, source, target, rows.num_rows, int(rows.nbytes))

@@ -10,23 +10,23 @@ import duckdb
 import pyarrow as pa
 
 from braid import fingerprints
-from braid.core.accept import folder, seconds, whole
-from braid.core.spans import Span, micros, written
+from braid.core.accept import check_folder, check_seconds, check_int
+from braid.core.spans import Span, parse_duration, normalize_duration
 from braid.engine import tables
 from braid.engine.conversion import convert_frame
-from braid.engine.memory import allowed
-from braid.engine.store import Store
+from braid.engine.memory import parse_memory_limit
+from braid.engine.store import RunStore
 from braid.hub.handle import HubQuery
-from braid.hub.reader import Reader
+from braid.hub.reader import StreamReader
 from braid.hub.run import HubRun
-from braid.hub.settings import Settings
-from braid.hub.table_reader import TableReader
+from braid.hub.settings import HubSettings
+from braid.hub.table_reader import ArrowStreamReader
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.rates import Rates
-from braid.setup import AHEAD, COPIES, LONGEST_PACE, PAGES, Replay, Setup
-from braid.streams import condition, lateness_by_alias
-from braid.tables import TableSetup
+from braid.setup import AHEAD, COPIES, LONGEST_PACE, PAGES, ReplaySource, JoinConfig
+from braid.streams import parse_condition, parse_lateness
+from braid.tables import ArrowJoinConfig
 
 _BATCHES = 20
 """Micro-batches in which static streams are replayed unless another number is asked for."""
@@ -88,19 +88,19 @@ class QueryHub:
                 "all as tables or all as Spark DataFrames"
             )
         self.streams = dict(self.tables or streams)
-        condition(self.streams, "1 = 1", {}, time)
+        parse_condition(self.streams, "1 = 1", {}, time)
         self.time, self.reuse, self.network = time, reuse, network
-        self._slack = lateness_by_alias(lateness, self.streams)
+        self._slack = parse_lateness(lateness, self.streams)
         self.lateness: str | dict[str, str] = (
             self._slack
             if isinstance(lateness, Mapping)
-            else written(lateness, "lateness", zero=True)
+            else normalize_duration(lateness, "lateness", zero=True)
         )
-        self.ahead = written(ahead, "ahead")
-        self.history = written(history, "history", zero=True)
-        self.at, self.rates = dict(self._places(at)), rates
+        self.ahead = normalize_duration(ahead, "ahead")
+        self.history = normalize_duration(history, "history", zero=True)
+        self.at, self.rates = dict(self._parse_stream_nodes(at)), rates
 
-    def _places(self, at: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
+    def _parse_stream_nodes(self, at: Mapping[str, str] | None) -> Iterator[tuple[str, str]]:
         given = dict(at or {})
         if unknown := sorted(set(given) - set(self.streams)):
             raise ValueError(f"at= has {unknown[0]!r}; the streams are {', '.join(self.streams)}")
@@ -112,8 +112,8 @@ class QueryHub:
         names = {n.name.lower(): n for n in self.network.nodes}
         for stream in self.streams:
             node = names.get(given.get(stream, stream).lower())
-            if node is None or node.kind not in ("source", "site"):
-                sources = [n.name for n in self.network.nodes if n.kind in ("source", "site")]
+            if node is None or node.role not in ("source", "site"):
+                sources = [n.name for n in self.network.nodes if n.role in ("source", "site")]
                 raise ValueError(
                     f"stream {stream} comes from no node that is known; say in at= which of "
                     f"{', '.join(sources)} it is"
@@ -139,44 +139,44 @@ class QueryHub:
         Raises ValueError when the folder holds something else, or this hub over other rows, other
         sources or in other ``batches``, and for a query that is not taken.
         """
-        setup = TableSetup if self.tables else Setup
-        store = Store(folder(path))
-        seconds(pace, "pace", LONGEST_PACE)
-        trigger = setup.trigger(trigger)
+        setup = ArrowJoinConfig if self.tables else JoinConfig
+        store = RunStore(check_folder(path))
+        check_seconds(pace, "pace", LONGEST_PACE)
+        trigger = setup.parse_trigger(trigger)
         cut = _BATCHES if batches is None else batches
         if not isinstance(cut, str):
-            whole(cut, "batches", 1, setup.most_batches, ", or the name of a column")
-        mine = self._fingerprint()
+            check_int(cut, "batches", 1, setup.most_batches, ", or the name of a column")
+        mine = self._describe_settings()
         self._stored_settings(store, mine)
-        store.acquire()
+        store.acquire_run()
         try:
             store.sweep()
             known = self._stored_settings(store, mine)  # another process may have left the folder
             if known is None or not known["ready"]:
-                replay = self._replay(cut)
-                store.create({**mine, "ready": False})
-                count = None if replay is None else replay.write(store.input)
-                store.copied.seal(store.force)
-                store.copied.complete(store.force)
-                ends = len(self._static()) == len(self.streams)
+                replay = self._make_replay(cut)
+                store.create_run({**mine, "ready": False})
+                count = None if replay is None else replay.write_input(store.input)
+                store.copied.write_checksums(store.force)
+                store.copied.split_all(store.force)
+                ends = len(self._static_streams()) == len(self.streams)
                 known = {**mine, "batches": count if ends else None, "cut": cut, "ready": True}
-                store.create(known | self._remember())
+                store.create_run(known | self._record_fingerprints())
             else:
-                store.copied.check()
+                store.copied.check_files()
                 fingerprints.check_batches(batches, known, store.where)
                 self._check_input(store, known)
-            named = queries if isinstance(queries, Mapping) else dict(_numbered(queries))
-            reader = self._reader(store, known["batches"])
-            return HubRun(self._settings(), store, reader, trigger, named, pace)
+            named = queries if isinstance(queries, Mapping) else dict(_number_queries(queries))
+            reader = self._make_reader(store, known["batches"])
+            return HubRun(self._make_settings(), store, reader, trigger, named, pace)
         except BaseException:
-            store.release()
+            store.release_run()
             raise
 
-    def _stored_settings(self, store: Store, mine: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _stored_settings(self, store: RunStore, mine: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the settings in a folder; None if it is new. Raises ValueError if they are not
         those of this hub, and Damaged if they are not what was written.
         """
-        known = store.query()
+        known = store.read_settings()
         if known is not None and "hub" not in known:
             raise ValueError(f"{store.path} holds a run that is no hub; use a new folder")
         if known is not None and (differ := [k for k in mine if known[k] != mine[k]]):
@@ -186,82 +186,82 @@ class QueryHub:
             )
         return known
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _describe_settings(self) -> dict[str, Any]:
         network = None if self.network is None else self.network.to_dict()
         mine = {"hub": sorted(self.streams), "time": self.time, "lateness": self.lateness}
         mine["ahead"] = self.ahead
-        return mine | {"network": network, "at": self.at, "tables": self._hashing()}
+        return mine | {"network": network, "at": self.at, "tables": self._hash_version()}
 
-    def _hashing(self) -> str:
+    def _hash_version(self) -> str:
         """Tables are hashed by DuckDB, whose versions may differ in that."""
         return f"DuckDB {duckdb.__version__}" if self.tables else ""
 
-    def _settings(self) -> Settings:
-        slack = {s: micros(t, f"lateness of {s}", zero=True) for s, t in self._slack.items()}
-        kept = micros(self.history, "history", zero=True)
-        ahead = micros(self.ahead, "ahead")
-        return Settings(
+    def _make_settings(self) -> HubSettings:
+        slack = {s: parse_duration(t, f"lateness of {s}", zero=True) for s, t in self._slack.items()}
+        kept = parse_duration(self.history, "history", zero=True)
+        ahead = parse_duration(self.ahead, "ahead")
+        return HubSettings(
             self.time, slack, ahead, self.reuse, kept, self.network, self.at, self.rates
         )
 
-    def _static(self) -> dict[str, Any]:
+    def _static_streams(self) -> dict[str, Any]:
         return {s: f for s, f in self.streams.items() if s in self.tables or not f.isStreaming}
 
-    def _replay(self, batches: int | str) -> Replay | None:
+    def _make_replay(self, batches: int | str) -> ReplaySource | None:
         """What is static, checked and ready to be written."""
-        copied = self._static()
+        copied = self._static_streams()
         if not copied:
             return None
         times = dict.fromkeys(copied, self.time)
         if self.tables:
-            return tables.Replay(copied, times, batches)
+            return tables.ArrowReplay(copied, times, batches)
         from braid.engine import static
 
-        return static.Replay(copied, times, batches, allowed() // COPIES)
+        return static.StaticReplay(copied, times, batches, parse_memory_limit() // COPIES)
 
-    def _remember(self) -> dict[str, Any]:
+    def _record_fingerprints(self) -> dict[str, Any]:
         """Return what tells later whether the hub is given the streams that it began with."""
         if self.tables:
-            rows = {s: fingerprints.of_table(t).plain() for s, t in self.tables.items()}
+            rows = {s: fingerprints.fingerprint_table(t).to_plain() for s, t in self.tables.items()}
             return {"fingerprints": rows}
-        return fingerprints.remember(self.streams, self._static())
+        return fingerprints.record_fingerprints(self.streams, self._static_streams())
 
-    def _check_input(self, store: Store, known: Mapping[str, Any]) -> None:
+    def _check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
         """Raise ValueError unless the streams are those that the hub in a folder began with."""
         for stream, plain in known.get("fingerprints", {}).items():
-            before = fingerprints.Fingerprint.of_plain(plain)
-            here = fingerprints.of_table(self.tables[stream])
+            before = fingerprints.InputFingerprint.from_plain(plain)
+            here = fingerprints.fingerprint_table(self.tables[stream])
             fingerprints.check_rows(stream, store.where, before, here, "")
         if "sources" not in known:
             return
         sources = fingerprints.describe_sources(self.streams)
         fingerprints.check_sources(sources, known, store.where)
-        for stream, frame in self._static().items():
+        for stream, frame in self._static_streams().items():
             fingerprints.check_frame(stream, frame, store, known, "")
 
-    def _reader(self, store: Store, batches: int | None) -> Reader:
+    def _make_reader(self, store: RunStore, batches: int | None) -> StreamReader:
         if self.tables:
             assert batches is not None
-            store.copied.check(0, deep=True)
-            plain = {s: pa.schema(list(store.copied.schema(s))) for s in self.streams}
-            return TableReader(plain, self.time, store.input, batches)
-        from braid.hub.spark_reader import SparkReader
+            store.copied.check_files(0, deep=True)
+            plain = {s: pa.schema(list(store.copied.stream_schema(s))) for s in self.streams}
+            return ArrowStreamReader(plain, self.time, store.input, batches)
+        from braid.hub.spark_reader import SparkStreamReader
 
-        return SparkReader(self._frames(store), self.time, batches)
+        return SparkStreamReader(self._open_frames(store), self.time, batches)
 
-    def _frames(self, store: Store) -> dict[str, Any]:
+    def _open_frames(self, store: RunStore) -> dict[str, Any]:
         from braid.engine import static
 
         found = dict(self.streams)
-        for name, frame in self._static().items():
-            schema = static.schema(store.copied, name, frame.sparkSession)
+        for name, frame in self._static_streams().items():
+            schema = static.stored_schema(store.copied, name, frame.sparkSession)
             reader = frame.sparkSession.readStream.schema(schema)
             one_by_one = reader.options(maxFilesPerTrigger=1, **PAGES)
             found[name] = one_by_one.parquet(str(store.input / name))
         return found
 
 
-def _numbered(queries: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _number_queries(queries: Sequence[str]) -> Iterator[tuple[str, str]]:
     return ((f"q{n}", sql) for n, sql in enumerate(queries, 1))
 
 

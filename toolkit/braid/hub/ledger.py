@@ -12,19 +12,19 @@ from typing import Any
 import msgspec
 
 from braid.core import events, jsonl
-from braid.core.clocks import Irregular
-from braid.core.codec import typed
-from braid.core.state import VERSION, Seal
+from braid.core.clocks import IrregularCounts
+from braid.core.codec import from_plain
+from braid.core.state import VERSION, FileChecksum
 from braid.engine import durable
-from braid.engine.disk import disk
-from braid.engine.durable import Damaged
-from braid.engine.told import Archive, Told, extend_archive
+from braid.engine.disk import current_file_system
+from braid.engine.durable import DamagedRunError
+from braid.engine.told import EventPrefix, EventLog, extend_archive
 from braid.papers.reuse.deployment import Deployment
-from braid.papers.reuse.stored import from_plain, to_plain
+from braid.papers.reuse.stored import deployment_from_plain, deployment_to_plain
 
 
 @dataclass
-class Span:
+class ServingInterval:
     """By which demand of which operator a query is answered: in the batches of Spark from ``first``
     up to, not with, ``end``; None: still. ``where`` is the compensation: Spark SQL over a plain
     table of results (flat.py).
@@ -33,13 +33,13 @@ class Span:
     operator: int
     version: int
     bit: int
-    first: int
-    end: int | None = None
-    where: str | None = None
+    first_epoch: int
+    end_epoch: int | None = None
+    compensation: str | None = None
 
 
 @dataclass
-class Served:
+class RegisteredQuery:
     """A query that is or was served; ``number`` is its own. ``since`` and ``until`` are event times
     (microseconds) between which its ticks are; ``lifetime`` in microseconds of event time.
     ``complete`` says by stream from which event time on all tuples that it can use were held; None:
@@ -50,16 +50,16 @@ class Served:
     name: str
     sql: str
     windows: Any
-    every: str | None
+    slide: str | None
     sink: str
-    match: str
-    spans: list[Span]
-    complete: dict[str, int | None]
+    reuse_kind: str
+    serving_intervals: list[ServingInterval]
+    complete_since: dict[str, int | None]
     lifetime: int | None = None
-    since: int | None = None
-    until: int | None = None
-    end: int | None = None
-    reason: str = ""
+    start_time: int | None = None
+    end_time: int | None = None
+    end_epoch: int | None = None
+    end_reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class HistoryFile:
 
     epoch: int
     latest: int
-    seal: Seal
+    checksum: FileChecksum
 
 
 @dataclass
-class Ledger:
+class HubState:
     """All that a hub remembers. ``epoch`` is the last batch that all operators have. By stream:
     ``clocks`` (how far event time has come) with the times ``pending`` that are too far ahead to
     move them, ``first`` event times, ``counted`` tuples and bytes, the files that ``history`` has,
@@ -85,74 +85,74 @@ class Ledger:
     epoch: int = -1
     clocks: dict[str, int | None] = field(default_factory=dict)
     pending: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    first: dict[str, int | None] = field(default_factory=dict)
-    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
-    history: dict[str, list[HistoryFile]] = field(default_factory=dict)
-    floor: dict[str, int | None] = field(default_factory=dict)
-    queries: list[Served] = field(default_factory=list)
-    down: list[str] = field(default_factory=list)
-    irregular: Irregular = field(default_factory=Irregular)
-    told: list[dict[str, Any]] = field(default_factory=list)
-    archive: Archive = field(default_factory=lambda: Archive(0, 0, 0, []))
+    first_event_times: dict[str, int | None] = field(default_factory=dict)
+    received_counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    backfill_batches: dict[str, list[HistoryFile]] = field(default_factory=dict)
+    backfill_start: dict[str, int | None] = field(default_factory=dict)
+    queries: list[RegisteredQuery] = field(default_factory=list)
+    failed_nodes: list[str] = field(default_factory=list)
+    irregular_counts: IrregularCounts = field(default_factory=IrregularCounts)
+    last_events: list[dict[str, Any]] = field(default_factory=list)
+    archive: EventPrefix = field(default_factory=lambda: EventPrefix(0, 0, 0, []))
     deployment: Deployment = field(default_factory=lambda: Deployment({}))
 
     @classmethod
-    def read(cls, path: Path) -> Ledger | None:
+    def read_state(cls, path: Path) -> HubState | None:
         """Return the ledger in a file; None if there is no file. Raises Damaged for a file that is
         not what was written, and ValueError for another version's.
         """
-        if not disk().exists(path):
+        if not current_file_system().exists(path):
             return None
         what = f"the hub in {path.parent}"
-        stored = msgspec.json.decode(durable.opened(path, what), type=dict[str, Any])
-        deployment = from_plain(stored.pop("deployment", {}))
+        stored = msgspec.json.decode(durable.read_checksummed(path, what), type=dict[str, Any])
+        deployment = deployment_from_plain(stored.pop("deployment", {}))
         values = {k: v for k, v in stored.items() if k not in ("v", "crc")}
-        ledger = typed({**values, "deployment": {"at": {}}}, cls, what)
+        ledger = from_plain({**values, "deployment": {"at": {}}}, cls, what)
         ledger.deployment = deployment
         return ledger
 
-    def write(self, path: Path, happened: Sequence[events.Event] = ()) -> None:
+    def write_state(self, path: Path, happened: Sequence[events.Event] = ()) -> None:
         """Replace the file: that is the commit of whatever changed, and of what happened. The
         events before must be on disk.
         """
-        self.archive = extend_archive(self.archive, self.last_lines())
-        self.told = [jsonl.to_dict(e) for e in happened]
+        self.archive = extend_archive(self.archive, self.encode_last_events())
+        self.last_events = [jsonl.event_to_dict(e) for e in happened]
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        body = {"v": VERSION, **values, "deployment": to_plain(self.deployment)}
-        durable.put(path, durable.sealed(body), force=True)
+        body = {"v": VERSION, **values, "deployment": deployment_to_plain(self.deployment)}
+        durable.write_atomically(path, durable.encode_checksummed(body), force=True)
 
-    def last_lines(self) -> list[bytes]:
+    def encode_last_events(self) -> list[bytes]:
         """Return the events of the last commit as lines of JSON."""
-        return [msgspec.json.encode(event) + b"\n" for event in self.told]
+        return [msgspec.json.encode(event) + b"\n" for event in self.last_events]
 
-    def copy(self) -> Ledger:
+    def copy_mutable(self) -> HubState:
         """One that can be changed by itself; what is deployed is shared, as it never changes."""
         return replace(
             self,
             clocks=dict(self.clocks),
             pending=dict(self.pending),
-            first=dict(self.first),
-            counted=dict(self.counted),
-            history={stream: list(kept) for stream, kept in self.history.items()},
-            floor=dict(self.floor),
-            queries=[replace(q, spans=list(map(replace, q.spans))) for q in self.queries],
-            down=list(self.down),
+            first_event_times=dict(self.first_event_times),
+            received_counts=dict(self.received_counts),
+            backfill_batches={stream: list(kept) for stream, kept in self.backfill_batches.items()},
+            backfill_start=dict(self.backfill_start),
+            queries=[replace(q, serving_intervals=list(map(replace, q.serving_intervals))) for q in self.queries],
+            failed_nodes=list(self.failed_nodes),
         )
 
-    def serving(self, name: str) -> Served | None:
+    def find_serving(self, name: str) -> RegisteredQuery | None:
         """The query of that name that is served now."""
-        return next((q for q in self.queries if q.name == name and q.end is None), None)
+        return next((q for q in self.queries if q.name == name and q.end_epoch is None), None)
 
     @property
-    def served(self) -> list[Served]:
+    def serving_queries(self) -> list[RegisteredQuery]:
         """The queries that are served now."""
-        return [q for q in self.queries if q.end is None]
+        return [q for q in self.queries if q.end_epoch is None]
 
-    def latest(self, stream: str) -> int | None:
+    def latest_event_times(self, stream: str) -> int | None:
         """Return the latest event time of a stream, right or wrong; None: it has not begun."""
         return max(self.pending.get(stream, ()), default=self.clocks.get(stream))
 
-    def progress(self, streams: Sequence[str], slack: Mapping[str, int]) -> int | None:
+    def event_time_progress(self, streams: Sequence[str], slack: Mapping[str, int]) -> int | None:
         """The event time up to which all of these streams have come; None: some has not begun.
         ``slack``: how late their tuples may be, by stream.
         """
@@ -163,32 +163,32 @@ class Ledger:
     def describe_irregular(self) -> str:
         """Return in words which tuples did not come at their time; empty if all did."""
         names = sorted(self.clocks)
-        return self.irregular.describe(names, [self.clocks[s] for s in names])
+        return self.irregular_counts.describe_counts(names, [self.clocks[s] for s in names])
 
 
-def open_event_log(path: Path, ledger: Ledger) -> Told:
+def open_event_log(path: Path, ledger: HubState) -> EventLog:
     """Return the events in a file, which then has those that the ledger names and no others: a
     crash may come between the two. They are on disk, as the next ledger relies on that. Raises
     Damaged for a file that is not what was written.
     """
-    log = Told(path)
-    if ledger.archive.events:
-        log.look(ledger.archive, and_cut=True)
-        log.check(ledger.archive)
+    log = EventLog(path)
+    if ledger.archive.event_count:
+        log.open_prefix(ledger.archive, and_cut=True)
+        log.check_prefix(ledger.archive)
     else:
-        disk().write(path, b"")
-    log.again([line.rstrip(b"\n") for line in ledger.last_lines()])
-    durable.sync(path)
+        current_file_system().write_file(path, b"")
+    log.append_encoded([line.rstrip(b"\n") for line in ledger.encode_last_events()])
+    durable.fsync_path(path)
     return log
 
 
-def check_nothing_is_left(file: Path) -> None:
+def check_no_earlier_hub(file: Path) -> None:
     """Raise Damaged if a ledger is missing where a hub has been."""
     folder = file.parent
     places = [folder / name for name in ("operators", "history", "checkpoint")]
     log = folder / "events.jsonl"
-    if any(map(disk().find, places)) or (disk().exists(log) and disk().size(log)):
-        raise Damaged(
+    if any(map(current_file_system().find_files, places)) or (current_file_system().exists(log) and current_file_system().read_size(log)):
+        raise DamagedRunError(
             f"{file} is missing, which alone says what the hub in {folder} has; restore it, or use "
             "a new folder"
         )

@@ -9,26 +9,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from braid.hub.history import History
-from braid.hub.ledger import Ledger
+from braid.hub.history import BackfillBuffer
+from braid.hub.ledger import HubState
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.definition import Definition, Join
-from braid.papers.reuse.deployment import Deployment, New, Reused, Tree
+from braid.papers.reuse.definition import Definition, JoinCondition
+from braid.papers.reuse.deployment import Deployment, NewOperator, ReusedOperator, Tree
 from braid.papers.reuse.network import ONE_SITE, Network
 from braid.papers.reuse.planner import Decision
 from braid.papers.reuse.rates import Rates, StreamRate
-from braid.papers.reuse.relaxation import relax
+from braid.papers.reuse.relaxation import relax_operator
 
 SITE = ONE_SITE.nodes[0].name
 SAMPLE = 400
 """Tuples of each stream that selections are tried on."""
 
 
-def model_of(
+def make_cost_model(
     network: Network | None,
     given: Rates | None,
-    ledger: Ledger,
-    history: History,
+    ledger: HubState,
+    history: BackfillBuffer,
     streams: Iterable[str],
 ) -> CostModel:
     """Costs: on one site work, with all streams alike; on a network what flows, by the rates that
@@ -36,39 +36,39 @@ def model_of(
     """
     if network is None:
         return CostModel(ONE_SITE, Rates({s: StreamRate(1.0, {}) for s in streams}))
-    up = network.without(*ledger.down) if ledger.down else network
-    return CostModel(up, given or _measured(ledger, history, list(streams)))
+    up = network.without_nodes(*ledger.failed_nodes) if ledger.failed_nodes else network
+    return CostModel(up, given or _measure_rates(ledger, history, list(streams)))
 
 
-def _measured(ledger: Ledger, history: History, streams: list[str]) -> Rates:
+def _measure_rates(ledger: HubState, history: BackfillBuffer, streams: list[str]) -> Rates:
     known = [
-        t for s in streams for t in (ledger.first.get(s), ledger.clocks.get(s)) if t is not None
+        t for s in streams for t in (ledger.first_event_times.get(s), ledger.clocks.get(s)) if t is not None
     ]
     seconds = max((max(known) - min(known)) / 1e6, 1.0) if known else 1.0
-    samples = {s: history.sample(ledger, s, SAMPLE) for s in streams}
-    rates = {s: _rate(ledger.counted.get(s, (0, 0))[0], seconds, t) for s, t in samples.items()}
+    samples = {s: history.sample_rows(ledger, s, SAMPLE) for s in streams}
+    rates = {s: _measure_stream_rate(ledger.received_counts.get(s, (0, 0))[0], seconds, t) for s, t in samples.items()}
     joins = {j for o in ledger.deployment.operators.values() for j in o.definition.joins} | {
         j for q in ledger.deployment.queries.values() for j in q.definition.joins
     }
-    return Rates(rates, {j.text: c for j in joins if (c := _chance(j, samples)) is not None})
+    return Rates(rates, {j.text: c for j in joins if (c := _estimate_selectivity(j, samples)) is not None})
 
 
-def _rate(tuples: int, seconds: float, sample: pa.Table | None) -> StreamRate:
+def _measure_stream_rate(tuples: int, seconds: float, sample: pa.Table | None) -> StreamRate:
     if sample is None or not sample.num_rows:
         return StreamRate(1.0, {})
     size = {c: sample[c].nbytes / sample.num_rows for c in sample.column_names}
-    rows = [{c: _plain(v) for c, v in row.items()} for row in sample.to_pylist()]
+    rows = [{c: _to_plain_value(v) for c, v in row.items()} for row in sample.to_pylist()]
     return StreamRate(max(tuples, 1) / seconds, size, rows)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     """A value as selections have it: exact numbers are fractions, days are text."""
     if isinstance(value, Decimal):
         return Fraction(value)
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
-def _chance(join: Join, samples: Mapping[str, pa.Table | None]) -> float | None:
+def _estimate_selectivity(join: JoinCondition, samples: Mapping[str, pa.Table | None]) -> float | None:
     """The part of pairs that an equality is taken to hold for: one over the greater number of
     different values in the samples.
     """
@@ -83,49 +83,49 @@ def _chance(join: Join, samples: Mapping[str, pa.Table | None]) -> float | None:
     return 1 / max(*found, 1)
 
 
-def explained(
+def explain_decision(
     deployment: Deployment, wanted: Definition, decision: Decision, site: bool
 ) -> list[str]:
     """What is done for a query, and what was considered, in lines."""
-    lines = list(_tree(deployment, wanted, decision.tree, site, ""))
+    lines = list(_describe_plan_tree(deployment, wanted, decision.tree, site, ""))
     what = "work a second at equal rates" if site else "more bytes in transit"
     lines.append(f"considered, by {what} (modelled)")
-    said = [(c.what.replace(" at here", ""), c) for c in decision.considered]
-    return lines + [f"  {what}: {c.cost:.4g}{c.why and ', ' + c.why}" for what, c in said]
+    said = [(c.description.replace(" at here", ""), c) for c in decision.alternatives]
+    return lines + [f"  {what}: {c.extra_cost:.4g}{c.rejection and ', ' + c.rejection}" for what, c in said]
 
 
-def _tree(
+def _describe_plan_tree(
     deployment: Deployment, wanted: Definition, tree: Tree, site: bool, indent: str
 ) -> Iterator[str]:
-    if isinstance(tree, New):
+    if isinstance(tree, NewOperator):
         where = "" if site else f" at {tree.node}"
         yield f"{indent}a new operator{where} joins {', '.join(tree.streams)}"
         for read in tree.inputs:
             if not isinstance(read, str):
-                streams = _streams(deployment, read)
-                yield from _tree(deployment, wanted.part(streams), read, site, indent + "  ")
-    elif isinstance(tree, Reused):
-        yield from _reused(deployment, wanted, tree, site, indent)
+                streams = _covered_streams(deployment, read)
+                yield from _describe_plan_tree(deployment, wanted.restrict_to(streams), read, site, indent + "  ")
+    elif isinstance(tree, ReusedOperator):
+        yield from _describe_reuse(deployment, wanted, tree, site, indent)
 
 
-def _streams(deployment: Deployment, tree: Tree) -> tuple[str, ...]:
-    if isinstance(tree, New):
+def _covered_streams(deployment: Deployment, tree: Tree) -> tuple[str, ...]:
+    if isinstance(tree, NewOperator):
         return tree.streams
-    if isinstance(tree, Reused):
+    if isinstance(tree, ReusedOperator):
         return deployment.operators[tree.operator].definition.streams
     return (tree.stream,)
 
 
-def _reused(
-    deployment: Deployment, wanted: Definition, tree: Reused, site: bool, indent: str
+def _describe_reuse(
+    deployment: Deployment, wanted: Definition, tree: ReusedOperator, site: bool, indent: str
 ) -> Iterator[str]:
     operator = deployment.operators[tree.operator]
     who = f"{indent}operator {operator.id}" + ("" if site else f" at {operator.node}")
-    if operator.serving(wanted) is not None:
+    if operator.serving_demand(wanted) is not None:
         yield f"{who} answers it as it is"
         return
     yield f"{who} answers it after relaxing it"
-    changes = relax(operator.definition, wanted, operator.until).changes
+    changes = relax_operator(operator.definition, wanted, operator.until).changes
     yield from (f"{indent}  {step:<12} {said}" for step, said in changes)
     if not changes:
         yield f"{indent}  it is within the union of several demands, and in none of them"

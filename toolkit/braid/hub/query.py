@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from braid.condition.names import resolved
+from braid.condition.names import resolve_columns
 from braid.condition.predicate import PredicateError
-from braid.condition.terms import conjuncts
+from braid.condition.terms import split_conjuncts
 from braid.core.spans import Span
-from braid.hub.conditions import Conditions, Schemas, sql_of
-from braid.hub.dialect import ACCEPTED, QueryError, read
-from braid.hub.windows import intervals, windows_of
+from braid.hub.conditions import QueryConditions, Schemas, to_sql
+from braid.hub.dialect import ACCEPTED, QueryError, parse_query
+from braid.hub.windows import interval_windows, parse_windows
 from braid.papers.reuse.definition import Definition
 
 _AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
@@ -43,22 +43,22 @@ class StreamQuery:
     aggregates: bool = False
 
     @property
-    def every(self) -> int | None:
+    def slide(self) -> int | None:
         """How often it is answered, in microseconds; None: every match when it happens."""
         return min(self.definition.slides, default=None)
 
-    def read(self, time: str) -> dict[str, frozenset[str]]:
+    def columns_read(self, time: str) -> dict[str, frozenset[str]]:
         """By stream, the columns that an answer is made of, event time included."""
         columns = zip(self.definition.streams, self.definition.columns, strict=True)
         return {s: c | {time} for s, c in columns}
 
     @property
-    def windows(self) -> dict[str, int]:
+    def windows_by_stream(self) -> dict[str, int]:
         """By stream, its window in microseconds."""
         return dict(zip(self.definition.streams, self.definition.windows, strict=True))
 
 
-def understood(
+def parse_stream_query(
     sql: str,
     schemas: Schemas,
     time: str,
@@ -74,60 +74,60 @@ def understood(
     Raises QueryError, with one sentence, for what is not taken. A ``stored`` query was taken before
     it was asked what is told of groups; what is wrong with it fails when its answer is read.
     """
-    reader = _Reader(read(sql), schemas, time)
-    query = reader.query(sql, windows, every)
+    reader = _Reader(parse_query(sql), schemas, time)
+    query = reader.parse_query(sql, windows, every)
     if not stored and (query.groups or query.aggregates):
-        reader.only_groups()
+        reader.check_grouped_columns()
     return query
 
 
 class _Reader:
     def __init__(self, tree: exp.Select, schemas: Schemas, time: str) -> None:
         self.tree, self.schemas, self.time = tree, schemas, time
-        self.tables = dict(self._tables())
-        self.streams = {a: self._stream(t) for a, t in self.tables.items()}
+        self.tables = dict(self._find_tables())
+        self.streams = {a: self._find_stream(t) for a, t in self.tables.items()}
         self.columns = {a: list(schemas[s]) for a, s in self.streams.items()}
-        self._check()
+        self._check_structure()
 
-    def query(
+    def parse_query(
         self, sql: str, windows: Mapping[str, Span] | Span | None, every: Span | None
     ) -> StreamQuery:
         """The query, read."""
-        parts = [self._named(c) for c in self._conjuncts()]
-        ranges, slides = windows_of(self.tables, windows, every)
+        parts = [self._qualify_columns(c) for c in self._find_conjuncts()]
+        ranges, slides = parse_windows(self.tables, windows, every)
         if not ranges and len(self.streams) == 2:
-            ranges, parts = intervals(parts, self.time)
+            ranges, parts = interval_windows(parts, self.time)
         if bare := [a for a in self.streams if a not in ranges]:
             raise QueryError(
                 f"stream {bare[0]!r} has no window; write one after its name, as in {bare[0]} "
                 "[RANGE 5 MINUTES], or give windows="
             )
-        select, groups, having = self._select(), self._groups(), self._having()
+        select, groups, having = self._parse_select(), self._parse_group_by(), self._parse_having()
         told = [*select, *groups, *([having] if having else [])]
-        conditions = Conditions(parts, self.streams, self.schemas)
-        definition = Definition.of(
+        conditions = QueryConditions(parts, self.streams, self.schemas)
+        definition = Definition.make(
             {self.streams[a]: w for a, w in ranges.items()},
-            conditions.joins,
-            conditions.selections,
-            self._read(conditions, told),
+            conditions.join_conjuncts,
+            conditions.stream_selections,
+            self._read_columns(conditions, told),
             slides,
         )
-        self._linked(definition)
-        self._grouped(select, groups, having, slides)
+        self._check_connected(definition)
+        self._check_aggregates(select, groups, having, slides)
         return StreamQuery(
             sql,
             definition,
             self.streams,
-            tuple(map(sql_of, select)),
-            conditions.where,
-            conditions.on,
-            conditions.filters,
-            tuple(map(sql_of, groups)),
-            None if having is None else sql_of(having),
+            tuple(map(to_sql, select)),
+            conditions.where_sql,
+            conditions.join_condition,
+            conditions.filter_texts,
+            tuple(map(to_sql, groups)),
+            None if having is None else to_sql(having),
             any(True for tree in told for _ in tree.find_all(exp.AggFunc)),
         )
 
-    def _tables(self) -> Iterator[tuple[str, exp.Table]]:
+    def _find_tables(self) -> Iterator[tuple[str, exp.Table]]:
         source = self.tree.args.get("from_")
         joins = self.tree.args.get("joins") or []
         tables = [source.this if source else None, *(j.this for j in joins)]
@@ -150,7 +150,7 @@ class _Reader:
                     "inner joins"
                 )
 
-    def _stream(self, table: exp.Table) -> str:
+    def _find_stream(self, table: exp.Table) -> str:
         found = next((s for s in self.schemas if s.lower() == table.name.lower()), None)
         if found is None:
             raise QueryError(
@@ -158,7 +158,7 @@ class _Reader:
             )
         return found
 
-    def _check(self) -> None:
+    def _check_structure(self) -> None:
         names = list(self.streams.values())
         if twice := sorted({n for n in names if names.count(n) > 1}):
             raise QueryError(f"stream {twice[0]!r} is read twice; a query reads each stream once")
@@ -176,10 +176,10 @@ class _Reader:
             if name.upper() in _CHANGING or name.upper().startswith("CURRENT_"):
                 raise QueryError(f"{name.lower()}() has another answer each time; it is not taken")
 
-    def _named(self, tree: exp.Expr) -> exp.Expr:
+    def _qualify_columns(self, tree: exp.Expr) -> exp.Expr:
         """With every column as alias.column, as they are spelt in the streams."""
         try:
-            named = resolved(tree, self.columns)
+            named = resolve_columns(tree, self.columns)
         except PredicateError as error:
             said = str(error).replace("in the join condition", "in the query")
             raise QueryError(said) from None
@@ -188,28 +188,28 @@ class _Reader:
         ):
             # Its text is that of a column of another stream, if one is called as the struct is.
             raise QueryError(
-                f"{sql_of(field).replace('`', '')} is a field of a struct, which a hub does not "
+                f"{to_sql(field).replace('`', '')} is a field of a struct, which a hub does not "
                 "read; write it into a column of the stream"
             )
         return named
 
-    def _conjuncts(self) -> Iterator[exp.Expr]:
+    def _find_conjuncts(self) -> Iterator[exp.Expr]:
         for join in self.tree.args.get("joins") or []:
             if (on := join.args.get("on")) is not None:
-                yield from conjuncts(on)
+                yield from split_conjuncts(on)
             for name in join.args.get("using") or []:
-                yield from self._using(name.name, join.this.alias_or_name)
+                yield from self._expand_using(name.name, join.this.alias_or_name)
         if (where := self.tree.args.get("where")) is not None:
-            yield from conjuncts(where.this)
+            yield from split_conjuncts(where.this)
 
-    def _using(self, name: str, alias: str) -> Iterator[exp.Expr]:
+    def _expand_using(self, name: str, alias: str) -> Iterator[exp.Expr]:
         before = list(self.tables)[: list(self.tables).index(alias)]
         owner = next(
             (a for a in before if name.lower() in map(str.lower, self.columns[a])), before[0]
         )
         yield exp.EQ(this=exp.column(name, table=owner), expression=exp.column(name, table=alias))
 
-    def _select(self) -> list[exp.Expr]:
+    def _parse_select(self) -> list[exp.Expr]:
         found: list[exp.Expr] = []
         for item in self.tree.expressions:
             if isinstance(item, exp.Star):
@@ -224,7 +224,7 @@ class _Reader:
                     )
                 found.append(exp.column(exp.Star(), table=alias))
             else:
-                named = self._named(item.copy())
+                named = self._qualify_columns(item.copy())
                 name = item.alias_or_name
                 found.append(named if item.alias or not name else exp.alias_(named, name))
         return found
@@ -239,7 +239,7 @@ class _Reader:
                 "has that column once; name the columns, or join with ON"
             )
 
-    def _groups(self) -> list[exp.Expr]:
+    def _parse_group_by(self) -> list[exp.Expr]:
         group = self.tree.args.get("group")
         if group is None:
             return []
@@ -248,14 +248,14 @@ class _Reader:
                 "GROUP BY takes columns; ROLLUP, CUBE and sets of groups are not taken"
             )
         if other := [e for e in group.expressions if not isinstance(e, exp.Column)]:
-            raise QueryError(f"GROUP BY takes columns; it has {sql_of(other[0])}")
-        return [self._named(e.copy()) for e in group.expressions]
+            raise QueryError(f"GROUP BY takes columns; it has {to_sql(other[0])}")
+        return [self._qualify_columns(e.copy()) for e in group.expressions]
 
-    def _having(self) -> exp.Expr | None:
+    def _parse_having(self) -> exp.Expr | None:
         having = self.tree.args.get("having")
-        return None if having is None else self._named(having.this.copy())
+        return None if having is None else self._qualify_columns(having.this.copy())
 
-    def _grouped(
+    def _check_aggregates(
         self,
         select: Sequence[exp.Expr],
         groups: Sequence[exp.Expr],
@@ -268,7 +268,7 @@ class _Reader:
             raise QueryError("HAVING needs GROUP BY")
         if other := [c for c in calls if not isinstance(c, _AGGREGATES)]:
             raise QueryError(
-                f"the aggregate {sql_of(other[0])} is not taken; count, sum, min, max and avg are"
+                f"the aggregate {to_sql(other[0])} is not taken; count, sum, min, max and avg are"
             )
         if (groups or calls) and not slides:
             raise QueryError(
@@ -276,12 +276,12 @@ class _Reader:
                 "SLIDE 1 MINUTE]"
             )
 
-    def only_groups(self) -> None:
+    def check_grouped_columns(self) -> None:
         """Raises QueryError for a column that is told of a group and is not the same in all of
         it.
         """
-        groups, having = self._groups(), self._having()
-        told = [*self._select(), *([having] if having is not None else [])]
+        groups, having = self._parse_group_by(), self._parse_having()
+        told = [*self._parse_select(), *([having] if having is not None else [])]
         same = {(g.table, g.name) for g in groups if isinstance(g, exp.Column)}
         for column in (c for tree in told for c in tree.find_all(exp.Column)):
             star = isinstance(column.this, exp.Star)
@@ -293,15 +293,15 @@ class _Reader:
                     "BY or in an aggregate"
                 )
 
-    def _read(self, conditions: Conditions, trees: Sequence[exp.Expr]) -> dict[str, set[str]]:
+    def _read_columns(self, conditions: QueryConditions, trees: Sequence[exp.Expr]) -> dict[str, set[str]]:
         found: dict[str, set[str]] = {}
         for tree in trees:
-            for stream, column in conditions.columns(tree):
+            for stream, column in conditions.referenced_columns(tree):
                 found.setdefault(stream, set()).add(column)
         return found
 
-    def _linked(self, definition: Definition) -> None:
-        if not definition.connected:
+    def _check_connected(self, definition: Definition) -> None:
+        if not definition.is_connected:
             raise QueryError(
                 "the streams are not all joined with each other: "
                 + ", ".join(self.streams)

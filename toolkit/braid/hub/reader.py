@@ -10,13 +10,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from braid.condition.compiler import Compiler
-from braid.condition.residual import answer
+from braid.condition.compiler import DuckDBCompiler
+from braid.condition.residual import query_table
 from braid.condition.sqltypes import BIGINT
-from braid.condition.typed import Unknown
+from braid.condition.typed import UnsupportedExpressionError
 from braid.core.columns import QUERIES
 from braid.hub.conditions import Schemas
-from braid.hub.expressions import has_float, is_zoned, may_fail
+from braid.hub.expressions import has_float, depends_on_time_zone, may_fail
 from braid.hub.flat import Shape
 from braid.hub.query import StreamQuery
 from braid.papers.reuse.definition import Column
@@ -26,7 +26,7 @@ Turn = Callable[[Any, int], None]
 
 
 @dataclass(frozen=True)
-class Part:
+class AnswerPart:
     """Of the answer to a query, what one operator told: result files, their shape, the demand's
     bit, and Spark SQL over the plain table that compensates.
     """
@@ -34,11 +34,11 @@ class Part:
     files: Sequence[str]
     shape: Shape
     bit: int
-    where: str | None
+    compensation: str | None
 
 
 @dataclass(frozen=True)
-class Ticks:
+class TickRange:
     """Event times (microseconds) between which a query's ticks are told: after ``since``, before
     ``until``; None: there is none yet. ``start`` is when all its streams had begun.
     """
@@ -47,7 +47,7 @@ class Ticks:
     until: int | None
     start: int | None
 
-    def numbers(self, every: int) -> range:
+    def tick_numbers(self, every: int) -> range:
         """The ticks at which there is an answer, whether anything matches or not."""
         first = self.since if self.since is not None else self.start
         if first is None or self.until is None:
@@ -56,12 +56,12 @@ class Ticks:
         return range(begin, -(-self.until // every))
 
 
-class Reader(ABC):
+class StreamReader(ABC):
     """Reads batches, computes Spark SQL of tuples, and reads answers. ``faults`` are the errors
     that expressions of queries may end in.
     """
 
-    faults: tuple[type[Exception], ...]
+    evaluation_errors: tuple[type[Exception], ...]
     ours = True
     """Whether DuckDB may hash: nothing else does, then."""
     ansi = True
@@ -79,75 +79,75 @@ class Reader(ABC):
         self._compiled: dict[tuple[Any, ...], str | None] = {}
 
     @abstractmethod
-    def frame(self, columns: Mapping[str, Column]) -> Any:
+    def empty_frame(self, columns: Mapping[str, Column]) -> Any:
         """What has the types of these columns: conditions are judged by it."""
 
     @abstractmethod
-    def batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
+    def read_batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
         """The tuples of a batch, of the streams in ``wanted``, with what is computed of them: Spark
         SQL by name.
         """
 
     @abstractmethod
-    def judge(self, query: StreamQuery) -> None:
+    def check_query(self, query: StreamQuery) -> None:
         """Raises QueryError for a query that is not taken."""
 
     @abstractmethod
-    def answer(self, query: StreamQuery, parts: Sequence[Part], ticks: Ticks) -> Any:
+    def answer_query(self, query: StreamQuery, parts: Sequence[AnswerPart], ticks: TickRange) -> Any:
         """The rows of a query: without a SLIDE one for each match; with one, what holds at each
         tick, grouped if the query groups.
         """
 
     @abstractmethod
-    def start(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
+    def start_batches(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
         """Give batch after batch, those after ``done``; what ends and waits as Spark's queries."""
 
     @abstractmethod
-    def elsewhere(
+    def compute_in_spark(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
         """What ``computed`` does, for what is not known to mean the same in DuckDB."""
 
-    def computed(
+    def compute_columns(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
         """What Spark SQL says of each tuple, by name. ``columns`` are those of ``rows``; results
         have ``QUERIES`` besides.
         """
-        chosen = self._known(columns, wanted, QUERIES in rows.column_names)
+        chosen = self._compile_all_to_duckdb(columns, wanted, QUERIES in rows.column_names)
         if chosen is None:
-            return self.elsewhere(rows, columns, wanted)
+            return self.compute_in_spark(rows, columns, wanted)
         select = ", ".join(f'{sql} AS "{name}"' for name, sql in chosen.items())
-        return answer(f"SELECT {select} FROM tuples", rows)
+        return query_table(f"SELECT {select} FROM tuples", rows)
 
-    def extended(self, stream: str, rows: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
+    def with_computed_columns(self, stream: str, rows: pa.Table, wanted: Mapping[str, str]) -> pa.Table:
         """Tuples of a stream with what is computed of them."""
-        made = self.computed(rows, {c: (stream, c) for c in rows.column_names}, wanted)
+        made = self.compute_columns(rows, {c: (stream, c) for c in rows.column_names}, wanted)
         for name in made.column_names:
             rows = rows.append_column(name, made[name])
         return rows
 
-    def _known(
+    def _compile_all_to_duckdb(
         self, columns: Mapping[str, Column], wanted: Mapping[str, str], told: bool = False
     ) -> dict[str, str] | None:
         """DuckDB SQL by name; None if some of it is not known to mean the same. ``told``: of
         results.
         """
-        found = {n: self._duckdb(sql, tuple(columns.items()), told) for n, sql in wanted.items()}
+        found = {n: self._compile_to_duckdb(sql, tuple(columns.items()), told) for n, sql in wanted.items()}
         known = {name: sql for name, sql in found.items() if sql is not None}
         return known if len(known) == len(found) else None
 
-    def _duckdb(self, sql: str, columns: tuple[tuple[str, Column], ...], told: bool) -> str | None:
+    def _compile_to_duckdb(self, sql: str, columns: tuple[tuple[str, Column], ...], told: bool) -> str | None:
         """DuckDB SQL for Spark SQL; None for what is not known to mean the same."""
         key = sql, columns, told
         if key not in self._compiled:
             types = {("", n): self.schemas[s][c] for n, (s, c) in columns}
             types |= {("", QUERIES): BIGINT} if told else {}
             loose = not self.ansi and (may_fail(sql, types) or has_float(sql, types))
-            if loose or (not self.utc and is_zoned(sql, types)):
+            if loose or (not self.utc and depends_on_time_zone(sql, types)):
                 return self._compiled.setdefault(key, None)
             try:
-                self._compiled[key] = Compiler(types, ours=self.ours).text(sql)[0]
-            except Unknown:
+                self._compiled[key] = DuckDBCompiler(types, ours=self.ours).compile_text(sql)[0]
+            except UnsupportedExpressionError:
                 self._compiled[key] = None
         return self._compiled[key]

@@ -10,27 +10,27 @@ from typing import Any
 
 import pandas as pd
 
-from braid.core.causes import cause
-from braid.core.environment import environment
+from braid.core.causes import summarize_error
+from braid.core.environment import current_environment
 from braid.core.events import RunEnded
-from braid.core.log import LOGGER, log
-from braid.core.markup import table
+from braid.core.log import LOGGER, log_events
+from braid.core.markup import render_html_table
 from braid.core.plan import Block
 from braid.core.spans import Span
-from braid.core.waiting import wait
-from braid.core.work import workers
-from braid.engine.files import close_all
-from braid.engine.store import Store
-from braid.health import Health, health
+from braid.core.waiting import wait_interruptibly
+from braid.core.work import current_workers
+from braid.engine.files import close_block_files
+from braid.engine.store import RunStore
+from braid.health import RunHealth, read_health
 from braid.hub import moving, status
-from braid.hub.batches import batch
-from braid.hub.desk import Desk
+from braid.hub.batches import run_batch
+from braid.hub.desk import QueryRegistry
 from braid.hub.handle import HubQuery
-from braid.hub.ledger import Ledger
-from braid.hub.planning import explained
-from braid.hub.reader import Reader
-from braid.hub.settings import Settings
-from braid.hub.telling import answer
+from braid.hub.ledger import HubState
+from braid.hub.planning import explain_decision
+from braid.hub.reader import StreamReader
+from braid.hub.settings import HubSettings
+from braid.hub.telling import answer_query
 from braid.papers.reuse.deployment import Deployment
 
 Windows = Mapping[str, Span] | Span | None
@@ -43,9 +43,9 @@ class HubRun:
 
     def __init__(
         self,
-        settings: Settings,
-        store: Store,
-        reader: Reader,
+        settings: HubSettings,
+        store: RunStore,
+        reader: StreamReader,
         trigger: Mapping[str, Any],
         queries: Mapping[str, str | Mapping[str, Any]],
         pace: float = 0.0,
@@ -59,118 +59,118 @@ class HubRun:
         self._error: BaseException | None = None
         self.seconds: list[float] = []
         """Wall-clock of each batch since this start, of reading, all operators and the commit."""
-        self._desk = Desk(store.path, reader, settings, store.prepare_commit)
-        if self.ledger.epoch < 0:
-            self._begin(queries)
-        self._query = reader.start(self._batch, store.path, self.ledger.epoch, trigger)
-        workers().start("braid-hub", self._watch)
+        self._desk = QueryRegistry(store.path, reader, settings, store.prepare_commit)
+        if self.state.epoch < 0:
+            self._submit_initial_queries(queries)
+        self._query = reader.start_batches(self._run_batch, store.path, self.state.epoch, trigger)
+        current_workers().start_thread("braid-hub", self._wait_and_release)
 
-    def _begin(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
+    def _submit_initial_queries(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
         """Answer what is asked from the start, and is not there yet: a start may have been killed
         between two. All are refused if one is.
         """
-        there = {q.name for q in self.ledger.queries}
+        there = {q.name for q in self.state.queries}
         given = {
             name: {"sql": asked} if isinstance(asked, str) else dict(asked)
             for name, asked in queries.items()
             if name not in there
         }
-        self._desk.check([self._desk.asked(name=name, **asked) for name, asked in given.items()])
+        self._desk.check_queries([self._desk.admit_query(name=name, **asked) for name, asked in given.items()])
         for name, asked in given.items():
             self.submit(name=name, **asked)
 
     @property
-    def ledger(self) -> Ledger:
+    def state(self) -> HubState:
         """What the hub remembers."""
         return self._desk.ledger
 
     @property
     def deployment(self) -> Deployment:
         """What is deployed, as planners see it."""
-        return self._desk.deployment
+        return self._desk.current_deployment
 
     @property
     def operators(self) -> dict[int, Any]:
         """The operators that are deployed, by id."""
         return dict(self.deployment.operators)
 
-    def blocks(self, operator: int) -> tuple[Block, ...]:
+    def operator_blocks(self, operator: int) -> tuple[Block, ...]:
         """The live blocks of an operator that is deployed. Raises KeyError for another."""
         return tuple(self._desk.works.instances[operator].engine.state.blocks.values())
 
-    def _batch(self, source: Any, epoch: int) -> None:
+    def _run_batch(self, source: Any, epoch: int) -> None:
         """This is called for every micro-batch. An exception must reach the caller."""
         self._gate.wait()
-        self._stopping.wait(max(0.0, self._next_turn - environment().clock()))
-        self._next_turn = environment().clock() + self._pace
+        self._stopping.wait(max(0.0, self._next_turn - current_environment().read_clock()))
+        self._next_turn = current_environment().read_clock() + self._pace
         with self._turn:
             if self._stopping.is_set():
                 raise RuntimeError("the hub was stopped before this batch")
-            began = environment().clock()
+            began = current_environment().read_clock()
             try:
-                self.store.expect()
-                self.store.copied.check(epoch, deep=self._desk.reader.checks_input)
-                self._joined(source, epoch)
+                self.store.start_checkpoint_sync()
+                self.store.copied.check_files(epoch, deep=self._desk.reader.checks_input)
+                self._join_batch(source, epoch)
             except Exception as error:
                 self._error = error
                 raise
-            self.seconds.append(environment().clock() - began)
+            self.seconds.append(current_environment().read_clock() - began)
 
-    def _joined(self, source: Any, epoch: int) -> None:
-        batch(self._desk, source, epoch)
+    def _join_batch(self, source: Any, epoch: int) -> None:
+        run_batch(self._desk, source, epoch)
 
-    def _watch(self) -> None:
+    def _wait_and_release(self) -> None:
         try:
             self._query.awaitTermination()
         except Exception as error:
             self._error = self._error or error
         try:
-            self._settle()
+            self._wait_for_removals()
             with self._turn:
-                self._tell_end()
+                self._append_end_event()
         finally:
-            self.store.release()
+            self.store.release_run()
             self._ended.set()
 
-    def _settle(self) -> None:
+    def _wait_for_removals(self) -> None:
         """Wait until the block files that operators dropped are gone, however the hub ended."""
         for instance in [*self._desk.works.instances.values()]:
             try:
-                instance.store.settle()
+                instance.store.wait_for_removals()
             except Exception as error:
                 self._error = self._error or error
-            close_all(instance.store.blocks)
+            close_block_files(instance.store.blocks)
 
-    def _tell_end(self) -> None:
+    def _append_end_event(self) -> None:
         """As the last event, which a start removes again: it is not of what was committed."""
         failure = self.exception()
         reason = "stopped" if self._stopping.is_set() else "failed" if failure else "completed"
-        told = "" if failure is None else f"{type(failure).__name__}: {cause(failure)}"
-        ended = RunEnded(self.ledger.epoch, reason, told)
-        log([ended])
+        told = "" if failure is None else f"{type(failure).__name__}: {summarize_error(failure)}"
+        ended = RunEnded(self.state.epoch, reason, told)
+        log_events([ended])
         try:
-            self._desk.event_log.append([ended])
+            self._desk.event_log.append_events([ended])
         except OSError as error:
             LOGGER.error("the end of the hub is not in events.jsonl: %s", error)
 
-    def health(self) -> Health:
+    def health(self) -> RunHealth:
         """How the hub is, as ``braid health`` says it to other processes: printed, a line; and as
         JSON or Prometheus's text.
         """
-        return health(self.store.path)
+        return read_health(self.store.path)
 
     # Queries.
 
     @property
     def queries(self) -> dict[str, HubQuery]:
         """The queries that are answered now, by name."""
-        return {q.name: HubQuery(self, q.number) for q in self.ledger.served}
+        return {q.name: HubQuery(self, q.number) for q in self.state.serving_queries}
 
     def query(self, name: str) -> HubQuery:
         """A query that is or was answered, the last one of that name. Raises ValueError if there
         was none.
         """
-        return HubQuery(self, self._desk.last(name).number)
+        return HubQuery(self, self._desk.last_query(name).number)
 
     def submit(
         self,
@@ -202,8 +202,8 @@ class HubRun:
         """
         with self._turn:
             self._check_active()
-            new = self._desk.asked(sql, name, at, windows=windows, every=every, lifetime=lifetime)
-            return HubQuery(self, self._desk.submit(new).number)
+            new = self._desk.admit_query(sql, name, at, windows=windows, every=every, lifetime=lifetime)
+            return HubQuery(self, self._desk.register_query(new).number)
 
     def explain(
         self,
@@ -215,36 +215,36 @@ class HubRun:
     ) -> str:
         """What would be done for a query, and what was considered; nothing changes."""
         with self._turn:
-            new = self._desk.asked(sql, at=at, windows=windows, every=every, lifetime=lifetime)
-            decision = self._desk.plan(new)
+            new = self._desk.admit_query(sql, at=at, windows=windows, every=every, lifetime=lifetime)
+            decision = self._desk.plan_query(new)
             site = self.settings.network is None
-            return "\n".join(explained(self.deployment, new.asked.definition, decision, site))
+            return "\n".join(explain_decision(self.deployment, new.parsed.definition, decision, site))
 
     def withdraw(self, name: str) -> None:
         """Answer a query no longer. Raises ValueError when none of that name is answered."""
         with self._turn:
             self._check_active()
-            self._desk.withdraw(name)
+            self._desk.withdraw_query(name)
 
-    def answers(self, number: int | str) -> Any:
+    def query_results(self, number: int | str) -> Any:
         """What a query was told so far; see ``HubQuery.results``."""
         with self._turn:
             if isinstance(number, str):
-                number = self._desk.last(number).number
-            served = self.ledger.queries[number]
-            return answer(self._desk, served)
+                number = self._desk.last_query(number).number
+            served = self.state.queries[number]
+            return answer_query(self._desk, served)
 
     # Operators.
 
-    def move(self, operator: int, node: str) -> None:
+    def move_operator(self, operator: int, node: str) -> None:
         """Have an operator go on at another node, with its state. Raises ValueError for one that
         is not there, and for a node that is down, or where operators cannot be.
         """
         with self._turn:
             self._check_active()
-            moving.move(self._desk, operator, node)
+            moving.move_operator(self._desk, operator, node)
 
-    def fail(self, node: str) -> None:
+    def fail_node(self, node: str) -> None:
         """Take a node for down, and the state of its operators for lost: what they answer is
         planned anew without it, and built from history. Nothing is lost or told twice.
 
@@ -252,47 +252,47 @@ class HubRun:
         """
         with self._turn:
             self._check_active()
-            moving.fail(self._desk, node)
+            moving.fail_node(self._desk, node)
 
-    def restore(self, node: str) -> None:
+    def restore_node(self, node: str) -> None:
         """Take a node for up again; nothing moves until something is planned."""
         with self._turn:
             self._check_active()
-            moving.restore(self._desk, node)
+            moving.restore_node(self._desk, node)
 
-    def replan(self, dry: bool = False) -> moving.Replan:
+    def replan(self, dry: bool = False) -> moving.ReplanResult:
         """Plan all queries anew, and adopt that if it saves more than it costs. ``dry``: only tell
         what it would be.
         """
         with self._turn:
             self._check_active()
-            return moving.replan(self._desk, dry)
+            return moving.replan_queries(self._desk, dry)
 
     # What happened.
 
     def events(self, since: int = 0) -> list[Any]:
         """What happened, in order, from event number ``since`` on."""
-        return self._desk.event_log.since(since)
+        return self._desk.event_log.read_since(since)
 
     def metrics(self) -> pd.DataFrame:
         """One row per operator and batch of it: tuples received, pairs compared, results, tuples
         and bytes held, and seconds; counted. Operators that are gone are told too.
         """
-        return status.metrics(self.store.path)
+        return status.metrics_table(self.store.path)
 
-    def flows(self) -> pd.DataFrame:
+    def network_flows(self) -> pd.DataFrame:
         """What went over the network, counted: rows and bytes by batch and flow."""
-        return status.flows(self.events())
+        return status.flows_table(self.events())
 
-    def links(self) -> pd.DataFrame:
+    def link_traffic(self) -> pd.DataFrame:
         """Bytes on each link by batch, counted: every flow on its shortest path."""
-        return status.links(self.events())
+        return status.link_traffic_table(self.events())
 
-    def costs(self) -> pd.DataFrame:
+    def network_costs(self) -> pd.DataFrame:
         """By batch, bytes times the latency that they had, counted, and the network usage that is
         modelled of what was deployed. Two figures: they have no unit in common.
         """
-        return status.costs(self.events())
+        return status.costs_table(self.events())
 
     # Its life.
 
@@ -310,13 +310,13 @@ class HubRun:
             self._stopping.set()
             self._gate.set()
             self._query.stop()
-            wait(self._ended)
+            wait_interruptibly(self._ended)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most ``timeout`` seconds; raises what made the hub fail. Returns
         whether it has ended.
         """
-        ended = wait(self._ended, timeout)
+        ended = wait_interruptibly(self._ended, timeout)
         if ended and (error := self.exception()) is not None:
             raise error
         return ended
@@ -348,14 +348,14 @@ class HubRun:
             raise RuntimeError("the hub has ended; start it again to change what it answers")
 
     def __repr__(self) -> str:
-        described = self.ledger.describe_irregular()
+        described = self.state.describe_irregular()
         irregular = f" ({described})" if described else ""
         return (
             f"HubRun({', '.join(self._desk.reader.schemas)}: {len(self.queries)} queries on "
-            f"{len(self.operators)} operators, {self.ledger.epoch + 1} batches{irregular}, in "
+            f"{len(self.operators)} operators, {self.state.epoch + 1} batches{irregular}, in "
             f"{str(self.store.path)!r})"
         )
 
     def _repr_html_(self) -> str:
         rows = [(q.name, repr(q)) for q in self.queries.values()]
-        return table(f"HubRun in {self.store.path}", tuple(rows))
+        return render_html_table(f"HubRun in {self.store.path}", tuple(rows))

@@ -15,8 +15,8 @@ from sqlglot import exp
 from braid.condition.dialect import SparkSql
 from braid.condition.sqltypes import INTEGRAL, REAL, SqlType
 from braid.core.accept import read_natural
-from braid.papers.reuse.domains import NULL, SOME, Domain, among, interval
-from braid.papers.reuse.selections import Box, Opaque, Selection, both, either
+from braid.papers.reuse.domains import NULL, SOME, ColumnDomain, make_value_set, make_interval
+from braid.papers.reuse.selections import Conjunction, OpaqueCondition, Selection, intersect_selections, union_selections
 
 Types = Mapping[str, SqlType]
 """Types of a stream's columns by name."""
@@ -38,77 +38,77 @@ _SIGNS: dict[type[exp.Expr], str] = {
 }
 _NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_DOMAINS: dict[str, Callable[[Any], Domain]] = {
-    "=": lambda v: among(v),
-    "<>": lambda v: Domain(out=frozenset([v])),
-    "<": lambda v: interval(most=(v, False)),
-    "<=": lambda v: interval(most=(v, True)),
-    ">": lambda v: interval((v, False)),
-    ">=": lambda v: interval((v, True)),
+_DOMAINS: dict[str, Callable[[Any], ColumnDomain]] = {
+    "=": lambda v: make_value_set(v),
+    "<>": lambda v: ColumnDomain(excluded=frozenset([v])),
+    "<": lambda v: make_interval(most=(v, False)),
+    "<=": lambda v: make_interval(most=(v, True)),
+    ">": lambda v: make_interval((v, False)),
+    ">=": lambda v: make_interval((v, True)),
 }
 
 
-def selecting(tree: exp.Expr, types: Types) -> Selection:
+def parse_selection(tree: exp.Expr, types: Types) -> Selection:
     """The selection of a condition over one stream's columns, which are named exactly."""
-    found = _selection(tree, types, False)
-    return _opaque(tree, False) if found is None else found
+    found = _parse_tree(tree, types, False)
+    return _make_opaque_selection(tree, False) if found is None else found
 
 
-def _selection(tree: exp.Expr, types: Types, negated: bool) -> Selection | None:
+def _parse_tree(tree: exp.Expr, types: Types, negated: bool) -> Selection | None:
     """None for a selection of too many boxes. NOT goes down to the comparisons: what is TRUE stays
     what it is.
     """
     tree = tree.unnest()
     if isinstance(tree, exp.Not):
-        return _selection(tree.this, types, not negated)
+        return _parse_tree(tree.this, types, not negated)
     if isinstance(tree, (exp.And, exp.Or)):
-        p = _selection(tree.this, types, negated)
-        q = _selection(tree.expression, types, negated)
+        p = _parse_tree(tree.this, types, negated)
+        q = _parse_tree(tree.expression, types, negated)
         if p is None or q is None:
             return None
-        return both(p, q) if isinstance(tree, exp.And) != negated else either([p, q])
+        return intersect_selections(p, q) if isinstance(tree, exp.And) != negated else union_selections([p, q])
     if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
         low = exp.GTE(this=tree.this, expression=tree.args["low"])
         high = exp.LTE(this=tree.this, expression=tree.args["high"])
-        return _selection(exp.And(this=low, expression=high), types, negated)
-    return _atom(tree, types, negated)
+        return _parse_tree(exp.And(this=low, expression=high), types, negated)
+    return _parse_atom(tree, types, negated)
 
 
-def _atom(tree: exp.Expr, types: Types, negated: bool) -> Selection:
+def _parse_atom(tree: exp.Expr, types: Types, negated: bool) -> Selection:
     if type(tree) in _SIGNS:
-        found = _comparison(tree, types, negated)
+        found = _parse_comparison(tree, types, negated)
     elif isinstance(tree, exp.In):
-        found = _listed(tree, types, negated)
+        found = _parse_in_list(tree, types, negated)
     elif isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
         plain = isinstance(tree.this, exp.Column)
         found = (tree.this.name, SOME if negated else NULL) if plain else None
     else:
         found = None
     if found is None:
-        return _opaque(tree, negated)
+        return _make_opaque_selection(tree, negated)
     column, domain = found
-    return Selection.of([] if domain.empty else [Box.of({column: domain})])
+    return Selection.make([] if domain.is_empty else [Conjunction.make({column: domain})])
 
 
-def _comparison(tree: exp.Expr, types: Types, negated: bool) -> tuple[str, Domain] | None:
+def _parse_comparison(tree: exp.Expr, types: Types, negated: bool) -> tuple[str, ColumnDomain] | None:
     sign, left, right = _SIGNS[type(tree)], tree.this.unnest(), tree.expression.unnest()
     if not isinstance(left, exp.Column):
         sign, left, right = _TURNED[sign], right, left
-    value = _value(left, right, types)
+    value = _parse_literal(left, right, types)
     if value is None:
         return None
     return left.name, _DOMAINS[_NEGATED[sign] if negated else sign](value)
 
 
-def _listed(tree: exp.In, types: Types, negated: bool) -> tuple[str, Domain] | None:
+def _parse_in_list(tree: exp.In, types: Types, negated: bool) -> tuple[str, ColumnDomain] | None:
     column = tree.this.unnest()
-    values = [_value(column, item.unnest(), types) for item in tree.expressions]
+    values = [_parse_literal(column, item.unnest(), types) for item in tree.expressions]
     if not values or None in values:
         return None
-    return column.name, Domain(out=frozenset(values)) if negated else among(*values)
+    return column.name, ColumnDomain(excluded=frozenset(values)) if negated else make_value_set(*values)
 
 
-def _value(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
+def _parse_literal(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
     """What a literal is that is compared with a column, in the column's order; None if Spark
     compares otherwise, or if we do not know.
     """
@@ -125,7 +125,7 @@ def _value(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
         day = literal.this
         is_day = isinstance(day, exp.Literal) and _is_day(day.this)
         return day.this if known.name == "date" and is_day else None
-    return _number(literal, known)
+    return _parse_number(literal, known)
 
 
 def _is_day(text: str) -> bool:
@@ -137,7 +137,7 @@ def _is_day(text: str) -> bool:
     return bool(_DAY.fullmatch(text))
 
 
-def _number(literal: exp.Expr, known: SqlType) -> Any:
+def _parse_number(literal: exp.Expr, known: SqlType) -> Any:
     sign = 1
     if isinstance(literal, exp.Neg):
         sign, literal = -1, literal.this
@@ -154,7 +154,7 @@ def _number(literal: exp.Expr, known: SqlType) -> Any:
     return None
 
 
-def _opaque(tree: exp.Expr, negated: bool) -> Selection:
+def _make_opaque_selection(tree: exp.Expr, negated: bool) -> Selection:
     text = tree.sql(dialect=SparkSql)
     columns = tuple(sorted({c.name for c in tree.find_all(exp.Column)}))
-    return Selection.of([Box.of({}, [Opaque(f"NOT ({text})" if negated else text, columns)])])
+    return Selection.make([Conjunction.make({}, [OpaqueCondition(f"NOT ({text})" if negated else text, columns)])])

@@ -11,16 +11,16 @@ from braid.papers.reuse.rates import Rates
 
 
 @dataclass(frozen=True)
-class Settings:
+class HubSettings:
     """The settings of a hub; ``slack`` (lateness, by stream), ``ahead`` and ``history`` are in
     microseconds. ``network`` None: one site.
     """
 
     time: str
-    slack: Mapping[str, int]
+    lateness: Mapping[str, int]
     ahead: int
     reuse: Reuse
     history: int
     network: Network | None
-    at: dict[str, str]
+    stream_nodes: dict[str, str]
     rates: Rates | None

@@ -17,122 +17,122 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from braid.condition.failing import OverflowFailure
-from braid.condition.spark import arrow_schema, make_spark_nullable
+from braid.condition.spark import make_arrow_schema, make_spark_nullable
 from braid.condition.sqltypes import SqlType
 from braid.condition.zones import UTC
 from braid.core.columns import QUERIES
-from braid.engine.checkpoint import Checkpoint
-from braid.engine.collect import LIMIT, Refused, collected
-from braid.engine.layout import laid_out, layouts
-from braid.engine.own_files import own_path
-from braid.engine.spark import plainly
-from braid.engine.weakly import weakly
-from braid.engine.wire import Layout
-from braid.hub.answers import answer, judged
-from braid.hub.flat import columns_of, flat
+from braid.engine.checkpoint import SparkCheckpoint
+from braid.engine.collect import LIMIT, SparkResultLimitExceeded, collect_batch
+from braid.engine.layout import project_stream, make_layouts
+from braid.engine.own_files import make_own_path
+from braid.engine.spark import disable_adaptive_execution
+from braid.engine.weakly import weak_callback
+from braid.engine.wire import StreamLayout
+from braid.hub.answers import answer_query, check_query
+from braid.hub.flat import flat_columns, flat_column_name
 from braid.hub.query import StreamQuery
-from braid.hub.reader import Part, Reader, Ticks, Turn
+from braid.hub.reader import AnswerPart, StreamReader, TickRange, Turn
 from braid.papers.reuse.definition import Column
-from braid.results import read
+from braid.results import read_results
 
 
 @dataclass(frozen=True)
 class _Arriving:
     """How a stream's tuples come out of a batch: where their columns are, and their types."""
 
-    layout: Layout
+    layout: StreamLayout
     schema: pa.Schema
 
-    def table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    def make_table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
         """The tuples, which came in these pieces."""
         if not batches:
             return self.schema.empty_table()
         return pa.Table.from_batches(batches).select(self.schema.names).cast(self.schema)
 
 
-def arriving(
+def plan_arrivals(
     frames: Mapping[str, DataFrame], wanted: Mapping[str, Mapping[str, str]]
 ) -> dict[str, _Arriving]:
     """How tuples of these streams arrive with what is computed of them: Spark SQL by name."""
-    where = layouts(list(frames.values()), [wanted[s] for s in frames])
+    where = make_layouts(list(frames.values()), [wanted[s] for s in frames])
     found = {}
     for (s, frame), layout in zip(frames.items(), where, strict=True):
         own = [F.col(f"`{c}`") for c in frame.columns]
         told = frame.select(*own, *(F.expr(sql).alias(n) for n, sql in wanted[s].items()))
-        found[s] = _Arriving(layout, arrow_schema(told.schema))
+        found[s] = _Arriving(layout, make_arrow_schema(told.schema))
     return found
 
 
-def _rows(frame: DataFrame) -> list[pa.RecordBatch]:
+def _collect_batch(frame: DataFrame) -> list[pa.RecordBatch]:
     """A batch, in this process. Raises RuntimeError when it is more than Spark hands over."""
     try:
-        return collected(frame)
-    except Refused as refused:
+        return collect_batch(frame)
+    except SparkResultLimitExceeded as refused:
         raise RuntimeError(
             f"a batch has more than the {refused.size:,} bytes that {LIMIT} lets Spark hand to a "
             "hub; raise that setting, or let fewer rows come in a batch"
         ) from None
 
 
-class SparkReader(Reader):
+class SparkStreamReader(StreamReader):
     """Reads DataFrames, all streaming; they end after ``batches`` if that is a number."""
 
-    faults = (PySparkException, duckdb.Error, OverflowFailure)
+    evaluation_errors = (PySparkException, duckdb.Error, OverflowFailure)
     ours = False
 
     def __init__(self, frames: Mapping[str, DataFrame], time: str, batches: int | None) -> None:
         types = {
-            s: {f.name: SqlType.of(f.dataType.simpleString()) for f in frame.schema.fields}
+            s: {f.name: SqlType.parse(f.dataType.simpleString()) for f in frame.schema.fields}
             for s, frame in frames.items()
         }
         super().__init__(types, time, batches)
         self.frames = frames
         self.columns = {s: make_spark_nullable(frame.schema) for s, frame in frames.items()}
         self.spark = next(iter(frames.values())).sparkSession
-        self._read = arriving(frames, {s: {} for s in frames})
+        self._read = plan_arrivals(frames, {s: {} for s in frames})
         self._arriving: dict[str, dict[str, _Arriving]] = {}
         self.utc = self.spark.conf.get("spark.sql.session.timeZone") in UTC
         self.ansi = self.spark.conf.get("spark.sql.ansi.enabled") == "true"
 
-    def _field(self, name: str, column: Column) -> T.StructField:
+    def _make_field(self, name: str, column: Column) -> T.StructField:
         stream, own = column
         return T.StructField(name, self.columns[stream][own].dataType)
 
-    def frame(self, columns: Mapping[str, Column]) -> DataFrame:
-        return self.spark.createDataFrame([], self._schema(columns))
+    def empty_frame(self, columns: Mapping[str, Column]) -> DataFrame:
+        return self.spark.createDataFrame([], self._make_schema(columns))
 
-    def _schema(self, columns: Mapping[str, Column]) -> T.StructType:
-        return T.StructType([self._field(n, c) for n, c in columns.items()])
+    def _make_schema(self, columns: Mapping[str, Column]) -> T.StructType:
+        return T.StructType([self._make_field(n, c) for n, c in columns.items()])
 
-    def batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
+    def read_batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
         """In one job. Where DuckDB knows all that is computed, Spark only reads."""
         columns = {s: {c: (s, c) for c in self.schemas[s]} for s in wanted}
-        if all(self._known(columns[s], sql) is not None for s, sql in wanted.items()):
-            came = self._came(_rows(source), self._read)
-            return {s: self.extended(s, came[s], sql) for s, sql in wanted.items()}
-        arriving = self._computing(wanted)
+        if all(self._compile_all_to_duckdb(columns[s], sql) is not None for s, sql in wanted.items()):
+            came = self._split_by_stream(_collect_batch(source), self._read)
+            return {s: self.with_computed_columns(s, came[s], sql) for s, sql in wanted.items()}
+        arriving = self._plan_cached_arrivals(wanted)
         parts = [
-            laid_out(i, self._own(source, i), "0", wanted[s], arriving[s].layout)
+            project_stream(i, self._select_stream_rows(source, i), "0", wanted[s], arriving[s].layout)
             for i, s in enumerate(self.frames)
             if s in wanted
         ]
         whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
-        return self._came(_rows(whole), arriving)
+        return self._split_by_stream(_collect_batch(whole), arriving)
 
-    def _own(self, source: DataFrame, number: int) -> DataFrame:
+    def _select_stream_rows(self, source: DataFrame, number: int) -> DataFrame:
         """The tuples of a stream in a batch."""
-        slots = self._read[list(self.frames)[number]].layout.slots
+        slots = self._read[list(self.frames)[number]].layout.column_slots
         own = source.where(F.col("__stream") == number)
         return own.select(*(F.col(slot).alias(name) for name, slot in slots))
 
-    def _computing(self, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, _Arriving]:
+    def _plan_cached_arrivals(self, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, _Arriving]:
         """How tuples arrive with what is computed of them."""
         key = repr(wanted)
         if key not in self._arriving:
-            self._arriving = {key: arriving({s: self.frames[s] for s in wanted}, wanted)}
+            self._arriving = {key: plan_arrivals({s: self.frames[s] for s in wanted}, wanted)}
         return self._arriving[key]
 
-    def _came(
+    def _split_by_stream(
         self, batches: Sequence[pa.RecordBatch], arriving: Mapping[str, _Arriving]
     ) -> dict[str, pa.Table]:
         """The tuples of a batch by stream."""
@@ -143,84 +143,84 @@ class SparkReader(Reader):
             for n in np.unique(numbers).tolist():
                 if (stream := streams[n]) in arriving:
                     layout = arriving[stream].layout
-                    parts[stream].append(layout.flatten(rows, np.flatnonzero(numbers == n)))
-        return {s: arriving[s].table(found) for s, found in parts.items()}
+                    parts[stream].append(layout.extract_rows(rows, np.flatnonzero(numbers == n)))
+        return {s: arriving[s].make_table(found) for s, found in parts.items()}
 
-    def computed(
+    def compute_columns(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
         """Spark has the last word on what fails: unlike DuckDB, it does not look at the right side
         of what the left side decides.
         """
         try:
-            return super().computed(rows, columns, wanted)
+            return super().compute_columns(rows, columns, wanted)
         except duckdb.Error:
-            return self.elsewhere(rows, columns, wanted)
+            return self.compute_in_spark(rows, columns, wanted)
 
-    def elsewhere(
+    def compute_in_spark(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
-        schema, names = self._schema(columns), list(columns)
+        schema, names = self._make_schema(columns), list(columns)
         if QUERIES in rows.column_names:
             schema, names = schema.add(QUERIES, T.LongType()), [*names, QUERIES]
         known = self.spark.createDataFrame(rows.select(names), schema)
         return known.select(*(F.expr(sql).alias(n) for n, sql in wanted.items())).toArrow()
 
-    def judge(self, query: StreamQuery) -> None:
+    def check_query(self, query: StreamQuery) -> None:
         fields = [T.StructField(a, self.columns[s]) for a, s in query.aliases.items()]
-        judged(self.spark.createDataFrame([], T.StructType(fields)), query, self.time)
+        check_query(self.spark.createDataFrame([], T.StructType(fields)), query, self.time)
 
-    def answer(self, query: StreamQuery, parts: Sequence[Part], ticks: Ticks) -> DataFrame:
-        named = [self._named(query, p) for p in parts]
+    def answer_query(self, query: StreamQuery, parts: Sequence[AnswerPart], ticks: TickRange) -> DataFrame:
+        named = [self._read_matches(query, p) for p in parts]
         whole = reduce(DataFrame.unionByName, named)
-        return answer(whole, query, self.time, ticks)
+        return answer_query(whole, query, self.time, ticks)
 
-    def _named(self, query: StreamQuery, part: Part) -> DataFrame:
+    def _read_matches(self, query: StreamQuery, part: AnswerPart) -> DataFrame:
         """The matches of a part: a struct for each alias, of the columns that the query reads."""
-        plain = self._plain(part)
-        if part.where is not None:
-            plain = plain.where(F.expr(part.where))
-        columns = query.read(self.time)
+        plain = self._read_flat_results(part)
+        if part.compensation is not None:
+            plain = plain.where(F.expr(part.compensation))
+        columns = query.columns_read(self.time)
         return plain.select(
             *(
                 F.struct(
-                    *(F.col(f"`{flat(s, c)}`").alias(c) for c in self.schemas[s] if c in columns[s])
+                    *(F.col(f"`{flat_column_name(s, c)}`").alias(c) for c in self.schemas[s] if c in columns[s])
                 ).alias(a)
                 for a, s in query.aliases.items()
             )
         )
 
-    def _plain(self, part: Part) -> DataFrame:
+    def _read_flat_results(self, part: AnswerPart) -> DataFrame:
         if not part.files:
-            return self.frame(columns_of(part.shape))
-        fields = [T.StructField(a, self._schema(fields)) for a, fields in part.shape.items()]
+            return self.empty_frame(flat_columns(part.shape))
+        fields = [T.StructField(a, self._make_schema(fields)) for a, fields in part.shape.items()]
         schema = T.StructType([*fields, T.StructField(QUERIES, T.LongType())])
         mine = F.col(QUERIES).bitwiseAND(F.lit(1 << part.bit)) != 0
-        told = read(self.spark, schema, part.files).where(mine)
+        told = read_results(self.spark, schema, part.files).where(mine)
         return told.select(
             *(
-                F.col(f"`{alias}`.`{field}`").alias(flat(*column))
+                F.col(f"`{alias}`.`{field}`").alias(flat_column_name(*column))
                 for alias, fields_of in part.shape.items()
                 for field, column in fields_of.items()
             )
         )
 
-    def start(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
-        checkpoint = Checkpoint(folder / "checkpoint")
-        checkpoint.sweep()
-        checkpoint.check(done)
-        turned = weakly(turn)
+    def start_batches(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
+        checkpoint = SparkCheckpoint(folder / "checkpoint")
+        checkpoint.remove_empty_files()
+        checkpoint.check_epoch(done)
+        turned = weak_callback(turn)
 
         def taken(frame: DataFrame, number: int) -> None:
-            plainly(frame)
+            disable_adaptive_execution(frame)
             turned(frame, number)
 
         parts = [
-            laid_out(i, frame, "0", {}, self._read[s].layout)
+            project_stream(i, frame, "0", {}, self._read[s].layout)
             for i, (s, frame) in enumerate(self.frames.items())
         ]
         whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
         writer = whole.writeStream.foreachBatch(taken)
-        writer = writer.option("checkpointLocation", own_path(self.spark, checkpoint.folder))
+        writer = writer.option("checkpointLocation", make_own_path(self.spark, checkpoint.folder))
         how = dict(trigger) or ({"availableNow": True} if self.last_batch is not None else {})
         return (writer.trigger(**how) if how else writer).start()

@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 
 from braid.core.events import BatchCommitted
-from braid.engine.disk import disk
-from braid.engine.store import Store
-from braid.hub.instance import blueprint_of, did_of
+from braid.engine.disk import current_file_system
+from braid.engine.store import RunStore
+from braid.hub.instance import read_operator_spec, operator_metrics
 from braid.papers.reuse.events import (
-    Flowed,
-    HubCommitted,
+    FlowMetrics,
+    HubBatchCommitted,
     HubStarted,
     NodeFailed,
     NodeRestored,
@@ -22,26 +22,26 @@ from braid.papers.reuse.events import (
 from braid.papers.reuse.network import Network
 
 
-def metrics(path: Path) -> pd.DataFrame:
+def metrics_table(path: Path) -> pd.DataFrame:
     """See ``HubRun.metrics``."""
     rows = []
     folders = path / "operators"
-    for folder in disk().find(folders):
-        made = blueprint_of(folder)
-        for e in Store(folder).history():
+    for folder in current_file_system().find_files(folders):
+        made = read_operator_spec(folder)
+        for e in RunStore(folder).committed_events():
             if isinstance(e, BatchCommitted):
-                did = did_of(made, e)._asdict()
+                did = operator_metrics(made, e)._asdict()
                 rows.append({"operator": did.pop("operator"), "batch": e.batch, **did})
     found = pd.DataFrame(rows)
     return found.rename(columns={"live_bytes": "stored_bytes"})
 
 
-def committed(happened: Iterable[Any]) -> Iterator[HubCommitted]:
+def hub_commits(happened: Iterable[Any]) -> Iterator[HubBatchCommitted]:
     """The batches."""
-    return (e for e in happened if isinstance(e, HubCommitted))
+    return (e for e in happened if isinstance(e, HubBatchCommitted))
 
 
-def on_networks(happened: Iterable[Any]) -> Iterator[tuple[HubCommitted, Network]]:
+def with_networks(happened: Iterable[Any]) -> Iterator[tuple[HubBatchCommitted, Network]]:
     """The batches, each with the network as it was then: nodes that are down pass nothing on."""
     whole, down = Network(()), set[str]()
     for e in happened:
@@ -51,33 +51,33 @@ def on_networks(happened: Iterable[Any]) -> Iterator[tuple[HubCommitted, Network
             down.add(e.node)
         elif isinstance(e, NodeRestored):
             down.discard(e.node)
-        elif isinstance(e, HubCommitted):
-            yield e, whole.without(*down) if down else whole
+        elif isinstance(e, HubBatchCommitted):
+            yield e, whole.without_nodes(*down) if down else whole
 
 
-def flows(happened: list[Any]) -> pd.DataFrame:
+def flows_table(happened: list[Any]) -> pd.DataFrame:
     """See ``HubRun.flows``."""
-    rows = [{"batch": e.epoch, **f._asdict()} for e in committed(happened) for f in e.flows]
-    return pd.DataFrame(rows, columns=["batch", *Flowed._fields])
+    rows = [{"batch": e.epoch, **f._asdict()} for e in hub_commits(happened) for f in e.flows]
+    return pd.DataFrame(rows, columns=["batch", *FlowMetrics._fields])
 
 
-def links(happened: list[Any]) -> pd.DataFrame:
+def link_traffic_table(happened: list[Any]) -> pd.DataFrame:
     """See ``HubRun.links``."""
     rows = [
         (e.epoch, a, b, size)
-        for e, network in on_networks(happened)
-        for (a, b), size in sorted(network.on_links(f.sent for f in e.flows).items())
+        for e, network in with_networks(happened)
+        for (a, b), size in sorted(network.link_loads(f.transfer for f in e.flows).items())
     ]
     return pd.DataFrame(rows, columns=["batch", "a", "b", "bytes_counted"])
 
 
-def costs(happened: list[Any]) -> pd.DataFrame:
+def costs_table(happened: list[Any]) -> pd.DataFrame:
     """See ``HubRun.costs``."""
     rows = []
-    for e, network in on_networks(happened):
-        index, far = network.index, network.latency / 1e3
-        sent = sum(f.bytes * far[index[f.source], index[f.target]] for f in e.flows)
+    for e, network in with_networks(happened):
+        index, far = network.node_index, network.latency_ms / 1e3
+        sent = sum(f.bytes * far[index[f.source_node], index[f.target_node]] for f in e.flows)
         size = sum(f.bytes for f in e.flows)
         told = {"batch": e.epoch, "bytes_counted": size, "byte_seconds_counted": float(sent)}
-        rows.append({**told, "usage_modelled": e.usage_modelled})
+        rows.append({**told, "usage_modelled": e.network_usage_modelled})
     return pd.DataFrame(rows)

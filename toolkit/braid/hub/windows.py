@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from braid.core.spans import Span, micros
-from braid.hub.dialect import QueryError, window
+from braid.core.spans import Span, parse_duration
+from braid.hub.dialect import QueryError, parse_window
 
 
-def windows_of(
+def parse_windows(
     tables: Mapping[str, exp.Table], given: Mapping[str, Span] | Span | None, every: Span | None
 ) -> tuple[dict[str, int], set[int]]:
     """By alias the windows that are given, and the SLIDE if there is one, in microseconds.
@@ -22,20 +22,20 @@ def windows_of(
     ranges: dict[str, int] = {}
     slides: set[int] = set()
     for alias, table in tables.items():
-        size, slide = window(table)
+        size, slide = parse_window(table)
         ranges |= {} if size is None else {alias: size}
         slides |= set() if slide is None else {slide}
-    ranges |= _beside(tables, given, ranges)
+    ranges |= _parse_given_windows(tables, given, ranges)
     if every is not None:
         if slides:
             raise QueryError("SLIDE is given in the text and in every=")
-        slides = {micros(every, "every")}
+        slides = {parse_duration(every, "every")}
     if len(slides) > 1:
         raise QueryError("the streams have different SLIDEs; a query has one")
     return ranges, slides
 
 
-def _beside(
+def _parse_given_windows(
     tables: Mapping[str, exp.Table],
     given: Mapping[str, Span] | Span | None,
     ranges: Mapping[str, int],
@@ -50,17 +50,17 @@ def _beside(
         )
     if twice := [a for a in spans if a in ranges]:
         raise QueryError(f"stream {twice[0]!r} has a window in the text and in windows=")
-    return {a: micros(s, f"window of {a}") for a, s in spans.items()}
+    return {a: parse_duration(s, f"window of {a}") for a, s in spans.items()}
 
 
-def intervals(parts: Sequence[exp.Expr], time: str) -> tuple[dict[str, int], list[exp.Expr]]:
+def interval_windows(parts: Sequence[exp.Expr], time: str) -> tuple[dict[str, int], list[exp.Expr]]:
     """The windows that interval conditions on the event times of two streams are, and the other
     conditions; no windows if there are not two.
     """
     found: dict[str, int] = {}
     rest = []
     for part in parts:
-        bound = _interval(part, time)
+        bound = _parse_interval_condition(part, time)
         if bound is None or bound[0] in found or bound[1] <= 0:
             rest.append(part)
         else:
@@ -68,37 +68,37 @@ def intervals(parts: Sequence[exp.Expr], time: str) -> tuple[dict[str, int], lis
     return (found, rest) if len(found) == 2 else ({}, list(parts))
 
 
-def _interval(part: exp.Expr, time: str) -> tuple[str, int] | None:
+def _parse_interval_condition(part: exp.Expr, time: str) -> tuple[str, int] | None:
     """For ``later.ts <= older.ts + INTERVAL w``: the older stream's alias, and its window."""
     if not isinstance(part, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
         return None
     less, more = part.this, part.expression
     if isinstance(part, (exp.GT, exp.GTE)):
         less, more = more, less
-    a, b = _shifted(less, time), _shifted(more, time)
+    a, b = _parse_shifted_time(less, time), _parse_shifted_time(more, time)
     if a is None or b is None or a[0] == b[0]:
         return None
     strict = isinstance(part, (exp.LT, exp.GT))
     return b[0], b[1] - a[1] + (0 if strict else 1)
 
 
-def _shifted(tree: exp.Expr, time: str) -> tuple[str, int] | None:
+def _parse_shifted_time(tree: exp.Expr, time: str) -> tuple[str, int] | None:
     """An event time plus or minus an interval: the alias, and the microseconds."""
     tree = tree.unnest()
     if isinstance(tree, exp.Column):
         return (tree.table, 0) if tree.name == time else None
     if not isinstance(tree, (exp.Add, exp.Sub)) or not isinstance(tree.expression, exp.Interval):
         return None
-    inner, size = _shifted(tree.this, time), _length(tree.expression)
+    inner, size = _parse_shifted_time(tree.this, time), _parse_interval_length(tree.expression)
     if inner is None or size is None:
         return None
     return inner[0], inner[1] + (size if isinstance(tree, exp.Add) else -size)
 
 
-def _length(interval: exp.Interval) -> int | None:
+def _parse_interval_length(interval: exp.Interval) -> int | None:
     amount = interval.this.name if interval.this is not None else ""
     unit = interval.args.get("unit")
     try:
-        return micros(f"{amount} {unit.name.lower() if unit is not None else ''}", "interval", True)
+        return parse_duration(f"{amount} {unit.name.lower() if unit is not None else ''}", "interval", True)
     except ValueError:
         return None

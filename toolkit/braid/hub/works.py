@@ -11,34 +11,34 @@ from typing import Any
 import pyarrow as pa
 
 from braid.core.columns import MARK, TIME
-from braid.core.environment import environment
-from braid.core.work import workers
-from braid.engine.disk import disk
-from braid.engine.executor import executor
-from braid.engine.files import close_all
-from braid.engine.memory import cores
-from braid.engine.store import Store
-from braid.hub.blueprints import Drawing
-from braid.hub.flat import Texts, flattened, latest_of, micros_of
-from braid.hub.history import History, Writing
+from braid.core.environment import current_environment
+from braid.core.work import current_workers
+from braid.engine.disk import current_file_system
+from braid.engine.executor import make_executor
+from braid.engine.files import close_block_files
+from braid.engine.memory import available_cores
+from braid.engine.store import RunStore
+from braid.hub.blueprints import OperatorSpecBuilder
+from braid.hub.flat import Texts, read_flat, latest_time_sql, microseconds_sql
+from braid.hub.history import BackfillBuffer, HistoryWrite
 from braid.hub.instance import (
-    Input,
-    Instance,
-    Rows,
-    blueprint_of,
+    OperatorInput,
+    OperatorInstance,
+    ArrivedRows,
+    read_operator_spec,
     check_batches,
-    folder_of,
-    names_of,
-    predicate_of,
+    operator_folder,
+    computed_column_names,
+    operator_predicate,
 )
-from braid.hub.ledger import Ledger
-from braid.hub.reader import Reader
+from braid.hub.ledger import HubState
+from braid.hub.reader import StreamReader
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import Deployment, Operator
 
 
 @dataclass
-class Fault(Exception):
+class ExpressionError(Exception):
     """An expression of queries failed on tuples: of a ``query``; or of those that one demand of an
     operator serves, or, if ``bit`` is None, all of its demands.
     """
@@ -50,160 +50,160 @@ class Fault(Exception):
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltOperator:
     """An instance that was made: of so many tuples and bytes, in so many seconds."""
 
-    instance: Instance
+    instance: OperatorInstance
     rows: int
     bytes: int
     seconds: float
 
 
-class Works:
+class OperatorRuntime:
     """The instances of the operators that run, by operator, in the hub's folder ``path``."""
 
-    def __init__(self, path: Path, reader: Reader, slack: Mapping[str, int]) -> None:
+    def __init__(self, path: Path, reader: StreamReader, slack: Mapping[str, int]) -> None:
         self.path, self.reader, self.slack = path, reader, slack
-        self.history = History(path / "history")
-        self.instances: dict[int, Instance] = {}
+        self.history = BackfillBuffer(path / "history")
+        self.instances: dict[int, OperatorInstance] = {}
 
-    def remove_unnamed(self, ledger: Ledger) -> None:
+    def remove_unnamed_files(self, ledger: HubState) -> None:
         """Remove what a crash left half done: what a ledger that was read does not name."""
-        named = {folder_of(self.path, *key) for key in {*_running(ledger), *_answering(ledger)}}
-        for folder in disk().find(self.path / "operators"):
+        named = {operator_folder(self.path, *key) for key in {*_list_running(ledger), *_list_answering(ledger)}}
+        for folder in current_file_system().find_files(self.path / "operators"):
             if folder not in named:
-                disk().rmtree(folder)
-        self.history.tidy(ledger)
-        for key in {*_answering(ledger)} - {*_running(ledger)}:
-            self._forget(*key)
-            Store(folder_of(self.path, *key)).sweep()
+                current_file_system().remove_folder(folder)
+        self.history.remove_unnamed_files(ledger)
+        for key in {*_list_answering(ledger)} - {*_list_running(ledger)}:
+            self._remove_state(*key)
+            RunStore(operator_folder(self.path, *key)).sweep()
 
-    def open(self, ledger: Ledger) -> None:
+    def open_deployed(self, ledger: HubState) -> None:
         """Have what is deployed run. Raises Damaged for what is not as it was written."""
-        for id, version in _running(ledger):
-            folder = folder_of(self.path, id, version)
-            made, store = blueprint_of(folder), Store(folder)
-            store.verify()
+        for id, version in _list_running(ledger):
+            folder = operator_folder(self.path, id, version)
+            made, store = read_operator_spec(folder), RunStore(folder)
+            store.verify_files()
             check_batches(store, made, ledger.epoch + 1)
-            self.instances[id] = self._instance(folder, made)
+            self.instances[id] = self._open_instance(folder, made)
 
-    def _instance(self, folder: Path, made: Any) -> Instance:
-        return Instance(folder, made, self.reader, self.slack, executor("process"))
+    def _open_instance(self, folder: Path, made: Any) -> OperatorInstance:
+        return OperatorInstance(folder, made, self.reader, self.slack, make_executor("process"))
 
-    def check(
-        self, operators: Iterable[Operator], new: Deployment, ledger: Ledger, texts: Texts
+    def check_buildable(
+        self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
     ) -> None:
         """Raises PredicateError for an operator that cannot be built."""
-        drawing = Drawing(new, self.reader.schemas, texts, self.reader.time)
+        drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
         for operator in operators:
-            predicate_of(drawing.of(operator, ledger.epoch), self.reader)
+            operator_predicate(drawing.build_spec(operator, ledger.epoch), self.reader)
 
-    def build(
-        self, operators: Iterable[Operator], new: Deployment, ledger: Ledger, texts: Texts
-    ) -> list[Built]:
+    def build_operators(
+        self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
+    ) -> list[BuiltOperator]:
         """Make instances of operators, each after those that it reads, with the state that they
         would have if they had always run. Nothing is left of any if one fails.
         """
-        made: dict[int, Built] = {}
-        drawing = Drawing(new, self.reader.schemas, texts, self.reader.time)
+        made: dict[int, BuiltOperator] = {}
+        drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
         try:
             for operator in operators:
-                made[operator.id] = self._built(operator, drawing, ledger, made)
+                made[operator.id] = self._build_operator(operator, drawing, ledger, made)
         except BaseException:
             for operator in operators:
-                disk().rmtree(folder_of(self.path, operator.id, operator.version))
+                current_file_system().remove_folder(operator_folder(self.path, operator.id, operator.version))
             raise
         return list(made.values())
 
-    def _built(
-        self, operator: Operator, drawing: Drawing, ledger: Ledger, made: Mapping[int, Built]
-    ) -> Built:
-        began = environment().clock()
-        folder = folder_of(self.path, operator.id, operator.version)
-        disk().rmtree(folder)
-        instance = self._instance(folder, drawing.of(operator, ledger.epoch))
+    def _build_operator(
+        self, operator: Operator, drawing: OperatorSpecBuilder, ledger: HubState, made: Mapping[int, BuiltOperator]
+    ) -> BuiltOperator:
+        began = current_environment().read_clock()
+        folder = operator_folder(self.path, operator.id, operator.version)
+        current_file_system().remove_folder(folder)
+        instance = self._open_instance(folder, drawing.build_spec(operator, ledger.epoch))
         bits = {d.bit for d in operator.demands}
-        came: dict[str, Rows] = {}
+        came: dict[str, ArrivedRows] = {}
         if ledger.epoch >= 0:
             for alias, read in instance.made.inputs.items():
-                if (found := self._past(operator, read, ledger, made)) is not None:
-                    came[alias] = self._rows(instance, alias, found, bits)
-            instance.run(came, ledger.epoch, ledger.clocks)
+                if (found := self._read_history(operator, read, ledger, made)) is not None:
+                    came[alias] = self._compute_arrived_rows(instance, alias, found, bits)
+            instance.run_batch(came, ledger.epoch, ledger.clocks)
         rows = sum(r.table.num_rows for r in came.values())
-        size = sum(_size(r.table, instance.made.inputs[a].stored) for a, r in came.items())
-        return Built(instance, rows, size, environment().clock() - began)
+        size = sum(_stored_bytes(r.table, instance.made.inputs[a].stored_columns) for a, r in came.items())
+        return BuiltOperator(instance, rows, size, current_environment().read_clock() - began)
 
-    def _past(
-        self, operator: Operator, read: Input, ledger: Ledger, made: Mapping[int, Built]
+    def _read_history(
+        self, operator: Operator, read: OperatorInput, ledger: HubState, made: Mapping[int, BuiltOperator]
     ) -> pa.Table | None:
         """What came of an input that may still be of use."""
-        if not isinstance(read.read, str):
-            upstream = made[read.read].instance if read.read in made else self.instances[read.read]
-            return flattened(upstream.files(), upstream.made.shape)
-        place = operator.definition.place(read.read)
+        if not isinstance(read.source, str):
+            upstream = made[read.source].instance if read.source in made else self.instances[read.source]
+            return read_flat(upstream.result_files(), upstream.made.result_shape)
+        place = operator.definition.stream_index(read.source)
         longest = max(d.definition.windows[place] for d in operator.demands)
-        progress = ledger.progress(operator.definition.streams, self.slack)
+        progress = ledger.event_time_progress(operator.definition.streams, self.slack)
         bounded = progress is not None and longest < UNBOUNDED
         after = progress - longest if bounded and progress is not None else None
-        return self.history.rows(ledger, read.read, after)
+        return self.history.read_rows(ledger, read.source, after)
 
-    def _rows(self, instance: Instance, alias: str, table: pa.Table, bits: set[int]) -> Rows:
+    def _compute_arrived_rows(self, instance: OperatorInstance, alias: str, table: pa.Table, bits: set[int]) -> ArrivedRows:
         """What came under an alias with what is computed of it. Raises Fault."""
         read = instance.made.inputs[alias]
-        wanted = instance.wanted(alias, bits)
-        names = names_of([wanted])
+        wanted = instance.computed_columns(alias, bits)
+        names = computed_column_names([wanted])
         told = {name: sql for sql, name in names.items()} | {
             MARK: wanted[MARK],
-            TIME: self._time(read),
+            TIME: self._event_time_sql(read),
         }
         try:
-            made = self.reader.computed(table, read.arriving, told)
-        except self.reader.faults as error:
+            made = self.reader.compute_columns(table, read.arrival_columns, told)
+        except self.reader.evaluation_errors as error:
             for bit in (None, *sorted(bits)):
-                self._blame(
+                self._raise_if_failing(
                     instance,
                     alias,
                     bit,
                     error,
-                    lambda w: self.reader.computed(table, read.arriving, w),
+                    lambda w: self.reader.compute_columns(table, read.arrival_columns, w),
                 )
             raise
         for name in made.column_names:
             table = table.append_column(name, made[name])
-        return Rows(table, names, MARK)
+        return ArrivedRows(table, names, MARK)
 
-    def _time(self, read: Input) -> str:
-        if isinstance(read.read, str):
-            return micros_of(self.reader.time)
-        return latest_of(read.streams, self.reader.time)
+    def _event_time_sql(self, read: OperatorInput) -> str:
+        if isinstance(read.source, str):
+            return microseconds_sql(self.reader.time)
+        return latest_time_sql(read.streams, self.reader.time)
 
-    def _blame(
-        self, instance: Instance, alias: str, bit: int | None, error: Exception, compute: Any
+    def _raise_if_failing(
+        self, instance: OperatorInstance, alias: str, bit: int | None, error: Exception, compute: Any
     ) -> None:
         """Raises Fault if what an instance needs of an input fails by itself: for a demand, or,
         None, for all of them.
         """
-        wanted = instance.wanted(alias, () if bit is None else (bit,))
+        wanted = instance.computed_columns(alias, () if bit is None else (bit,))
         try:
             compute(wanted if bit is None else {MARK: wanted[MARK]})
-        except self.reader.faults:
-            raise Fault(error, instance.made.operator, bit) from error
+        except self.reader.evaluation_errors:
+            raise ExpressionError(error, instance.made.operator, bit) from error
 
-    def adopt(self, built: Iterable[Built], dropped: Iterable[tuple[int, int]]) -> None:
+    def adopt_built(self, built: Iterable[BuiltOperator], dropped: Iterable[tuple[int, int]]) -> None:
         """Have new instances run, and old ones no longer: what they told stays."""
         for id, version in dropped:
-            self.instances.pop(id).store.settle()
-            self._forget(id, version)
+            self.instances.pop(id).store.wait_for_removals()
+            self._remove_state(id, version)
         for each in built:
             self.instances[each.instance.made.operator] = each.instance
 
-    def _forget(self, operator: int, version: int) -> None:
+    def _remove_state(self, operator: int, version: int) -> None:
         """Remove the state of an instance that runs no longer."""
-        blocks = folder_of(self.path, operator, version) / "blocks"
-        close_all(blocks)
-        disk().rmtree(blocks)
+        blocks = operator_folder(self.path, operator, version) / "blocks"
+        close_block_files(blocks)
+        current_file_system().remove_folder(blocks)
 
-    def arrivals(
+    def read_arrivals(
         self, source: Any, deployment: Deployment
     ) -> tuple[dict[str, pa.Table], dict[str, dict[str, str]]]:
         """The tuples of a batch by stream, with all that operators need of them, and by stream
@@ -212,126 +212,126 @@ class Works:
         names, wanted = {}, {}
         for stream in self.reader.schemas:
             reading = {
-                id: self.instances[id].wanted(stream, _bits(deployment, id))
-                for id in self._readers(stream)
+                id: self.instances[id].computed_columns(stream, _demand_bits(deployment, id))
+                for id in self._find_readers(stream)
             }
-            names[stream] = names_of(list(reading.values()))
+            names[stream] = computed_column_names(list(reading.values()))
             told = {name: sql for sql, name in names[stream].items()}
-            told |= {marks_of(id): own[MARK] for id, own in reading.items()}
-            wanted[stream] = {**told, TIME: micros_of(self.reader.time)}
+            told |= {bitmap_column(id): own[MARK] for id, own in reading.items()}
+            wanted[stream] = {**told, TIME: microseconds_sql(self.reader.time)}
         try:
-            tables = dict(self.reader.batch(source, wanted))
-        except self.reader.faults as error:
+            tables = dict(self.reader.read_batch(source, wanted))
+        except self.reader.evaluation_errors as error:
             for stream in wanted:
-                self._find(source, stream, deployment, error)
+                self._find_failing_operator(source, stream, deployment, error)
             raise
         return tables, names
 
-    def write_history(self, epoch: int, tables: Mapping[str, pa.Table]) -> Writing:
+    def write_history(self, epoch: int, tables: Mapping[str, pa.Table]) -> HistoryWrite:
         """Write the tuples of a batch as they came; they are history once the ledger has them."""
         schemas = self.reader.schemas
         raw = {s: rows.select([*schemas[s], TIME]) for s, rows in tables.items()}
         return self.history.write_batch(epoch, raw)
 
-    def _readers(self, stream: str) -> list[int]:
+    def _find_readers(self, stream: str) -> list[int]:
         """The operators that read a stream."""
         return [
             id
             for id, i in self.instances.items()
-            if stream in i.made.inputs and i.made.inputs[stream].read == stream
+            if stream in i.made.inputs and i.made.inputs[stream].source == stream
         ]
 
-    def _find(self, source: Any, stream: str, deployment: Deployment, error: Exception) -> None:
+    def _find_failing_operator(self, source: Any, stream: str, deployment: Deployment, error: Exception) -> None:
         """Raises Fault for the operator or demand whose SQL fails on a stream's tuples; if none
         does, or the stream itself cannot be read, the error is not theirs.
         """
 
         def compute(wanted: Mapping[str, str]) -> Any:
-            return self.reader.batch(source, {stream: wanted})
+            return self.reader.read_batch(source, {stream: wanted})
 
-        compute({TIME: micros_of(self.reader.time)})
-        for id in self._readers(stream):
-            for bit in (None, *sorted(_bits(deployment, id))):
-                self._blame(self.instances[id], stream, bit, error, compute)
+        compute({TIME: microseconds_sql(self.reader.time)})
+        for id in self._find_readers(stream):
+            for bit in (None, *sorted(_demand_bits(deployment, id))):
+                self._raise_if_failing(self.instances[id], stream, bit, error, compute)
 
-    def join(
+    def run_batch(
         self,
         tables: Mapping[str, pa.Table],
         names: Mapping[str, Mapping[str, str]],
         epoch: int,
         latest: Mapping[str, int | None],
         deployment: Deployment,
-    ) -> dict[int, dict[str, Rows]]:
+    ) -> dict[int, dict[str, ArrivedRows]]:
         """Have a batch go through all operators, those of one depth side by side; what came to
         each, by alias. Raises Fault.
         """
-        came: dict[int, dict[str, Rows]] = {}
-        for depth in deployment.depths():
+        came: dict[int, dict[str, ArrivedRows]] = {}
+        for depth in deployment.operators_by_depth():
             ids = [operator.id for operator in depth]
             for id in ids:
-                came[id] = dict(self._coming(id, tables, names, epoch, _bits(deployment, id)))
-            each = [partial(self._run, id, came[id], epoch, latest) for id in ids]
+                came[id] = dict(self._collect_inputs(id, tables, names, epoch, _demand_bits(deployment, id)))
+            each = [partial(self._run_operator, id, came[id], epoch, latest) for id in ids]
             if len(each) == 1:
                 each[0]()
                 continue
-            with workers().pool("braid-operator", min(len(each), cores())) as pool:
+            with current_workers().open_pool("braid-operator", min(len(each), available_cores())) as pool:
                 running = [pool.submit(run) for run in each]
             for future in running:
                 future.result()
         return came
 
-    def _coming(
+    def _collect_inputs(
         self,
         operator: int,
         tables: Mapping[str, pa.Table],
         names: Mapping[str, Mapping[str, str]],
         epoch: int,
         bits: set[int],
-    ) -> Iterator[tuple[str, Rows]]:
+    ) -> Iterator[tuple[str, ArrivedRows]]:
         """What comes to an operator in a batch, by alias."""
         instance = self.instances[operator]
         for alias, read in instance.made.inputs.items():
-            if isinstance(read.read, str):
-                yield alias, Rows(tables[alias], names[alias], marks_of(operator))
-            elif (found := self.results(read.read, epoch)) is not None:
-                yield alias, self._rows(instance, alias, found, bits)
+            if isinstance(read.source, str):
+                yield alias, ArrivedRows(tables[alias], names[alias], bitmap_column(operator))
+            elif (found := self.operator_results(read.source, epoch)) is not None:
+                yield alias, self._compute_arrived_rows(instance, alias, found, bits)
 
-    def _run(
+    def _run_operator(
         self,
         operator: int,
-        came: Mapping[str, Rows],
+        came: Mapping[str, ArrivedRows],
         epoch: int,
         latest: Mapping[str, int | None],
     ) -> None:
         try:
-            self.instances[operator].run(came, epoch, latest)
-        except self.reader.faults as error:
-            raise Fault(error, operator) from error
+            self.instances[operator].run_batch(came, epoch, latest)
+        except self.reader.evaluation_errors as error:
+            raise ExpressionError(error, operator) from error
 
-    def results(self, operator: int, epoch: int) -> pa.Table | None:
+    def operator_results(self, operator: int, epoch: int) -> pa.Table | None:
         """What an operator found in a batch, as a plain table; None: nothing."""
         instance = self.instances[operator]
-        return flattened(instance.files(epoch, epoch + 1), instance.made.shape)
+        return read_flat(instance.result_files(epoch, epoch + 1), instance.made.result_shape)
 
 
-def _running(ledger: Ledger) -> set[tuple[int, int]]:
+def _list_running(ledger: HubState) -> set[tuple[int, int]]:
     """Return the versions of operators that run."""
     return {(o.id, o.version) for o in ledger.deployment.operators.values()}
 
 
-def _answering(ledger: Ledger) -> set[tuple[int, int]]:
+def _list_answering(ledger: HubState) -> set[tuple[int, int]]:
     """Return the versions of operators that queries have had answers of."""
-    return {(span.operator, span.version) for q in ledger.queries for span in q.spans}
+    return {(span.operator, span.version) for q in ledger.queries for span in q.serving_intervals}
 
 
-def _bits(deployment: Deployment, operator: int) -> set[int]:
+def _demand_bits(deployment: Deployment, operator: int) -> set[int]:
     return {d.bit for d in deployment.operators[operator].demands}
 
 
-def marks_of(operator: int) -> str:
+def bitmap_column(operator: int) -> str:
     """The column of an operator's marks."""
     return f"__m{operator}"
 
 
-def _size(table: pa.Table, columns: Iterable[str]) -> int:
+def _stored_bytes(table: pa.Table, columns: Iterable[str]) -> int:
     return int(table.select(list(columns)).nbytes)

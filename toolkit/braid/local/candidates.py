@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from braid.condition.predicate import Common, Danger, Guard, Link
-from braid.local.intervals import ranges
-from braid.local.overflow import Bounds, leaves
-from braid.local.rows import Partial, Rows
-from braid.local.sets import Sets, sharing
+from braid.condition.predicate import CommonElements, GuardedStep, OverflowGuard, IndexCondition
+from braid.local.intervals import search_ranges
+from braid.local.overflow import Bounds, find_overflows
+from braid.local.rows import PartialMatches, BlockRows
+from braid.local.sets import SetColumn, pairs_sharing
 
 
-def candidates(
-    partial: Partial, rows: Rows, stream: int, index: Link | Common | None, most: int
+def find_candidate_pairs(
+    partial: PartialMatches, rows: BlockRows, stream: int, index: IndexCondition | CommonElements | None, most: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs (position in the partial results, position in the block) that the index admits, in
     chunks.
@@ -22,9 +22,9 @@ def candidates(
     size = rows.batch.num_rows
     if not size or not len(partial):
         return
-    if isinstance(index, Common):
+    if isinstance(index, CommonElements):
         here, other = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
-        yield from sharing_pairs(*partial.sets(*other), rows.sets(here[1]), index.least)
+        yield from find_sharing_pairs(*partial.set_column(*other), rows.set_column(here[1]), index.min_elements)
         return
     if index is None:
         first = np.zeros(len(partial), np.int64)
@@ -32,21 +32,21 @@ def candidates(
         order = None
     else:
         here, other = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
-        stored, order = rows.ordered(here[1])
-        first, last = ranges(partial.values(*other), stored, index, here == index.left)
+        stored, order = rows.sorted_keys(here[1])
+        first, last = search_ranges(partial.column_values(*other), stored, index, here == index.left)
     counts = np.maximum(last - first, 0)
     hits = np.flatnonzero(counts)
     ends = np.cumsum(counts[hits])
-    for start, stop in cuts(ends, most):
-        yield from _expand(
+    for start, stop in split_into_chunks(ends, most):
+        yield from _expand_ranges(
             hits[start:stop], first[hits[start:stop]], counts[hits[start:stop]], order, most
         )
 
 
-def pairs_at_risk(
-    partial: Partial,
-    rows: Rows,
-    danger: Danger,
+def find_pairs_at_risk(
+    partial: PartialMatches,
+    rows: BlockRows,
+    danger: GuardedStep,
     bounds: Sequence[Bounds],
     stream: int,
     most: int,
@@ -55,30 +55,30 @@ def pairs_at_risk(
     part of a sum which leaves its type, by the ``bounds`` of the columns of its ends.
     """
     if danger.index is not None:
-        yield from candidates(partial, rows, stream, danger.index, most)
+        yield from find_candidate_pairs(partial, rows, stream, danger.index, most)
         return
     columns = [
-        (bound, rows.numpy(n)) if s == stream else (partial.values(s, n), bound)
-        for (s, n, _), bound in zip(danger.guard.ends, bounds, strict=True)
+        (bound, rows.numpy_column(n)) if s == stream else (partial.column_values(s, n), bound)
+        for (s, n, _), bound in zip(danger.guard.weighted_columns, bounds, strict=True)
     ]
     of_partial, of_rows = zip(*columns, strict=True)
-    left = _at_risk(danger.guard, of_partial, len(partial))
-    right = _at_risk(danger.guard, of_rows, rows.batch.num_rows)
+    left = _find_rows_at_risk(danger.guard, of_partial, len(partial))
+    right = _find_rows_at_risk(danger.guard, of_rows, rows.batch.num_rows)
     counts = np.full(len(left), len(right))
-    for start, stop in cuts(np.cumsum(counts), most) if len(right) else ():
+    for start, stop in split_into_chunks(np.cumsum(counts), most) if len(right) else ():
         first = np.zeros(stop - start, np.int64)
-        for a, b in _expand(np.arange(start, stop), first, counts[start:stop], None, most):
+        for a, b in _expand_ranges(np.arange(start, stop), first, counts[start:stop], None, most):
             yield left[a], right[b]
 
 
-def _at_risk(guard: Guard, columns: Sequence[np.ndarray | Bounds], size: int) -> np.ndarray:
+def _find_rows_at_risk(guard: OverflowGuard, columns: Sequence[np.ndarray | Bounds], size: int) -> np.ndarray:
     """Return the positions that may be part of a sum which leaves its type."""
     if all(isinstance(column, tuple) for column in columns):
         return np.arange(size)
-    return np.flatnonzero(leaves(guard, columns))
+    return np.flatnonzero(find_overflows(guard, columns))
 
 
-def cuts(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+def split_into_chunks(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
     """Yield ranges of the values with these running sums. The values of each add up to ``most`` or
     less, unless it has one value only.
     """
@@ -90,8 +90,8 @@ def cuts(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def sharing_pairs(
-    sets: Sets, at: np.ndarray, stored: Sets, least: int
+def find_sharing_pairs(
+    sets: SetColumn, at: np.ndarray, stored: SetColumn, least: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pairs whose sets have so many elements in common; a set that several partial results have is
     counted once.
@@ -99,14 +99,14 @@ def sharing_pairs(
     chosen, which = np.unique(at, return_inverse=True)
     order = np.argsort(which, kind="stable")
     ends = np.searchsorted(which[order], np.arange(len(chosen) + 1))
-    for left, right in sharing(sets, chosen, stored, least):
+    for left, right in pairs_sharing(sets, chosen, stored, least):
         times = ends[left + 1] - ends[left]
         done = np.cumsum(times)
         inside = np.arange(done[-1]) - np.repeat(done - times, times)
         yield order[np.repeat(ends[left], times) + inside], np.repeat(right, times)
 
 
-def _expand(
+def _expand_ranges(
     hits: np.ndarray, first: np.ndarray, counts: np.ndarray, order: np.ndarray | None, most: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     total = int(counts.sum())

@@ -11,7 +11,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """The step of splitmix64's counter."""
 
 
-def mix(values: Uint64) -> Uint64:
+def mix_bits(values: Uint64) -> Uint64:
     """The finaliser of splitmix64 (Steele, Lea and Flood 2014): a bijection that makes counters
     look random.
     """
@@ -38,16 +38,16 @@ def xxhash64(seed: int, values: Int64) -> Int64:
     """What Spark's ``xxhash64(seed, value)`` is of each of these ``bigint`` values, where Spark
     takes the seed for an ``int`` if it is one.
     """
-    began = _of_int(seed, _SEED) if seed < 1 << 31 else _of_longs(np.array([seed]), _SEED)[0]
-    return _of_longs(values, int(began)).view(np.int64)
+    began = _hash_int(seed, _SEED) if seed < 1 << 31 else _hash_longs(np.array([seed]), _SEED)[0]
+    return _hash_longs(values, int(began)).view(np.int64)
 
 
-def _of_longs(values: Int64, seed: int) -> Uint64:
+def _hash_longs(values: Int64, seed: int) -> Uint64:
     h = values.view(np.uint64) * np.uint64(_P2)
-    h = _turned(h, 31)
+    h = _rotate_left(h, 31)
     h *= np.uint64(_P1)
     h ^= np.uint64(seed + _P5 + 8 & _ALL)
-    h = _turned(h, 27)
+    h = _rotate_left(h, 27)
     h *= np.uint64(_P1)
     h += np.uint64(_P4)
     for shift, prime in ((33, _P2), (29, _P3)):
@@ -57,13 +57,13 @@ def _of_longs(values: Int64, seed: int) -> Uint64:
     return h
 
 
-def _turned(values: Uint64, bits: int) -> Uint64:
+def _rotate_left(values: Uint64, bits: int) -> Uint64:
     turned = values << np.uint64(bits)
     turned |= values >> np.uint64(64 - bits)
     return turned
 
 
-def _of_int(value: int, seed: int) -> int:
+def _hash_int(value: int, seed: int) -> int:
     h = (seed + _P5 + 4 & _ALL) ^ (value * _P1 & _ALL)
     h = ((h << 23 | h >> 41) * _P2 + _P3) & _ALL
     h = (h ^ h >> 33) * _P2 & _ALL

@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from braid.condition.failing import OverflowFailure
-from braid.condition.predicate import Danger, Measure, Predicate, Residual, Step
-from braid.condition.residual import residual_mask
+from braid.condition.predicate import GuardedStep, Measure, Predicate, ResidualPredicate, ProbeStep
+from braid.condition.residual import evaluate_residual
 from braid.core.columns import ROUTING, TIME
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.candidates import candidates, cuts, pairs_at_risk
-from braid.local.intervals import holds
-from braid.local.overflow import leaves, may_leave
-from braid.local.rows import Partial, Rows, unfixed
-from braid.local.sets import overlap
-from braid.local.vectors import measure
-from braid.local.weighted import inner
+from braid.local.candidates import find_candidate_pairs, split_into_chunks, find_pairs_at_risk
+from braid.local.intervals import evaluate_condition
+from braid.local.overflow import find_overflows, may_overflow
+from braid.local.rows import PartialMatches, BlockRows, variable_width_columns
+from braid.local.sets import pairwise_overlap
+from braid.local.vectors import pairwise_measure
+from braid.local.weighted import pairwise_inner_product
 
 CHUNK = 1 << 20
 """Candidate pairs that are held in memory at once."""
@@ -38,26 +38,26 @@ _LONG = 1 << 13
 """Candidate pairs of a block whose columns are not copied to those of other blocks."""
 
 
-class Comparisons(Protocol):
+class ComparisonCounter(Protocol):
     """Counts candidate pairs; of gathered blocks (see build.gather) those of each."""
 
-    compared: Any
+    compared_pairs: Any
 
 
-class Meet(NamedTuple):
+class ProbeInput(NamedTuple):
     """Partial results meet the rows of a block, or of gathered ones. ``stored`` says that it was
     there before this batch, so that expired rows of it no longer count; the candidate pairs are
     added to ``counts.compared``.
     """
 
-    partial: Partial
-    rows: Rows
-    stored: bool
-    counts: Comparisons
+    partial: PartialMatches
+    rows: BlockRows
+    is_stored: bool
+    counts: ComparisonCounter
 
 
 @dataclass
-class Joiner:
+class BlockJoiner:
     """Meets partial results with blocks under one predicate.
 
     ``windows`` gives W_i by stream in microseconds, None for full history. ``watermarks`` gives, by
@@ -71,224 +71,224 @@ class Joiner:
     windows: Sequence[int | None]
     watermarks: Sequence[int | None]
     bitmaps: QueryBitmaps | None = None
-    batch: int = 0
-    steps: dict[tuple[frozenset[int], int], Step] = field(default_factory=dict)
-    unfixed: dict[int, list[str]] = field(default_factory=dict)
+    batch_number: int = 0
+    steps: dict[tuple[frozenset[int], int], ProbeStep] = field(default_factory=dict)
+    variable_width_columns: dict[int, list[str]] = field(default_factory=dict)
     indexes: dict[int, Sequence[str]] = field(default_factory=dict)
 
-    def probe(
-        self, partial: Partial, rows: Rows, stream: int, stored: bool, count: Comparisons
-    ) -> Iterator[Partial]:
+    def probe_block(
+        self, partial: PartialMatches, rows: BlockRows, stream: int, stored: bool, count: ComparisonCounter
+    ) -> Iterator[PartialMatches]:
         """The partial results extended by matching rows of a block of ``stream``, in chunks of
         bounded size; see Meet.
         """
-        meet = Meet(partial, rows, stored, count)
-        return (found for _, found in self.probe_all([meet], stream))
+        meet = ProbeInput(partial, rows, stored, count)
+        return (found for _, found in self.probe_blocks([meet], stream))
 
-    def probe_all(self, several: Iterable[Meet], stream: int) -> Iterator[tuple[int, Partial]]:
+    def probe_blocks(self, several: Iterable[ProbeInput], stream: int) -> Iterator[tuple[int, PartialMatches]]:
         """The same of several blocks, in their order, each chunk with the number of its block. All
         partial results are of the same streams. Residuals are evaluated on the candidates of many
         blocks at once: for few they take as long as for ten thousand.
         """
-        waiting: list[tuple[int, Partial]] = []
+        waiting: list[tuple[int, PartialMatches]] = []
         pairs = size = 0
         for n, meet in enumerate(several):
-            step = self._step(frozenset(meet.partial.parts), stream)
-            for admitted in self._admitted(meet, step):
+            step = self._find_step(frozenset(meet.partial.parts), stream)
+            for admitted in self._find_candidates(meet, step):
                 if not step.residuals:
-                    yield from self._whole(n, admitted)
+                    yield from self._split_for_output(n, admitted)
                     continue
-                for found, more in self._asked(admitted, step):
+                for found, more in self._split_for_residuals(admitted, step):
                     if waiting and (pairs + len(found) > CHUNK or size + more > BYTES):
-                        yield from self._fulfilled(waiting, stream)
+                        yield from self._filter_by_residuals(waiting, stream)
                         waiting, pairs, size = [], 0, 0
                     waiting.append((n, found))
                     pairs, size = pairs + len(found), size + more
-        yield from self._fulfilled(waiting, stream)
+        yield from self._filter_by_residuals(waiting, stream)
 
-    def _admitted(self, meet: Meet, step: Step) -> Iterator[Partial]:
+    def _find_candidates(self, meet: ProbeInput, step: ProbeStep) -> Iterator[PartialMatches]:
         """What index, links and windows admit, in chunks."""
         partial, rows, stored, count = meet
         if self.bitmaps is not None and rows.batch.num_rows:
-            partial = self.bitmaps.wanted(partial, rows, step.stream)
+            partial = self.bitmaps.filter_wanted(partial, rows, step.stream)
         if not len(partial):
             return
         if rows.batch.num_rows:
-            for danger in step.dangers:
+            for danger in step.guarded_steps:
                 self._check_danger(partial, rows, stored, step, danger)
-        for left, right in candidates(partial, rows, step.stream, step.index, CHUNK):
-            left, right = _in_range(rows, left, right)
+        for left, right in find_candidate_pairs(partial, rows, step.stream, step.index_condition, CHUNK):
+            left, right = _keep_in_key_range(rows, left, right)
             if not len(left):
                 continue
-            count.compared += rows.tally(right)
-            found = self._holding(partial, left, rows, right, step, stored)
+            count.compared_pairs += rows.count_by_block(right)
+            found = self._keep_holding_pairs(partial, left, rows, right, step, stored)
             if found is not None:
                 yield found
 
-    def _holding(
+    def _keep_holding_pairs(
         self,
-        partial: Partial,
+        partial: PartialMatches,
         left: np.ndarray,
-        rows: Rows,
+        rows: BlockRows,
         right: np.ndarray,
-        step: Step,
+        step: ProbeStep,
         stored: bool,
-    ) -> Partial | None:
+    ) -> PartialMatches | None:
         """Return the candidates that links, windows and queries admit; None if there is none."""
-        holding = self._check(partial, left, rows, right, step, stored)
+        holding = self._evaluate_conditions(partial, left, rows, right, step, stored)
         if holding is not None:
             keep = np.flatnonzero(holding)
             left, right = left[keep], right[keep]
         if not len(left):
             return None
-        visited = partial.take(left)
+        visited = partial.take_positions(left)
         parts = {**visited.parts, step.stream: (rows, right)}
-        admitted = Partial(parts, weights=visited.weights, coins=visited.coins)
+        admitted = PartialMatches(parts, weights=visited.weights, sampling_hashes=visited.sampling_hashes)
         if self.bitmaps is not None:
-            admitted.queries = self.bitmaps.of_results(admitted)
-            admitted = admitted.take(np.flatnonzero(admitted.queries))
+            admitted.queries = self.bitmaps.result_bitmaps(admitted)
+            admitted = admitted.take_positions(np.flatnonzero(admitted.queries))
         return admitted if len(admitted) else None
 
     def _check_danger(
-        self, partial: Partial, rows: Rows, stored: bool, step: Step, danger: Danger
+        self, partial: PartialMatches, rows: BlockRows, stored: bool, step: ProbeStep, danger: GuardedStep
     ) -> None:
         """Raise OverflowFailure if Spark computes the guarded sum of a pair that leaves its type.
         Nearly always the bounds of the columns show that none can.
         """
-        ends = danger.guard.ends
-        bounds = [(rows if s == step.stream else partial.parts[s][0]).bounds(n) for s, n, _ in ends]
-        if not may_leave(danger.guard, bounds):
+        ends = danger.guard.weighted_columns
+        bounds = [(rows if s == step.stream else partial.parts[s][0]).find_bounds(n) for s, n, _ in ends]
+        if not may_overflow(danger.guard, bounds):
             return
-        for left, right in pairs_at_risk(partial, rows, danger, bounds, step.stream, CHUNK):
-            left, right = _in_range(rows, left, right)
-            columns = [_end(partial, left, rows, right, step.stream, (s, n)) for s, n, _ in ends]
-            keep = np.flatnonzero(leaves(danger.guard, columns))
+        for left, right in find_pairs_at_risk(partial, rows, danger, bounds, step.stream, CHUNK):
+            left, right = _keep_in_key_range(rows, left, right)
+            columns = [_take_link_values(partial, left, rows, right, step.stream, (s, n)) for s, n, _ in ends]
+            keep = np.flatnonzero(find_overflows(danger.guard, columns))
             pairs = partial, left[keep], rows, right[keep]
-            if len(keep) and self._is_computed(*pairs, replace(step, links=danger.links), stored):
-                raise self._failure(danger.guard.text, (s for s, _, _ in ends))
+            if len(keep) and self._is_computed(*pairs, replace(step, conditions=danger.required_links), stored):
+                raise self._make_failure(danger.guard.sentence, (s for s, _, _ in ends))
 
-    def _indexes(self, stream: int) -> Sequence[str]:
+    def _find_indexes(self, stream: int) -> Sequence[str]:
         if stream not in self.indexes:
-            self.indexes[stream] = self.predicate.indexes(stream)
+            self.indexes[stream] = self.predicate.index_columns(stream)
         return self.indexes[stream]
 
     def _is_computed(
         self,
-        partial: Partial,
+        partial: PartialMatches,
         left: np.ndarray,
-        rows: Rows,
+        rows: BlockRows,
         right: np.ndarray,
-        step: Step,
+        step: ProbeStep,
         stored: bool,
     ) -> bool:
         """Whether the step's links and residuals admit one of these pairs."""
-        admitted = self._holding(partial, left, rows, right, step, stored)
-        pieces = () if admitted is None else self._asked(admitted, step)
+        admitted = self._keep_holding_pairs(partial, left, rows, right, step, stored)
+        pieces = () if admitted is None else self._split_for_residuals(admitted, step)
         return any(self._apply_residuals([(0, piece)], step) for piece, _ in pieces)
 
-    def _failure(self, text: str, streams: Iterable[int]) -> OverflowFailure:
+    def _make_failure(self, text: str, streams: Iterable[int]) -> OverflowFailure:
         names = [self.predicate.aliases[s] for s in sorted(set(streams))]
         where = f"stream {names[0]}" if len(names) == 1 else f"streams {' and '.join(names)}"
-        return OverflowFailure(f"{text}, batch {self.batch}, {where}")
+        return OverflowFailure(f"{text}, batch {self.batch_number}, {where}")
 
-    def _fulfilled(
-        self, found: list[tuple[int, Partial]], stream: int
-    ) -> Iterator[tuple[int, Partial]]:
+    def _filter_by_residuals(
+        self, found: list[tuple[int, PartialMatches]], stream: int
+    ) -> Iterator[tuple[int, PartialMatches]]:
         """Those that the residuals hold for."""
         if not found:
             return
-        step = self._step(frozenset(found[0][1].parts) - {stream}, stream)
+        step = self._find_step(frozenset(found[0][1].parts) - {stream}, stream)
         for n, fulfilled in self._apply_residuals(found, step):
-            yield from self._whole(n, fulfilled)
+            yield from self._split_for_output(n, fulfilled)
 
-    def _whole(self, n: int, found: Partial) -> Iterator[tuple[int, Partial]]:
+    def _split_for_output(self, n: int, found: PartialMatches) -> Iterator[tuple[int, PartialMatches]]:
         """Partial results in pieces of which all columns can be taken."""
-        columns = [(s, name) for s in found.parts for name in self._unfixed(s, found)]
-        return ((n, piece) for piece, _ in _pieces(found, columns, BYTES))
+        columns = [(s, name) for s in found.parts for name in self._variable_width_columns(s, found)]
+        return ((n, piece) for piece, _ in _split_by_bytes(found, columns, BYTES))
 
-    def _asked(self, found: Partial, step: Step) -> Iterator[tuple[Partial, int]]:
+    def _split_for_residuals(self, found: PartialMatches, step: ProbeStep) -> Iterator[tuple[PartialMatches, int]]:
         """Candidates in pieces of which the columns can be taken that residuals read."""
         columns = {
-            c for r in step.residuals for c in r.columns if c[1] in self._unfixed(c[0], found)
+            c for r in step.residuals for c in r.columns if c[1] in self._variable_width_columns(c[0], found)
         }
-        return _pieces(found, [*columns], _LITTLE)
+        return _split_by_bytes(found, [*columns], _LITTLE)
 
-    def _unfixed(self, stream: int, found: Partial) -> list[str]:
-        if stream not in self.unfixed:
-            self.unfixed[stream] = unfixed(found.parts[stream][0].batch.schema)
-        return self.unfixed[stream]
+    def _variable_width_columns(self, stream: int, found: PartialMatches) -> list[str]:
+        if stream not in self.variable_width_columns:
+            self.variable_width_columns[stream] = variable_width_columns(found.parts[stream][0].batch.schema)
+        return self.variable_width_columns[stream]
 
-    def _step(self, visited: frozenset[int], stream: int) -> Step:
+    def _find_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
         if (visited, stream) not in self.steps:
-            self.steps[visited, stream] = self.predicate.step(visited, stream)
+            self.steps[visited, stream] = self.predicate.next_step(visited, stream)
         return self.steps[visited, stream]
 
-    def _check(
+    def _evaluate_conditions(
         self,
-        partial: Partial,
+        partial: PartialMatches,
         left: np.ndarray,
-        rows: Rows,
+        rows: BlockRows,
         right: np.ndarray,
-        step: Step,
+        step: ProbeStep,
         stored: bool,
     ) -> np.ndarray | None:
         """Where the links hold and the stored row counts; None: everywhere."""
         keep: np.ndarray | None = None
-        for link in step.links:
+        for link in step.conditions:
             a, b = (
-                _end(partial, left, rows, right, step.stream, end)
+                _take_link_values(partial, left, rows, right, step.stream, end)
                 for end in (link.left, link.right)
             )
-            keep = _both(keep, holds(a, b, link))
+            keep = _and_masks(keep, evaluate_condition(a, b, link))
         window, watermark = self.windows[step.stream], self.watermarks[step.stream]
         if not stored or window is None or watermark is None:
             return keep
         limit = watermark - window
         # To look at all rows once takes less than to look at more candidates.
-        if len(right) >= rows.batch.num_rows and rows.span()[0] > limit:
+        if len(right) >= rows.batch.num_rows and rows.event_time_range()[0] > limit:
             return keep
-        return _both(keep, rows.numpy(TIME)[right] > limit)
+        return _and_masks(keep, rows.numpy_column(TIME)[right] > limit)
 
     def _apply_residuals(
-        self, pairs: list[tuple[int, Partial]], step: Step
-    ) -> list[tuple[int, Partial]]:
+        self, pairs: list[tuple[int, PartialMatches]], step: ProbeStep
+    ) -> list[tuple[int, PartialMatches]]:
         """Return the candidate pairs, by block, that all residuals of a step hold for."""
         for residual in step.residuals:
             pairs = self._apply_residual(pairs, residual) if pairs else []
         return pairs
 
     def _apply_residual(
-        self, found: list[tuple[int, Partial]], residual: Residual
-    ) -> list[tuple[int, Partial]]:
+        self, found: list[tuple[int, PartialMatches]], residual: ResidualPredicate
+    ) -> list[tuple[int, PartialMatches]]:
         columns = {
-            (s, name): _concat(
+            (s, name): _concat_arrays(
                 f.parts[s][0].batch.column(name).take(pa.array(f.parts[s][1])) for _, f in found
             )
             for s, name in residual.columns
         }
-        measured = [_concat(_measured(m, f) for _, f in found) for m in residual.measures]
+        measured = [_concat_arrays(_compute_measure(m, f) for _, f in found) for m in residual.measures]
         try:
-            holds = residual_mask(residual, self.predicate.aliases, columns, measured)
+            holds = evaluate_residual(residual, self.predicate.aliases, columns, measured)
         except OverflowFailure as failure:
-            raise self._failure(str(failure), residual.streams) from failure.__cause__
+            raise self._make_failure(str(failure), residual.streams) from failure.__cause__
         parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
         kept = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
-        return [(n, f.take(at)) for n, f, at in kept if len(at)]
+        return [(n, f.take_positions(at)) for n, f, at in kept if len(at)]
 
 
-def _measured(m: Measure, found: Partial) -> pa.Array:
+def _compute_measure(m: Measure, found: PartialMatches) -> pa.Array:
     if m.function == "set_overlap":
-        return overlap(*found.sets(*m.left), *found.sets(*m.right))
+        return pairwise_overlap(*found.set_column(*m.left), *found.set_column(*m.right))
     if m.function == "set_inner":
-        return inner(*found.weighted(*m.left), *found.weighted(*m.right))
-    return measure(m.function, *found.vectors(*m.left), *found.vectors(*m.right))
+        return pairwise_inner_product(*found.weighted_set_column(*m.left), *found.weighted_set_column(*m.right))
+    return pairwise_measure(m.function, *found.vector_column(*m.left), *found.vector_column(*m.right))
 
 
-def _both(a: np.ndarray | None, b: np.ndarray) -> np.ndarray:
+def _and_masks(a: np.ndarray | None, b: np.ndarray) -> np.ndarray:
     return b if a is None else a & b
 
 
-def _concat(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
+def _concat_arrays(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
     """Arrays one after the other, copied together where they are short."""
     several = list(parts)
     if len(several) == 1:
@@ -297,44 +297,44 @@ def _concat(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
     return whole if len(whole) >= _LONG * len(several) else pa.concat_arrays(several)
 
 
-def _in_range(rows: Rows, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _keep_in_key_range(rows: BlockRows, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The pairs whose stored row counts on this host."""
     if rows.keys is None:
         return left, right
-    key = rows.numpy(ROUTING)[right]
+    key = rows.numpy_column(ROUTING)[right]
     chosen = np.flatnonzero((key >= rows.keys[0]) & (key < rows.keys[1]))
     return left[chosen], right[chosen]
 
 
-def _end(
-    partial: Partial,
+def _take_link_values(
+    partial: PartialMatches,
     left: np.ndarray,
-    rows: Rows,
+    rows: BlockRows,
     right: np.ndarray,
     stream: int,
     end: tuple[int, str],
 ) -> np.ndarray:
-    return rows.numpy(end[1])[right] if end[0] == stream else partial.values_of(*end, left)
+    return rows.numpy_column(end[1])[right] if end[0] == stream else partial.values_at(*end, left)
 
 
-def _pieces(
-    found: Partial, columns: Sequence[tuple[int, str]], little: int
-) -> Iterator[tuple[Partial, int]]:
+def _split_by_bytes(
+    found: PartialMatches, columns: Sequence[tuple[int, str]], little: int
+) -> Iterator[tuple[PartialMatches, int]]:
     """Partial results in pieces, for each of which these columns, of no fixed width, have BYTES at
     most, unless it is one result; and how many these are, or more. Nobody looks at the values where
     all columns have so ``little`` at most.
     """
     size, most, parts = len(found), 0, found.parts
     if columns:
-        most = size * sum(rows.held for rows, _ in parts.values())
+        most = size * sum(rows.buffer_bytes for rows, _ in parts.values())
     if most > little:
         near = all(rows.batch.num_rows <= _NEAR * size for rows, _ in parts.values())
-        longest = (parts[s][0].longest(name) for s, name in columns)
+        longest = (parts[s][0].max_value_bytes(name) for s, name in columns)
         most = size * sum(longest) if near else BYTES + 1
     if most <= BYTES:
         yield found, most
         return
-    ends = np.cumsum(sum(parts[s][0].lengths(name, parts[s][1]) for s, name in columns))
-    for start, stop in cuts(ends, BYTES):
-        piece = found if stop - start == size else found.take(np.arange(start, stop))
+    ends = np.cumsum(sum(parts[s][0].value_bytes(name, parts[s][1]) for s, name in columns))
+    for start, stop in split_into_chunks(ends, BYTES):
+        piece = found if stop - start == size else found.take_positions(np.arange(start, stop))
         yield piece, int(ends[stop - 1] - (ends[start - 1] if start else 0))

@@ -34,7 +34,7 @@ _CELLS = 1 << 17
 
 
 @dataclass
-class Sets:
+class SetColumn:
     """A column of n sets: which of the ``dictionary``'s elements each has. ``rows`` and ``codes``
     are aligned, each element of a set once, sorted by row; NULL sets have none and are not
     ``valid``.
@@ -46,7 +46,7 @@ class Sets:
     valid: npt.NDArray[np.bool_]
 
     @staticmethod
-    def of(column: pa.Array) -> Sets:
+    def from_arrow(column: pa.Array) -> SetColumn:
         """The sets of a column of lists; NULL is an element like others."""
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         lengths = np.where(valid, pc.list_value_length(column).fill_null(0).to_numpy(), 0)
@@ -54,7 +54,7 @@ class Sets:
         rows = np.repeat(np.arange(len(valid)), lengths)
         size = max(1, len(encoded.dictionary))
         both = np.unique(rows * size + encoded.indices.to_numpy())
-        return Sets(encoded.dictionary, both // size, both % size, valid)
+        return SetColumn(encoded.dictionary, both // size, both % size, valid)
 
     def __post_init__(self) -> None:
         frequency = np.bincount(self.codes, minlength=len(self.dictionary))
@@ -68,23 +68,23 @@ class Sets:
         self.heavy[often] = np.arange(len(often))
         columns = self.heavy[self.codes]
         at = columns >= 0
-        self.bits = _bits(self.rows[at], columns[at], words, len(self.valid))
+        self.bits = _set_word_bits(self.rows[at], columns[at], words, len(self.valid))
         self.most = int(np.bincount(self.rows, minlength=1).max(initial=0))
         light = np.flatnonzero(columns < 0)
         by_code = light[np.argsort(self.codes[light], kind="stable")]
         self.lists = self.rows[by_code]
         self.starts = np.searchsorted(self.codes[by_code], np.arange(len(self.dictionary) + 1))
 
-    def within(self, other: Sets) -> tuple[Places, Places]:
+    def encode_in(self, other: SetColumn) -> tuple[Places, Places]:
         """(rows, codes) of these sets in the dictionary of others, without elements that none of
         those has.
         """
-        codes = Sets.translated(self.dictionary, other.dictionary)
+        codes = SetColumn.translate_codes(self.dictionary, other.dictionary)
         mine = codes[self.codes] if len(codes) else np.zeros(0, np.int64)
         return self.rows[mine >= 0], mine[mine >= 0]
 
     @staticmethod
-    def translated(values: pa.Array, dictionary: pa.Array) -> Places:
+    def translate_codes(values: pa.Array, dictionary: pa.Array) -> Places:
         """By element, where it is in another dictionary; -1 where it is not. Integers of different
         widths are compared as 64 bits.
         """
@@ -94,24 +94,24 @@ class Sets:
         return np.asarray(found, np.int64)
 
 
-def common(a: Sets, chosen: Places, b: Sets) -> Iterator[tuple[slice, Counts]]:
+def count_common_elements(a: SetColumn, chosen: Places, b: SetColumn) -> Iterator[tuple[slice, Counts]]:
     """How many elements each chosen set of ``a`` shares with each set of ``b``: tiles of some
     chosen sets by all of b.
     """
-    rows, codes = a.within(b)
+    rows, codes = a.encode_in(b)
     starts = np.searchsorted(rows, np.arange(len(a.valid) + 1))
     size = max(1, _CELLS // max(1, len(b.valid)))
     for start in range(0, len(chosen), size):
         tile = slice(start, min(start + size, len(chosen)))
-        yield tile, _counted(codes, starts, chosen[tile], b)
+        yield tile, _count_tile_overlaps(codes, starts, chosen[tile], b)
 
 
-def _counted(codes: Places, starts: Places, chosen: Places, b: Sets) -> Counts:
+def _count_tile_overlaps(codes: Places, starts: Places, chosen: Places, b: SetColumn) -> Counts:
     """The counts of one tile; the elements of set n are ``codes`` from ``starts[n]`` on."""
     lengths = starts[chosen + 1] - starts[chosen]
-    at, code = np.repeat(np.arange(len(chosen)), lengths), codes[spread(starts[chosen], lengths)]
+    at, code = np.repeat(np.arange(len(chosen)), lengths), codes[expand_ranges(starts[chosen], lengths)]
     heavy = b.heavy[code]
-    words = _bits(at[heavy >= 0], heavy[heavy >= 0], len(b.bits), len(chosen))
+    words = _set_word_bits(at[heavy >= 0], heavy[heavy >= 0], len(b.bits), len(chosen))
     counts: Any = np.bitwise_count(words[0][:, None] & b.bits[0])
     if b.most > 255:  # no count exceeds the elements of a set
         counts = counts.astype(np.uint32)
@@ -119,7 +119,7 @@ def _counted(codes: Places, starts: Places, chosen: Places, b: Sets) -> Counts:
         counts += np.bitwise_count(mine[:, None] & theirs)
     at, code = at[heavy < 0], code[heavy < 0]
     lengths = b.starts[code + 1] - b.starts[code]
-    cells = np.repeat(at, lengths) * len(b.valid) + b.lists[spread(b.starts[code], lengths)]
+    cells = np.repeat(at, lengths) * len(b.valid) + b.lists[expand_ranges(b.starts[code], lengths)]
     if len(cells) < counts.size // 4:
         np.add.at(counts.reshape(-1), cells, counts.dtype.type(1))
     elif len(cells):
@@ -128,7 +128,7 @@ def _counted(codes: Places, starts: Places, chosen: Places, b: Sets) -> Counts:
     return np.asarray(counts)
 
 
-def _bits(rows: Places, columns: Places, words: int, size: int) -> npt.NDArray[np.uint64]:
+def _set_word_bits(rows: Places, columns: Places, words: int, size: int) -> npt.NDArray[np.uint64]:
     """By word and row, the bits of its columns, each of which it has once."""
     found = np.zeros((words, size), np.uint64)
     bit = np.uint64(1) << (columns % WORD).astype(np.uint64)
@@ -136,29 +136,29 @@ def _bits(rows: Places, columns: Places, words: int, size: int) -> npt.NDArray[n
     return found
 
 
-def spread(starts: Places, lengths: Places) -> Places:
+def expand_ranges(starts: Places, lengths: Places) -> Places:
     """The positions of runs that begin at ``starts``, one after the other."""
     ends = np.cumsum(lengths)
     whole = int(ends[-1]) if len(ends) else 0
     return np.arange(whole) + np.repeat(starts - (ends - lengths), lengths)
 
 
-def overlap(a: Sets, left: Places, b: Sets, right: Places) -> pa.Array:
+def pairwise_overlap(a: SetColumn, left: Places, b: SetColumn, right: Places) -> pa.Array:
     """How many elements a[left] and b[right] share, pair by pair, as doubles; NULL where a set is
     NULL.
     """
     valid = a.valid[left] & b.valid[right]
     values = np.zeros(len(left))
     chosen, at = np.unique(left, return_inverse=True)
-    for tile, counts in common(a, chosen, b):
+    for tile, counts in count_common_elements(a, chosen, b):
         mine = np.flatnonzero((at >= tile.start) & (at < tile.stop))
         values[mine] = counts[at[mine] - tile.start, right[mine]]
     return pa.array(values, mask=~valid, from_pandas=False)
 
 
-def sharing(a: Sets, chosen: Places, b: Sets, least: int) -> Iterator[tuple[Places, Places]]:
+def pairs_sharing(a: SetColumn, chosen: Places, b: SetColumn, least: int) -> Iterator[tuple[Places, Places]]:
     """Pairs (position in ``chosen``, position in b) that share so many elements, 1 or more."""
-    for tile, counts in common(a, chosen, b):
+    for tile, counts in count_common_elements(a, chosen, b):
         hits = np.flatnonzero(counts.reshape(-1) >= least)
         if len(hits):
             left, right = np.divmod(hits, len(b.valid))

@@ -31,7 +31,7 @@ without cancellation.
 
 
 @dataclass(frozen=True)
-class Vectors:
+class VectorColumn:
     """A column of n vectors as an n x d matrix; rows that are NULL or hold one are zeros and not
     ``valid``.
     """
@@ -40,7 +40,7 @@ class Vectors:
     valid: npt.NDArray[np.bool_]
 
     @staticmethod
-    def of(column: pa.Array) -> Vectors:
+    def from_arrow(column: pa.Array) -> VectorColumn:
         """Raises ValueError when vectors differ in dimension."""
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         lengths = pc.list_value_length(column).drop_null().to_numpy()
@@ -53,17 +53,17 @@ class Vectors:
         flat = column.flatten()
         matrix = flat.to_numpy(zero_copy_only=False).reshape(len(lengths), dimensions)
         if valid.all() and not flat.null_count:
-            return Vectors(matrix, valid)
+            return VectorColumn(matrix, valid)
         whole = np.zeros((len(valid), dimensions), np.float32)
         gone = flat.is_null().to_numpy(zero_copy_only=False).reshape(matrix.shape).any(axis=1)
         at = np.flatnonzero(valid)
         whole[at[~gone]] = matrix[~gone]
         valid[at[gone]] = False
-        return Vectors(whole, valid)
+        return VectorColumn(whole, valid)
 
 
-def measure(
-    function: VectorFunction, a: Vectors, left: Places, b: Vectors, right: Places
+def pairwise_measure(
+    function: VectorFunction, a: VectorColumn, left: Places, b: VectorColumn, right: Places
 ) -> pa.Array:
     """The function of a[left] and b[right], pair by pair, as doubles; NULL where Spark's function
     is.
@@ -77,14 +77,14 @@ def measure(
             f"{function} of vectors of {a.matrix.shape[1]} and of {b.matrix.shape[1]} dimensions; "
             "they must be alike"
         )
-    for at, x, y, i, j in _tiles(a.matrix, left[pairs], b.matrix, right[pairs]):
+    for at, x, y, i, j in _split_into_tiles(a.matrix, left[pairs], b.matrix, right[pairs]):
         values[pairs[at]] = _FUNCTIONS[function](x, y, i, j)
     if function == "vector_cosine_similarity":
         valid &= ~np.isneginf(values)
     return pa.array(values, mask=~valid, from_pandas=False)
 
 
-def _tiles(
+def _split_into_tiles(
     a: npt.NDArray[np.float32], left: Places, b: npt.NDArray[np.float32], right: Places
 ) -> Iterator[tuple[Places, Reals, Reals, Places, Places]]:
     """Groups of pairs (their positions) with the rows of both sides that they need, and each pair's
@@ -93,8 +93,8 @@ def _tiles(
     if not len(left):
         return
     size = max(16, _HELD // max(1, a.shape[1]))
-    lefts, i = _distinct(left, len(a))
-    rights, j = _distinct(right, len(b))
+    lefts, i = _index_distinct(left, len(a))
+    rights, j = _index_distinct(right, len(b))
     across = len(rights) // size + 1
     tile = i // size * across + j // size
     order = np.argsort(tile, kind="stable") if tile.max() else np.arange(len(tile))
@@ -105,49 +105,49 @@ def _tiles(
         yield at, x, y, i[at] - row * size, j[at] - column * size
 
 
-def _distinct(places: Places, size: int) -> tuple[Places, Places]:
+def _index_distinct(places: Places, size: int) -> tuple[Places, Places]:
     """The places, below ``size``, that occur, and which of these each one is."""
     occurs = np.zeros(size, bool)
     occurs[places] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[places]
 
 
-def _inner(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
+def _compute_inner_products(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
     if _SPARSE * len(i) >= len(x) * len(y):
         product: Reals = (x @ y.T)[i, j]
         return product
     return np.concatenate(
-        [np.einsum("pd,pd->p", x[i[c]], y[j[c]]) for c in _chunks(len(i), x.shape[1])]
+        [np.einsum("pd,pd->p", x[i[c]], y[j[c]]) for c in _split_into_chunks(len(i), x.shape[1])]
     )
 
 
-def _cosine(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
+def _compute_cosines(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
     """Minus infinity, which no cosine is, where a vector has no direction."""
-    lengths = np.sqrt(_squares(x))[i] * np.sqrt(_squares(y))[j]
-    return np.divide(_inner(x, y, i, j), lengths, out=np.full(len(i), -np.inf), where=lengths != 0)
+    lengths = np.sqrt(_squared_norms(x))[i] * np.sqrt(_squared_norms(y))[j]
+    return np.divide(_compute_inner_products(x, y, i, j), lengths, out=np.full(len(i), -np.inf), where=lengths != 0)
 
 
-def _distance(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
-    squares = _squares(x)[i] + _squares(y)[j]
+def _compute_distances(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
+    squares = _squared_norms(x)[i] + _squared_norms(y)[j]
     with np.errstate(invalid="ignore"):  # an infinite component; calculated anew below
-        apart = squares - 2 * _inner(x, y, i, j)
+        apart = squares - 2 * _compute_inner_products(x, y, i, j)
         close = np.flatnonzero(~(apart > _CANCELLED * squares) | ~np.isfinite(apart))
-        for c in _chunks(len(close), x.shape[1]):
-            apart[close[c]] = _squares(x[i[close[c]]] - y[j[close[c]]])
+        for c in _split_into_chunks(len(close), x.shape[1]):
+            apart[close[c]] = _squared_norms(x[i[close[c]]] - y[j[close[c]]])
     return np.sqrt(apart)
 
 
-def _squares(x: Reals) -> Reals:
+def _squared_norms(x: Reals) -> Reals:
     return np.einsum("pd,pd->p", x, x)
 
 
-def _chunks(pairs: int, dimensions: int) -> list[slice]:
+def _split_into_chunks(pairs: int, dimensions: int) -> list[slice]:
     size = max(1, _HELD // max(1, dimensions))
     return [slice(k, k + size) for k in range(0, pairs, size)]
 
 
 _FUNCTIONS = {
-    "vector_l2_distance": _distance,
-    "vector_inner_product": _inner,
-    "vector_cosine_similarity": _cosine,
+    "vector_l2_distance": _compute_distances,
+    "vector_inner_product": _compute_inner_products,
+    "vector_cosine_similarity": _compute_cosines,
 }

@@ -11,25 +11,25 @@ from typing import NamedTuple
 import pyarrow as pa
 
 
-class Echo(NamedTuple):
+class GeneratedColumn(NamedTuple):
     """A column ``name`` that has the values of another, its ``source``, as Arrow type ``kind``."""
 
     name: str
     source: str
-    kind: str
+    arrow_type: str
 
 
 _VIEWS = b"braid.views"
 """In a schema's metadata: of each column that was left out its place, name, source and type."""
 
 
-def shorn(batch: pa.RecordBatch, echoes: Sequence[Echo]) -> pa.RecordBatch:
+def drop_generated_columns(batch: pa.RecordBatch, echoes: Sequence[GeneratedColumn]) -> pa.RecordBatch:
     """The batch without those of the echoes that can be views; its metadata tells of them."""
     schema = batch.schema
     views = sorted(
         (schema.get_field_index(name), name, source, kind)
         for name, source, kind in echoes
-        if _alike(schema.field(source).type, kind)
+        if _has_same_bytes(schema.field(source).type, kind)
     )
     if not views:
         return batch
@@ -37,7 +37,7 @@ def shorn(batch: pa.RecordBatch, echoes: Sequence[Echo]) -> pa.RecordBatch:
     return batch.drop_columns([name for _, name, *_ in views]).replace_schema_metadata(metadata)
 
 
-def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+def restore_generated_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch that was shorn, with all columns in their places."""
     metadata = dict(batch.schema.metadata or {})
     views = metadata.pop(_VIEWS, None)
@@ -50,7 +50,7 @@ def whole(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.record_batch(columns, names=names, metadata=metadata or None)
 
 
-def _alike(source: pa.DataType, kind: str) -> bool:
+def _has_same_bytes(source: pa.DataType, kind: str) -> bool:
     """Whether values of both types are the same bytes."""
     times = pa.types.is_timestamp(source) and kind == "int64"
     return times or bool(source == pa.type_for_alias(kind))

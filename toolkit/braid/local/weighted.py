@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from braid.local.sets import Sets, spread
+from braid.local.sets import SetColumn, expand_ranges
 
 Places = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -19,13 +19,13 @@ _PAIRS = 1 << 16
 """Pairs that are looked at together."""
 
 
-def keys_of(column: pa.Array) -> pa.Array:
+def map_keys(column: pa.Array) -> pa.Array:
     """The sets of a column of maps, as lists of their keys."""
-    offsets, keys = _laid(column)
+    offsets, keys = _map_offsets_and_keys(column)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), keys, mask=column.is_null())
 
 
-def _laid(column: pa.MapArray) -> tuple[Places, pa.Array]:
+def _map_offsets_and_keys(column: pa.MapArray) -> tuple[Places, pa.Array]:
     """Where each map begins among the keys, which are those of the column alone."""
     offsets = column.offsets.to_numpy().astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
@@ -33,7 +33,7 @@ def _laid(column: pa.MapArray) -> tuple[Places, pa.Array]:
 
 
 @dataclass
-class Weighted:
+class WeightedSetColumn:
     """A column of n maps: of map i the ``codes`` of its keys in the ``dictionary`` and their
     ``weights``, from ``starts[i]`` on, in the map's own order. A weight that is NULL is NaN in
     ``weights`` and not ``known``; a NULL map has no keys and is not ``valid``.
@@ -47,13 +47,13 @@ class Weighted:
     valid: npt.NDArray[np.bool_]
 
     @staticmethod
-    def of(column: pa.MapArray) -> Weighted:
+    def from_arrow(column: pa.MapArray) -> WeightedSetColumn:
         """The maps of a column; weights are taken as doubles."""
-        starts, keys = _laid(column)
+        starts, keys = _map_offsets_and_keys(column)
         first = int(column.offsets[0].as_py()) if len(column) else 0
         items = column.items.slice(first, len(keys))
         encoded = keys.dictionary_encode()
-        return Weighted(
+        return WeightedSetColumn(
             encoded.dictionary,
             starts,
             encoded.indices.to_numpy().astype(np.int64),
@@ -69,27 +69,27 @@ class Weighted:
         self.places = (rows * size + self.codes)[self.order]
 
 
-def inner(a: Weighted, left: Places, b: Weighted, right: Places) -> pa.Array:
+def pairwise_inner_product(a: WeightedSetColumn, left: Places, b: WeightedSetColumn, right: Places) -> pa.Array:
     """For each pair, the sum over the keys of a's map of its weight times b's, or times 0 where b
     has none, as doubles, in the order of a's map; NULL where a's map is NULL or a weight of it is.
     """
-    codes = Sets.translated(a.dictionary, b.dictionary)
+    codes = SetColumn.translate_codes(a.dictionary, b.dictionary)
     sums, missing = np.zeros(len(left)), ~a.valid[left]
-    for part in _parts(len(left)):
+    for part in _split_pairs(len(left)):
         lengths = a.starts[left[part] + 1] - a.starts[left[part]]
-        at = spread(a.starts[left[part]], lengths)
+        at = expand_ranges(a.starts[left[part]], lengths)
         pair = np.repeat(np.arange(len(lengths)), lengths)
-        weights = _found(b, right[part][pair], codes[a.codes[at]])
+        weights = _look_up_weights(b, right[part][pair], codes[a.codes[at]])
         sums[part] = np.bincount(pair, a.weights[at] * weights, len(lengths))
         missing[part] |= np.bincount(pair, ~a.known[at], len(lengths)) > 0
     return pa.array(sums, mask=missing, from_pandas=False)
 
 
-def _parts(pairs: int) -> Iterator[slice]:
+def _split_pairs(pairs: int) -> Iterator[slice]:
     return (slice(n, min(n + _PAIRS, pairs)) for n in range(0, pairs, _PAIRS))
 
 
-def _found(b: Weighted, rows: Places, codes: Places) -> Floats:
+def _look_up_weights(b: WeightedSetColumn, rows: Places, codes: Places) -> Floats:
     """The weights of these keys in these maps; 0 where there is none, or it is NULL."""
     if not len(b.places):
         return np.zeros(len(rows))

@@ -20,16 +20,16 @@ from typing import Any, Self
 import numpy as np
 
 from braid.core.cluster import GU
-from braid.core.codec import plain, typed
-from braid.core.draft import Draft
+from braid.core.codec import to_plain, from_plain
+from braid.core.draft import PlanBuilder
 from braid.core.events import PlacementChanged
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Hop, Ids, KeySpace, Plan, Route
-from braid.core.state import State
-from braid.core.step import Rules
-from braid.model.placing import work
-from braid.model.run import ModelRun
+from braid.core.state import RunState
+from braid.core.step import RunRules
+from braid.model.placing import modelled_work
+from braid.model.run import SimulatedRun
 
 FIRST, THEN = "HashPartition", "AdaptiveGrid"
 """What it begins with, and what it may change to."""
@@ -55,10 +55,10 @@ class AutoState:
     batch and ``first`` its first routing key.
     """
 
-    name: str = FIRST
-    own: Any = None
-    since: int = 0
-    first: int = 0
+    placement: str = FIRST
+    placement_state: Any = None
+    since_batch: int = 0
+    first_key: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,13 +73,13 @@ class Auto(Placement):
     """
 
     State = AutoState
-    keying = "both"
+    routing_key_source = "both"
     label = "Auto (hash, then grid where values are frequent)"
 
     hosts: int
-    indexed: bool = True
-    apart: bool = False
-    looks: bool = True
+    is_indexed: bool = True
+    has_remote_hosts: bool = False
+    reviews_placement: bool = True
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
@@ -87,111 +87,111 @@ class Auto(Placement):
             raise ValueError(f"hosts is {self.hosts}; Auto takes at most {MOST}")
 
     @property
-    def keys(self) -> int:
+    def key_space_size(self) -> int:
         return FINENESS * self.hosts * self.hosts
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        return cls(4), cls(3, apart=True)
+    def example_instances(cls) -> tuple[Self, ...]:
+        return cls(4), cls(3, has_remote_hosts=True)
 
-    def start(self, streams: int) -> AutoState:
+    def initial_state(self, streams: int) -> AutoState:
         if streams != 2:
             raise ValueError(f"Auto joins two streams that an equality links; got {streams}")
         return AutoState()
 
-    def owes(self, state: AutoState) -> bool:
-        own = _made(state.name, self.hosts)
-        return own.owes(typed(state.own, own.State))
+    def has_pending_pairs(self, state: AutoState) -> bool:
+        own = _make_placement(state.placement, self.hosts)
+        return own.has_pending_pairs(from_plain(state.placement_state, own.State))
 
-    def keyspace(self, state: AutoState) -> KeySpace:
-        own = _made(state.name, self.hosts)
-        divide = self.hosts if own.keying == "tuple" else 1
-        return KeySpace(own.keying, own.keys, state.first, divide)
+    def key_space(self, state: AutoState) -> KeySpace:
+        own = _make_placement(state.placement, self.hosts)
+        divide = self.hosts if own.routing_key_source == "tuple" else 1
+        return KeySpace(own.routing_key_source, own.key_space_size, state.first_key, divide)
 
-    def plan(self, facts: Facts, state: AutoState) -> Plan:
-        found = self._better(facts, state)
+    def plan_batch(self, facts: Facts, state: AutoState) -> Plan:
+        found = self._find_better_placement(facts, state)
         if found is None:
-            return self._ready(facts, state, self.under(facts, state))
-        plan = self.under(facts, self.after(facts, state, THEN))
-        moved = sum(d.block.rows * len(d.reads) for d in plan.derivations)
-        changed = replace(found, moved=moved)
+            return self._prepare_for_change(facts, state, self.plan_with_older_blocks(facts, state))
+        plan = self.plan_with_older_blocks(facts, self.switch_to(facts, state, THEN))
+        moved = sum(d.block.rows * len(d.source_hosts) for d in plan.derivations)
+        changed = replace(found, moved_tuples=moved)
         return replace(plan, events=(changed, *plan.events))
 
-    def _looks_at(self, batch: int, state: AutoState) -> bool:
+    def _may_change_at(self, batch: int, state: AutoState) -> bool:
         """Whether a batch may change from this state."""
-        able = self.looks and self.hosts > 1 and state.name == FIRST
-        return able and _looks(batch - state.since)
+        able = self.reviews_placement and self.hosts > 1 and state.placement == FIRST
+        return able and _is_review_due(batch - state.since_batch)
 
-    def _ready(self, facts: Facts, state: AutoState, plan: Plan) -> Plan:
+    def _prepare_for_change(self, facts: Facts, state: AutoState, plan: Plan) -> Plan:
         """The plan, after which nothing is merged if the next batch may change: what that batch
         merged could not move in it.
         """
-        if not self._looks_at(facts.batch + 1, state):
+        if not self._may_change_at(facts.batch + 1, state):
             return plan
-        fresh = (r.block.id for r in plan.routes if r.fresh)
-        return replace(plan, pinned=plan.pinned.union(fresh, (b.id for b in facts.blocks)))
+        fresh = (r.block.id for r in plan.routes if r.is_fresh)
+        return replace(plan, pinned_blocks=plan.pinned_blocks.union(fresh, (b.id for b in facts.blocks)))
 
-    def after(self, facts: Facts, state: AutoState, name: str) -> AutoState:
+    def switch_to(self, facts: Facts, state: AutoState, name: str) -> AutoState:
         """The state in which another placement begins with this batch."""
-        own = plain(_made(name, self.hosts).start(len(facts.streams)))
-        return AutoState(name, own, facts.batch, self.keyspace(state).end + 1)
+        own = to_plain(_make_placement(name, self.hosts).initial_state(len(facts.streams)))
+        return AutoState(name, own, facts.batch, self.key_space(state).key_end + 1)
 
-    def under(self, facts: Facts, state: AutoState) -> Plan:
+    def plan_with_older_blocks(self, facts: Facts, state: AutoState) -> Plan:
         """The plan of the placement at work, and what the older blocks need beside it."""
-        own, draft = _made(state.name, self.hosts), Draft(facts)
-        if facts.batch == state.since:
-            _spread(draft, [b for b in facts.blocks if b.keys[0] < state.first], self.hosts)
-        older = _by_stream(b for b in draft.live() if b.keys[0] < state.first)
-        mine = tuple(_at(b, -state.first) for b in facts.blocks if b.keys[0] >= state.first)
-        plan = own.plan(replace(facts, blocks=mine), typed(state.own, own.State))
+        own, draft = _make_placement(state.placement, self.hosts), PlanBuilder(facts)
+        if facts.batch == state.since_batch:
+            _spread_older_blocks(draft, [b for b in facts.blocks if b.key_range[0] < state.first_key], self.hosts)
+        older = _group_by_stream(b for b in draft.live_blocks() if b.key_range[0] < state.first_key)
+        mine = tuple(_shift_block_keys(b, -state.first_key) for b in facts.blocks if b.key_range[0] >= state.first_key)
+        plan = own.plan_batch(replace(facts, blocks=mine), from_plain(state.placement_state, own.State))
         return replace(
             plan,
-            routes=tuple(_route(r, state.first, older) for r in plan.routes),
+            routes=tuple(_add_path_to_older_blocks(r, state.first_key, older) for r in plan.routes),
             derivations=(
                 *draft.derivations,
-                *(_moved(d, state.first) for d in plan.derivations),
+                *(_shift_derivation_keys(d, state.first_key) for d in plan.derivations),
             ),
             drops={**draft.drops, **plan.drops},
-            state=replace(state, own=plain(plan.state)),
+            state=replace(state, placement_state=to_plain(plan.state)),
         )
 
-    def _better(self, facts: Facts, state: AutoState) -> PlacementChanged | None:
+    def _find_better_placement(self, facts: Facts, state: AutoState) -> PlacementChanged | None:
         """The change that saves clearly more than it costs, from facts alone; None where none
         does.
         """
-        if not self._looks_at(facts.batch, state):
+        if not self._may_change_at(facts.batch, state):
             return None
-        shares = _shares(facts, self.hosts)
+        shares = _measure_host_shares(facts, self.hosts)
         if shares is None:
             return None
         alike = float(np.prod(shares, axis=0).sum())
-        pairs = sum(considered for considered, _ in facts.matches.values())
-        rate = sum(found for _, found in facts.matches.values()) / max(1.0, pairs)
-        then = self._ahead(facts, self.after(facts, state, THEN), shares, rate * alike)
-        now = self._ahead(facts, state, shares, rate)
+        pairs = sum(considered for considered, _ in facts.match_counts.values())
+        rate = sum(found for _, found in facts.match_counts.values()) / max(1.0, pairs)
+        then = self._estimate_future_micros(facts, self.switch_to(facts, state, THEN), shares, rate * alike)
+        now = self._estimate_future_micros(facts, state, shares, rate)
         if then > CLEARLY * now:
             return None
         fullest = float(max(share.max() for share in shares))
         return PlacementChanged(facts.batch, FIRST, THEN, fullest, 1 / self.hosts, then / now, 0)
 
-    def _ahead(
+    def _estimate_future_micros(
         self, facts: Facts, state: AutoState, shares: Sequence[Any], matches: float
     ) -> float:
         """Modelled microseconds of the batches to come, if they are like those that were."""
-        held = replace(self, looks=False)
-        rules = Rules(held, facts.streams, facts.windows, check=False)
-        now = State(
+        held = replace(self, reviews_placement=False)
+        rules = RunRules(held, facts.streams, facts.windows, checks_coverage=False)
+        now = RunState(
             facts.batch - 1,
             blocks={b.id: b for b in facts.blocks},
             next_id=facts.next_id,
-            policy=state,
+            placement_state=state,
             received=facts.received,
             received_bytes=facts.received_bytes,
-            last_received=facts.last_received,
+            previous_received=facts.previous_received,
             clocks=facts.clocks,
             pending=((),) * len(facts.clocks),
-            pinned=frozenset(b.id for b in facts.blocks),  # compaction is done
-            usage=facts.usage,
+            pinned_blocks=frozenset(b.id for b in facts.blocks),  # compaction is done
+            host_usage=facts.host_usage,
         )
         raw = [
             np.outer(np.full(FINENESS * self.hosts, 1 / (FINENESS * self.hosts)), s).ravel()
@@ -200,21 +200,21 @@ class Auto(Placement):
         zero = np.zeros((len(facts.streams),) * 2)
         draw = np.random.default_rng(facts.batch)
         sizes = (1,) * len(facts.streams)
-        model = ModelRun(rules, now, sizes, draw, _ends(facts), raw, zero, (), GU, 0.0, "pair")
+        model = SimulatedRun(rules, now, sizes, draw, _predict_batch_starts(facts), raw, zero, (), GU, 0.0, "pair")
         for b in facts.blocks:
-            model.begin_with(b, self.keyspace(state).end)
+            model.add_block(b, self.key_space(state).key_end)
         batches = min(max(facts.batch, AHEAD[0]), AHEAD[1])
         each = [round(n / facts.batch) for n in facts.received]
-        events = (e for _ in range(batches) for e in model.run(each))
-        return work(events, self.indexed, self.apart, matches)
+        events = (e for _ in range(batches) for e in model.run_batch(each))
+        return modelled_work(events, self.is_indexed, self.has_remote_hosts, matches)
 
 
 @cache
-def _made(name: str, hosts: int) -> Placement:
-    return Placement.by_name(name).of({"hosts": hosts})
+def _make_placement(name: str, hosts: int) -> Placement:
+    return Placement.class_by_name(name).from_settings({"hosts": hosts})
 
 
-def _looks(batches: int) -> bool:
+def _is_review_due(batches: int) -> bool:
     """Whether a placement is looked at after so many batches."""
     turn, rest = divmod(batches, LOOKS)
     if rest or not turn:
@@ -222,7 +222,7 @@ def _looks(batches: int) -> bool:
     return batches % SELDOM == 0 or (batches < SELDOM and turn & (turn - 1) == 0)
 
 
-def _shares(facts: Facts, hosts: int) -> list[Any] | None:
+def _measure_host_shares(facts: Facts, hosts: int) -> list[Any] | None:
     """By stream, the part of the tuples held that has each host's hash; None where what the fullest
     has may be chance.
     """
@@ -235,16 +235,16 @@ def _shares(facts: Facts, hosts: int) -> list[Any] | None:
     return [each / each.sum() for each in held]
 
 
-def _ends(facts: Facts) -> Iterator[int]:
+def _predict_batch_starts(facts: Facts) -> Iterator[int]:
     """The event times at which the batches to come begin, as they came so far."""
-    spans = [b.span for b in facts.blocks if b.span is not None]
+    spans = [b.event_time_range for b in facts.blocks if b.event_time_range is not None]
     now = max((t for t in facts.clocks if t is not None), default=0)
     since = min((first for first, _ in spans), default=now)
     batches = facts.batch - min((b.batch for b in facts.blocks), default=0)
     return count(now + 1, max(1, (now - since) // max(1, batches)))
 
 
-def _spread(draft: Draft, older: Sequence[Block], hosts: int) -> None:
+def _spread_older_blocks(draft: PlanBuilder, older: Sequence[Block], hosts: int) -> None:
     """Leave one replica of each older block: where it is, or, where that host has more than its
     share of a stream, on the one that has least. What this batch has merged stays.
     """
@@ -254,15 +254,15 @@ def _spread(draft: Draft, older: Sequence[Block], hosts: int) -> None:
         there = load[b.stream]
         home = min(b.hosts, key=lambda h: (there[h], h))
         much = there[home] + b.rows > 1.1 * max(whole[b.stream] / hosts, b.rows)
-        if much and b.id not in draft.facts.merged:
+        if much and b.id not in draft.facts.compacted_blocks:
             home = int(there.argmin())
         there[home] += b.rows
         if home not in b.hosts:
-            b = draft.copy(b, {home: b.hosts[0]})
-        draft.drop(b, set(b.hosts) - {home})
+            b = draft.copy_block(b, {home: b.hosts[0]})
+        draft.drop_replicas(b, set(b.hosts) - {home})
 
 
-def _by_stream(older: Iterable[Block]) -> tuple[dict[int, Ids], ...]:
+def _group_by_stream(older: Iterable[Block]) -> tuple[dict[int, Ids], ...]:
     found: tuple[dict[int, Ids], ...] = ({}, {})
     for b in older:
         at = found[b.stream]
@@ -270,17 +270,17 @@ def _by_stream(older: Iterable[Block]) -> tuple[dict[int, Ids], ...]:
     return found
 
 
-def _at(b: Block, by: int) -> Block:
+def _shift_block_keys(b: Block, by: int) -> Block:
     """A block with its keys counted from elsewhere."""
-    return replace(b, keys=(b.keys[0] + by, b.keys[1] + by)) if by else b
+    return replace(b, key_range=(b.key_range[0] + by, b.key_range[1] + by)) if by else b
 
 
-def _moved(d: Derivation, by: int) -> Derivation:
-    return replace(d, block=_at(d.block, by))
+def _shift_derivation_keys(d: Derivation, by: int) -> Derivation:
+    return replace(d, block=_shift_block_keys(d.block, by))
 
 
-def _route(route: Route, first: int, older: Sequence[dict[int, Ids]]) -> Route:
+def _add_path_to_older_blocks(route: Route, first: int, older: Sequence[dict[int, Ids]]) -> Route:
     """A route with a path to the older blocks of the other stream, if it is of a fresh one."""
     b, there = route.block, older[1 - route.block.stream]
-    more = ((Hop(1 - b.stream, there),),) if route.fresh and there else ()
-    return replace(route, block=_at(b, first), paths=(*route.paths, *more))
+    more = ((Hop(1 - b.stream, there),),) if route.is_fresh and there else ()
+    return replace(route, block=_shift_block_keys(b, first), paths=(*route.paths, *more))

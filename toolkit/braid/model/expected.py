@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from braid.core.facts import AgedMatches, Visit
-from braid.core.harvest import Harvest, Harvested, Item, Yield
+from braid.core.harvest import SheddingPlan, SheddingOutcome, Item, ItemYield
 from braid.core.plan import Block, Path, Route
 
 Span = tuple[int, int]
@@ -34,17 +34,17 @@ every stream visited ("pair"), or with the one visited last alone, as Gu 2007, E
 """
 
 
-def within(new: Span, old: Span, window: int | None) -> float:
+def window_fraction(new: Span, old: Span, window: int | None) -> float:
     """The fraction of pairs (t, u), t uniform in ``new`` and u in ``old``, with t - u < W."""
     return (
         1.0
         if window is None
-        else _within(new[1] + 1 - new[0], old[1] + 1 - old[0], new[0] - old[0], window)
+        else _compute_window_fraction(new[1] + 1 - new[0], old[1] + 1 - old[0], new[0] - old[0], window)
     )
 
 
 @lru_cache(maxsize=1 << 16)
-def _within(new: int, old: int, lag: int, window: int) -> float:
+def _compute_window_fraction(new: int, old: int, lag: int, window: int) -> float:
     """The same for spans of these lengths, ``new`` beginning ``lag`` after ``old``: what pairs of
     blocks have in common.
     """
@@ -63,54 +63,54 @@ def _within(new: int, old: int, lag: int, window: int) -> float:
 
 
 @dataclass
-class Drawn:
+class ExpectedSampling:
     """How many tuples set out when load is shed, in the mean of all draws. Matches are as likely at
     every age.
     """
 
-    harvest: Harvest
+    harvest: SheddingPlan
 
-    def guard(self, f: Block) -> float:
+    def burst_guard(self, f: Block) -> float:
         """What the burst guard leaves of every share of a fresh block."""
-        expected = self.harvest.expected.get(f.id, 0.0)
+        expected = self.harvest.expected_tuples.get(f.id, 0.0)
         return min(1.0, expected / f.rows) if expected else 1.0
 
-    def share(self, f: Block, b: Block) -> float:
+    def pair_share(self, f: Block, b: Block) -> float:
         """Of the tuples of a fresh block, the share that meets another."""
-        by_type = self.harvest.shares.get(self.item(f, b))
-        return self.guard(f) * by_type[0] if by_type is not None else 1.0
+        by_type = self.harvest.shares.get(self.shed_item(f, b))
+        return self.burst_guard(f) * by_type[0] if by_type is not None else 1.0
 
-    def item(self, f: Block, b: Block) -> Item:
+    def shed_item(self, f: Block, b: Block) -> Item:
         """What the meeting of two blocks is counted with."""
-        return f.stream, b.stream, self.harvest.basic.get(b.id, -1)
+        return f.stream, b.stream, self.harvest.basic_windows.get(b.id, -1)
 
-    def harvested(
-        self, journeys: Journeys, routes: Iterable[Route], sigma: np.ndarray
-    ) -> Harvested:
+    def shedding_outcome(
+        self, journeys: PathCounts, routes: Iterable[Route], sigma: np.ndarray
+    ) -> SheddingOutcome:
         """What comes of it, at every host that does all that it is asked for."""
         found: dict[Item, list[float]] = {}
         estimated = 0.0
-        for route in (r for r in routes if r.fresh and r.block.id in journeys.blocks):
+        for route in (r for r in routes if r.is_fresh and r.block.id in journeys.blocks):
             f = journeys.blocks[route.block.id]
             met = _Met(f, journeys.blocks, journeys.windows, {})
-            ids = {b for path in route.paths for b in path[0].blocks()} & journeys.blocks.keys()
+            ids = {b for path in route.paths for b in path[0].probed_blocks()} & journeys.blocks.keys()
             for b in (journeys.blocks[id] for id in sorted(ids)):
-                share, pairs = self.share(f, b), float(f.rows * b.rows)
-                matched = f.rows * met.within(b.id) * float(sigma[f.stream, b.stream])
-                sums = found.setdefault(self.item(f, b), [0.0, 0.0, 0.0])
+                share, pairs = self.pair_share(f, b), float(f.rows * b.rows)
+                matched = f.rows * met.count_tuples_in_windows(b.id) * float(sigma[f.stream, b.stream])
+                sums = found.setdefault(self.shed_item(f, b), [0.0, 0.0, 0.0])
                 sums[0] += share * pairs
                 sums[1] += share * matched
                 sums[2] += (1 - share) * pairs
                 estimated += matched
         yields = (
-            Yield(*item, (sums[0],), (sums[1],), (sums[1],), sums[2])
+            ItemYield(*item, (sums[0],), (sums[1],), (sums[1],), sums[2])
             for item, sums in sorted(found.items())
         )
-        return Harvested(tuple(yields), (), estimated, None, estimated_utility=estimated)
+        return SheddingOutcome(tuple(yields), (), estimated, None, estimated_utility=estimated)
 
 
 @dataclass
-class Step:
+class HopColumns:
     """Hop number k of all paths of a plan, as columns: an entry for each path and each host that it
     visits there.
 
@@ -125,13 +125,13 @@ class Step:
     host: Ints
     visit: Ints
     rows: Floats
-    left: Floats
+    departures: Floats
     matching: Floats
-    same: Ints
-    onward: Ints
+    stays_on_host: Ints
+    continues: Ints
 
 
-class Journeys:
+class PathCounts:
     """The paths of a plan as counts, step by step. ``rows`` tuples set out on each path."""
 
     def __init__(
@@ -142,7 +142,7 @@ class Journeys:
         windows: Sequence[int | None],
         ages: Mapping[int, int],
         selects: Selects = "pair",
-        drawn: Drawn | None = None,
+        drawn: ExpectedSampling | None = None,
     ) -> None:
         """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of
         each pair of streams; ``windows`` are in microseconds; ``ages`` as Facts count them;
@@ -159,27 +159,27 @@ class Journeys:
         mets: dict[tuple[Span | None, int | None, tuple[int, float] | None], _Met] = {}
         for route in routes:
             if f := blocks.get(route.block.id):
-                thin = drawn if route.fresh else None
-                own = None if thin is None else (f.stream, thin.guard(f))
-                key = (f.span, windows[f.stream], own)
+                thin = drawn if route.is_fresh else None
+                own = None if thin is None else (f.stream, thin.burst_guard(f))
+                key = (f.event_time_range, windows[f.stream], own)
                 met = mets.get(key)
                 if met is None:
                     met = mets[key] = _Met(f, blocks, windows, ages, thin)
                 for path in route.paths:
-                    self._add(f, path, met)
-        self.steps = [_step(columns) for columns in self._columns]
+                    self._add_path(f, path, met)
+        self.steps = [_make_hop_columns(columns) for columns in self._columns]
 
-    def _add(self, f: Block, path: Path, met: _Met) -> None:
+    def _add_path(self, f: Block, path: Path, met: _Met) -> None:
         before: dict[int, int] = {}
-        ways = self._way((f.stream, *(hop.stream for hop in path)))
+        ways = self._list_hop_visits((f.stream, *(hop.stream for hop in path)))
         for k, (hop, (visit, factor)) in enumerate(zip(path, ways, strict=True)):
             if k == len(self._columns):
                 self._columns.append(tuple([] for _ in range(8)))
             paths, hosts, visits, rows, left, matching, same, onward = self._columns[k]
-            onward += [len(hop.probes) - (h in hop.probes) for h in before]
+            onward += [len(hop.blocks_by_host) - (h in hop.blocks_by_host) for h in before]
             here: dict[int, int] = {}
-            for h, ids in hop.probes.items():
-                by_age, there, near, shed = met.of(ids, first=not k)
+            for h, ids in hop.blocks_by_host.items():
+                by_age, there, near, shed = met.count_met_tuples(ids, first=not k)
                 same.append(before.get(h, -1))
                 here[h] = len(hosts)
                 hosts.append(h)
@@ -189,10 +189,10 @@ class Journeys:
                 visits.append(len(self.met))
                 self.met.append((visit, factor, by_age))
             before = here
-            paths += [len(self.rows)] * len(hop.probes)
+            paths += [len(self.rows)] * len(hop.blocks_by_host)
         self.rows.append(f.rows)
 
-    def _way(self, streams: tuple[int, ...]) -> list[tuple[int, float]]:
+    def _list_hop_visits(self, streams: tuple[int, ...]) -> list[tuple[int, float]]:
         """By hop of a path that begins at the first of the streams and visits the others in this
         order, the number of the visit and the selectivity.
         """
@@ -207,26 +207,26 @@ class Journeys:
         return found
 
 
-def _step(columns: tuple[list[float], ...]) -> Step:
+def _make_hop_columns(columns: tuple[list[float], ...]) -> HopColumns:
     path, host, visit, rows, left, matching, same, onward = columns
-    return Step(
-        _whole(path),
-        _whole(host),
-        _whole(visit),
+    return HopColumns(
+        _to_int_array(path),
+        _to_int_array(host),
+        _to_int_array(visit),
         np.array(rows, dtype=float),
         np.array(left, dtype=float),
         np.array(matching, dtype=float),
-        _whole(same),
-        _whole(onward),
+        _to_int_array(same),
+        _to_int_array(onward),
     )
 
 
-def _sums(index: Ints, weights: Floats, count: int) -> Floats:
+def _sum_by_index(index: Ints, weights: Floats, count: int) -> Floats:
     """The weights of each index below ``count``, added up."""
     return np.asarray(np.bincount(index, weights, count), dtype=np.float64)
 
 
-def _whole(numbers: Sequence[float]) -> Ints:
+def _to_int_array(numbers: Sequence[float]) -> Ints:
     return np.array(numbers, dtype=np.int64)
 
 
@@ -241,26 +241,26 @@ class _Met:
         blocks: Mapping[int, Block],
         windows: Sequence[int | None],
         ages: Mapping[int, int],
-        drawn: Drawn | None = None,
+        drawn: ExpectedSampling | None = None,
     ) -> None:
         self.fresh, self.blocks, self.windows, self.ages = f, blocks, windows, ages
         self.drawn = drawn
         self.known: dict[int, tuple[int, int, float]] = {}
         self.lists: dict[tuple[int, ...], tuple[ByAge, float, float, float]] = {}
 
-    def of(self, ids: tuple[int, ...], first: bool) -> tuple[ByAge, float, float, float]:
+    def count_met_tuples(self, ids: tuple[int, ...], first: bool) -> tuple[ByAge, float, float, float]:
         """By age, and in all the tuples of these blocks and those within the windows; and those
         that are not met as load is shed.
         """
         if first and self.drawn is not None:
-            return self._listed(ids, self.drawn)
+            return self._count_listed_blocks(ids, self.drawn)
         found = self.lists.get(ids)  # once: a long tuple takes long to hash
         if found is None:
-            found = self.lists[ids] = self._listed(ids, None)
+            found = self.lists[ids] = self._count_listed_blocks(ids, None)
         return found
 
-    def _listed(
-        self, ids: tuple[int, ...], drawn: Drawn | None
+    def _count_listed_blocks(
+        self, ids: tuple[int, ...], drawn: ExpectedSampling | None
     ) -> tuple[ByAge, float, float, float]:
         there, close = dict[int, float](), dict[int, float]()
         left, share = 0.0, 1.0
@@ -268,26 +268,26 @@ class _Met:
         for id in ids:  # of all that the model does, it does this most often
             if id not in blocks:
                 continue
-            age, rows, near = known.get(id) or self._know(blocks[id])
+            age, rows, near = known.get(id) or self._measure_block(blocks[id])
             if drawn is not None:
-                share = drawn.share(self.fresh, blocks[id])
+                share = drawn.pair_share(self.fresh, blocks[id])
                 left += (1 - share) * rows
             there[age] = there.get(age, 0.0) + share * rows
             close[age] = close.get(age, 0.0) + share * near
         every, nearby = there.values(), close.values()
         return np.array([[*there], [*every], [*nearby]], float), sum(every), sum(nearby), left
 
-    def within(self, id: int) -> float:
+    def count_tuples_in_windows(self, id: int) -> float:
         """How many tuples of a block are within the windows of one of the fresh block."""
-        return (self.known.get(id) or self._know(self.blocks[id]))[2]
+        return (self.known.get(id) or self._measure_block(self.blocks[id]))[2]
 
-    def _know(self, b: Block) -> tuple[int, int, float]:
+    def _measure_block(self, b: Block) -> tuple[int, int, float]:
         """A block's age, its tuples, and how many of them are within the windows."""
         f = self.fresh
-        assert f.span is not None and b.span is not None
+        assert f.event_time_range is not None and b.event_time_range is not None
         share = (
-            within(f.span, b.span, self.windows[b.stream])
-            + within(b.span, f.span, self.windows[f.stream])
+            window_fraction(f.event_time_range, b.event_time_range, self.windows[b.stream])
+            + window_fraction(b.event_time_range, f.event_time_range, self.windows[f.stream])
             - 1
         )
         found = self.known[b.id] = self.ages.get(b.id, 0), b.rows, b.rows * share
@@ -295,66 +295,66 @@ class _Met:
 
 
 @dataclass
-class Expected:
+class ExpectedWork:
     """What hosts do in one batch. ``share`` is the fraction of its probes that each host gets done.
 
     ``stages`` has, by hop and for every host, (arrived, sent, probed, compared), as Usage names
     them; ``results`` are by host, and so are ``shed`` pairs, which were left out.
     """
 
-    journeys: Journeys
+    path_counts: PathCounts
     share: Floats
     stages: Floats = field(init=False)
     results: Floats = field(init=False)
     shed: Floats = field(init=False)
-    harvested: Harvested | None = None
+    harvested: SheddingOutcome | None = None
 
     def __post_init__(self) -> None:
-        steps, hosts = self.journeys.steps, len(self.share)
+        steps, hosts = self.path_counts.steps, len(self.share)
         self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
         self.shed = np.zeros(hosts)
         self._came: list[Floats] = []
-        entering, found = np.array(self.journeys.rows, dtype=float), np.array([])
+        entering, found = np.array(self.path_counts.rows, dtype=float), np.array([])
         for k, step in enumerate(steps):
             if k:
-                entering = self._send(k, found)
+                entering = self._send_intermediate_results(k, found)
             n = entering[step.path] * self.share[step.host]
             found, pairs = n * step.matching, n * step.rows
-            self.stages[k, 2] = _sums(step.host, n, hosts)
-            self.stages[k, 3] = _sums(step.host, pairs, hosts)
-            self.shed += _sums(step.host, n * step.left, hosts)
+            self.stages[k, 2] = _sum_by_index(step.host, n, hosts)
+            self.stages[k, 3] = _sum_by_index(step.host, pairs, hosts)
+            self.shed += _sum_by_index(step.host, n * step.departures, hosts)
             self._came.append(n)
         if steps:
-            self.results = _sums(steps[-1].host, found, hosts)
+            self.results = _sum_by_index(steps[-1].host, found, hosts)
 
     @cached_property
-    def matches(self) -> AgedMatches:
+    def match_counts(self) -> AgedMatches:
         """By step and age, the pairs that are considered and those that match."""
-        met, steps = self.journeys.met, list(self.journeys.visits)
+        met, steps = self.path_counts.met, list(self.path_counts.visits)
         if not met:
             return {}
         came = np.zeros(len(met))
-        for step, n in zip(self.journeys.steps, self._came, strict=True):
+        for step, n in zip(self.path_counts.steps, self._came, strict=True):
             came[step.visit] = n
         visit, factor, by_age = zip(*met, strict=True)
         times = [each.shape[1] for each in by_age]
         n, factors = np.repeat(came, times), np.repeat(factor, times)
         ages, rows, near = np.concatenate(by_age, axis=1)
         at = np.repeat(visit, times) * _AGES + ages.astype(np.int64)
-        pairs = _sums(at, n * rows, len(steps) * _AGES)
-        matched = _sums(at, n * near * factors, len(steps) * _AGES)
+        pairs = _sum_by_index(at, n * rows, len(steps) * _AGES)
+        matched = _sum_by_index(at, n * near * factors, len(steps) * _AGES)
         return {
             (steps[a // _AGES], a % _AGES): (float(pairs[a]), float(matched[a]))
             for a in dict.fromkeys(at.tolist())
         }
 
-    def _send(self, k: int, found: Floats) -> Floats:
+    def _send_intermediate_results(self, k: int, found: Floats) -> Floats:
         """What one hop found goes to all hosts of the next, but need not travel to the host where
         it is: the sum, by path.
         """
-        before, step = self.journeys.steps[k - 1 : k + 1]
-        entering = _sums(before.path, found, len(self.journeys.rows))
-        here = np.append(found, 0.0)[step.same]
-        self.stages[k, 0] = _sums(step.host, entering[step.path] - here, len(self.share))
-        self.stages[k - 1, 1] = _sums(before.host, found * step.onward, len(self.share))
+        before, step = self.path_counts.steps[k - 1 : k + 1]
+        entering = _sum_by_index(before.path, found, len(self.path_counts.rows))
+        here = np.append(found, 0.0)[step.stays_on_host]
+        self.stages[k, 0] = _sum_by_index(step.host, entering[step.path] - here, len(self.share))
+        self.stages[k - 1, 1] = _sum_by_index(before.host, found * step.continues, len(self.share))
         return entering

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from braid.core.events import BatchCommitted, BatchPlanned
-from braid.core.placement import Placement, offered
-from braid.core.report import HostDid
-from braid.core.words import counted
+from braid.core.placement import Placement, placements_for
+from braid.core.report import HostMetrics
+from braid.core.words import format_count
 from braid.model.simulate import simulate
 
 BATCHES = 8
@@ -35,7 +35,7 @@ ORDER = ("HashPartition", "AdaptiveGrid", "StaticGrid", "Centralized")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class JoinStatistics:
     """What is known of a join before it starts.
 
     ``rows`` are the tuples of each stream, in all or as they compare; ``windows`` W_i in seconds,
@@ -49,51 +49,51 @@ class Known:
     windows: tuple[float | None, ...]
     hosts: int
     equality: bool
-    indexed: bool
-    span: float = 0.0
-    share: float = 0.0
-    apart: bool = False
+    is_indexed: bool
+    event_time_span: float = 0.0
+    most_frequent_share: float = 0.0
+    has_remote_hosts: bool = False
 
 
-class Chosen(NamedTuple):
+class PlacementChoice(NamedTuple):
     """A placement, the reason, and what each candidate would cost, as a part of what it does."""
 
     placement: Placement
-    why: str
-    costs: dict[str, float]
+    reason: str
+    relative_costs: dict[str, float]
 
 
-def choose(known: Known) -> Chosen:
+def choose_placement(known: JoinStatistics) -> PlacementChoice:
     """The placement of the least modelled work on the busiest host."""
-    made = {type(p).__name__: p for p in candidates(known)}
-    costs = {name: cost(p, known) for name, p in made.items()}
-    best = min(costs, key=lambda name: (round(costs[name], -2), _rank(name)))
+    made = {type(p).__name__: p for p in candidate_placements(known)}
+    costs = {name: simulate_cost(p, known) for name, p in made.items()}
+    best = min(costs, key=lambda name: (round(costs[name], -2), _make_preference_key(name)))
     ratios = {name: costs[name] / costs[best] for name in sorted(costs, key=costs.__getitem__)}
-    return Chosen(made[best], _why(known, best, ratios), ratios)
+    return PlacementChoice(made[best], _explain_choice(known, best, ratios), ratios)
 
 
-def candidates(known: Known) -> Iterable[Placement]:
+def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
     """What could serve the join on so many hosts, with the settings that they have by default."""
     streams = len(known.rows)
-    for kind in offered(streams, known.equality).values():
-        own = kind.__module__.startswith("braid.") and kind.coverage == "exactly once"
-        if not own or kind.keying == "both" or kind.__name__ == "StaticOpt":
+    for kind in placements_for(streams, known.equality).values():
+        own = kind.__module__.startswith("braid.") and kind.delivery_guarantee == "exactly once"
+        if not own or kind.routing_key_source == "both" or kind.__name__ == "StaticOpt":
             continue
         try:
-            placement = kind.of({"hosts": known.hosts} if "hosts" in kind.takes() else {})
+            placement = kind.from_settings({"hosts": known.hosts} if "hosts" in kind.setting_names() else {})
         except ValueError:  # not with so few hosts
             continue
-        if placement.serves(streams):
+        if placement.supports_streams(streams):
             yield placement
 
 
-def cost(placement: Placement, known: Known) -> float:
+def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
     """Microseconds of all simulated batches."""
-    whole = sum(share**2 for share in _shares(placement, known)) if known.share else 1.0
-    return work(_events(placement, known), known.indexed, known.apart, known.share**2 / whole)
+    whole = sum(share**2 for share in _estimate_key_shares(placement, known)) if known.most_frequent_share else 1.0
+    return modelled_work(_simulate_placement(placement, known), known.is_indexed, known.has_remote_hosts, known.most_frequent_share**2 / whole)
 
 
-def work(events: Iterable[Any], indexed: bool, apart: bool, matches: float) -> float:
+def modelled_work(events: Iterable[Any], indexed: bool, apart: bool, matches: float) -> float:
     """Microseconds of all batches of some events; ``matches`` is the part of the pairs that meet
     which are results.
     """
@@ -101,21 +101,21 @@ def work(events: Iterable[Any], indexed: bool, apart: bool, matches: float) -> f
     made: Counter[int] = Counter()
     for event in events:
         if isinstance(event, BatchPlanned):
-            made = Counter(h for r in event.routes if r.fresh for h in r.block.hosts)
+            made = Counter(h for r in event.routes if r.is_fresh for h in r.block.hosts)
             made.update(h for d in event.derivations for h in d.block.hosts)
         elif isinstance(event, BatchCommitted):
-            each = [_work(did, made[h], indexed, matches) for h, did in enumerate(event.hosts)]
+            each = [_compute_host_micros(did, made[h], indexed, matches) for h, did in enumerate(event.host_metrics)]
             busiest = max(each, default=0.0)
             total += busiest + SHARED[apart] * (sum(each) - busiest)
     return total
 
 
-def _events(placement: Placement, known: Known) -> list[Any]:
+def _simulate_placement(placement: Placement, known: JoinStatistics) -> list[Any]:
     most = max(known.rows, default=0.0) or 1.0
     batch = [max(1, round(ROWS * n / most)) for n in known.rows]
     windows = [w for w in known.windows if w is not None]
-    whole = known.span or 3 * max(windows, default=1.0)
-    shares = _shares(placement, known)
+    whole = known.event_time_span or 3 * max(windows, default=1.0)
+    shares = _estimate_key_shares(placement, known)
     return simulate(
         placement,
         [batch] * BATCHES,
@@ -126,35 +126,35 @@ def _events(placement: Placement, known: Known) -> list[Any]:
     )
 
 
-def _shares(placement: Placement, known: Known) -> list[float]:
+def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[float]:
     """The part of the tuples that has each routing key, where those of one value have one."""
-    if placement.keying != "join":
+    if placement.routing_key_source != "join":
         return [1.0]
-    rest = (1 - known.share) / placement.keys
-    return [known.share + rest, *[rest] * (placement.keys - 1)]
+    rest = (1 - known.most_frequent_share) / placement.key_space_size
+    return [known.most_frequent_share + rest, *[rest] * (placement.key_space_size - 1)]
 
 
-def _work(did: HostDid, blocks: int, indexed: bool, matches: float) -> float:
+def _compute_host_micros(did: HostMetrics, blocks: int, indexed: bool, matches: float) -> float:
     """Microseconds that a host takes for what it did; ``matches`` is the part of the pairs that
     meet there which are results.
     """
-    tuples = did.received + did.arrived + did.moved
-    pairs = 0 if indexed else did.compared
-    found = FOUND * matches * did.compared
-    return RECEIVED * tuples + PROBED * did.probed + COMPARED * pairs + found + BLOCK * blocks
+    tuples = did.received_tuples + did.received_partials + did.migrated_tuples
+    pairs = 0 if indexed else did.compared_pairs
+    found = FOUND * matches * did.compared_pairs
+    return RECEIVED * tuples + PROBED * did.probes + COMPARED * pairs + found + BLOCK * blocks
 
 
-def _rank(name: str) -> tuple[int, str]:
+def _make_preference_key(name: str) -> tuple[int, str]:
     return (ORDER.index(name) if name in ORDER else len(ORDER)), name
 
 
-def _why(known: Known, best: str, ratios: dict[str, float]) -> str:
+def _explain_choice(known: JoinStatistics, best: str, ratios: dict[str, float]) -> str:
     others = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items() if name != best)
-    facts = [f"{len(known.rows)} streams", counted(known.hosts, "host")]
+    facts = [f"{len(known.rows)} streams", format_count(known.hosts, "host")]
     facts.append("an equality links all" if known.equality else "no equality links all")
-    if known.share:
-        facts.append(f"its most frequent value has {known.share:.1%} of the tuples")
-    if not known.indexed:
+    if known.most_frequent_share:
+        facts.append(f"its most frequent value has {known.most_frequent_share:.1%} of the tuples")
+    if not known.is_indexed:
         facts.append("no index finds partners")
     than = f"; modelled work, compared with it: {others}" if others else ""
     return f"{best} for {', '.join(facts)}{than}"

@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from braid.core import step
-from braid.core.cluster import REFERENCE_MIPS, Costs, Host
+from braid.core.cluster import REFERENCE_MIPS, CostParameters, HostCapacity
 from braid.core.events import BatchCommitted, Event
-from braid.core.facts import Usage
-from braid.core.leaving import go_on
+from braid.core.facts import HostUsage
+from braid.core.leaving import check_cancelled
 from braid.core.plan import Block, Plan
-from braid.core.report import HostDid, Outcome, Size
-from braid.core.state import State
-from braid.core.step import Rules, Work
-from braid.model.expected import Drawn, Expected, Journeys, Selects
+from braid.core.report import HostMetrics, BatchReport, BlockSize
+from braid.core.state import RunState
+from braid.core.step import RunRules, BatchWork
+from braid.model.expected import ExpectedSampling, ExpectedWork, PathCounts, Selects
 
 Floats = npt.NDArray[np.float64]
 _PASSES = 10
@@ -27,56 +27,56 @@ _PASSES = 10
 ones are within 5 %.
 """
 
-_REFERENCE = Host()
+_REFERENCE = HostCapacity()
 
 
-class Queue:
+class HostQueues:
     """The work that waits at each host: ``waiting`` seconds of it, and ``counts`` as Usage names
     the first of its fields. ``done`` is what the hosts worked on in the last batch.
     """
 
     def __init__(self, hosts: int) -> None:
-        self.waiting = np.zeros(hosts)
+        self.backlog_seconds = np.zeros(hosts)
         self.counts = self.done = np.zeros((5, hosts))
 
-    def work(self, asked: Floats, busy: Floats, seconds: float, patience: float) -> Floats:
+    def process(self, asked: Floats, busy: Floats, seconds: float, patience: float) -> Floats:
         """Take in what a batch asks of the hosts, ``busy`` seconds of it, and work for as long as
         the batch lasts: the seconds that each host works.
         """
-        due = self.waiting + busy
+        due = self.backlog_seconds + busy
         worked = np.minimum(due, seconds)
         share = np.divide(worked, due, out=np.ones_like(due), where=due > 0)
         self.counts = self.counts + asked
         self.done = self.counts * share
         self.counts = self.counts - self.done
-        self.waiting = np.clip(due - worked, 0.0, patience)
+        self.backlog_seconds = np.clip(due - worked, 0.0, patience)
         return np.asarray(worked)
 
-    def told(self, usage: Sequence[Usage]) -> tuple[Usage, ...]:
+    def processed_usage(self, usage: Sequence[HostUsage]) -> tuple[HostUsage, ...]:
         """The usage of the hosts with what they worked on, in place of what they were asked."""
         columns = np.rint(self.done).astype(np.int64).tolist()
         return tuple(
-            Usage(came, arrived, sent, probed, compared, h.stored, h.stored_bytes, h.network_bytes)
+            HostUsage(came, arrived, sent, probed, compared, h.stored, h.stored_bytes, h.network_bytes)
             for h, came, arrived, sent, probed, compared in zip(usage, *columns, strict=False)
         )
 
 
-class ModelRun:
+class SimulatedRun:
     """A simulated run. By live block, ``tuples`` counts its tuples by routing key, ``rows`` all of
     them.
     """
 
     def __init__(
         self,
-        rules: Rules,
-        state: State,
+        rules: RunRules,
+        state: RunState,
         sizes: tuple[int, ...],
         draw: np.random.Generator,
         ends: Iterator[int],
         shares: list[Floats],
         sigma: np.ndarray,
-        cluster: tuple[Host, ...],
-        costs: Costs,
+        cluster: tuple[HostCapacity, ...],
+        costs: CostParameters,
         patience: float,
         selects: Selects,
     ) -> None:
@@ -84,104 +84,104 @@ class ModelRun:
         self.ends, self.shares, self.sigma = ends, shares, sigma
         self.cluster, self.costs, self.patience = cluster, costs, patience
         self.selects: Selects = selects
-        self.begun, self.queue = next(ends), Queue(len(cluster))
+        self.begun, self.queue = next(ends), HostQueues(len(cluster))
         self.slowness = np.array([REFERENCE_MIPS / host.mips for host in cluster])
         self.tuples: dict[int, np.ndarray] = {}
         self.rows: dict[int, int] = {}
         self.results = 0.0
 
-    def begin_with(self, b: Block, keys: int) -> None:
+    def add_block(self, b: Block, keys: int) -> None:
         """Have a block that there is already, of so many keys; its tuples are spread over its
         own.
         """
         there = np.zeros(keys, np.int64)
-        there[slice(*b.keys)] = np.diff(np.linspace(0, b.rows, 1 + b.keys[1] - b.keys[0]).round())
-        self._hold(b, there)
+        there[slice(*b.key_range)] = np.diff(np.linspace(0, b.rows, 1 + b.key_range[1] - b.key_range[0]).round())
+        self._set_block_tuples(b, there)
 
-    def run(self, counts: Sequence[int]) -> list[Event]:
+    def run_batch(self, counts: Sequence[int]) -> list[Event]:
         """One batch: its events. Whoever waits may have it given up before (core.leaving)."""
-        go_on()
+        check_cancelled()
         ends = next(self.ends)
         span, self.begun, self.seconds = (self.begun, ends - 1), ends, (ends - self.begun) / 1e6
-        work = step.plan(self.rules, self.state)
-        outcome = Outcome(key_counts=self._store(work.whole, counts, span))
-        self._measure(work, outcome, span)
-        seconds = self._work(work, outcome)
-        self.state, (*happened, committed) = step.commit(self.rules, self.state, work, outcome)
+        work = step.plan_batch(self.rules, self.state)
+        outcome = BatchReport(key_counts=self._store_blocks(work.combined_plan, counts, span))
+        self._record_block_sizes(work, outcome, span)
+        seconds = self._record_host_work(work, outcome)
+        self.state, (*happened, committed) = step.commit_batch(self.rules, self.state, work, outcome)
         self.tuples = {id: self.tuples[id] for id in self.state.blocks}
         self.rows = {id: self.rows[id] for id in self.state.blocks}
         assert isinstance(committed, BatchCommitted)
         if self.cluster:
-            self.state = replace(self.state, usage=self.queue.told(self.state.usage))
-        return [*happened, replace(committed, seconds=seconds)]
+            self.state = replace(self.state, host_usage=self.queue.processed_usage(self.state.host_usage))
+        return [*happened, replace(committed, seconds_by_phase=seconds)]
 
-    def _store(
+    def _store_blocks(
         self, plan: Plan, counts: Sequence[int], span: tuple[int, int]
     ) -> tuple[dict[int, int], ...]:
         """Make the derived and the fresh blocks; by stream, the new tuples of each routing key,
         which a run that serves many queries counts.
         """
         for d in plan.derivations:
-            self._hold(d.block, np.sum([self.tuples[source] for source in d.sources], axis=0))
+            self._set_block_tuples(d.block, np.sum([self.tuples[source] for source in d.source_blocks], axis=0))
         drawn = [self.draw.multinomial(n, p) for n, p in zip(counts, self.shares, strict=True)]
-        if (space := self.rules.placement.keyspace(plan.state)).divide:
-            keys = space.of(np.arange(len(drawn[0])))
-            drawn = [np.bincount(keys, n, space.end).astype(np.int64) for n in drawn]
-        for b in (r.block for r in plan.routes if r.fresh):
-            self._hold(b, drawn[b.stream])
+        if (space := self.rules.placement.key_space(plan.state)).divisor:
+            keys = space.routing_keys(np.arange(len(drawn[0])))
+            drawn = [np.bincount(keys, n, space.key_end).astype(np.int64) for n in drawn]
+        for b in (r.block for r in plan.routes if r.is_fresh):
+            self._set_block_tuples(b, drawn[b.stream])
         if not self.state.queries:
             return ()
         return tuple({k: n for k, n in enumerate(each.tolist()) if n} for each in drawn)
 
-    def _hold(self, b: Block, tuples: np.ndarray) -> None:
+    def _set_block_tuples(self, b: Block, tuples: np.ndarray) -> None:
         """Of these tuples, a block holds those with its routing keys."""
         mine = np.zeros_like(tuples)
-        mine[slice(*b.keys)] = tuples[slice(*b.keys)]
+        mine[slice(*b.key_range)] = tuples[slice(*b.key_range)]
         self.tuples[b.id], self.rows[b.id] = mine, int(mine.sum())
 
-    def _measure(self, work: Work, outcome: Outcome, span: tuple[int, int]) -> None:
+    def _record_block_sizes(self, work: BatchWork, outcome: BatchReport, span: tuple[int, int]) -> None:
         """Note the sizes of the blocks that were made."""
-        fresh = (r.block for r in work.plan.routes if r.fresh)
-        new = [b.holding(b.rows, b.bytes, span) for b in fresh]
-        for b in (*new, *(d.block for d in work.whole.derivations)):
+        fresh = (r.block for r in work.plan.routes if r.is_fresh)
+        new = [b.with_contents(b.rows, b.size_bytes, span) for b in fresh]
+        for b in (*new, *(d.block for d in work.combined_plan.derivations)):
             if rows := self.rows[b.id]:
-                assert b.span is not None
-                outcome.sizes[b.id] = Size(rows, rows * self.sizes[b.stream], b.span)
+                assert b.event_time_range is not None
+                outcome.block_sizes[b.id] = BlockSize(rows, rows * self.sizes[b.stream], b.event_time_range)
 
-    def _work(self, work: Work, outcome: Outcome) -> dict[str, float]:
+    def _record_host_work(self, work: BatchWork, outcome: BatchReport) -> dict[str, float]:
         """Note what the hosts do; the seconds that the batch takes."""
-        fresh = [r.block for r in work.plan.routes if r.fresh]
-        there = {b.id: b for b in (*work.live, *fresh)}
+        fresh = [r.block for r in work.plan.routes if r.is_fresh]
+        there = {b.id: b for b in (*work.live_blocks, *fresh)}
         routed = (r.block for r in work.plan.routes)
         known = chain(self.state.blocks.values(), routed, there.values())
-        hosts = max(self.rules.placement.hosts, step.hosts_of(known))
-        received = self._came(((r.block, r.hosts()) for r in work.plan.routes if r.fresh), hosts)
+        hosts = max(self.rules.placement.hosts, step.count_hosts(known))
+        received = self._sum_received_by_host(((r.block, r.reading_hosts()) for r in work.plan.routes if r.is_fresh), hosts)
         copies = (
-            (d.block, [to for to, source in d.reads.items() if to != source])
-            for d in work.whole.derivations
+            (d.block, [to for to, source in d.source_hosts.items() if to != source])
+            for d in work.combined_plan.derivations
         )
-        moved = self._came(copies, hosts)
+        moved = self._sum_received_by_host(copies, hosts)
         live = {id: b for id, b in there.items() if self.rows[id]}
-        live |= {id: step.sized(live[id], outcome.sizes) for id in outcome.sizes if id in live}
-        expected = self._expected(work, live, received[0])
-        busy = self._busy(received[0], expected) if self.cluster else np.zeros((1, hosts))
-        outcome.matches = expected.matches
+        live |= {id: step.with_reported_size(live[id], outcome.block_sizes) for id in outcome.block_sizes if id in live}
+        expected = self._model_expected_work(work, live, received[0])
+        busy = self._model_busy_seconds(received[0], expected) if self.cluster else np.zeros((1, hosts))
+        outcome.matches = expected.match_counts
         worked = busy.sum(axis=0)
         if (harvested := expected.harvested) is not None:
             makespan = float(busy.max(axis=1).sum())
-            outcome.harvested = replace(
+            outcome.shedding = replace(
                 harvested,
                 utility=float(expected.results.sum()),
-                probing=float((busy.sum(axis=0) - self._busy_receiving(received[0])).max()),
+                probe_seconds=float((busy.sum(axis=0) - self._model_receiving_seconds(received[0])).max()),
                 seconds=makespan if self.cluster else None,
             )
         if self.cluster:
             asked = np.vstack([received[0], np.sum(expected.stages, axis=0)])
-            worked = self.queue.work(asked, worked, self.seconds, self.patience)
-        self._count(outcome, received, moved, expected, worked)
+            worked = self.queue.process(asked, worked, self.seconds, self.patience)
+        self._record_host_counts(outcome, received, moved, expected, worked)
         return {"modelled": float(busy.max(axis=1).sum())} if self.cluster else {}
 
-    def _came(self, places: Iterable[tuple[Block, Collection[int]]], hosts: int) -> np.ndarray:
+    def _sum_received_by_host(self, places: Iterable[tuple[Block, Collection[int]]], hosts: int) -> np.ndarray:
         """Tuples and bytes that hosts get of some blocks."""
         places = list(places)
         at = np.fromiter(chain.from_iterable(there for _, there in places), np.int64)
@@ -191,12 +191,12 @@ class ModelRun:
         sums = [np.bincount(at, np.repeat(each, times), hosts) for each in (rows, size)]
         return np.array(sums).astype(np.int64)
 
-    def _count(
+    def _record_host_counts(
         self,
-        outcome: Outcome,
+        outcome: BatchReport,
         received: np.ndarray,
         moved: np.ndarray,
-        expected: Expected,
+        expected: ExpectedWork,
         busy: np.ndarray,
     ) -> None:
         """The counts of every host; results and intermediate results are rounded."""
@@ -220,43 +220,43 @@ class ModelRun:
         }
         did = zip(*(each.tolist() for each in columns.values()), strict=True)
         outcome.hosts = {
-            h: HostDid(**dict(zip(columns, n, strict=True))) for h, n in enumerate(did)
+            h: HostMetrics(**dict(zip(columns, n, strict=True))) for h, n in enumerate(did)
         }
 
-    def _expected(self, work: Work, live: dict[int, Block], received: np.ndarray) -> Expected:
+    def _model_expected_work(self, work: BatchWork, live: dict[int, Block], received: np.ndarray) -> ExpectedWork:
         """What the paths do, once every host does as much of it as it can.
 
         What one host leaves undone lightens those after it, hence several passes.
         """
         share = np.ones(len(received))
-        windows, ages = self.rules.windows, work.ages
-        if (harvest := work.plan.harvest) is not None and harvest.keep:
+        windows, ages = self.rules.windows, work.block_ages
+        if (harvest := work.plan.shedding) is not None and harvest.keep_shares:
             raise ValueError("tuples have no values in a simulation; none can be left out by them")
-        drawn = None if harvest is None else Drawn(harvest)
-        journeys = Journeys(work.plan.routes, live, self.sigma, windows, ages, self.selects, drawn)
+        drawn = None if harvest is None else ExpectedSampling(harvest)
+        journeys = PathCounts(work.plan.routes, live, self.sigma, windows, ages, self.selects, drawn)
         for _ in range(_PASSES):
-            expected = Expected(journeys, share)
+            expected = ExpectedWork(journeys, share)
             if not self.cluster:
                 break
-            busy = self._busy(received, expected).sum(axis=0)
-            asked = busy / (self.seconds + self.patience - self.queue.waiting)
+            busy = self._model_busy_seconds(received, expected).sum(axis=0)
+            asked = busy / (self.seconds + self.patience - self.queue.backlog_seconds)
             if np.all((asked < 1.05) & ((asked > 0.95) | (share == 1))):
                 break
             share = np.clip(share / np.sqrt(np.maximum(asked, 1e-6)), 0.0, 1.0)
         if drawn is not None:
-            expected.harvested = drawn.harvested(journeys, work.plan.routes, self.sigma)
+            expected.harvested = drawn.shedding_outcome(journeys, work.plan.routes, self.sigma)
         return expected
 
-    def _busy_receiving(self, received: np.ndarray) -> Any:
+    def _model_receiving_seconds(self, received: np.ndarray) -> Any:
         """Modelled seconds of CPU by host, but for probing."""
         if not self.cluster:
             return 0.0
         none = [np.zeros_like(received)] * 4
         counts: list[Any] = [received, *none]
-        took: Any = self.costs.busy(Usage(*counts), _REFERENCE)
+        took: Any = self.costs.busy_seconds(HostUsage(*counts), _REFERENCE)
         return took * self.slowness
 
-    def _busy(self, received: np.ndarray, expected: Expected) -> np.ndarray:
+    def _model_busy_seconds(self, received: np.ndarray, expected: ExpectedWork) -> np.ndarray:
         """Modelled seconds of CPU by hop and host; a batch takes as long as the busiest host of
         each hop, one after the other.
         """
@@ -264,5 +264,5 @@ class ModelRun:
         came = np.zeros((len(expected.stages), len(received)))
         came[0] = received
         did: list[Any] = [came, *expected.stages.transpose(1, 0, 2)]
-        seconds: Any = self.costs.busy(Usage(*did), _REFERENCE)
+        seconds: Any = self.costs.busy_seconds(HostUsage(*did), _REFERENCE)
         return np.asarray(seconds * self.slowness)

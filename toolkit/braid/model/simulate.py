@@ -14,28 +14,28 @@ from typing import Any
 
 import numpy as np
 
-from braid.core.cluster import GU, Costs, Host, check_cluster
-from braid.core.codec import plain
-from braid.core.cover import CoverError
+from braid.core.cluster import GU, CostParameters, HostCapacity, check_cluster
+from braid.core.codec import to_plain
+from braid.core.cover import CoverageError
 from braid.core.events import RunEnded, RunStarted
 from braid.core.placement import Placement
-from braid.core.query import Query, longest
+from braid.core.query import Query, longest_windows
 from braid.core.shedder import Shedder
-from braid.core.state import State
-from braid.core.step import Rules
+from braid.core.state import RunState
+from braid.core.step import RunRules
 from braid.model.expected import Selects
-from braid.model.run import Floats, ModelRun
+from braid.model.run import Floats, SimulatedRun
 
 
 def simulate(placement: Placement, batches: Iterable[Sequence[int]], **settings: Any) -> list[Any]:
     """The events of a run, all at once; ``settings`` are those of ``simulation``. The start tells
     the batches that were run.
     """
-    start, *rest = simulation(placement, batches, **settings)
+    start, *rest = iter_simulation(placement, batches, **settings)
     return [replace(start, batches=rest[-1].batch + 1), *rest]
 
 
-def simulation(
+def iter_simulation(
     placement: Placement,
     batches: Iterable[Sequence[int]],
     seed: int = 0,
@@ -44,8 +44,8 @@ def simulation(
     windows: Sequence[float | None] = (),
     seconds: float | Sequence[float] = 1.0,
     selectivity: float | Sequence[Sequence[float]] = 0.0,
-    cluster: Sequence[Host] = (),
-    costs: Costs = GU,
+    cluster: Sequence[HostCapacity] = (),
+    costs: CostParameters = GU,
     patience: float = 0.0,
     queries: Sequence[Query] = (),
     key_shares: Sequence[Sequence[float]] = (),
@@ -112,7 +112,7 @@ def simulation(
     width = len(counts[0]) if counts else len(queries[0].windows) if queries else 2
     names = tuple(streams) or tuple("rstuvwxyz"[:width])
     sizes, given = tuple(tuple_bytes) or (1,) * width, tuple(windows) or (None,) * width
-    spread = tuple(w / 1e6 for w in longest(queries)) if queries else given
+    spread = tuple(w / 1e6 for w in longest_windows(queries)) if queries else given
     entries = {len(names), len(sizes), len(spread), len(key_shares) or width}
     if any(len(batch) != width for batch in counts) or entries != {width}:
         raise ValueError(
@@ -121,29 +121,29 @@ def simulation(
         )
     check_cluster(cluster, placement.max_hosts)
     micros = tuple(None if w is None else round(w * 1e6) for w in spread)
-    model = ModelRun(
-        Rules(placement, names, micros, shedder=shedder),
-        State.first(
+    model = SimulatedRun(
+        RunRules(placement, names, micros, shedder=shedder),
+        RunState.initial(
             width,
-            placement.start(width),
+            placement.initial_state(width),
             tuple(queries),
-            None if shedder is None else shedder.start(width),
+            None if shedder is None else shedder.initial_state(width),
         ),
         sizes,
         np.random.default_rng(seed),
-        _ends(seconds, len(counts)),
-        _shares(placement.keys, key_shares, queries, width),
+        _iterate_batch_starts(seconds, len(counts)),
+        _resolve_key_shares(placement.key_space_size, key_shares, queries, width),
         np.broadcast_to(np.asarray(selectivity, float), (width, width)),
         tuple(cluster),
         costs,
         patience,
         selects,
     )
-    yield _started(placement, names, spread, len(counts))
-    yield from _run(model, counts, width)
+    yield _make_run_started(placement, names, spread, len(counts))
+    yield from _run_batches(model, counts, width)
 
 
-def _started(
+def _make_run_started(
     placement: Placement, names: tuple[str, ...], windows: Sequence[float | None], batches: int
 ) -> RunStarted:
     shown = {
@@ -154,26 +154,26 @@ def _started(
         "",
         shown,
         type(placement).__name__,
-        plain(placement),
+        to_plain(placement),
         placement.hosts,
-        placement.keys,
+        placement.key_space_size,
         batches,
-        clock="modelled",
+        time_source="modelled",
     )
 
 
-def _run(model: ModelRun, counts: Iterable[Sequence[int]], width: int) -> Iterator[Any]:
+def _run_batches(model: SimulatedRun, counts: Iterable[Sequence[int]], width: int) -> Iterator[Any]:
     """All batches, and empty ones until the placement owes nothing."""
     for batch in counts:
-        yield from model.run(batch)
-    while model.rules.placement.owes(model.state.policy):
-        yield from model.run((0,) * width)
-    if owed := model.state.owed:
-        raise CoverError(f"{len(owed)} pairs of blocks are still owed after the last batch")
+        yield from model.run_batch(batch)
+    while model.rules.placement.has_pending_pairs(model.state.placement_state):
+        yield from model.run_batch((0,) * width)
+    if owed := model.state.pending_pairs:
+        raise CoverageError(f"{len(owed)} pairs of blocks are still owed after the last batch")
     yield RunEnded(model.state.batch, "completed")
 
 
-def _ends(seconds: float | Sequence[float], batches: int) -> Iterator[int]:
+def _iterate_batch_starts(seconds: float | Sequence[float], batches: int) -> Iterator[int]:
     """The event times (microseconds) at which batches begin, without end."""
     each = [seconds] * batches if isinstance(seconds, (int, float)) else list(seconds)
     if len(each) != batches or any(s <= 0 for s in each):
@@ -185,7 +185,7 @@ def _ends(seconds: float | Sequence[float], batches: int) -> Iterator[int]:
     return (round(t * 1e6) for t in accumulate(chain([0.0], each, repeat(last))))
 
 
-def _shares(
+def _resolve_key_shares(
     keys: int, given: Sequence[Sequence[float]], queries: Sequence[Query], streams: int
 ) -> list[Floats]:
     """By stream, the share of its tuples that has each routing key."""

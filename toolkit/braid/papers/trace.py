@@ -43,13 +43,13 @@ Theta = Callable[[Tuple, Tuple], bool]
 """The join condition of a pair of tuples of different streams."""
 
 
-def equal(t: Tuple, u: Tuple) -> bool:
+def equal_values(t: Tuple, u: Tuple) -> bool:
     """The default theta: equal values."""
     return t.value == u.value
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class TraceMove:
     """Something that travels: ``what`` (a tuple, an intermediate result, an END mark) of ``kind``
     "build", "probe", "partial", "end" or "copy", from one node to another; None is outside of the
     cluster.
@@ -62,7 +62,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One thing that happens, and the state after it.
 
     ``text`` is a sentence. ``arrival`` is the input tuple that causes it, ``clock`` its time (for
@@ -77,9 +77,9 @@ class Step:
     clock: int
     node: int | None
     stored: tuple[tuple[tuple[str, ...], ...], ...]
-    moves: tuple[Move, ...] = ()
+    moves: tuple[TraceMove, ...] = ()
     queued: tuple[tuple[str, ...], ...] = ()
-    found: tuple[Group, ...] = ()
+    results: tuple[Group, ...] = ()
     table: tuple[tuple[str, ...], ...] = ()
 
 
@@ -90,14 +90,14 @@ class Trace:
     title: str
     streams: int
     nodes: int
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TraceStep] = field(default_factory=list)
 
     @property
-    def results(self) -> list[Group]:
+    def all_results(self) -> list[Group]:
         """All results, in the order in which they are found."""
-        return [group for step in self.steps for group in step.found]
+        return [group for step in self.steps for group in step.results]
 
-    def of(self, arrivals: Iterable[str]) -> Trace:
+    def steps_for(self, arrivals: Iterable[str]) -> Trace:
         """The steps of some input tuples only."""
         wanted = set(arrivals)
         return Trace(
@@ -105,38 +105,38 @@ class Trace:
         )
 
 
-def name(group: Sequence[Tuple]) -> str:
+def group_name(group: Sequence[Tuple]) -> str:
     """(a1 b2), or a1 for a single tuple."""
     return str(group[0]) if len(group) == 1 else f"({' '.join(map(str, group))})"
 
 
-def by_stream(group: Iterable[Tuple]) -> Group:
+def sort_by_stream(group: Iterable[Tuple]) -> Group:
     """The tuples of a result in the order of the streams."""
     return tuple(sorted(group, key=lambda t: t.stream))
 
 
-def live(group: Sequence[Tuple], windows: Sequence[int]) -> bool:
+def is_within_windows(group: Sequence[Tuple], windows: Sequence[int]) -> bool:
     """Whether T - T_i < W_i for every member, T the latest time of them."""
     latest = max(t.time for t in group)
     return all(latest - t.time < windows[t.stream] for t in group)
 
 
-def joins(group: Sequence[Tuple], windows: Sequence[int], theta: Theta) -> bool:
+def is_result(group: Sequence[Tuple], windows: Sequence[int], theta: Theta) -> bool:
     """Whether tuples are within each other's windows and match pair by pair."""
-    return live(group, windows) and all(theta(t, u) for t, u in combinations(group, 2))
+    return is_within_windows(group, windows) and all(theta(t, u) for t, u in combinations(group, 2))
 
 
-def brute_force(
-    tuples: Iterable[Tuple], windows: Sequence[int], theta: Theta = equal
+def brute_force_join(
+    tuples: Iterable[Tuple], windows: Sequence[int], theta: Theta = equal_values
 ) -> list[Group]:
     """Every result, found by trying all combinations; sorted."""
     streams: list[list[Tuple]] = [[] for _ in windows]
     for t in tuples:
         streams[t.stream].append(t)
-    return sorted(group for group in product(*streams) if joins(group, windows, theta))
+    return sorted(group for group in product(*streams) if is_result(group, windows, theta))
 
 
-def arrivals(streams: Sequence[Sequence[tuple[int, int]]]) -> list[Tuple]:
+def merge_arrivals(streams: Sequence[Sequence[tuple[int, int]]]) -> list[Tuple]:
     """Tuples in the order in which they arrive, from (time, value) pairs by stream; of equal times
     the lower stream is first.
     """
@@ -151,7 +151,7 @@ MOST = 24
 """Tuples that somebody types in: more steps than theirs nobody goes through."""
 
 
-def typed(text: str, streams: int = 2) -> list[Tuple]:
+def parse_tuples(text: str, streams: int = 2) -> list[Tuple]:
     """Tuples as they are typed, a word each, in the order of arrival: the letter of the stream, and
     behind a colon the value that theta compares, 1 where none is given. One comes each second;
     ``-`` is a second without.
@@ -182,7 +182,7 @@ def typed(text: str, streams: int = 2) -> list[Tuple]:
     return found
 
 
-def check(windows: Sequence[int], nodes: int) -> None:
+def check_arguments(windows: Sequence[int], nodes: int) -> None:
     """Raises ValueError unless there are 2 to 8 streams, all windows are 1 or more, and there is a
     node.
     """

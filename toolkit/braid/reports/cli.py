@@ -13,13 +13,13 @@ from functools import wraps
 from pathlib import Path
 
 from braid import __version__
-from braid.core.spans import UNITS, text
-from braid.core.tail import Tail
+from braid.core.spans import UNITS, format_duration
+from braid.core.tail import EventTail
 from braid.reports import notebook as files
 from braid.reports import outcome
 from braid.reports import report as reports
-from braid.reports.parameters import NotebookError, parameters
-from braid.watching import views
+from braid.reports.parameters import NotebookError, read_parameters
+from braid.watching import load_view_module
 
 Command = Callable[[argparse.Namespace], int]
 _SIGPIPE = 141
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         try:
-            return _run(arguments)
+            return _run_command(arguments)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
@@ -42,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _SIGPIPE
 
 
-def _run(arguments: Sequence[str] | None) -> int:
-    options = _parser().parse_args(arguments)
+def _run_command(arguments: Sequence[str] | None) -> int:
+    options = _make_parser().parse_args(arguments)
     if arguments is None:  # this process is the command's own
         # With it, jsonschema compiles grammars for seconds, to check IRIs; notebooks have none.
         sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -76,21 +76,21 @@ def _has_no_reader(file: int) -> bool:
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="braid", description="Stream joins you can watch, on Apache Spark."
     )
-    parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("--version", action="version", version=_format_version())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     report = commands.add_parser(
         "report", help="run a notebook headless and write one self-contained HTML file"
     )
-    reports.arguments(report)
-    report.set_defaults(command=reports.report)
+    reports.add_arguments(report)
+    report.set_defaults(command=reports.run_report)
     listing = commands.add_parser(
         "list", help="list the notebooks, with what each takes and how long"
     )
-    listing.set_defaults(command=_list)
+    listing.set_defaults(command=_list_notebooks)
     asked = commands.add_parser("inspect", help="say in words what a run did, batch by batch")
     question = asked.add_mutually_exclusive_group()
     question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch")
@@ -98,25 +98,25 @@ def _parser() -> argparse.ArgumentParser:
     question.add_argument(
         "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
     )
-    asked.set_defaults(command=_inspect)
+    asked.set_defaults(command=_inspect_run)
     shown = commands.add_parser(
         "watch", help="show a run that goes on, or has ended, in a browser of this machine"
     )
     shown.add_argument("--port", type=int, default=0, help="the port (default: any that is free)")
-    shown.set_defaults(command=_watch)
+    shown.set_defaults(command=_watch_run)
     film = commands.add_parser("replay", help="write a run as one page that plays offline")
     film.add_argument(
         "-o", dest="output", metavar="FILE", type=Path, required=True, help="the HTML file"
     )
     film.add_argument("-f", "--force", action="store_true", help="replace the file if it exists")
-    film.set_defaults(command=_replay)
+    film.set_defaults(command=_save_replay)
     how = commands.add_parser(
         "health", help="say how a run or a hub is, whoever runs it; fails if it failed or died"
     )
     form = how.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as a JSON object")
     form.add_argument("--prometheus", action="store_true", help="as Prometheus's text")
-    how.set_defaults(command=_health)
+    how.set_defaults(command=_print_health)
     whole = commands.add_parser("check", help="say whether all files of a stopped run are whole")
     back = commands.add_parser(
         "repair", help="make anew what of a stopped run can be, or have it go back to a batch"
@@ -141,19 +141,19 @@ def _parser() -> argparse.ArgumentParser:
         default=1.0,
         help="with --answers: the share of the first stream's rows to do that for (default: 1)",
     )
-    whole.set_defaults(command=_check)
-    back.set_defaults(command=_repair)
+    whole.set_defaults(command=_check_run)
+    back.set_defaults(command=_repair_run)
     advice = commands.add_parser(
         "queries", help="say how many joins a file of queries needs, and what sharing them saves"
     )
     advice.add_argument("file", metavar="FILE", type=Path, help="SQL texts, each ended by ;")
     advice.add_argument("--time", metavar="COLUMN", default="ts", help="the event-time column")
-    advice.set_defaults(command=_queries)
+    advice.set_defaults(command=_advise_on_queries)
     several = commands.add_parser(
         "cluster", help="run a small Spark cluster on this machine until it is interrupted"
     )
     several.add_argument("--workers", type=int, default=2, help="default: 2, of one core each")
-    several.set_defaults(command=_cluster)
+    several.set_defaults(command=_run_cluster)
     for command in (asked, shown, film):
         command.add_argument(
             "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
@@ -169,14 +169,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _version() -> str:
-    found = outcome.commit()
+def _format_version() -> str:
+    found = outcome.git_commit()
     return f"braid {__version__}" + (f" (commit {found})" if found else "")
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list_notebooks(options: argparse.Namespace) -> int:
     """The notebooks; 2 when there is none, 1 when one cannot be read."""
-    known = files.names(options.notebooks)
+    known = files.list_notebooks(options.notebooks)
     if not known:
         print(f"braid: there is no notebook in {options.notebooks}", file=sys.stderr)
         return 2
@@ -184,25 +184,25 @@ def _list(options: argparse.Namespace) -> int:
     for name in known:
         file = options.notebooks / f"{name}.ipynb"
         try:
-            accepted = parameters(file)
+            accepted = read_parameters(file)
         except NotebookError as error:
             print(f"braid: {error}", file=sys.stderr)
             code = 1
             continue
-        told = f"{files.about(file)}{_took(name)}"
+        told = f"{files.read_notebook_info(file)}{_format_last_duration(name)}"
         print(f"{name}: {told}" if told else name)
         for parameter in accepted.values():
             print(f"  {parameter}")
     return code
 
 
-def _took(name: str) -> str:
+def _format_last_duration(name: str) -> str:
     """How long its last report took, where the default place has that as JSON."""
-    last = outcome.read(reports.FOLDER / f"{name}.json")
-    return f" (the last took {text(last['seconds'] * UNITS['second'])})" if last else ""
+    last = outcome.read_outcome(reports.FOLDER / f"{name}.json")
+    return f" (the last took {format_duration(last['seconds'] * UNITS['second'])})" if last else ""
 
 
-def _refuses(*errors: type[Exception]) -> Callable[[Command], Command]:
+def _exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
     """A command whose errors of these kinds are sentences for who typed it; it ends with 2."""
 
     def refusing(command: Command) -> Command:
@@ -221,63 +221,63 @@ def _refuses(*errors: type[Exception]) -> Callable[[Command], Command]:
     return refusing
 
 
-def _cluster(options: argparse.Namespace) -> int:
-    from braid.cluster import Cluster
+def _run_cluster(options: argparse.Namespace) -> int:
+    from braid.cluster import LocalCluster
 
-    with Cluster(options.workers) as cluster:
+    with LocalCluster(options.workers) as cluster:
         print(f"{options.workers} workers; session(master={cluster.url!r}), end with Ctrl-C")
         cluster.wait()
     return 0
 
 
-@_refuses(ValueError)
-def _inspect(options: argparse.Namespace) -> int:
-    from braid.engine.inspect import inspect
+@_exit_on_errors(ValueError)
+def _inspect_run(options: argparse.Namespace) -> int:
+    from braid.engine.inspect import inspect_run
 
-    print(inspect(options.run, options.batch, options.block, options.why))
+    print(inspect_run(options.run, options.batch, options.block, options.why))
     return 0
 
 
-@_refuses(ValueError, OSError, OverflowError)
-def _watch(options: argparse.Namespace) -> int:
-    views("serve").serve(options.run, options.port)
+@_exit_on_errors(ValueError, OSError, OverflowError)
+def _watch_run(options: argparse.Namespace) -> int:
+    load_view_module("serve").set_queries(options.run, options.port)
     return 0
 
 
-@_refuses(ValueError, OSError)
-def _replay(options: argparse.Namespace) -> int:
-    events = Tail(options.run).read()
+@_exit_on_errors(ValueError, OSError)
+def _save_replay(options: argparse.Namespace) -> int:
+    events = EventTail(options.run).read_new()
     try:
-        written = views("page").save(events, options.output, options.force)
+        written = load_view_module("page").save(events, options.output, options.force)
     except FileExistsError:
         raise ValueError(f"{options.output} exists; -f replaces it") from None
     print(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)")
     return 0
 
 
-@_refuses(ValueError)
-def _health(options: argparse.Namespace) -> int:
-    from braid.health import health
+@_exit_on_errors(ValueError)
+def _print_health(options: argparse.Namespace) -> int:
+    from braid.health import read_health
 
-    found = health(options.run)
-    print(found.json() if options.json else found.prometheus() if options.prometheus else found)
-    return 0 if found.well else 1
+    found = read_health(options.run)
+    print(found.to_json() if options.json else found.to_prometheus() if options.prometheus else found)
+    return 0 if found.is_healthy else 1
 
 
-@_refuses(ValueError)
-def _check(options: argparse.Namespace) -> int:
-    from braid.engine.check import advice, check
-    from braid.engine.mirror import in_bucket
-    from braid.engine.store import Store
+@_exit_on_errors(ValueError)
+def _check_run(options: argparse.Namespace) -> int:
+    from braid.engine.check import repair_hint, check_run
+    from braid.engine.mirror import is_object_store_url
+    from braid.engine.store import RunStore
 
-    faults, has = check(options.run)
+    faults, has = check_run(options.run)
     print(*faults, sep="\n", end="\n" if faults else "")
     if not faults:
         print(f"{has}: all whole")
-    elif in_bucket(options.run):
+    elif is_object_store_url(options.run):
         print(f"{has}: restore these objects")
     else:
-        print(f"{has}: {advice(Store(options.run))}")
+        print(f"{has}: {repair_hint(RunStore(options.run))}")
     if faults or not options.answers:
         return 1 if faults else 0
     return _check_answers(options)
@@ -291,22 +291,22 @@ def _check_answers(options: argparse.Namespace) -> int:
     return 0 if report.is_right else 1
 
 
-@_refuses(ValueError, RuntimeError)
-def _repair(options: argparse.Namespace) -> int:
-    from braid.engine.check import repair
+@_exit_on_errors(ValueError, RuntimeError)
+def _repair_run(options: argparse.Namespace) -> int:
+    from braid.engine.check import repair_run
 
-    for made in repair(options.run, options.to_batch):
+    for made in repair_run(options.run, options.to_batch):
         print(f"made anew: {made}")
     if options.to_batch is not None:
         print(f"resumed, {options.run} goes on after batch {options.to_batch}")
     return 0
 
 
-@_refuses(ValueError, OSError)
-def _queries(options: argparse.Namespace) -> int:
-    from braid.hub.advice import advise
+@_exit_on_errors(ValueError, OSError)
+def _advise_on_queries(options: argparse.Namespace) -> int:
+    from braid.hub.advice import advise_sharing
 
-    print(advise(options.file.read_text(encoding="utf-8"), options.time))
+    print(advise_sharing(options.file.read_text(encoding="utf-8"), options.time))
     return 0
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from braid.core.spans import UNITS, text
+from braid.core.spans import UNITS, format_duration
 from braid.reports.outcome import Difference, Outcome
 
 STYLE = """<style>
@@ -22,7 +22,7 @@ STYLE = """<style>
 </style>"""
 
 
-def verdict(found: Outcome) -> str:
+def format_verdict(found: Outcome) -> str:
     """In a sentence."""
     told = found["verdict"]
     checks = f"{told['passed']} of {told['of']} checks passed" if told["of"] else "nothing to check"
@@ -30,29 +30,29 @@ def verdict(found: Outcome) -> str:
     return f"{checks}{broken}"
 
 
-def html(found: Outcome, defaults: Mapping[str, Any], last: Outcome | None, compared: bool) -> str:
+def render_head(found: Outcome, defaults: Mapping[str, Any], last: Outcome | None, compared: bool) -> str:
     """The head as HTML. ``compared``: say what is different from ``last``, None when there is no
     earlier run.
     """
     rows = [
         ("report", f"{found['title'] or found['report']} ({found['report']})"),
-        ("parameters", _parameters(found["parameters"], defaults)),
-        ("made", f"{found['date']}, in {text(found['seconds'] * UNITS['second'])}"),
+        ("parameters", _format_parameters(found["parameters"], defaults)),
+        ("made", f"{found['date']}, in {format_duration(found['seconds'] * UNITS['second'])}"),
         ("by", ", ".join(f"{name} {v}" for name, v in found["versions"].items())),
         ("on", found["machine"]),
     ]
     wrong = found["verdict"]["failed"] or found["verdict"]["error"]
-    parts = [f"<p><b>{escape(verdict(found))}</b></p>", _table(rows)]
+    parts = [f"<p><b>{escape(format_verdict(found))}</b></p>", _format_table(rows)]
     if wrong:
         lines = [*found["verdict"]["failed"], found["verdict"]["error"]]
         parts.append(f"<pre>{escape(chr(10).join(filter(None, lines)))}</pre>")
     if compared:
-        parts.append(_compared(found, last))
+        parts.append(_format_differences(found, last))
     kind = "braid-head failed" if wrong else "braid-head"
     return f'{STYLE}<section class="{kind}">{"".join(parts)}</section>'
 
 
-def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+def _format_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     told = []
     for name, value in values.items():
         other = "" if value == defaults.get(name) else f" (not {defaults.get(name)!r})"
@@ -60,18 +60,18 @@ def _parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     return ", ".join(told) or "none"
 
 
-def _compared(found: Outcome, last: Outcome | None) -> str:
-    from braid.reports.outcome import differences
+def _format_differences(found: Outcome, last: Outcome | None) -> str:
+    from braid.reports.outcome import compare_outcomes
 
     if last is None:
         return "<p>There is no earlier run to compare with.</p>"
-    changed: Sequence[Difference] = differences(last, found)
+    changed: Sequence[Difference] = compare_outcomes(last, found)
     if not changed:
         return f"<p>As the run of {escape(last['date'])}.</p>"
     head = f"<p>Different from the run of {escape(last['date'])}:</p>"
-    return head + _table([(what, f"{was} → {now}") for what, was, now in changed])
+    return head + _format_table([(what, f"{was} → {now}") for what, was, now in changed])
 
 
-def _table(rows: Iterable[tuple[str, str]]) -> str:
+def _format_table(rows: Iterable[tuple[str, str]]) -> str:
     cells = (f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
     return f"<table>{''.join(cells)}</table>"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from braid.core.extras import Needs
+from braid.core.extras import OptionalImport
 from braid.reports.parameters import NotebookError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ Say = Callable[[str], None]
 
 
 @dataclass
-class Ran:
+class NotebookRun:
     """A notebook that has run, its outputs in it; ``cells`` are the first lines of its code cells
     and the seconds that each took, as far as it came; ``error`` is why it came no further, or
     empty.
@@ -41,12 +41,12 @@ class Ran:
     error: str = ""
 
     @property
-    def seconds(self) -> float:
+    def total_seconds(self) -> float:
         """All of them."""
         return sum(took for _, took in self.cells)
 
 
-def names(folder: Path = NOTEBOOKS) -> list[str]:
+def list_notebooks(folder: Path = NOTEBOOKS) -> list[str]:
     """The notebooks under ``folder`` by name: the path without the ending, such as
     "reports/weekly".
     """
@@ -56,11 +56,11 @@ def names(folder: Path = NOTEBOOKS) -> list[str]:
     )
 
 
-def find(name: str, folder: Path = NOTEBOOKS) -> str:
+def find_notebook(name: str, folder: Path = NOTEBOOKS) -> str:
     """The name of a notebook, from what it begins with, as "01"; with folders or without. Raises
     NotebookError, with the names there are, when there is none, or several.
     """
-    known = names(folder)
+    known = list_notebooks(folder)
     begins = [k for k in known if k.startswith(name) or k.rpartition("/")[2].startswith(name)]
     if name in known or len(begins) == 1:
         return name if name in known else begins[0]
@@ -73,24 +73,24 @@ def find(name: str, folder: Path = NOTEBOOKS) -> str:
 
 
 @dataclass(frozen=True)
-class About:
+class NotebookInfo:
     """What a notebook says of itself: its first heading, and, where its metadata have them under
     "braid", a sentence "about" it and the "minutes" that its report takes.
     """
 
     title: str
     text: str = ""
-    minutes: float | None = None
+    expected_minutes: float | None = None
 
     def __str__(self) -> str:
         told = " · ".join(filter(None, (self.title, self.text)))
-        took = "" if self.minutes is None else f" (about {self.minutes:g} min)"
+        took = "" if self.expected_minutes is None else f" (about {self.expected_minutes:g} min)"
         return f"{told}{took}"
 
 
-def about(notebook: Path) -> About:
+def read_notebook_info(notebook: Path) -> NotebookInfo:
     """Of the notebook in a file."""
-    with Needs("notebooks"):
+    with OptionalImport("notebooks"):
         import nbformat
 
     written = notebook.read_text(encoding="utf-8")
@@ -99,10 +99,10 @@ def about(notebook: Path) -> About:
     lines = (line for text in texts for line in text.splitlines())
     title = next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
     own = content.metadata.get("braid", {})
-    return About(title, own.get("about", ""), own.get("minutes"))
+    return NotebookInfo(title, own.get("about", ""), own.get("minutes"))
 
 
-def run(
+def run_notebook(
     notebook: Path,
     values: Mapping[str, Any],
     say: Say,
@@ -110,7 +110,7 @@ def run(
     before: Mapping[str, float] | None = None,
     environment: Mapping[str, str] | None = None,
     expected: float | None = None,
-) -> Ran:
+) -> NotebookRun:
     """Run all cells in the notebook's own folder, until one raises or the kernel dies.
 
     ``say`` is told which cell of how many starts, ``chat`` everything that the cells print.
@@ -118,25 +118,25 @@ def run(
     left is estimated; else from the seconds ``expected`` of them all. ``environment`` is the
     kernel's beside this process's.
     """
-    with Needs("notebooks"):
+    with OptionalImport("notebooks"):
         from nbclient.exceptions import CellExecutionError, DeadKernelError
         from papermill import execute_notebook
 
     ready: NotebookNode = execute_notebook(
         notebook, None, dict(values), prepare_only=True, kernel_name="python3", language="python"
     )
-    titles = [_title(c.source) for c in _code(ready)]
-    progress = Progress(titles, say, chat, before or {}, expected)
+    titles = [_make_cell_title(c.source) for c in _select_code_cells(ready)]
+    progress = CellProgress(titles, say, chat, before or {}, expected)
     # The kernel of this Python, also where it is not the one on the PATH.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
-    ran = Ran(ready, progress.done)
+    ran = NotebookRun(ready, progress.done)
     whole = {**os.environ, **ENVIRONMENT, **(environment or {})}
     with tempfile.TemporaryFile("w+") as noise:
-        client = _client(ready, notebook.parent, progress)
+        client = _make_client(ready, notebook.parent, progress)
         try:
             client.execute(env=whole, stderr=noise)
         except CellExecutionError as error:
-            ran.error = f"{progress} failed.\n{_brief(error)}"
+            ran.error = f"{progress} failed.\n{_shorten_traceback(error)}"
         except DeadKernelError:
             noise.seek(0)
             last = "\n".join(noise.read().strip().splitlines()[-5:])
@@ -148,12 +148,12 @@ def run(
             if client.by_signal:
                 where = f"in {progress}" if progress.cell else "before the first cell"
                 ran.error = f"a signal ended it {where}"
-            progress.ends()
+            progress.end_cell()
     return ran
 
 
 @dataclass
-class Progress:
+class CellProgress:
     """Tells which code cell of how many starts, after how many seconds, and how long it takes still
     where an earlier run took the same cells.
     """
@@ -168,21 +168,21 @@ class Progress:
     since: float = 0.0
     cell: int = 0
 
-    def starts(self, cell: NotebookNode, cell_index: int) -> None:
+    def start_cell(self, cell: NotebookNode, cell_index: int) -> None:
         """Say that the next cell starts."""
-        self.ends()
+        self.end_cell()
         self.since, self.cell = time.monotonic(), self.cell + 1
         gone = f"{self.since - self.began:.0f} s"
-        left = "" if (n := self.left()) is None else f", about {n:.0f} s left"
+        left = "" if (n := self.seconds_left()) is None else f", about {n:.0f} s left"
         title = self.titles[self.cell - 1]
         self.say(f"[{self.cell}/{len(self.titles)}, {gone}{left}] {title}\n")
 
-    def ends(self) -> None:
+    def end_cell(self) -> None:
         """Note how long the cell has taken."""
         if len(self.done) < self.cell:
             self.done.append((self.titles[self.cell - 1], time.monotonic() - self.since))
 
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Seconds, as fast as the cells before were compared with the earlier run; without one,
         what is expected less what is gone.
         """
@@ -197,7 +197,7 @@ class Progress:
         return f"cell {self.cell} of {len(self.titles)}"
 
 
-def _client(notebook: NotebookNode, folder: Path, progress: Progress) -> Any:
+def _make_client(notebook: NotebookNode, folder: Path, progress: CellProgress) -> Any:
     from nbclient import NotebookClient
     from nbclient.util import ensure_async
     from traitlets.config import Config
@@ -230,21 +230,21 @@ def _client(notebook: NotebookNode, folder: Path, progress: Progress) -> Any:
         kernel_name="python3",
         timeout=None,
         resources={"metadata": {"path": str(folder)}},
-        on_cell_execute=progress.starts,
+        on_cell_execute=progress.start_cell,
         config=Config({"KernelManager": {"transport_encryption": "auto"}}),
     )
 
 
-def _code(notebook: NotebookNode) -> list[NotebookNode]:
+def _select_code_cells(notebook: NotebookNode) -> list[NotebookNode]:
     return [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
 
 
-def _title(source: str) -> str:
+def _make_cell_title(source: str) -> str:
     first = source.strip().splitlines()[0].lstrip("# ")
     return first if len(first) <= 70 else first[:69] + "…"
 
 
-def _brief(error: Any) -> str:
+def _shorten_traceback(error: Any) -> str:
     """The lines of the traceback that raised, and the exception."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", error.traceback)
     raised = [line for line in plain.splitlines() if re.match(r"-+> *\d", line)]

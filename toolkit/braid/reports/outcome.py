@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import braid
-from braid.engine.memory import cores, machine
-from braid.reports.notebook import Ran
+from braid.engine.memory import available_cores, machine_memory
+from braid.reports.notebook import NotebookRun
 
 Outcome = dict[str, Any]
 """As it is stored: JSON."""
@@ -30,11 +30,11 @@ _MUCH = 0.05
 """How much the mean of a column may change before that is told."""
 
 
-def outcome(
-    name: str, title: str, parameters: Mapping[str, Any], ran: Ran, claims: Iterable[Any]
+def make_outcome(
+    name: str, title: str, parameters: Mapping[str, Any], ran: NotebookRun, claims: Iterable[Any]
 ) -> Outcome:
     """Of a report ``name`` with all its parameters; ``claims`` are what its notebook checked."""
-    checks = [*_asserted(ran), *_claimed(claims)]
+    checks = [*_list_asserting_cells(ran), *_list_required_claims(claims)]
     return {
         "v": VERSION,
         "report": name,
@@ -46,19 +46,19 @@ def outcome(
             "failed": [what for what, passed in checks if passed is False],
             "error": ran.error,
         },
-        "claims": [dict(c) for c in _latest(claims)],
-        "figures": list(_figures(ran)),
+        "claims": [dict(c) for c in _select_latest_claims(claims)],
+        "figures": list(_read_figures(ran)),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(ran.seconds, 1),
+        "seconds": round(ran.total_seconds, 1),
         "cells": [[title, round(took, 1)] for title, took in ran.cells],
-        "versions": versions(),
-        "machine": f"{platform.machine()}, {cores()} cores, {machine() / 1e9:.0f} GB",
+        "versions": package_versions(),
+        "machine": f"{platform.machine()}, {available_cores()} cores, {machine_memory() / 1e9:.0f} GB",
     }
 
 
-def versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Of this package, its commit in a checkout, and what it is run by."""
-    found = {"braid": braid.__version__, "commit": commit(), "python": platform.python_version()}
+    found = {"braid": braid.__version__, "commit": git_commit(), "python": platform.python_version()}
     for package in PACKAGES:
         try:
             found[package] = version(package)
@@ -67,7 +67,7 @@ def versions() -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def commit() -> str:
+def git_commit() -> str:
     """The commit of the checkout that this package is of, with "+" where files are changed; empty
     for an installed package.
     """
@@ -81,18 +81,18 @@ def commit() -> str:
     return told[0].strip() + ("+" if told[1].strip() else "")
 
 
-def _asserted(ran: Ran) -> Iterator[tuple[str, bool | None]]:
+def _list_asserting_cells(ran: NotebookRun) -> Iterator[tuple[str, bool | None]]:
     """The cells that assert something, and whether they passed; None: they were not reached."""
     cells = [c for c in ran.notebook.cells if c.cell_type == "code" and c.source.strip()]
     for n, cell in enumerate(cells):
-        if any(isinstance(node, ast.Assert) for node in ast.walk(_tree(cell.source))):
+        if any(isinstance(node, ast.Assert) for node in ast.walk(_parse_cell(cell.source))):
             last = n == len(ran.cells) - 1
             reached = n < len(ran.cells)
             title = cell.source.strip().splitlines()[0].lstrip("# ")
             yield title, (not (last and ran.error)) if reached else None
 
 
-def _tree(source: str) -> ast.AST:
+def _parse_cell(source: str) -> ast.AST:
     """The cell's code; of what is no plain Python, as a magic, nothing."""
     try:
         return ast.parse(source)
@@ -100,22 +100,22 @@ def _tree(source: str) -> ast.AST:
         return ast.Module([], [])
 
 
-def _claimed(claims: Iterable[Any]) -> Iterator[tuple[str, bool | None]]:
-    for c in _latest(claims):
+def _list_required_claims(claims: Iterable[Any]) -> Iterator[tuple[str, bool | None]]:
+    for c in _select_latest_claims(claims):
         if c["must"]:
             yield f"{c['paper']}, {c['where']}: {c['says']}: {c['found']}", c["holds"] != "no"
 
 
-def _latest(claims: Iterable[Any]) -> list[Any]:
+def _select_latest_claims(claims: Iterable[Any]) -> list[Any]:
     """Each claim once, as it was found last."""
-    return list({_named(c): c for c in claims}.values())
+    return list({_format_claim_name(c): c for c in claims}.values())
 
 
-def _named(claim: Mapping[str, Any]) -> str:
+def _format_claim_name(claim: Mapping[str, Any]) -> str:
     return f"{claim['paper']}, {claim['where']}: {claim['says']}"
 
 
-def _figures(ran: Ran) -> Iterator[dict[str, Any]]:
+def _read_figures(ran: NotebookRun) -> Iterator[dict[str, Any]]:
     """The data of every chart that was shown, in order."""
     for cell in ran.notebook.cells:
         for output in cell.get("outputs", ()):
@@ -123,12 +123,12 @@ def _figures(ran: Ran) -> Iterator[dict[str, Any]]:
                 yield dict(output.metadata.braid)
 
 
-def write(found: Outcome, file: Path) -> None:
+def write_outcome(found: Outcome, file: Path) -> None:
     """As JSON that two runs can be told apart by: a value a line."""
     file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read(file: Path) -> Outcome | None:
+def read_outcome(file: Path) -> Outcome | None:
     """The outcome of an earlier run; None where there is none, or one of another version."""
     if not file.exists():
         return None
@@ -143,18 +143,18 @@ Difference = tuple[str, str, str]
 """What is different, what it was, what it is."""
 
 
-def differences(last: Outcome, now: Outcome) -> list[Difference]:
+def compare_outcomes(last: Outcome, now: Outcome) -> list[Difference]:
     """What is different from an earlier run of the same report: parameters, the verdict, claims,
     and the means of the columns of figures.
     """
-    found = list(_changed(last["parameters"], now["parameters"], "parameter "))
-    found += _changed(_verdict(last), _verdict(now), "")
-    claims = [{_named(c): c["holds"] for c in of["claims"]} for of in (last, now)]
-    found += _changed(claims[0], claims[1], "holds: ")
-    return found + list(_moved(last["figures"], now["figures"]))[:MOST]
+    found = list(_compare_values(last["parameters"], now["parameters"], "parameter "))
+    found += _compare_values(_summarize_verdict(last), _summarize_verdict(now), "")
+    claims = [{_format_claim_name(c): c["holds"] for c in of["claims"]} for of in (last, now)]
+    found += _compare_values(claims[0], claims[1], "holds: ")
+    return found + list(_compare_figure_means(last["figures"], now["figures"]))[:MOST]
 
 
-def _verdict(of: Outcome) -> dict[str, str]:
+def _summarize_verdict(of: Outcome) -> dict[str, str]:
     verdict = of["verdict"]
     return {
         "checks passed": f"{verdict['passed']} of {verdict['of']}",
@@ -162,24 +162,24 @@ def _verdict(of: Outcome) -> dict[str, str]:
     }
 
 
-def _changed(last: Mapping[str, Any], now: Mapping[str, Any], what: str) -> Iterator[Difference]:
+def _compare_values(last: Mapping[str, Any], now: Mapping[str, Any], what: str) -> Iterator[Difference]:
     for name in {**last, **now}:
         was, is_ = (str(of.get(name, "–")) for of in (last, now))
         if was != is_:
             yield f"{what}{name}", was, is_
 
 
-def _moved(last: Sequence[Any], now: Sequence[Any]) -> Iterator[Difference]:
+def _compare_figure_means(last: Sequence[Any], now: Sequence[Any]) -> Iterator[Difference]:
     """Columns of figures, by place and name, whose mean is another by more than a little."""
-    known = {(n, f["name"]): _means(f) for n, f in enumerate(last)}
+    known = {(n, f["name"]): _compute_column_means(f) for n, f in enumerate(last)}
     for n, figure in enumerate(now):
-        for column, mean in _means(figure).items():
+        for column, mean in _compute_column_means(figure).items():
             was = known.get((n, figure["name"]), {}).get(column)
             if was is not None and abs(mean - was) > _MUCH * max(abs(mean), abs(was)):
                 yield f"{figure['name']}, mean of {column}", f"{was:.4g}", f"{mean:.4g}"
 
 
-def _means(figure: Mapping[str, Any]) -> dict[str, float]:
+def _compute_column_means(figure: Mapping[str, Any]) -> dict[str, float]:
     columns = zip(figure["columns"], zip(*figure["rows"], strict=True), strict=False)
     numbers = {
         str(name): [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
@@ -188,20 +188,20 @@ def _means(figure: Mapping[str, Any]) -> dict[str, float]:
     return {name: sum(values) / len(values) for name, values in numbers.items() if values}
 
 
-def claims_of(file: Path) -> list[Any]:
+def read_claims(file: Path) -> list[Any]:
     """The claims that a notebook left in the file that BRAID_CLAIMS named."""
     if not file.exists():
         return []
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
-def passed_on(file: Path, to: str | None) -> None:
+def forward_claims(file: Path, to: str | None) -> None:
     """Add the claims to the file that BRAID_CLAIMS names for this process, if it does."""
     if to and file.exists():
         with open(to, "a", encoding="utf-8") as whole:
             whole.write(file.read_text(encoding="utf-8"))
 
 
-def environment(claims: Path) -> dict[str, str]:
+def claim_environment(claims: Path) -> dict[str, str]:
     """What a notebook is told besides: where its claims go."""
     return {"BRAID_CLAIMS": os.fspath(claims)}

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from braid.core.extras import Needs
+from braid.core.extras import OptionalImport
 from braid.reports.parameters import NotebookError
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ LAB = re.compile(r"<!-- lab -->.*?<!-- /lab -->", re.DOTALL)
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 
 
-def page(notebook: NotebookNode, title: str, folder: Path, head: str = "") -> str:
+def render_page(notebook: NotebookNode, title: str, folder: Path, head: str = "") -> str:
     """The notebook as one HTML page that loads nothing: no code, no widgets (their static twins),
     images inside; ``head`` is HTML that comes first. Two runs have the same ids.
 
     ``folder`` is where the notebook's relative links start. Raises NotebookError when an output
     would load something from elsewhere.
     """
-    with Needs("notebooks"):
+    with OptionalImport("notebooks"):
         from jinja2 import DictLoader
         from nbconvert import HTMLExporter
 
@@ -62,16 +62,16 @@ def page(notebook: NotebookNode, title: str, folder: Path, head: str = "") -> st
         notebook,
         resources={"metadata": {"name": escape(title), "path": str(folder)}, "head": head},
     )
-    if loads := external_loads(html):
+    if loads := find_external_urls(html):
         raise NotebookError(f"the page would not work offline, it loads {', '.join(loads[:5])}")
     return str(html)
 
 
-def external_loads(html: str) -> list[str]:
+def find_external_urls(html: str) -> list[str]:
     """The addresses that a browser would fetch to show this page: of scripts, styles, images,
     frames, media.
     """
-    with Needs("notebooks"):
+    with OptionalImport("notebooks"):
         from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(html, "html.parser")

@@ -15,8 +15,8 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
-from braid.core.accept import shown
-from braid.core.extras import Needs
+from braid.core.accept import format_value
+from braid.core.extras import OptionalImport
 
 
 class NotebookError(Exception):
@@ -36,7 +36,7 @@ class Parameter:
     default: Any
     help: str
 
-    def parse(self, text: str) -> Any:
+    def parse_value(self, text: str) -> Any:
         """The value that ``text`` stands for, of the default's type and as the help accepts it.
         Raises NotebookError when it stands for none.
         """
@@ -48,29 +48,29 @@ class Parameter:
         except (ValueError, KeyError, SyntaxError):
             wanted = "true or false" if kind is bool else f"a value of type {kind.__name__}"
             raise NotebookError(
-                f"{self.name} is {shown(text)}; it takes {wanted}, such as {self.default!r}"
+                f"{self.name} is {format_value(text)}; it takes {wanted}, such as {self.default!r}"
             ) from None
-        self._check(value)
+        self._check_value(value)
         return value
 
-    def _check(self, value: Any) -> None:
+    def _check_value(self, value: Any) -> None:
         if found := _ONE_OF.match(self.help):
             options = [option.strip() for option in found["options"].split(",")]
             if value not in options:
                 raise NotebookError(
-                    f"{self.name} is {shown(value)}; it takes one of {', '.join(options)}"
+                    f"{self.name} is {format_value(value)}; it takes one of {', '.join(options)}"
                 )
         found = _RANGE.match(self.help)
         said = "a finite number" if found is None else found[1]
-        for number in _numbers(value, found is not None):
-            if number is None or not _within(number, found):
-                raise NotebookError(f"{self.name} is {shown(value)}; it takes {said}")
+        for number in _parse_numbers(value, found is not None):
+            if number is None or not _is_in_range(number, found):
+                raise NotebookError(f"{self.name} is {format_value(value)}; it takes {said}")
 
     def __str__(self) -> str:
         return f"{self.name} = {self.default!r}" + (f"  {self.help}" if self.help else "")
 
 
-def _numbers(value: Any, ranged: bool) -> list[float | None]:
+def _parse_numbers(value: Any, ranged: bool) -> list[float | None]:
     """The numbers in a value, None for what should be one; a text has some where a range is
     given.
     """
@@ -82,17 +82,17 @@ def _numbers(value: Any, ranged: bool) -> list[float | None]:
     return [float(t) if re.fullmatch(rf"-?{_NUMBER}", t) else None for t in texts]
 
 
-def _within(number: float, found: re.Match[str] | None) -> bool:
+def _is_in_range(number: float, found: re.Match[str] | None) -> bool:
     _, low, high, least, above = (None,) * 5 if found is None else found.groups()
     enough = number > float(above) if above else number >= float(low or least or -inf)
     return isfinite(number) and enough and number <= float(high or inf)
 
 
-def parameters(notebook: Path) -> dict[str, Parameter]:
+def read_parameters(notebook: Path) -> dict[str, Parameter]:
     """The parameters of a notebook by name, in order; none when no cell is tagged ``parameters``.
     Raises NotebookError for a file that is no notebook.
     """
-    with Needs("notebooks"):
+    with OptionalImport("notebooks"):
         import nbformat
         from papermill.translators import PythonTranslator
 
@@ -102,15 +102,15 @@ def parameters(notebook: Path) -> dict[str, Parameter]:
         raise NotebookError(f"{notebook} is no notebook: {str(error).splitlines()[0]}") from None
     tagged = [c for c in content.cells if "parameters" in c.metadata.get("tags", [])]
     found = PythonTranslator.inspect(tagged[0]) if tagged else []
-    return {p.name: Parameter(p.name, _literal(p.name, p.default), _said(p.help)) for p in found}
+    return {p.name: Parameter(p.name, _parse_literal(p.name, p.default), _strip_noqa(p.help)) for p in found}
 
 
-def _said(comment: str) -> str:
+def _strip_noqa(comment: str) -> str:
     """The help in a comment, without what it says to ruff."""
     return comment.partition("# noqa")[0].strip()
 
 
-def _literal(name: str, text: str) -> Any:
+def _parse_literal(name: str, text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -119,7 +119,7 @@ def _literal(name: str, text: str) -> Any:
         ) from None
 
 
-def parse(settings: Mapping[str, str], accepted: Mapping[str, Parameter]) -> dict[str, Any]:
+def parse_values(settings: Mapping[str, str], accepted: Mapping[str, Parameter]) -> dict[str, Any]:
     """Values for the texts of ``settings``. Raises NotebookError for an unknown name or a text of
     the wrong type.
     """
@@ -128,4 +128,4 @@ def parse(settings: Mapping[str, str], accepted: Mapping[str, Parameter]) -> dic
         raise NotebookError(
             f"no parameter is named {' or '.join(map(repr, unknown))}; accepted are:{listed}"
         )
-    return {name: accepted[name].parse(text) for name, text in settings.items()}
+    return {name: accepted[name].parse_value(text) for name, text in settings.items()}

@@ -13,14 +13,14 @@ from typing import Any
 
 from braid.reports import head, outcome
 from braid.reports import notebook as files
-from braid.reports.page import page
-from braid.reports.parameters import NotebookError, parameters, parse
+from braid.reports.page import render_page
+from braid.reports.parameters import NotebookError, read_parameters, parse_values
 
 FOLDER = Path("runs")
 """Where pages go if nobody says where."""
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What the command takes."""
     parser.add_argument(
         "name", metavar="NAME", help="a notebook, as `braid list` names it, or how that begins"
@@ -59,57 +59,57 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def report(options: argparse.Namespace) -> int:
+def run_report(options: argparse.Namespace) -> int:
     """Run it. Returns 0, 1 when the notebook fails (the page is written as far as it came), 2 for
     what cannot be run or written.
     """
     try:
-        name = files.find(options.name, options.notebooks)
+        name = files.find_notebook(options.name, options.notebooks)
         notebook = options.notebooks / f"{name}.ipynb"
-        accepted = parameters(notebook)
-        values = parse(_settings(options.parameters), accepted)
+        accepted = read_parameters(notebook)
+        values = parse_values(_parse_settings(options.parameters), accepted)
         output = options.output or FOLDER / f"{name}.html"
-        _check(output, options.force)
+        _check_output(output, options.force)
         aside = output.with_suffix(".json")
-        last = outcome.read(aside)
+        last = outcome.read_outcome(aside)
     except (NotebookError, ValueError) as error:
-        return _refused(str(error), 2)
+        return _print_refusal(str(error), 2)
     defaults = {n: p.default for n, p in accepted.items()}
-    about = files.about(notebook)
-    expected = about.minutes and 60 * about.minutes
-    ran, claims = _run(notebook, values, options.verbose, last, expected)
-    found = outcome.outcome(name, about.title, defaults | values, ran, claims)
+    about = files.read_notebook_info(notebook)
+    expected = about.expected_minutes and 60 * about.expected_minutes
+    ran, claims = _run_with_claims(notebook, values, options.verbose, last, expected)
+    found = outcome.make_outcome(name, about.title, defaults | values, ran, claims)
     try:
-        html = page(
+        html = render_page(
             ran.notebook,
             found["title"] or name,
             notebook.parent,
-            head.html(found, defaults, last, options.compare),
+            head.render_head(found, defaults, last, options.compare),
         )
     except NotebookError as error:
-        return _refused(f"{name}: {error}", 1)
-    _write(output, html)
+        return _print_refusal(f"{name}: {error}", 1)
+    _write_page(output, html)
     if options.json or options.compare:
-        outcome.write(found, aside)
-    print(f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB); {head.verdict(found)}")
+        outcome.write_outcome(found, aside)
+    print(f"wrote {output} ({len(html.encode()) / 1e6:.1f} MB); {head.format_verdict(found)}")
     if options.open:
         webbrowser.open(output.resolve().as_uri())
-    return _refused(f"{name}: {ran.error}", 1) if ran.error else 0
+    return _print_refusal(f"{name}: {ran.error}", 1) if ran.error else 0
 
 
-def _refused(why: str, code: int) -> int:
+def _print_refusal(why: str, code: int) -> int:
     print(f"braid: {why}", file=sys.stderr)
     return code
 
 
-def _settings(texts: Sequence[str]) -> dict[str, str]:
+def _parse_settings(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         if "=" not in text:
             raise NotebookError(f"-p takes KEY=VALUE, such as skew=1.0; found {text!r}")
     return dict(text.split("=", 1) for text in texts)
 
 
-def _check(output: Path, force: bool) -> None:
+def _check_output(output: Path, force: bool) -> None:
     """Raises NotebookError unless the page can be written."""
     if output.is_dir():
         raise NotebookError(f"{output} is a folder; -o takes a file")
@@ -125,47 +125,47 @@ def _check(output: Path, force: bool) -> None:
         ) from None
 
 
-def _run(
+def _run_with_claims(
     notebook: Path,
     values: Mapping[str, Any],
     verbose: bool,
     last: outcome.Outcome | None,
     expected: float | None,
-) -> tuple[files.Ran, list[Any]]:
+) -> tuple[files.NotebookRun, list[Any]]:
     """Run the notebook; with it, the claims that it checked."""
     before = {title: took for title, took in (last or {}).get("cells", ())}
     line = _Line()
     with tempfile.TemporaryDirectory(prefix="braid-") as folder:
         kept = Path(folder) / "claims.jsonl"
-        told = (_say, _say) if verbose else (line.say, _nothing)
-        ran = files.run(notebook, values, *told, before, outcome.environment(kept), expected)
-        outcome.passed_on(kept, os.environ.get("BRAID_CLAIMS"))
-        line.clear()
-        return ran, outcome.claims_of(kept)
+        told = (_write_to_stderr, _write_to_stderr) if verbose else (line.show_text, _ignore_text)
+        ran = files.run_notebook(notebook, values, *told, before, outcome.claim_environment(kept), expected)
+        outcome.forward_claims(kept, os.environ.get("BRAID_CLAIMS"))
+        line.clear_line()
+        return ran, outcome.read_claims(kept)
 
 
 class _Line:
     """One line on a terminal, which the next one replaces; nothing where nobody looks."""
 
-    def say(self, text: str) -> None:
+    def show_text(self, text: str) -> None:
         if sys.stderr.isatty():
-            _say(f"\r\x1b[K{text.strip()[:110]}")
+            _write_to_stderr(f"\r\x1b[K{text.strip()[:110]}")
 
-    def clear(self) -> None:
+    def clear_line(self) -> None:
         if sys.stderr.isatty():
-            _say("\r\x1b[K")
+            _write_to_stderr("\r\x1b[K")
 
 
-def _nothing(text: str) -> None:
+def _ignore_text(text: str) -> None:
     """Where nobody looks."""
 
 
-def _say(text: str) -> None:
+def _write_to_stderr(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
 
 
-def _write(output: Path, html: str) -> None:
+def _write_page(output: Path, html: str) -> None:
     """Write whole or not at all: a page that is being served is never half there."""
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=output.parent, suffix=".part", delete=False

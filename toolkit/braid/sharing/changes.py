@@ -15,13 +15,13 @@ import pyarrow as pa
 from braid.core.columns import MARK, ROUTING, TIME
 from braid.core.query import MOST, Query
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.build import build, replaced
-from braid.local.rows import Rows
+from braid.local.build import build_block, replace_column
+from braid.local.rows import BlockRows
 
 Queries = tuple[Query, ...]
 
 
-def entered(
+def add_query(
     queries: Queries,
     new: Query,
     watermarks: Sequence[int | None] = (),
@@ -41,15 +41,15 @@ def entered(
             f"{MOST} queries are being served, which is the most that one run can; start another "
             f"run for {new.name!r}"
         )
-    bit = min(set(range(MOST)) - {q.bit for q in queries})
+    bit = min(set(range(MOST)) - {q.bitmap_position for q in queries})
     since = [
-        _complete(queries, new, s, limit, now)
+        _complete_since(queries, new, s, limit, now)
         for s, (limit, now) in enumerate(zip(watermarks, latest, strict=True))
     ]
-    return (*queries, replace(new, bit=bit, complete=tuple(since) or (None,) * len(new.windows)))
+    return (*queries, replace(new, bitmap_position=bit, complete_since=tuple(since) or (None,) * len(new.windows)))
 
 
-def _complete(
+def _complete_since(
     queries: Queries, new: Query, stream: int, limit: int | None, now: int | None
 ) -> int | None:
     """The event time (microseconds) from which on the state has all tuples of a stream that a new
@@ -62,8 +62,8 @@ def _complete(
         return None
     since = now + 1
     for q in queries:
-        if q.where[stream] in (None, new.where[stream]):
-            known = [] if q.complete[stream] is None else [q.complete[stream]]
+        if q.selections[stream] in (None, new.selections[stream]):
+            known = [] if q.complete_since[stream] is None else [q.complete_since[stream]]
             if limit is not None and q.windows[stream] < new.windows[stream]:
                 known.append(limit - q.windows[stream] + 1)
             if not known:
@@ -72,7 +72,7 @@ def _complete(
     return since
 
 
-def left(queries: Queries, name: str) -> Queries:
+def remove_query(queries: Queries, name: str) -> Queries:
     """The queries without one. Raises ValueError when it is not there."""
     if name not in (q.name for q in queries):
         raise ValueError(
@@ -81,8 +81,8 @@ def left(queries: Queries, name: str) -> Queries:
     return tuple(q for q in queries if q.name != name)
 
 
-def remarked(
-    rows: Rows,
+def rewrite_bitmaps(
+    rows: BlockRows,
     fresh: np.ndarray,
     kept: int,
     bitmaps: QueryBitmaps,
@@ -97,27 +97,27 @@ def remarked(
     window that is left for them at ``limit``, the earliest event time still expected of the other
     streams. None when nothing is left.
     """
-    chosen = rows.chosen()
+    chosen = rows.key_mask()
     batch = rows.batch if chosen is None else rows.batch.filter(pa.array(chosen))
     marks = (batch.column(MARK).to_numpy() & kept) | fresh
-    ranks = bitmaps.rank(stream, marks)
+    ranks = bitmaps.longest_window_rank(stream, marks)
     alive = marks != 0
     if limit is not None:
-        alive &= batch.column(TIME).to_numpy() + bitmaps.lives(stream)[ranks] > limit
-    batch = replaced(replaced(batch, MARK, pa.array(marks)), ROUTING, pa.array(ranks))
-    return build(batch.filter(pa.array(alive)), indexes, ordered=True) if alive.any() else None
+        alive &= batch.column(TIME).to_numpy() + bitmaps.lifetimes(stream)[ranks] > limit
+    batch = replace_column(replace_column(batch, MARK, pa.array(marks)), ROUTING, pa.array(ranks))
+    return build_block(batch.filter(pa.array(alive)), indexes, ordered=True) if alive.any() else None
 
 
-def bits(queries: Iterable[Query]) -> int:
+def query_bitmap(queries: Iterable[Query]) -> int:
     """The bitmap with the bits of these queries."""
-    return sum(1 << q.bit for q in queries)
+    return sum(1 << q.bitmap_position for q in queries)
 
 
-def selections(queries: Iterable[Query], stream: int) -> dict[str | None, int]:
+def queries_by_selection(queries: Iterable[Query], stream: int) -> dict[str | None, int]:
     """The queries, as bits, by their selection on a stream, so that each is evaluated once
     (7.4).
     """
     found: dict[str | None, int] = {}
     for q in queries:
-        found[q.where[stream]] = found.get(q.where[stream], 0) | 1 << q.bit
+        found[q.selections[stream]] = found.get(q.selections[stream], 0) | 1 << q.bitmap_position
     return found

@@ -10,23 +10,23 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from braid.core.accept import folder, one_of, shown
+from braid.core.accept import check_folder, check_choice, format_value
 from braid.core.query import Query
-from braid.core.spans import Span, micros
+from braid.core.spans import Span, parse_duration
 from braid.engine.durable import Durability
-from braid.engine.store import Store
+from braid.engine.store import RunStore
 from braid.join import StreamJoin
 from braid.papers.shedding.shed import Shed
 from braid.papers.slices.chain import MODES, Chain, Mode
-from braid.readiness import shed_of
+from braid.readiness import stored_shedder
 from braid.run_file import read_settings
 from braid.setup import AHEAD
-from braid.sharing.calibrate import measure
-from braid.sharing.changes import Queries, entered, left
+from braid.sharing.calibrate import measure_slice_overhead
+from braid.sharing.changes import Queries, add_query, remove_query
 from braid.sharing.run import SharedRun
-from braid.sharing.setup import SharedSetup
+from braid.sharing.setup import SharedJoinConfig
 from braid.sink import Give
-from braid.streams import Time, named
+from braid.streams import Time, check_streams
 
 
 class SharedJoin(StreamJoin):
@@ -53,9 +53,9 @@ class SharedJoin(StreamJoin):
     written then.
     """
 
-    runs = SharedRun
-    setups = SharedSetup
-    setup: SharedSetup
+    run_class = SharedRun
+    config_class = SharedJoinConfig
+    config: SharedJoinConfig
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class SharedJoin(StreamJoin):
         driver_memory: str | int | None = None,
         ahead: Span = AHEAD,
     ) -> None:
-        streams = named(streams)
+        streams = check_streams(streams)
         self.chain, self._overhead = chain, overhead
         if time is None:
             raise ValueError(
@@ -81,7 +81,7 @@ class SharedJoin(StreamJoin):
                 "time="
             )
         cost = 1.0 if overhead is None else overhead
-        placement = Chain(self._mode(), self._ends(len(streams)), hosts, cost)
+        placement = Chain(self._parse_chain_mode(), self._parse_slice_ends(len(streams)), hosts, cost)
         super().__init__(
             streams,
             on,
@@ -98,21 +98,21 @@ class SharedJoin(StreamJoin):
             ahead,
         )
 
-    def _mode(self) -> Mode:
+    def _parse_chain_mode(self) -> Mode:
         if isinstance(self.chain, str):
-            one_of(self.chain, "chain", MODES, ", or ages as ['10 minutes']")
+            check_choice(self.chain, "chain", MODES, ", or ages as ['10 minutes']")
             return self.chain  # type: ignore[return-value]
         if not isinstance(self.chain, list | tuple):
             raise ValueError(
-                f"chain is {shown(self.chain)}; it must be one of {', '.join(MODES)}, or ages as "
+                f"chain is {format_value(self.chain)}; it must be one of {', '.join(MODES)}, or ages as "
                 "['10 minutes']"
             )
         return "given"
 
-    def _ends(self, streams: int) -> tuple[tuple[int, ...], ...]:
+    def _parse_slice_ends(self, streams: int) -> tuple[tuple[int, ...], ...]:
         if isinstance(self.chain, str):
             return ()
-        return (tuple(sorted({micros(age, "end of a slice") for age in self.chain})),) * streams
+        return (tuple(sorted({parse_duration(age, "end of a slice") for age in self.chain})),) * streams
 
     def add(
         self,
@@ -125,32 +125,32 @@ class SharedJoin(StreamJoin):
         """Serve a query from the start of the run on; see ``SharedRun.add`` for the parameters and
         for one that comes later.
         """
-        new = self.setup.query(name, windows, where, on, streams)
-        self._serve(entered(self.queries, new))
+        new = self.config.make_query(name, windows, where, on, streams)
+        self._set_queries(add_query(self.queries, new))
 
     def add_all(self, asked: Iterable[Mapping[str, Any]]) -> None:
         """Serve queries, each given as the arguments of ``add``: all of them, or none. Spark looks
         at their selections at once, so that many take hardly longer than one.
         """
         asked, queries = list(asked), self.queries
-        judges = self.setup.judges(asked)
+        judges = self.config.selection_analyzers(asked)
         for each in asked:
-            queries = entered(queries, self.setup.query(**each, judges=judges))
-        self._serve(queries)
+            queries = add_query(queries, self.config.make_query(**each, judges=judges))
+        self._set_queries(queries)
 
     def remove(self, name: str) -> None:
         """Do not serve a query that was added. Raises ValueError when there is none of that
         name.
         """
-        self._serve(left(self.queries, name))
+        self._set_queries(remove_query(self.queries, name))
 
     @property
     def queries(self) -> Queries:
         """The queries that were added."""
-        return self.setup.queries
+        return self.config.queries
 
-    def _serve(self, queries: Queries) -> None:
-        self.setup = replace(self.setup, queries=queries)
+    def _set_queries(self, queries: Queries) -> None:
+        self.config = replace(self.config, queries=queries)
 
     def start(
         self,
@@ -173,18 +173,18 @@ class SharedJoin(StreamJoin):
                 "no query has been added; a shared join serves one or more: add(name, windows, "
                 "where)"
             )
-        known = read_settings(Store(folder(path)))
+        known = read_settings(RunStore(check_folder(path)))
         if known is not None and self._overhead is None:
-            self._cost(known.get("settings", {}).get("overhead", 1.0))
-        elif self._mode() in ("cpu", "auto"):
-            self._cost(measure() if self._overhead is None else self._overhead)
+            self._set_slice_overhead(known.get("settings", {}).get("overhead", 1.0))
+        elif self._parse_chain_mode() in ("cpu", "auto"):
+            self._set_slice_overhead(measure_slice_overhead() if self._overhead is None else self._overhead)
         run = super().start(path, batches, pace, durability, foreachBatch, keep, **trigger)
         assert isinstance(run, SharedRun)
         return run
 
-    def _cost(self, overhead: float) -> None:
-        placement = Chain(self._mode(), self._ends(len(self.streams)), self.placement.hosts)
-        self.setup = replace(self.setup, placement=replace(placement, overhead=overhead))
+    def _set_slice_overhead(self, overhead: float) -> None:
+        placement = Chain(self._parse_chain_mode(), self._parse_slice_ends(len(self.streams)), self.placement.hosts)
+        self.config = replace(self.config, placement=replace(placement, slice_overhead=overhead))
 
     @staticmethod
     def resume(
@@ -200,7 +200,7 @@ class SharedJoin(StreamJoin):
         """Go on with the shared run in ``path``, with the queries and chains that it had at its
         last commit.
         """
-        query = read_settings(Store(folder(path)))
+        query = read_settings(RunStore(check_folder(path)))
         if query is None or "chain" not in query:
             raise ValueError(f"{path} holds no shared run that could be resumed")
         names = ("on", "time", "chain", "lateness", "ahead", "partitions", "check")
@@ -210,11 +210,11 @@ class SharedJoin(StreamJoin):
             hosts=query["settings"]["hosts"],
             executor=executor,
             driver_memory=driver_memory,
-            shed=shed_of(query),
+            shed=stored_shedder(query),
             **settings,
         )
-        join.setup = replace(join.setup, resumed=True)
-        join._serve(
+        join.config = replace(join.config, resumed=True)
+        join._set_queries(
             tuple(
                 Query(n, tuple(ws), tuple(sql), bit, tuple(since))
                 for n, ws, sql, bit, since in query["queries"]
@@ -224,9 +224,9 @@ class SharedJoin(StreamJoin):
             path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
         )
 
-    def _fingerprint(self) -> dict[str, Any]:
+    def _describe_settings(self) -> dict[str, Any]:
         chain = self.chain if isinstance(self.chain, str) else list(self.chain)
-        return super()._fingerprint() | {
+        return super()._describe_settings() | {
             "chain": chain,
             "queries": json.loads(json.dumps([astuple(q) for q in self.queries])),
         }

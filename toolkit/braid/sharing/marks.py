@@ -14,11 +14,11 @@ from sqlglot import exp
 
 from braid.condition.dialect import SparkSql
 from braid.core.columns import MARK, TIME
-from braid.engine.wire import Layout
-from braid.sharing.changes import Queries, selections
+from braid.engine.wire import StreamLayout
+from braid.sharing.changes import Queries, queries_by_selection
 
 
-def marks(wanted: Mapping[str | None, int], at: Callable[[str], str] = str) -> str:
+def bitmap_sql(wanted: Mapping[str | None, int], at: Callable[[str], str] = str) -> str:
     """Spark SQL of the bits of the selections that a tuple passes, each evaluated once; NULL passes
     none. ``at`` has a selection over other columns.
     """
@@ -29,16 +29,16 @@ def marks(wanted: Mapping[str | None, int], at: Callable[[str], str] = str) -> s
     return " | ".join(("0L", *terms))
 
 
-class Marking:
+class BitmapTagger:
     """Gives tuples of the streams' union their marks for some queries. Its columns are made once,
     of text: each part of a column that is made otherwise takes calls to Spark.
     """
 
-    def __init__(self, layouts: Sequence[Layout], queries: Queries) -> None:
-        self.queries, self._latest = queries, latest(layouts)
-        wanted = [selections(queries, s) for s in range(len(layouts))]
+    def __init__(self, layouts: Sequence[StreamLayout], queries: Queries) -> None:
+        self.queries, self._latest = queries, latest_time_columns(layouts)
+        wanted = [queries_by_selection(queries, s) for s in range(len(layouts))]
         cases = " ".join(
-            f"WHEN __stream = {s} THEN {marks(mine, partial(_laid_out, layout=layout))}"
+            f"WHEN __stream = {s} THEN {bitmap_sql(mine, partial(_rewrite_over_union, layout=layout))}"
             for s, (mine, layout) in enumerate(zip(wanted, layouts, strict=True))
         )
         self._mark = F.expr(f"CASE {cases} ELSE 0L END")
@@ -47,7 +47,7 @@ class Marking:
         free = all(None in mine for mine in wanted)
         self._some = None if free else f"{MARK} != 0 OR __stream < 0"
 
-    def marked(self, frame: DataFrame, seen: Observation) -> DataFrame:
+    def add_bitmaps(self, frame: DataFrame, seen: Observation) -> DataFrame:
         """The union with the marks of every tuple, without those that no query selects (Wang 2008,
         section 7.4). How far event time is, by stream, is ``seen`` on the way.
         """
@@ -55,21 +55,21 @@ class Marking:
         return whole if self._some is None else whole.where(self._some)
 
 
-def latest(layouts: Sequence[Layout]) -> list[Column]:
+def latest_time_columns(layouts: Sequence[StreamLayout]) -> list[Column]:
     """By stream, the latest event time (microseconds) in the streams' union; each is named by the
     stream's number.
     """
     found = []
     for s, layout in enumerate(layouts):
-        slot = layout.slot(TIME)
-        time = f"unix_micros({slot})" if TIME in {name for name, _, _ in layout.echoes} else slot
+        slot = layout.union_column(TIME)
+        time = f"unix_micros({slot})" if TIME in {name for name, _, _ in layout.generated_columns} else slot
         found.append(F.expr(f"max(CASE WHEN __stream = {s} THEN {time} END)").alias(str(s)))
     return found
 
 
-def _laid_out(sql: str, layout: Layout) -> str:
+def _rewrite_over_union(sql: str, layout: StreamLayout) -> str:
     """Spark SQL over a stream's columns, over those of the streams' union."""
-    slots = {name.lower(): slot for name, slot in layout.slots}
+    slots = {name.lower(): slot for name, slot in layout.column_slots}
     tree = sqlglot.parse_one(sql, read=SparkSql)
     for column in list(tree.find_all(exp.Column)):
         name, *fields = column.parts

@@ -24,14 +24,14 @@ from braid.condition.dialect import SparkSql
 from braid.condition.predicate import Predicate
 from braid.core import report
 from braid.core.clocks import find_watermarks
-from braid.core.state import Address, Place, Seal
+from braid.core.state import ReplicaAddress, Place, FileChecksum
 from braid.engine.engine import Engine
-from braid.engine.files import BlockFiles, replica
-from braid.engine.wire import chosen_rows
+from braid.engine.files import BlockFileWriter, open_replica
+from braid.engine.wire import take_rows
 from braid.local.bitmaps import QueryBitmaps
-from braid.local.rows import Rows
-from braid.sharing.changes import Queries, bits, remarked, selections
-from braid.sharing.marks import marks
+from braid.local.rows import BlockRows
+from braid.sharing.changes import Queries, query_bitmap, rewrite_bitmaps, queries_by_selection
+from braid.sharing.marks import bitmap_sql
 
 _WHERE = (
     T.StructType()
@@ -50,7 +50,7 @@ _REPORT = T.StructType(
 
 
 @dataclass(frozen=True)
-class Remarking:
+class BitmapRewrite:
     """What the driver tells every task: where replicas are, the marks that stay, and the queries
     that there will be; and whether what it writes is forced to disk.
     """
@@ -58,89 +58,89 @@ class Remarking:
     folder: str
     number: int
     predicate: Predicate
-    places: Mapping[Place, Address]
-    files: Mapping[str, Seal]
+    replica_addresses: Mapping[Place, ReplicaAddress]
+    files: Mapping[str, FileChecksum]
     streams: Mapping[int, int]
-    kept: int
+    retained_bits: int
     bitmaps: QueryBitmaps
     watermarks: tuple[int | None, ...]
-    force: bool
+    fsync: bool
 
-    def rows(self, block: int, host: int) -> Rows:
+    def stored_rows(self, block: int, host: int) -> BlockRows:
         """The rows of a block as a host stored them."""
-        address = self.places[block, host]
+        address = self.replica_addresses[block, host]
         file = Path(self.folder) / address.file
-        return replica(str(file), address.part, address.keys, self.files[address.file])
+        return open_replica(str(file), address.record_batch, address.key_range, self.files[address.file])
 
 
-def work(engine: Engine, queries: Queries) -> Remarking:
+def plan_rewrite(engine: Engine, queries: Queries) -> BitmapRewrite:
     """The work of changing to other queries."""
     state, streams = engine.state, {b.id: b.stream for b in engine.state.blocks.values()}
-    return Remarking(
+    return BitmapRewrite(
         str(engine.store.blocks),
         state.batch + 1,
         engine.spec.predicate,
-        state.places,
-        state.files,
+        state.replica_addresses,
+        state.block_files,
         streams,
-        bits(q for q in state.queries if q in queries),
-        QueryBitmaps.of(queries),
+        query_bitmap(q for q in state.queries if q in queries),
+        QueryBitmaps.from_queries(queries),
         find_watermarks(state.clocks, engine.lateness),
         engine.store.force,
     )
 
 
-def remark(
-    spark: SparkSession, job: Remarking, schemas: list[T.StructType], new: Queries, partitions: int
-) -> list[report.Report]:
+def rewrite_replicas(
+    spark: SparkSession, job: BitmapRewrite, schemas: list[T.StructType], new: Queries, partitions: int
+) -> list[report.TaskReport]:
     """Write every replica anew, with marks for ``new`` queries, and report them as hosts do (see
     ``Engine.amend``).
     """
-    if not job.places:
+    if not job.replica_addresses:
         return []
     parts = []
     for stream, schema in enumerate(schemas):
         mine = [
             (host % partitions, block, host)
-            for block, host in job.places
+            for block, host in job.replica_addresses
             if job.streams[block] == stream
         ]
         where = spark.createDataFrame(mine, _WHERE).repartitionById(partitions, "partition")
-        wanted = selections(new, stream)
+        wanted = queries_by_selection(new, stream)
         trees = [sqlglot.parse_one(sql, dialect=SparkSql) for sql in wanted if sql]
         used = {
             column.parts[0].name.lower() for tree in trees for column in tree.find_all(exp.Column)
         }
         named = T.StructType([f for f in schema.fields if f.name.lower() in used])
         read = where.mapInArrow(
-            reader(job, named.names), T.StructType([*_WHERE.fields[1:], *named.fields])
+            make_reader(job, named.names), T.StructType([*_WHERE.fields[1:], *named.fields])
         )
-        parts.append(read.select("__block", "__host", F.expr(marks(wanted)).alias("fresh")))
-    whole = reduce(DataFrame.union, parts).mapInArrow(writer(job), _REPORT)
-    return [reported(row.asDict()) for row in whole.collect()]
+        parts.append(read.select("__block", "__host", F.expr(bitmap_sql(wanted)).alias("fresh")))
+    whole = reduce(DataFrame.union, parts).mapInArrow(make_writer(job), _REPORT)
+    return [report_from_row(row.asDict()) for row in whole.collect()]
 
 
-def reported(row: Mapping[str, Any]) -> report.Report:
+def report_from_row(row: Mapping[str, Any]) -> report.TaskReport:
     """A replica as it was written, from its row of ``_REPORT``."""
-    size = report.Size(row["rows"], row["bytes"], (row["first"], row["last"]))
-    address = Address(row["file"], row["place"])
-    replica = report.Replica(row["block"], row["host"], address, size)
-    seals = {row["file"]: Seal(row["length"], row["crc"])}
-    return report.Report({}, [replica], files=seals, worker=row["worker"])
+    size = report.BlockSize(row["rows"], row["bytes"], (row["first"], row["last"]))
+    address = ReplicaAddress(row["file"], row["place"])
+    replica = report.ReplicaReport(row["block"], row["host"], address, size)
+    seals = {row["file"]: FileChecksum(row["length"], row["crc"])}
+    return report.TaskReport({}, [replica], files=seals, worker_id=row["worker"])
 
 
-def reader(
-    job: Remarking, columns: list[str]
+def make_reader(
+    job: BitmapRewrite, columns: list[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for ``mapInArrow`` that makes rows of replicas: the tuples that count there, in
     order.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for block, host in _replicas(batches):
-            rows = job.rows(block, host)
-            at = rows.places()
-            taken = chosen_rows(rows.batch.select(columns), at) if columns else None
+        for block, host in _list_replicas(batches):
+            rows = job.stored_rows(block, host)
+            at = rows.row_positions()
+            taken = take_rows(rows.batch.select(columns), at) if columns else None
             where = [pa.array(np.full(len(at), block)), pa.array(np.full(len(at), host, np.int32))]
             yield pa.record_batch(
                 [*where, *(taken.columns if taken else ())], names=["__block", "__host", *columns]
@@ -149,7 +149,7 @@ def reader(
     return run
 
 
-def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def make_writer(job: BitmapRewrite) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """The function for ``mapInArrow`` that takes (__block, __host, fresh bits), rows as they were
     read, and writes the replicas.
     """
@@ -168,13 +168,13 @@ def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
                     batch.column("fresh").to_numpy()[a:b]
                 )
         stem = f"{job.number:06d}-{uuid.uuid4().hex[:8]}"
-        files = BlockFiles(Path(job.folder), stem, job.force)
+        files = BlockFileWriter(Path(job.folder), stem, job.fsync)
         written = [
             line
             for (block, host), found in fresh.items()
-            if (line := _written(job, files, block, host, np.concatenate(found))) is not None
+            if (line := _rewrite_replica(job, files, block, host, np.concatenate(found))) is not None
         ]
-        seals = files.close()
+        seals = files.close_files()
         for file, *numbers in written:
             line = (gethostname(), file, *seals[str(file)], *numbers)
             yield pa.record_batch([pa.array([value]) for value in line], names=_REPORT.names)
@@ -182,23 +182,23 @@ def writer(job: Remarking) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.R
     return run
 
 
-def _replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Place]:
+def _list_replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Place]:
     for batch in batches:
         yield from zip(
             batch.column("__block").to_pylist(), batch.column("__host").to_pylist(), strict=True
         )
 
 
-def _written(
-    job: Remarking, files: BlockFiles, block: int, host: int, fresh: np.ndarray
+def _rewrite_replica(
+    job: BitmapRewrite, files: BlockFileWriter, block: int, host: int, fresh: np.ndarray
 ) -> tuple[str | int, ...] | None:
     """A line of the report; None when nothing is left of the block."""
     stream = job.streams[block]
-    indexes = job.predicate.indexes(stream)
-    batch = remarked(
-        job.rows(block, host), fresh, job.kept, job.bitmaps, stream, job.watermarks[stream], indexes
+    indexes = job.predicate.index_columns(stream)
+    batch = rewrite_bitmaps(
+        job.stored_rows(block, host), fresh, job.retained_bits, job.bitmaps, stream, job.watermarks[stream], indexes
     )
     if batch is None:
         return None
-    address, rows = files.write(stream, batch), Rows(batch)
-    return address.file, block, host, address.part, batch.num_rows, rows.nbytes, *rows.span()
+    address, rows = files.append_block(stream, batch), BlockRows(batch)
+    return address.file, block, host, address.record_batch, batch.num_rows, rows.nbytes, *rows.event_time_range()

@@ -11,19 +11,19 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from braid.core.clocks import find_watermarks, latest_times
+from braid.core.clocks import find_watermarks, find_latest_times
 from braid.core.columns import QUERIES
 from braid.core.events import QueryAdded, QueryRemoved
 from braid.core.query import Query
-from braid.core.spans import Span, micros
+from braid.core.spans import Span, parse_duration
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import MODES
-from braid.results import read
+from braid.results import read_results
 from braid.run import JoinRun
-from braid.sharing.changes import Queries, entered, left
-from braid.sharing.marks import Marking
-from braid.sharing.remark import remark, work
-from braid.sharing.setup import SharedSetup
+from braid.sharing.changes import Queries, add_query, remove_query
+from braid.sharing.marks import BitmapTagger
+from braid.sharing.remark import rewrite_replicas, plan_rewrite
+from braid.sharing.setup import SharedJoinConfig
 
 V = TypeVar("V")
 
@@ -33,29 +33,29 @@ class SharedRun(JoinRun):
     has been changed is committed when a method returns, and is there after a restart.
     """
 
-    setup: SharedSetup
-    _marking: Marking | None = None
+    config: SharedJoinConfig
+    _marking: BitmapTagger | None = None
 
-    def _opening(self) -> list[Any]:
-        return [*super()._opening(), *(self._told(q, -1) for q in self.setup.queries)]
+    def _make_start_events(self) -> list[Any]:
+        return [*super()._make_start_events(), *(self._make_query_added_event(q, -1) for q in self.config.queries)]
 
-    def _told(self, q: Query, batch: int) -> QueryAdded:
+    def _make_query_added_event(self, q: Query, batch: int) -> QueryAdded:
         def by_alias(each: Sequence[V]) -> dict[str, V]:
-            return dict(zip(self.setup.streams, each, strict=True))
+            return dict(zip(self.config.streams, each, strict=True))
 
         return QueryAdded(
-            batch, q.name, q.bit, by_alias(q.windows), by_alias(q.where), by_alias(q.complete)
+            batch, q.name, q.bitmap_position, by_alias(q.windows), by_alias(q.selections), by_alias(q.complete_since)
         )
 
-    def _run(self, frame: DataFrame, number: int) -> None:
-        streams, seen = range(len(self.setup.streams)), Observation()
-        self._engine.run(
-            self._marks().marked(frame, seen), number, lambda: [seen.get[str(s)] for s in streams]
+    def _run_batch(self, frame: DataFrame, number: int) -> None:
+        streams, seen = range(len(self.config.streams)), Observation()
+        self._engine.run_batch(
+            self._current_tagger().add_bitmaps(frame, seen), number, lambda: [seen.get[str(s)] for s in streams]
         )
 
-    def _marks(self) -> Marking:
+    def _current_tagger(self) -> BitmapTagger:
         if self._marking is None or self._marking.queries != self.queries:
-            self._marking = Marking(self._engine.spec.layouts, self.queries)
+            self._marking = BitmapTagger(self._engine.spec.layouts, self.queries)
         return self._marking
 
     @property
@@ -74,37 +74,37 @@ class SharedRun(JoinRun):
         They are all there are from batch ``results_from`` on. Raises ValueError for a name that no
         query has had, or none of which anything is kept.
         """
-        return self._found(name, ordered=ordered)
+        return self._read_query_results(name, ordered=ordered)
 
-    def _found(
+    def _read_query_results(
         self,
         name: str,
         since: int | None = None,
         end: int | None = None,
         ordered: bool = False,
     ) -> DataFrame:
-        served = self._files(name, since, end, merged=not ordered)
+        served = self._list_query_files(name, since, end, merged=not ordered)
         spark, schema = (
-            self.setup.spark,
+            self.config.spark,
             T.StructType([*self._result_schema.fields, T.StructField(QUERIES, T.LongType())]),
         )
         parts = [spark.createDataFrame([], self._result_schema)]
         for bit, files in served:
             mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
-            found = read(spark, schema, files).where(mine)
-            parts.append((found.orderBy(*self._order()) if ordered else found).drop(QUERIES))
-        self.store.stay()
+            found = read_results(spark, schema, files).where(mine)
+            parts.append((found.orderBy(*self._result_order()) if ordered else found).drop(QUERIES))
+        self.store.keep_until_exit()
         return reduce(DataFrame.union, parts[1:] or parts)
 
-    def _files(
+    def _list_query_files(
         self, name: str, since: int | None = None, end: int | None = None, merged: bool = True
     ) -> list[tuple[int, list[str]]]:
         """For each time that a query was served, its bit and the result files from batch ``since``
         (None: the first that is kept) up to, not with, ``end``, where there are some.
         """
-        spans, kept = self._spans(name), self.results_from
+        spans, kept = self._find_serving_intervals(name), self.first_retained_batch
         if not spans:
-            known = dict.fromkeys(e.name for e in self.store.told.of(QueryAdded))
+            known = dict.fromkeys(e.name for e in self.store.told.events_of_type(QueryAdded))
             gone = f"; of those removed before batch {kept} nothing is kept" if kept else ""
             raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}{gone}")
         if since is None:
@@ -128,8 +128,8 @@ class SharedRun(JoinRun):
         ask with the next time: asked so, every result comes once. Raises ValueError where some of
         them are no longer kept.
         """
-        end = self._asked_since(batch)
-        return self._found(name, batch, end), max(batch, end)
+        end = self._next_result_batch(batch)
+        return self._read_query_results(name, batch, end), max(batch, end)
 
     def results_stream(self) -> DataFrame:
         """Refused: results are of one query or another, which come and go."""
@@ -138,18 +138,18 @@ class SharedRun(JoinRun):
             "results_since(batch, name)"
         )
 
-    def _order(self) -> list[Column]:
+    def _result_order(self) -> list[Column]:
         batch = F.regexp_extract(F.col("_metadata.file_name"), r"^(\d+)", 1).cast("int")
-        return [batch, F.greatest(*(F.col(f"`{a}`.`{t}`") for a, t in self.setup.times.items()))]
+        return [batch, F.greatest(*(F.col(f"`{a}`.`{t}`") for a, t in self.config.event_time_columns.items()))]
 
-    def _spans(self, name: str) -> list[tuple[int, int, int | None]]:
+    def _find_serving_intervals(self, name: str) -> list[tuple[int, int, int | None]]:
         """When a query was served: its bit, the first batch, and the batch that was no longer its
         own.
         """
         spans: list[tuple[int, int, int | None]] = []
-        for e in self.store.told.of(QueryAdded, QueryRemoved):
+        for e in self.store.told.events_of_type(QueryAdded, QueryRemoved):
             if isinstance(e, QueryAdded) and e.name == name:
-                spans.append((e.bit, e.batch + 1, None))
+                spans.append((e.bitmap_position, e.batch + 1, None))
             elif isinstance(e, QueryRemoved) and e.name == name:
                 spans[-1] = (*spans[-1][:2], e.batch)
         return spans
@@ -185,38 +185,38 @@ class SharedRun(JoinRun):
         changed then.
         """
         with self._turn:
-            state, new = self._engine.state, self.setup.query(name, windows, where, on, streams)
+            state, new = self._engine.state, self.config.make_query(name, windows, where, on, streams)
             watermarks = find_watermarks(state.clocks, self._engine.lateness)
-            queries = entered(
-                state.queries, new, watermarks, latest_times(state.clocks, state.pending)
+            queries = add_query(
+                state.queries, new, watermarks, find_latest_times(state.clocks, state.pending)
             )
-            self._change(queries, [self._told(queries[-1], state.batch + 1)])
+            self._change_queries(queries, [self._make_query_added_event(queries[-1], state.batch + 1)])
 
     def remove(self, name: str) -> None:
         """Serve a query no longer, and drop what only it had use for. Raises ValueError when it is
         not there, or the only one.
         """
         with self._turn:
-            queries = left(self.queries, name)
+            queries = remove_query(self.queries, name)
             if not queries:
                 raise ValueError(f"{name!r} is the only query; stop the run instead of removing it")
-            self._change(queries, [QueryRemoved(self._engine.state.batch + 1, name)])
+            self._change_queries(queries, [QueryRemoved(self._engine.state.batch + 1, name)])
 
-    def split(self, age: Span, stream: str | None = None) -> None:
+    def split_slice(self, age: Span, stream: str | None = None) -> None:
         """Split the slice that spans an age, as "10 minutes", in the chain of one stream or of all
         (Fig. 7.4). From then on chains are as they are given. Raises ValueError where there is
         nothing to split.
         """
         with self._turn:
-            self._slice(
-                chains.split(self._engine.state.policy, micros(age, "age"), self._index(stream))
+            self._change_slices(
+                chains.split_slice(self._engine.state.placement_state, parse_duration(age, "age"), self._find_stream_index(stream))
             )
 
-    def merge(self, age: Span, stream: str | None = None) -> None:
+    def merge_slices(self, age: Span, stream: str | None = None) -> None:
         """Merge the slices that meet at an age (Fig. 7.5); otherwise as ``split``."""
         with self._turn:
-            self._slice(
-                chains.merge(self._engine.state.policy, micros(age, "age"), self._index(stream))
+            self._change_slices(
+                chains.merge_slices(self._engine.state.placement_state, parse_duration(age, "age"), self._find_stream_index(stream))
             )
 
     def rebalance(self, chain: str) -> None:
@@ -224,27 +224,27 @@ class SharedRun(JoinRun):
         if chain not in MODES:
             raise ValueError(f"chain is {chain!r}; it must be one of {', '.join(MODES)}")
         with self._turn:
-            self._slice(chains.rebalance(self._engine.state.policy, chain))  # type: ignore[arg-type]
+            self._change_slices(chains.request_rebalance(self._engine.state.placement_state, chain))  # type: ignore[arg-type]
 
-    def _index(self, stream: str | None) -> int | None:
-        if stream is not None and stream not in self.setup.streams:
+    def _find_stream_index(self, stream: str | None) -> int | None:
+        if stream is not None and stream not in self.config.streams:
             raise ValueError(
-                f"no stream is named {stream!r}; there are: {', '.join(self.setup.streams)}"
+                f"no stream is named {stream!r}; there are: {', '.join(self.config.streams)}"
             )
-        return None if stream is None else list(self.setup.streams).index(stream)
+        return None if stream is None else list(self.config.streams).index(stream)
 
-    def _slice(self, policy: Any) -> None:
+    def _change_slices(self, policy: Any) -> None:
         self._check_active()
-        self._engine.amend(self.queries, policy, None, [], clock.perf_counter())
+        self._engine.commit_change(self.queries, policy, None, [], clock.perf_counter())
 
-    def _change(self, queries: Queries, happened: list[Any]) -> None:
+    def _change_queries(self, queries: Queries, happened: list[Any]) -> None:
         self._check_active()
         began, engine = clock.perf_counter(), self._engine
         new = tuple(q for q in queries if q not in engine.state.queries)
         schemas = [f.dataType for f in self._schema.fields]
-        job, partitions = work(engine, queries), engine.spec.partitions
-        lines = remark(self.setup.spark, job, schemas, new, partitions)
-        engine.amend(queries, engine.state.policy, lines, happened, began)
+        job, partitions = plan_rewrite(engine, queries), engine.spec.partitions
+        lines = rewrite_replicas(self.config.spark, job, schemas, new, partitions)
+        engine.commit_change(queries, engine.state.placement_state, lines, happened, began)
 
     def _check_active(self) -> None:
         if not self.isActive or self._over:

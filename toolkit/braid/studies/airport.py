@@ -18,16 +18,16 @@ import pandas as pd
 import pyarrow as pa
 
 from braid.core.spans import UNITS
-from braid.engine.copied import Copied
-from braid.engine.tables import Replay
+from braid.engine.copied import InputSnapshot
+from braid.engine.tables import ArrowReplay
 from braid.hub import moving
-from braid.hub.batches import batch
-from braid.hub.desk import Desk
-from braid.hub.settings import Settings
-from braid.hub.table_reader import TableReader
-from braid.hub.telling import answer
-from braid.papers.reuse.events import HubCommitted, OperatorBuilt, QuerySubmitted
-from braid.papers.reuse.example import Q1, Q2, example
+from braid.hub.batches import run_batch
+from braid.hub.desk import QueryRegistry
+from braid.hub.settings import HubSettings
+from braid.hub.table_reader import ArrowStreamReader
+from braid.hub.telling import answer_query
+from braid.papers.reuse.events import HubBatchCommitted, OperatorBuilt, QuerySubmitted
+from braid.papers.reuse.example import Q1, Q2, figure_1_example
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import Reuse
 from braid.workloads import airport
@@ -66,72 +66,72 @@ anew.
 
 
 @dataclass(frozen=True)
-class Day:
+class AirportDay:
     """A day that was played: the hub's desk."""
 
-    desk: Desk
+    registry: QueryRegistry
 
     @property
-    def events(self) -> list[Any]:
+    def hub_events(self) -> list[Any]:
         """All that happened."""
-        return list(self.desk.happened())
+        return list(self.registry.all_events())
 
-    def answer(self, name: str) -> pa.Table:
+    def query_result(self, name: str) -> pa.Table:
         """What a query was told."""
-        return answer(self.desk, self.desk.last(name))
+        return answer_query(self.registry, self.registry.last_query(name))
 
 
-def played(folder: Path, flights: int = 120, batches: int = 14, reuse: Reuse = "relaxed") -> Day:
+def play_day(folder: Path, flights: int = 120, batches: int = 14, reuse: Reuse = "relaxed") -> AirportDay:
     """Play the day in a folder that is new."""
-    network, _, at = example()
-    desk = _desk(folder, flights, batches, reuse, network, at)
+    network, _, at = figure_1_example()
+    desk = _make_query_registry(folder, flights, batches, reuse, network, at)
     for n in range(batches):
         for name, (after, sink, sql) in ASKED.items():
             if after == n:
-                new = desk.asked(sql, name, sink, windows=None, every=None, lifetime=None)
-                desk.submit(new)
+                new = desk.admit_query(sql, name, sink, windows=None, every=None, lifetime=None)
+                desk.register_query(new)
         if n == WITHDRAWN[1]:
-            desk.withdraw(WITHDRAWN[0])
+            desk.withdraw_query(WITHDRAWN[0])
         if n == FAILS[1]:
-            moving.fail(desk, FAILS[0])
+            moving.fail_node(desk, FAILS[0])
         if n == RESTORED:
-            moving.restore(desk, FAILS[0])
-            moving.replan(desk)
-        batch(desk, n, n)
-    return Day(desk)
+            moving.restore_node(desk, FAILS[0])
+            moving.replan_queries(desk)
+        run_batch(desk, n, n)
+    return AirportDay(desk)
 
 
-def again(day: Day) -> Day:
+def repeat_queries(day: AirportDay) -> AirportDay:
     """The day, and then each query that is still answered asked once more, at the same sink."""
-    serving = day.desk.ledger.serving
+    serving = day.registry.ledger.find_serving
     for name, (_, sink, sql) in ASKED.items():
         new = f"{name} again"
         if serving(name) is not None and serving(new) is None:
-            asked = day.desk.asked(sql, new, sink, windows=None, every=None, lifetime=None)
-            day.desk.submit(asked)
+            asked = day.registry.admit_query(sql, new, sink, windows=None, every=None, lifetime=None)
+            day.registry.register_query(asked)
     return day
 
 
-def _desk(
+def _make_query_registry(
     folder: Path,
     flights: int,
     batches: int,
     reuse: Reuse,
     network: Network | None,
     at: Mapping[str, str],
-) -> Desk:
-    data = airport.day(flights=flights, batches=batches)
-    Replay(data, dict.fromkeys(data, "ts"), "batch").write(folder / "input")
-    copied = Copied(folder / "input")
-    copied.seal(force=False)
-    copied.complete(force=False)
+) -> QueryRegistry:
+    data = airport.generate_day(flights=flights, batches=batches)
+    ArrowReplay(data, dict.fromkeys(data, "ts"), "batch").write_input(folder / "input")
+    copied = InputSnapshot(folder / "input")
+    copied.write_checksums(force=False)
+    copied.split_all(force=False)
     schemas = {s: t.drop_columns(["batch"]).schema for s, t in data.items()}
-    reader = TableReader(schemas, "ts", folder / "input", batches)
+    reader = ArrowStreamReader(schemas, "ts", folder / "input", batches)
     hour = 3600 * 10**6 // airport.SCALE
-    desk = Desk(
+    desk = QueryRegistry(
         folder,
         reader,
-        Settings(
+        HubSettings(
             "ts", dict.fromkeys(at, 0), UNITS["day"], reuse, 3 * hour, network, dict(at), None
         ),
     )
@@ -139,26 +139,26 @@ def _desk(
     return desk
 
 
-def alone(folder: Path, flights: int = 120, batches: int = 14) -> dict[str, Counter[Any]]:
+def isolated_results(folder: Path, flights: int = 120, batches: int = 14) -> dict[str, Counter[Any]]:
     """What each query is told when none shares anything: on one site, an operator for each."""
     here = dict.fromkeys(airport.TYPES, "here")
-    desk = _desk(folder, flights, batches, "separate", None, here)
+    desk = _make_query_registry(folder, flights, batches, "separate", None, here)
     for n in range(batches):
         for name, (after, _, sql) in ASKED.items():
             if after == n:
-                desk.submit(desk.asked(sql, name, None, windows=None, every=None, lifetime=None))
+                desk.register_query(desk.admit_query(sql, name, None, windows=None, every=None, lifetime=None))
         if n == WITHDRAWN[1]:
-            desk.withdraw(WITHDRAWN[0])
-        batch(desk, n, n)
-    return {name: rows_of(answer(desk, desk.last(name))) for name in ASKED}
+            desk.withdraw_query(WITHDRAWN[0])
+        run_batch(desk, n, n)
+    return {name: count_rows(answer_query(desk, desk.last_query(name))) for name in ASKED}
 
 
-def rows_of(table: pa.Table) -> Counter[Any]:
+def count_rows(table: pa.Table) -> Counter[Any]:
     """The rows, each as often as it is there."""
     return Counter(zip(*(c.to_pylist() for c in table.columns), strict=True))
 
 
-def counted(days: Mapping[str, Day]) -> pd.DataFrame:
+def measured_costs(days: Mapping[str, AirportDay]) -> pd.DataFrame:
     """What days cost, by what was reused: bytes that were sent, bytes times their latency, tuples
     that operators took in, pairs that they compared; counted.
     """
@@ -166,8 +166,8 @@ def counted(days: Mapping[str, Day]) -> pd.DataFrame:
 
     rows = []
     for how, day in days.items():
-        costs = status.costs(day.events)
-        did = status.metrics(day.desk.path)
+        costs = status.costs_table(day.hub_events)
+        did = status.metrics_table(day.registry.path)
         rows.append(
             {
                 "reuse": how,
@@ -180,26 +180,26 @@ def counted(days: Mapping[str, Day]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def deployments(days: Mapping[str, Day]) -> pd.DataFrame:
+def deployment_times(days: Mapping[str, AirportDay]) -> pd.DataFrame:
     """E4: the time to deployment of each query, by what was reused and how the query came to be
     answered: seconds to plan it and to have it deployed, and both in median batches, measured; and
     how many operators were built for it, counted.
     """
     rows = []
     for how, day in days.items():
-        batch = median(e.seconds for e in day.events if isinstance(e, HubCommitted))
+        batch = median(e.seconds for e in day.hub_events if isinstance(e, HubBatchCommitted))
         built = 0
-        for e in day.events:
+        for e in day.hub_events:
             if isinstance(e, QuerySubmitted):
                 rows.append(
                     {
                         "reuse": how,
                         "query": e.name,
-                        "match": e.match,
+                        "match": e.reuse_kind,
                         "built_counted": built,
-                        "planning_measured": e.planning,
-                        "deploying_measured": e.deploying,
-                        "batches_measured": (e.planning + e.deploying) / batch,
+                        "planning_measured": e.planning_seconds,
+                        "deploying_measured": e.deployment_seconds,
+                        "batches_measured": (e.planning_seconds + e.deployment_seconds) / batch,
                     }
                 )
             built = built + 1 if isinstance(e, OperatorBuilt) else 0

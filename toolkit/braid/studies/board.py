@@ -22,7 +22,7 @@ from braid.core.placement import Placement
 from braid.model.simulate import simulate
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
-from braid.studies.live import folder
+from braid.studies.live import new_run_folder
 
 if TYPE_CHECKING:
     from braid.run import JoinRun
@@ -33,28 +33,28 @@ MOST = 400_000
 """Tuples of a run that is made up, so that a control cannot ask for hours."""
 
 
-def _grow(batches: int, rate: int) -> list[tuple[int, int]]:
+def _make_growing_counts(batches: int, rate: int) -> list[tuple[int, int]]:
     """b outgrows a."""
     return [(rate // 4, rate // 4 + 2 * rate * k // batches) for k in range(batches)]
 
 
-def _swing(batches: int, rate: int) -> list[tuple[int, int]]:
+def _make_swinging_counts(batches: int, rate: int) -> list[tuple[int, int]]:
     """First one stream is the larger, then the other."""
     few, long = max(1, rate // 20), max(1, batches // 4)
     return [(rate, few) if k // long % 2 == 0 else (few, 3 * rate) for k in range(batches)]
 
 
-def _steady(batches: int, rate: int) -> list[tuple[int, int]]:
+def _make_steady_counts(batches: int, rate: int) -> list[tuple[int, int]]:
     """Both streams as fast, all the time."""
     return [(rate, rate)] * batches
 
 
-def _bursts(batches: int, rate: int) -> list[tuple[int, int]]:
+def _make_bursty_counts(batches: int, rate: int) -> list[tuple[int, int]]:
     """Every fifth batch is five times as large."""
     return [(5 * rate, 5 * rate) if k % 5 == 4 else (rate, rate) for k in range(batches)]
 
 
-DATA = {"grow": _grow, "swing": _swing, "steady": _steady, "bursts": _bursts}
+DATA = {"grow": _make_growing_counts, "swing": _make_swinging_counts, "steady": _make_steady_counts, "bursts": _make_bursty_counts}
 """Made up streams by name: tuples by batch and stream."""
 
 KEYS = 100
@@ -70,7 +70,7 @@ READERS = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".jsonl": None}
 
 
 @dataclass(frozen=True)
-class Board:
+class WorkbenchSettings:
     """What to join, on what, where. ``data`` is a name in ``DATA``, two files with a comma between
     (CSV or Parquet, each with an event-time column ts), or a recording (.jsonl), which is shown as
     it is. ``window`` is in seconds, 0 for the full history; ``rate`` tuples a batch of each stream,
@@ -102,10 +102,10 @@ class Board:
                 f"data is {self.data!r}; it is one of {', '.join(DATA)}, two files (CSV or "
                 "Parquet) with a comma between, or a recording (.jsonl)"
             )
-        self.under()
+        self.make_placement()
 
     @classmethod
-    def of(cls, text: str) -> Board:
+    def parse(cls, text: str) -> WorkbenchSettings:
         """A board from ``key:value`` words; what is left out has its default. A value with spaces
         stands in quotes. Raises ValueError.
 
@@ -135,26 +135,26 @@ class Board:
             if name == "data" or value != plain[name]
         )
 
-    def shedder(self) -> Shed | None:
+    def make_shedder(self) -> Shed | None:
         """What sheds, where not all pairs are processed."""
         return Shed(fraction=self.shed) if self.shed < 1 else None
 
-    def under(self) -> Placement:
+    def make_placement(self) -> Placement:
         """The placement, on so many hosts. Raises ValueError."""
-        kind = Placement.by_name(self.placement)
-        placement = kind.of({"hosts": self.hosts} if "hosts" in kind.takes() else {})
-        if not placement.serves(len(STREAMS)) or placement.shares:
+        kind = Placement.class_by_name(self.placement)
+        placement = kind.from_settings({"hosts": self.hosts} if "hosts" in kind.setting_names() else {})
+        if not placement.supports_streams(len(STREAMS)) or placement.shares_queries:
             raise ValueError(f"{self.placement} does not join two streams for one query")
         return placement
 
     @property
-    def recorded(self) -> bool:
+    def is_recording(self) -> bool:
         """Whether the data is a recording."""
         return self.data.endswith(".jsonl")
 
 
 @cache
-def _file(path: str) -> pd.DataFrame:
+def _read_stream_file(path: str) -> pd.DataFrame:
     reader = READERS[Path(path).suffix]
     if reader is None or not Path(path).is_file():
         raise ValueError(f"{Path(path).absolute()} is not a CSV or Parquet file that is there")
@@ -164,38 +164,38 @@ def _file(path: str) -> pd.DataFrame:
     return rows.assign(ts=pd.to_datetime(rows["ts"])).sort_values("ts")
 
 
-def tables(board: Board) -> dict[str, pd.DataFrame]:
+def load_streams(board: WorkbenchSettings) -> dict[str, pd.DataFrame]:
     """The streams by alias, with the column ``batch`` that says when a tuple comes. Made up ones
     have id, ts, k (a key of a hundred) and x (a number from 0 to 1). Raises ValueError.
     """
     if board.data in DATA:
         draw = np.random.default_rng(7)
         counts = DATA[board.data](board.batches, board.rate)
-        return {a: _made(a, [c[s] for c in counts], draw) for s, a in enumerate(STREAMS)}
+        return {a: _generate_stream(a, [c[s] for c in counts], draw) for s, a in enumerate(STREAMS)}
     paths = board.data.split(",")
-    if board.recorded or len(paths) != len(STREAMS):
+    if board.is_recording or len(paths) != len(STREAMS):
         raise ValueError(f"data is {board.data!r}; a run needs two files, with a comma between")
-    found = dict(zip(STREAMS, map(_file, paths), strict=True))
-    first, step = _cutting(found.values(), board.batches)
+    found = dict(zip(STREAMS, map(_read_stream_file, paths), strict=True))
+    first, step = _compute_batch_span(found.values(), board.batches)
     return {
-        a: rows.assign(batch=_cut(rows["ts"] - first, step, board.batches))
+        a: rows.assign(batch=_assign_batches(rows["ts"] - first, step, board.batches))
         for a, rows in found.items()
     }
 
 
-def _cutting(streams: Collection[pd.DataFrame], batches: int) -> tuple[pd.Timestamp, pd.Timedelta]:
+def _compute_batch_span(streams: Collection[pd.DataFrame], batches: int) -> tuple[pd.Timestamp, pd.Timedelta]:
     """The first event time, and how much of it each batch covers."""
     first = min(rows["ts"].min() for rows in streams)
     last = max(rows["ts"].max() for rows in streams)
     return first, max((last - first) / batches, pd.Timedelta(1, "us"))
 
 
-def _cut(age: pd.Series, step: pd.Timedelta, batches: int) -> pd.Series:
+def _assign_batches(age: pd.Series, step: pd.Timedelta, batches: int) -> pd.Series:
     """The batch of each tuple: event time in equal pieces."""
     return (age // step).clip(upper=batches - 1).astype(int)
 
 
-def _made(alias: str, counts: list[int], draw: np.random.Generator) -> pd.DataFrame:
+def _generate_stream(alias: str, counts: list[int], draw: np.random.Generator) -> pd.DataFrame:
     batch = np.repeat(np.arange(len(counts)), counts)
     rows = len(batch)
     return pd.DataFrame(
@@ -210,45 +210,45 @@ def _made(alias: str, counts: list[int], draw: np.random.Generator) -> pd.DataFr
     )
 
 
-def modelled(board: Board) -> list[Any]:
+def simulate_run(board: WorkbenchSettings) -> list[Any]:
     """The events of the run without tuples; of a recording, those that it has. Raises
     ValueError.
     """
-    if board.recorded:
+    if board.is_recording:
         try:
-            return jsonl.read(board.data)
+            return jsonl.read_events(board.data)
         except OSError as error:
             raise ValueError(f"{board.data} cannot be read: {error.strerror}") from None
-    given = tables(board)
+    given = load_streams(board)
     counts = np.array(
         [np.bincount(rows["batch"], minlength=board.batches) for rows in given.values()]
     ).T
     window = board.window or None
-    _, step = _cutting(given.values(), board.batches)
+    _, step = _compute_batch_span(given.values(), board.batches)
     return simulate(
-        board.under(),
+        board.make_placement(),
         [tuple(map(int, c)) for c in counts],
         streams=STREAMS,
         windows=(window, window),
         seconds=1.0 if board.data in DATA else step.total_seconds(),
-        selectivity=selectivity(board.data, board.on, board.batches, board.rate),
+        selectivity=estimate_selectivity(board.data, board.on, board.batches, board.rate),
         tuple_bytes=(32, 32),
-        shedder=board.shedder(),
+        shedder=board.make_shedder(),
     )
 
 
 @cache
-def selectivity(data: str, on: str, batches: int, rate: int) -> float:
+def estimate_selectivity(data: str, on: str, batches: int, rate: int) -> float:
     """The share of pairs that the condition takes: of ``SAMPLE`` tuples of each stream, joined in
     this process; of keys of a hundred what is known. Raises ValueError, also for a condition that
     cannot be joined on.
     """
-    board = Board(data, on, batches=batches, rate=rate)
-    if data in DATA and on == Board.on:
+    board = WorkbenchSettings(data, on, batches=batches, rate=rate)
+    if data in DATA and on == WorkbenchSettings.on:
         return 1 / KEYS
     from braid.join import StreamJoin
 
-    streams = tables(board).items()
+    streams = load_streams(board).items()
     drawn = {a: rows.sample(min(SAMPLE, len(rows)), random_state=7) for a, rows in streams}
     with tempfile.TemporaryDirectory() as folder:
         run = StreamJoin(drawn, on, Centralized()).start(Path(folder) / "run")
@@ -257,7 +257,7 @@ def selectivity(data: str, on: str, batches: int, rate: int) -> float:
     return found / math.prod(max(1, len(rows)) for rows in drawn.values())
 
 
-def rivals(text: str) -> tuple[str, ...]:
+def parse_alternatives(text: str) -> tuple[str, ...]:
     """The placements that stand beside a board: up to three names with commas between. Raises
     ValueError, also for one that does not join two streams.
 
@@ -268,51 +268,51 @@ def rivals(text: str) -> tuple[str, ...]:
     if len(names) > RIVALS:
         raise ValueError(f"beside names {len(names)} placements; it takes at most {RIVALS}")
     for name in names:
-        Board(placement=name)
+        WorkbenchSettings(placement=name)
     return names
 
 
-def others(board: Board, placements: Iterable[str]) -> Iterator[tuple[str, list[Any]]]:
+def simulate_alternatives(board: WorkbenchSettings, placements: Iterable[str]) -> Iterator[tuple[str, list[Any]]]:
     """What other placements would do with the same tuples, one after the other: name and events.
     None of a recording. Raises ValueError for one that does not join two streams.
     """
-    for name in () if board.recorded else placements:
+    for name in () if board.is_recording else placements:
         if name != board.placement:
-            yield name, modelled(replace(board, placement=name))
+            yield name, simulate_run(replace(board, placement=name))
 
 
-def launched(board: Board) -> JoinRun:
+def start_run(board: WorkbenchSettings) -> JoinRun:
     """The same for real: real tuples, joined in this process. Raises ValueError."""
     from braid.join import StreamJoin
 
-    if board.recorded:
+    if board.is_recording:
         raise ValueError("a recording is shown as it was; choose other data to run")
-    given = tables(board)
+    given = load_streams(board)
     windows = dict.fromkeys(STREAMS, f"{board.window:g} seconds") if board.window else None
-    shed = board.shedder()
-    join = StreamJoin(given, board.on, board.under(), windows, time="ts", shed=shed)
-    return join.start(folder("board"), batches="batch")
+    shed = board.make_shedder()
+    join = StreamJoin(given, board.on, board.make_placement(), windows, time="ts", shed=shed)
+    return join.start(new_run_folder("board"), batches="batch")
 
 
-def warm() -> None:
+def warm_up() -> None:
     """Join a few tuples, so that who launches need not wait for what is imported and made once."""
-    launched(Board(batches=2, rate=1)).awaitTermination()
+    start_run(WorkbenchSettings(batches=2, rate=1)).awaitTermination()
 
 
 COUNTED: dict[str, Callable[[BatchCommitted], int]] = {
-    "tuples in": lambda e: sum(e.received),
-    "copies sent to hosts": lambda e: e.all_hosts.received,
-    "tuples moved between hosts": lambda e: e.all_hosts.moved,
-    "tuples given up": lambda e: e.all_hosts.discarded,
+    "tuples in": lambda e: sum(e.received_tuples),
+    "copies sent to hosts": lambda e: e.total_host_metrics.received_tuples,
+    "tuples moved between hosts": lambda e: e.total_host_metrics.migrated_tuples,
+    "tuples given up": lambda e: e.total_host_metrics.discarded_tuples,
     "results": lambda e: e.results,
 }
 
 
-def beside(counted: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame:
+def compare_with_model(counted: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame:
     """A run and its model: what, ``counted``, ``modelled``; sums over the batches, and what all
     hosts hold at the end.
     """
     runs = [[e for e in each if isinstance(e, BatchCommitted)] for each in (counted, simulated)]
     rows = [(what, *(sum(map(count, run)) for run in runs)) for what, count in COUNTED.items()]
-    held = ("tuples held at the end", *(run[-1].all_hosts.stored for run in runs))
+    held = ("tuples held at the end", *(run[-1].total_host_metrics.stored_tuples for run in runs))
     return pd.DataFrame([*rows, held], columns=["what", "counted", "modelled"])

@@ -23,10 +23,10 @@ from braid.core.plan import Block, Route
 from braid.core.query import Query
 from braid.model.simulate import simulate
 from braid.papers.slices import chain as chains
-from braid.papers.slices.cost import Shared
+from braid.papers.slices.cost import SharedLoad
 from braid.papers.slices.cuts import Chain
-from braid.papers.slices.events import ChainFilled
-from braid.studies.counted import ALL, FAIL, PASS, Part, Run, plan
+from braid.papers.slices.events import SliceContents
+from braid.studies.counted import ALL, FAIL, PASS, PlanJoin, TupleCounts, plan_joins
 
 SECOND = 1_000_000
 Floats = npt.NDArray[np.float64]
@@ -40,7 +40,7 @@ class _Unmerged(chains.Chain):
 
     tick: int = SECOND
 
-    def slices(self, state: chains.ChainState) -> tuple[tuple[int, ...], ...]:
+    def merge_boundaries(self, state: chains.ChainState) -> tuple[tuple[int, ...], ...]:
         """Every ``tick`` microseconds."""
         return tuple(
             tuple(range(self.tick, ends[-1] + self.tick, self.tick)) if ends else ()
@@ -49,87 +49,87 @@ class _Unmerged(chains.Chain):
 
 
 @dataclass(frozen=True)
-class Slices:
+class SliceCounts:
     """What the slices of a chain did, youngest first: ``held`` tuples of both streams, the mean
     over batches once the longest window is full; ``stored_a`` and ``stored_b``, pairs compared with
     stored tuples of A and of B.
     """
 
-    held: Floats
+    held_tuples: Floats
     stored_a: Floats
     stored_b: Floats
 
 
 @dataclass(frozen=True)
-class Chained:
+class ChainExperiment:
     """Queries on chains, for ``seconds`` in micro-batches of ``step`` seconds, over the arrivals of
     ``counted.Run``. The selectivity of the join plays no part in what meets.
     """
 
-    queries: Shared
+    queries: SharedLoad
     seconds: float = 90.0
     step: float = 0.5
     seed: int = 0
 
     @cached_property
-    def run(self) -> Run:
+    def tuple_counts(self) -> TupleCounts:
         """The same tuple by tuple."""
-        return Run(self.queries, self.seconds, self.seed)
+        return TupleCounts(self.queries, self.seconds, self.seed)
 
-    def slices(self, side: Sequence[int], windows: Chain, ends: Chain, plain: int) -> Slices:
+    def count_slices(self, side: Sequence[int], windows: Chain, ends: Chain, plain: int) -> SliceCounts:
         """A chain with these ends over the tuples of A on some sides and all of B, for queries with
         these windows, of which the first ``plain`` have no selection.
         """
-        times = (np.concatenate([self.run.a[k] for k in side]), self.run.b.astype(float))
+        times = (np.concatenate([self.tuple_counts.a_times_micros[k] for k in side]), self.tuple_counts.b_times_micros.astype(float))
         edges = np.arange(0, self.seconds + self.step / 2, self.step) * 1e6
         counts = np.stack([np.histogram(t, edges)[0] for t in times], axis=1)
-        passing = len(self.run.a[0]) / max(1, sum(map(len, self.run.a)))
+        passing = len(self.tuple_counts.a_times_micros[0]) / max(1, sum(map(len, self.tuple_counts.a_times_micros)))
         share = passing if tuple(side) == ALL else 1.0
         if len(ends) == 1:  # nothing leaves a slice before its end, whoever asks: run it once
             windows, plain, share = ends, 1, 1.0
-        return _counted(tuple(map(tuple, counts.tolist())), self.step, windows, ends, plain, share)
+        return _simulate_slice_counts(tuple(map(tuple, counts.tolist())), self.step, windows, ends, plain, share)
 
-    def parts(self, strategy: str, chain: Chain = ()) -> list[tuple[Part, Slices, int]]:
+    def plan_joins(self, strategy: str, chain: Chain = ()) -> list[tuple[PlanJoin, SliceCounts, int]]:
         """The joins of a plan: what each is for, the slices that it is among, and its place."""
         q, found = self.queries, []
         if strategy == "state-slice":
             ends = chain or q.windows
-            slices = self.slices(ALL, q.windows, ends, q.plain)
-            return [(p, slices, k) for k, p in enumerate(plan(q, strategy, chain))]
-        for p in plan(q, strategy):
+            slices = self.count_slices(ALL, q.windows, ends, q.has_no_selection)
+            return [(p, slices, k) for k, p in enumerate(plan_joins(q, strategy, chain))]
+        for p in plan_joins(q, strategy):
             windows = q.windows[: p.high]
-            plain = len(windows) if p.side in (FAIL, PASS) else q.plain
-            found.append((p, self.slices(p.side, windows, windows[-1:], plain), 0))
+            plain = len(windows) if p.side in (FAIL, PASS) else q.has_no_selection
+            found.append((p, self.count_slices(p.side, windows, windows[-1:], plain), 0))
         return found
 
-    def stored(self, strategy: str, chain: Chain = ()) -> float:
+    def stored_tuples(self, strategy: str, chain: Chain = ()) -> float:
         """Tuples in the states of a plan."""
-        return float(sum(s.held[k] for _, s, k in self.parts(strategy, chain)))
+        return float(sum(s.held_tuples[k] for _, s, k in self.plan_joins(strategy, chain)))
 
-    def compared(self, strategy: str, chain: Chain = (), lookup: bool = False) -> float:
+    def comparisons(self, strategy: str, chain: Chain = (), lookup: bool = False) -> float:
         """Comparisons of a plan, as ``counted.Run.compared`` has them: to probe, purge, route and
         filter results, select or split A, and unite results. A router compares a result with every
         window but the longest; with ``lookup`` it looks it up once.
         """
         q, total = self.queries, 0.0
-        for p, s, k in self.parts(strategy, chain):
+        for p, s, k in self.plan_joins(strategy, chain):
             pairs = float(s.stored_a[k] + s.stored_b[k])
-            routed = min(1, p.routed) if lookup else p.routed
-            total += pairs * (1 + q.join * (routed + p.filtered))
-        parts = plan(q, strategy, chain)
-        selects = sum(map(len, self.run.a)) if q.selective and strategy != "pull-up" else 0
-        return total + self.run.passed(parts) + selects + self.run.unite(strategy)
+            routed = min(1, p.is_routed) if lookup else p.is_routed
+            total += pairs * (1 + q.join_selectivity * (routed + p.is_filtered))
+        parts = plan_joins(q, strategy, chain)
+        selects = sum(map(len, self.tuple_counts.a_times_micros)) if q.has_selection and strategy != "pull-up" else 0
+        return total + self.tuple_counts.probing_tuples(parts) + selects + self.tuple_counts.union_comparisons(strategy)
 
 
 @lru_cache(maxsize=4096)
-def _counted(
+def _simulate_slice_counts(
     counts: tuple[tuple[int, int], ...],
     step: float,
     windows: Chain,
     ends: Chain,
     plain: int,
     passing: float,
-) -> Slices:
+) -> SliceCounts:
     """The chain's run, added up by slice; ``passing`` is the share of A that passes the
     selection.
     """
@@ -151,10 +151,10 @@ def _counted(
         key_shares=[tuple(s.tolist()) for s in shares],
     )
     reach = next(k for k, end in enumerate(asked) if end >= micros[plain - 1])
-    return _added(events, len(asked), windows[-1] / step, reach, passing)
+    return _sum_slice_counts(events, len(asked), windows[-1] / step, reach, passing)
 
 
-def _added(events: Sequence[Any], slices: int, full: float, reach: int, passing: float) -> Slices:
+def _sum_slice_counts(events: Sequence[Any], slices: int, full: float, reach: int, passing: float) -> SliceCounts:
     """What so many slices did, ``held`` from batch ``full`` on. A tuple of A that fails the
     selection probes no slice after ``reach`` (chapter 20).
     """
@@ -164,25 +164,25 @@ def _added(events: Sequence[Any], slices: int, full: float, reach: int, passing:
     for e in events:
         if isinstance(e, BatchPlanned):
             routes, where = e.routes, {}
-        elif isinstance(e, ChainFilled):
-            where |= {id: k for k, ids in enumerate(e.blocks) for id in ids}
+        elif isinstance(e, SliceContents):
+            where |= {id: k for k, ids in enumerate(e.blocks_by_slice) for id in ids}
         elif isinstance(e, BatchCommitted):
-            live.commit(e)
-            for fresh, met in _pairs(routes, live):
+            live.apply_commit(e)
+            for fresh, met in _iterate_block_pairs(routes, live):
                 k = where.get(met.id, 0)
                 reached = passing if fresh.stream == 0 and k > reach else 1.0
                 stored[met.stream, k] += fresh.rows * met.rows * reached
-            if e.batch >= full and any(e.received):
+            if e.batch >= full and any(e.received_tuples):
                 batches += 1
                 for b in live.values():
                     held[where.get(b.id, 0)] += b.rows
-    return Slices(held / max(1, batches), stored[0], stored[1])
+    return SliceCounts(held / max(1, batches), stored[0], stored[1])
 
 
-def _pairs(routes: Sequence[Route], live: LiveBlocks) -> Iterator[tuple[Block, Block]]:
+def _iterate_block_pairs(routes: Sequence[Route], live: LiveBlocks) -> Iterator[tuple[Block, Block]]:
     """Fresh blocks, each with every block that its route meets."""
     for r in routes:
         if fresh := live.get(r.block.id):
             for path in r.paths:
                 for hop in path:
-                    yield from ((fresh, live[id]) for id in hop.blocks() if id in live)
+                    yield from ((fresh, live[id]) for id in hop.probed_blocks() if id in live)

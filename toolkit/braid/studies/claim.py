@@ -23,40 +23,40 @@ class Claim:
 
     paper: str
     """Its authors and year."""
-    where: str
+    source: str
     """Figure, table, theorem or section."""
-    says: str
+    statement: str
     """What the paper says, in a sentence."""
-    found: str
+    result: str
     """What is found here: figures with units."""
     holds: Verdict
     """"under reading": only if the claim is read as ``reason`` says."""
     reason: str = ""
     """Why it does not hold, or what qualifies it."""
-    must: bool = False
+    is_required: bool = False
     """Whether ``check`` refuses it when it does not hold."""
 
     def __str__(self) -> str:
-        return f"{self.paper}, {self.where}: {self.says}: {self.found}"
+        return f"{self.paper}, {self.source}: {self.statement}: {self.result}"
 
 
-def verdict(holds: Any) -> Verdict:
+def make_verdict(holds: Any) -> Verdict:
     """ "yes" or "no" for a truth value, NumPy's among them."""
     return "yes" if holds else "no"
 
 
-def figures(values: Mapping[Any, float] | pd.Series) -> str:
+def format_values(values: Mapping[Any, float] | pd.Series) -> str:
     """Numbers by x, as text: "10: 0.98, 20: 1.3"."""
     return ", ".join(f"{x}: {value:.3g}" for x, value in values.items())
 
 
-def table(claims: Iterable[Claim]) -> pd.DataFrame:
+def claims_table(claims: Iterable[Claim]) -> pd.DataFrame:
     """The claims for a reader: where, what the paper says, found here, holds, reason."""
-    rows = [(c.where, c.says, c.found, c.holds, c.reason) for c in claims]
+    rows = [(c.source, c.statement, c.result, c.holds, c.reason) for c in claims]
     return pd.DataFrame(rows, columns=["where", "the paper says", "found here", "holds", "reason"])
 
 
-def check(claims: Iterable[Claim]) -> str:
+def check_claims(claims: Iterable[Claim]) -> str:
     """How many claims hold, in a sentence. Raises AssertionError with each claim that must hold and
     does not.
 
@@ -66,8 +66,8 @@ def check(claims: Iterable[Claim]) -> str:
     if kept := os.environ.get("BRAID_CLAIMS"):
         with open(kept, "a", encoding="utf-8") as file:
             file.writelines(json.dumps(asdict(c)) + "\n" for c in claims)
-    if failed := [str(c) for c in claims if c.must and c.holds == "no"]:
+    if failed := [str(c) for c in claims if c.is_required and c.holds == "no"]:
         raise AssertionError("\n".join(failed))
     held = sum(c.holds == "yes" for c in claims)
-    must = sum(c.must for c in claims)
+    must = sum(c.is_required for c in claims)
     return f"{len(claims)} claims, {held} hold here; all checks passed ({must} must hold)."

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from braid.core.spans import UNITS, text
+from braid.core.spans import UNITS, format_duration
 
 Settings = Mapping[str, Any]
 START = 15.0
@@ -25,7 +25,7 @@ MB = 1e6
 
 
 @dataclass(frozen=True)
-class Cost:
+class LaunchCost:
     """``rows`` tuples come in, ``width`` bytes each, in ``batches``, one in ``pace`` seconds at
     most; ``made`` more rows are generated first. ``here``: in this process, without Spark.
     """
@@ -34,39 +34,39 @@ class Cost:
     width: int
     batches: int
     pace: float = 0.0
-    made: float = 0.0
-    here: bool = False
+    generation_seconds: float = 0.0
+    is_local: bool = False
 
     @property
-    def seconds(self) -> float:
+    def total_seconds(self) -> float:
         """From the click to the end of the run."""
-        start, batch, row = (0.0, BATCH_HERE, ROW_HERE) if self.here else (START, BATCH, ROW)
+        start, batch, row = (0.0, BATCH_HERE, ROW_HERE) if self.is_local else (START, BATCH, ROW)
         each = max(batch + row * self.rows / self.batches, self.pace)
-        return start + self.batches * each + ROW * self.made
+        return start + self.batches * each + ROW * self.generation_seconds
 
     def __str__(self) -> str:
-        took = text(_rounded(self.seconds) * UNITS["second"])
+        took = format_duration(_round_seconds(self.total_seconds) * UNITS["second"])
         return (
-            f"a launch takes in about {_digits(self.rows):,.0f} tuples "
-            f"({_size(self.rows * self.width)}) in {self.batches:,} "
+            f"a launch takes in about {_round_to_two_digits(self.rows):,.0f} tuples "
+            f"({_format_bytes(self.rows * self.width)}) in {self.batches:,} "
             f"batches, about {took} (modelled)"
         )
 
 
-def _size(volume: float) -> str:
+def _format_bytes(volume: float) -> str:
     """Bytes, as text."""
     if volume < MB:
         return "less than 1 MB"
     unit, name = (1000 * MB, "GB") if volume >= 1000 * MB else (MB, "MB")
-    return f"{_digits(volume / unit):,g} {name}"
+    return f"{_round_to_two_digits(volume / unit):,g} {name}"
 
 
-def _digits(number: float) -> float:
+def _round_to_two_digits(number: float) -> float:
     """To two digits: more are not known."""
     return float(f"{number:.1e}")
 
 
-def _rounded(seconds: float) -> int:
+def _round_seconds(seconds: float) -> int:
     """To 5 seconds, or to minutes from three of them on."""
     step = 5 if seconds < 180 else 60 if seconds < 7200 else 3600
     return max(step, round(seconds / step) * step)
@@ -88,52 +88,52 @@ uniform values.
 """
 
 
-def theta(chosen: Settings) -> Cost:
+def estimate_theta(chosen: Settings) -> LaunchCost:
     """Of ``live.theta``. The first of a scale generates TPC-H; later ones take less."""
     rows = SHARES[chosen["workload"]] * chosen["scale"]
     made = (LINES + ORDERS) * chosen["scale"]
-    return Cost(rows, LINE, chosen["batches"], chosen["pace"], made)
+    return LaunchCost(rows, LINE, chosen["batches"], chosen["pace"], made)
 
 
-def diffusion(chosen: Settings, seconds: int) -> Cost:
+def estimate_diffusion(chosen: Settings, seconds: int) -> LaunchCost:
     """Of ``live.diffusion``: rates are drawn evenly between the slowest and the fastest; in bursts
     they are half of that.
     """
     rate = (chosen["slowest"] + chosen["fastest"]) / (4 if chosen["bursts"] else 2)
     lasts = chosen["window"] + seconds
-    return Cost(chosen["streams"] * rate * lasts, 64, max(1, round(lasts)))
+    return LaunchCost(chosen["streams"] * rate * lasts, 64, max(1, round(lasts)))
 
 
-def ring(chosen: Settings, batches: int) -> Cost:
+def estimate_ring(chosen: Settings, batches: int) -> LaunchCost:
     """Of ``live.ring``: a second of event time a batch. Raises ValueError for settings that are out
     of range.
     """
-    from braid.studies.psp import by_settings
+    from braid.studies.psp import run_from_controls
 
-    given, _ = by_settings(**chosen, seconds=float(batches))
-    return Cost(sum(given.rates) * batches, 64, batches)
+    given, _ = run_from_controls(**chosen, seconds=float(batches))
+    return LaunchCost(sum(given.rates) * batches, 64, batches)
 
 
-def slices(chosen: Settings, days: int) -> Cost:
+def estimate_slices(chosen: Settings, days: int) -> LaunchCost:
     """Of ``live.chosen_slices``: two streams of that rate, or departures and weather."""
     flights = chosen["source"] == "flights"
     rows = (DEPARTURES + WEATHER) * days if flights else 2 * chosen["rate"] * chosen["batches"]
-    return Cost(rows, 64, chosen["batches"], chosen["pace"])
+    return LaunchCost(rows, 64, chosen["batches"], chosen["pace"])
 
 
 DEPARTURES, WEATHER = 336_776 / 365, 26_115 / 365
 """A day, of New York in 2013."""
 
 
-def shedding(chosen: Settings, batches: int) -> Cost:
+def estimate_shedding(chosen: Settings, batches: int) -> LaunchCost:
     """Of ``shedding_run.launched``: a second of event time a batch, and in the middle third so many
     times as many tuples.
     """
     rows = 2 * chosen["rate"] * batches * (2 + chosen["burst"]) / 3
-    return Cost(rows, SET, batches, chosen["pace"])
+    return LaunchCost(rows, SET, batches, chosen["pace"])
 
 
-def board(chosen: Settings) -> Cost:
+def estimate_workbench(chosen: Settings) -> LaunchCost:
     """Of the board's made-up streams. Raises ValueError for others: what files hold is not known
     before they are read.
     """
@@ -142,14 +142,14 @@ def board(chosen: Settings) -> Cost:
     if chosen["data"] not in DATA:
         raise ValueError(f"how many tuples {chosen['data']!r} has is not known")
     counts = DATA[chosen["data"]](chosen["batches"], chosen["rate"])
-    return Cost(sum(map(sum, counts)), 32, chosen["batches"], here=True)
+    return LaunchCost(sum(map(sum, counts)), 32, chosen["batches"], is_local=True)
 
 
 SET = 100
 """Bytes of a tuple with a set of some five items."""
 
 
-def dashboards(chosen: Settings) -> Cost:
+def estimate_dashboards(chosen: Settings) -> LaunchCost:
     """Of ``live.dashboards``: departures, as many arrivals, and weather."""
     rows = (2 * DEPARTURES + WEATHER) * chosen["days"]
-    return Cost(rows, 64, chosen["batches"], chosen["pace"])
+    return LaunchCost(rows, 64, chosen["batches"], chosen["pace"])

@@ -21,17 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from braid.core.cluster import GU, GU_SCANNED, Costs, Host, gu_hosts
+from braid.core.cluster import GU, GU_SCANNED, CostParameters, HostCapacity, gu_host_capacities
 from braid.core.events import BatchCommitted
-from braid.core.placement import Placement, offered
+from braid.core.placement import Placement, placements_for
 from braid.model.expected import Selects
-from braid.model.simulate import simulation
+from braid.model.simulate import iter_simulation
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.unaware import SemanticsUnaware
-from braid.studies.kept import Ran
-from braid.workloads.arrivals import Arrivals, drawn_rates
+from braid.studies.kept import CachedOutcome
+from braid.workloads.arrivals import Arrivals, draw_rates
 
 PLACEMENTS = (
     "ATR",
@@ -46,11 +46,11 @@ PLACEMENTS = (
 _PAPERS = ("Aligned", "Coordinated", "SemanticsUnaware", "Centralized")
 
 VISITED, SCANNED = "per host visited", "per tuples scanned"
-READINGS: Mapping[str, Costs] = {VISITED: GU, SCANNED: GU_SCANNED}
+READINGS: Mapping[str, CostParameters] = {VISITED: GU, SCANNED: GU_SCANNED}
 """What "one join probing takes on average 10 ms" may mean: see ``GU`` and ``GU_SCANNED``."""
 
 
-class Contender(NamedTuple):
+class Competitor(NamedTuple):
     """A placement by the paper's name, and L, the bound on the copies of a tuple under CTR: "2",
     "sqrt J", "J/2" or "J".
     """
@@ -58,30 +58,30 @@ class Contender(NamedTuple):
     placement: str
     bound: str = "sqrt J"
 
-    def copies(self, hosts: int) -> int:
+    def max_copies(self, hosts: int) -> int:
         """L in hosts."""
         of = {"2": 2, "sqrt J": isqrt(hosts - 1) + 1, "J/2": hosts // 2, "J": hosts}
         return max(1, min(of[self.bound], hosts))
 
 
-Contenders = Mapping[str, Contender]
+Contenders = Mapping[str, Competitor]
 """By label."""
 
 RIVALS: Contenders = {
-    "ATR": Contender("ATR"),
-    "CTR, L = 2": Contender("CTR", "2"),
-    "CTR, L = √J": Contender("CTR", "sqrt J"),
-    "ATR-unoptimized": Contender("ATR-unoptimized"),
-    "CTR-unoptimized, L = 2": Contender("CTR-unoptimized", "2"),
-    "Semantics-unaware": Contender("Semantics-unaware"),
-    "Centralized": Contender("Centralized"),
+    "ATR": Competitor("ATR"),
+    "CTR, L = 2": Competitor("CTR", "2"),
+    "CTR, L = √J": Competitor("CTR", "sqrt J"),
+    "ATR-unoptimized": Competitor("ATR-unoptimized"),
+    "CTR-unoptimized, L = 2": Competitor("CTR-unoptimized", "2"),
+    "Semantics-unaware": Competitor("Semantics-unaware"),
+    "Centralized": Competitor("Centralized"),
 }
 """Those of Fig. 11 and 12. Gu names no bound; Wang 2008, 15.1 and 16.1, says that it is two."""
 
 ALIGNED_OR_COORDINATED: Contenders = {
     **{name: RIVALS[name] for name in ("ATR", "CTR, L = 2", "CTR, L = √J")},
-    "CTR, L = J/2": Contender("CTR", "J/2"),
-    "CTR, L = J": Contender("CTR", "J"),
+    "CTR, L = J/2": Competitor("CTR", "J/2"),
+    "CTR, L = J": Competitor("CTR", "J"),
 }
 """Those of the trade-offs, Fig. 13 to 16."""
 
@@ -90,7 +90,7 @@ TUPLE_BYTES = 1000
 
 
 @dataclass(frozen=True)
-class Setting:
+class DiffusionSetting:
     """One join S_1[W] x ... x S_n[W] on a heterogeneous cluster.
 
     ``streams`` n; ``window`` W in seconds; ``rates`` the range in tuples per second from which each
@@ -114,123 +114,123 @@ class Setting:
     seconds: int = 120
     burst: float | None = None
     copies: int | None = 0
-    costs: Costs = GU
+    costs: CostParameters = GU
     selects: Selects = "pair"
     patience: float = 10.0
     seed: int = 0
 
-    def machines(self, hosts: int) -> tuple[Host, ...]:
+    def host_capacities(self, hosts: int) -> tuple[HostCapacity, ...]:
         """Hosts of unequal capacity, as Gu 2007, section 5.1, draws them."""
-        return gu_hosts(hosts, self.seed)
+        return gu_host_capacities(hosts, self.seed)
 
 
-def arrivals(setting: Setting) -> Arrivals:
+def make_arrivals(setting: DiffusionSetting) -> Arrivals:
     """The streams of a setting, warm-up and all, in micro-batches of a second."""
     s = setting
-    rates = drawn_rates(s.streams, s.seed, *s.rates)
+    rates = draw_rates(s.streams, s.seed, *s.rates)
     windows = (s.window,) * s.streams
     return Arrivals(rates, s.window + s.seconds, 1.0, windows, s.selectivity, s.burst, seed=s.seed)
 
 
-def choices() -> tuple[str, ...]:
+def placement_names() -> tuple[str, ...]:
     """The paper's placements, then all others that join any streams on any condition, by their
     registered names.
     """
-    return (*PLACEMENTS, *(name for name in offered(3, equality=False) if name not in _PAPERS))
+    return (*PLACEMENTS, *(name for name in placements_for(3, equality=False) if name not in _PAPERS))
 
 
-def placement(name: str, setting: Setting) -> Placement:
+def make_placement(name: str, setting: DiffusionSetting) -> Placement:
     """A placement by a name of ``choices``; those that are not the paper's get the number of hosts.
     Raises ValueError for any other name.
     """
     s = setting
-    told = tuple((m.memory_mb, m.mips, m.mbps) for m in s.machines(s.hosts))
+    told = tuple((m.memory_mb, m.mips, m.mbps) for m in s.host_capacities(s.hosts))
     prices = (s.costs.transfer_ms, s.costs.probe_ms, s.costs.compare_us)
     if name in ("ATR", "ATR-unoptimized"):
         found = name == "ATR"
-        return Aligned(s.hosts, s.length, found, sample=s.sample, cluster=told, prices=prices)
+        return Aligned(s.hosts, s.length, found, sample_batches=s.sample, host_capacities=told, cost_parameters=prices)
     if name in ("CTR", "CTR-unoptimized"):
         copies = s.copies if s.copies is None else min(s.copies, s.hosts)
         more: dict[str, Any] = dict(cluster=told, prices=prices, seed=s.seed)
         return Coordinated(s.hosts, s.length, name == "CTR", copies, **more)
     if name == "Semantics-unaware":
-        return SemanticsUnaware(s.hosts, s.length, cluster=told)
+        return SemanticsUnaware(s.hosts, s.length, host_capacities=told)
     if name == "Centralized":
         return Centralized()
-    if name not in choices():
-        raise ValueError(f"no placement is named {name!r}; there are: {', '.join(choices())}")
-    return Placement.by_name(name).of({"hosts": s.hosts})
+    if name not in placement_names():
+        raise ValueError(f"no placement is named {name!r}; there are: {', '.join(placement_names())}")
+    return Placement.class_by_name(name).from_settings({"hosts": s.hosts})
 
 
-def run(under: Placement, setting: Setting) -> Iterator[Any]:
+def simulate_setting(under: Placement, setting: DiffusionSetting) -> Iterator[Any]:
     """The events of the join under a placement, simulated, one after the other."""
     s = setting
-    return simulation(
+    return iter_simulation(
         under,
-        arrivals(s).counts(),
+        make_arrivals(s).batch_counts(),
         s.seed,
         (TUPLE_BYTES,) * s.streams,
         windows=(s.window,) * s.streams,
         selectivity=s.selectivity,
-        cluster=s.machines(under.hosts),
+        cluster=s.host_capacities(under.hosts),
         costs=s.costs,
         patience=s.patience,
         selects=s.selects,
     )
 
 
-def outcome(events: Iterable[Any], warmup: float = 0.0) -> dict[str, float]:
+def summarize(events: Iterable[Any], warmup: float = 0.0) -> dict[str, float]:
     """What a simulated run comes to, in the mean over the batches from ``warmup`` on; all of it
     modelled.
 
     ``throughput`` results per second; ``work`` CPU seconds that all hosts spend for a second of
     input; ``mbits`` Mbit/s that go to hosts; ``stored`` replicas of a live tuple.
     """
-    rows = [_batch(e) for e in events if isinstance(e, BatchCommitted) and e.batch >= warmup]
+    rows = [_summarize_batch(e) for e in events if isinstance(e, BatchCommitted) and e.batch >= warmup]
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-def _batch(e: BatchCommitted) -> dict[str, float]:
-    did = e.all_hosts
-    sent = did.received_bytes + did.arrived_bytes + did.moved_bytes
+def _summarize_batch(e: BatchCommitted) -> dict[str, float]:
+    did = e.total_host_metrics
+    sent = did.received_bytes + did.received_partial_bytes + did.migrated_bytes
     return {
         "throughput": e.results,
         "work": did.seconds,
         "mbits": sent * 8 / 1e6,
-        "stored": did.stored / max(sum(e.live), 1),
+        "stored": did.stored_tuples / max(sum(e.live_tuples), 1),
     }
 
 
-def counts(events: Iterable[Any]) -> dict[str, int]:
+def count_totals(events: Iterable[Any]) -> dict[str, int]:
     """What a run counts in all, executed or modelled: the same names, so that both can be laid side
     by side.
     """
     done = [e for e in events if isinstance(e, BatchCommitted)]
     return {
-        "tuples in": sum(done[-1].total),
-        "tuples sent to hosts": sum(e.all_hosts.received for e in done),
-        "replicas stored at the end": done[-1].all_hosts.stored,
-        "probes": sum(e.all_hosts.probed for e in done),
-        "intermediate results sent": sum(e.all_hosts.sent for e in done),
+        "tuples in": sum(done[-1].total_received_tuples),
+        "tuples sent to hosts": sum(e.total_host_metrics.received_tuples for e in done),
+        "replicas stored at the end": done[-1].total_host_metrics.stored_tuples,
+        "probes": sum(e.total_host_metrics.probes for e in done),
+        "intermediate results sent": sum(e.total_host_metrics.sent_partials for e in done),
         "results": sum(e.results for e in done),
     }
 
 
-def ran(name: str, setting: Setting) -> Ran:
+def run_and_summarize(name: str, setting: DiffusionSetting) -> CachedOutcome:
     """The outcome of the join under a placement of ``choices``, after a warm-up of one window."""
-    return Ran(outcome(run(placement(name, setting), setting), setting.window))
+    return CachedOutcome(summarize(simulate_setting(make_placement(name, setting), setting), setting.window))
 
 
-Made = Callable[[str, Setting], Ran]
+Made = Callable[[str, DiffusionSetting], CachedOutcome]
 """Where the outcomes of runs come from: ``ran``, or runs that were kept."""
 
 
-def sweep(
+def run_sweep(
     figure: str,
-    settings: Mapping[Any, Setting],
+    settings: Mapping[Any, DiffusionSetting],
     rivals: Contenders,
     seeds: int,
-    made: Made = ran,
+    made: Made = run_and_summarize,
 ) -> pd.DataFrame:
     """The outcome for every x (a key of ``settings``), rival and seed; ``kept`` is the day on which
     the run was made, if it was kept.
@@ -239,30 +239,30 @@ def sweep(
     for x, setting in settings.items():
         for label, rival in rivals.items():
             for seed in range(seeds):
-                s = replace(setting, seed=seed, copies=rival.copies(setting.hosts))
+                s = replace(setting, seed=seed, copies=rival.max_copies(setting.hosts))
                 got = made(rival.placement, s)
                 told = {"figure": figure, "x": x, "placement": label, "seed": seed}
                 rows.append(told | dict(got.outcome) | {"kept": got.date})
     return pd.DataFrame(rows)
 
 
-def agreement(measured: Mapping[str, Iterable[Any]], setting: Setting) -> pd.DataFrame:
+def compare_with_model(measured: Mapping[str, Iterable[Any]], setting: DiffusionSetting) -> pd.DataFrame:
     """Runs on Spark beside the models of the same runs, whose hosts take no time and so shed
     nothing: placement, count, measured, modelled, ratio. ``measured`` holds events by placement.
     """
-    free = replace(setting, costs=Costs(0.0, 0.0, 0.0))
+    free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0))
     rows = []
     for name, events in measured.items():
-        done, model = counts(events), counts(run(placement(name, setting), free))
+        done, model = count_totals(events), count_totals(simulate_setting(make_placement(name, setting), free))
         rows += [(name, what, done[what], model[what]) for what in done]
     found = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled"])
     return found.assign(ratio=found["measured"] / found["modelled"])
 
 
-def by_settings(chosen: Mapping[str, Any], seconds: int) -> Setting:
+def setting_from_controls(chosen: Mapping[str, Any], seconds: int) -> DiffusionSetting:
     """What the panel's controls say, as a setting."""
     plain = ("streams", "window", "selectivity", "hosts", "length", "copies")
-    return Setting(
+    return DiffusionSetting(
         **{name: chosen[name] for name in plain},
         rates=(chosen["slowest"], chosen["fastest"]),
         burst=chosen["burst"] if chosen["bursts"] else None,
@@ -270,24 +270,24 @@ def by_settings(chosen: Mapping[str, Any], seconds: int) -> Setting:
     )
 
 
-def simulated(chosen: Mapping[str, Any], seconds: int = 40) -> Iterator[Any]:
+def iter_setting_events(chosen: Mapping[str, Any], seconds: int = 40) -> Iterator[Any]:
     """The events of a modelled run by the panel's controls, one after the other."""
-    setting = by_settings(chosen, seconds)
-    yield from run(placement(chosen["placement"], setting), setting)
+    setting = setting_from_controls(chosen, seconds)
+    yield from simulate_setting(make_placement(chosen["placement"], setting), setting)
 
 
-def modelled(chosen: Mapping[str, Any], seconds: int = 40) -> list[Any]:
+def simulate_all(chosen: Mapping[str, Any], seconds: int = 40) -> list[Any]:
     """The same, all at once."""
-    return list(simulated(chosen, seconds))
+    return list(iter_setting_events(chosen, seconds))
 
 
-def means(outcomes: pd.DataFrame, of: str = "throughput") -> pd.DataFrame:
+def seed_means(outcomes: pd.DataFrame, of: str = "throughput") -> pd.DataFrame:
     """One outcome in the mean over seeds: a row for each x, a column for each placement."""
     table = outcomes.pivot_table(of, "x", "placement", sort=False)
     return table.rename_axis(columns=None)
 
 
-def spread(outcomes: pd.DataFrame) -> pd.DataFrame:
+def seed_spread(outcomes: pd.DataFrame) -> pd.DataFrame:
     """Results per second over seeds: figure, x, reading (where there are several), placement,
     seeds, mean, least and most, all modelled.
     """
@@ -317,10 +317,10 @@ def main() -> None:
     ):
         parser.add_argument(f"--{name}", type=int, default=number, help=f"by default {number}")
     given = vars(parser.parse_args())
-    names, setting = given.pop("placements"), Setting(**given)
+    names, setting = given.pop("placements"), DiffusionSetting(**given)
     for name in names:
         began = time.perf_counter()
-        got = outcome(run(placement(name, setting), setting), setting.window)
+        got = summarize(simulate_setting(make_placement(name, setting), setting), setting.window)
         told = ", ".join(f"{what} {value:.4g}" for what, value in got.items())
         print(
             f"{name}: {time.perf_counter() - began:.1f} s (measured); {told} (modelled)", flush=True

@@ -18,14 +18,14 @@ from braid.studies.diffusion import (
     ALIGNED_OR_COORDINATED,
     READINGS,
     RIVALS,
-    Contender,
+    Competitor,
     Made,
-    Setting,
-    means,
-    placement,
-    ran,
-    run,
-    sweep,
+    DiffusionSetting,
+    seed_means,
+    make_placement,
+    run_and_summarize,
+    simulate_setting,
+    run_sweep,
 )
 
 
@@ -34,7 +34,7 @@ def segment_length(
     seeds: int,
     lengths: Sequence[int] = (1, 2, 3, 4, 6, 9),
     patience: float = 10.0,
-    made: Made = ran,
+    made: Made = run_and_summarize,
 ) -> pd.DataFrame:
     """Fig. 4: throughput of ATR by T, for two operators; x is T in seconds, ``streams`` tells the
     operator.
@@ -43,12 +43,12 @@ def segment_length(
     three-way join on results. How much work may wait (``patience``) is not in the paper either.
     """
     operators = (
-        Setting(2, 10.0, (100.0, 200.0), seconds=seconds, patience=patience),
-        Setting(3, 10.0, (20.0, 40.0), seconds=seconds, patience=patience),
+        DiffusionSetting(2, 10.0, (100.0, 200.0), seconds=seconds, patience=patience),
+        DiffusionSetting(3, 10.0, (20.0, 40.0), seconds=seconds, patience=patience),
     )
-    fixed = {"ATR, T fixed": Contender("ATR-unoptimized")}
+    fixed = {"ATR, T fixed": Competitor("ATR-unoptimized")}
     runs = [
-        sweep("4", {t: replace(s, length=t) for t in lengths}, fixed, seeds, made).assign(
+        run_sweep("4", {t: replace(s, length=t) for t in lengths}, fixed, seeds, made).assign(
             streams=s.streams
         )
         for s in operators
@@ -56,21 +56,21 @@ def segment_length(
     return pd.concat(runs, ignore_index=True)
 
 
-SEARCHED = Setting(3, 20.0, (10.0, 20.0), hosts=20, seconds=400)
+SEARCHED = DiffusionSetting(3, 20.0, (10.0, 20.0), hosts=20, seconds=400)
 """A join that keeps all hosts busy, and long enough for a search to come far."""
 
 
-def tuning(
+def length_tuning(
     seeds: int,
     starts: Sequence[int] = (1, 5),
-    setting: Setting = SEARCHED,
-    made: Made = ran,
+    setting: DiffusionSetting = SEARCHED,
+    made: Made = run_and_summarize,
 ) -> pd.DataFrame:
     """Fig. 11 and 12, as far as the segment length goes: ATR and ATR-unoptimized from the same
     T0, which is x. The paper names none.
     """
     rivals = {name: RIVALS[name] for name in ("ATR", "ATR-unoptimized")}
-    return sweep("11, 12", {t: replace(setting, length=t) for t in starts}, rivals, seeds, made)
+    return run_sweep("11, 12", {t: replace(setting, length=t) for t in starts}, rivals, seeds, made)
 
 
 def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
@@ -80,38 +80,38 @@ def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
     The paper's news videos are not to be had; streams of 2 to 8 tuples per second, selectivity 0.1,
     take their place. Columns: second, placement, results.
     """
-    s = Setting(3, window, (2.0, 8.0), hosts=6, seconds=seconds, seed=seed)
+    s = DiffusionSetting(3, window, (2.0, 8.0), hosts=6, seconds=seconds, seed=seed)
     baselines = {name: RIVALS[name] for name in ("Semantics-unaware", "Centralized")}
     rivals = {**ALIGNED_OR_COORDINATED, **baselines}
     del rivals["CTR, L = √J"]  # three of six hosts, as J/2
     rows = []
     for label, rival in rivals.items():
-        total, chosen = 0, replace(s, copies=rival.copies(s.hosts))
-        for e in run(placement(rival.placement, chosen), chosen):
+        total, chosen = 0, replace(s, copies=rival.max_copies(s.hosts))
+        for e in simulate_setting(make_placement(rival.placement, chosen), chosen):
             if isinstance(e, BatchCommitted):
                 total += e.results
                 rows.append((e.batch, label, total))
     return pd.DataFrame(rows, columns=["second", "placement", "results"])
 
 
-def scalability(
-    seconds: int, seeds: int, hosts: Sequence[int] = (10, 20, 40, 80), made: Made = ran
+def host_scalability(
+    seconds: int, seeds: int, hosts: Sequence[int] = (10, 20, 40, 80), made: Made = run_and_summarize
 ) -> pd.DataFrame:
     """Fig. 11 (throughput) and 12 (Mbit/s) by J: four streams, W = 30, rates from 5 to 20, sigma =
     0.1.
     """
-    settings = {j: Setting(4, 30.0, hosts=j, seconds=seconds) for j in hosts}
-    return sweep("11, 12", settings, RIVALS, seeds, made)
+    settings = {j: DiffusionSetting(4, 30.0, hosts=j, seconds=seconds) for j in hosts}
+    return run_sweep("11, 12", settings, RIVALS, seeds, made)
 
 
-def traded(
-    figure: str, settings: Mapping[Any, Setting], seeds: int, made: Made = ran
+def compare_interpretations(
+    figure: str, settings: Mapping[Any, DiffusionSetting], seeds: int, made: Made = run_and_summarize
 ) -> pd.DataFrame:
     """The outcomes of ATR and CTR under either reading of what a probe costs, which is in the
     column ``reading``.
     """
     runs = [
-        sweep(
+        run_sweep(
             figure,
             {x: replace(s, costs=costs) for x, s in settings.items()},
             ALIGNED_OR_COORDINATED,
@@ -124,59 +124,59 @@ def traded(
 
 
 def stream_number(
-    seconds: int, seeds: int, streams: Sequence[int] = (2, 3, 4, 5, 6), made: Made = ran
+    seconds: int, seeds: int, streams: Sequence[int] = (2, 3, 4, 5, 6), made: Made = run_and_summarize
 ) -> pd.DataFrame:
     """Fig. 13: W = 20 on 30 hosts; x is the number of streams.
 
     The paper names no sigma here. The 0.1 of its Fig. 11 leaves six streams less than one result in
     ten seconds (15 pairs have to match); with 0.15 they have a few in a second.
     """
-    runs = {n: Setting(n, 20.0, selectivity=0.15, seconds=seconds) for n in streams}
-    return traded("13", runs, seeds, made)
+    runs = {n: DiffusionSetting(n, 20.0, selectivity=0.15, seconds=seconds) for n in streams}
+    return compare_interpretations("13", runs, seeds, made)
 
 
-def per_hop(seconds: int, streams: Sequence[int] = (3, 4, 5), seeds: int = 1) -> pd.DataFrame:
+def stream_number_per_hop(seconds: int, streams: Sequence[int] = (3, 4, 5), seeds: int = 1) -> pd.DataFrame:
     """Fig. 13 with one selectivity a hop, as Eq. 3 has it, where the other figures have one for
     each pair of streams: the 0.1 of Fig. 11 leaves many results then, for any number of streams.
     """
-    runs = {n: Setting(n, 20.0, selectivity=0.1, seconds=seconds, selects="hop") for n in streams}
-    return traded("13, Eq. 3", runs, seeds)
+    runs = {n: DiffusionSetting(n, 20.0, selectivity=0.1, seconds=seconds, selects="hop") for n in streams}
+    return compare_interpretations("13, Eq. 3", runs, seeds)
 
 
 def window_size(
-    seconds: int, seeds: int, windows: Sequence[int] = (10, 20, 30, 40, 50), made: Made = ran
+    seconds: int, seeds: int, windows: Sequence[int] = (10, 20, 30, 40, 50), made: Made = run_and_summarize
 ) -> pd.DataFrame:
     """Fig. 14: three streams on 30 hosts; x is W in seconds."""
-    return traded("14", {w: Setting(3, float(w), seconds=seconds) for w in windows}, seeds, made)
+    return compare_interpretations("14", {w: DiffusionSetting(3, float(w), seconds=seconds) for w in windows}, seeds, made)
 
 
-def selectivity(
+def join_selectivity(
     seconds: int,
     seeds: int,
     sigmas: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.6, 1.0),
-    made: Made = ran,
+    made: Made = run_and_summarize,
 ) -> pd.DataFrame:
     """Fig. 15: three streams, W = 30, on 30 hosts; x is sigma. The paper's range is 0.2 to 1."""
-    runs = {v: Setting(3, 30.0, selectivity=v, seconds=seconds) for v in sigmas}
-    return traded("15", runs, seeds, made)
+    runs = {v: DiffusionSetting(3, 30.0, selectivity=v, seconds=seconds) for v in sigmas}
+    return compare_interpretations("15", runs, seeds, made)
 
 
-def burstiness(
+def arrival_burstiness(
     seconds: int,
     seeds: int,
     thetas: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
-    made: Made = ran,
+    made: Made = run_and_summarize,
 ) -> pd.DataFrame:
     """Fig. 16: three streams, W = 30, on 30 hosts; x is the bursty ratio theta. Mean rates are
     those of the other figures.
     """
     rates = (10.0, 40.0)  # of which the paper's HIGH and LOW rates are half in the mean
-    runs = {t: Setting(3, 30.0, rates, burst=t, seconds=seconds) for t in thetas}
-    return traded("16", runs, seeds, made)
+    runs = {t: DiffusionSetting(3, 30.0, rates, burst=t, seconds=seconds) for t in thetas}
+    return compare_interpretations("16", runs, seeds, made)
 
 
 @dataclass(frozen=True)
-class Experiment:
+class FigureExperiment:
     """One of the experiments of Fig. 11 to 16: what runs it (seconds, seeds, values of x, where the
     outcomes come from), what x is called, its values, and the outcome that is shown beside
     throughput.
@@ -185,21 +185,21 @@ class Experiment:
     run: Callable[[int, int, Sequence[Any], Made], pd.DataFrame]
     x: str
     values: tuple[float, ...]
-    beside: str = "work"
+    other_columns: str = "work"
     log: bool = False
 
-    def some(self, points: int) -> list[float]:
+    def sample_values(self, points: int) -> list[float]:
         """As many values of x as ``points`` says, the first and the last among them."""
         at = np.linspace(0, len(self.values) - 1, min(points, len(self.values)))
         return [self.values[k] for k in at.round().astype(int)]
 
 
 EXPERIMENTS = {
-    "11, 12": Experiment(scalability, "hosts J", (10, 20, 40, 80), "mbits", True),
-    "13": Experiment(stream_number, "streams n", (2, 3, 4, 5, 6), log=True),
-    "14": Experiment(window_size, "W (s)", (10, 20, 30, 40, 50)),
-    "15": Experiment(selectivity, "selectivity σ", (0.05, 0.1, 0.2, 0.4, 0.6, 1.0), log=True),
-    "16": Experiment(burstiness, "bursty ratio θ", (0.0, 0.25, 0.5, 0.75, 1.0)),
+    "11, 12": FigureExperiment(host_scalability, "hosts J", (10, 20, 40, 80), "mbits", True),
+    "13": FigureExperiment(stream_number, "streams n", (2, 3, 4, 5, 6), log=True),
+    "14": FigureExperiment(window_size, "W (s)", (10, 20, 30, 40, 50)),
+    "15": FigureExperiment(join_selectivity, "selectivity σ", (0.05, 0.1, 0.2, 0.4, 0.6, 1.0), log=True),
+    "16": FigureExperiment(arrival_burstiness, "bursty ratio θ", (0.0, 0.25, 0.5, 0.75, 1.0)),
 }
 """By the paper's figure."""
 
@@ -207,20 +207,20 @@ UNITS = {"mbits": "Mbit/s to hosts", "work": "CPU seconds per second"}
 """What the outcomes that are shown beside throughput are called, with their units."""
 
 
-def curves(outcomes: pd.DataFrame, experiment: Experiment) -> dict[str, pd.DataFrame]:
+def figure_curves(outcomes: pd.DataFrame, experiment: FigureExperiment) -> dict[str, pd.DataFrame]:
     """What the figure of an experiment shows, by name with unit: means by x and placement. Zeros
     are left out of a logarithmic one.
     """
     if "reading" in outcomes:
         return {
-            f"results per second, a probe {reading}": _shown(means(rows), experiment)
+            f"results per second, a probe {reading}": _hide_zeros_on_log_axis(seed_means(rows), experiment)
             for reading, rows in outcomes.groupby("reading", sort=False)
         }
     return {
-        "results per second": _shown(means(outcomes), experiment),
-        UNITS[experiment.beside]: means(outcomes, experiment.beside),
+        "results per second": _hide_zeros_on_log_axis(seed_means(outcomes), experiment),
+        UNITS[experiment.other_columns]: seed_means(outcomes, experiment.other_columns),
     }
 
 
-def _shown(through: pd.DataFrame, experiment: Experiment) -> pd.DataFrame:
+def _hide_zeros_on_log_axis(through: pd.DataFrame, experiment: FigureExperiment) -> pd.DataFrame:
     return through.replace(0, np.nan) if experiment.log else through

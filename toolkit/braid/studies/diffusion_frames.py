@@ -11,8 +11,8 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from braid.studies.claim import Claim, verdict
-from braid.studies.diffusion import ALIGNED_OR_COORDINATED, READINGS, means
+from braid.studies.claim import Claim, make_verdict
+from braid.studies.diffusion import ALIGNED_OR_COORDINATED, READINGS, seed_means
 
 PAPER = "Gu 2007"
 TWO, ROOT, HALF, ALL = (name for name in ALIGNED_OR_COORDINATED if name != "ATR")
@@ -23,7 +23,7 @@ NONE = "for no bound L on copies and neither reading of what a probe costs"
 
 
 @dataclass(frozen=True)
-class Figures:
+class DiffusionFigures:
     """The tidy frames that the claims are about.
 
     ``lengths`` of ``segment_length``; ``totals`` of ``total_results`` and ``routing`` of
@@ -39,50 +39,50 @@ class Figures:
     covers: pd.DataFrame
     tuned: pd.DataFrame
 
-    def length(self, streams: int) -> pd.Series:
+    def throughput_by_length(self, streams: int) -> pd.Series:
         """Fig. 4: mean throughput by T."""
         rows = self.lengths[self.lengths["streams"] == streams]
         return rows.groupby("x")["throughput"].mean()
 
     @cached_property
-    def throughput(self) -> pd.DataFrame:
+    def throughput_by_hosts(self) -> pd.DataFrame:
         """Fig. 11: results per second by J and placement."""
-        return means(self.outcomes["11, 12"])
+        return seed_means(self.outcomes["11, 12"])
 
     @cached_property
-    def mbits(self) -> pd.DataFrame:
+    def mbits_by_hosts(self) -> pd.DataFrame:
         """Fig. 12: Mbit/s to hosts by J and placement."""
-        return means(self.outcomes["11, 12"], "mbits")
+        return seed_means(self.outcomes["11, 12"], "mbits")
 
-    def end(self, window: float) -> pd.Series:
+    def final_results(self, window: float) -> pd.Series:
         """Fig. 7, 8: results at the end, by placement."""
         return self.totals[window].groupby("placement", sort=False)["results"].last()
 
-    def over(self, number: str, a: str, b: str, reading: str | None = None) -> pd.Series:
+    def throughput_ratio(self, number: str, a: str, b: str, reading: str | None = None) -> pd.Series:
         """Throughput of one placement over that of another, by x; under one reading of what a probe
         costs, where there are several.
         """
         outcomes = self.outcomes[number]
-        table = means(outcomes if reading is None else outcomes[outcomes["reading"] == reading])
+        table = seed_means(outcomes if reading is None else outcomes[outcomes["reading"] == reading])
         return (table[a] / table[b]).replace([np.inf, -np.inf], np.nan).dropna()
 
-    def readings(self, number: str) -> dict[str, pd.Series]:
+    def ratios_by_interpretation(self, number: str) -> dict[str, pd.Series]:
         """CTR over ATR by x, for each bound L and reading of what a probe costs that was run."""
         rows = self.outcomes[number]
         ran = set(rows[["placement", "reading"]].itertuples(index=False, name=None))
         return {
-            f"{label.removeprefix('CTR, ')}, {reading}": self.over(number, label, "ATR", reading)
+            f"{label.removeprefix('CTR, ')}, {reading}": self.throughput_ratio(number, label, "ATR", reading)
             for reading in READINGS
             for label in (TWO, ROOT, HALF, ALL)
             if (label, reading) in ran
         }
 
 
-def told(figure: str, says: str, found: str, holds: object, why: str = "") -> Claim:
+def report_claim(figure: str, says: str, found: str, holds: object, why: str = "") -> Claim:
     """A claim that is told, with the likely reason when it does not hold."""
-    return Claim(PAPER, f"Fig. {figure}", says, found, verdict(holds), "" if holds else why)
+    return Claim(PAPER, f"Fig. {figure}", says, found, make_verdict(holds), "" if holds else why)
 
 
-def checked(figure: str, says: str, found: str, holds: object) -> Claim:
+def required_claim(figure: str, says: str, found: str, holds: object) -> Claim:
     """A claim that must hold."""
-    return Claim(PAPER, f"Fig. {figure}", says, found, verdict(holds), must=True)
+    return Claim(PAPER, f"Fig. {figure}", says, found, make_verdict(holds), is_required=True)

@@ -15,25 +15,25 @@ from typing import Any
 
 import pandas as pd
 
-from braid.studies.claim import Claim, Verdict, figures, verdict
+from braid.studies.claim import Claim, Verdict, format_values, make_verdict
 from braid.studies.diffusion import (
     PLACEMENTS,
     READINGS,
     SCANNED,
     VISITED,
     Made,
-    Setting,
-    ran,
+    DiffusionSetting,
+    run_and_summarize,
 )
-from braid.studies.diffusion_figures import EXPERIMENTS, segment_length, tuning
+from braid.studies.diffusion_figures import EXPERIMENTS, segment_length, length_tuning
 from braid.studies.diffusion_frames import PAPER
-from braid.studies.kept import Outcome, Ran, Table, add, digest
+from braid.studies.kept import Outcome, CachedOutcome, ResultCache, run_cache_command, fingerprint_outcomes
 
 SECONDS, SEEDS = 1000, 5
 BESIDE = ("throughput", "work", "mbits", "stored")
 
 
-def told(name: str, setting: Setting) -> str:
+def run_key(name: str, setting: DiffusionSetting) -> str:
     """A run by its placement and all that it depends on: L of CTR only."""
     of = {f.name: getattr(setting, f.name) for f in fields(setting)}
     of["rates"] = "{:g}-{:g}".format(*setting.rates)
@@ -45,35 +45,35 @@ def told(name: str, setting: Setting) -> str:
     return f"{name}: {'; '.join(words)}"
 
 
-def _short() -> Iterator[tuple[str, Setting]]:
+def _list_short_runs() -> Iterator[tuple[str, DiffusionSetting]]:
     """Runs in which all happens that happens in long ones: lengths are searched for, the master is
     switched, covers are looked for, hosts shed.
     """
-    few = Setting(3, 4.0, (10.0, 40.0), hosts=6, length=3, sample=4, seconds=32, copies=2)
+    few = DiffusionSetting(3, 4.0, (10.0, 40.0), hosts=6, length=3, sample=4, seconds=32, copies=2)
     for name in PLACEMENTS:
         yield name, few
     for name in ("ATR", "CTR"):
         yield name, replace(few, streams=4, costs=READINGS[SCANNED], burst=1.0, copies=6)
 
 
-def _fingerprint() -> str:
-    return digest(ran(name, setting).outcome for name, setting in _short())
+def _fingerprint_code() -> str:
+    return fingerprint_outcomes(run_and_summarize(name, setting).outcome for name, setting in _list_short_runs())
 
 
-KEPT = Table("gu2007-long.csv", BESIDE, _fingerprint)
+KEPT = ResultCache("gu2007-long.csv", BESIDE, _fingerprint_code)
 
 
-def recalled(fresh: bool = False) -> Made:
+def cached_runs(fresh: bool = False) -> Made:
     """Where outcomes come from: the table; runs that it lacks, or all ``fresh`` ones, are made."""
 
-    def made(name: str, setting: Setting) -> Ran:
-        return KEPT.ran(told(name, setting), lambda: ran(name, setting).outcome, fresh)
+    def made(name: str, setting: DiffusionSetting) -> CachedOutcome:
+        return KEPT.get_or_run(run_key(name, setting), lambda: run_and_summarize(name, setting).outcome, fresh)
 
     return made
 
 
 @dataclass(frozen=True)
-class Run:
+class LongRun:
     """One run that ``claims`` tells of: the figure, x, the placement by the paper's name, the
     setting and what a probe costs.
     """
@@ -81,69 +81,69 @@ class Run:
     figure: str
     x: str
     placement: str
-    setting: Setting
+    setting: DiffusionSetting
     reading: str = VISITED
 
 
-def runs() -> Iterator[Run]:
+def long_runs() -> Iterator[LongRun]:
     """Those of the table, the most telling first: Fig. 11 and 12 from a first length that is not
     the best, the ends of Fig. 13 and 15, and Fig. 4 where 300 seconds of work may wait.
     """
     for seed in range(SEEDS):
-        s = Setting(4, 30.0, hosts=20, length=5, seconds=SECONDS, seed=seed)
+        s = DiffusionSetting(4, 30.0, hosts=20, length=5, seconds=SECONDS, seed=seed)
         for name in ("ATR", "ATR-unoptimized"):
-            yield Run("11, 12", "J = 20, T0 = 5", name, s)
+            yield LongRun("11, 12", "J = 20, T0 = 5", name, s)
     for seed in range(2):
         for length in (1, 3, 5, 8):
-            s = Setting(4, 30.0, hosts=20, length=length, seconds=SECONDS, patience=300, seed=seed)
-            yield Run("4", f"T = {length}, patience 300", "ATR-unoptimized", s)
+            s = DiffusionSetting(4, 30.0, hosts=20, length=length, seconds=SECONDS, patience=300, seed=seed)
+            yield LongRun("4", f"T = {length}, patience 300", "ATR-unoptimized", s)
     for seed in range(SEEDS):
         for n in (3, 6):
-            s = Setting(n, 20.0, selectivity=0.15, seconds=SECONDS, seed=seed, copies=15)
-            yield from _pair("13", f"n = {n}", s)
+            s = DiffusionSetting(n, 20.0, selectivity=0.15, seconds=SECONDS, seed=seed, copies=15)
+            yield from _make_run_pairs("13", f"n = {n}", s)
     for seed in range(SEEDS):
         for sigma in (0.2, 1.0):
-            s = Setting(3, 30.0, selectivity=sigma, seconds=SECONDS, seed=seed, copies=15)
-            yield from _pair("15", f"σ = {sigma:g}", s)
+            s = DiffusionSetting(3, 30.0, selectivity=sigma, seconds=SECONDS, seed=seed, copies=15)
+            yield from _make_run_pairs("15", f"σ = {sigma:g}", s)
 
 
-def _pair(figure: str, x: str, s: Setting) -> Iterator[Run]:
+def _make_run_pairs(figure: str, x: str, s: DiffusionSetting) -> Iterator[LongRun]:
     """ATR and CTR with L = J/2 under either reading of what a probe costs."""
     for reading in (SCANNED, VISITED):
         for name in ("ATR", "CTR"):
-            yield Run(figure, x, name, replace(s, costs=READINGS[reading]), reading)
+            yield LongRun(figure, x, name, replace(s, costs=READINGS[reading]), reading)
 
 
-def asked() -> dict[str, Callable[[], Outcome]]:
+def requested_runs() -> dict[str, Callable[[], Outcome]]:
     """All runs of the table, by their texts: those of ``runs``, then those that notebook 02 asks
     for with ``full``.
     """
     found: dict[str, Callable[[], Outcome]] = {}
 
-    def note(name: str, setting: Setting) -> Ran:
-        found.setdefault(told(name, setting), partial(_outcome, name, setting))
-        return Ran(dict.fromkeys(BESIDE, 0.0))
+    def note(name: str, setting: DiffusionSetting) -> CachedOutcome:
+        found.setdefault(run_key(name, setting), partial(_compute_outcome, name, setting))
+        return CachedOutcome(dict.fromkeys(BESIDE, 0.0))
 
-    for one in runs():
+    for one in long_runs():
         note(one.placement, one.setting)
-    tuning(SEEDS, made=note)
+    length_tuning(SEEDS, made=note)
     for experiment in EXPERIMENTS.values():
         experiment.run(SECONDS, SEEDS, experiment.values, note)
     segment_length(SECONDS, SEEDS, made=note)
     return found
 
 
-def _outcome(name: str, setting: Setting) -> Outcome:
-    return ran(name, setting).outcome
+def _compute_outcome(name: str, setting: DiffusionSetting) -> Outcome:
+    return run_and_summarize(name, setting).outcome
 
 
-def table() -> pd.DataFrame:
+def cached_table() -> pd.DataFrame:
     """The runs of ``runs`` that are kept of the present code: figure, x, reading, placement, seed,
     BESIDE, ``date`` (the day on which each was made).
     """
     rows: list[dict[str, Any]] = []
-    for one in runs():
-        if found := KEPT.rows.get(told(one.placement, one.setting)):
+    for one in long_runs():
+        if found := KEPT.cached_rows.get(run_key(one.placement, one.setting)):
             ctr = one.placement.startswith("CTR")
             label = f"{one.placement}, L = {one.setting.copies}" if ctr else one.placement
             what = {"figure": one.figure, "x": one.x, "reading": one.reading, "placement": label}
@@ -154,24 +154,24 @@ def table() -> pd.DataFrame:
     )
 
 
-def summary() -> pd.DataFrame:
+def summarize_cached() -> pd.DataFrame:
     """The mean, least and greatest throughput (results per second, modelled) of the runs of
     ``table``, over seeds, the mean of what is sent (Mbit/s), and the day of the last.
     """
-    by = table().groupby(["figure", "x", "reading", "placement"], sort=False)
+    by = cached_table().groupby(["figure", "x", "reading", "placement"], sort=False)
     found = by["throughput"].agg(["count", "mean", "min", "max"])
     found.columns = pd.Index(["seeds", "results per second", "least", "most"])
     return found.assign(**{"Mbit/s": by["mbits"].mean(), "kept": by["date"].max()}).reset_index()
 
 
-def claims(kept: pd.DataFrame) -> list[Claim]:
+def long_run_claims(kept: pd.DataFrame) -> list[Claim]:
     """What the long runs say of Fig. 4, 11, 12, 13 and 15; nothing of a figure that has no run."""
-    made = {"11, 12": _searched, "4": _interior, "13": _streams, "15": _selectivity}
+    made = {"11, 12": _make_length_search_claims, "4": _make_interior_length_claims, "13": _make_stream_number_claims, "15": _make_selectivity_claims}
     of = {figure: kept[kept["figure"] == figure] for figure in made}
     return [claim for figure, rows in of.items() if len(rows) for claim in made[figure](rows)]
 
 
-def _ratio(rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]) -> pd.Series:
+def _compute_placement_ratio(rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]) -> pd.Series:
     """One placement over another, by some columns: the mean of the seeds that both have."""
     keys = [*by, *(["seed"] if "seed" not in by else [])]
     seeds = rows.pivot_table(value, keys, "placement", sort=False)
@@ -179,37 +179,37 @@ def _ratio(rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]) -> pd.
     return table[a] / table[b]
 
 
-def _long(figure: str, says: str, found: str, holds: Verdict, why: str = "") -> Claim:
+def _make_long_run_claim(figure: str, says: str, found: str, holds: Verdict, why: str = "") -> Claim:
     """A claim of long runs; it must hold if it did when they were kept."""
     says = f"{says} ({SECONDS} s, kept)"
-    return Claim(PAPER, f"Fig. {figure}", says, found, holds, why, must=holds != "no")
+    return Claim(PAPER, f"Fig. {figure}", says, found, holds, why, is_required=holds != "no")
 
 
-def _searched(rows: pd.DataFrame) -> list[Claim]:
+def _make_length_search_claims(rows: pd.DataFrame) -> list[Claim]:
     pair = ("ATR", "ATR-unoptimized", ["seed"])
-    more, sent = (_ratio(rows, value, *pair) for value in ("throughput", "mbits"))
+    more, sent = (_compute_placement_ratio(rows, value, *pair) for value in ("throughput", "mbits"))
     why = (
         "the search shortens the segments, which spreads the work and sends more; less is sent "
         "only where the best length is above T0"
     )
     return [
-        _long(
+        _make_long_run_claim(
             "11",
             "from T0 = 5 s ATR is above ATR-unoptimized, by seed",
-            figures(more),
-            verdict(more.min() > 1.01),
+            format_values(more),
+            make_verdict(more.min() > 1.01),
         ),
-        _long(
+        _make_long_run_claim(
             "12",
             "from T0 = 5 s ATR sends less than ATR-unoptimized, by seed",
-            figures(sent),
-            verdict(sent.max() < 0.99),
+            format_values(sent),
+            make_verdict(sent.max() < 0.99),
             why if sent.max() >= 0.99 else "",
         ),
     ]
 
 
-def _interior(rows: pd.DataFrame) -> list[Claim]:
+def _make_interior_length_claims(rows: pd.DataFrame) -> list[Claim]:
     by = rows.groupby("x", sort=False)["throughput"].mean()
     by.index = pd.Index([int(x.split(",")[0].removeprefix("T = ")) for x in by.index])
     inside = len(by) > 2 and by.idxmax() not in (by.index.min(), by.index.max())
@@ -221,15 +221,15 @@ def _interior(rows: pd.DataFrame) -> list[Claim]:
         else f"also {waits}, T = {by.idxmax()} s is the best of those tried"
     )
     holds: Verdict = "under reading" if inside else "no"
-    return [_long("4", says, figures(by / by.max()), holds, why)]
+    return [_make_long_run_claim("4", says, format_values(by / by.max()), holds, why)]
 
 
-def _ends(rows: pd.DataFrame, figure: str, says: str, first: int) -> list[Claim]:
+def _make_end_claims(rows: pd.DataFrame, figure: str, says: str, first: int) -> list[Claim]:
     """CTR over ATR at two ends; ``first`` is -1 when CTR is to be behind at the first, else 1."""
     ctr = next((name for name in rows["placement"].unique() if name.startswith("CTR")), None)
     if ctr is None or rows["x"].nunique() < 2:
         return []
-    ratio = _ratio(rows, "throughput", ctr, "ATR", ["reading", "x"])
+    ratio = _compute_placement_ratio(rows, "throughput", ctr, "ATR", ["reading", "x"])
     held = []
     for reading in ratio.index.unique("reading"):
         a, b = (ratio[reading].iloc[0] - 1) * first, (ratio[reading].iloc[-1] - 1) * first
@@ -238,16 +238,16 @@ def _ends(rows: pd.DataFrame, figure: str, says: str, first: int) -> list[Claim]
     both = ratio.index.unique("reading")
     holds: Verdict = "no" if not held else "yes" if len(held) == len(both) else "under reading"
     why = "" if holds == "yes" else "; ".join(held) or "at L = J/2 neither reading has both ends"
-    return [_long(figure, f"{says}: CTR, L = J/2 / ATR", found, holds, why)]
+    return [_make_long_run_claim(figure, f"{says}: CTR, L = J/2 / ATR", found, holds, why)]
 
 
-def _streams(rows: pd.DataFrame) -> list[Claim]:
-    return _ends(rows, "13", "ATR ahead for 3 streams, CTR for 6", -1)
+def _make_stream_number_claims(rows: pd.DataFrame) -> list[Claim]:
+    return _make_end_claims(rows, "13", "ATR ahead for 3 streams, CTR for 6", -1)
 
 
-def _selectivity(rows: pd.DataFrame) -> list[Claim]:
-    return _ends(rows, "15", "CTR ahead at σ = 0.2, ATR at 1", 1)
+def _make_selectivity_claims(rows: pd.DataFrame) -> list[Claim]:
+    return _make_end_claims(rows, "15", "CTR ahead at σ = 0.2, ATR at 1", 1)
 
 
 if __name__ == "__main__":
-    add(KEPT, asked(), __doc__)
+    run_cache_command(KEPT, requested_runs(), __doc__)

@@ -12,16 +12,16 @@ from typing import Any
 
 import pandas as pd
 
-from braid.core.cluster import Costs
+from braid.core.cluster import CostParameters
 from braid.core.events import BatchCommitted
 from braid.core.facts import Facts
 from braid.core.placement import Placement
 from braid.core.plan import Plan
-from braid.papers.diffusion.coordinated import Coordinated, first_covers
+from braid.papers.diffusion.coordinated import Coordinated, initial_cover_problems
 from braid.papers.diffusion.events import PathChosen
-from braid.papers.diffusion.overhead import overhead
+from braid.papers.diffusion.overhead import atr_overhead
 from braid.papers.diffusion.setcover import chvatal_bound, exact_cover, greedy_cover
-from braid.studies.diffusion import RIVALS, Setting, placement, run
+from braid.studies.diffusion import RIVALS, DiffusionSetting, make_placement, simulate_setting
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,15 @@ class _Timed(Placement):
         return self.under.hosts
 
     @property
-    def keys(self) -> int:
-        return self.under.keys
+    def key_space_size(self) -> int:
+        return self.under.key_space_size
 
-    def start(self, streams: int) -> Any:
-        return self.under.start(streams)
+    def initial_state(self, streams: int) -> Any:
+        return self.under.initial_state(streams)
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
         began = perf_counter()
-        plan = self.under.plan(facts, state)
+        plan = self.under.plan_batch(facts, state)
         self.micros.append((perf_counter() - began) * 1e6)
         return plan
 
@@ -60,10 +60,10 @@ def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> 
     """
     rows: list[tuple[int, str, float]] = []
     for label in ("ATR", "CTR, L = 2"):
-        copies = RIVALS[label].copies(hosts)
-        s = Setting(3, window, (2.0, 8.0), hosts=hosts, copies=copies, seconds=seconds, seed=seed)
-        timed = _Timed(placement(RIVALS[label].placement, s))
-        came = [sum(e.received) for e in run(timed, s) if isinstance(e, BatchCommitted)]
+        copies = RIVALS[label].max_copies(hosts)
+        s = DiffusionSetting(3, window, (2.0, 8.0), hosts=hosts, copies=copies, seconds=seconds, seed=seed)
+        timed = _Timed(make_placement(RIVALS[label].placement, s))
+        came = [sum(e.received_tuples) for e in simulate_setting(timed, s) if isinstance(e, BatchCommitted)]
         both = enumerate(zip(timed.micros, came, strict=True))
         rows += [(second, label, micros / n) for second, (micros, n) in both if n]
     return pd.DataFrame(rows, columns=["second", "placement", "micros"])
@@ -78,18 +78,18 @@ class _Weighed(Coordinated):
     each: int = 1
     found: list[tuple[int, float, float]] = field(default_factory=list)
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
         if facts.batch % self.each == 0:
-            for sets, weights, wanted in first_covers(self, facts, state):
+            for sets, weights, wanted in initial_cover_problems(self, facts, state):
                 greedy, exact = (
                     sum(weights[j] for j in cover(sets, weights, wanted))
                     for cover in (greedy_cover, exact_cover)
                 )
                 self.found.append((facts.batch, greedy / exact, chvatal_bound(sets, wanted)))
-        return super().plan(facts, state)
+        return super().plan_batch(facts, state)
 
 
-def cover_distance(setting: Setting, copies: Sequence[int | None], each: int = 3) -> pd.DataFrame:
+def greedy_cover_ratios(setting: DiffusionSetting, copies: Sequence[int | None], each: int = 3) -> pd.DataFrame:
     """How far greedy covers are from exact ones on the plans of CTR runs (section 4.1), by the
     bound L on copies.
 
@@ -99,47 +99,47 @@ def cover_distance(setting: Setting, copies: Sequence[int | None], each: int = 3
     """
     rows: list[tuple[Any, ...]] = []
     for most in copies:
-        plain = placement("CTR", replace(setting, copies=most))
+        plain = make_placement("CTR", replace(setting, copies=most))
         assert isinstance(plain, Coordinated)
         weighed = _Weighed(**{f.name: getattr(plain, f.name) for f in fields(plain)}, each=each)
-        for _ in run(weighed, setting):
+        for _ in simulate_setting(weighed, setting):
             pass
-        rows += [(str(weighed.copies or "none"), *line) for line in weighed.found]
+        rows += [(str(weighed.max_copies or "none"), *line) for line in weighed.found]
     return pd.DataFrame(rows, columns=["copies", "second", "ratio", "bound"])
 
 
-ROOM = Setting(3, 6.0, hosts=40, length=2, seconds=40)
+ROOM = DiffusionSetting(3, 6.0, hosts=40, length=2, seconds=40)
 """So many hosts that no two segments that live together share one."""
 
 
-def equations(setting: Setting = ROOM) -> pd.DataFrame:
+def check_equations(setting: DiffusionSetting = ROOM) -> pd.DataFrame:
     """Eq. 2, and Eq. 3 summed as in Eq. 4, beside what runs count: tuples and intermediate results
     sent beyond one copy of each tuple, per second. Columns: equation, placement, printed, counted.
 
     Hosts take no time, so that none sheds; CTR stores on all of V_1, as printed.
     """
-    free = replace(setting, costs=Costs(0.0, 0.0, 0.0), copies=None)
+    free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0), copies=None)
     rows = []
     for equation, name in (("Eq. 2", "ATR-unoptimized"), ("Eq. 3, 4", "CTR")):
-        events = list(run(placement(name, replace(free, costs=setting.costs)), free))
+        events = list(simulate_setting(make_placement(name, replace(free, costs=setting.costs)), free))
         done = [e for e in events if isinstance(e, BatchCommitted) and e.batch >= 2 * free.window]
-        extra = sum(e.all_hosts.received - sum(e.received) + e.all_hosts.sent for e in done)
-        printed = (_eq_2 if name != "CTR" else _eq_4)(events, done, free)
+        extra = sum(e.total_host_metrics.received_tuples - sum(e.received_tuples) + e.total_host_metrics.sent_partials for e in done)
+        printed = (_compute_eq_2 if name != "CTR" else _compute_eq_4)(events, done, free)
         rows.append((equation, name, printed, extra / len(done)))
     return pd.DataFrame(rows, columns=["equation", "placement", "printed", "counted"])
 
 
-def _eq_2(events: list[Any], done: list[BatchCommitted], s: Setting) -> float:
-    rates = [sum(e.received[i] for e in done) / len(done) for i in range(s.streams)]
-    return overhead(rates, (s.window,) * s.streams, 0, s.length)
+def _compute_eq_2(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:
+    rates = [sum(e.received_tuples[i] for e in done) / len(done) for i in range(s.streams)]
+    return atr_overhead(rates, (s.window,) * s.streams, 0, s.length)
 
 
-def _eq_4(events: list[Any], done: list[BatchCommitted], s: Setting) -> float:
+def _compute_eq_4(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:
     """Eq. 3 of every segment that begins, for the tuples of its stream, while it goes on."""
-    came = {e.batch: e.received for e in done}
+    came = {e.batch: e.received_tuples for e in done}
     found = [e for e in events if isinstance(e, PathChosen)]
     total = sum(
-        e.orders[0].eq3 * came[batch][e.stream]
+        e.join_orders[0].estimated_overhead_eq3 * came[batch][e.stream]
         for e in found
         for batch in range(e.batch, e.batch + s.length)
         if batch in came

@@ -27,14 +27,14 @@ Outcome = Mapping[str, float]
 """What a run comes to, by name."""
 
 
-def digest(outcomes: Iterable[Outcome]) -> str:
+def fingerprint_outcomes(outcomes: Iterable[Outcome]) -> str:
     """What tells outcomes from others: eight letters and digits, by five digits of each number."""
     told = "\n".join(f"{k} {v:.5g}" for outcome in outcomes for k, v in outcome.items())
     return hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
-class Ran:
+class CachedOutcome:
     """What a run came to, and the day on which it was made if it was kept, else ""."""
 
     outcome: Outcome
@@ -42,75 +42,75 @@ class Ran:
 
 
 @dataclass
-class Table:
+class ResultCache:
     """The runs of one ``file`` under FOLDER, with outcomes of these ``names``; ``fingerprint``
     tells the present code.
     """
 
     file: str
-    names: tuple[str, ...]
+    columns: tuple[str, ...]
     fingerprint: Callable[[], str]
 
     @property
-    def path(self) -> Path:
+    def file_path(self) -> Path:
         """Where it lies."""
         return FOLDER / self.file
 
     @cached_property
-    def code(self) -> str:
+    def code_fingerprint(self) -> str:
         """The present code."""
         return self.fingerprint()
 
     @cached_property
-    def rows(self) -> dict[str, Ran]:
+    def cached_rows(self) -> dict[str, CachedOutcome]:
         """The runs of the present code, by their texts."""
-        if not self.path.exists():
+        if not self.file_path.exists():
             return {}
-        with self.path.open(encoding="utf-8", newline="") as file:
-            found = [row for row in csv.DictReader(file) if row["code"] == self.code]
-        return {r["run"]: Ran({n: float(r[n]) for n in self.names}, r["date"]) for r in found}
+        with self.file_path.open(encoding="utf-8", newline="") as file:
+            found = [row for row in csv.DictReader(file) if row["code"] == self.code_fingerprint]
+        return {r["run"]: CachedOutcome({n: float(r[n]) for n in self.columns}, r["date"]) for r in found}
 
-    def ran(self, run: str, make: Callable[[], Outcome], fresh: bool = False) -> Ran:
+    def get_or_run(self, run: str, make: Callable[[], Outcome], fresh: bool = False) -> CachedOutcome:
         """A run as it was kept; made now if it was not, or if a ``fresh`` one is wanted."""
-        return (None if fresh else self.rows.get(run)) or Ran(make())
+        return (None if fresh else self.cached_rows.get(run)) or CachedOutcome(make())
 
-    def keep(self, run: str, outcome: Outcome) -> None:
+    def store(self, run: str, outcome: Outcome) -> None:
         """Add a run."""
-        columns, new = ("run", *self.names, "code", "date"), not self.path.exists()
+        columns, new = ("run", *self.columns, "code", "date"), not self.file_path.exists()
         day = datetime.now(UTC).date().isoformat()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8", newline="") as file:
+        self.file_path.parent.mkdir(parents=True, exist_ok=True)
+        with self.file_path.open("a", encoding="utf-8", newline="") as file:
             lines = csv.writer(file, lineterminator="\n")
             if new:
                 lines.writerow(columns)
-            lines.writerow((run, *(f"{outcome[n]:.6g}" for n in self.names), self.code, day))
-        self.rows[run] = Ran(outcome, day)
+            lines.writerow((run, *(f"{outcome[n]:.6g}" for n in self.columns), self.code_fingerprint, day))
+        self.cached_rows[run] = CachedOutcome(outcome, day)
 
-    def record(self, asked: Mapping[str, Callable[[], Outcome]], minutes: float) -> tuple[int, int]:
+    def fill(self, asked: Mapping[str, Callable[[], Outcome]], minutes: float) -> tuple[int, int]:
         """Add those runs that it lacks, one after the other, until the minutes are over: how many
         were added, and how many are lacking still.
         """
-        lacking = [run for run in asked if run not in self.rows]
+        lacking = [run for run in asked if run not in self.cached_rows]
         until, added = time.monotonic() + 60 * minutes, 0
         for run in lacking:
             if time.monotonic() > until:
                 break
-            self.keep(run, asked[run]())
+            self.store(run, asked[run]())
             added += 1
         return added, len(lacking) - added
 
 
-def add(table: Table, asked: Mapping[str, Callable[[], Outcome]], about: str | None) -> None:
+def run_cache_command(table: ResultCache, asked: Mapping[str, Callable[[], Outcome]], about: str | None) -> None:
     """The command that adds to a table the runs that it lacks, for ``--minutes``."""
     parser = ArgumentParser(description=about)
     parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
     minutes = parser.parse_args().minutes
     gc.disable()  # a run makes no cycles, and to look for them takes up to a quarter of its time
-    added, lacking = table.record(asked, minutes)
+    added, lacking = table.fill(asked, minutes)
     print(f"{added} runs added, {lacking} lacking still")
 
 
-def said(dates: Iterable[str]) -> str:
+def describe_cache_dates(dates: Iterable[str]) -> str:
     """How many of some runs were kept, and since when, in a sentence; ``dates`` as ``Ran`` has
     them.
     """

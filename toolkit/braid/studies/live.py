@@ -20,44 +20,44 @@ from braid.core.query import Query
 if TYPE_CHECKING:
     from braid.run import JoinRun
     from braid.sharing.run import SharedRun
-    from braid.studies.diffusion import Setting
+    from braid.studies.diffusion import DiffusionSetting
     from braid.workloads.base import Workload
-    from braid.workloads.dashboards import Shared
+    from braid.workloads.dashboards import SharedWorkload
 
 _numbers = count()
 
 
 @cache
-def _runs() -> Path:
-    return scratch.folder("runs")
+def _make_runs_folder() -> Path:
+    return scratch.make_temp_dir("runs")
 
 
-def folder(name: str) -> Path:
+def new_run_folder(name: str) -> Path:
     """A folder for a run that is not there yet, under a temporary one that goes with this
     process.
     """
-    return _runs() / f"{name}-{next(_numbers)}"
+    return _make_runs_folder() / f"{name}-{next(_numbers)}"
 
 
-def _session() -> Any:
+def _get_spark_session() -> Any:
     from braid.spark_session import session
 
     return session()
 
 
-def _workload(name: str, **settings: Any) -> Workload:
-    from braid.launch import workload
+def _make_session_workload(name: str, **settings: Any) -> Workload:
+    from braid.launch import make_workload
 
-    return workload(_session(), name, **settings)
-
-
-def _launched(name: str, join: Workload, under: Placement, pace: float = 0.0) -> JoinRun:
-    from braid.launch import launch
-
-    return launch(_session(), folder(name), join, under, pace)
+    return make_workload(_get_spark_session(), name, **settings)
 
 
-class Launches(Protocol):
+def _launch_in_new_folder(name: str, join: Workload, under: Placement, pace: float = 0.0) -> JoinRun:
+    from braid.launch import launch_join
+
+    return launch_join(_get_spark_session(), new_run_folder(name), join, under, pace)
+
+
+class LaunchPanel(Protocol):
     """What a panel has: what its button calls, and with what."""
 
     def launch(self, settings: dict[str, Any]) -> Any:
@@ -66,11 +66,11 @@ class Launches(Protocol):
     def settings(self) -> dict[str, Any]:
         """What the controls say."""
 
-    def free(self) -> bool:
+    def can_launch(self) -> bool:
         """Whether nothing has been launched, and the button would begin a run now."""
 
 
-def warm(panel: Launches, **few: Any) -> None:
+def warm_up(panel: LaunchPanel, **few: Any) -> None:
     """Start Spark and run a small join on it, then twice the first batch of what the panel would
     launch, so that who launches need not wait for what is done once, or is slow at first: the third
     launch takes less than the second. ``few`` are settings that make it less. Who launches
@@ -78,78 +78,78 @@ def warm(panel: Launches, **few: Any) -> None:
     """
     from braid.papers.baselines.centralized import Centralized
 
-    join = _workload("arrivals", rates=(5.0, 5.0), seconds=3.0, batches=3)
-    _launched("warm", join, Centralized()).awaitTermination()
+    join = _make_session_workload("arrivals", rates=(5.0, 5.0), seconds=3.0, batches=3)
+    _launch_in_new_folder("warm", join, Centralized()).awaitTermination()
     for _ in range(2):
-        if panel.free():
-            _begun(panel, few)
+        if panel.can_launch():
+            _run_first_batch(panel, few)
 
 
-def _begun(panel: Launches, few: dict[str, Any]) -> None:
+def _run_first_batch(panel: LaunchPanel, few: dict[str, Any]) -> None:
     """Run the first batch of what the panel would launch."""
     run = panel.launch(panel.settings() | few)
     try:
-        while panel.free() and run.isActive and not _committed(run):
+        while panel.can_launch() and run.isActive and not _has_committed_batch(run):
             run.awaitTermination(0.1)
     finally:
         run.stop()
 
 
-def _committed(run: Any) -> bool:
+def _has_committed_batch(run: Any) -> bool:
     return any(isinstance(e, BatchCommitted) for e in run.events())
 
 
-def theta(settings: Mapping[str, Any]) -> JoinRun:
+def start_theta(settings: Mapping[str, Any]) -> JoinRun:
     """A join of two streams of Elseidy 2014 under a placement, by the settings of the panel."""
-    from braid.launch import placement
+    from braid.launch import make_placement
 
     chosen = dict(settings)
     kind, hosts, epsilon, pace = (
         chosen.pop(name) for name in ("placement", "hosts", "epsilon", "pace")
     )
-    join = _workload(chosen.pop("workload"), **chosen)
-    takes = Placement.by_name(kind).takes()
+    join = _make_session_workload(chosen.pop("workload"), **chosen)
+    takes = Placement.class_by_name(kind).setting_names()
     more = {"epsilon": epsilon} if "epsilon" in takes else {}
-    under = placement(kind, hosts if "hosts" in takes else 1, join, **more)
-    return _launched(f"{join.name}-{kind}", join, under, pace)
+    under = make_placement(kind, hosts if "hosts" in takes else 1, join, **more)
+    return _launch_in_new_folder(f"{join.name}-{kind}", join, under, pace)
 
 
-def diffusion(placement: str, setting: Setting) -> JoinRun:
+def start_diffusion(placement: str, setting: DiffusionSetting) -> JoinRun:
     """A setting of Gu 2007 under a placement: the same tuples, hosts and decisions as modelled."""
     from braid.studies import diffusion as study
 
-    join = study.arrivals(setting).workload(_session())
-    return _launched(placement, join, study.placement(placement, setting))
+    join = study.make_arrivals(setting).make_workload(_get_spark_session())
+    return _launch_in_new_folder(placement, join, study.make_placement(placement, setting))
 
 
-def ring(settings: Mapping[str, Any], batches: int) -> JoinRun:
+def start_ring(settings: Mapping[str, Any], batches: int) -> JoinRun:
     """A PSP ring (Wang 2008, Part II) by the settings of the panel, for so many seconds of event
     time.
     """
     from braid.studies import psp
 
-    given, placement = psp.by_settings(**settings, seconds=float(batches))
-    return _launched("ring", given.workload(_session()), placement)
+    given, placement = psp.run_from_controls(**settings, seconds=float(batches))
+    return _launch_in_new_folder("ring", given.make_workload(_get_spark_session()), placement)
 
 
-def pair(source: str, batches: int, **settings: Any) -> Workload:
+def make_stream_pair(source: str, batches: int, **settings: Any) -> Workload:
     """The two streams of Wang 2008, Part I: "flights" (``days``; departures with the weather that
     their airport had) or "arrivals" (``rate``, ``join``; synthetic).
     """
     from braid.workloads.base import Workload
 
     if source == "flights":
-        found = _workload("flights", days=settings["days"], batches=batches)
+        found = _make_session_workload("flights", days=settings["days"], batches=batches)
         streams = {alias: found.streams[alias] for alias in "dw"}
         return Workload("flights", streams, WEATHER_THEN, time="ts", batch=found.batch)
     rates, sigma = (settings["rate"],) * 2, settings["join"]
-    return _workload(source, rates=rates, seconds=float(batches), batches=batches, sigma=sigma)
+    return _make_session_workload(source, rates=rates, seconds=float(batches), batches=batches, sigma=sigma)
 
 
 WEATHER_THEN = "d.origin = w.origin AND w.ts <= d.ts"
 
 
-def slices(
+def start_chain(
     join: Workload, queries: Iterable[Query], chain: str, overhead: float, pace: float = 0.0
 ) -> SharedRun:
     """A chain of slices for these queries over two streams; ``overhead`` is C_sys, in
@@ -157,32 +157,32 @@ def slices(
     """
     from braid.sharing.join import SharedJoin
 
-    joined = SharedJoin(join.streams, join.on, time="ts", chain=chain, overhead=overhead)
-    joined.add_all(q.asked(tuple(join.streams)) for q in queries)
-    return joined.start(folder("slices"), batches=join.batch or 20, pace=pace)
+    joined = SharedJoin(join.streams, join.condition, time="ts", chain=chain, overhead=overhead)
+    joined.add_all(q.to_arguments(tuple(join.streams)) for q in queries)
+    return joined.start(new_run_folder("slices"), batches=join.batch or 20, pace=pace)
 
 
-def chosen_slices(settings: Mapping[str, Any], overhead: float, days: int) -> SharedRun:
+def start_chain_from_controls(settings: Mapping[str, Any], overhead: float, days: int) -> SharedRun:
     """A chain of slices by the settings of the panel, its queries among them."""
     values = {"days": days, "rate": settings["rate"], "join": settings["join"]}
-    join = pair(settings["source"], settings["batches"], **values)
-    return slices(join, settings["queries"], settings["chain"], overhead, settings["pace"])
+    join = make_stream_pair(settings["source"], settings["batches"], **values)
+    return start_chain(join, settings["queries"], settings["chain"], overhead, settings["pace"])
 
 
-def shared_ring(shared: Shared, hosts: int, pace: float = 0.0) -> SharedRun:
+def start_shared_ring(shared: SharedWorkload, hosts: int, pace: float = 0.0) -> SharedRun:
     """One run for all queries on a ring of hosts (Wang 2008, Part III)."""
-    from braid.studies.shared_ring import start
+    from braid.studies.shared_ring import start_shared
 
-    return start(shared, folder("shared"), hosts, pace)
+    return start_shared(shared, new_run_folder("shared"), hosts, pace)
 
 
-def dashboards(streams: Sequence[str], settings: Mapping[str, Any]) -> SharedRun:
+def start_dashboards(streams: Sequence[str], settings: Mapping[str, Any]) -> SharedRun:
     """The queries of the panel's table over flights, arrivals and weather."""
-    from braid.workloads.dashboards import Shared
-    from braid.workloads.dashboards import dashboards as made
+    from braid.workloads.dashboards import SharedWorkload
+    from braid.workloads.dashboards import flight_dashboards as made
 
     month, days, batches = (settings[name] for name in ("month", "days", "batches"))
-    join = made(_session(), streams, month, days, batches).join
-    return shared_ring(
-        Shared(join, tuple(settings["queries"])), settings["hosts"], settings["pace"]
+    join = made(_get_spark_session(), streams, month, days, batches).join
+    return start_shared_ring(
+        SharedWorkload(join, tuple(settings["queries"])), settings["hosts"], settings["pace"]
     )

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from braid.core.cluster import wang_costs, wang_hosts
+from braid.core.cluster import wang_cost_parameters, wang_host_capacities
 from braid.core.events import BatchCommitted
-from braid.core.facts import Usage
+from braid.core.facts import HostUsage
 from braid.core.placement import Placement
 from braid.model.simulate import simulate
 from braid.papers.psp import cost
@@ -48,7 +48,7 @@ BOOK_LENGTH = 14
 
 
 @dataclass(frozen=True)
-class Setting:
+class RingSetting:
     """An M-way join of section 16.1; the defaults are its own.
 
     ``rate`` lambda in tuples per second and stream, ``window`` W in seconds, ``sigma`` the
@@ -67,9 +67,9 @@ class Setting:
     hop: float = HOPS[-1]
     seed: int = 0
 
-    def load(self) -> cost.Workload:
+    def cost_workload(self) -> cost.Workload:
         """The same for the closed forms."""
-        costs = wang_costs(JOINS[self.join])
+        costs = wang_cost_parameters(JOINS[self.join])
         each = (1.0,) * self.streams
         return cost.Workload(
             tuple(self.rate * x for x in each),
@@ -80,7 +80,7 @@ class Setting:
             hop=self.hop,
         )
 
-    def arrivals(self, factor: float = 1.0) -> Arrivals:
+    def make_arrivals(self, factor: float = 1.0) -> Arrivals:
         """Poisson arrivals; half-way the rates change by ``factor``."""
         rates = (self.rate,) * self.streams
         changes = () if factor == 1 else ((self.seconds / 2, tuple(factor * r for r in rates)),)
@@ -89,12 +89,12 @@ class Setting:
             rates, self.seconds, self.step, windows, self.sigma, changes=changes, seed=self.seed
         )
 
-    def run(self, placement: Placement, factor: float = 1.0) -> list[Any]:
+    def simulate_placement(self, placement: Placement, factor: float = 1.0) -> list[Any]:
         """The events of a counted run. No host sheds load."""
-        given = self.arrivals(factor)
+        given = self.make_arrivals(factor)
         return simulate(
             placement,
-            given.counts(),
+            given.batch_counts(),
             windows=given.windows,
             seconds=self.step,
             selectivity=self.sigma,
@@ -102,7 +102,7 @@ class Setting:
         )
 
 
-def spread(runs: pd.DataFrame, value: str) -> pd.DataFrame:
+def seed_statistics(runs: pd.DataFrame, value: str) -> pd.DataFrame:
     """A tidy frame over its seeds: what else it is settled by, with mean, low and high of a value
     (all three modelled).
     """
@@ -113,8 +113,8 @@ def spread(runs: pd.DataFrame, value: str) -> pd.DataFrame:
     return found.rename(columns=names).reset_index()
 
 
-def breakdown(
-    nodes: int = 4, setting: Setting = Setting(), seeds: Sequence[int] = (0,)
+def cost_breakdown(
+    nodes: int = 4, setting: RingSetting = RingSetting(), seeds: Sequence[int] = (0,)
 ) -> pd.DataFrame:
     """Fig. 16.1: join, part ("network" or "join"), seed, mean_modelled and deviation_modelled,
     seconds for one tuple over batches, and equation_modelled, the same by Eq. 13.1.
@@ -125,13 +125,13 @@ def breakdown(
     rows = []
     for seed in seeds:
         given = replace(setting, seed=seed)
-        batches = settled(given.run(Ring(nodes)), given)
-        tuples = np.array([sum(b.received) for b in batches])
-        pairs = np.array([b.all_hosts.compared for b in batches]) / tuples
-        sent = np.array([b.all_hosts.received + b.all_hosts.arrived for b in batches]) / tuples
+        batches = steady_batches(given.simulate_placement(Ring(nodes)), given)
+        tuples = np.array([sum(b.received_tuples) for b in batches])
+        pairs = np.array([b.total_host_metrics.compared_pairs for b in batches]) / tuples
+        sent = np.array([b.total_host_metrics.received_tuples + b.total_host_metrics.received_partials for b in batches]) / tuples
         for name, kilopixels in JOINS.items():
-            costs, load = wang_costs(kilopixels), replace(given, join=name).load()
-            network = sent * 2e-3 * costs.transfer_ms, nodes * cost.sends(load)
+            costs, load = wang_cost_parameters(kilopixels), replace(given, join=name).cost_workload()
+            network = sent * 2e-3 * costs.transfer_ms, nodes * cost.send_seconds(load)
             joining = pairs * costs.compare_us * 1e-6, cost.probe_work(load)
             for part, (s, equation) in (("network", network), ("join", joining)):
                 rows.append((name, part, seed, float(s.mean()), float(s.std()), equation))
@@ -139,65 +139,65 @@ def breakdown(
     return pd.DataFrame(rows, columns=names)
 
 
-def response(
+def response_times(
     nodes: Sequence[int] = tuple(range(4, 20)),
     sigmas: Sequence[float] = (0.05, 0.1, 0.5),
     joins: Iterable[str] = tuple(JOINS),
     hops: Sequence[float] = HOPS[-1:],
-    setting: Setting = Setting(),
+    setting: RingSetting = RingSetting(),
 ) -> pd.DataFrame:
     """Fig. 16.2 (a), (c), (e): join, sigma, hop (T_n, seconds), nodes, response_modelled (Eq. 13.5,
     seconds), best_modelled (Theorem 9, nodes).
     """
     rows = []
     for join, sigma, hop in product(joins, sigmas, hops):
-        load = replace(setting, join=join, sigma=sigma, hop=hop).load()
+        load = replace(setting, join=join, sigma=sigma, hop=hop).cost_workload()
         best = cost.optimal_length(load)
         rows += [
-            (join, sigma, hop, n, cost.latency(load, (n,) * load.streams), best) for n in nodes
+            (join, sigma, hop, n, cost.mean_latency_seconds(load, (n,) * load.stream_count), best) for n in nodes
         ]
     names = ["join", "sigma", "hop", "nodes", "response_modelled", "best_modelled"]
     return pd.DataFrame(rows, columns=names)
 
 
-def hop_of(length: int, sigma: float = 0.5, join: str = "small") -> float:
+def hop_seconds_for(length: int, sigma: float = 0.5, join: str = "small") -> float:
     """The T_n (seconds) at which Theorem 9 gives this length, for a 3-way join: what the book's one
     number says of its network.
     """
     low, high = 1e-6, 1.0
     for _ in range(60):
         middle = (low + high) / 2
-        longer = cost.optimal_length(Setting(sigma=sigma, join=join, hop=middle).load()) > length
+        longer = cost.optimal_length(RingSetting(sigma=sigma, join=join, hop=middle).cost_workload()) > length
         low, high = (middle, high) if longer else (low, middle)
     return (low + high) / 2
 
 
-def settled(events: Iterable[Any], setting: Setting) -> list[BatchCommitted]:
+def steady_batches(events: Iterable[Any], setting: RingSetting) -> list[BatchCommitted]:
     """The batches with tuples after the first window, when states are full."""
-    batches = [e for e in events if isinstance(e, BatchCommitted) and any(e.received)]
+    batches = [e for e in events if isinstance(e, BatchCommitted) and any(e.received_tuples)]
     return [b for b in batches if (b.batch + 1) * setting.step > setting.window]
 
 
-def work(b: BatchCommitted, setting: Setting) -> np.ndarray:
+def busy_seconds(b: BatchCommitted, setting: RingSetting) -> np.ndarray:
     """Seconds that each node is busy with a batch."""
-    costs, node = wang_costs(JOINS[setting.join]), wang_hosts(1)[0]
-    did = [(h.received, h.arrived, h.sent, h.probed, h.compared) for h in b.hosts]
+    costs, node = wang_cost_parameters(JOINS[setting.join]), wang_host_capacities(1)[0]
+    did = [(h.received_tuples, h.received_partials, h.sent_partials, h.probes, h.compared_pairs) for h in b.host_metrics]
     counts: list[Any] = [*np.array(did, dtype=float).T]  # of all nodes at once
-    return np.asarray(costs.busy(Usage(*counts), node))
+    return np.asarray(costs.busy_seconds(HostUsage(*counts), node))
 
 
 @dataclass(frozen=True)
-class Change:
+class RateChange:
     """Half-way through a run the rates grow by ``factor``, from ``setting.rate``."""
 
-    setting: Setting
+    setting: RingSetting
     factor: float
 
 
 CHANGES = {
-    "16.6": Change(Setting(rate=15.0, sigma=0.05, join="middle", step=0.25), 2.0),
-    "16.7ab": Change(Setting(rate=12.0, sigma=0.2, step=0.25), 2.0),
-    "16.7cd": Change(Setting(rate=8.0, sigma=0.2, step=0.25), 3.0),
+    "16.6": RateChange(RingSetting(rate=15.0, sigma=0.05, join="middle", step=0.25), 2.0),
+    "16.7ab": RateChange(RingSetting(rate=12.0, sigma=0.2, step=0.25), 2.0),
+    "16.7cd": RateChange(RingSetting(rate=8.0, sigma=0.2, step=0.25), 3.0),
 }
 """Fig. 16.6 and 16.7. The book starts from 50 tuples per second. At the costs above Fig. 16.6 would
 then ask for 20 nodes before and 156 after the change, and in Fig. 16.7 sending alone would fill
@@ -205,7 +205,7 @@ every node, however many there are. So rates start lower.
 """
 
 
-def adaptation(
+def adaptation_curves(
     figure: str,
     seconds: float = 60.0,
     nodes: int = 3,
@@ -226,21 +226,21 @@ def adaptation(
     for seed in seeds:
         setting = replace(CHANGES[figure].setting, seconds=seconds, seed=seed)
         third = int(setting.step / 3 / (JOINS[setting.join] * 1e-6))
-        growing = Ring(nodes, capacity=third, max_hosts=most)
+        growing = Ring(nodes, max_pairs_per_node=third, max_hosts=most)
         for adapts, ring in ((False, Ring(nodes)), (True, growing)):
-            events = setting.run(ring, CHANGES[figure].factor)
-            frames.append(_queue(events, setting, nodes).assign(adapts=adapts, seed=seed))
+            events = setting.simulate_placement(ring, CHANGES[figure].factor)
+            frames.append(_simulate_queue(events, setting, nodes).assign(adapts=adapts, seed=seed))
     names = ["adapts", "second", "seed", "nodes", "response_modelled"]
     return pd.concat(frames, ignore_index=True)[names]
 
 
-def _queue(events: Iterable[Any], setting: Setting, nodes: int) -> pd.DataFrame:
+def _simulate_queue(events: Iterable[Any], setting: RingSetting, nodes: int) -> pd.DataFrame:
     waiting, rows = 0.0, []
     for e in events:
         if isinstance(e, RingResized):
-            nodes = e.new
+            nodes = e.nodes
         if isinstance(e, BatchCommitted):
-            takes = float(work(e, setting).max())
+            takes = float(busy_seconds(e, setting).max())
             rows.append((round(e.batch * setting.step, 6), nodes, waiting + takes))
             waiting = max(0.0, waiting + takes - setting.step)
     return pd.DataFrame(rows, columns=["second", "nodes", "response_modelled"])
@@ -250,7 +250,7 @@ MOST = 2_000_000
 """Tuples of a run by plain settings, so that a control cannot ask for hours."""
 
 
-def by_settings(
+def run_from_controls(
     rates: str = "20",
     windows: str = "10",
     streams: int = 3,
@@ -269,7 +269,7 @@ def by_settings(
     for each, with commas between. Half-way the ring goes to ``resize`` nodes; 0 leaves it as it is.
     Raises ValueError for settings out of range.
     """
-    each = _each("rates", rates, streams)
+    each = _parse_numbers_per_stream("rates", rates, streams)
     if (expected := sum(each) * seconds * streams / len(each)) > MOST:
         raise ValueError(
             f"rates are {rates!r}, which makes {expected:,.0f} tuples in {seconds:g} seconds; a "
@@ -279,17 +279,17 @@ def by_settings(
         each,
         seconds,
         step,
-        _each("windows", windows, streams),
+        _parse_numbers_per_stream("windows", windows, streams),
         sigma,
         seed=seed,
     )
     if min(w or 0 for w in arrivals.windows) <= 0:
         raise ValueError(f"windows are {windows!r}; a window lasts longer than 0 seconds")
-    when = ((max(1, arrivals.batches // 2), resize),) if resize else ()
+    when = ((max(1, arrivals.micro_batch_count // 2), resize),) if resize else ()
     return arrivals, Ring(nodes, form=form, slicing=slicing, resize=when)  # type: ignore[arg-type]
 
 
-def _each(what: str, text: str, streams: int) -> tuple[float, ...]:
+def _parse_numbers_per_stream(what: str, text: str, streams: int) -> tuple[float, ...]:
     try:
         numbers = tuple(float(part) for part in text.split(","))
     except ValueError:
@@ -303,19 +303,19 @@ def _each(what: str, text: str, streams: int) -> tuple[float, ...]:
     return whole * streams if len(whole) == 1 else whole
 
 
-def modelled(arrivals: Arrivals, ring: Ring) -> list[Any]:
+def simulate_all(arrivals: Arrivals, ring: Ring) -> list[Any]:
     """The events of the run without tuples."""
     return simulate(
         ring,
-        arrivals.counts(),
+        arrivals.batch_counts(),
         windows=arrivals.windows,
         seconds=arrivals.step,
         selectivity=arrivals.sigma,
-        streams=arrivals.streams,
+        streams=arrivals.stream_aliases,
     )
 
 
-def agreement(measured: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame:
+def compare_with_model(measured: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame:
     """The same run done both ways: what, measured, modelled, ratio; totals over all batches, and
     the state after the last.
 
@@ -323,16 +323,16 @@ def agreement(measured: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame
     expected numbers in the other.
     """
     sums: dict[str, Callable[[BatchCommitted], int]] = {
-        "tuples in": lambda b: sum(b.received),
-        "tuples sent to nodes": lambda b: b.all_hosts.received,
-        "state moved": lambda b: b.all_hosts.moved,
-        "intermediate results sent": lambda b: b.all_hosts.sent,
+        "tuples in": lambda b: sum(b.received_tuples),
+        "tuples sent to nodes": lambda b: b.total_host_metrics.received_tuples,
+        "state moved": lambda b: b.total_host_metrics.migrated_tuples,
+        "intermediate results sent": lambda b: b.total_host_metrics.sent_partials,
         "results": lambda b: b.results,
     }
     both = [
         [e for e in events if isinstance(e, BatchCommitted)] for events in (measured, simulated)
     ]
     rows = [(what, *(sum(map(count, batches)) for batches in both)) for what, count in sums.items()]
-    rows.append(("state at the end", *(batches[-1].all_hosts.stored for batches in both)))
+    rows.append(("state at the end", *(batches[-1].total_host_metrics.stored_tuples for batches in both)))
     found = pd.DataFrame(rows, columns=["what", "measured", "modelled"])
     return found.assign(ratio=found["measured"] / found["modelled"].where(found["modelled"] > 0))

@@ -12,16 +12,16 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from braid.studies.kept import Outcome, Ran, Table, add, digest
-from braid.studies.psp import JOINS, Setting
-from braid.studies.psp_rivals import Made, contenders, contest, counts
+from braid.studies.kept import Outcome, CachedOutcome, ResultCache, run_cache_command, fingerprint_outcomes
+from braid.studies.psp import JOINS, RingSetting
+from braid.studies.psp_rivals import Made, competitors, compare_schemes, count_scheme
 
 LENGTHS, WAYS, SIGMAS, SEEDS = (4, 8, 12, 16), (3, 5, 7, 9), (0.05, 0.1, 0.5), (0, 1, 2)
-SETTING = Setting(seconds=60.0)
+CACHED_SETTING = RingSetting(seconds=60.0)
 COUNTS = ("stored", "sent", "hops", *(f"{c} {join}" for join in JOINS for c in ("busy", "uneven")))
 
 
-def told(scheme: str, nodes: int, setting: Setting) -> str:
+def run_key(scheme: str, nodes: int, setting: RingSetting) -> str:
     """A run by its scheme and all that its counts depend on."""
     of = {"nodes": nodes} | {
         name: getattr(setting, name)
@@ -30,43 +30,43 @@ def told(scheme: str, nodes: int, setting: Setting) -> str:
     return f"{scheme}: {'; '.join(f'{k}={v:g}' for k, v in of.items())}"
 
 
-_SHORT = Setting(seconds=14.0, sigma=0.05)
+_SHORT = RingSetting(seconds=14.0, sigma=0.05)
 
 
-def _fingerprint() -> str:
+def _fingerprint_code() -> str:
     """Of short runs, of rings among them where half of the nodes are more than two; and of what
     the schemes are of at every length.
     """
-    runs = ((name, n, m) for n, m in ((4, 3), (4, 4), (6, 3)) for name in contenders(n, _SHORT))
-    made = (counts(name, n, replace(_SHORT, streams=m)) for name, n, m in runs)
-    schemes = ({repr(s): n} for n in LENGTHS for s in contenders(n, _SHORT).values())
-    return digest(chain(made, schemes))
+    runs = ((name, n, m) for n, m in ((4, 3), (4, 4), (6, 3)) for name in competitors(n, _SHORT))
+    made = (count_scheme(name, n, replace(_SHORT, streams=m)) for name, n, m in runs)
+    schemes = ({repr(s): n} for n in LENGTHS for s in competitors(n, _SHORT).values())
+    return fingerprint_outcomes(chain(made, schemes))
 
 
-KEPT = Table("wang2008-contest.csv", COUNTS, _fingerprint)
+KEPT = ResultCache("wang2008-contest.csv", COUNTS, _fingerprint_code)
 
 
-def recalled(fresh: bool = False) -> Made:
+def cached_runs(fresh: bool = False) -> Made:
     """Where counts come from: the table; runs that it lacks, or all ``fresh`` ones, are made."""
 
-    def made(scheme: str, nodes: int, setting: Setting) -> Ran:
-        make = partial(counts, scheme, nodes, setting)
-        return KEPT.ran(told(scheme, nodes, setting), make, fresh)
+    def made(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
+        make = partial(count_scheme, scheme, nodes, setting)
+        return KEPT.get_or_run(run_key(scheme, nodes, setting), make, fresh)
 
     return made
 
 
-def asked() -> dict[str, Callable[[], Outcome]]:
+def requested_runs() -> dict[str, Callable[[], Outcome]]:
     """All runs of the table, by their texts, those of fewest streams first."""
     found: dict[str, Callable[[], Outcome]] = {}
 
-    def note(scheme: str, nodes: int, setting: Setting) -> Ran:
-        found[told(scheme, nodes, setting)] = partial(counts, scheme, nodes, setting)
-        return Ran(dict.fromkeys(COUNTS, 1.0))
+    def note(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
+        found[run_key(scheme, nodes, setting)] = partial(count_scheme, scheme, nodes, setting)
+        return CachedOutcome(dict.fromkeys(COUNTS, 1.0))
 
-    contest(LENGTHS, WAYS, SIGMAS, SEEDS, SETTING, note)
+    compare_schemes(LENGTHS, WAYS, SIGMAS, SEEDS, CACHED_SETTING, note)
     return found
 
 
 if __name__ == "__main__":
-    add(KEPT, asked(), __doc__)
+    run_cache_command(KEPT, requested_runs(), __doc__)

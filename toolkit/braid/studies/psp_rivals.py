@@ -22,8 +22,8 @@ from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.psp import cost
 from braid.papers.psp.ring import Ring
-from braid.studies.kept import Ran
-from braid.studies.psp import HOPS, JOINS, Setting, settled, work
+from braid.studies.kept import CachedOutcome
+from braid.studies.psp import HOPS, JOINS, RingSetting, steady_batches, busy_seconds
 
 RINGS = ("PSP", "PSP-I", "PSP-D")
 SHORT, LONG = "ATR, T = W", "ATR, T = 3 W"
@@ -33,17 +33,17 @@ SEGMENTS = (10.0, 30.0, 50.0)
 """Section 16.4: segment lengths of ATR in seconds, from the window's to five times that."""
 
 
-SIDE, TOGETHER = Setting(seconds=30.0), Setting(sigma=0.05, seconds=13.0)
-LONG_ENOUGH = Setting(seconds=0.0, step=1.0)
+SIDE, TOGETHER = RingSetting(seconds=30.0), RingSetting(sigma=0.05, seconds=13.0)
+LONG_ENOUGH = RingSetting(seconds=0.0, step=1.0)
 """What is set where nothing else is given: side by side, many at once, and the state of ATR."""
 
 
-def fine(setting: Setting, nodes: int) -> Setting:
+def with_fine_batches(setting: RingSetting, nodes: int) -> RingSetting:
     """The setting with batches short enough for a ring of so many nodes: W / (5 N) at most."""
     return replace(setting, step=min(setting.step, setting.window / (5 * nodes)))
 
 
-def contenders(nodes: int, setting: Setting) -> dict[str, Placement]:
+def competitors(nodes: int, setting: RingSetting) -> dict[str, Placement]:
     """The schemes of sections 16.2 to 16.4 by name; segments of W and 3 W, copies 2 (as in Gu 2007)
     and half of the nodes, the most that the book allows.
     """
@@ -52,51 +52,51 @@ def contenders(nodes: int, setting: Setting) -> dict[str, Placement]:
         "PSP": Ring(nodes, form="basic"),
         "PSP-D": Ring(nodes),
         "PSP-I": Ring(nodes, form="interleaved"),
-        SHORT: Aligned(nodes, length=short, adaptive=False),
-        LONG: Aligned(nodes, length=3 * short, adaptive=False),
-        PAIR: Coordinated(nodes, copies=2),
-        HALF: Coordinated(nodes, copies=max(2, nodes // 2)),
+        SHORT: Aligned(nodes, segment_batches=short, adaptive=False),
+        LONG: Aligned(nodes, segment_batches=3 * short, adaptive=False),
+        PAIR: Coordinated(nodes, max_copies=2),
+        HALF: Coordinated(nodes, max_copies=max(2, nodes // 2)),
     }
 
 
-def counts(scheme: str, nodes: int, setting: Setting) -> dict[str, float]:
+def count_scheme(scheme: str, nodes: int, setting: RingSetting) -> dict[str, float]:
     """What one scheme of ``contenders`` comes to: stored, sent and hops as ``contest`` has them,
     and "busy" and "uneven" of each of JOINS, as "busy small".
     """
-    placement = contenders(nodes, setting)[scheme]
-    batches = settled(setting.run(placement), setting)
+    placement = competitors(nodes, setting)[scheme]
+    batches = steady_batches(setting.simulate_placement(placement), setting)
     found = {
-        "stored": float(np.mean([b.all_hosts.stored for b in batches])),
-        "sent": sent(batches),
-        "hops": _hops(placement, setting.streams),
+        "stored": float(np.mean([b.total_host_metrics.stored_tuples for b in batches])),
+        "sent": sent_copies(batches),
+        "hops": _count_hops(placement, setting.streams),
     }
     for join in JOINS:
-        works = [work(b, replace(setting, join=join)) for b in batches]
+        works = [busy_seconds(b, replace(setting, join=join)) for b in batches]
         each = [
             (w.max() / came, w.sum() / came)
-            for w, came in zip(works, (sum(b.received) for b in batches), strict=True)
+            for w, came in zip(works, (sum(b.received_tuples) for b in batches), strict=True)
         ]
         busy, mean = (float(np.mean(x)) for x in zip(*each, strict=True))
         found |= {f"busy {join}": busy, f"uneven {join}": nodes * busy / mean}
     return found
 
 
-def ran(scheme: str, nodes: int, setting: Setting) -> Ran:
+def run_scheme(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
     """``counts``, made now."""
-    return Ran(counts(scheme, nodes, setting))
+    return CachedOutcome(count_scheme(scheme, nodes, setting))
 
 
-Made = Callable[[str, int, Setting], Ran]
+Made = Callable[[str, int, RingSetting], CachedOutcome]
 """Where counts come from: ``ran``, or runs that were kept."""
 
 
-def contest(
+def compare_schemes(
     nodes: Sequence[int] = (4, 8, 12, 16),
     streams: Iterable[int] = (3,),
     sigmas: Iterable[float] = (0.05,),
     seeds: Sequence[int] = (0,),
-    setting: Setting = SIDE,
-    made: Made = ran,
+    setting: RingSetting = SIDE,
+    made: Made = run_scheme,
 ) -> pd.DataFrame:
     """Fig. 16.2 to 16.5: streams, sigma, nodes, scheme, join, seed, stored_modelled (tuples),
     sent_modelled (for one tuple), busy_modelled (seconds), uneven_modelled, hops_modelled, and
@@ -110,8 +110,8 @@ def contest(
     """
     rows = []
     for m, sigma, n, seed in product(streams, sigmas, nodes, seeds):
-        given = fine(replace(setting, streams=m, sigma=sigma, seed=seed), n)
-        for name in contenders(n, given):
+        given = with_fine_batches(replace(setting, streams=m, sigma=sigma, seed=seed), n)
+        for name in competitors(n, given):
             got = made(name, n, given)
             for join in JOINS:
                 of = ("stored", "sent", f"busy {join}", f"uneven {join}", "hops")
@@ -122,7 +122,7 @@ def contest(
     return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted), "kept"])
 
 
-def responses(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
+def add_response_times(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
     """A contest with response_modelled (seconds) for each T_n, which the column ``hop`` holds: what
     the busiest node does for one tuple, and the hops.
     """
@@ -133,35 +133,35 @@ def responses(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-def best(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
+def best_node_counts(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
     """Each scheme with its best number of nodes: streams, sigma, join, hop, seed, scheme, nodes,
     response_modelled. "PSP, best" is the best of its three forms.
     """
     keys = ["streams", "sigma", "join", "hop", "seed"]
-    every = responses(runs, hops)
+    every = add_response_times(runs, hops)
     rings = every[every["scheme"].isin(RINGS)].assign(scheme="PSP, best")
     every = pd.concat([every, rings], ignore_index=True)
     least = every.loc[every.groupby([*keys, "scheme"])["response_modelled"].idxmin()]
     return least[[*keys, "scheme", "nodes", "response_modelled"]].reset_index(drop=True)
 
 
-def ahead(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
+def lead_over_rivals(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
     """By how much PSP is ahead: streams, sigma, join, hop, rival, seed, ratio_modelled, the rival's
     best response time over that of PSP.
     """
     keys = ["streams", "sigma", "join", "hop", "seed"]
-    by = best(runs, hops).pivot(index=keys, columns="scheme", values="response_modelled")
+    by = best_node_counts(runs, hops).pivot(index=keys, columns="scheme", values="response_modelled")
     rivals = by[[SHORT, LONG, PAIR, HALF]].div(by["PSP, best"], axis=0)
     return rivals.melt(
         var_name="rival", value_name="ratio_modelled", ignore_index=False
     ).reset_index()
 
 
-def concurrent(
+def concurrency_table(
     nodes: Sequence[int] = (4, 8, 12, 16),
     tuples: Sequence[int] = (15, 30, 0),
     seeds: Sequence[int] = (0,),
-    setting: Setting = TOGETHER,
+    setting: RingSetting = TOGETHER,
 ) -> pd.DataFrame:
     """Fig. 16.3, the number of concurrent tuples: nodes, tuples ("15", .., or "N": as many as
     nodes), seed, stored_modelled, copied_modelled (tuples on two nodes), response_modelled.
@@ -173,22 +173,22 @@ def concurrent(
     for n, few, seed in product(nodes, tuples, seeds):
         step = (few or n) / (setting.rate * setting.streams)
         given = replace(setting, step=step, seed=seed)
-        batches = settled(given.run(Ring(n, form="interleaved")), given)
+        batches = steady_batches(given.simulate_placement(Ring(n, form="interleaved")), given)
         stored, once = (
             float(np.mean(x))
-            for x in zip(*((b.all_hosts.stored, sum(b.live)) for b in batches), strict=True)
+            for x in zip(*((b.total_host_metrics.stored_tuples, sum(b.live_tuples)) for b in batches), strict=True)
         )
-        takes = (few or n) * busiest(batches, given) + (given.streams - 1) * n / 2 * given.hop
+        takes = (few or n) * busiest_seconds(batches, given) + (given.streams - 1) * n / 2 * given.hop
         rows.append((n, str(few or "N"), seed, stored, stored - once, takes))
     names = ["nodes", "tuples", "seed", "stored_modelled", "copied_modelled", "response_modelled"]
     return pd.DataFrame(rows, columns=names)
 
 
-def replicas(
+def replica_table(
     nodes: Sequence[int] = (4, 8, 12, 16),
     segments: Sequence[float] = SEGMENTS[:1],
     seeds: Sequence[int] = (0,),
-    setting: Setting = LONG_ENOUGH,
+    setting: RingSetting = LONG_ENOUGH,
 ) -> pd.DataFrame:
     """Section 15.1, the state of ATR: nodes, segment (seconds), seed, live_modelled, left_modelled
     and formula_modelled (tuples), at the end of a run.
@@ -202,36 +202,36 @@ def replicas(
     for n, segment, seed in product(nodes, segments, seeds):
         seconds = max(setting.seconds, (n + 3) * segment)
         given = replace(setting, seconds=seconds, seed=seed)
-        placement = Aligned(n, length=round(segment / given.step), adaptive=False)
-        events = given.run(placement)
-        live = settled(events, given)[-1].all_hosts.stored
-        formula = cost.memory_atr(given.load(), n, segment)
-        rows.append((n, segment, seed, live, left(events, n), formula))
+        placement = Aligned(n, segment_batches=round(segment / given.step), adaptive=False)
+        events = given.simulate_placement(placement)
+        live = steady_batches(events, given)[-1].total_host_metrics.stored_tuples
+        formula = cost.memory_atr(given.cost_workload(), n, segment)
+        rows.append((n, segment, seed, live, unpurged_tuples(events, n), formula))
     names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
     return pd.DataFrame(rows, columns=names)
 
 
-def left(events: Iterable[Any], nodes: int) -> int:
+def unpurged_tuples(events: Iterable[Any], nodes: int) -> int:
     """Tuples that are stored at the end of a run, if a host purges only when a tuple comes."""
     kept = [0] * nodes
     for b in (e for e in events if isinstance(e, BatchCommitted)):
-        kept = [h.stored if h.received else n for h, n in zip(b.hosts, kept, strict=True)]
+        kept = [h.stored_tuples if h.received_tuples else n for h, n in zip(b.host_metrics, kept, strict=True)]
     return sum(kept)
 
 
-def busiest(batches: Sequence[BatchCommitted], setting: Setting) -> float:
+def busiest_seconds(batches: Sequence[BatchCommitted], setting: RingSetting) -> float:
     """Seconds of the busiest node for one tuple, the mean over batches with tuples."""
-    return float(np.mean([work(b, setting).max() / sum(b.received) for b in batches]))
+    return float(np.mean([busy_seconds(b, setting).max() / sum(b.received_tuples) for b in batches]))
 
 
-def sent(batches: Iterable[BatchCommitted]) -> float:
+def sent_copies(batches: Iterable[BatchCommitted]) -> float:
     """Copies of a tuple and of its intermediate results that travel."""
     done = list(batches)
-    travelled = sum(b.all_hosts.received + b.all_hosts.arrived for b in done)
-    return travelled / sum(sum(b.received) for b in done)
+    travelled = sum(b.total_host_metrics.received_tuples + b.total_host_metrics.received_partials for b in done)
+    return travelled / sum(sum(b.received_tuples) for b in done)
 
 
-def _hops(placement: Placement, streams: int) -> float:
+def _count_hops(placement: Placement, streams: int) -> float:
     rounds = streams - 1
     if isinstance(placement, Ring):
         return rounds * placement.hosts / 2

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from braid.studies.claim import Claim
-from braid.studies.psp_contest_claims import BOOK, SIDE_BY_SIDE, Rivals
+from braid.studies.psp_contest_claims import BOOK, SIDE_BY_SIDE, Contest
 
 # Chapter 14 and section 15.1: ``psp_comparison``, ``psp_rivals.replicas``
 
 
-def grown_claim(kept: pd.DataFrame) -> Claim:
+def atr_state_growth_claim(kept: pd.DataFrame) -> Claim:
     """Section 15.1, Fig. 16.4: the state of ATR grows with N."""
     by = kept.groupby(["segment", "nodes"])[["left_modelled", "formula_modelled"]].mean()
     held, texts = True, []
@@ -35,16 +35,16 @@ def grown_claim(kept: pd.DataFrame) -> Claim:
         "purged by the clock it is the same at any N"
     )
     says = "State of ATR grows with N as MEM_ATR does"
-    return BOOK.read("15.1, Fig. 16.4", says, f"{lengths} nodes: {'; '.join(texts)}", held, reading)
+    return BOOK.interpreted_claim("15.1, Fig. 16.4", says, f"{lengths} nodes: {'; '.join(texts)}", held, reading)
 
 
-def formula_claim(kept: pd.DataFrame) -> Claim:
+def atr_memory_formula_claim(kept: pd.DataFrame) -> Claim:
     """Section 15.1: MEM_ATR itself, a whole segment of T + 2 W on every node."""
     share = (kept["left_modelled"] / kept["formula_modelled"]).agg(["min", "max"])
     found = f"{share['min']:.2f} to {share['max']:.2f} of it"
     reason = "a host purges its slave tuples as long as tuples come, so it never has T + 2 W whole"
     says = "State of ATR is λTN + λ(T + 2W)(M - 1)N"
-    return BOOK.told("15.1", says, found, share["min"] > 0.75, reason)
+    return BOOK.report_claim("15.1", says, found, share["min"] > 0.75, reason)
 
 
 ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
@@ -62,7 +62,7 @@ ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
 """By row of Fig. 15.1, when the numbers are as its words say, and why they may not be."""
 
 
-def row_claims(rows: pd.DataFrame) -> list[Claim]:
+def comparison_row_claims(rows: pd.DataFrame) -> list[Claim]:
     """Fig. 15.1, a claim for each row, counted on the policies."""
     found = []
     for item, mine in rows.groupby("item", sort=False):
@@ -71,12 +71,12 @@ def row_claims(rows: pd.DataFrame) -> list[Claim]:
         holds, why = ORDERS[str(item)][0](numbers), ORDERS[str(item)][1]
         each = ", ".join(f"{k} {n:.3g}" for k, n in numbers.items())
         says = f"{item}: {', '.join(f'{k} {w}' for k, w in words.items())}"
-        make = BOOK.told if why else BOOK.checked
+        make = BOOK.report_claim if why else BOOK.required_claim
         found.append(make("Fig. 15.1", says, f"{mine['counts'].iloc[0]}: {each}", holds, why))
     return found
 
 
-def moved_claim(moves: pd.DataFrame) -> Claim:
+def relocated_state_claim(moves: pd.DataFrame) -> Claim:
     """Fig. 14.1, Eq. 14.1: what each node hands on when a ring takes nodes in."""
     off = (moves["moved_modelled"] - moves["equation_modelled"]).abs().max()
     rings = moves[["nodes", "added"]].drop_duplicates()
@@ -84,13 +84,13 @@ def moved_claim(moves: pd.DataFrame) -> Claim:
     says = "Aggressive relocation moves what Eq. 14.1 says, between neighbours"
     found = f"{grown} nodes: off by {off:.2f} of a slice at most"
     reading = "the k-th node has a new one after it where M k / N ≥ j; printed is >, which has none"
-    return BOOK.read("Fig. 14.1, Eq. 14.1", says, found, off < 0.01, reading)
+    return BOOK.interpreted_claim("Fig. 14.1, Eq. 14.1", says, found, off < 0.01, reading)
 
 
 # Fig. 16.3: ``psp_rivals.concurrent``
 
 
-def stable_claim(many: pd.DataFrame) -> Claim:
+def psp_i_stability_claim(many: pd.DataFrame) -> Claim:
     """Fig. 16.3 (a), (c), (e): the response time of PSP-I is stable in N."""
     by = many.groupby(["tuples", "nodes"])["response_modelled"].mean().unstack("nodes")
     change = by.iloc[:, -1] / by.iloc[:, 0] - 1
@@ -101,10 +101,10 @@ def stable_claim(many: pd.DataFrame) -> Claim:
     )
     says = "Response time of PSP-I is pretty stable in N"
     found = f"{by.columns[0]} to {by.columns[-1]} nodes: {found}"
-    return BOOK.told("Fig. 16.3", says, found, (abs(change) < 0.25).all(), reason)
+    return BOOK.report_claim("Fig. 16.3", says, found, (abs(change) < 0.25).all(), reason)
 
 
-def instead_claim(many: pd.DataFrame) -> Claim:
+def concurrency_claim(many: pd.DataFrame) -> Claim:
     """Section 16.3: more nodes process more tuples at once, rather than answer sooner."""
     mine = many[many["tuples"] == "N"].groupby("nodes")["response_modelled"].mean()
     served = mine.index.to_numpy() / mine
@@ -114,10 +114,10 @@ def instead_claim(many: pd.DataFrame) -> Claim:
     )
     says = "More nodes process more tuples at once instead of answering sooner"
     if len(mine) < 2:
-        return BOOK.untried("Fig. 16.3", says, "one length only")
+        return BOOK.untested_claim("Fig. 16.3", says, "one length only")
     more = served.is_monotonic_increasing and served.iloc[-1] > 1.2 * served.iloc[0]
     grows = more and mine.iloc[-1] >= 0.9 * mine.iloc[0]
-    return BOOK.checked("Fig. 16.3", says, found, grows)
+    return BOOK.required_claim("Fig. 16.3", says, found, grows)
 
 
 def more_at_once_claim(many: pd.DataFrame) -> Claim:
@@ -129,11 +129,11 @@ def more_at_once_claim(many: pd.DataFrame) -> Claim:
     sums = mean["copied_modelled"].groupby("tuples").mean()
     found = ", ".join(f"{n:.0f} with {k} at once" for k, n in sums.items())
     says = "The more tuples are processed at once, the more state is held twice"
-    return BOOK.checked("Fig. 16.3", says, f"tuples on two nodes: {found}", copied and took)
+    return BOOK.required_claim("Fig. 16.3", says, f"tuples on two nodes: {found}", copied and took)
 
 
 @dataclass(frozen=True)
-class Figures:
+class ContestFigures:
     """The tidy frames that the claims are about: of ``psp_comparison.relocations`` and
     ``comparison``, of ``psp_rivals.replicas``, ``contest`` and ``concurrent``.
     """
@@ -145,14 +145,14 @@ class Figures:
     many: pd.DataFrame
 
 
-def claims(f: Figures) -> list[Claim]:
+def contest_claims(f: ContestFigures) -> list[Claim]:
     """All of them, in the order of the book."""
-    r = Rivals(f.contest)
+    r = Contest(f.contest)
     return [
-        moved_claim(f.moves),
-        grown_claim(f.kept),
-        formula_claim(f.kept),
-        *row_claims(f.rows),
+        relocated_state_claim(f.moves),
+        atr_state_growth_claim(f.kept),
+        atr_memory_formula_claim(f.kept),
+        *comparison_row_claims(f.rows),
         *(claim(r) for claim in SIDE_BY_SIDE),
-        *(claim(f.many) for claim in (stable_claim, instead_claim, more_at_once_claim)),
+        *(claim(f.many) for claim in (psp_i_stability_claim, concurrency_claim, more_at_once_claim)),
     ]

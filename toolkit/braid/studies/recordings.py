@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from braid.core.jsonl import read, write
+from braid.core.jsonl import read_events, write_events
 from braid.core.query import Query
 from braid.studies.theta import RIVALS
 
@@ -57,55 +57,55 @@ dashboards on a ring.
 """
 
 ASKED = (
-    Query.of("alarm", "rs", "5 seconds"),
-    Query.of("watch", "rs", "15 seconds"),
-    Query.of("trend", "rs", "30 seconds", {"r": "r.u_s < 300000"}),
+    Query.parse("alarm", "rs", "5 seconds"),
+    Query.parse("watch", "rs", "15 seconds"),
+    Query.parse("trend", "rs", "30 seconds", {"r": "r.u_s < 300000"}),
 )
 C_SYS = 2.5
 """Of the recorded chain, in comparisons."""
 
 
-def path(name: str) -> Path:
+def recording_path(name: str) -> Path:
     """The file of a recording. Raises ValueError for one that is in neither SETTINGS nor SHARED."""
     if name not in (names := (*SETTINGS, *SHARED)):
         raise ValueError(f"no recording is named {name!r}; there are: {', '.join(names)}")
     return FOLDER / f"{name}.jsonl"
 
 
-def events(name: str) -> list[Any]:
+def recorded_events(name: str) -> list[Any]:
     """What happened in a recorded run. Raises ValueError as ``path`` does."""
-    return read(path(name))
+    return read_events(recording_path(name))
 
 
-def rivals() -> dict[str, list[Any]]:
+def recorded_competitors() -> dict[str, list[Any]]:
     """The recorded runs of Table 2: events by name, as ``theta.rivals`` has them."""
-    return {f"{name}, z={z}": events(f"eq5-{name}-z{z}") for z in SKEWS for name in RIVALS}
+    return {f"{name}, z={z}": recorded_events(f"eq5-{name}-z{z}") for z in SKEWS for name in RIVALS}
 
 
-def record(name: str, folder: Path = FOLDER) -> Path:
+def make_recording(name: str, folder: Path = FOLDER) -> Path:
     """Make a recording anew, on Spark. Raises ValueError as ``path`` does."""
-    target = folder / path(name).name
-    run = launched(name)
+    target = folder / recording_path(name).name
+    run = start_recorded_run(name)
     run.awaitTermination()
     folder.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
-    write(target, run.events())
+    write_events(target, run.events())
     return target
 
 
-def launched(name: str) -> JoinRun | SharedRun:
+def start_recorded_run(name: str) -> JoinRun | SharedRun:
     """The run that a recording is made of."""
     from braid.spark_session import session
     from braid.studies import live
-    from braid.workloads.dashboards import dashboards
+    from braid.workloads.dashboards import flight_dashboards
 
     if name == "slices":
-        return live.chosen_slices({**SHARED[name], "queries": ASKED}, C_SYS, 0)
+        return live.start_chain_from_controls({**SHARED[name], "queries": ASKED}, C_SYS, 0)
     if name == "shared_ring":
         chosen = dict(SHARED[name])
         hosts = chosen.pop("hosts")
-        return live.shared_ring(dashboards(session(), ("a", "d", "w"), **chosen), hosts)
-    return live.theta(SETTINGS[name])
+        return live.start_shared_ring(flight_dashboards(session(), ("a", "d", "w"), **chosen), hosts)
+    return live.start_theta(SETTINGS[name])
 
 
 def main() -> None:
@@ -113,7 +113,7 @@ def main() -> None:
     parser = ArgumentParser("python -m braid.studies.recordings", description=__doc__)
     parser.add_argument("names", nargs="*", help="by default all")
     for name in parser.parse_args().names or (*SETTINGS, *SHARED):
-        print(record(name), flush=True)
+        print(make_recording(name), flush=True)
 
 
 if __name__ == "__main__":

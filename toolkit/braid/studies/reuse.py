@@ -17,91 +17,91 @@ import pandas as pd
 
 from braid.condition.sqltypes import SqlType
 from braid.hub.conditions import Schemas
-from braid.hub.query import understood
-from braid.papers.reuse.changes import changes
-from braid.papers.reuse.cost import CostModel, over_time
-from braid.papers.reuse.definition import Definition, Join
-from braid.papers.reuse.deployment import Asked, Deployment
-from braid.papers.reuse.domains import among, interval
-from braid.papers.reuse.hierarchy import Hierarchical, plan_count
-from braid.papers.reuse.lattice import Offer, ReuseLattice, scan
+from braid.hub.query import parse_stream_query
+from braid.papers.reuse.changes import diff_deployments
+from braid.papers.reuse.cost import CostModel, integrate_cost
+from braid.papers.reuse.definition import Definition, JoinCondition
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
+from braid.papers.reuse.domains import make_value_set, make_interval
+from braid.papers.reuse.hierarchy import HierarchicalPlanner, count_plans
+from braid.papers.reuse.lattice import LatticeEntry, ReuseLattice, linear_search
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.planner import Planner, Reuse, Service
+from braid.papers.reuse.planner import Planner, Reuse, PlanningService
 from braid.papers.reuse.rates import Rates, StreamRate
-from braid.papers.reuse.rest import rested
-from braid.papers.reuse.rivals import all_to_sink, cost_of, exact, leaves_of, plan_then_deploy
-from braid.papers.reuse.selections import Box, Selection
+from braid.papers.reuse.rest import review_until_stable
+from braid.papers.reuse.rivals import plan_all_at_sink, tree_cost, plan_exactly, stream_leaves, plan_then_deploy
+from braid.papers.reuse.selections import Conjunction, Selection
 from braid.papers.reuse.topologies import transit_stub
-from braid.workloads.asked import Asking, enterprise, rfid
+from braid.workloads.asked import QueryWorkload, airline_workload, supply_chain_workload
 
-WORKLOADS = {"enterprise": enterprise, "rfid": rfid}
+WORKLOADS = {"enterprise": airline_workload, "rfid": supply_chain_workload}
 STRATEGIES: tuple[Reuse, ...] = ("separate", "exact", "contained", "relaxed", "always")
 
 
-def schemas_of(asking: Asking) -> Schemas:
+def workload_schemas(asking: QueryWorkload) -> Schemas:
     """The types of a workload's columns."""
     return {
-        s: {c: SqlType.of(kind) for c, kind in columns.items()}
+        s: {c: SqlType.parse(kind) for c, kind in columns.items()}
         for s, columns in asking.types.items()
     }
 
 
-def rates_of(asking: Asking) -> Rates:
+def workload_rates(asking: QueryWorkload) -> Rates:
     """The rates of a workload's streams."""
     streams = {s: StreamRate(r, asking.bytes, asking.rows[s]) for s, r in asking.rates.items()}
     return Rates(streams, asking.selectivity)
 
 
 @dataclass(frozen=True)
-class Scene:
+class ReuseScenario:
     """A workload on a network: where its streams come from and its queries are asked."""
 
     model: CostModel
     deployment: Deployment
-    queries: tuple[Asked, ...]
+    queries: tuple[DeployedQuery, ...]
 
-    def service(self, reuse: Reuse) -> Service:
+    def make_service(self, reuse: Reuse) -> PlanningService:
         """Nothing deployed yet, and a planner that may reuse so much."""
-        return Service(Planner(self.model, reuse), self.deployment)
+        return PlanningService(Planner(self.model, reuse), self.deployment)
 
 
 @cache
-def network() -> Network:
+def make_network() -> Network:
     """The network of the studies: 124 nodes in 8 regions."""
     return transit_stub()
 
 
-def scene(workload: str, queries: int, seed: int = 0, regions: int | None = None) -> Scene:
+def make_scenario(workload: str, queries: int, seed: int = 0, regions: int | None = None) -> ReuseScenario:
     """A workload whose queries are asked in so many regions; None: everywhere."""
     asking, rng = WORKLOADS[workload](seed), random.Random(seed)
-    net, schemas = network(), schemas_of(asking)
+    net, schemas = make_network(), workload_schemas(asking)
     names = [n.name for n in net.nodes]
     sinks = names if regions is None else [n for r in net.regions[:regions] for n in r]
     at = {s: rng.choice(names) for s in asking.types}
     asked = [
-        Asked(f"q{i}", understood(sql, schemas, "ts").definition, rng.choice(sinks), sql=sql)
-        for i, sql in enumerate(asking.queries(queries, seed))
+        DeployedQuery(f"q{i}", parse_stream_query(sql, schemas, "ts").definition, rng.choice(sinks), sql=sql)
+        for i, sql in enumerate(asking.generate_queries(queries, seed))
     ]
-    return Scene(CostModel(net, rates_of(asking)), Deployment(at), tuple(asked))
+    return ReuseScenario(CostModel(net, workload_rates(asking)), Deployment(at), tuple(asked))
 
 
-def latency(model: CostModel, deployment: Deployment, asked: Asked) -> float:
+def answer_latency(model: CostModel, deployment: Deployment, asked: DeployedQuery) -> float:
     """Seconds that the network takes from the farthest source to the sink of a query."""
 
     def there(id: int) -> float:
         operator = deployment.operators[id]
         return max(
-            model.latency(deployment.source(i), operator.node)
+            model.path_latency_seconds(deployment.source_node(i), operator.node)
             if isinstance(i, str)
-            else there(i) + model.latency(deployment.operators[i].node, operator.node)
+            else there(i) + model.path_latency_seconds(deployment.operators[i].node, operator.node)
             for i in operator.inputs
         )
 
     node = deployment.operators[asked.operator].node
-    return there(asked.operator) + model.latency(node, asked.sink)
+    return there(asked.operator) + model.path_latency_seconds(node, asked.sink)
 
 
-def usage(
+def usage_table(
     workload: str,
     counts: Sequence[int],
     strategies: Sequence[Reuse] = STRATEGIES,
@@ -113,58 +113,58 @@ def usage(
     where they are asked for.
     """
     rows = []
-    whole = scene(workload, max(counts), seed, regions)
+    whole = make_scenario(workload, max(counts), seed, regions)
     for strategy in strategies:
-        service = whole.service(strategy)
+        service = whole.make_service(strategy)
         began = time.perf_counter()
         for i, asked in enumerate(whole.queries, 1):
-            service.submit(asked)
+            service.submit_query(asked)
             if i in counts:
-                rows.append(_row(workload, strategy, i, service, time.perf_counter() - began))
+                rows.append(_make_usage_row(workload, strategy, i, service, time.perf_counter() - began))
     return pd.DataFrame(rows)
 
 
-def _row(
-    workload: str, strategy: str, count: int, service: Service, seconds: float
+def _make_usage_row(
+    workload: str, strategy: str, count: int, service: PlanningService, seconds: float
 ) -> dict[str, Any]:
     model, deployment = service.planner.model, service.deployment
-    waits = [latency(model, deployment, q) for q in deployment.queries.values()]
+    waits = [answer_latency(model, deployment, q) for q in deployment.queries.values()]
     return {
         "workload": workload,
         "strategy": strategy,
         "queries": count,
         "operators": len(deployment.operators),
         "usage_modelled": model.network_usage(deployment),
-        "answers_modelled": model.delivering(deployment),
-        "work_modelled": model.work(deployment),
+        "answers_modelled": model.delivery_usage(deployment),
+        "work_modelled": model.processed_tuples_per_second(deployment),
         "latency_modelled": sum(waits) / len(waits),
         "planning_measured": seconds / count,
     }
 
 
-def relative(found: pd.DataFrame, column: str) -> pd.DataFrame:
+def relative_to_baseline(found: pd.DataFrame, column: str) -> pd.DataFrame:
     """A column relative to that of no reuse, by number of queries and strategy."""
     table = found.pivot(index="queries", columns="strategy", values=column)
     return table.div(table["separate"], axis=0)
 
 
-def searching(counts: Sequence[int], searches: int = 20, seed: int = 0) -> pd.DataFrame:
+def search_times(counts: Sequence[int], searches: int = 20, seed: int = 0) -> pd.DataFrame:
     """E5: the search for what serves a query as it is, in the lattice, in the lattice of one
     region, and operator by operator; seconds are measured.
     """
     rows = []
     for count in counts:
-        offers = list(_offers(count, seed))
-        lattice, wanted = ReuseLattice(offers), [o.definition for o in _offers(searches, seed + 1)]
+        offers = list(_generate_lattice_entries(count, seed))
+        lattice, wanted = ReuseLattice(offers), [o.definition for o in _generate_lattice_entries(searches, seed + 1)]
         rows += [
-            _timed(count, "lattice", lattice.search, wanted),
-            _timed(count, "lattice, one region", partial(lattice.search, regions=1), wanted),
-            _timed(count, "linear", partial(scan, offers), wanted),
+            _time_searches(count, "lattice", lattice.find_reusable_operators, wanted),
+            _time_searches(count, "lattice, one region", partial(lattice.find_reusable_operators, regions=1), wanted),
+            _time_searches(count, "linear", partial(linear_search, offers), wanted),
         ]
     return pd.DataFrame(rows)
 
 
-def _timed(
+def _time_searches(
     count: int, name: str, search: Callable[[Definition], Sized], wanted: Sequence[Definition]
 ) -> dict[str, Any]:
     began = time.perf_counter()
@@ -178,29 +178,29 @@ def _timed(
     }
 
 
-def _offers(count: int, seed: int) -> Iterator[Offer]:
+def _generate_lattice_entries(count: int, seed: int) -> Iterator[LatticeEntry]:
     """Operators as queries of ten streams make them, which are joined in chains of two to five."""
     rng = random.Random(seed)
     for id in range(count):
-        definition = chained(rng)
-        yield Offer(id, definition, (definition,), 1 << rng.randrange(8))
+        definition = random_chain_query(rng)
+        yield LatticeEntry(id, definition, (definition,), 1 << rng.randrange(8))
 
 
-def chained(rng: random.Random, least: int = 2, most: int = 5) -> Definition:
+def random_chain_query(rng: random.Random, least: int = 2, most: int = 5) -> Definition:
     """A query over a chain of some of ten streams, with selections on two columns."""
     streams = rng.sample([f"s{i}" for i in range(10)], rng.randint(least, most))
     joins = []
     for a, b in pairwise(streams):
         left, right = sorted((a, b))
         columns = frozenset([(left, "k"), (right, "k")])
-        joins.append(Join(f"{left}.k = {right}.k", columns))
+        joins.append(JoinCondition(f"{left}.k = {right}.k", columns))
     where = {}
     for s in streams:
         if rng.random() < 0.7:
             low = rng.randrange(8)
-            domain = among(low) if rng.random() < 0.5 else interval((low, True), (low + 3, False))
-            where[s] = Selection.of([Box.of({rng.choice("xy"): domain})])
-    return Definition.of(
+            domain = make_value_set(low) if rng.random() < 0.5 else make_interval((low, True), (low + 3, False))
+            where[s] = Selection.make([Conjunction.make({rng.choice("xy"): domain})])
+    return Definition.make(
         {s: rng.choice((1, 2, 5)) * 60_000_000 for s in streams},
         joins,
         where,
@@ -208,42 +208,42 @@ def chained(rng: random.Random, least: int = 2, most: int = 5) -> Definition:
     )
 
 
-def anew(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
+def replanning_costs(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
     """E6: queries planned one by one as they come, against all planned anew at each arrival, the
     cheapest of three orders; seconds are measured.
     """
-    whole = scene(workload, queries, seed)
-    service, spent, spent_anew, best = whole.service("relaxed"), 0.0, 0.0, 0.0
+    whole = make_scenario(workload, queries, seed)
+    service, spent, spent_anew, best = whole.make_service("relaxed"), 0.0, 0.0, 0.0
     for i, asked in enumerate(whole.queries, 1):
         began = time.perf_counter()
-        service.submit(asked)
+        service.submit_query(asked)
         spent += time.perf_counter() - began
         began = time.perf_counter()
-        best = min(_planned(whole, order) for order in _orders(whole, i, seed))
+        best = min(_compute_planned_cost(whole, order) for order in _list_query_orders(whole, i, seed))
         spent_anew += time.perf_counter() - began
     return pd.DataFrame(
         [
-            {"planned": "one by one", "seconds_measured": spent, "cost_modelled": service.cost},
+            {"planned": "one by one", "seconds_measured": spent, "cost_modelled": service.current_cost},
             {"planned": "all anew", "seconds_measured": spent_anew, "cost_modelled": best},
         ]
     )
 
 
-def _orders(whole: Scene, count: int, seed: int) -> Iterator[list[Asked]]:
+def _list_query_orders(whole: ReuseScenario, count: int, seed: int) -> Iterator[list[DeployedQuery]]:
     here = list(whole.queries[:count])
     yield here
-    yield sorted(here, key=lambda q: -whole.model.rates.bytes(q.definition))
+    yield sorted(here, key=lambda q: -whole.model.rates.result_byte_rate(q.definition))
     yield random.Random(seed).sample(here, count)
 
 
-def _planned(whole: Scene, order: Sequence[Asked]) -> float:
-    service = whole.service("relaxed")
+def _compute_planned_cost(whole: ReuseScenario, order: Sequence[DeployedQuery]) -> float:
+    service = whole.make_service("relaxed")
     for asked in order:
-        service.submit(asked)
-    return service.cost
+        service.submit_query(asked)
+    return service.current_cost
 
 
-def resting(
+def reoptimization_costs(
     workload: str,
     queries: int,
     strategies: Sequence[Reuse] = ("separate", "contained", "relaxed"),
@@ -253,108 +253,108 @@ def resting(
     is deployed has then come to rest, however long changes take to pay; ``built`` are the operators
     that are built for that. Without reuse all is at rest from the start: each plan is the best.
     """
-    whole, rows = scene(workload, queries, seed), []
+    whole, rows = make_scenario(workload, queries, seed), []
     for strategy in strategies:
-        service = whole.service(strategy)
+        service = whole.make_service(strategy)
         for asked in whole.queries:
-            service.submit(asked)
+            service.submit_query(asked)
         before = service.deployment
         for planned in ("one by one", "at rest"):
             after = (
                 before
                 if planned == "one by one" or strategy == "separate"
-                else rested(service.planner, before, lasts=math.inf)
+                else review_until_stable(service.planner, before, lasts=math.inf)
             )
             rows.append(
                 {
                     "strategy": strategy,
                     "planned": planned,
                     "operators": len(after.operators),
-                    "built": len(changes(before, after).build),
+                    "built": len(diff_deployments(before, after).build),
                     "usage_modelled": whole.model.network_usage(after),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def spread(
+def locality_table(
     workload: str, queries: int, regions: Sequence[int] = (1, 2, 4, 8), seed: int = 0
 ) -> pd.DataFrame:
     """E7: by how many regions ask, what reuse costs that looks at the network and that does not."""
     found = []
     for count in regions:
-        rows = usage(workload, [queries], ("separate", "always", "relaxed"), seed, count)
+        rows = usage_table(workload, [queries], ("separate", "always", "relaxed"), seed, count)
         found.append(rows.assign(regions=count))
     return pd.concat(found)
 
 
-def lifetimes(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
+def lifetime_table(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
     """E8: cost over time of queries that come at random and live for random times, when lifetimes
     are known to the planner and when they are not.
     """
     rows = []
     for known in (True, False):
-        whole, rng = scene(workload, queries, seed), random.Random(seed)
-        service, now, ends, costs = whole.service("relaxed"), 0.0, dict[str, float](), []
+        whole, rng = make_scenario(workload, queries, seed), random.Random(seed)
+        service, now, ends, costs = whole.make_service("relaxed"), 0.0, dict[str, float](), []
         for asked in whole.queries:
             now += rng.expovariate(1 / 60)
             for name in sorted((n for n, e in ends.items() if e <= now), key=lambda n: ends[n]):
-                service.withdraw(name)
-                costs.append((ends.pop(name), service.cost))
+                service.withdraw_query(name)
+                costs.append((ends.pop(name), service.current_cost))
             ends[asked.name] = now + rng.expovariate(1 / 1800)
             until = int(ends[asked.name] * 1e6) if known else None
-            service.submit(replace(asked, until=until), int(now * 1e6))
-            costs.append((now, service.cost))
+            service.submit_query(replace(asked, ends_at=until), int(now * 1e6))
+            costs.append((now, service.current_cost))
         rows.append(
-            {"lifetimes": "known" if known else "unknown", "cost_modelled": over_time(costs, now)}
+            {"lifetimes": "known" if known else "unknown", "cost_modelled": integrate_cost(costs, now)}
         )
     return pd.DataFrame(rows)
 
 
-def planners(
+def planner_comparison(
     queries: int = 40, streams: Sequence[int] = (2, 3, 4, 5), most: Sequence[int] = (8, 16, 32)
 ) -> pd.DataFrame:
     """E9: cost of one query's plan by Top-Down and Bottom-Up over clusters of so many nodes, and by
     simpler ways, relative to the exact planner's; ``looked`` is the part of all plans that was
     open.
     """
-    net, rows = network(), []
+    net, rows = make_network(), []
     for count in streams:
         rng = random.Random(count)
         rates = Rates(
             {f"s{i}": StreamRate(rng.uniform(1, 50), {"k": 8.0, "x": 8.0}) for i in range(10)},
-            unknown=1e-3,
+            default_selectivity=1e-3,
         )
-        model = CostModel(net, rates, kappa=0.0)
+        model = CostModel(net, rates, work_weight=0.0)
         names = [n.name for n in net.nodes]
         at = {f"s{i}": rng.choice(names) for i in range(10)}
         for n in range(queries):
-            asked = Asked(f"q{n}", chained(rng, count, count), rng.choice(names))
-            rows += list(_compared(model, Deployment(at), asked, most))
+            asked = DeployedQuery(f"q{n}", random_chain_query(rng, count, count), rng.choice(names))
+            rows += list(_compare_planners(model, Deployment(at), asked, most))
     found = pd.DataFrame(rows)
     return found.groupby(["streams", "planner"], as_index=False)[
         ["ratio_modelled", "looked"]
     ].mean()
 
 
-def _compared(
-    model: CostModel, deployment: Deployment, asked: Asked, most: Sequence[int]
+def _compare_planners(
+    model: CostModel, deployment: Deployment, asked: DeployedQuery, most: Sequence[int]
 ) -> Iterator[dict[str, Any]]:
-    wanted, sink = asked.definition, model.network.place(asked.sink)
-    leaves = leaves_of(model, deployment, wanted)
-    best = cost_of(model, deployment, asked, exact(model, wanted, leaves, sink))
-    every = plan_count(len(leaves), len(model.network.nodes))
-    simple = {"plan, then deploy": plan_then_deploy, "all to the sink": all_to_sink}
+    wanted, sink = asked.definition, model.network.find_node_index(asked.sink)
+    leaves = stream_leaves(model, deployment, wanted)
+    best = tree_cost(model, deployment, asked, plan_exactly(model, wanted, leaves, sink))
+    every = count_plans(len(leaves), len(model.network.nodes))
+    simple = {"plan, then deploy": plan_then_deploy, "all to the sink": plan_all_at_sink}
     plans = {
         name: (plan(model, wanted, leaves, sink), float("nan")) for name, plan in simple.items()
     }
     for size in most:
         for name in ("top_down", "bottom_up"):
-            planner = Hierarchical(model, size)
+            planner = HierarchicalPlanner(model, size)
             tree = getattr(planner, name)(wanted, leaves, sink)
             plans[f"{name.replace('_', '-')}, {size}"] = tree, planner.looked / every
     for name, (tree, looked) in plans.items():
-        cost = cost_of(model, deployment, asked, tree)
+        cost = tree_cost(model, deployment, asked, tree)
         yield {
             "streams": len(leaves),
             "planner": name,

@@ -21,13 +21,13 @@ import pandas as pd
 from braid.core.events import BatchCommitted
 from braid.core.history import LiveBlocks
 from braid.core.query import Query
-from braid.core.spans import text
+from braid.core.spans import format_duration
 from braid.papers.psp import cost as ring_cost
-from braid.papers.slices.cost import node_latency, shared_ring
-from braid.papers.slices.events import ChainSet
-from braid.studies.psp import Setting
+from braid.papers.slices.cost import node_latency, shared_ring_workload
+from braid.papers.slices.events import ChainChanged
+from braid.studies.psp import RingSetting
 from braid.workloads.arrivals import MODULUS, Arrivals
-from braid.workloads.dashboards import Shared
+from braid.workloads.dashboards import SharedWorkload
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,55 +37,55 @@ if TYPE_CHECKING:
 Ids = Counter[tuple[int, ...]]
 
 
-def start(shared: Shared, path: str | Path, hosts: int, pace: float = 0.0) -> SharedRun:
+def start_shared(shared: SharedWorkload, path: str | Path, hosts: int, pace: float = 0.0) -> SharedRun:
     """One run for all the queries, with the slices of Mem-Opt, on a ring of that many hosts (1: a
     chain).
     """
     from braid.sharing.join import SharedJoin
 
     join = SharedJoin(
-        shared.join.streams, shared.join.on, shared.join.time or "ts", chain="memory", hosts=hosts
+        shared.join.streams, shared.join.condition, shared.join.time or "ts", chain="memory", hosts=hosts
     )
-    join.add_all(q.asked(tuple(shared.join.streams)) for q in shared.queries)
+    join.add_all(q.to_arguments(tuple(shared.join.streams)) for q in shared.queries)
     return join.start(path, batches=shared.join.batch or 20, pace=pace)
 
 
-def found(run: SharedRun, name: str) -> Ids:
+def result_ids(run: SharedRun, name: str) -> Ids:
     """The results that a query got, as the ids of their members."""
-    columns = [f"{alias}.id AS {alias}" for alias in run.setup.streams]
+    columns = [f"{alias}.id AS {alias}" for alias in run.config.streams]
     rows = run.results(name).selectExpr(*columns).toArrow()
     return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
-class Oracle:
+class DuckDBOracle:
     """The data of a join, asked by DuckDB for each query alone."""
 
-    def __init__(self, shared: Shared) -> None:
-        from braid.condition.residual import cursor
+    def __init__(self, shared: SharedWorkload) -> None:
+        from braid.condition.residual import duckdb_cursor
 
         self.shared = shared
-        self.connection = cursor()
+        self.connection = duckdb_cursor()
         for alias, frame in shared.join.streams.items():
             self.connection.register(alias, frame.toArrow())
 
-    def truth(self, query: Query) -> Ids:
+    def expected_results(self, query: Query) -> Ids:
         """The results that the query must get: by its windows and selections, and the join's
         condition.
         """
         aliases = list(self.shared.join.streams)
         now = f"greatest({', '.join(f'{a}.ts' for a in aliases)})"
         live = [
-            f"{now} - {a}.ts < {_interval(window)}"
+            f"{now} - {a}.ts < {_to_sql_interval(window)}"
             for a, window in zip(aliases, query.windows, strict=True)
         ]
-        chosen = filter(None, query.where)
-        where = " AND ".join(f"({term})" for term in (self.shared.join.on, *chosen, *live))
+        chosen = filter(None, query.selections)
+        where = " AND ".join(f"({term})" for term in (self.shared.join.condition, *chosen, *live))
         ids = ", ".join(f"{a}.id" for a in aliases)
         return Counter(
             self.connection.sql(f"SELECT {ids} FROM {', '.join(aliases)} WHERE {where}").fetchall()
         )
 
-    def of_use(self, queries: Sequence[Query]) -> pd.Series:
+    def needed_tuples(self, queries: Sequence[Query]) -> pd.Series:
         """By batch, the tuples that some query has use for when all that has come is as old as the
         latest tuple of its batch.
         """
@@ -96,7 +96,7 @@ class Oracle:
         counts = []
         for s, a in enumerate(self.shared.join.streams):
             wanted = " OR ".join(
-                f"({q.where[s] or 'true'} AND e.now - {a}.ts < {_interval(q.windows[s])})"
+                f"({q.selections[s] or 'true'} AND e.now - {a}.ts < {_to_sql_interval(q.windows[s])})"
                 for q in queries
             )
             counts.append(
@@ -114,50 +114,50 @@ class Oracle:
         )
 
 
-def _interval(micros: int) -> str:
+def _to_sql_interval(micros: int) -> str:
     return f"to_microseconds({micros})"
 
 
 @dataclass(frozen=True)
-class Answers:
+class QueryAnswers:
     """What each query got from a run over ``streams``, and what DuckDB finds for it, by name."""
 
-    got: Mapping[str, Ids]
-    truth: Mapping[str, Ids]
+    actual: Mapping[str, Ids]
+    expected: Mapping[str, Ids]
     streams: Sequence[str]
 
     @classmethod
-    def of(cls, run: SharedRun, oracle: Oracle, queries: Iterable[Query]) -> Answers:
+    def from_run(cls, run: SharedRun, oracle: DuckDBOracle, queries: Iterable[Query]) -> QueryAnswers:
         """Of a run that has ended."""
         queries = list(queries)
         return cls(
-            {q.name: found(run, q.name) for q in queries},
-            {q.name: oracle.truth(q) for q in queries},
-            tuple(run.setup.streams),
+            {q.name: result_ids(run, q.name) for q in queries},
+            {q.name: oracle.expected_results(q) for q in queries},
+            tuple(run.config.streams),
         )
 
-    def table(self, queries: Iterable[Query]) -> pd.DataFrame:
+    def to_table(self, queries: Iterable[Query]) -> pd.DataFrame:
         """dashboard, windows, selections, results, by DuckDB, the same."""
         rows = []
         for q in queries:
-            got, truth = self.got[q.name], self.truth[q.name]
+            got, truth = self.actual[q.name], self.expected[q.name]
             windows = zip(self.streams, q.windows, strict=True)
-            spans = ", ".join(f"{alias} {text(window)}" for alias, window in windows)
-            where = " AND ".join(filter(None, q.where))
+            spans = ", ".join(f"{alias} {format_duration(window)}" for alias, window in windows)
+            where = " AND ".join(filter(None, q.selections))
             same = "yes" if got == truth else "no"
             rows.append((q.name, spans, where, got.total(), truth.total(), same))
         names = ["dashboard", "windows", "selections", "results", "by DuckDB", "the same"]
         return pd.DataFrame(rows, columns=names)
 
 
-def use(events: Sequence[Any], oracle: Oracle, queries: Sequence[Query]) -> pd.DataFrame:
+def state_usage(events: Sequence[Any], oracle: DuckDBOracle, queries: Sequence[Query]) -> pd.DataFrame:
     """By batch, the tuples held by a run, and those that some query has use for: held, of use."""
-    held = balance(events).set_index("batch")["held"]
-    return pd.DataFrame({"held": held, "of use": oracle.of_use(queries)}).dropna()
+    held = balance_by_batch(events).set_index("batch")["held"]
+    return pd.DataFrame({"held": held, "of use": oracle.needed_tuples(queries)}).dropna()
 
 
-def alone(
-    run: Callable[[Shared], list[Any]], shared: Shared, oracle: Oracle, few: int
+def compare_isolated(
+    run: Callable[[SharedWorkload], list[Any]], shared: SharedWorkload, oracle: DuckDBOracle, few: int
 ) -> pd.DataFrame:
     """The first queries in one run, and each in a run of its own: queries, the columns of
     ``counted``, and the mean of the tuples of use. The first row is the shared run. ``run`` returns
@@ -166,12 +166,12 @@ def alone(
     queries = shared.queries[:few]
     rows = {}
     for name, mine in {"all in one run": queries, **{q.name: (q,) for q in queries}}.items():
-        events = run(Shared(shared.join, mine))
-        rows[name] = counted(events) | {"of use": oracle.of_use(mine).mean()}
+        events = run(SharedWorkload(shared.join, mine))
+        rows[name] = count_totals(events) | {"of use": oracle.needed_tuples(mine).mean()}
     return pd.DataFrame(rows).T.rename_axis("queries").reset_index()
 
 
-def stacked(costs: pd.DataFrame) -> pd.DataFrame:
+def tidy_costs(costs: pd.DataFrame) -> pd.DataFrame:
     """``alone`` as a tidy frame: queries, how (shared or alone), what, number."""
     named = {
         "held_mean": "tuples held, mean",
@@ -185,13 +185,13 @@ def stacked(costs: pd.DataFrame) -> pd.DataFrame:
     return tall.replace({"what": named})
 
 
-def counted(events: Sequence[Any]) -> dict[str, float]:
+def count_totals(events: Sequence[Any]) -> dict[str, float]:
     """Of a run: pairs compared, probes, results, and tuples held, at most and at the mean."""
     commits = [e for e in events if isinstance(e, BatchCommitted)]
-    live = [sum(e.live) for e in commits]
+    live = [sum(e.live_tuples) for e in commits]
     return {
-        "compared": sum(e.all_hosts.compared for e in commits),
-        "probed": sum(e.all_hosts.probed for e in commits),
+        "compared": sum(e.total_host_metrics.compared_pairs for e in commits),
+        "probed": sum(e.total_host_metrics.probes for e in commits),
         "results": sum(e.results for e in commits),
         "held_most": max(live),
         "held_mean": float(np.mean(live)),
@@ -206,7 +206,7 @@ tuples.
 """
 
 
-def stationary(spark: SparkSession, batches: int = 40, rate: float = 20.0, seed: int = 0) -> Shared:
+def stationary_workload(spark: SparkSession, batches: int = 40, rate: float = 20.0, seed: int = 0) -> SharedWorkload:
     """Two Poisson streams of equal rates, a second of event time in a batch, and three queries, of
     which the last one selects.
 
@@ -216,18 +216,18 @@ def stationary(spark: SparkSession, batches: int = 40, rate: float = 20.0, seed:
     given = Arrivals((rate, rate), float(batches), 1.0, sigma=0.02, seed=seed)
     few = {"r": f"r.u_s < {round(PASSING * MODULUS)}", "s": f"s.u_r < {round(PASSING * MODULUS)}"}
     queries = [
-        Query.of(f"{w:g} s", given.streams, f"{w} seconds", few if w == WINDOWS[-1] else {})
+        Query.parse(f"{w:g} s", given.stream_aliases, f"{w} seconds", few if w == WINDOWS[-1] else {})
         for w in WINDOWS
     ]
-    return Shared(given.workload(spark), tuple(queries))
+    return SharedWorkload(given.make_workload(spark), tuple(queries))
 
 
-def balance(events: Sequence[Any]) -> pd.DataFrame:
+def balance_by_batch(events: Sequence[Any]) -> pd.DataFrame:
     """By batch: batch, deployment (how often ages have been shared out), held (tuples), and ratio,
     the busiest host's share of a stream's state against an equal share, at the mean of the streams.
     """
-    streams, rows, at = _held(events), [], 0
-    shared = sorted({e.batch for e in events if isinstance(e, ChainSet)})
+    streams, rows, at = _count_held_tuples(events), [], 0
+    shared = sorted({e.batch for e in events if isinstance(e, ChainChanged)})
     for batch, held in streams.items():
         at = sum(b <= batch for b in shared)
         ratios = [max(by) / (sum(by) / len(by)) for by in held if sum(by)]
@@ -238,27 +238,27 @@ def balance(events: Sequence[Any]) -> pd.DataFrame:
 AS_RUN, EVENLY = "by selectivity, as run", "in equal stretches"
 
 
-def balances(events: Sequence[Any]) -> pd.DataFrame:
+def compare_balances(events: Sequence[Any]) -> pd.DataFrame:
     """``balance`` of a run of ``stationary``, and ``evenly`` of its tuples: batch, ratio, ages
     (AS_RUN or EVENLY).
     """
     return pd.concat(
-        [balance(events).assign(ages=AS_RUN), evenly(events).assign(ages=EVENLY)],
+        [balance_by_batch(events).assign(ages=AS_RUN), even_balance(events).assign(ages=EVENLY)],
         ignore_index=True,
     )
 
 
-def redeployed(events: Sequence[Any]) -> int:
+def second_deployment(events: Sequence[Any]) -> int:
     """The batch in which ages were shared out for the second time."""
-    return sorted({e.batch for e in events if isinstance(e, ChainSet)})[1]
+    return sorted({e.batch for e in events if isinstance(e, ChainChanged)})[1]
 
 
-def settled(events: Sequence[Any], batches: int, last: int = 8) -> range:
+def steady_batches(events: Sequence[Any], batches: int, last: int = 8) -> range:
     """The last batches of a run after ages were shared out for the second time."""
-    return range(max(redeployed(events) + 1, batches - last), batches)
+    return range(max(second_deployment(events) + 1, batches - last), batches)
 
 
-def imbalance(balances: pd.DataFrame, batches: range) -> tuple[float, float]:
+def compute_imbalance(balances: pd.DataFrame, batches: range) -> tuple[float, float]:
     """The fullest host's share of the mean, in these batches: in equal stretches of age, and by
     selectivity.
     """
@@ -266,16 +266,16 @@ def imbalance(balances: pd.DataFrame, batches: range) -> tuple[float, float]:
     return float(mean[EVENLY]), float(mean[AS_RUN])
 
 
-def evenly(events: Sequence[Any]) -> pd.DataFrame:
+def even_balance(events: Sequence[Any]) -> pd.DataFrame:
     """``balance`` of the same tuples, had ages been shared out in equal stretches: batch, ratio.
 
     For runs of ``stationary``: a batch is a second, and a block is as old as its first batch.
     """
     blocks, rows = LiveBlocks(), []
     for e in (e for e in events if isinstance(e, BatchCommitted)):
-        blocks.commit(e)
-        hosts = len(e.hosts)
-        held = np.zeros((len(e.live), hosts))
+        blocks.apply_commit(e)
+        hosts = len(e.host_metrics)
+        held = np.zeros((len(e.live_tuples), hosts))
         for b in blocks.values():
             place = min(int((e.batch - b.batch) * hosts / WINDOWS[-1]), hosts - 1)
             held[b.stream, place] += b.rows
@@ -283,19 +283,19 @@ def evenly(events: Sequence[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["batch", "ratio"])
 
 
-def _held(events: Sequence[Any]) -> dict[int, list[list[int]]]:
+def _count_held_tuples(events: Sequence[Any]) -> dict[int, list[list[int]]]:
     """By batch, the tuples held by stream and host."""
     blocks, found = LiveBlocks(), {}
     for e in (e for e in events if isinstance(e, BatchCommitted)):
-        blocks.commit(e)
-        held = [[0] * len(e.hosts) for _ in e.live]
+        blocks.apply_commit(e)
+        held = [[0] * len(e.host_metrics) for _ in e.live_tuples]
         for b in blocks.values():
             held[b.stream][b.hosts[0]] += b.rows
         found[e.batch] = held
     return found
 
 
-def shares(
+def ring_shares(
     events: Sequence[Any],
     batches: Mapping[str, range],
     rate: float = 20.0,
@@ -305,12 +305,12 @@ def shares(
     first: ages (seconds), tuples held at the mean of those batches, and what the rate, the windows
     and PASSING say of these ages (tuples_modelled).
     """
-    held, rows = _held(events), []
+    held, rows = _count_held_tuples(events), []
     for name, few in batches.items():
-        chains = {e.stream: e for e in events if isinstance(e, ChainSet) and e.batch <= few[0]}
+        chains = {e.stream: e for e in events if isinstance(e, ChainChanged) and e.batch <= few[0]}
         for stream, chain in chains.items():
             first = 0.0
-            for place, (age, host) in enumerate(chain.nodes):
+            for place, (age, host) in enumerate(chain.host_age_ranges):
                 last = age / 1e6
                 mean = float(np.mean([held[b][stream][host] for b in few if b in held]))
                 rows.append(
@@ -320,7 +320,7 @@ def shares(
                         place,
                         f"{first:.1f} to {last:.1f} s",
                         mean,
-                        rate * _dense(first, last),
+                        rate * _compute_held_seconds(first, last),
                     )
                 )
                 first = last
@@ -329,7 +329,7 @@ def shares(
     )
 
 
-def _dense(first: float, last: float) -> float:
+def _compute_held_seconds(first: float, last: float) -> float:
     """Seconds' worth of tuples that are held between two ages: all of them as long as a query
     without selection wants them.
     """
@@ -338,13 +338,13 @@ def _dense(first: float, last: float) -> float:
     )
 
 
-LOAD = replace(Setting(sigma=0.02).load(), windows=(WINDOWS[-1],) * 3)
+LOAD = replace(RingSetting(sigma=0.02).cost_workload(), windows=(WINDOWS[-1],) * 3)
 """A three-way join of 50 tuples/s and stream, with the longest of WINDOWS, and psp's prices of work
 and network.
 """
 
 
-def lengths(nodes: Sequence[int] = tuple(range(1, 25))) -> pd.DataFrame:
+def length_table(nodes: Sequence[int] = tuple(range(1, 25))) -> pd.DataFrame:
     """Eq. 21.1 and 21.2 by ring length: nodes, selections ("pulled up" or "pushed in"),
     work_modelled (L_PSP of one tuple, in seconds), share_modelled (the part of a node),
     latency_modelled (tau of the last node, seconds).
@@ -352,7 +352,7 @@ def lengths(nodes: Sequence[int] = tuple(range(1, 25))) -> pd.DataFrame:
     held = (WINDOWS[-2] + PASSING * (WINDOWS[-1] - WINDOWS[-2])) / WINDOWS[-1]
     rows = []
     for name, passing in (("pulled up", 1.0), ("pushed in", held)):
-        load = shared_ring(LOAD, (passing,) * 3)
+        load = shared_ring_workload(LOAD, (passing,) * 3)
         for n in nodes:
             work = ring_cost.ring_work(load, n)
             rows.append((n, name, work, work / n, node_latency(load, n, n)))

@@ -11,20 +11,20 @@ from typing import Any
 
 import pandas as pd
 
-from braid.studies.claim import Claim, Verdict, verdict
-from braid.studies.shared_ring import Answers
+from braid.studies.claim import Claim, Verdict, make_verdict
+from braid.studies.shared_ring import QueryAnswers
 
 PAPER = "Wang 2008, III"
 
 
-def _claim(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
+def _make_claim(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
     """A claim that is told."""
-    return Claim(PAPER, where, says, found, verdict(holds), reason)
+    return Claim(PAPER, where, says, found, make_verdict(holds), reason)
 
 
-def _check(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
+def _make_required_claim(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
     """A claim that must hold."""
-    return Claim(PAPER, where, says, found, verdict(holds), reason, must=True)
+    return Claim(PAPER, where, says, found, make_verdict(holds), reason, is_required=True)
 
 
 def bitmaps_claim(steps: Sequence[Any]) -> Claim:
@@ -33,24 +33,24 @@ def bitmaps_claim(steps: Sequence[Any]) -> Claim:
     routed = {" ".join(map(str, group)): bits for group, bits in last.items()}
     holds = routed["a1 b2 c3"] == ("T", "111", "110", "010", "010") and len(routed) == 7
     says = "A result from B_2 and C_3 has T = (111, 110, 010) and goes to q2 alone"
-    return _check("20.1", says, "the same; two of nine combinations serve nobody", holds)
+    return _make_required_claim("20.1", says, "the same; two of nine combinations serve nobody", holds)
 
 
-def results_claim(answers: Answers) -> Claim:
+def results_claim(answers: QueryAnswers) -> Claim:
     """Theorem 11: pushing selections into the ring changes no query's results."""
-    same = sum(answers.got[name] == truth for name, truth in answers.truth.items())
-    total = sum(found.total() for found in answers.truth.values())
-    found = f"{same} of {len(answers.truth)} dashboards as by DuckDB, {total:,} results"
+    same = sum(answers.actual[name] == truth for name, truth in answers.expected.items())
+    total = sum(found.total() for found in answers.expected.values())
+    found = f"{same} of {len(answers.expected)} dashboards as by DuckDB, {total:,} results"
     says = "Theorem 11: pushing selections into the ring changes no query's results"
-    return _check("19.2, Theorem 11", says, found, answers.got == answers.truth)
+    return _make_required_claim("19.2, Theorem 11", says, found, answers.actual == answers.expected)
 
 
-def once_claim(answers: Answers, counts: Mapping[str, float]) -> Claim:
+def each_result_once_claim(answers: QueryAnswers, counts: Mapping[str, float]) -> Claim:
     """Section 18.2: every joined result answers at least one query, and is made once."""
-    wanted = len(set().union(*answers.truth.values()))
+    wanted = len(set().union(*answers.expected.values()))
     found = f"{counts['results']:,} results made, {wanted:,} wanted by one query or more"
     says = "Every joined result answers at least one query (18.2), and is made once"
-    return _check("19.2", says, found, counts["results"] == wanted)
+    return _make_required_claim("19.2", says, found, counts["results"] == wanted)
 
 
 def state_claim(use: pd.DataFrame, hours: float) -> Claim:
@@ -68,51 +68,51 @@ def state_claim(use: pd.DataFrame, hours: float) -> Claim:
     says = "Theorem 12: the state holds what some query needs, each tuple once, and no more"
     enough = (use["held"] >= use["of use"]).all()
     holds: Verdict = "under reading" if enough else "no"
-    return Claim(PAPER, "19.2, Theorem 12", says, found, holds, reason, must=True)
+    return Claim(PAPER, "19.2, Theorem 12", says, found, holds, reason, is_required=True)
 
 
 @dataclass(frozen=True)
-class Apart:
+class IsolatedCosts:
     """What the queries cost in one run, and the sum of what they cost in runs of their own
     (``shared_ring.alone``).
     """
 
-    one: pd.Series
-    apart: pd.Series
+    shared: pd.Series
+    isolated: pd.Series
 
     @classmethod
-    def of(cls, costs: pd.DataFrame) -> Apart:
+    def from_costs(cls, costs: pd.DataFrame) -> IsolatedCosts:
         """The first row is the shared run."""
         return cls(costs.iloc[0], costs.iloc[1:].sum(numeric_only=True))
 
-    def saved(self, what: str) -> float:
+    def savings_factor(self, what: str) -> float:
         """How many times as much the queries cost alone."""
-        return float(self.apart[what] / self.one[what])
+        return float(self.isolated[what] / self.shared[what])
 
 
-def least_state_claim(a: Apart) -> Claim:
+def least_state_claim(a: IsolatedCosts) -> Claim:
     """Theorem 12: sharing needs the least state."""
     texts = [
-        f"{a.one[what]:,.0f} {name} against {a.apart[what]:,.0f} alone ({a.saved(what):.1f} times)"
+        f"{a.shared[what]:,.0f} {name} against {a.isolated[what]:,.0f} alone ({a.savings_factor(what):.1f} times)"
         for what, name in (("held_mean", "tuples"), ("of use", "of use"))
     ]
-    holds = all(a.one[what] < a.apart[what] for what in ("held_mean", "of use"))
+    holds = all(a.shared[what] < a.isolated[what] for what in ("held_mean", "of use"))
     says = "Theorem 12: sharing needs the least state"
-    return _check("19.2, Theorem 12", says, "; ".join(texts), holds)
+    return _make_required_claim("19.2, Theorem 12", says, "; ".join(texts), holds)
 
 
-def fewest_probes_claim(a: Apart) -> Claim:
+def fewest_probes_claim(a: IsolatedCosts) -> Claim:
     """Theorem 13: sharing makes the fewest probes."""
-    one, apart = a.one["probed"], a.apart["probed"]
-    found = f"{one:,.0f} against {apart:,.0f} alone ({a.saved('probed'):.1f} times)"
+    one, apart = a.shared["probed"], a.isolated["probed"]
+    found = f"{one:,.0f} against {apart:,.0f} alone ({a.savings_factor('probed'):.1f} times)"
     says = "Theorem 13: sharing makes the fewest probes"
-    return _check("19.2, Theorem 13", says, found, one < apart)
+    return _make_required_claim("19.2, Theorem 13", says, found, one < apart)
 
 
-def fewest_pairs_claim(a: Apart) -> Claim:
+def fewest_pairs_claim(a: IsolatedCosts) -> Claim:
     """Theorem 13, read as pairs compared: fewer than the queries alone."""
-    saved = a.saved("compared")
-    found = f"{a.one['compared']:,.0f} against {a.apart['compared']:,.0f} ({saved:.2f} times)"
+    saved = a.savings_factor("compared")
+    found = f"{a.shared['compared']:,.0f} against {a.isolated['compared']:,.0f} ({saved:.2f} times)"
     reason = (
         "little is saved, for a probe looks at all tuples of a slice with its key, also at those "
         "that only other queries select"
@@ -120,19 +120,19 @@ def fewest_pairs_claim(a: Apart) -> Claim:
         else ""
     )
     says = "Theorem 13, taken for pairs compared: fewer than the queries alone"
-    return _claim("19.2, Theorem 13", says, found, saved > 1, reason)
+    return _make_claim("19.2, Theorem 13", says, found, saved > 1, reason)
 
 
-def deployment_claim(a: Apart, counts: Mapping[str, float], hosts: int) -> Claim:
+def deployment_claim(a: IsolatedCosts, counts: Mapping[str, float], hosts: int) -> Claim:
     """Section 18.2: the deployment does not change the probing cost."""
-    off = abs(counts["compared"] / a.one["compared"] - 1)
-    found = f"{counts['compared']:,} pairs on {hosts} hosts, {a.one['compared']:,.0f} on one"
+    off = abs(counts["compared"] / a.shared["compared"] - 1)
+    found = f"{counts['compared']:,} pairs on {hosts} hosts, {a.shared['compared']:,.0f} on one"
     says = f"The deployment does not change the probing cost: {hosts} hosts compare as much as one"
     reason = (
         "hosts merge blocks each by itself, so at ends of slices a few pairs more or less are "
         "looked at"
     )
-    return _claim("18.2", says, found, off < 0.01, reason)
+    return _make_claim("18.2", says, found, off < 0.01, reason)
 
 
 def balance_claim(before: float, after: float) -> Claim:
@@ -146,16 +146,16 @@ def balance_claim(before: float, after: float) -> Claim:
     )
     reason = f"the rest is tuples that wait for their block to age{short}"
     says = "With regard to selectivities, state is balanced among the hosts"
-    return _claim("21.3", says, found, after < 1.5, reason)
+    return _make_claim("21.3", says, found, after < 1.5, reason)
 
 
-def evener_claim(before: float, after: float) -> Claim:
+def selectivity_balance_claim(before: float, after: float) -> Claim:
     """Section 21.3: sharing out by selectivities evens the hosts out."""
     says = "Sharing out by selectivities evens the hosts out"
-    return _check("21.3", says, f"{before:.2f} to {after:.2f} times the mean", after < before)
+    return _make_required_claim("21.3", says, f"{before:.2f} to {after:.2f} times the mean", after < before)
 
 
-def pushed_claim(lengths: pd.DataFrame) -> Claim:
+def selection_push_down_claim(lengths: pd.DataFrame) -> Claim:
     """Eq. 21.1: selections pushed in lower the work of a tuple at every ring length, and a node's
     share falls with the length; ``lengths`` of ``shared_ring.lengths``.
     """
@@ -167,7 +167,7 @@ def pushed_claim(lengths: pd.DataFrame) -> Claim:
     falls = bool((share.diff().dropna() < 0).all(axis=None))
     says = "Selections pushed in lower the work of a tuple at every ring length (modelled)"
     found = f"{less.min():.1f} to {less.max():.1f} times less"
-    return _check("Eq. 21.1", says, found, (less > 1).all() and falls)
+    return _make_required_claim("Eq. 21.1", says, found, (less > 1).all() and falls)
 
 
 def length_claim(lengths: pd.DataFrame) -> Claim:
@@ -180,11 +180,11 @@ def length_claim(lengths: pd.DataFrame) -> Claim:
         f"least at {best['pulled up']} nodes with selections pulled up, at {best['pushed in']} "
         "pushed in"
     )
-    return _check("Eq. 21.2", f"{says} (modelled)", found, inner, "less work wants a shorter ring")
+    return _make_required_claim("Eq. 21.2", f"{says} (modelled)", found, inner, "less work wants a shorter ring")
 
 
 @dataclass(frozen=True)
-class Figures:
+class SharedRingFigures:
     """What the claims are about: the ``steps`` of the book's example, what the dashboards got
     (``answers``) and the run ``counts`` on so many ``hosts``, the tuples of ``use`` by batches of
     ``hours``, ``costs`` of ``shared_ring.alone``, whether all queries are among them (``whole``),
@@ -192,7 +192,7 @@ class Figures:
     """
 
     steps: Sequence[Any]
-    answers: Answers
+    answers: QueryAnswers
     counts: Mapping[str, float]
     hosts: int
     use: pd.DataFrame
@@ -203,20 +203,20 @@ class Figures:
     lengths: pd.DataFrame
 
 
-def claims(f: Figures) -> list[Claim]:
+def shared_ring_claims(f: SharedRingFigures) -> list[Claim]:
     """All of them, in the order of the chapters."""
-    apart = Apart.of(f.costs)
+    apart = IsolatedCosts.from_costs(f.costs)
     return [
         bitmaps_claim(f.steps),
         results_claim(f.answers),
-        once_claim(f.answers, f.counts),
+        each_result_once_claim(f.answers, f.counts),
         state_claim(f.use, f.hours),
         least_state_claim(apart),
         fewest_probes_claim(apart),
         fewest_pairs_claim(apart),
         *([deployment_claim(apart, f.counts, f.hosts)] if f.whole else []),
         balance_claim(*f.imbalance),
-        evener_claim(*f.imbalance),
-        pushed_claim(f.lengths),
+        selectivity_balance_claim(*f.imbalance),
+        selection_push_down_claim(f.lengths),
         length_claim(f.lengths),
     ]

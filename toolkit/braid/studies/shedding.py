@@ -18,10 +18,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from braid.papers.shedding import rate
-from braid.papers.shedding.knapsack import directions, fill
-from braid.papers.shedding.windows import best, newest
-from braid.papers.shedding.windows import optimality as phi
-from braid.workloads.sets import Sets
+from braid.papers.shedding.knapsack import split_directions, fill_budget
+from braid.papers.shedding.windows import best_output_share, newest_output_share
+from braid.papers.shedding.windows import output_optimality as phi
+from braid.workloads.sets import SetStreams
 
 Floats = npt.NDArray[np.float64]
 CAPACITY = 200_000.0
@@ -30,7 +30,7 @@ METHODS = ("drop", "partial", "time", "direction", "selective")
 and by Algorithm 5 with one type."""
 
 
-def peak(deviation: float, middle: float = 0.5, steps: int = 2000) -> Floats:
+def bell_density(deviation: float, middle: float = 0.5, steps: int = 2000) -> Floats:
     """A density of matches by age: a bell over the window, its ``deviation`` as part of that."""
     age = (np.arange(steps) + 0.5) / steps
     return np.asarray(np.exp(-((age - middle) ** 2) / (2 * deviation**2)))
@@ -41,21 +41,21 @@ def window_reduction(shares: Sequence[float] = (0.1, 0.2, 0.3, 0.5)) -> pd.DataF
     (case I) and a late one (case II).
     """
     rows = [
-        (case, share, newest(f, share), best(f, share))
-        for case, f in (("early", peak(0.15, 0.1)), ("late", peak(0.15, 0.8)))
+        (case, share, newest_output_share(f, share), best_output_share(f, share))
+        for case, f in (("early", bell_density(0.15, 0.1)), ("late", bell_density(0.15, 0.8)))
         for share in shares
     ]
     return pd.DataFrame(rows, columns=["peak", "share", "newest_modelled", "best_modelled"])
 
 
-def optimality(
+def optimality_table(
     deviations: Sequence[float] = (0.2, 0.05),
     basics: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.5),
     shares: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.3),
 ) -> pd.DataFrame:
     """Fig. 5: phi by ``basic`` (b / w) and ``share`` (r'), for bells of these ``deviations``."""
     rows = [
-        (deviation, basic, share, phi(peak(deviation), basic, share))
+        (deviation, basic, share, phi(bell_density(deviation), basic, share))
         for deviation in deviations
         for basic in basics
         for share in shares
@@ -63,13 +63,13 @@ def optimality(
     return pd.DataFrame(rows, columns=["deviation", "basic", "share", "optimality_modelled"])
 
 
-def densities(kappas: Sequence[float] = (0.6, 0.8), steps: int = 100) -> pd.DataFrame:
+def density_curves(kappas: Sequence[float] = (0.6, 0.8), steps: int = 100) -> pd.DataFrame:
     """Fig. 6: f of either window by ``age`` (part of the window) and kappa."""
     frames = []
     for kappa in kappas:
-        sets = Sets(kappa=kappa)
+        sets = SetStreams(kappa=kappa)
         for window in (0, 1):
-            f = sets.density(window, steps)
+            f = sets.match_density(window, steps)
             age = (np.arange(steps) + 0.5) / steps
             frames.append(
                 pd.DataFrame({"kappa": kappa, "window": window, "age": age, "f_modelled": f})
@@ -88,7 +88,7 @@ def drop_rates(
     Of 2 rate^2 w pairs a second only so many fit.
     """
     rows = [
-        (index, r, w, 1 - kept(CAPACITY * factor / (2 * r * r * w)))
+        (index, r, w, 1 - retained_share(CAPACITY * factor / (2 * r * r * w)))
         for index, factor in ((False, 1.0), (True, cheaper))
         for r in rates
         for w in windows
@@ -96,14 +96,14 @@ def drop_rates(
     return pd.DataFrame(rows, columns=["index", "rate", "window", "dropped_modelled"])
 
 
-def kept(fits: float) -> float:
+def retained_share(fits: float) -> float:
     """The share of both streams that is not dropped when so much of all pairs fits: its square is
     what is left of them.
     """
     return sqrt(min(1.0, fits))
 
 
-def adaptation(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
+def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
     """Fig. 8: r by second for rates of 100, 500, 300 and 100 tuples/s, by Algorithm 1 and by the
     feed-forward rule; and how much longer than it may each second's work takes (``load``).
 
@@ -119,39 +119,39 @@ def adaptation(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
             stored = rates[max(0, second - int(window)) : second].sum()
             if rule == "forward":
                 known = rates[max(0, second - 1)] * stored
-                r = rate.forward(1.0, 0.0, 1 / CAPACITY, float(known))
+                r = rate.affordable_fraction(1.0, 0.0, 1 / CAPACITY, float(known))
             load = r * lam * stored / CAPACITY
             rows.append((rule, second, lam, r, load))
             if rule == "Algorithm 1":
-                r = rate.adapt(r, min(1.0, 1 / load) if load else 1.0, boost)
+                r = rate.adapt_fraction(r, min(1.0, 1 / load) if load else 1.0, boost)
     return pd.DataFrame(
         rows, columns=["rule", "second", "rate", "fraction_modelled", "load_modelled"]
     )
 
 
-def recall(sets: Sets, r: float, method: str) -> float:
+def compute_recall(sets: SetStreams, r: float, method: str) -> float:
     """The share of all results that a method finds with r of all pairs."""
-    f = [sets.density(window) for window in (0, 1)]
+    f = [sets.match_density(window) for window in (0, 1)]
     whole = float(f[0].sum() + f[1].sum())
     if method == "drop":
         return r
     flat, volumes = np.concatenate(f), np.ones(2 * len(f[0]))
     if method == "selective":
-        shares = fill(flat, volumes, r * len(flat))
+        shares = fill_budget(flat, volumes, r * len(flat))
         return float(shares @ flat) / whole
     part = np.array([r, r])
     if method == "direction":
-        part = directions(r, (1.0, 1.0), (float(f[0].mean()), float(f[1].mean())))
-    used = newest if method == "partial" else best
+        part = split_directions(r, (1.0, 1.0), (float(f[0].mean()), float(f[1].mean())))
+    used = newest_output_share if method == "partial" else best_output_share
     return sum(used(g, share) * float(g.sum()) for g, share in zip(f, part, strict=True)) / whole
 
 
-def fraction(rate_: float, window: float, sides: int) -> float:
+def affordable_fraction(rate_: float, window: float, sides: int) -> float:
     """r when so many tuples a second of both streams come and ``sides`` of them have windows."""
     return min(1.0, CAPACITY / (sides * rate_ * rate_ * window))
 
 
-def outputs(
+def recall_table(
     kappas: Sequence[float] = (0.2, 0.4, 0.6, 0.8),
     rates: Sequence[float] = (300.0, 500.0),
     theta: int = 3,
@@ -163,33 +163,33 @@ def outputs(
     """
     rows = []
     for kappa in kappas:
-        sets = Sets(kappa=kappa, theta=theta, shift=shift, window=window)
+        sets = SetStreams(kappa=kappa, theta=theta, shift=shift, window=window)
         for lam in rates:
-            r = fraction(lam, window, 1)
+            r = affordable_fraction(lam, window, 1)
             for method in METHODS:
-                found = recall(sets, r, method)
+                found = compute_recall(sets, r, method)
                 rows.append((kappa, lam, window, r, method, found, found / r - 1))
     names = ["kappa", "rate", "window", "fraction", "method", "recall_modelled", "gain_modelled"]
     return pd.DataFrame(rows, columns=names)
 
 
-def by_window(
+def recall_by_window(
     windows: Sequence[float] = (10.0, 20.0, 40.0), kappas: Sequence[float] = (0.6,)
 ) -> pd.DataFrame:
     """Fig. 10, by the ``window`` (s): the same, where the newest match."""
-    frames = [outputs(kappas, shift=0.0, window=window) for window in windows]
+    frames = [recall_table(kappas, shift=0.0, window=window) for window in windows]
     return pd.concat(frames, ignore_index=True)
 
 
-def parts(kappa: float = 0.6, shares: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1)) -> pd.DataFrame:
+def direction_shares(kappa: float = 0.6, shares: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1)) -> pd.DataFrame:
     """Fig. 11: r_1 and r_2 as r falls, by Algorithm 4."""
-    sets = Sets(kappa=kappa)
-    o = (float(sets.density(0).mean()), float(sets.density(1).mean()))
-    rows = [(r, *directions(r, (1.0, 1.0), o), *o) for r in shares]
+    sets = SetStreams(kappa=kappa)
+    o = (float(sets.match_density(0).mean()), float(sets.match_density(1).mean()))
+    rows = [(r, *split_directions(r, (1.0, 1.0), o), *o) for r in shares]
     return pd.DataFrame(rows, columns=["fraction", "r1", "r2", "o1_modelled", "o2_modelled"])
 
 
-def basic_windows(
+def recall_by_basic_windows(
     parts_: Sequence[int] = (1, 2, 5, 10, 20, 50, 200, 1000),
     kappa: float = 0.8,
     rate_: float = 500.0,
@@ -200,7 +200,7 @@ def basic_windows(
     identifier cannot stop within a basic window, so that a part of it costs as much as all.
     """
     rows = []
-    f = Sets(kappa=kappa).density(1, 1000)
+    f = SetStreams(kappa=kappa).match_density(1, 1000)
     for n in parts_:
         pieces = [piece.sum() / f.sum() for piece in np.array_split(f, n)]
         ranked = np.sort(pieces)[::-1]
@@ -208,11 +208,11 @@ def basic_windows(
             pairs = rate_ * window / n
             budget = CAPACITY * (35.0 if index != "none" else 1.0) / rate_
             cost = pairs + (lookup * 5 if index != "none" else 0.0)
-            rows.append((index, n, processed(ranked, budget / cost, index != "identifier")))
+            rows.append((index, n, processed_output(ranked, budget / cost, index != "identifier")))
     return pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
 
 
-def processed(ranked: Floats, fits: float, parted: bool) -> float:
+def processed_output(ranked: Floats, fits: float, parted: bool) -> float:
     """What so many basic windows give, the best first; of the last one only what fits is used if
     basic windows can be ``parted``, else nothing.
     """
@@ -221,12 +221,12 @@ def processed(ranked: Floats, fits: float, parted: bool) -> float:
     return float(ranked[:whole].sum() + (rest * ranked[whole] if whole < len(ranked) else 0.0))
 
 
-def against_dropping(rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0)) -> pd.DataFrame:
+def gain_over_dropping(rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0)) -> pd.DataFrame:
     """Fig. 15: the gain of selective processing over random dropping, by rate, with an index and
     without. Probing a hash index takes as long whatever part of the window is wanted, so that an
     indexed equality has r = 1 or nothing to gain.
     """
-    overlap, equal = Sets(kappa=0.6), Sets(kappa=0.6, theta=1, size=1.0, deviation=0.0, items=5000)
+    overlap, equal = SetStreams(kappa=0.6), SetStreams(kappa=0.6, theta=1, size=1.0, deviation=0.0, items=5000)
     rows = []
     for lam in rates:
         for name, sets, factor, window in (
@@ -235,21 +235,21 @@ def against_dropping(rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0
             ("overlap, indexed", overlap, 35.0 * 3, 200.0),
         ):
             r = min(1.0, factor * CAPACITY / (2 * lam * lam * window))
-            rows.append((lam, name, r, recall(sets, r, "selective") / r - 1))
-        rows.append((lam, "equality, indexed", 1.0, recall(equal, 1.0, "selective") - 1))
+            rows.append((lam, name, r, compute_recall(sets, r, "selective") / r - 1))
+        rows.append((lam, "equality, indexed", 1.0, compute_recall(equal, 1.0, "selective") - 1))
     return pd.DataFrame(rows, columns=["rate", "join", "fraction", "gain_modelled"])
 
 
-def _utility(sets: Sets, r: float, values: Floats, frequency: Floats, typed: bool) -> float:
+def _compute_utility(sets: SetStreams, r: float, values: Floats, frequency: Floats, typed: bool) -> float:
     """The utility of what is found with r of all pairs, a result being worth its dearer member;
     types are told apart or not.
     """
     worth = np.maximum(values[:, None], values[None]) @ frequency
-    f = np.concatenate([sets.density(window) for window in (0, 1)])
+    f = np.concatenate([sets.match_density(window) for window in (0, 1)])
     value = (f[:, None] * worth[None] * frequency[None]).ravel()
     volume = np.broadcast_to(frequency, (len(f), len(values))).ravel()
     by = (f[:, None] * (worth[None] if typed else np.ones((1, len(values))))).ravel()
-    return float(fill(by, volume, r * float(volume.sum())) @ value)
+    return float(fill_budget(by, volume, r * float(volume.sum())) @ value)
 
 
 def utility_by_skew(
@@ -258,12 +258,12 @@ def utility_by_skew(
     """Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by k, for frequencies that
     are equal, inverse to values, or proportional to them.
     """
-    sets, rows = Sets(kappa=kappa), []
+    sets, rows = SetStreams(kappa=kappa), []
     for k in skews:
         values = np.array([1.0, 2.0**-k, 3.0**-k])
         for name, weights in (("uniform", np.ones(3)), ("inverse", 1 / values), ("direct", values)):
             frequency = weights / weights.sum()
-            whole = (_utility(sets, r, values, frequency, typed) for typed in (True, False))
+            whole = (_compute_utility(sets, r, values, frequency, typed) for typed in (True, False))
             rows.append((name, k, next(whole) / next(whole) - 1))
     return pd.DataFrame(rows, columns=["frequencies", "skew", "gain_modelled"])
 
@@ -276,11 +276,11 @@ def utility_by_types(
     """Fig. 17: the gain by the number of types, the dearest worth ``factor`` times the cheapest,
     values by Zipf's law, frequencies inverse to them.
     """
-    sets, rows = Sets(kappa=0.6), []
+    sets, rows = SetStreams(kappa=0.6), []
     for factor in factors:
         for n in types:
             values = np.arange(1, n + 1.0) ** -(log(factor) / log(n))
             frequency = (1 / values) / (1 / values).sum()
-            whole = (_utility(sets, r, values, frequency, typed) for typed in (True, False))
+            whole = (_compute_utility(sets, r, values, frequency, typed) for typed in (True, False))
             rows.append((factor, n, next(whole) / next(whole) - 1))
     return pd.DataFrame(rows, columns=["factor", "types", "gain_modelled"])

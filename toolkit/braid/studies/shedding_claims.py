@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from braid.studies import shedding
-from braid.studies.claim import Claim, figures, verdict
+from braid.studies.claim import Claim, format_values, make_verdict
 
 PAPER = "Gedik 2007"
 
@@ -18,10 +18,10 @@ def load_claim(frame: pd.DataFrame) -> Claim:
         PAPER,
         "Fig. 5",
         "optimality falls with less CPU",
-        figures(phi),
-        verdict(low < high),
+        format_values(phi),
+        make_verdict(low < high),
         "whole basic windows make it rise and fall between, so that means are compared",
-        must=True,
+        is_required=True,
     )
 
 
@@ -32,9 +32,9 @@ def skew_claim(frame: pd.DataFrame) -> Claim:
         PAPER,
         "Fig. 5",
         "optimality falls as matches are more skewed in time",
-        figures(phi),
-        verdict(phi.is_monotonic_increasing and phi.iloc[-1] > phi.iloc[0]),
-        must=True,
+        format_values(phi),
+        make_verdict(phi.is_monotonic_increasing and phi.iloc[-1] > phi.iloc[0]),
+        is_required=True,
     )
 
 
@@ -46,9 +46,9 @@ def size_claim(frame: pd.DataFrame) -> Claim:
         PAPER,
         "Fig. 5",
         "small basic windows are better when there is little CPU or much skew",
-        figures(phi),
-        verdict(phi.is_monotonic_decreasing and phi.iloc[-1] < phi.iloc[0]),
-        must=True,
+        format_values(phi),
+        make_verdict(phi.is_monotonic_decreasing and phi.iloc[-1] < phi.iloc[0]),
+        is_required=True,
     )
 
 
@@ -60,9 +60,9 @@ def reduction_claim(frame: pd.DataFrame) -> Claim:
         PAPER,
         "Fig. 1",
         "keeping the newest part of a window sheds CPU load well only if the peak is early",
-        figures(part),
-        verdict(part["early"] > 0.9 and part["late"] < 0.1),
-        must=True,
+        format_values(part),
+        make_verdict(part["early"] > 0.9 and part["late"] < 0.1),
+        is_required=True,
     )
 
 
@@ -76,15 +76,15 @@ def density_claim(frame: pd.DataFrame) -> Claim:
         PAPER,
         "Fig. 6",
         "matches peak within the window, more sharply for more skewed items",
-        f"peak over mean {figures(sharp)}; at age {inside['age'].max():.2f} w",
-        verdict(len(inside) and sharp.is_monotonic_increasing and sharp.is_unique),
+        f"peak over mean {format_values(sharp)}; at age {inside['age'].max():.2f} w",
+        make_verdict(len(inside) and sharp.is_monotonic_increasing and sharp.is_unique),
         "by the formula of section 6.1 it is the window of the shifted stream that has the peak; "
         "Fig. 6 and 11 have it in the other",
-        must=True,
+        is_required=True,
     )
 
 
-def need_claims(frame: pd.DataFrame) -> list[Claim]:
+def drop_rate_claims(frame: pd.DataFrame) -> list[Claim]:
     """Fig. 7: how much is dropped."""
     dropped = frame.set_index(["index", "rate", "window"])["dropped_modelled"]
     plain, indexed = dropped[False, 50.0, 125.0], dropped[True, 100.0, 625.0]
@@ -94,9 +94,9 @@ def need_claims(frame: pd.DataFrame) -> list[Claim]:
             "Fig. 7",
             "without an index about half is dropped at 50 tuples/s and 125 s",
             f"{plain:.0%}",
-            verdict(0.35 < plain < 0.65),
+            make_verdict(0.35 < plain < 0.65),
             "the machine's 200,000 comparisons a second are taken from the paper's own rates",
-            must=True,
+            is_required=True,
         ),
         Claim(
             PAPER,
@@ -104,8 +104,8 @@ def need_claims(frame: pd.DataFrame) -> list[Claim]:
             "with an index about a quarter is dropped at 100 tuples/s and 625 s; it helps for "
             "moderate windows and rates only",
             f"{indexed:.0%}",
-            verdict(0.1 < indexed < 0.4 and dropped[True, 200.0, 625.0] > indexed),
-            must=True,
+            make_verdict(0.1 < indexed < 0.4 and dropped[True, 200.0, 625.0] > indexed),
+            is_required=True,
         ),
     ]
 
@@ -119,8 +119,8 @@ def burst_claim(frame: pd.DataFrame) -> Claim:
         "Fig. 8",
         "r falls in a burst and recovers after it",
         f"{before:.2f}, {during:.2f}, {end:.2f}",
-        verdict(during < 0.3 * before and end > 3 * during),
-        must=True,
+        make_verdict(during < 0.3 * before and end > 3 * during),
+        is_required=True,
     )
 
 
@@ -134,10 +134,10 @@ def forward_claim(frame: pd.DataFrame) -> Claim:
         PAPER,
         "section 4.1",
         "rate adaptation keeps the join within its capacity, and uses it",
-        f"seconds beyond 1.1 of it: {figures(over)}; used of it while r < 1: {figures(used)}",
-        verdict(over["forward"] <= 3 and used["forward"] > 0.8),
+        f"seconds beyond 1.1 of it: {format_values(over)}; used of it while r < 1: {format_values(used)}",
+        make_verdict(over["forward"] <= 3 and used["forward"] > 0.8),
         "by the feed-forward rule; Algorithm 1 has to overrun first, and tries again and again",
-        must=True,
+        is_required=True,
     )
 
 
@@ -149,9 +149,9 @@ def rate_claim(frame: pd.DataFrame) -> Claim:
         "Fig. 9",
         "rate adaptation gives more than random dropping when the newest match, more so at 500/s "
         "(by 100 %) than at 300/s (by 50 %)",
-        figures(gain),
-        verdict(0 < gain[300.0] < gain[500.0]),
-        must=True,
+        format_values(gain),
+        make_verdict(0 < gain[300.0] < gain[500.0]),
+        is_required=True,
     )
 
 
@@ -163,11 +163,11 @@ def growth_claim(frame: pd.DataFrame, wider: pd.DataFrame) -> Claim:
 
     both = skewed, wide = gains(frame, "kappa"), gains(wider, "window")
     says = "the gain of rate adaptation grows with skew and with the window"
-    found = f"by skew {figures(skewed)}; by window {figures(wide)}"
+    found = f"by skew {format_values(skewed)}; by window {format_values(wide)}"
     if min(map(len, both)) < 2:
         return Claim(PAPER, "Fig. 10", says, found, "not tried")
     grows = all(g.is_monotonic_increasing and g.iloc[-1] > g.iloc[0] for g in both)
-    return Claim(PAPER, "Fig. 10", says, found, verdict(grows), must=True)
+    return Claim(PAPER, "Fig. 10", says, found, make_verdict(grows), is_required=True)
 
 
 def direction_claim(frame: pd.DataFrame) -> Claim:
@@ -180,9 +180,9 @@ def direction_claim(frame: pd.DataFrame) -> Claim:
         PAPER,
         "Fig. 11",
         "the fraction of the less useful window falls first",
-        f"{worse} {figures(falls.set_index('fraction')[worse])}",
-        verdict((first[better] == 1).all() and len(first) > 1),
-        must=True,
+        f"{worse} {format_values(falls.set_index('fraction')[worse])}",
+        make_verdict((first[better] == 1).all() and len(first) > 1),
+        is_required=True,
     )
 
 
@@ -197,24 +197,24 @@ def order_claims(frame: pd.DataFrame) -> list[Claim]:
             PAPER,
             "Fig. 12",
             "time correlation adds to rate adaptation, and direction to that",
-            f"time {figures(time)}; direction {figures(way)}",
-            verdict((time > 0).all() and (way > 0).all()),
-            must=True,
+            f"time {format_values(time)}; direction {format_values(way)}",
+            make_verdict((time > 0).all() and (way > 0).all()),
+            is_required=True,
         ),
         Claim(
             PAPER,
             "Fig. 12",
             "time correlation adds about 50 %, direction about 40 % more",
-            f"time {figures(time)}; direction {figures(way)}",
-            verdict(printed.any()),
+            f"time {format_values(time)}; direction {format_values(way)}",
+            make_verdict(printed.any()),
             "the paper does not give kappa, and none gives both figures",
         ),
         Claim(
             PAPER,
             "section 4",
             "partial processing by itself is about as good as dropping",
-            figures(alone),
-            verdict((alone.abs() < 0.1).all()),
+            format_values(alone),
+            make_verdict((alone.abs() < 0.1).all()),
             "where the peak is late, the newest part of the window holds least of it",
         ),
     ]
@@ -229,13 +229,13 @@ def skewed_claim(frame: pd.DataFrame) -> Claim:
         "Fig. 13",
         "the gain of time correlation and direction grows with skew; rate adaptation alone does "
         "not improve",
-        f"recall over that of rate alone {figures(ahead)}; rate alone {figures(gain['partial'])}",
-        verdict(
+        f"recall over that of rate alone {format_values(ahead)}; rate alone {format_values(gain['partial'])}",
+        make_verdict(
             ahead.is_monotonic_increasing
             and ahead.is_unique
             and gain["partial"].is_monotonic_decreasing
         ),
-        must=True,
+        is_required=True,
     )
 
 
@@ -248,24 +248,24 @@ def size_claims(frame: pd.DataFrame) -> list[Claim]:
             PAPER,
             "Fig. 14",
             "small basic windows give more; with an index very small ones give less again",
-            f"none {figures(found['none'])}; time {figures(found['time'])}",
-            verdict(
+            f"none {format_values(found['none'])}; time {format_values(found['time'])}",
+            make_verdict(
                 small["none"].min() > large["none"].max()
                 and found["time"].iloc[-1] < found["time"].max()
             ),
-            must=True,
+            is_required=True,
         ),
         Claim(
             PAPER,
             "Fig. 14",
             "lists by identifier give less, above all with large basic windows",
-            f"identifier {figures(found['identifier'])}",
-            verdict(
+            f"identifier {format_values(found['identifier'])}",
+            make_verdict(
                 (found["identifier"] <= found["time"] + 1e-9).all()
                 and (large["time"] - large["identifier"]).min()
                 > (small["time"] - small["identifier"]).max()
             ),
-            must=True,
+            is_required=True,
         ),
     ]
 
@@ -280,25 +280,25 @@ def dropping_claims(frame: pd.DataFrame) -> list[Claim]:
             "Fig. 15",
             "selective processing gives up to 500 % more than dropping, more for overlap than for "
             "equality",
-            figures(last),
-            verdict(last["overlap"] > last["equality"] > 0),
+            format_values(last),
+            make_verdict(last["overlap"] > last["equality"] > 0),
             "the order holds; how much depends on kappa, which is not given",
-            must=True,
+            is_required=True,
         ),
         Claim(
             PAPER,
             "Fig. 15",
             "with an index nothing is gained until 300/s, and up to 100 % after; an indexed "
             "equality gains and loses nothing",
-            figures(gain["overlap, indexed"]),
-            verdict(
+            format_values(gain["overlap, indexed"]),
+            make_verdict(
                 gain["overlap, indexed"].loc[:200].max() < 0.01
                 and 0.3 < last["overlap, indexed"] < 2
                 and (gain["equality, indexed"].abs() < 1e-9).all()
             ),
             "the cost of an indexed pair is chosen so that 300/s saturates: the two figures of the "
             "paper on it (7 and 15) are a factor of five apart; method keys does gain for equality",
-            must=True,
+            is_required=True,
         ),
     ]
 
@@ -314,60 +314,60 @@ def utility_claims(skew: pd.DataFrame, types: pd.DataFrame) -> list[Claim]:
             "Fig. 16",
             "the gain in utility grows with the skew of values, most for frequencies inverse to "
             "values",
-            "; ".join(f"{name} {figures(by[name])}" for name in by),
-            verdict(
+            "; ".join(f"{name} {format_values(by[name])}" for name in by),
+            make_verdict(
                 by["uniform"].is_monotonic_increasing
                 and by["inverse"].is_monotonic_increasing
                 and (by["inverse"].iloc[1:] > by["uniform"].iloc[1:]).all()
             ),
-            must=True,
+            is_required=True,
         ),
         Claim(
             PAPER,
             "Fig. 16",
             "it stays almost the same for frequencies proportional to values",
-            figures(by["direct"]),
-            verdict(by["direct"].max() < 0.1),
-            must=True,
+            format_values(by["direct"]),
+            make_verdict(by["direct"].max() < 0.1),
+            is_required=True,
         ),
         Claim(
             PAPER,
             "Fig. 17",
             "the gain falls at first as there are more types",
-            figures(some),
-            verdict(some.is_monotonic_decreasing and 0 < drops.iloc[0] == drops.max()),
-            must=True,
+            format_values(some),
+            make_verdict(some.is_monotonic_decreasing and 0 < drops.iloc[0] == drops.max()),
+            is_required=True,
         ),
         Claim(
             PAPER,
             "Fig. 17",
             "it then becomes stable quickly",
-            figures(some),
-            verdict(drops.iloc[-1] < 0.05 * some.iloc[-1]),
+            format_values(some),
+            make_verdict(drops.iloc[-1] < 0.05 * some.iloc[-1]),
             "it goes on falling slowly, about as 1 / log of the number of types",
         ),
     ]
 
 
-def claims(kappas: tuple[float, ...] = (0.4, 0.6, 0.8)) -> list[Claim]:
+def shedding_claims(kappas: tuple[float, ...] = (0.4, 0.6, 0.8)) -> list[Claim]:
     """All claims, on figures made anew."""
-    best, outputs = shedding.optimality(), shedding.outputs(kappas)
-    burst = shedding.adaptation()
+    best, outputs = shedding.optimality_table(), shedding.recall_table(kappas)
+    burst = shedding.adaptation_curves()
     return [
         reduction_claim(shedding.window_reduction()),
         load_claim(best),
         skew_claim(best),
         size_claim(best),
-        density_claim(shedding.densities(kappas[-2:])),
-        *need_claims(shedding.drop_rates()),
+        density_claim(shedding.density_curves(kappas[-2:])),
+        *drop_rate_claims(shedding.drop_rates()),
         burst_claim(burst),
         forward_claim(burst),
-        rate_claim(shedding.outputs(kappas, shift=0.0)),
-        growth_claim(shedding.outputs(kappas, shift=0.0), shedding.by_window()),
-        direction_claim(shedding.parts()),
+        rate_claim(shedding.recall_table(kappas, shift=0.0)),
+        growth_claim(shedding.recall_table(kappas, shift=0.0), shedding.recall_by_window()),
+        direction_claim(shedding.direction_shares()),
         *order_claims(outputs),
-        skewed_claim(shedding.outputs(kappas, theta=4)),
-        *size_claims(shedding.basic_windows()),
-        *dropping_claims(shedding.against_dropping()),
+        skewed_claim(shedding.recall_table(kappas, theta=4)),
+        *size_claims(shedding.recall_by_basic_windows()),
+        *dropping_claims(shedding.gain_over_dropping()),
         *utility_claims(shedding.utility_by_skew(), shedding.utility_by_types()),
     ]

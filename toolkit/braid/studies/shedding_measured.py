@@ -14,8 +14,8 @@ from braid.core.events import BatchCommitted
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 from braid.studies import shedding_run
-from braid.studies.claim import Claim, verdict
-from braid.studies.live import folder
+from braid.studies.claim import Claim, make_verdict
+from braid.studies.live import new_run_folder
 
 if TYPE_CHECKING:
     from braid.run import JoinRun
@@ -28,11 +28,11 @@ METHODS = {"tags": ("selective", "uniform", "drop"), "tail number": ("uniform", 
 Wait = Callable[["JoinRun"], Any]
 
 
-def _to_its_end(run: JoinRun) -> None:
+def _await_run_end(run: JoinRun) -> None:
     run.awaitTermination()
 
 
-class Legs(NamedTuple):
+class FlightComparison(NamedTuple):
     """``results``: by condition and method, those found and estimated; ``carriers``: by carrier,
     what the selective run estimates, and the truth; ``events`` of that run.
     """
@@ -42,23 +42,23 @@ class Legs(NamedTuple):
     events: list[Any]
 
 
-def flown(
-    days: int = 2, fraction: float = 0.25, batches: int = 48, wait: Wait = _to_its_end
-) -> Legs:
+def compare_methods(
+    days: int = 2, fraction: float = 0.25, batches: int = 48, wait: Wait = _await_run_end
+) -> FlightComparison:
     """Legs of New York's flights, joined in this process in full and at ``fraction`` of the pairs.
     All figures are measured; ``wait`` waits for the end of a run.
     """
-    from braid.workloads.legs import EQUAL, ON, legs
+    from braid.workloads.legs import EQUAL, LEG_CONDITION, flight_legs
 
-    streams = legs(days, batches=batches)
+    streams = flight_legs(days, batches=batches)
     rows, kept = [], {}
-    for name, on in (("tags", ON), ("tail number", EQUAL)):
-        kept[name, "full"] = whole = _joined(streams, on, None, wait)
+    for name, on in (("tags", LEG_CONDITION), ("tail number", EQUAL)):
+        kept[name, "full"] = whole = _run_flight_join(streams, on, None, wait)
         truth = whole.results().num_rows
         for method in METHODS[name]:
-            shed = Shed(fraction=fraction, method=method, basic="1 hour")  # type: ignore[arg-type]
-            run = kept[name, method] = _joined(streams, on, shed, wait)
-            told = run.estimate().iloc[-1]
+            shed = Shed(fraction=fraction, method=method, basic_window="1 hour")  # type: ignore[arg-type]
+            run = kept[name, method] = _run_flight_join(streams, on, shed, wait)
+            told = run.estimate_results().iloc[-1]
             rows.append(
                 {
                     "condition": name,
@@ -71,21 +71,21 @@ def flown(
                 }
             )
     chosen = kept["tags", "selective"]
-    carriers = _by_carrier(chosen, kept["tags", "full"])
-    return Legs(pd.DataFrame(rows), carriers, chosen.events())
+    carriers = _compare_by_carrier(chosen, kept["tags", "full"])
+    return FlightComparison(pd.DataFrame(rows), carriers, chosen.events())
 
 
-def _joined(streams: Mapping[str, Any], on: str, shed: Shed | None, wait: Wait) -> JoinRun:
+def _run_flight_join(streams: Mapping[str, Any], on: str, shed: Shed | None, wait: Wait) -> JoinRun:
     from braid.join import StreamJoin
-    from braid.workloads.legs import WINDOWS
+    from braid.workloads.legs import LEG_WINDOWS
 
-    join = StreamJoin(dict(streams), on, Centralized(), WINDOWS, "ts", shed=shed)
-    run = join.start(folder("legs"), batches="batch")
+    join = StreamJoin(dict(streams), on, Centralized(), LEG_WINDOWS, "ts", shed=shed)
+    run = join.start(new_run_folder("legs"), batches="batch")
     wait(run)
     return run
 
 
-def _by_carrier(chosen: JoinRun, whole: JoinRun) -> pd.DataFrame:
+def _compare_by_carrier(chosen: JoinRun, whole: JoinRun) -> pd.DataFrame:
     def counted(run: JoinRun, weighed: bool) -> pd.Series:
         table: Any = run.results()
         carrier = table["a"].combine_chunks().field("carrier").to_pandas()
@@ -97,7 +97,7 @@ def _by_carrier(chosen: JoinRun, whole: JoinRun) -> pd.DataFrame:
     return frame.rename_axis("carrier").reset_index()
 
 
-def chosen_claim(found: Legs) -> Claim:
+def selective_shedding_claim(found: FlightComparison) -> Claim:
     """Sections 5.1 and 6 on real data: pairs that are chosen give more than as many of any."""
     share = found.results.set_index(["condition", "method"])["found of all"]["tags"]
     return Claim(
@@ -105,12 +105,12 @@ def chosen_claim(found: Legs) -> Claim:
         "sections 5.1 and 6",
         "pairs chosen by age and direction give more results than as many of any (real data)",
         f"of all results {', '.join(f'{m} {v:.0%}' for m, v in share.items())}",
-        verdict(share["selective"] > 1.5 * share["uniform"]),
-        must=True,
+        make_verdict(share["selective"] > 1.5 * share["uniform"]),
+        is_required=True,
     )
 
 
-def equality_claim(found: Legs) -> Claim:
+def equality_claim(found: FlightComparison) -> Claim:
     """Section 6.4.1: equalities gain nothing."""
     share = found.results.set_index(["condition", "method"])["found of all"]["tail number"]
     return Claim(
@@ -118,12 +118,12 @@ def equality_claim(found: Legs) -> Claim:
         "section 6.4.1",
         "no gain is to be expected for hash equi-joins",
         f"of all results {', '.join(f'{m} {v:.0%}' for m, v in share.items())}",
-        verdict(share["keys"] < 1.2 * share["drop"]),
+        make_verdict(share["keys"] < 1.2 * share["drop"]),
         "leaving out values on both sides keeps the square root of what dropping tuples keeps",
     )
 
 
-def estimate_claim(found: Legs) -> Claim:
+def estimate_claim(found: FlightComparison) -> Claim:
     """Ours: the weights of results say how many the full join has."""
     of = found.results.set_index(["condition", "method"])
     off = (of["estimated"] - of["in truth"]).abs() / of["error"]
@@ -132,16 +132,16 @@ def estimate_claim(found: Legs) -> Claim:
         "beyond the paper",
         "weights estimate what the full join has, within their error, whatever the method",
         ", ".join(f"{m} {v:.1f}" for (_, m), v in off.items()) + " errors off",
-        verdict(off.max() <= 3),
+        make_verdict(off.max() <= 3),
     )
 
 
-def legs_claims(found: Legs) -> list[Claim]:
+def flight_comparison_claims(found: FlightComparison) -> list[Claim]:
     """What the comparison shows."""
-    return [chosen_claim(found), equality_claim(found), estimate_claim(found)]
+    return [selective_shedding_claim(found), equality_claim(found), estimate_claim(found)]
 
 
-class Burst(NamedTuple):
+class BurstComparison(NamedTuple):
     """``batches``: the seconds of each, with and without shedding, beside what one may take;
     ``events`` of the run that sheds load; ``claims``.
     """
@@ -151,23 +151,23 @@ class Burst(NamedTuple):
     claims: list[Claim]
 
 
-def burst(
+def compare_burst(
     rate: float = 1500.0,
     theta: int = 5,
     batches: int = 12,
-    wait: Wait = _to_its_end,
-) -> Burst:
+    wait: Wait = _await_run_end,
+) -> BurstComparison:
     """Three times as many tuples in the middle third, on Spark: all of them joined, then with a
     bound on the seconds of a batch. Measured; ``rate`` in tuples a second of either stream, and
     ``wait`` waits for the end of a run.
     """
-    sets = shedding_run.by_settings(rate=rate, theta=theta, seconds=float(batches))
-    wait(free := shedding_run.run(sets, None))
-    took = _seconds(free)
+    sets = shedding_run.sets_from_controls(rate=rate, theta=theta, seconds=float(batches))
+    wait(free := shedding_run.start_run(sets, None))
+    took = _list_batch_seconds(free)
     begins = batches // 3
     limit = LIMIT * float(np.median(took[1:begins]))
-    wait(run := shedding_run.run(sets, Shed(seconds=limit)))
-    kept, whole = _seconds(run), run.estimate().iloc[-1]
+    wait(run := shedding_run.start_run(sets, Shed(seconds=limit)))
+    kept, whole = _list_batch_seconds(run), run.estimate_results().iloc[-1]
     frame = pd.DataFrame(
         {
             "batch": [*range(len(took))] * 2,
@@ -184,7 +184,7 @@ def burst(
             "r is set so that the join keeps up with a burst",
             f"batches of the burst and after take {p90[0]:.2f} of what they may without shedding, "
             f"{p90[1]:.2f} with it (90 of 100 less)",
-            verdict(p90[1] <= 1.3 < p90[0]),
+            make_verdict(p90[1] <= 1.3 < p90[0]),
             "a batch costs Spark some tenths of a second whatever it processes",
         ),
         Claim(
@@ -193,11 +193,11 @@ def burst(
             "weights estimate what the full join has, within their error, also while r changes",
             f"{whole['estimated']:,.0f} +- {whole['error']:,.0f} estimated from "
             f"{whole['found']:,} found, {truth:,} in truth",
-            verdict(abs(whole["estimated"] - truth) <= 2.5 * whole["error"]),
+            make_verdict(abs(whole["estimated"] - truth) <= 2.5 * whole["error"]),
         ),
     ]
-    return Burst(frame, run.events(), claims)
+    return BurstComparison(frame, run.events(), claims)
 
 
-def _seconds(run: JoinRun) -> list[float]:
-    return [e.seconds["total"] for e in run.events() if isinstance(e, BatchCommitted)]
+def _list_batch_seconds(run: JoinRun) -> list[float]:
+    return [e.seconds_by_phase["total"] for e in run.events() if isinstance(e, BatchCommitted)]

@@ -13,16 +13,16 @@ import numpy as np
 
 from braid.core import step
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
-from braid.core.harvest import Harvested, Yield
+from braid.core.harvest import SheddingOutcome, ItemYield
 from braid.core.plan import Block
-from braid.core.report import HostDid, Outcome, Size
-from braid.core.state import State
-from braid.core.step import Rules, Work
+from braid.core.report import HostMetrics, BatchReport, BlockSize
+from braid.core.state import RunState
+from braid.core.step import RunRules, BatchWork
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
-from braid.studies.claim import Claim, verdict
-from braid.studies.live import folder
-from braid.workloads.sets import Sets
+from braid.studies.claim import Claim, make_verdict
+from braid.studies.live import new_run_folder
+from braid.workloads.sets import SetStreams
 
 if TYPE_CHECKING:
     from braid.run import JoinRun
@@ -31,7 +31,7 @@ BURST = 3.0
 """How many times as many tuples come in the middle of a run."""
 
 
-def by_settings(
+def sets_from_controls(
     kappa: float = 0.8,
     theta: int = 3,
     window: float = 10.0,
@@ -41,11 +41,11 @@ def by_settings(
     burst: float = BURST,
     dear: float = 0.0,
     **_: Any,
-) -> Sets:
+) -> SetStreams:
     """Streams with a burst in the middle third."""
     low, high = (rate, rate), (burst * rate,) * 2
     changes = ((round(seconds / 3), high), (round(2 * seconds / 3), low))
-    return Sets(
+    return SetStreams(
         low,
         seconds,
         window=window,
@@ -57,7 +57,7 @@ def by_settings(
     )
 
 
-def shedder(
+def make_shedder(
     method: str = "selective",
     budget: str = "fraction",
     fraction: float = 0.25,
@@ -72,35 +72,35 @@ def shedder(
     return Shed(**amount, method=method, sample=sample, utility=utility)  # type: ignore[arg-type]
 
 
-def modelled(sets: Sets, shed: Shed, cost: float = 5e-6, overhead: float = 0.2) -> list[Any]:
+def simulate_shedding(sets: SetStreams, shed: Shed, cost: float = 5e-6, overhead: float = 0.2) -> list[Any]:
     """The events of a run that nobody made: tuples as the workload has them, matches as many as
     are expected, a pair taking ``cost`` seconds and a batch ``overhead`` besides.
     """
     micros = round(sets.window * 1e6)
-    rules = Rules(Centralized(), ("n", "m"), (micros, micros), shedder=shed)
-    state = State.first(2, None, (), shed.start(2))
-    counts = sets.arrivals.counts()
+    rules = RunRules(Centralized(), ("n", "m"), (micros, micros), shedder=shed)
+    state = RunState.initial(2, None, (), shed.initial_state(2))
+    counts = sets.make_arrivals.batch_counts()
     spans = dict.fromkeys("nm", f"{sets.window:g} seconds")
     start = RunStarted(
-        ("n", "m"), sets.on, spans, "Centralized", {}, 1, 1, len(counts), clock="modelled"
+        ("n", "m"), sets.condition, spans, "Centralized", {}, 1, 1, len(counts), time_source="modelled"
     )
     happened: list[Any] = [start]
-    densities = (sets.density(0), sets.density(1))
+    densities = (sets.match_density(0), sets.match_density(1))
     dear = sets.dear if shed.utility else None
     for number, came in enumerate(counts):
-        work = step.plan(rules, state)
+        work = step.plan_batch(rules, state)
         begins = round(number * sets.step * 1e6)
         span = (begins, begins + round(sets.step * 1e6) - 1)
-        outcome = _outcome(work, came, span, densities, micros, cost, overhead, dear)
-        took = outcome.harvested.seconds if outcome.harvested else None
-        state, (*events, committed) = step.commit(rules, state, work, outcome)
+        outcome = _simulate_outcome(work, came, span, densities, micros, cost, overhead, dear)
+        took = outcome.shedding.seconds if outcome.shedding else None
+        state, (*events, committed) = step.commit_batch(rules, state, work, outcome)
         assert isinstance(committed, BatchCommitted)
-        happened += [*events, replace(committed, seconds={"modelled": took or 0.0})]
+        happened += [*events, replace(committed, seconds_by_phase={"modelled": took or 0.0})]
     return [*happened, RunEnded(len(counts) - 1, "completed")]
 
 
-def _outcome(
-    work: Work,
+def _simulate_outcome(
+    work: BatchWork,
     came: tuple[int, ...],
     span: tuple[int, int],
     densities: tuple[Any, ...],
@@ -108,54 +108,54 @@ def _outcome(
     cost: float,
     overhead: float,
     dear: float | None,
-) -> Outcome:
+) -> BatchReport:
     """What a batch would have come to; ``dear`` is the share of tuples that are worth ten times as
     much, None where all are worth the same.
     """
-    blocks = {b.id: b for b in work.live}
+    blocks = {b.id: b for b in work.live_blocks}
     sizes = {
-        d.block.id: Size(d.block.rows, d.block.rows, d.block.span or span)
-        for d in work.whole.derivations
+        d.block.id: BlockSize(d.block.rows, d.block.rows, d.block.event_time_range or span)
+        for d in work.combined_plan.derivations
     }
-    fresh = {r.block.id: r.block for r in work.plan.routes if r.fresh}
-    harvest = work.plan.harvest
+    fresh = {r.block.id: r.block for r in work.plan.routes if r.is_fresh}
+    harvest = work.plan.shedding
     assert harvest is not None
     for b in fresh.values():
-        rows = round(came[b.stream] * (harvest.keep[b.stream] if harvest.keep else 1.0))
-        blocks[b.id] = replace(b, rows=rows, span=span)
+        rows = round(came[b.stream] * (harvest.keep_shares[b.stream] if harvest.keep_shares else 1.0))
+        blocks[b.id] = replace(b, rows=rows, event_time_range=span)
         if rows:
-            sizes[b.id] = Size(rows, rows, span)
-    yields: dict[tuple[int, int, int], list[Yield]] = {}
+            sizes[b.id] = BlockSize(rows, rows, span)
+    yields: dict[tuple[int, int, int], list[ItemYield]] = {}
     estimated = variance = worth = 0.0
-    kept = prod(harvest.keep)
+    kept = prod(harvest.keep_shares)
     for route in work.plan.routes:
         mine = blocks[route.block.id]
-        kinds = _kinds(harvest.types[mine.stream] if harvest.types else (), dear)
-        expected = harvest.expected.get(mine.id, 0.0)
+        kinds = _list_type_worth(harvest.types[mine.stream] if harvest.types else (), dear)
+        expected = harvest.expected_tuples.get(mine.id, 0.0)
         guard = min(1.0, expected / max(1, mine.rows)) if expected else 1.0
-        for met in (blocks[b] for path in route.paths for b in path[0].blocks()):
-            item = (mine.stream, met.stream, harvest.basic[met.id])
+        for met in (blocks[b] for path in route.paths for b in path[0].probed_blocks()):
+            item = (mine.stream, met.stream, harvest.basic_windows[met.id])
             shares = [share * guard for share in harvest.shares[item]]
             pairs = [mine.rows * met.rows * part for part, _ in kinds]
-            likely = _likely(mine, met, densities[met.stream], window)
+            likely = _estimate_match_probability(mine, met, densities[met.stream], window)
             matches = [n * likely for n in pairs]
             met_ = [n * share for n, share in zip(pairs, shares, strict=True)]
             found = [n * likely for n in met_]
             value = [n * each for n, (_, each) in zip(found, kinds, strict=True)]
             left = sum(pairs) - sum(met_)
-            one = Yield(*item, tuple(met_), tuple(found), tuple(value), left)
+            one = ItemYield(*item, tuple(met_), tuple(found), tuple(value), left)
             yields.setdefault(item, []).append(one)
             chances = [share * kept for share in shares]
             estimated += sum(matches) / kept
             worth += sum(n * each for n, (_, each) in zip(matches, kinds, strict=True)) / kept
             variance += sum(n / kept * (1 / c - 1) for n, c in zip(matches, chances, strict=True))
-    whole = tuple(Yield.of_all(yields[item]) for item in sorted(yields))
-    results = sum(sum(y.found) for y in whole)
-    considered = sum(sum(y.considered) for y in whole)
+    whole = tuple(ItemYield.sum_yields(yields[item]) for item in sorted(yields))
+    results = sum(sum(y.matches) for y in whole)
+    considered = sum(sum(y.considered_pairs) for y in whole)
     probing = cost * considered
-    harvested = Harvested(
+    harvested = SheddingOutcome(
         whole,
-        _types(blocks, fresh, dear),
+        _count_types(blocks, fresh, dear),
         estimated,
         variance,
         sum(sum(y.value) for y in whole),
@@ -163,21 +163,21 @@ def _outcome(
         probing,
         overhead + probing,
     )
-    did = HostDid(
-        received=sum(b.rows for b in fresh.values()),
-        compared=round(considered),
-        shed=round(sum(y.left_out for y in whole)),
+    did = HostMetrics(
+        received_tuples=sum(b.rows for b in fresh.values()),
+        compared_pairs=round(considered),
+        skipped_pairs=round(sum(y.skipped_pairs for y in whole)),
         results=round(results),
         seconds=probing,
     )
-    return Outcome(sizes, hosts={0: did}, harvested=harvested)
+    return BatchReport(sizes, hosts={0: did}, shedding=harvested)
 
 
 _CHEAP, _DEAR = 0, 23
 """The codes of types worth 1 and 10; see core.harvest.utility."""
 
 
-def _kinds(types: Sequence[int], dear: float | None) -> list[tuple[float, float]]:
+def _list_type_worth(types: Sequence[int], dear: float | None) -> list[tuple[float, float]]:
     """Of each type that a harvest tells apart: its part of the tuples, and what a match of one is
     worth, the most of both members.
     """
@@ -189,7 +189,7 @@ def _kinds(types: Sequence[int], dear: float | None) -> list[tuple[float, float]
     return [known[code] for code in types] if len(types) > 1 else [(1.0, mean)]
 
 
-def _types(
+def _count_types(
     blocks: Mapping[int, Block], fresh: Mapping[int, Block], dear: float | None
 ) -> tuple[dict[int, int], ...]:
     """By stream, how many tuples of each type came."""
@@ -204,18 +204,18 @@ def _types(
     return found
 
 
-def _likely(mine: Block, met: Block, f: Any, window: int) -> float:
+def _estimate_match_probability(mine: Block, met: Block, f: Any, window: int) -> float:
     """How likely a tuple of a fresh block matches one of another, by the age of its middle."""
-    assert mine.span is not None and met.span is not None
-    age = (sum(mine.span) - sum(met.span)) / 2
+    assert mine.event_time_range is not None and met.event_time_range is not None
+    age = (sum(mine.event_time_range) - sum(met.event_time_range)) / 2
     if age >= window:
         return 0.0
     return float(np.interp(max(0.0, age) / window, np.linspace(0, 1, len(f)), f))
 
 
-def truth(sets: Sets) -> int:
+def count_full_join(sets: SetStreams) -> int:
     """How many results the full join has: all pairs within the window, by brute force."""
-    n, m = sets.tables().values()
+    n, m = sets.make_tables().values()
     times, held = [], []
     for table in (n, m):
         items = table["items"].to_pylist()
@@ -227,9 +227,9 @@ def truth(sets: Sets) -> int:
     return int(np.count_nonzero((held[0] @ held[1].T >= sets.theta) & (apart < sets.window * 1e6)))
 
 
-def estimate_claim(run: JoinRun, sets: Sets) -> Claim:
+def estimate_claim(run: JoinRun, sets: SetStreams) -> Claim:
     """A measured run's estimate beside the truth."""
-    whole, real = run.estimate().iloc[-1], truth(sets)
+    whole, real = run.estimate_results().iloc[-1], count_full_join(sets)
     off = whole["estimated"] - real
     return Claim(
         "Gedik 2007",
@@ -237,21 +237,21 @@ def estimate_claim(run: JoinRun, sets: Sets) -> Claim:
         "weights estimate what the full join has, within their error",
         f"{whole['estimated']:,.0f} +- {whole['error']:,.0f} estimated from {whole['found']:,} "
         f"found, {real:,} in truth",
-        verdict(abs(off) <= 2.5 * whole["error"]),
+        make_verdict(abs(off) <= 2.5 * whole["error"]),
     )
 
 
-def launched(settings: Mapping[str, Any], batches: int) -> JoinRun:
+def start_from_controls(settings: Mapping[str, Any], batches: int) -> JoinRun:
     """The same on Spark by the settings of the panel, for so many seconds of event time."""
-    sets = by_settings(**{**settings, "seconds": float(batches)})
-    return run(sets, shedder(**settings), float(settings.get("pace", 0.0)))
+    sets = sets_from_controls(**{**settings, "seconds": float(batches)})
+    return start_run(sets, make_shedder(**settings), float(settings.get("pace", 0.0)))
 
 
-def run(sets: Sets, shed: Shed | None, pace: float = 0.0) -> JoinRun:
+def start_run(sets: SetStreams, shed: Shed | None, pace: float = 0.0) -> JoinRun:
     """A workload of sets on Spark, on one host."""
     from braid.join import StreamJoin
     from braid.spark_session import session
 
-    given = sets.workload(session())
-    join = StreamJoin(given.streams, given.on, Centralized(), given.windows, given.time, shed=shed)
-    return join.start(folder("shedding"), batches="batch", pace=pace)
+    given = sets.make_workload(session())
+    join = StreamJoin(given.streams, given.condition, Centralized(), given.windows, given.time, shed=shed)
+    return join.start(new_run_folder("shedding"), batches="batch", pace=pace)

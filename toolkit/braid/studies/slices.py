@@ -21,10 +21,10 @@ import pandas as pd
 from braid.papers.slices import cost as costs
 from braid.papers.slices import cost_tree as tree_costs
 from braid.papers.slices import cuts as slices
-from braid.papers.slices.cost import Shared
+from braid.papers.slices.cost import SharedLoad
 from braid.papers.slices.cuts import Chain
-from braid.studies.chained import Chained
-from braid.studies.counted import plan
+from braid.studies.chained import ChainExperiment
+from braid.studies.counted import plan_joins
 
 WINDOWS = {
     "mostly small": (5.0, 10.0, 30.0),
@@ -59,7 +59,7 @@ SPREADS = {
 """Table 8.2: ranges of windows, (from, to, how many of 12 queries), in seconds."""
 
 
-def spread(distribution: str, queries: int = 12) -> Chain:
+def window_distribution(distribution: str, queries: int = 12) -> Chain:
     """Table 8.2: windows in seconds, for any multiple of 12 queries; for more than 12 the same
     ranges are cut finer.
 
@@ -82,7 +82,7 @@ def memory_savings(grid: Sequence[float] = GRID) -> pd.DataFrame:
     """
     rows = []
     for rho, sigma in product(grid, repeat=2):
-        s = costs.savings(rho, sigma, 0.1)
+        s = costs.chain_savings(rho, sigma, 0.1)
         rows += [
             (rho, sigma, "pull-up", s.memory_pull_up),
             (rho, sigma, "partition", s.memory_partition),
@@ -96,7 +96,7 @@ def cpu_savings(grid: Sequence[float] = GRID, joins: Sequence[float] = JOINS) ->
     """
     rows = []
     for rho, sigma, join in product(grid, grid, joins):
-        s = costs.savings(rho, sigma, join)
+        s = costs.chain_savings(rho, sigma, join)
         rows += [
             (rho, sigma, join, "pull-up", s.cpu_pull_up),
             (rho, sigma, join, "partition", s.cpu_partition),
@@ -127,7 +127,7 @@ def tree_ratios(grid: Sequence[float] = GRID) -> pd.DataFrame:
     )
 
 
-def as_printed(trees: pd.DataFrame) -> pd.DataFrame:
+def printed_ratios(trees: pd.DataFrame) -> pd.DataFrame:
     """The CPU ratios of ``tree_ratios`` by Eq. 6.8 as printed: what Fig. 6.6 and 6.7 show."""
     work = trees[trees["resource"] == "CPU"]
     return work.assign(
@@ -136,13 +136,13 @@ def as_printed(trees: pd.DataFrame) -> pd.DataFrame:
 
 
 STRATEGIES = {
-    "state-slice": costs.state_slice,
-    "pull-up": costs.pull_up,
-    "partition": costs.partition,
+    "state-slice": costs.state_slice_cost,
+    "pull-up": costs.pull_up_cost,
+    "partition": costs.partition_cost,
 }
 
 
-def strategies(
+def strategy_counts(
     windows: Iterable[str] = tuple(WINDOWS),
     sigmas: Sequence[float] = SIGMAS,
     joins: Sequence[float] = JOINS,
@@ -161,24 +161,24 @@ def strategies(
     """
     rows = []
     for name, sigma, rate, seed, join in product(windows, sigmas, rates, seeds, joins):
-        q = Shared(rate, WINDOWS[name], sigma, join)
-        run = Chained(q, seconds, step, seed)
+        q = SharedLoad(rate, WINDOWS[name], sigma, join)
+        run = ChainExperiment(q, seconds, step, seed)
         for strategy, model in STRATEGIES.items():
-            cost, state = model(q), run.stored(strategy)
-            served = 1e3 * run.run.delivered / run.compared(strategy)
-            figures = state, cost.memory, served, 1e3 * _throughput(q) / cost.cpu
+            cost, state = model(q), run.stored_tuples(strategy)
+            served = 1e3 * run.tuple_counts.delivered_results / run.comparisons(strategy)
+            figures = state, cost.state_tuples, served, 1e3 * _compute_throughput(q) / cost.comparisons
             rows.append((name, sigma, join, rate, seed, strategy, *figures))
     names = ["windows", "sigma", "join", "rate", "seed", "strategy"]
     counts = ["state_counted", "state_modelled", "service_counted", "service_modelled"]
     return pd.DataFrame(rows, columns=[*names, *counts])
 
 
-def _throughput(q: Shared) -> float:
+def _compute_throughput(q: SharedLoad) -> float:
     """Results per unit of time over all queries."""
-    return q.join * sum(q.pairs(w, 1 if k < q.plain else q.sigma) for k, w in enumerate(q.windows))
+    return q.join_selectivity * sum(q.compared_pairs(w, 1 if k < q.has_no_selection else q.selection_selectivity) for k, w in enumerate(q.windows))
 
 
-def chains(
+def chain_counts(
     queries: Sequence[int] = (12, 24, 36),
     rates: Sequence[float] = RATES,
     overhead: float | None = None,
@@ -197,36 +197,36 @@ def chains(
     """
     rows, lookup = [], ROUTERS[router]
     for name, n, rate, seed in product(SPREADS, queries, rates, seeds):
-        windows = spread(name, n)
-        q = Shared(rate, windows, join=join, plain=n)
-        run = Chained(q, seconds, step, seed)
-        c_sys = spares_uniform(rate, join, router) if overhead is None else overhead
-        known = slices.unfiltered((rate, rate), join, c_sys, n, lookup)
+        windows = window_distribution(name, n)
+        q = SharedLoad(rate, windows, join_selectivity=join, has_no_selection=n)
+        run = ChainExperiment(q, seconds, step, seed)
+        c_sys = overhead_keeping_uniform(rate, join, router) if overhead is None else overhead
+        known = slices.unfiltered_statistics((rate, rate), join, c_sys, n, lookup)
         best = slices.cpu_chain(windows, known)
         for label, chain in (("Mem-Opt", windows), ("CPU-Opt", best)):
-            passed = run.run.passed(plan(q, "state-slice", chain))
-            compared = run.compared("state-slice", chain, lookup)
-            service = 1e3 * run.run.delivered / (compared + c_sys * passed)
+            passed = run.tuple_counts.probing_tuples(plan_joins(q, "state-slice", chain))
+            compared = run.comparisons("state-slice", chain, lookup)
+            service = 1e3 * run.tuple_counts.delivered_results / (compared + c_sys * passed)
             rows.append((name, n, rate, seed, label, len(chain), compared, service))
     names = ["windows", "queries", "rate", "seed", "chain", "slices"]
     return pd.DataFrame(rows, columns=[*names, "compared_counted", "service_modelled"])
 
 
-def spares_uniform(rate: float, join: float = 0.025, router: str = "looks up") -> float:
+def overhead_keeping_uniform(rate: float, join: float = 0.025, router: str = "looks up") -> float:
     """A C_sys that leaves the 12 uniform windows of Table 8.2 unmerged, as Fig. 8.3(a) has them:
     nine tenths of the largest that does. The book prints none.
     """
-    even = spread("uniform")
+    even = window_distribution("uniform")
     return 0.9 * overhead_range(even, even, rate, join, ROUTERS[router])[1]
 
 
-def said(distribution: str, queries: int = 12) -> dict[str, Chain]:
+def printed_chains(distribution: str, queries: int = 12) -> dict[str, Chain]:
     """What section 8.3 says of the CPU-Opt chain, as chains: one, or for the skewed windows several
     readings of it.
 
     Raises ValueError as ``spread`` does.
     """
-    windows = spread(distribution, queries)
+    windows = window_distribution(distribution, queries)
     if distribution == "uniform":
         return {"every window": windows}
     half = queries // 2
@@ -237,7 +237,7 @@ def said(distribution: str, queries: int = 12) -> dict[str, Chain]:
     return {"small ones merged": large, "small ones merged, large ones too": (large[0], large[-1])}
 
 
-def overheads(
+def overhead_ranges(
     queries: Sequence[int] = (12, 24, 36),
     rates: Sequence[float] = RATES,
     join: float = 0.025,
@@ -250,8 +250,8 @@ def overheads(
     """
     rows = []
     for router, name, n, rate in product(routers, SPREADS, queries, rates):
-        for what, chain in said(name, n).items():
-            low, high = overhead_range(spread(name, n), chain, rate, join, ROUTERS[router])
+        for what, chain in printed_chains(name, n).items():
+            low, high = overhead_range(window_distribution(name, n), chain, rate, join, ROUTERS[router])
             rows.append((router, name, n, rate, what, low, high, low <= high))
     names = ["router", "windows", "queries", "rate", "said"]
     return pd.DataFrame(rows, columns=[*names, "low_modelled", "high_modelled", "exists"])
@@ -266,8 +266,8 @@ def overhead_range(
     With k slices the least cost is R_k + k C_sys lambda, so each other k bounds C_sys from one
     side; the own one must be R_k.
     """
-    s = slices.unfiltered((rate, rate), join, 0.0, len(windows), lookup)
-    least, own = _least_by_slices(windows, s), slices.chain_cost(chain, windows, s)
+    s = slices.unfiltered_statistics((rate, rate), join, 0.0, len(windows), lookup)
+    least, own = _find_least_cost_by_slices(windows, s), slices.chain_cost(chain, windows, s)
     k = len(chain)
     if own > least[k] * (1 + 1e-9):
         return float("inf"), float("-inf")
@@ -276,7 +276,7 @@ def overhead_range(
     return max(low / rate, 0.0), high / rate
 
 
-def _least_by_slices(windows: Chain, s: slices.Statistics) -> dict[int, float]:
+def _find_least_cost_by_slices(windows: Chain, s: slices.ChainStatistics) -> dict[int, float]:
     """By number of slices, the cost of the cheapest chain with so many."""
     n = len(windows)
     length = {(i, j): cost for i, j, cost in slices.merge_graph(windows, s)}
@@ -289,7 +289,7 @@ def _least_by_slices(windows: Chain, s: slices.Statistics) -> dict[int, float]:
     return {k: best[k][n] for k in range(1, n + 1)}
 
 
-def merged(windows: Chain, s: slices.Statistics) -> float:
+def merged_savings(windows: Chain, s: slices.ChainStatistics) -> float:
     """The share of Mem-Opt's comparisons that CPU-Opt saves (modelled)."""
     best = slices.chain_cost(slices.cpu_chain(windows, s), windows, s)
     return 1 - best / slices.chain_cost(windows, windows, s)

@@ -11,15 +11,15 @@ import pandas as pd
 
 from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
 from braid.core.query import Query
-from braid.core.spans import text
-from braid.studies.claim import Claim, verdict
+from braid.core.spans import format_duration
+from braid.studies.claim import Claim, make_verdict
 
 if TYPE_CHECKING:
     from braid.sharing.run import SharedRun
     from braid.workloads.base import Workload
 
 
-def change(
+def apply_changes(
     run: SharedRun,
     batches: int,
     changes: Mapping[float, Callable[[], Any]],
@@ -31,7 +31,7 @@ def change(
     try:
         for share, act in changes.items():
             run.unpause()
-            while _planned(run.events()) < share * batches and not run.awaitTermination(0.05):
+            while _count_planned_batches(run.events()) < share * batches and not run.awaitTermination(0.05):
                 pass
             run.pause()
             say(f"batch {run.status['batch']} of {batches}\n")
@@ -42,21 +42,21 @@ def change(
     run.unpause()
 
 
-def _planned(events: Iterable[Any]) -> int:
+def _count_planned_batches(events: Iterable[Any]) -> int:
     return sum(isinstance(e, BatchPlanned) for e in events)
 
 
-def served(events: Sequence[Any], name: str, batches: int) -> range:
+def served_batches(events: Sequence[Any], name: str, batches: int) -> range:
     """The input batches in which a query was served, of so many."""
     first, end = 0, batches
     for k, e in enumerate(events):
         if isinstance(e, (QueryAdded, QueryRemoved)) and e.name == name and e.batch >= 0:
-            done = _planned(events[:k])
+            done = _count_planned_batches(events[:k])
             first, end = (first, done) if isinstance(e, QueryRemoved) else (done, end)
     return range(first, end)
 
 
-def answers(run: SharedRun, join: Workload, queries: Iterable[Query], batches: int) -> pd.DataFrame:
+def compare_answers(run: SharedRun, join: Workload, queries: Iterable[Query], batches: int) -> pd.DataFrame:
     """What each query got, and what it has to get, by DuckDB over the same tuples: query, window,
     selection, batches (from 1), results, by DuckDB, the same.
     """
@@ -66,27 +66,27 @@ def answers(run: SharedRun, join: Workload, queries: Iterable[Query], batches: i
     for alias, stream in join.streams.items():
         db.register(alias, stream.toPandas())
     for query in queries:
-        span = served(events, query.name, batches)
-        got, wanted = _got(run, join, query.name), _wanted(db, join, query, span)
+        span = served_batches(events, query.name, batches)
+        got, wanted = _read_results(run, join, query.name), _query_expected_results(db, join, query, span)
         same, windows = (
             "yes" if got == wanted else "no",
             zip(join.streams, query.windows, strict=True),
         )
-        spans = ", ".join(f"{alias} {text(window)}" for alias, window in windows)
-        where = " AND ".join(filter(None, query.where)) or "every tuple"
+        spans = ", ".join(f"{alias} {format_duration(window)}" for alias, window in windows)
+        where = " AND ".join(filter(None, query.selections)) or "every tuple"
         told = (query.name, spans, where, f"{span.start + 1} to {span.stop}")
         rows.append((*told, len(got), len(wanted), same))
     names = ["query", "window", "selection", "batches", "results", "by DuckDB", "the same"]
     return pd.DataFrame(rows, columns=names)
 
 
-def _got(run: SharedRun, join: Workload, name: str) -> list[tuple[Any, ...]]:
+def _read_results(run: SharedRun, join: Workload, name: str) -> list[tuple[Any, ...]]:
     found = run.results(name)
     ids = found.select(*(found[f"{alias}.id"].alias(alias) for alias in join.streams)).toArrow()
     return sorted(zip(*(column.to_pylist() for column in ids.columns), strict=True))
 
 
-def _wanted(db: Any, join: Workload, query: Query, span: range) -> list[tuple[Any, ...]]:
+def _query_expected_results(db: Any, join: Workload, query: Query, span: range) -> list[tuple[Any, ...]]:
     """The pairs that match, pass the selections, are less than a window apart, and came in these
     batches.
     """
@@ -95,10 +95,10 @@ def _wanted(db: Any, join: Workload, query: Query, span: range) -> list[tuple[An
     latest = f"greatest({', '.join(f'{a}.{join.batch}' for a in aliases)})"
     windows = zip(aliases, query.windows, strict=True)
     terms = [
-        join.on,
+        join.condition,
         *(f"{now} - epoch_us({a}.ts) < {w}" for a, w in windows),
         f"{latest} BETWEEN {span.start} AND {span.stop - 1}",
-        *filter(None, query.where),
+        *filter(None, query.selections),
     ]
     where = " AND ".join(f"({term})" for term in terms)
     ids = ", ".join(f"{a}.id" for a in aliases)
@@ -110,4 +110,4 @@ def answers_claim(found: pd.DataFrame) -> Claim:
     same = (found["the same"] == "yes") & (found["results"] > 0)
     told = f"{same.sum()} of {len(found)} queries as by DuckDB, {found['results'].sum():,} results"
     says = "every query has the results that it has alone, none lost and none doubled"
-    return Claim("Wang 2008, I", "4.2", says, told, verdict(same.all()), must=True)
+    return Claim("Wang 2008, I", "4.2", says, told, make_verdict(same.all()), is_required=True)

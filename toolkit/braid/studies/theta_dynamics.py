@@ -15,15 +15,15 @@ from braid.core.events import BatchCommitted, RunStarted
 from braid.model.simulate import simulate
 from braid.papers.theta.events import MappingChanged, MigrationEnded, MigrationStarted
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.papers.theta.mapping import Mapping, ilf, optimal_ilf
-from braid.studies.claim import Claim, verdict
+from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_ilf
+from braid.studies.claim import Claim, make_verdict
 from braid.studies.theta import PAPER, ratio_claim
 
 FINE = 0.04
 """A batch is this share of the smaller stream: its bound is 1.28 then, for 1.25 tuple by tuple."""
 
 
-def swings(
+def alternating_batches(
     k: float, turns: int, start: tuple[int, int] = (400, 400), fine: float = FINE
 ) -> list[tuple[int, int]]:
     """Batches (R, S): the streams ``start`` with so many tuples, then each grows by turns until it
@@ -40,21 +40,21 @@ def swings(
     return batches
 
 
-def fluctuate(
+def simulate_fluctuation(
     k: float, turns: int = 2, hosts: int = 16, seed: int = 0, start: tuple[int, int] = (400, 400)
 ) -> list[Any]:
     """Fig. 5k: the events of a modelled run of the adaptive grid under ``swings``."""
-    return simulate(AdaptiveGrid(hosts), swings(k, turns, start), seed=seed)
+    return simulate(AdaptiveGrid(hosts), alternating_batches(k, turns, start), seed=seed)
 
 
-def worst(seed: int = 0) -> list[Any]:
+def simulate_worst_case(seed: int = 0) -> list[Any]:
     """A run that comes near the bound of Theorem 4.1: R begins at 1.9 times S, just below what the
     first grid is the best for, and grows to eight times S.
     """
-    return fluctuate(8, 1, seed=seed, start=(760, 400))
+    return simulate_fluctuation(8, 1, seed=seed, start=(760, 400))
 
 
-def line(events: Iterable[Any]) -> pd.DataFrame:
+def ratio_by_batch(events: Iterable[Any]) -> pd.DataFrame:
     """A run of one adaptive grid (J a power of two), a row for each batch: batch, received (tuples
     that came), live (tuples by stream), ratio (ILF of the grid in force over ILF*, equal sizes of
     tuples), migrating, sent and moved (tuples, over all hosts).
@@ -65,21 +65,21 @@ def line(events: Iterable[Any]) -> pd.DataFrame:
         if isinstance(e, RunStarted):
             hosts = e.hosts
         elif isinstance(e, MappingChanged):
-            mapping = e.after
+            mapping = e.mapping
         elif isinstance(e, MigrationStarted | MigrationEnded):
             migrating = isinstance(e, MigrationStarted)
         elif isinstance(e, BatchCommitted):
-            r, s = e.live[:2]
-            ratio = ilf(r, s, *mapping) / optimal_ilf(r, s, hosts)
-            did = e.all_hosts
+            r, s = e.live_tuples[:2]
+            ratio = input_load_factor(r, s, *mapping) / optimal_ilf(r, s, hosts)
+            did = e.total_host_metrics
             rows.append(
-                (e.batch, sum(e.received), e.live, ratio, migrating, did.received, did.moved)
+                (e.batch, sum(e.received_tuples), e.live_tuples, ratio, migrating, did.received_tuples, did.migrated_tuples)
             )
     names = ["batch", "received", "live", "ratio", "migrating", "sent", "moved"]
     return pd.DataFrame(rows, columns=names)
 
 
-def migrations(events: Iterable[Any]) -> pd.DataFrame:
+def migration_table(events: Iterable[Any]) -> pd.DataFrame:
     """Each migration of one adaptive grid: batch, before and after (mappings), ``copied`` tuples
     that a host takes in, in the mean; ``lemma`` what Lemma 4.4 lets it take in; ``came`` the time
     units max(|Delta R|/n, |Delta S|/m) of new tuples since the migration before (Lemma 4.5). None
@@ -95,19 +95,19 @@ def migrations(events: Iterable[Any]) -> pd.DataFrame:
             if e.group or len(e.cells) != hosts:
                 rows = []  # several grids, or one that grows
                 break
-            changed = e if e.before != e.after else None
+            changed = e if e.previous_mapping != e.mapping else None
         elif isinstance(e, MigrationStarted) and changed:
-            (n, m), grown = changed.before, [a - b for a, b in zip(live, last, strict=True)]
+            (n, m), grown = changed.previous_mapping, [a - b for a, b in zip(live, last, strict=True)]
             came = max(grown[0] / n, grown[1] / m)
-            allowed = _exchanged(live, changed.before, changed.after)
-            rows.append((e.batch, changed.before, changed.after, e.tuples / hosts, allowed, came))
+            allowed = _count_exchanged_tuples(live, changed.previous_mapping, changed.mapping)
+            rows.append((e.batch, changed.previous_mapping, changed.mapping, e.tuples_to_copy / hosts, allowed, came))
             last = live
         elif isinstance(e, BatchCommitted):
-            live = (e.total[0], e.total[1])
+            live = (e.total_received_tuples[0], e.total_received_tuples[1])
     return pd.DataFrame(rows, columns=["batch", "before", "after", "copied", "lemma", "came"])
 
 
-def _exchanged(live: tuple[int, int], before: Mapping, after: Mapping) -> float:
+def _count_exchanged_tuples(live: tuple[int, int], before: Mapping, after: Mapping) -> float:
     """Tuples that each host must take in: those of the stream whose partitions grow, as many as its
     partition gains.
     """
@@ -121,22 +121,22 @@ def exchange_claim(moves: pd.DataFrame) -> Claim:
     found = f"{len(moves)} migrations took in {ratio['min']:.2f} to {ratio['max']:.2f} times that"
     holds = len(moves) > 0 and ratio["max"] <= 1.05
     says = "a migration brings each host |R|/n tuples of the stream whose partitions are joined"
-    return Claim(PAPER, "Lemma 4.4", says, found, verdict(holds), must=True)
+    return Claim(PAPER, "Lemma 4.4", says, found, make_verdict(holds), is_required=True)
 
 
-def paid_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Claim:
+def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Claim:
     """Lemma 4.5: each migration is paid for by six units for each that brought new tuples."""
     says = "sending and receiving in a migration takes at most six units a unit of new tuples"
     if moves.empty or epsilon != 1:
         why = "nothing migrated in one grid" if moves.empty else "the lemma is for ε = 1 only"
-        return Claim(PAPER, "Lemma 4.5", says, "", "not tried", why, must=True)
+        return Claim(PAPER, "Lemma 4.5", says, "", "not tried", why, is_required=True)
     each = 2 * moves["copied"] / moves["came"]
     found = f"at most {each.max():.2f} units a unit, {len(moves)} migrations"
-    return Claim(PAPER, "Lemma 4.5", says, found, verdict(each.max() <= 6), must=True)
+    return Claim(PAPER, "Lemma 4.5", says, found, make_verdict(each.max() <= 6), is_required=True)
 
 
-def claims(events: Iterable[Any]) -> list[Claim]:
+def dynamics_claims(events: Iterable[Any]) -> list[Claim]:
     """Theorem 4.1, Lemmas 4.4 and 4.5 of one run under ``swings``."""
     events = list(events)
-    moves = migrations(events)
-    return [ratio_claim(line(events)), exchange_claim(moves), paid_claim(moves)]
+    moves = migration_table(events)
+    return [ratio_claim(ratio_by_batch(events)), exchange_claim(moves), migration_cost_claim(moves)]

@@ -15,9 +15,9 @@ from math import ceil, log
 import numpy as np
 import pandas as pd
 
-from braid.studies.theta_dynamics import swings
-from braid.studies.theta_inputs import QUERIES, SKEWS, Input, counted
-from braid.studies.theta_model import GB, JOINER, OPERATORS, Joiner, progress
+from braid.studies.theta_dynamics import alternating_batches
+from braid.studies.theta_inputs import QUERIES, SKEWS, JoinInput, count_input
+from braid.studies.theta_model import GB, JOINER, OPERATORS, ModelledMachine, simulate_progress
 
 PRINTED = {
     ("EQ5", "SHJ"): (79, 79, 2742, 4268, 5704),
@@ -29,14 +29,14 @@ PRINTED = {
 }
 """Table 2 as printed: seconds, for Z0 to Z4."""
 TIMED = ("EQ5", "EQ7")
-ROOMY = Joiner(memory_mb=1e6)
+ROOMY = ModelledMachine(memory_mb=1e6)
 """A joiner on which everything fits in memory."""
 MB = JOINER.tuple_bytes / 1e6
 """Megabytes of a stored tuple."""
 LAST = ["query", "operator", "skew", "hosts", "gb", "seed"]
 
 
-def settled(runs: pd.DataFrame) -> pd.DataFrame:
+def final_batches(runs: pd.DataFrame) -> pd.DataFrame:
     """The last batch of each run, with its mean latency by result: a row for each run."""
     made = (
         runs.groupby(LAST, sort=False)["results_modelled"].diff().fillna(runs["results_modelled"])
@@ -48,7 +48,7 @@ def settled(runs: pd.DataFrame) -> pd.DataFrame:
     return last.assign(latency_ms_modelled=sums["latency_ms_modelled"] / sums["made"]).reset_index()
 
 
-def runs(
+def progress_runs(
     queries: Sequence[str],
     skew: str,
     hosts: int,
@@ -57,7 +57,7 @@ def runs(
     batches: int = 20,
     operators: Sequence[str] = OPERATORS,
     gb: float = GB,
-    joiner: Joiner = JOINER,
+    joiner: ModelledMachine = JOINER,
 ) -> pd.DataFrame:
     """``progress`` of the operators on the joins, as one frame with the columns LAST beside; SHJ
     only where there is an equality. Band joins have no foreign key, so no skew (Z0).
@@ -67,8 +67,8 @@ def runs(
         z = skew if query in TIMED else "Z0"
         if name == "SHJ" and query not in TIMED:
             continue
-        of = counted(query, SKEWS[z], scale)
-        found = progress(name, of, gb / scale, hosts, batches, joiner, seed)
+        of = count_input(query, SKEWS[z], scale)
+        found = simulate_progress(name, of, gb / scale, hosts, batches, joiner, seed)
         frames.append(
             found.assign(**dict(zip(LAST, (query, name, z, hosts, gb, seed), strict=True)))
         )
@@ -84,7 +84,7 @@ def table_2(
     """
     found = pd.concat(
         [
-            settled(runs(TIMED, z, 16, scale, seeds, batches, ("SHJ", "Dynamic", "StaticMid")))
+            final_batches(progress_runs(TIMED, z, 16, scale, seeds, batches, ("SHJ", "Dynamic", "StaticMid")))
             for z in skews
         ]
     )
@@ -97,7 +97,7 @@ def table_2(
     return table.assign(printed=at).reset_index()
 
 
-def shown(times: pd.DataFrame) -> pd.DataFrame:
+def format_table_2(times: pd.DataFrame) -> pd.DataFrame:
     """Table 2 for a reader: what differs between seeds is left out where there is one."""
     names = {
         "seconds_modelled": "seconds (modelled)",
@@ -112,14 +112,14 @@ def shown(times: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def performance(
+def performance_runs(
     scale: float = 0.1, seeds: int = 1, hosts: int = 64, batches: int = 20
 ) -> pd.DataFrame:
     """Fig. 5a to 5f: the four joins on 64 machines, EQ5 and EQ7 at Z4, band joins at Z0."""
-    return runs(QUERIES, "Z4", hosts, scale, seeds, batches)
+    return progress_runs(QUERIES, "Z4", hosts, scale, seeds, batches)
 
 
-def every(full: bool = False, scale: float = 0.1) -> dict[str, pd.DataFrame]:
+def all_figures(full: bool = False, scale: float = 0.1) -> dict[str, pd.DataFrame]:
     """All tables, by the fields of ``theta_claims.Figures``: with ``full``, five seeds, all of the
     paper's machines, and finer batches.
     """
@@ -127,31 +127,31 @@ def every(full: bool = False, scale: float = 0.1) -> dict[str, pd.DataFrame]:
     hosts = (16, 32, 64, 128) if full else (16, 32, 64)
     return {
         "times": table_2(scale, seeds, batches=batches),
-        "runs": performance(scale, seeds, batches=batches),
-        "mapped": mappings(batches=batches, scale=scale),
+        "runs": performance_runs(scale, seeds, batches=batches),
+        "mapped": mapping_curves(batches=batches, scale=scale),
         "scaled": weak_scaling(hosts, batches, scale),
-        "disk": weak_scaling(hosts, batches, scale, Joiner(memory_mb=0.0)),
-        "swung": fluctuating(hosts=64 if full else 16),
+        "disk": weak_scaling(hosts, batches, scale, ModelledMachine(memory_mb=0.0)),
+        "swung": fluctuation_progress(hosts=64 if full else 16),
     }
 
 
-def mappings(
+def mapping_curves(
     hosts: int = 64, batches: int = 20, gb: float = GB, scale: float = 0.1
 ) -> pd.DataFrame:
     """Fig. 5g, 5h: EQ5 with a smaller stream that grows, so that the optimal mapping goes from
     (1, J) to the square one. A row for each: optimum, operator, and what ``settled`` has.
     """
-    of = counted("EQ5", 0.0, scale)
-    return mapped(of, hosts, batches, gb / scale)
+    of = count_input("EQ5", 0.0, scale)
+    return mapping_curves_for(of, hosts, batches, gb / scale)
 
 
-def mapped(of: Input, hosts: int, batches: int, times: float) -> pd.DataFrame:
+def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) -> pd.DataFrame:
     """The same for any input, ``times`` as large as counted."""
     rows, n = [], 1
     while n * n <= hosts:
-        grown = replace(of, r=of.s * n * n // hosts)
+        grown = replace(of, r_tuples=of.s_tuples * n * n // hosts)
         for name in ("StaticMid", "Dynamic"):
-            found = progress(name, grown, times, hosts, batches, ROOMY).iloc[-1]
+            found = simulate_progress(name, grown, times, hosts, batches, ROOMY).iloc[-1]
             rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **found})
         n *= 2
     return pd.DataFrame(rows)
@@ -161,7 +161,7 @@ def weak_scaling(
     hosts: Sequence[int] = (16, 32, 64),
     batches: int = 20,
     scale: float = 0.1,
-    joiner: Joiner = JOINER,
+    joiner: ModelledMachine = JOINER,
 ) -> pd.DataFrame:
     """Fig. 5i, 5j: Dynamic on 10 GB for 16 machines, 20 GB for 32, and so on; a row for each join
     and number of machines, as ``settled`` has it, and tuples_s_modelled (throughput).
@@ -169,23 +169,23 @@ def weak_scaling(
     queries = ("EQ5", "EQ7", "BNCI")
     found = pd.concat(
         [
-            settled(runs(queries, "Z0", j, scale, 1, batches, ("Dynamic",), GB * j / 16, joiner))
+            final_batches(progress_runs(queries, "Z0", j, scale, 1, batches, ("Dynamic",), GB * j / 16, joiner))
             for j in hosts
         ],
         ignore_index=True,
     )
     tuples = [
-        _tuples(counted(q, 0.0, scale), gb / scale)
+        _count_input_tuples(count_input(q, 0.0, scale), gb / scale)
         for q, gb in zip(found["query"], found["gb"], strict=True)
     ]
     return found.assign(tuples_s_modelled=tuples / found["seconds_modelled"])
 
 
-def _tuples(of: Input, times: float) -> float:
-    return (of.r + of.s) * times
+def _count_input_tuples(of: JoinInput, times: float) -> float:
+    return (of.r_tuples + of.s_tuples) * times
 
 
-def fluctuating(
+def fluctuation_progress(
     ks: Sequence[float] = (2, 4, 6, 8), hosts: int = 16, growth: float = 64, gb: float = 8.0
 ) -> pd.DataFrame:
     """Fig. 5l: progress of Dynamic under ``swings`` of every k, which go on until a stream has
@@ -194,16 +194,16 @@ def fluctuating(
     """
     frames = []
     for k in ks:
-        swung = swings(k, ceil(log(growth, k) - 1e-9))
+        swung = alternating_batches(k, ceil(log(growth, k) - 1e-9))
         times = gb * 7.5e6 / sum(map(sum, swung))
         batches = [(round(r * times), round(s * times)) for r, s in swung]
         r, s = (sum(side) for side in zip(*batches, strict=True))
-        of = Input("Fluct-Join", r, s, min(r, s))
-        frames.append(progress("Dynamic", of, 1.0, hosts, batches, ROOMY).assign(k=k))
+        of = JoinInput("Fluct-Join", r, s, min(r, s))
+        frames.append(simulate_progress("Dynamic", of, 1.0, hosts, batches, ROOMY).assign(k=k))
     return pd.concat(frames, ignore_index=True)
 
 
-def drawn(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, dict[str, pd.DataFrame]]]:
+def figure_curves(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, dict[str, pd.DataFrame]]]:
     """The curves of Fig. 5 from what ``every`` returns: by title, what x is, and by name with unit
     a table with a row for each x and a column for each series.
     """
@@ -215,33 +215,33 @@ def drawn(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, dict[str, 
         "Fig. 5a, 5c: EQ5 at Z4 (modelled)": (
             "% of the input",
             {
-                "MB on the fullest machine": _by(load, "percent", "operator", "mb"),
-                "seconds": _by(load, "percent", "operator", "seconds_modelled"),
+                "MB on the fullest machine": _pivot_series(load, "percent", "operator", "mb"),
+                "seconds": _pivot_series(load, "percent", "operator", "seconds_modelled"),
             },
         ),
         "Fig. 5g, 5h: nearer to the square (modelled)": (
             "optimal mapping",
             {
-                "tuples on a machine": _by(mapped, "optimum", "operator", "stored_mean"),
-                "seconds": _by(mapped, "optimum", "operator", "seconds_modelled"),
+                "tuples on a machine": _pivot_series(mapped, "optimum", "operator", "stored_mean"),
+                "seconds": _pivot_series(mapped, "optimum", "operator", "seconds_modelled"),
             },
         ),
         "Fig. 5i, 5j: data and machines grow together (modelled)": (
             "machines",
             {
-                "seconds, in memory": _by(scaled, "hosts", "query", "seconds_modelled"),
-                "tuples per second": _by(scaled, "hosts", "query", "tuples_s_modelled"),
-                "seconds, out of core": _by(disk, "hosts", "query", "seconds_modelled"),
+                "seconds, in memory": _pivot_series(scaled, "hosts", "query", "seconds_modelled"),
+                "tuples per second": _pivot_series(scaled, "hosts", "query", "tuples_s_modelled"),
+                "seconds, out of core": _pivot_series(disk, "hosts", "query", "seconds_modelled"),
             },
         ),
         "Fig. 5l: under fluctuations (modelled)": (
             "% of the input",
-            {"seconds": _every_two_percent(tables["swung"])},
+            {"seconds": _sample_every_two_percent(tables["swung"])},
         ),
     }
 
 
-def _every_two_percent(swung: pd.DataFrame) -> pd.DataFrame:
+def _sample_every_two_percent(swung: pd.DataFrame) -> pd.DataFrame:
     """Fig. 5l: seconds by percent of the input, a column for each k."""
     at = np.arange(0.0, 101.0, 2.0)
     curves = {
@@ -251,16 +251,16 @@ def _every_two_percent(swung: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(curves, index=at)
 
 
-def _by(rows: pd.DataFrame, x: str, series: str, value: str) -> pd.DataFrame:
+def _pivot_series(rows: pd.DataFrame, x: str, series: str, value: str) -> pd.DataFrame:
     table = rows.pivot_table(value, x, series, sort=False)
     return (table.sort_index() if x == "percent" else table).rename_axis(columns=None)
 
 
-def bars(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, pd.DataFrame]]:
+def figure_bars(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, pd.DataFrame]]:
     """Fig. 5b, 5d to 5f, by title: the unit, and rows of query, operator and value, means over
     seeds.
     """
-    ends = settled(tables["runs"])
+    ends = final_batches(tables["runs"])
     columns = {
         "Fig. 5b: input load of the fullest machine": ("MB", ends["stored_max"] * MB),
         "Fig. 5b: storage of the cluster": ("GB", ends["stored_mean"] * ends["hosts"] * MB / 1e3),

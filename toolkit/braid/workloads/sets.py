@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from braid.workloads.arrivals import EPOCH, Arrivals
 from braid.workloads.base import BATCH, Workload
-from braid.workloads.zipf import zipf
+from braid.workloads.zipf import zipf_probabilities
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ _DRAWN = 800
 """Sets of each kind that a density is estimated from."""
 
 
-def items_of(
+def draw_items(
     draw: np.random.Generator, popularity: Floats, sizes: npt.NDArray[np.int64]
 ) -> list[npt.NDArray[np.int64]]:
     """Sets of distinct ranks, of these sizes, each rank as likely as its popularity says (Gumbel's
@@ -35,7 +35,7 @@ def items_of(
     return [row[:n] for row, n in zip(order, sizes, strict=True)]
 
 
-def sizes_of(
+def draw_sizes(
     draw: np.random.Generator, size: float, deviation: float, most: int, rows: int
 ) -> npt.NDArray[np.int64]:
     """How many items each of so many sets has: normal, 1 at least and ``most`` at most."""
@@ -43,7 +43,7 @@ def sizes_of(
 
 
 @lru_cache(maxsize=64)
-def likeness(
+def overlap_probabilities(
     items: int, size: float, deviation: float, kappa: float, theta: int, seed: int
 ) -> Floats:
     """By how far the ranks of two sets are shifted, how likely they share ``theta`` items; from
@@ -51,14 +51,14 @@ def likeness(
     ranks are so far apart.
     """
     if size == theta == 1 and not deviation:
-        spectrum = np.fft.rfft(zipf(items, kappa))
+        spectrum = np.fft.rfft(zipf_probabilities(items, kappa))
         return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, items), float)
     draw = np.random.default_rng([seed, 9])
     found = []
     for _ in range(2):
         matrix = np.zeros((_DRAWN, items), np.float32)
-        sizes = sizes_of(draw, size, deviation, items, _DRAWN)
-        for row, ranks in enumerate(items_of(draw, zipf(items, kappa), sizes)):
+        sizes = draw_sizes(draw, size, deviation, items, _DRAWN)
+        for row, ranks in enumerate(draw_items(draw, zipf_probabilities(items, kappa), sizes)):
             matrix[row, ranks] = 1
         found.append(matrix)
     x, y = found
@@ -67,7 +67,7 @@ def likeness(
 
 
 @dataclass(frozen=True)
-class Sets:
+class SetStreams:
     """Two streams, n and m, of sets of items 1 to ``items``, the same for the same settings.
 
     Parameters
@@ -116,12 +116,12 @@ class Sets:
             )
 
     @property
-    def on(self) -> str:
+    def condition(self) -> str:
         """The condition."""
         return f"size(array_intersect(n.items, m.items)) >= {self.theta}"
 
     @property
-    def arrivals(self) -> Arrivals:
+    def make_arrivals(self) -> Arrivals:
         """When tuples arrive."""
         windows = (self.window, self.window)
         return Arrivals(
@@ -129,34 +129,34 @@ class Sets:
         )
 
     @property
-    def period(self) -> float:
+    def cycle_seconds(self) -> float:
         """The cycle, in seconds."""
         return self.cycle or 2 * self.window
 
-    def density(self, window: int, steps: int = 400) -> Floats:
+    def match_density(self, window: int, steps: int = 400) -> Floats:
         """f_i of window 0 (of n) or 1 (of m): how likely a new tuple of the other stream matches a
         tuple of each age, at the middle of equal steps from the newest to the oldest. Modelled.
         """
         age = (np.arange(steps) + 0.5) / steps * self.window
-        shift = self.shift * self.period
+        shift = self.shift * self.cycle_seconds
         behind = age + shift if window == 1 else age - shift
-        known = likeness(self.items, self.size, self.deviation, self.kappa, self.theta, self.seed)
-        at = np.rint(self.items * behind / self.period).astype(int) % self.items
+        known = overlap_probabilities(self.items, self.size, self.deviation, self.kappa, self.theta, self.seed)
+        at = np.rint(self.items * behind / self.cycle_seconds).astype(int) % self.items
         return np.asarray(known[at], np.float64)
 
-    def tables(self) -> dict[str, pa.Table]:
+    def make_tables(self) -> dict[str, pa.Table]:
         """The tuples by alias: ``id``, ``ts``, ``batch``, ``items`` and ``worth``."""
-        return {alias: self._table(s) for s, alias in enumerate("nm")}
+        return {alias: self._make_table(s) for s, alias in enumerate("nm")}
 
-    def _table(self, stream: int) -> pa.Table:
-        times = self.arrivals.times(stream)
+    def _make_table(self, stream: int) -> pa.Table:
+        times = self.make_arrivals.arrival_times(stream)
         draw = np.random.default_rng([self.seed, 8, stream])
-        sizes = sizes_of(draw, self.size, self.deviation, self.items, len(times))
-        ranks = items_of(draw, zipf(self.items, self.kappa), sizes)
-        at = times / 1e6 - (self.shift * self.period if stream == 1 else 0.0)
-        first = np.floor(self.items * (at % self.period) / self.period).astype(np.int64)
+        sizes = draw_sizes(draw, self.size, self.deviation, self.items, len(times))
+        ranks = draw_items(draw, zipf_probabilities(self.items, self.kappa), sizes)
+        at = times / 1e6 - (self.shift * self.cycle_seconds if stream == 1 else 0.0)
+        first = np.floor(self.items * (at % self.cycle_seconds) / self.cycle_seconds).astype(np.int64)
         sets = [((row + a) % self.items + 1).tolist() for row, a in zip(ranks, first, strict=True)]
-        ends = np.rint(np.arange(1, self.arrivals.batches) * self.step * 1e6)
+        ends = np.rint(np.arange(1, self.make_arrivals.micro_batch_count) * self.step * 1e6)
         return pa.table(
             {
                 "id": pa.array(np.arange(len(times)), pa.int64()),
@@ -167,14 +167,14 @@ class Sets:
             }
         )
 
-    def workload(self, spark: SparkSession) -> Workload:
+    def make_workload(self, spark: SparkSession) -> Workload:
         """The same tuples as static DataFrames, numbered by micro-batch."""
-        frames = {a: spark.createDataFrame(table) for a, table in self.tables().items()}
+        frames = {a: spark.createDataFrame(table) for a, table in self.make_tables().items()}
         spans = dict.fromkeys(frames, f"{self.window} seconds")
-        return Workload("Sets", frames, self.on, "ts", spans)
+        return Workload("Sets", frames, self.condition, "ts", spans)
 
 
-def burst(low: float = 100.0, high: float = 500.0, middle: float = 300.0) -> dict[str, object]:
+def burst_rates(low: float = 100.0, high: float = 500.0, middle: float = 300.0) -> dict[str, object]:
     """The rates of Gedik 2007, Fig. 8: 60 s low, 15 s high, 30 s of a middle rate, then low."""
     rates = ((60.0, (high, high)), (75.0, (middle, middle)), (105.0, (low, low)))
     return {"rates": (low, low), "seconds": 130.0, "changes": rates}

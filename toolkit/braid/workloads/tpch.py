@@ -27,19 +27,19 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from braid.core.extras import missing
-from braid.engine.static import cuts_below
-from braid.local.mixing import mix
+from braid.core.extras import missing_dependency_message
+from braid.engine.static import count_cuts_below
+from braid.local.mixing import mix_bits
 from braid.workloads.base import BATCH, Workload, cache_folder
-from braid.workloads.base import table as read
-from braid.workloads.zipf import remap, zipf
+from braid.workloads.base import read_table as read
+from braid.workloads.zipf import remap_keys, zipf_probabilities
 
 TABLES = ("region", "nation", "supplier", "orders", "lineitem")
 MOST_SCALE = 100
 """Of TPC-H: 100 GB."""
 
 
-def dataset(scale: float) -> Path:
+def ensure_dataset(scale: float) -> Path:
     """The folder with the five TPC-H tables (TABLE.parquet) at scale factor ``scale``, generated if
     it is not there.
 
@@ -54,11 +54,11 @@ def dataset(scale: float) -> Path:
     folder = cache_folder() / f"tpch-sf{scale:g}"
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _generate(scale, folder)
+        _generate_tables(scale, folder)
     return folder
 
 
-def _generate(scale: float, folder: Path) -> None:
+def _generate_tables(scale: float, folder: Path) -> None:
     """Generate next to ``folder`` and rename, so that a folder which exists is complete."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".tpch-") as parent:
         fresh = Path(parent) / "tables"
@@ -71,7 +71,7 @@ def _generate(scale: float, folder: Path) -> None:
             "--output-dir",
             str(fresh),
         ]
-        done = subprocess.run([_generator(), "parquet", *options], capture_output=True, text=True)
+        done = subprocess.run([_find_generator(), "parquet", *options], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(
                 f"tpchgen-cli failed with exit code {done.returncode}: {done.stderr.strip()}"
@@ -83,37 +83,37 @@ def _generate(scale: float, folder: Path) -> None:
                 raise
 
 
-def _generator() -> str:
+def _find_generator() -> str:
     places = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     found = shutil.which("tpchgen-cli", path=places)
     if not found:
-        raise RuntimeError(missing("tpchgen-cli", "data"))
+        raise RuntimeError(missing_dependency_message("tpchgen-cli", "data"))
     return found
 
 
-def lineitem(scale: float, skew: float = 0.0, seed: int = 0) -> Path:
+def ensure_lineitem(scale: float, skew: float = 0.0, seed: int = 0) -> Path:
     """The lineitem file at this scale; for ``skew`` z > 0 a copy with Zipf-distributed l_orderkey
     and l_suppkey.
 
     z = 0 is TPC-H's own table, whatever the seed. Raises ValueError for a negative z or seed, and
     for a scale that is not positive.
     """
-    zipf(1, skew)
+    zipf_probabilities(1, skew)
     if seed < 0:
         raise ValueError(f"seed is {seed}; it must be an integer of at least 0")
-    folder = dataset(scale)
+    folder = ensure_dataset(scale)
     if skew == 0:
         return folder / "lineitem.parquet"
     target = folder / f"lineitem-z{skew:g}-seed{seed}.parquet"
     if not target.exists():
         with tempfile.TemporaryDirectory(dir=folder, prefix=".skew-") as parent:
             fresh = Path(parent) / target.name
-            _write_skewed(folder, fresh, skew, seed)
+            _write_skewed_lineitem(folder, fresh, skew, seed)
             fresh.replace(target)
     return target
 
 
-def _write_skewed(folder: Path, target: Path, z: float, seed: int) -> None:
+def _write_skewed_lineitem(folder: Path, target: Path, z: float, seed: int) -> None:
     domains = {
         "l_orderkey": pq.read_table(folder / "orders.parquet", columns=["o_orderkey"])[
             0
@@ -125,52 +125,52 @@ def _write_skewed(folder: Path, target: Path, z: float, seed: int) -> None:
     source = pq.ParquetFile(folder / "lineitem.parquet")
     with pq.ParquetWriter(target, source.schema_arrow) as writer:
         for group in range(source.num_row_groups):
-            writer.write_table(_skewed(source.read_row_group(group), domains, z, seed))
+            writer.write_table(_skew_foreign_keys(source.read_row_group(group), domains, z, seed))
 
 
-def _skewed(
+def _skew_foreign_keys(
     rows: pa.Table, domains: Mapping[str, npt.NDArray[np.int64]], z: float, seed: int
 ) -> pa.Table:
     order, line = (rows[c].to_numpy().astype(np.uint64) for c in ("l_orderkey", "l_linenumber"))
     identity = order * np.uint64(8) + line  # an order has at most 7 lines
     for salt, (column, keys) in enumerate(domains.items()):
-        hashes = mix(mix(identity) + mix(np.array([2 * seed + salt], dtype=np.uint64)))
+        hashes = mix_bits(mix_bits(identity) + mix_bits(np.array([2 * seed + salt], dtype=np.uint64)))
         place = rows.schema.get_field_index(column)
         rows = rows.set_column(
-            place, rows.schema.field(column), pa.array(remap(keys, hashes, z, seed + salt))
+            place, rows.schema.field(column), pa.array(remap_keys(keys, hashes, z, seed + salt))
         )
     return rows
 
 
-def eq5(
+def make_eq5(
     spark: SparkSession, scale: float = 0.01, skew: float = 0.0, seed: int = 0, batches: int = 20
 ) -> Workload:
     """E_Q5: the suppliers of region AMERICA (Region x Nation x Supplier) with lineitem on the
     supplier key.
     """
-    region = _table(spark, scale, "region").where("r_name = 'AMERICA'")
-    nation = _table(spark, scale, "nation").join(
+    region = _read_table(spark, scale, "region").where("r_name = 'AMERICA'")
+    nation = _read_table(spark, scale, "nation").join(
         F.broadcast(region), F.expr("n_regionkey = r_regionkey")
     )
-    streams = {"s": _suppliers(spark, scale, nation), "l": _lineitem(spark, scale, skew, seed)}
-    return Workload("EQ5", _shuffled(streams, seed, batches), "s.s_suppkey = l.l_suppkey")
+    streams = {"s": _join_suppliers(spark, scale, nation), "l": _read_lineitem(spark, scale, skew, seed)}
+    return Workload("EQ5", _shuffle_streams(streams, seed, batches), "s.s_suppkey = l.l_suppkey")
 
 
-def eq7(
+def make_eq7(
     spark: SparkSession, scale: float = 0.01, skew: float = 0.0, seed: int = 0, batches: int = 20
 ) -> Workload:
     """E_Q7: the suppliers of Peru and Ethiopia (Supplier x Nation) with the lines shipped in 1995
     and 1996.
     """
-    nation = _table(spark, scale, "nation").where("n_name IN ('PERU', 'ETHIOPIA')")
-    shipped = _lineitem(spark, scale, skew, seed).where(
+    nation = _read_table(spark, scale, "nation").where("n_name IN ('PERU', 'ETHIOPIA')")
+    shipped = _read_lineitem(spark, scale, skew, seed).where(
         "l_shipdate BETWEEN DATE'1995-01-01' AND DATE'1996-12-31'"
     )
-    streams = {"s": _suppliers(spark, scale, nation), "l": shipped}
-    return Workload("EQ7", _shuffled(streams, seed, batches), "s.s_suppkey = l.l_suppkey")
+    streams = {"s": _join_suppliers(spark, scale, nation), "l": shipped}
+    return Workload("EQ7", _shuffle_streams(streams, seed, batches), "s.s_suppkey = l.l_suppkey")
 
 
-def bci(
+def make_bci(
     spark: SparkSession,
     scale: float = 0.01,
     skew: float = 0.0,
@@ -184,19 +184,19 @@ def bci(
 
     No foreign key takes part, so skew does not change its result size.
     """
-    lines = _lineitem(spark, scale, skew, seed)
+    lines = _read_lineitem(spark, scale, skew, seed)
     streams = {
         "l1": lines.where((F.col("l_shipmode") == "TRUCK") & (F.col("l_quantity") > quantity)),
         "l2": lines.where("l_shipmode <> 'TRUCK'"),
     }
     return Workload(
         "BCI",
-        _shuffled(streams, seed, batches),
+        _shuffle_streams(streams, seed, batches),
         f"abs(datediff(l1.l_shipdate, l2.l_shipdate)) <= {width}",
     )
 
 
-def bnci(
+def make_bnci(
     spark: SparkSession,
     scale: float = 0.01,
     skew: float = 0.0,
@@ -208,17 +208,17 @@ def bnci(
     """B_NCI, not computation-intensive: lines sent by truck (more than ``quantity`` pieces) with
     lines without shipping instructions whose order key differs by at most ``width``.
     """
-    lines = _lineitem(spark, scale, skew, seed)
+    lines = _read_lineitem(spark, scale, skew, seed)
     streams = {
         "l1": lines.where((F.col("l_shipmode") == "TRUCK") & (F.col("l_quantity") > quantity)),
         "l2": lines.where("l_shipinstruct = 'NONE'"),
     }
     return Workload(
-        "BNCI", _shuffled(streams, seed, batches), f"abs(l1.l_orderkey - l2.l_orderkey) <= {width}"
+        "BNCI", _shuffle_streams(streams, seed, batches), f"abs(l1.l_orderkey - l2.l_orderkey) <= {width}"
     )
 
 
-def fluct(
+def make_fluct_join(
     spark: SparkSession,
     scale: float = 0.01,
     skew: float = 0.0,
@@ -233,26 +233,26 @@ def fluct(
     both streams at the start. Raises ValueError unless k > 1 and batches >= 1.
     """
     _check_batches(batches)
-    streams = _swung(spark, scale, skew, seed)
-    found = _cuts(spark, dataset(scale), scale, skew, seed, batches, k)
+    streams = _read_fluctuating_streams(spark, scale, skew, seed)
+    found = _get_batch_thresholds(spark, ensure_dataset(scale), scale, skew, seed, batches, k)
     replayed = {}
     for side, stream in streams.items():
-        hashed = stream.withColumn(BATCH, _arrival(seed))
-        replayed[side] = hashed.withColumn(BATCH, cuts_below(BATCH, found[side]))
+        hashed = stream.withColumn(BATCH, _make_arrival_hash(seed))
+        replayed[side] = hashed.withColumn(BATCH, count_cuts_below(BATCH, found[side]))
     return Workload("Fluct-Join", replayed, "l.l_orderkey = o.o_orderkey")
 
 
-def _swung(spark: SparkSession, scale: float, skew: float, seed: int) -> dict[str, DataFrame]:
+def _read_fluctuating_streams(spark: SparkSession, scale: float, skew: float, seed: int) -> dict[str, DataFrame]:
     """The streams of Fluct-Join."""
-    orders = _table(spark, scale, "orders").where("o_orderpriority NOT IN ('5-LOW', '1-URGENT')")
-    return {"l": _lineitem(spark, scale, skew, seed), "o": orders}
+    orders = _read_table(spark, scale, "orders").where("o_orderpriority NOT IN ('5-LOW', '1-URGENT')")
+    return {"l": _read_lineitem(spark, scale, skew, seed), "o": orders}
 
 
 _KNOWN: dict[tuple[Path | float, ...], Mapping[str, Sequence[int]]] = {}
 """Cuts by what they are of: they need no session."""
 
 
-def _cuts(
+def _get_batch_thresholds(
     spark: SparkSession, folder: Path, scale: float, skew: float, seed: int, batches: int, k: float
 ) -> Mapping[str, Sequence[int]]:
     """By stream, the greatest arrival hashes of each micro-batch but the last. Who launches the
@@ -260,27 +260,27 @@ def _cuts(
     """
     of = folder, scale, skew, seed, batches, k
     if of not in _KNOWN:
-        _KNOWN[of] = _cut(spark, scale, skew, seed, batches, k)
+        _KNOWN[of] = _compute_batch_thresholds(spark, scale, skew, seed, batches, k)
     return _KNOWN[of]
 
 
-def _cut(
+def _compute_batch_thresholds(
     spark: SparkSession, scale: float, skew: float, seed: int, batches: int, k: float
 ) -> Mapping[str, Sequence[int]]:
-    streams = _swung(spark, scale, skew, seed)
+    streams = _read_fluctuating_streams(spark, scale, skew, seed)
     with ThreadPoolExecutor(len(streams)) as both:
-        came = both.map(lambda stream: _hashes(stream, seed), streams.values())
+        came = both.map(lambda stream: _sort_arrival_hashes(stream, seed), streams.values())
         hashes = dict(zip(streams, came, strict=True))
-    phases = fluctuation(len(hashes["l"]), len(hashes["o"]), k)
+    phases = fluctuation_phases(len(hashes["l"]), len(hashes["o"]), k)
     total = sum(count for _, count in phases)
     edges = [total * b // batches for b in range(1, batches)]
     return {
-        side: [_threshold(hashes[side], sent) for sent in _sent(phases, side, edges)]
+        side: [_find_hash_threshold(hashes[side], sent) for sent in _count_side_arrivals(phases, side, edges)]
         for side in streams
     }
 
 
-def fluctuation(lines: int, orders: int, k: float) -> list[tuple[str, int]]:
+def fluctuation_phases(lines: int, orders: int, k: float) -> list[tuple[str, int]]:
     """The phases of Fluct-Join, as (side, number of tuples) with sides "l" (first) and "o".
 
     Each phase sends k * sent_this - sent_other tuples of the other side, until a stream ends; what
@@ -307,36 +307,36 @@ def fluctuation(lines: int, orders: int, k: float) -> list[tuple[str, int]]:
     return [(s, count) for s, count in phases if count > 0]
 
 
-def _sent(phases: list[tuple[str, int]], side: str, edges: list[int]) -> list[int]:
+def _count_side_arrivals(phases: list[tuple[str, int]], side: str, edges: list[int]) -> list[int]:
     """How many tuples of ``side`` are among the first ``edge`` arrivals, for each edge."""
     everything = np.cumsum([0] + [count for _, count in phases])
     mine = np.cumsum([0] + [count if s == side else 0 for s, count in phases])
     return [int(n) for n in np.interp(edges, everything, mine)]
 
 
-def _hashes(stream: DataFrame, seed: int) -> npt.NDArray[np.int64]:
+def _sort_arrival_hashes(stream: DataFrame, seed: int) -> npt.NDArray[np.int64]:
     """The sorted arrival hashes of a stream; rank r arrives as number r of its stream."""
-    return np.sort(stream.select(_arrival(seed).alias("hash")).toArrow()["hash"].to_numpy())
+    return np.sort(stream.select(_make_arrival_hash(seed).alias("hash")).toArrow()["hash"].to_numpy())
 
 
-def _threshold(hashes: npt.NDArray[np.int64], sent: int) -> int:
+def _find_hash_threshold(hashes: npt.NDArray[np.int64], sent: int) -> int:
     """The greatest hash among the first ``sent`` arrivals."""
     return int(hashes[sent - 1]) if sent else int(np.iinfo(np.int64).min)
 
 
-def _arrival(seed: int) -> Column:
+def _make_arrival_hash(seed: int) -> Column:
     """The place of a tuple in its stream's random order of arrival: a pure function of the tuple
     and the seed.
     """
     return F.xxhash64(F.lit(seed), F.lit("arrival"), F.col("*"))
 
 
-def _shuffled(streams: Mapping[str, DataFrame], seed: int, batches: int) -> dict[str, DataFrame]:
+def _shuffle_streams(streams: Mapping[str, DataFrame], seed: int, batches: int) -> dict[str, DataFrame]:
     """The streams in a random order of arrival, spread over the batches evenly (not to the
     tuple).
     """
     _check_batches(batches)
-    number = F.pmod(_arrival(seed), F.lit(batches)).cast("int")
+    number = F.pmod(_make_arrival_hash(seed), F.lit(batches)).cast("int")
     return {alias: stream.withColumn(BATCH, number) for alias, stream in streams.items()}
 
 
@@ -345,24 +345,24 @@ def _check_batches(batches: int) -> None:
         raise ValueError(f"batches is {batches}; a replay has at least 1 micro-batch")
 
 
-def _table(spark: SparkSession, scale: float, table: str) -> DataFrame:
-    return read(spark, dataset(scale) / f"{table}.parquet")
+def _read_table(spark: SparkSession, scale: float, table: str) -> DataFrame:
+    return read(spark, ensure_dataset(scale) / f"{table}.parquet")
 
 
-def _lineitem(spark: SparkSession, scale: float, skew: float, seed: int) -> DataFrame:
-    return read(spark, lineitem(scale, skew, seed))
+def _read_lineitem(spark: SparkSession, scale: float, skew: float, seed: int) -> DataFrame:
+    return read(spark, ensure_lineitem(scale, skew, seed))
 
 
-def _suppliers(spark: SparkSession, scale: float, nation: DataFrame) -> DataFrame:
-    return _table(spark, scale, "supplier").join(
+def _join_suppliers(spark: SparkSession, scale: float, nation: DataFrame) -> DataFrame:
+    return _read_table(spark, scale, "supplier").join(
         F.broadcast(nation), F.expr("s_nationkey = n_nationkey")
     )
 
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {
-    "EQ5": eq5,
-    "EQ7": eq7,
-    "BCI": bci,
-    "BNCI": bnci,
-    "Fluct-Join": fluct,
+    "EQ5": make_eq5,
+    "EQ7": make_eq7,
+    "BCI": make_bci,
+    "BNCI": make_bnci,
+    "Fluct-Join": make_fluct_join,
 }

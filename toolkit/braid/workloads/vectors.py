@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from braid.workloads.arrivals import Arrivals, drawn_rates
+from braid.workloads.arrivals import Arrivals, draw_rates
 from braid.workloads.base import BATCH, Workload
 
 CONCEPTS = 40
@@ -33,7 +33,7 @@ NOISE = 0.3
 """The standard deviation of the noise; that of a scene's components is 1."""
 
 
-def closeness(dimensions: int) -> float:
+def match_distance(dimensions: int) -> float:
     """The distance below which vectors match, in the middle between those within a scene and those
     between two.
 
@@ -43,15 +43,15 @@ def closeness(dimensions: int) -> float:
     return round((sqrt(within) + sqrt(between)) / 2, 3)
 
 
-def condition(streams: Sequence[str], dimensions: int) -> str:
+def closeness_condition(streams: Sequence[str], dimensions: int) -> str:
     """All pairs of a group are close."""
-    d = closeness(dimensions)
+    d = match_distance(dimensions)
     return " AND ".join(
         f"vector_l2_distance({a}.v, {b}.v) < {d}" for a, b in combinations(streams, 2)
     )
 
 
-def tables(arrivals: Arrivals, dimensions: int, scenes: int) -> dict[str, pa.Table]:
+def make_tables(arrivals: Arrivals, dimensions: int, scenes: int) -> dict[str, pa.Table]:
     """The tuples of ``arrivals``, each with ``scene``, which it shows, and ``v``, the vector, an
     array of floats.
 
@@ -68,7 +68,7 @@ def tables(arrivals: Arrivals, dimensions: int, scenes: int) -> dict[str, pa.Tab
         .astype(np.float32)
     )
     shown = {}
-    for number, (alias, table) in enumerate(arrivals.tables().items()):
+    for number, (alias, table) in enumerate(arrivals.make_tables().items()):
         draw = np.random.default_rng([arrivals.seed, 5, number])
         scene = draw.integers(0, scenes, table.num_rows)
         vectors = draw.standard_normal((table.num_rows, dimensions), np.float32)
@@ -84,7 +84,7 @@ def tables(arrivals: Arrivals, dimensions: int, scenes: int) -> dict[str, pa.Tab
     return shown
 
 
-def vectors(
+def vector_streams(
     spark: SparkSession,
     cost: str = "concepts",
     rates: Sequence[float] = (),
@@ -109,12 +109,12 @@ def vectors(
             f"sigma is {sigma} and batches {batches}; sigma must be over 0, at most 0.5, and "
             "batches 1 or more"
         )
-    rates = tuple(rates) or (drawn_rates(streams, seed) if cost == "concepts" else (1.0,) * streams)
+    rates = tuple(rates) or (draw_rates(streams, seed) if cost == "concepts" else (1.0,) * streams)
     arrivals = Arrivals(rates, seconds, seconds / batches, (window,) * len(rates), seed=seed)
     frames = {
         a: spark.createDataFrame(t)
-        for a, t in tables(arrivals, COSTS[cost], round(1 / sigma)).items()
+        for a, t in make_tables(arrivals, COSTS[cost], round(1 / sigma)).items()
     }
     return Workload(
-        f"Vectors, {cost}", frames, condition(arrivals.streams, COSTS[cost]), "ts", arrivals.spans()
+        f"Vectors, {cost}", frames, closeness_condition(arrivals.stream_aliases, COSTS[cost]), "ts", arrivals.window_texts()
     )

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-def zipf(size: int, z: float) -> npt.NDArray[np.float64]:
+def zipf_probabilities(size: int, z: float) -> npt.NDArray[np.float64]:
     """Probabilities of ranks 1 to ``size``: P(rank) proportional to 1 / rank**z; uniform for z = 0.
 
     Raises ValueError when z is negative or not finite.
@@ -17,14 +17,14 @@ def zipf(size: int, z: float) -> npt.NDArray[np.float64]:
     return weights / np.sum(weights)
 
 
-def remap(
+def remap_keys(
     keys: npt.NDArray[np.int64], rows: npt.NDArray[np.uint64], z: float, seed: int
 ) -> npt.NDArray[np.int64]:
     """For each row hash a key: Zipf ranks, dealt to ``keys`` by a seeded permutation.
 
     ``rows`` are uniform 64-bit hashes; equal hashes get equal keys.
     """
-    edges = np.cumsum(zipf(len(keys), z))
+    edges = np.cumsum(zipf_probabilities(len(keys), z))
     dealt = np.random.default_rng(seed).permutation(keys)
     ranks = np.searchsorted(edges, (rows >> np.uint64(11)) * 2.0**-53, side="right")
     return dealt[np.minimum(ranks, len(keys) - 1)]

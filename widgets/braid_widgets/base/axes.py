@@ -30,78 +30,78 @@ class Axis(NamedTuple):
     names: tuple[str, ...]
     title: str
     marks: tuple[tuple[Any, str], ...] | None
-    over: bool
+    title_position: bool
 
-    def at(self, value: Any) -> float:
+    def pixel(self, value: Any) -> float:
         """The pixel of a value; NaN for what has none."""
-        number = numbered(value, self.names)
+        number = category_index(value, self.names)
         if self.log:
             number = log10(number) if number > 0 else float("nan")
         return self.start + (number - self.low) / (self.high - self.low) * (self.end - self.start)
 
-    def inside(self, value: Any) -> float:
+    def pixel_if_visible(self, value: Any) -> float:
         """The same; NaN for what lies outside of the axis."""
-        place = self.at(value)
+        place = self.pixel(value)
         low, high = sorted((self.start, self.end))
         return place if low - 1 <= place <= high + 1 else float("nan")
 
     @property
-    def bare(self) -> bool:
+    def is_bare(self) -> bool:
         """Whether nothing is written at it."""
         return self.marks == () and not self.title
 
-    def ticks(self) -> list[tuple[float, str]]:
+    def make_ticks(self) -> list[tuple[float, str]]:
         """Places and texts of a few marks."""
         if self.marks is not None:
-            return [(self.at(value), told) for value, told in self.marks]
+            return [(self.pixel(value), told) for value, told in self.marks]
         if self.names:
             every = -(-len(self.names) // 16)
-            return [(self.at(n), n) for n in self.names[::every]]
+            return [(self.pixel(n), n) for n in self.names[::every]]
         if self.log:
             powers = range(floor(self.low), floor(self.high) + 2)
             marks = [(10.0**p) for p in powers if self.low - 1e-9 <= p <= self.high + 1e-9]
-            return [(self.at(m), f"{m:,.15g}") for m in marks]
-        return [(self.at(m), f"{m:,.6g}") for m in _nice(self.low, self.high)]
+            return [(self.pixel(m), f"{m:,.15g}") for m in marks]
+        return [(self.pixel(m), f"{m:,.6g}") for m in _choose_round_ticks(self.low, self.high)]
 
 
-def axis(figure: go.Figure, name: str, height: int) -> Axis:
+def read_axis(figure: go.Figure, name: str, height: int) -> Axis:
     """An axis of the figure, by its short name, such as x2."""
     layout = figure.layout[f"{name[0]}axis{name[1:]}"]
     side, group = name[0], {name}
     axes = figure.select_xaxes() if side == "x" else figure.select_yaxes()
     first = layout.matches or name
-    group |= {first, *(_named(a) for a in axes if a.matches == first)}
+    group |= {first, *(_shorten_axis_name(a) for a in axes if a.matches == first)}
     mine = [t for t in figure.data if (t[f"{side}axis"] or side) in group]
-    values = [v for t in mine for v in _seen(t, side)] + _heaps(figure, mine, side)
+    values = [v for t in mine for v in _collect_trace_values(t, side)] + _sum_stacked_bars(figure, mine, side)
     texts = tuple(dict.fromkeys(str(v) for v in values if isinstance(v, str)))
     log = layout.type == "log"
-    low, high = _ends(layout, values, texts, log)
+    low, high = _compute_axis_range(layout, values, texts, log)
     on = layout.overlaying or name
     low_end, high_end = figure.layout[f"{on[0]}axis{on[1:]}"].domain or (0, 1)
     start, size = (
         (LEFT, WIDTH - LEFT - RIGHT) if side == "x" else (height - BOTTOM, TOP + BOTTOM - height)
     )
     place = (start + low_end * size, start + high_end * size)
-    title, over = plain(layout.title.text), layout.overlaying is not None
-    return Axis(low, high, *place, log, texts, title, _marks(layout), over)
+    title, over = strip_markup(layout.title.text), layout.overlaying is not None
+    return Axis(low, high, *place, log, texts, title, _read_tick_labels(layout), over)
 
 
-def _marks(layout: Any) -> tuple[tuple[Any, str], ...] | None:
+def _read_tick_labels(layout: Any) -> tuple[tuple[Any, str], ...] | None:
     """What is written at an axis, where the figure says so."""
     if layout.showticklabels is False or layout.visible is False:
         return ()
     if layout.tickvals is None:
         return None
     told = layout.ticktext if layout.ticktext is not None else map(str, layout.tickvals)
-    return tuple(zip(layout.tickvals, map(plain, told), strict=False))
+    return tuple(zip(layout.tickvals, map(strip_markup, told), strict=False))
 
 
-def _named(axis: Any) -> str:
+def _shorten_axis_name(axis: Any) -> str:
     """x2 of xaxis2."""
     return str(axis.plotly_name).replace("axis", "")
 
 
-def _seen(trace: Any, side: str) -> Iterator[Any]:
+def _collect_trace_values(trace: Any, side: str) -> Iterator[Any]:
     """The values of a trace on one of its axes, and what bars reach from and to."""
     values = list(trace[side]) if trace[side] is not None else []
     if trace.type == "heatmap" and not values:
@@ -111,32 +111,32 @@ def _seen(trace: Any, side: str) -> Iterator[Any]:
         half = (values[1] - values[0]) / 2
         yield from (values[0] - half, values[-1] + half)
     if trace.type == "bar" and side == ("x" if trace.orientation == "h" else "y"):
-        base = each(trace.base, len(values), 0)
+        base = broadcast(trace.base, len(values), 0)
         yield from (b + v for b, v in zip(base, values, strict=False) if isinstance(v, int | float))
         yield 0
 
 
-def _heaps(figure: go.Figure, traces: list[Any], side: str) -> list[float]:
+def _sum_stacked_bars(figure: go.Figure, traces: list[Any], side: str) -> list[float]:
     """How high bars get that stand on each other."""
     sums: dict[Any, float] = defaultdict(float)
     for t in traces if figure.layout.barmode in ("stack", "relative") else ():
         if t.type == "bar" and t.base is None and side == ("x" if t.orientation == "h" else "y"):
             along, across = (t.y, t.x) if t.orientation == "h" else (t.x, t.y)
             panel = t.xaxis, t.yaxis
-            for spot, size in zip(listed(along), listed(across), strict=False):
-                if isfinite(number := numbered(size, ())):
+            for spot, size in zip(as_list(along), as_list(across), strict=False):
+                if isfinite(number := category_index(size, ())):
                     sums[panel, spot, number < 0] += number
     return list(sums.values())
 
 
-def _ends(layout: Any, values: list[Any], texts: tuple[str, ...], log: bool) -> tuple[float, float]:
+def _compute_axis_range(layout: Any, values: list[Any], texts: tuple[str, ...], log: bool) -> tuple[float, float]:
     """The lowest and highest value that is drawn, or its logarithm."""
     if layout.range and all(isinstance(v, int | float) for v in layout.range):
         low, high = map(float, layout.range)
         return (low, high) if low != high else (low - 0.5, high + 0.5)
     if texts:
         return -0.6, len(texts) - 0.4
-    numbers = [n for v in values if isfinite(n := numbered(v, ())) and (n > 0 or not log)]
+    numbers = [n for v in values if isfinite(n := category_index(v, ())) and (n > 0 or not log)]
     low, high = (min(numbers), max(numbers)) if numbers else (1.0, 10.0)
     if log:
         low, high = log10(low), log10(high)
@@ -146,7 +146,7 @@ def _ends(layout: Any, values: list[Any], texts: tuple[str, ...], log: bool) -> 
     return low - (room if low else 0), high + room
 
 
-def numbered(value: Any, names: tuple[str, ...]) -> float:
+def category_index(value: Any, names: tuple[str, ...]) -> float:
     """A value as a number: of a category its place, NaN of what has none."""
     if isinstance(value, str):
         return float(names.index(value)) if value in names else float("nan")
@@ -156,7 +156,7 @@ def numbered(value: Any, names: tuple[str, ...]) -> float:
         return float("nan")
 
 
-def _nice(low: float, high: float) -> list[float]:
+def _choose_round_ticks(low: float, high: float) -> list[float]:
     """About six round numbers from low to high."""
     low, high = sorted((low, high))
     step = 10 ** floor(log10((high - low) / 5))
@@ -165,7 +165,7 @@ def _nice(low: float, high: float) -> list[float]:
     return [round(k * step, 12) for k in range(first, floor(high / step) + 1)]
 
 
-def each(value: Any, count: int, default: Any) -> list[Any]:
+def broadcast(value: Any, count: int, default: Any) -> list[Any]:
     """One value for all, or one for each."""
     if value is None:
         return [default] * count
@@ -174,11 +174,11 @@ def each(value: Any, count: int, default: Any) -> list[Any]:
     return list(value)
 
 
-def listed(values: Any) -> list[Any]:
+def as_list(values: Any) -> list[Any]:
     """Values that may be missing, as a list."""
     return [] if values is None else list(values)
 
 
-def plain(text: Any) -> str:
+def strip_markup(text: Any) -> str:
     """Without tags and entities."""
     return unescape(re.sub(r"</?[a-zA-Z][^>]*>", "", str(text or "")))

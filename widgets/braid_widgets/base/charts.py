@@ -16,7 +16,7 @@ import plotly.graph_objects as go
 import plotly.io as pio
 
 from braid_widgets.base import still
-from braid_widgets.base.film import bundle
+from braid_widgets.base.film import read_bundle
 
 WIDTH = "1080px"
 """The widest that a stage or a panel gets; stage.css has it too."""
@@ -65,16 +65,16 @@ class Chart:
             div_id=id,
         )
         plain = self.data.to_html(index=False, border=0, max_rows=_ROWS, na_rep="–")
-        drawn = still.svg(self.figure, self.name)
+        drawn = still.chart_svg(self.figure, self.name)
         told = f"<noscript>{drawn}<p>{escape(self.name)}</p>{plain}</noscript>"
-        fitting = f'<script type="module">{bundle("charts")}</script>'
+        fitting = f'<script type="module">{read_bundle("charts")}</script>'
         return (
             (STYLE + fitting if first else "")
-            + str(pio.to_html(self._themed(), validate=False, **options))
+            + str(pio.to_html(self._to_themed_dict(), validate=False, **options))
             + told
         )
 
-    def numbers(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The chart's name and data, as JSON has it."""
         data = json.loads(self.data.to_json(orient="split", index=False, date_format="iso"))
         return {"name": self.name, "columns": data["columns"], "rows": data["data"]}
@@ -93,12 +93,12 @@ class Chart:
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         return {
             "application/vnd.plotly.v1+json": json.loads(
-                pio.to_json(self._themed(), validate=False)
+                pio.to_json(self._to_themed_dict(), validate=False)
             ),
             "text/plain": f"Chart({self.name!r})",
         }
 
-    def _themed(self) -> dict[str, Any]:
+    def _to_themed_dict(self) -> dict[str, Any]:
         """The figure for a page whose theme may be light or dark: on no ground of its own; and with
         the mark of our charts. It is plain data: plotly would look at all of it once more.
         """

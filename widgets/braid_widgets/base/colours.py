@@ -59,7 +59,7 @@ LIGHTNESS = (0.62, 0.74, 0.50)
 
 
 @cache
-def host(number: int) -> str:
+def host_color(number: int) -> str:
     """The colour of a host as #rrggbb.
 
     Hues step by the golden angle and lightness cycles through three levels, so that neighbours in a
@@ -69,12 +69,12 @@ def host(number: int) -> str:
     return "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
 
 
-def stream(index: int) -> str:
+def stream_color(index: int) -> str:
     """The colour of a stream by its number; colours repeat."""
     return STREAMS[index % len(STREAMS)]
 
 
-def scheme(name: str, place: int = 0) -> str:
+def scheme_color(name: str, place: int = 0) -> str:
     """The colour of a scheme; one that is not known has that of its ``place`` in the picture."""
     return STREAMS[SCHEMES.get(name, place) % len(STREAMS)]
 
@@ -86,20 +86,20 @@ class Palette(TypedDict):
     streams: list[str]
     ratio: str
     sides: str
-    bound: str
+    ratio_bound: str
     migration: str
     throughput: str
     results: str
 
 
-def palette(hosts: int) -> Palette:
+def make_palette(hosts: int) -> Palette:
     """All colours, for the browser."""
     return {
-        "hosts": [host(h) for h in range(hosts)],
+        "hosts": [host_color(h) for h in range(hosts)],
         "streams": list(STREAMS),
         "ratio": RATIO,
         "sides": SIDES,
-        "bound": BOUND,
+        "ratio_bound": BOUND,
         "migration": MIGRATION,
         "throughput": THROUGHPUT,
         "results": RESULTS,

@@ -12,7 +12,7 @@ class Columns(dict[str, list[Any]], Generic[Record]):
     """A list for each field of a named tuple, all of one length."""
 
     @classmethod
-    def of(cls, kind: type[Record], records: Iterable[Record]) -> Columns[Record]:
+    def from_records(cls, kind: type[Record], records: Iterable[Record]) -> Columns[Record]:
         """The columns of these records, which are of one kind."""
         fields: tuple[str, ...] = kind._fields
         values = [list(column) for column in zip(*records, strict=True)] or [[] for _ in fields]

@@ -27,7 +27,7 @@ SYMBOLS = (
 """So that curves are told apart without colour too."""
 
 
-def figure(
+def panel_chart(
     title: str,
     x: str,
     panels: Mapping[str, pd.DataFrame],
@@ -48,7 +48,7 @@ def figure(
     for place, table in enumerate(panels.values(), 1):
         for name in table.columns:
             k = series.index(name)
-            plot.add_trace(_line(table[name], name, k, name not in told), row=1, col=place)
+            plot.add_trace(_style_line(table[name], name, k, name not in told), row=1, col=place)
             told.add(name)
         plot.update_xaxes(title=x, row=1, col=place)
         plot.update_yaxes(
@@ -57,7 +57,7 @@ def figure(
             row=1,
             col=place,
         )
-        plot.for_each_yaxis(partial(_sparse, values=table.stack()), row=1, col=place)
+        plot.for_each_yaxis(partial(_thin_log_ticks, values=table.stack()), row=1, col=place)
     plot.update_layout(
         template=TEMPLATE,
         title=dict(text=title, y=0.97, yanchor="top"),
@@ -72,7 +72,7 @@ def figure(
     return Chart(title, plot, pd.concat(long, ignore_index=True))
 
 
-def _line(values: pd.Series, name: str, k: int, legend: bool) -> go.Scatter:
+def _style_line(values: pd.Series, name: str, k: int, legend: bool) -> go.Scatter:
     dense = len(values) > 30
     return go.Scatter(
         x=values.index.tolist(),
@@ -80,33 +80,33 @@ def _line(values: pd.Series, name: str, k: int, legend: bool) -> go.Scatter:
         name=name,
         legendgroup=name,
         showlegend=legend,
-        line=dict(color=colours.scheme(name, k)),
+        line=dict(color=colours.scheme_color(name, k)),
         mode="lines" if dense else "lines+markers",
         marker=dict(symbol=SYMBOLS[k % len(SYMBOLS)], size=8),
     )
 
 
-def _shades(data: pd.DataFrame, look: Mapping[str, Any]) -> dict[str, Any]:
+def _choose_colors(data: pd.DataFrame, look: Mapping[str, Any]) -> dict[str, Any]:
     """Colours of the palette; a scheme has its own in every chart."""
     if look.get("color") not in data.columns or data[look["color"]].dtype.kind in "fiu":
         return {"color_discrete_sequence": colours.STREAMS}
     names = [str(name) for name in dict.fromkeys(data[look["color"]])]
-    known = {name: colours.scheme(name) for name in names if name in colours.SCHEMES}
+    known = {name: colours.scheme_color(name) for name in names if name in colours.SCHEMES}
     rest = [c for c in colours.STREAMS if c not in known.values()]
     return {"color_discrete_map": known, "color_discrete_sequence": rest}
 
 
-def lines(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
+def line_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
     """A line chart of a tidy frame; ``look`` is that of ``plotly.express.line``, with x and y."""
-    look = {"markers": True, "height": 420, **_shades(data, look), **look}
+    look = {"markers": True, "height": 420, **_choose_colors(data, look), **look}
     look["labels"] = {look["y"]: unit, **look.get("labels", {})}
     plot = px.line(data, title=title, template=TEMPLATE, **look)
-    plot.for_each_xaxis(lambda axis: _sparse(axis, data[look["x"]]))
-    plot.for_each_yaxis(lambda axis: _sparse(axis, data[look["y"]]))
+    plot.for_each_xaxis(lambda axis: _thin_log_ticks(axis, data[look["x"]]))
+    plot.for_each_yaxis(lambda axis: _thin_log_ticks(axis, data[look["y"]]))
     return Chart(title, plot, data)
 
 
-def _sparse(axis: Any, values: pd.Series) -> None:
+def _thin_log_ticks(axis: Any, values: pd.Series) -> None:
     """Between the decades of a logarithmic axis stand 2 and 5 where there are few, else nothing,
     and not all nine digits; where values are so close that neither may be among them, what plotly
     chooses.
@@ -117,14 +117,14 @@ def _sparse(axis: Any, values: pd.Series) -> None:
         axis.dtick = "D2" if ratio < 100 else 1
 
 
-def bars(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
+def bar_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
     """A bar chart of a tidy frame; ``look`` is that of ``plotly.express.bar``, with x and y."""
-    look = {"barmode": "group", "height": 400, **_shades(data, look), **look}
+    look = {"barmode": "group", "height": 400, **_choose_colors(data, look), **look}
     look["labels"] = {look["y"]: unit, **look.get("labels", {})}
     return Chart(title, px.bar(data, title=title, template=TEMPLATE, **look), data)
 
 
-def surfaces(
+def heat_maps(
     data: pd.DataFrame,
     title: str,
     x: tuple[str, str],

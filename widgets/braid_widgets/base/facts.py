@@ -6,26 +6,26 @@ from collections.abc import Iterable
 from html import escape
 from typing import NamedTuple
 
-from braid_widgets.base.film import css
+from braid_widgets.base.film import read_styles
 
 RECENT = 10
 """Batches that a rate is taken of, the last ones."""
 
 
-class Fact(NamedTuple):
+class KeyFigure(NamedTuple):
     """A figure: its name, its value with the unit, and what exactly it is."""
 
     name: str
     value: str
-    meaning: str
+    tooltip: str
 
 
-def strip(facts: Iterable[Fact]) -> str:
+def render_strip(facts: Iterable[KeyFigure]) -> str:
     """Figures beside each other, as HTML; what each is shows on rest."""
     shown = "".join(
-        f'<div class="braid-fact" title="{escape(f.meaning)}"><b>{escape(f.value)}</b>'
+        f'<div class="braid-fact" title="{escape(f.tooltip)}"><b>{escape(f.value)}</b>'
         f"<span>{escape(f.name)}</span></div>"
         for f in facts
     )
-    style = f"<style>{css('stage.css', 'cockpit.css')}</style>"
+    style = f"<style>{read_styles('stage.css', 'cockpit.css')}</style>"
     return f'{style}<div class="braid"><div class="braid-strip">{shown}</div></div>'

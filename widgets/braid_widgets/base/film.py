@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import anywidget
 import plotly.graph_objects as go
 import traitlets
-from braid.core.causes import cause
+from braid.core.causes import summarize_error
 from braid.core.events import BatchCommitted
 
 from braid_widgets.base import colours, still
@@ -22,17 +22,17 @@ from braid_widgets.base.colours import Palette
 _PACKAGE = Path(__file__).parents[1]
 
 
-def bundle(name: str) -> str:
+def read_bundle(name: str) -> str:
     """The JavaScript of a film or of the stage: ``make js`` makes it from widgets/js."""
     return (_PACKAGE / "static" / f"{name}.js").read_text(encoding="utf-8")
 
 
-def css(*names: str) -> str:
+def read_styles(*names: str) -> str:
     """Style sheets of this folder as one."""
     return "".join((_PACKAGE / "base" / name).read_text(encoding="utf-8") for name in names)
 
 
-_CSS = css("stage.css", "film.css")
+_CSS = read_styles("stage.css", "film.css")
 
 MOST = 200
 """Pictures that a film has at most; of longer runs some batches are left out."""
@@ -40,23 +40,23 @@ MOST = 200
 Item = TypeVar("Item")
 
 
-class Scene(Protocol):
+class ViewState(Protocol):
     """What there is to see of a run, into which its events are folded."""
 
-    def apply(self, event: Any) -> None:
+    def apply_event(self, event: Any) -> None:
         """Take in one event."""
 
 
-S = TypeVar("S", bound=Scene)
+S = TypeVar("S", bound=ViewState)
 
 
-def thinned(items: Sequence[Item], most: int = MOST) -> list[Item]:
+def thin(items: Sequence[Item], most: int = MOST) -> list[Item]:
     """At most ``most`` of the items and the last one, evenly spread."""
     every = -(-len(items) // most) or 1
     return [item for k, item in enumerate(items) if k % every == 0 or k == len(items) - 1]
 
 
-def pictures(
+def collect_frames(
     events: Iterable[Any],
     scene: S,
     draw: Callable[[S], Item],
@@ -66,13 +66,13 @@ def pictures(
     """A picture for each committed batch that is ``shown``, thinned to ``most``."""
     found = []
     for event in events:
-        scene.apply(event)
+        scene.apply_event(event)
         if isinstance(event, BatchCommitted) and shown(event):
             found.append(draw(scene))
-    return thinned(found, most)
+    return thin(found, most)
 
 
-def page(
+def render_page(
     name: str, style: str, frames: Sequence[Any], palette: Palette, position: int, plain: str = ""
 ) -> str:
     """Frames as HTML that needs no kernel and no network: the bundle of that name finds its data by
@@ -83,18 +83,18 @@ def page(
     return (
         f'<style>{style}</style><div data-film="{name}">'
         f'<script type="application/json">{body}</script></div><noscript>{plain}</noscript>'
-        f'<script type="module">{bundle(name)}</script>'
+        f'<script type="module">{read_bundle(name)}</script>'
     )
 
 
-def _seen(frames: Sequence[Mapping[str, Any]], position: int) -> dict[str, Any]:
+def _make_traits(frames: Sequence[Mapping[str, Any]], position: int) -> dict[str, Any]:
     """What a film's traits are that shows these. Raises ValueError without a frame."""
     if not frames:
         raise ValueError("there is nothing to show: pass at least one frame")
     return {"frames": list(frames), "position": position % len(frames)}
 
 
-class Film(anywidget.AnyWidget):
+class Player(anywidget.AnyWidget):
     """``frames`` (JSON values) and the ``position`` of the one that is shown; a subclass names what
     draws them.
 
@@ -111,25 +111,25 @@ class Film(anywidget.AnyWidget):
 
     def __init__(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Raises ValueError without a frame."""
-        self._palette = colours.palette(64)
-        super().__init__(palette=self._palette, **_seen(frames, position))
-        self.on_msg(self._asked)
+        self._palette = colours.make_palette(64)
+        super().__init__(palette=self._palette, **_make_traits(frames, position))
+        self.on_msg(self._handle_query_message)
 
-    def show(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
+    def set_frames(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
         """Show other frames from now on, at a position (-1 is the last). Raises ValueError without
         a frame.
         """
         with self.hold_sync():
-            for name, value in _seen(frames, position).items():
+            for name, value in _make_traits(frames, position).items():
                 self.set_trait(name, value)
 
-    def update(self, frames: Sequence[Mapping[str, Any]]) -> None:
+    def refresh(self, frames: Sequence[Mapping[str, Any]]) -> None:
         """Show another run, or the same one as far as it is now: then a frame that is looked at,
         but the last, stays; if it has been thinned out, the nearest before it.
         """
-        self.show(frames, self._stays(frames) if self.position < len(self.frames) - 1 else -1)
+        self.set_frames(frames, self._find_current_frame(frames) if self.position < len(self.frames) - 1 else -1)
 
-    def _stays(self, frames: Sequence[Mapping[str, Any]]) -> int:
+    def _find_current_frame(self, frames: Sequence[Mapping[str, Any]]) -> int:
         """Where among the frames of the same run the one is that is looked at; -1: another run."""
         if list(frames[: len(self.frames)]) == self.frames:
             return self.position
@@ -138,39 +138,39 @@ class Film(anywidget.AnyWidget):
         kept = (f for f in reversed(self.frames[: self.position + 1]) if f in frames)
         return next(map(list(frames).index, kept), -1)
 
-    def asked(self, query: str, frame: Mapping[str, Any]) -> str:
+    def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
         """What is told of a query that is clicked in a frame. Raises ValueError for none of its."""
         return ""
 
-    def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
+    def _handle_query_message(self, widget: Any, content: Any, buffers: Any) -> None:
         if not isinstance(content, dict) or (query := content.get("query")) is None:
             return
         try:
-            told = self.asked(str(query), self.frames[int(content["position"])])
+            told = self.describe_query(str(query), self.frames[int(content["position"])])
         except (ValueError, KeyError, IndexError, TypeError) as error:
-            told = cause(error)
+            told = summarize_error(error)
         self.send({"inspected": told})
 
     def to_html(self) -> str:
         """The film as HTML that needs no kernel and no network."""
-        kept, plain = [self.alone(f) for f in self.frames], self.plain(self.frames[self.position])
-        return page(self._name, self._css, kept, self._palette, self.position, plain)
+        kept, plain = [self.static_frame(f) for f in self.frames], self.frame_text(self.frames[self.position])
+        return render_page(self._name, self._css, kept, self._palette, self.position, plain)
 
-    def alone(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
+    def static_frame(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
         """A frame for a page, where no kernel answers clicks."""
         return frame
 
-    def plain(self, frame: Mapping[str, Any]) -> str:
+    def frame_text(self, frame: Mapping[str, Any]) -> str:
         """A frame for who has no JavaScript: what is held where, as bars; HTML."""
         bars = [
-            go.Bar(name=name, x=list(rows), y=list(rows.values()), marker_color=colours.stream(k))
-            for k, (name, rows) in enumerate(self.held(frame).items())
+            go.Bar(name=name, x=list(rows), y=list(rows.values()), marker_color=colours.stream_color(k))
+            for k, (name, rows) in enumerate(self.held_tuples(frame).items())
         ]
         plot = go.Figure(bars, layout=dict(title=frame["title"], barmode="stack", height=360))
         plot.update_yaxes(title="tuples held")
-        return f"{still.svg(plot, frame['title'])}<p>{escape(frame['note'])}</p>"
+        return f"{still.chart_svg(plot, frame['title'])}<p>{escape(frame['note'])}</p>"
 
-    def held(self, frame: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
+    def held_tuples(self, frame: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
         """By stream and place, the tuples that a frame shows."""
         return {}
 

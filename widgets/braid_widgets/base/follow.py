@@ -10,18 +10,18 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from braid.core.events import numbers
+from braid.core.events import count_event_numbers
 from IPython import get_ipython
 
-from braid_widgets.base.fold import Scene, fold
-from braid_widgets.base.progress import line
-from braid_widgets.base.somebody import headless
+from braid_widgets.base.fold import RunView, fold_events
+from braid_widgets.base.progress import progress_line
+from braid_widgets.base.somebody import is_headless
 
 _TELLER: ContextVar[Callable[[str], Any] | None] = ContextVar("braid-teller", default=None)
 
 
 @contextmanager
-def telling(say: Callable[[str], Any]) -> Iterator[None]:
+def redirect_progress(say: Callable[[str], Any]) -> Iterator[None]:
     """Have ``console`` call this instead of printing."""
     token = _TELLER.set(say)
     try:
@@ -30,7 +30,7 @@ def telling(say: Callable[[str], Any]) -> Iterator[None]:
         _TELLER.reset(token)
 
 
-class Awaited(Protocol):
+class AwaitableRun(Protocol):
     """What following a run needs of it; JoinRun has it."""
 
     def events(self, since: int = 0) -> list[Any]:
@@ -43,29 +43,29 @@ class Awaited(Protocol):
         """End the run."""
 
 
-def console(text: str) -> None:
+def print_progress(text: str) -> None:
     """Over the line before: under the cell in a notebook, else to stderr, which a report does not
     keep.
     """
     if (say := _TELLER.get()) is not None:
         say(text)
         return
-    live = get_ipython() is not None and not headless()
+    live = get_ipython() is not None and not is_headless()
     end = "\n" if text.endswith("\n") else ""
     print(f"\r{text.rstrip():<79}", end=end, file=sys.stdout if live else sys.stderr, flush=True)
 
 
-def follow(run: Awaited, say: Callable[[str], Any] = console, interval: float = 0.5) -> list[Any]:
+def follow_run(run: AwaitableRun, say: Callable[[str], Any] = print_progress, interval: float = 0.5) -> list[Any]:
     """The events of a run, once it has ended; tells ``say`` how far it is, and whoever listens (see
     ``telling``) at every look. Raises what made the run fail, and what ``say`` raises, once the run
     has been stopped.
     """
-    scene, seen, told, ended = Scene(), 0, "", False
+    scene, seen, told, ended = RunView(), 0, "", False
     while not ended:
         ended = run.awaitTermination(interval)
         new = run.events(since=seen)
-        seen += numbers(new)
-        now = line(fold(new, scene))
+        seen += count_event_numbers(new)
+        now = progress_line(fold_events(new, scene))
         if now != told or _TELLER.get() is not None:
             try:
                 say(now)

@@ -11,7 +11,7 @@ from typing import Any
 import anywidget
 import ipywidgets as W
 
-from braid_widgets.base.film import bundle
+from braid_widgets.base.film import read_bundle
 
 REFUSED = "braid-refused"
 """The CSS class of a control whose value is out of range; ``stage.css`` draws it."""
@@ -20,7 +20,7 @@ REFUSED = "braid-refused"
 PLACED = "which policy says where tuples are stored and joined"
 
 
-def _style(tip: str, label: str = "220px") -> dict[str, Any]:
+def _make_style(tip: str, label: str = "220px") -> dict[str, Any]:
     width = {"description_width": label}
     return {"style": width, "layout": W.Layout(width="auto"), "tooltip": tip}
 
@@ -28,10 +28,10 @@ def _style(tip: str, label: str = "220px") -> dict[str, Any]:
 class _Ranged:
     """A number from ``low`` to ``high``; others are kept, marked, and refused by the panel."""
 
-    def _within(self, text: str, low: float, high: float) -> None:
+    def _set_range(self, text: str, low: float, high: float) -> None:
         self.text, self.low, self.high = text, low, high
-        self.observe(self._judged, "value")  # type: ignore[attr-defined]
-        self._judged()
+        self.observe(self._mark_validity, "value")  # type: ignore[attr-defined]
+        self._mark_validity()
 
     @property
     def refusal(self) -> str:
@@ -41,82 +41,82 @@ class _Ranged:
             return ""
         return f"{self.text} is {value:,}; it must be from {self.low:,} to {self.high:,}"
 
-    def _judged(self, change: Any = None) -> None:
+    def _mark_validity(self, change: Any = None) -> None:
         mark = self.add_class if self.refusal else self.remove_class  # type: ignore[attr-defined]
         mark(REFUSED)
 
 
-class Whole(_Ranged, W.IntText):
+class IntControl(_Ranged, W.IntText):
     """A box for a whole number."""
 
 
-class Number(_Ranged, W.FloatText):
+class FloatControl(_Ranged, W.FloatText):
     """A box for a number."""
 
 
-def _named(text: str, low: float, high: float) -> str:
+def _format_label(text: str, low: float, high: float) -> str:
     return f"{text} · {low:,} to {high:,}"
 
 
-def whole(text: str, low: int, high: int, value: int, tip: str) -> Whole:
+def int_control(text: str, low: int, high: int, value: int, tip: str) -> IntControl:
     """A whole number from ``low`` to ``high``."""
-    control = Whole(description=_named(text, low, high), value=value, **_style(tip))
-    control._within(text, low, high)
+    control = IntControl(description=_format_label(text, low, high), value=value, **_make_style(tip))
+    control._set_range(text, low, high)
     return control
 
 
-def number(
+def float_control(
     text: str, low: float, high: float, value: float, step: float | None, tip: str
-) -> Number:
+) -> FloatControl:
     """A number from ``low`` to ``high``; ``step`` is that of the arrow buttons."""
-    control = Number(description=_named(text, low, high), value=value, step=step, **_style(tip))
-    control._within(text, low, high)
+    control = FloatControl(description=_format_label(text, low, high), value=value, step=step, **_make_style(tip))
+    control._set_range(text, low, high)
     return control
 
 
-def choice(text: str, options: Sequence[Any] | dict[str, Any], value: Any, tip: str) -> W.Dropdown:
+def choice_control(text: str, options: Sequence[Any] | dict[str, Any], value: Any, tip: str) -> W.Dropdown:
     """One of the options (values, pairs of label and value, or values by label); else the first."""
     chosen = {} if value is None else {"value": value}
-    return W.Dropdown(description=text, options=options, **chosen, **_style(tip, "90px"))
+    return W.Dropdown(description=text, options=options, **chosen, **_make_style(tip, "90px"))
 
 
-def line(text: str, value: str, tip: str) -> W.Text:
+def text_control(text: str, value: str, tip: str) -> W.Text:
     """Free text, which counts once Enter is pressed or the box is left."""
-    return W.Text(description=text, value=value, continuous_update=False, **_style(tip, "130px"))
+    return W.Text(description=text, value=value, continuous_update=False, **_make_style(tip, "130px"))
 
 
-def switch(text: str, tip: str) -> W.Checkbox:
+def checkbox_control(text: str, tip: str) -> W.Checkbox:
     """On or off; off at first."""
-    return W.Checkbox(description=text, value=False, **_style(tip))
+    return W.Checkbox(description=text, value=False, **_make_style(tip))
 
 
-def slider(text: str, low: float, high: float, value: float, step: float, tip: str) -> Any:
+def slider_control(text: str, low: float, high: float, value: float, step: float, tip: str) -> Any:
     """A number that a thumb on a line chooses; it counts once the thumb is let go. Its name is
     short, so that the line has room.
     """
     bounds = dict(min=low, max=high, step=step, value=value, continuous_update=False)
-    return W.FloatSlider(description=_named(text, low, high), **bounds, **_style(tip, "160px"))
+    return W.FloatSlider(description=_format_label(text, low, high), **bounds, **_make_style(tip, "160px"))
 
 
-def batches(value: int) -> Whole:
+def batches_control(value: int) -> IntControl:
     """How many micro-batches."""
-    return whole("micro-batches", 1, 1000, value, "in so many steps the input comes")
+    return int_control("micro-batches", 1, 1000, value, "in so many steps the input comes")
 
 
-def pace(value: float) -> Number:
+def pace_control(value: float) -> FloatControl:
     """Seconds from batch to batch, at least."""
     tip = "a batch begins so long after the one before, or later; 0: as fast as it goes"
-    return number("pace (s a batch)", 0, 60, value, 0.25, tip)
+    return float_control("pace (s a batch)", 0, 60, value, 0.25, tip)
 
 
-class Dials(anywidget.AnyWidget):
+class NumberSliders(anywidget.AnyWidget):
     """Puts a thumb below each number box of the panel that it stands in, and has the notebook's
     charts drawn as wide as they are.
     """
 
-    _esm = bundle("dials")
+    _esm = read_bundle("dials")
 
 
-def refusals(controls: Sequence[Any]) -> list[str]:
+def validation_errors(controls: Sequence[Any]) -> list[str]:
     """Why values of these controls are not taken."""
     return [text for c in controls if (text := getattr(c, "refusal", ""))]

@@ -21,7 +21,7 @@ class JoinMatrix:
         self.met = np.zeros((0, 0))
         self.host = np.full((0, 0), -1)
 
-    def cut(self, axis: int, bounds: Iterable[int]) -> None:
+    def split_axis(self, axis: int, bounds: Iterable[int]) -> None:
         """Cut an axis at more keys (in any order; those that are known change nothing)."""
         old = self.cuts[axis]
         new = sorted(set(old).union(bounds))
@@ -29,24 +29,24 @@ class JoinMatrix:
             return
         source = np.searchsorted(old, new[:-1], "right") - 1
         source[(source >= len(old) - 1)] = -1
-        self.met = _take(self.met, source, axis, 0.0)
-        self.host = _take(self.host, source, axis, -1)
+        self.met = _take_cells(self.met, source, axis, 0.0)
+        self.host = _take_cells(self.host, source, axis, -1)
         self.cuts[axis][:] = new
 
-    def meet(self, boxes: np.ndarray, pairs: np.ndarray, hosts: np.ndarray) -> None:
+    def add_pairs(self, boxes: np.ndarray, pairs: np.ndarray, hosts: np.ndarray) -> None:
         """Add met pairs: ``boxes`` (k, 4) of keys [r0, r1, s0, s1), ``pairs`` (k,) row pairs in
         each, ``hosts`` (k,).
         """
         if not len(boxes):
             return
-        self.met += self.density(boxes, pairs)
-        columns = [*self._index(boxes).T, hosts]
+        self.met += self.compute_density(boxes, pairs)
+        columns = [*self._find_cell_indices(boxes).T, hosts]
         sides = [1 + int(c.max()) for c in columns]
         places, which = np.unique(np.ravel_multi_index(columns, sides), return_inverse=True)
         order = np.argsort(np.bincount(which.ravel(), pairs, len(places)), kind="stable")
-        self._paint(*np.unravel_index(places[order], sides))
+        self._set_box_hosts(*np.unravel_index(places[order], sides))
 
-    def _paint(
+    def _set_box_hosts(
         self, r0: np.ndarray, r1: np.ndarray, s0: np.ndarray, s1: np.ndarray, hosts: np.ndarray
     ) -> None:
         """Set the host of the cells of each box; where boxes overlap the last one stays."""
@@ -56,33 +56,33 @@ class JoinMatrix:
         rows, columns = np.divmod(place, (s1 - s0)[box])
         self.host[r0[box] + rows, s0[box] + columns] = hosts[box]
 
-    def density(self, boxes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    def compute_density(self, boxes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
         """Row pairs per unit of key area and cell, of boxes whose pairs are spread evenly. The
         bounds must have been cut.
         """
         steps = np.zeros((len(self.cuts[0]), len(self.cuts[1])))
         if not len(boxes):
             return steps[:-1, :-1]
-        r0, r1, s0, s1 = self._index(boxes).T
+        r0, r1, s0, s1 = self._find_cell_indices(boxes).T
         share = pairs / ((boxes[:, 1] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 2]))
         flat, wide = steps.ravel(), steps.shape[1]
         for rows, columns, sign in ((r0, s0, 1), (r1, s1, 1), (r0, s1, -1), (r1, s0, -1)):
             flat += sign * np.bincount(rows * wide + columns, share, flat.size)
         return steps.cumsum(0).cumsum(1)[:-1, :-1]
 
-    def _index(self, boxes: np.ndarray) -> np.ndarray:
+    def _find_cell_indices(self, boxes: np.ndarray) -> np.ndarray:
         rows, columns = (np.searchsorted(self.cuts[a], boxes[:, 2 * a : 2 * a + 2]) for a in (0, 1))
         return np.hstack([rows, columns])
 
 
-def _take(cells: np.ndarray, source: np.ndarray, axis: int, empty: float) -> np.ndarray:
+def _take_cells(cells: np.ndarray, source: np.ndarray, axis: int, empty: float) -> np.ndarray:
     """Cells by index along an axis; -1 takes empty ones."""
     margin = [(0, 0), (0, 0)]
     margin[axis] = (0, 1)
     return np.pad(cells, margin, constant_values=empty).take(source, axis)
 
 
-def rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
+def tile_rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
     """Maximal rectangles [r0, r1, c0, c1) of equal cells, row by row, that tile a matrix of
     integers; -1 is left out.
     """

@@ -11,11 +11,11 @@ import ipywidgets as W
 from traitlets import TraitError
 
 from braid_widgets.base.charts import STYLE, WIDTH
-from braid_widgets.base.fold import Scene
-from braid_widgets.base.follow import follow
-from braid_widgets.base.inputs import Dials, refusals
-from braid_widgets.base.live import Follower, Run, problem
-from braid_widgets.base.progress import line
+from braid_widgets.base.fold import RunView
+from braid_widgets.base.follow import follow_run
+from braid_widgets.base.inputs import NumberSliders, validation_errors
+from braid_widgets.base.live import RunFollower, ObservableRun, error_html
+from braid_widgets.base.progress import progress_line
 
 State = Literal["idle", "simulating", "starting", "running", "paused", "stopping"]
 
@@ -30,7 +30,7 @@ LAUNCHES = "stops the run that goes on, and starts another"
 """What a click on Launch does while a run goes on."""
 
 
-class Launched(Run, Protocol):
+class ControllableRun(ObservableRun, Protocol):
     """A run that can be held and stopped; JoinRun is one."""
 
     def pause(self) -> None:
@@ -46,11 +46,11 @@ class Launched(Run, Protocol):
         """Wait at most ``timeout`` seconds; returns whether the run has ended."""
 
 
-Launch = Callable[[dict[str, Any]], Launched]
+Launch = Callable[[dict[str, Any]], ControllableRun]
 Cost = Callable[[dict[str, Any]], Any]
 
 
-class Launcher(W.VBox):
+class LaunchPanel(W.VBox):
     """Controls of a live run, and its Launch, Pause and Stop. A subclass has ``show`` for the run,
     or a ``follow`` of its own, and ``twins``, what a report shows in its place.
 
@@ -64,7 +64,7 @@ class Launcher(W.VBox):
     control, and for one that its control does not take. ``settled`` are called when a run is over.
     """
 
-    show: Callable[[list[Any]], None]
+    show_events: Callable[[list[Any]], None]
     """Shows a run as far as it is; there is a committed batch at least."""
     children: Any
     """The widgets in it, which ipywidgets keeps."""
@@ -72,7 +72,7 @@ class Launcher(W.VBox):
     starts = "starting Spark…"
     """What the first launch does first."""
 
-    twins: Callable[[], Iterable[Any]]
+    static_views: Callable[[], Iterable[Any]]
     """Views that need no kernel; of a run that this call launches and waits for, if need be."""
 
     def __init__(
@@ -85,15 +85,15 @@ class Launcher(W.VBox):
     ) -> None:
         self.launch, self.inputs, self.lock = launch, inputs, threading.RLock()
         self.cost: Cost | None = None
-        self.run: Launched | None = None
+        self.run: ControllableRun | None = None
         self.launched: dict[str, Any] = {}
         self.error: BaseException | None = None
         self.settled: list[Callable[[], Any]] = []
         self._progress = ""
         self._worker: threading.Thread | None = None
-        self.follower: Follower | None = None
+        self.follower: RunFollower | None = None
         self.given = dict(defaults)
-        self._default(defaults)
+        self._set_defaults(defaults)
         self.start = W.Button(
             description=label,
             button_style="primary",
@@ -110,9 +110,9 @@ class Launcher(W.VBox):
         self.start.add_class(ACTS)
         self.status, self.message = W.Label(), W.HTML()
         for button, action in (
-            (self.start, self._launch),
-            (self.pause, self._pause),
-            (self.stop, self._stop),
+            (self.start, self._handle_launch_click),
+            (self.pause, self._toggle_pause),
+            (self.stop, self._stop_run),
         ):
             button.on_click(action)
         each = f"minmax(min(100%, {width}px), 1fr)"
@@ -122,51 +122,51 @@ class Launcher(W.VBox):
             [self.start, self.pause, self.stop, self.status], layout=W.Layout(flex_flow="row wrap")
         )
         self.price = W.HTML()
-        parts = [W.HTML(STYLE), grid, Dials(), self.bar, self.price, self.message]
+        parts = [W.HTML(STYLE), grid, NumberSliders(), self.bar, self.price, self.message]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
         self.add_class("braid-panel")
         for control in self.inputs.values():
-            control.observe(self._altered, "value")
-        self.become("idle")
+            control.observe(self._handle_control_change, "value")
+        self.set_state("idle")
 
-    def priced(self, cost: Cost) -> Self:
+    def with_cost(self, cost: Cost) -> Self:
         """This panel, which says from now on what a launch will take."""
         self.cost = cost
-        self._price()
+        self._show_cost()
         return self
 
-    def follow(self, run: Launched) -> Follower:
+    def follow_run(self, run: ControllableRun) -> RunFollower:
         """Show the run while it goes on, and call ``over`` when it has ended."""
-        return Follower(run, lambda scene: self._live(scene, run), self._ended)
+        return RunFollower(run, lambda scene: self._show_progress(scene, run), self._handle_run_end)
 
     def settings(self) -> dict[str, Any]:
         """The controls' values by name: plain literals."""
         return {name: control.value for name, control in self.inputs.items()}
 
-    def asked(self) -> dict[str, Any]:
+    def requested_settings(self) -> dict[str, Any]:
         """The settings, with the defaults as they were given: no control's range cuts them."""
         return self.settings() | self.given
 
-    def complete(self) -> list[Any]:
+    def run_to_end(self) -> list[Any]:
         """Launch what is asked for, and wait until the run has ended; its events."""
-        self.launched = self.asked()
+        self.launched = self.requested_settings()
         self.run = self.launch(self.launched)
-        return follow(self.run)
+        return follow_run(self.run)
 
-    def wait(self, timeout: float | None = None) -> None:
+    def wait_for_work(self, timeout: float | None = None) -> None:
         """Wait until what a button began (a launch, a stop) is done; a run goes on after its
         launch.
         """
         if self._worker is not None:
             self._worker.join(timeout)
 
-    def become(self, state: State, text: str | None = None) -> None:
+    def set_state(self, state: State, text: str | None = None) -> None:
         """Enter a state, and tell it, or this text."""
         with self.lock:
             self.state = state
-            self.status.value = text or self._told()
+            self.status.value = text or self._describe_state()
             if state == "starting":
-                self.stale()
+                self.mark_stale()
             elif state == "idle":
                 self.remove_class(EARLIER)
             self.start.disabled = state in BETWEEN
@@ -177,60 +177,60 @@ class Launcher(W.VBox):
                 ("Resume", "play") if state == "paused" else ("Pause", "pause")
             )
 
-    def stale(self) -> None:
+    def mark_stale(self) -> None:
         """Say that what is seen is not the run that is being started."""
         self.add_class(EARLIER)
 
-    def begin(self, state: State, work: Callable[[], Any]) -> None:
+    def start_work(self, state: State, work: Callable[[], Any]) -> None:
         """Do what a button asks for, in a thread of its own, once what one asked before is done."""
         with self.lock:
             self.message.value, self.error = "", None
-            self.become(state)
+            self.set_state(state)
         self._worker = threading.Thread(
-            target=self._guarded, args=(work, self._worker), name="braid-panel", daemon=True
+            target=self._run_and_show_errors, args=(work, self._worker), name="braid-panel", daemon=True
         )
         self._worker.start()
 
-    def shown(self) -> list[Any]:
+    def visible_events(self) -> list[Any]:
         """The events that are seen, so that they can be shown without a kernel too."""
         return self.run.events() if self.run is not None else list(getattr(self, "events", ()))
 
-    def over(self, error: BaseException | None, text: str = "ended") -> None:
+    def finish(self, error: BaseException | None, text: str = "ended") -> None:
         """The run has ended; when the next one is being started already, that is what there is to
         tell.
         """
         with self.lock:
             if self.state != "starting":
-                self.become("idle", text if error is None else "failed")
+                self.set_state("idle", text if error is None else "failed")
         for tell in self.settled:
             tell()
 
-    def fail(self, error: BaseException) -> None:
+    def show_error(self, error: BaseException) -> None:
         """Keep what went wrong, and tell it in a sentence."""
         with self.lock:
             self.error = error
-            self.message.value = problem(error)
+            self.message.value = error_html(error)
 
-    def _told(self) -> str:
+    def _describe_state(self) -> str:
         if self.state in ("running", "paused", "stopping"):
             return " · ".join(filter(None, (self.state, self._progress)))
         starting = "preparing the streams…" if self.run else self.starts
         return {"idle": "ready", "simulating": "simulating…"}.get(self.state, starting)
 
-    def _live(self, scene: Scene, run: Launched) -> None:
+    def _show_progress(self, scene: RunView, run: ControllableRun) -> None:
         with self.lock:
-            self._progress = line(scene)
-            self.become(self.state)
+            self._progress = progress_line(scene)
+            self.set_state(self.state)
         if scene.last is not None:
-            self.show(run.events())
+            self.show_events(run.events())
             self.remove_class(EARLIER)
 
-    def _ended(self, error: BaseException | None) -> None:
+    def _handle_run_end(self, error: BaseException | None) -> None:
         if error is not None:
-            self.fail(error)
-        self.over(error, self._progress)
+            self.show_error(error)
+        self.finish(error, self._progress)
 
-    def _default(self, defaults: dict[str, Any]) -> None:
+    def _set_defaults(self, defaults: dict[str, Any]) -> None:
         if unknown := sorted(set(defaults) - set(self.inputs)):
             raise ValueError(
                 f"the panel has no control {unknown[0]!r}; it has: {', '.join(self.inputs)}"
@@ -243,80 +243,80 @@ class Launcher(W.VBox):
                 kept = f"one of {', '.join(map(str, choices))}" if choices else "another value"
                 raise ValueError(f"{name} is {value!r}; its control takes {kept}") from None
 
-    def _guarded(self, work: Callable[[], Any], before: threading.Thread | None = None) -> None:
+    def _run_and_show_errors(self, work: Callable[[], Any], before: threading.Thread | None = None) -> None:
         try:
             if before is not None:  # a launch is not done when its run can be stopped
                 before.join()
             work()
         except Exception as error:
-            self.fail(error)
-            self.become("idle", "failed")
+            self.show_error(error)
+            self.set_state("idle", "failed")
 
-    def refused(self) -> bool:
+    def has_invalid_controls(self) -> bool:
         """Whether a control has a value that is not taken; the message says so."""
-        texts = self._refusals()
+        texts = self._find_validation_errors()
         if texts:
-            self.fail(ValueError(texts[0]))
+            self.show_error(ValueError(texts[0]))
         return bool(texts)
 
-    def _refusals(self) -> list[str]:
-        return refusals([c for c in self.inputs.values() if not c.disabled])
+    def _find_validation_errors(self) -> list[str]:
+        return validation_errors([c for c in self.inputs.values() if not c.disabled])
 
-    def free(self) -> bool:
+    def can_launch(self) -> bool:
         """Whether nothing has been launched, and Launch would begin a run now."""
-        return self.state == "idle" and self.run is None and not self._refusals()
+        return self.state == "idle" and self.run is None and not self._find_validation_errors()
 
-    def _price(self) -> None:
+    def _show_cost(self) -> None:
         """Say what a launch will take; nothing where a control has a value that is not taken."""
-        known = not refusals(list(self.inputs.values()))
+        known = not validation_errors(list(self.inputs.values()))
         try:
             told = escape(str(self.cost(self.settings()))) if self.cost and known else ""
         except ValueError:  # Launch says what is wrong
             told = ""
         self.price.value = told and f'<span style="opacity:0.8">{told[0].upper()}{told[1:]}.</span>'
 
-    def acts_at_once(self, control: Any) -> bool:
+    def applies_while_running(self, control: Any) -> bool:
         """Whether a change of a control acts on the run that goes on."""
         return False
 
-    def _altered(self, change: Any) -> None:
+    def _handle_control_change(self, change: Any) -> None:
         """While a run goes on, say that a change waits, if it does."""
         with self.lock:
-            self._price()
+            self._show_cost()
             if self.state in ("running", "paused"):
-                if not self.acts_at_once(change.owner):
+                if not self.applies_while_running(change.owner):
                     self.message.value = "<i>A change counts from the next launch on.</i>"
-            elif self.state == "idle" and not self.refused() and self.error is not None:
+            elif self.state == "idle" and not self.has_invalid_controls() and self.error is not None:
                 self.message.value, self.error = "", None
 
-    def _launch(self, button: Any) -> None:
+    def _handle_launch_click(self, button: Any) -> None:
         with self.lock:
-            if self.state not in BETWEEN and not self.refused():
+            if self.state not in BETWEEN and not self.has_invalid_controls():
                 settings = self.settings()
-                self.begin("starting", lambda: self._started(settings))
+                self.start_work("starting", lambda: self._start_run(settings))
 
-    def _started(self, settings: dict[str, Any]) -> None:
+    def _start_run(self, settings: dict[str, Any]) -> None:
         if self.run is not None and self.follower is not None:
             if self.run.isActive:
                 with self.lock:
                     self.message.value = "<i>The run before was stopped for this one.</i>"
             self.run.stop()
-            self.follower.wait()
+            self.follower.wait_for_end()
         run = self.launch(settings)
         self.run, self.launched, self._progress = run, settings, ""
-        self.become("running")
-        self.follower = self.follow(run)
+        self.set_state("running")
+        self.follower = self.follow_run(run)
 
-    def _pause(self, button: Any) -> None:
+    def _toggle_pause(self, button: Any) -> None:
         with self.lock:
             if self.run is not None and self.state == "paused":
                 self.run.unpause()
-                self.become("running")
+                self.set_state("running")
             elif self.run is not None and self.state == "running":
                 self.run.pause()
-                self.become("paused")
+                self.set_state("paused")
 
-    def _stop(self, button: Any) -> None:
+    def _stop_run(self, button: Any) -> None:
         with self.lock:
             if self.run is not None and self.state in ("running", "paused"):
-                self.begin("stopping", self.run.stop)
+                self.start_work("stopping", self.run.stop)

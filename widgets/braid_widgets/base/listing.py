@@ -18,7 +18,7 @@ LONG, WORDY = 24, 150
 """A column with a text of more letters gets so many pixels at least."""
 
 
-def _headed(column: object) -> object:
+def _format_header(column: object) -> object:
     """What stands above a column: in words, and at their end how its numbers were found."""
     if not isinstance(column, str):
         return column
@@ -26,7 +26,7 @@ def _headed(column: object) -> object:
 
 
 @dataclass(frozen=True)
-class Listing:
+class TextTable:
     """A data frame as a table with its texts to the left, broken into lines. Fractions have
     ``digits`` behind the point, by default as many as tell three digits of them; commas stand
     between thousands. A column "cost_modelled" is headed "cost (modelled)".
@@ -38,25 +38,25 @@ class Listing:
 
     def to_html(self) -> str:
         """The table as HTML."""
-        whole = {_headed(c): "{:,}".format for c in self.data.select_dtypes("integer")}
+        whole = {_format_header(c): "{:,}".format for c in self.data.select_dtypes("integer")}
         # A name of all columns would stand above an empty one.
-        rows = self.data.rename(columns=_headed).rename_axis(columns=None)
+        rows = self.data.rename(columns=_format_header).rename_axis(columns=None)
         table = rows.to_html(
             index=False,
             border=0,
             classes="braid-listing",
             na_rep="–",
-            float_format=self._fraction,
+            float_format=self._format_fraction,
             formatters=whole,
-        ).replace("<table", f'<table style="min-width:{self._least()}px"', 1)
+        ).replace("<table", f'<table style="min-width:{self._compute_min_width()}px"', 1)
         head = f"<p><b>{escape(self.caption)}</b></p>" if self.caption else ""
         return f'{STYLE}{head}<div style="overflow-x:auto">{table}</div>'
 
-    def _fraction(self, x: float) -> str:
+    def _format_fraction(self, x: float) -> str:
         few = abs(x) < 100 and self.digits is None
         return f"{x:.3g}" if few else f"{x:,.{self.digits or 0}f}"
 
-    def _least(self) -> int:
+    def _compute_min_width(self) -> int:
         """Pixels in which its texts can be read; in a narrower window the table is scrolled."""
         longest = (self.data[c].astype(str).str.len().max() for c in self.data)
         return sum(WORDY if length > LONG else 0 for length in longest)

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from html import escape
 from typing import Any, Protocol, runtime_checkable
 
-from braid.core.causes import cause
-from braid.core.events import numbers
+from braid.core.causes import summarize_error
+from braid.core.events import count_event_numbers
 
-from braid_widgets.base.fold import Scene, fold
-from braid_widgets.base.pace import Pace
-from braid_widgets.base.progress import fed
+from braid_widgets.base.fold import RunView, fold_events
+from braid_widgets.base.pace import TimeLeftEstimator
+from braid_widgets.base.progress import input_batches
 
 INTERVAL = 0.2
 """Seconds between two looks at a run."""
 
 
 @runtime_checkable
-class Run(Protocol):
+class ObservableRun(Protocol):
     """What a view needs of a running join; JoinRun has it."""
 
     @property
@@ -33,34 +33,34 @@ class Run(Protocol):
         """What made the run fail; None when nothing did."""
 
 
-def paused_now(run: Run) -> bool:
+def is_paused(run: ObservableRun) -> bool:
     """Whether a run that can be held is."""
     return bool(getattr(run, "isPaused", False))
 
 
-class Pump:
+class EventPump:
     """Draws the events of a live run into a scene, and has it shown when something is new."""
 
-    def __init__(self, run: Run, show: Callable[[Scene], Any]) -> None:
+    def __init__(self, run: ObservableRun, show: Callable[[RunView], Any]) -> None:
         self.run, self.show = run, show
-        self.scene, self.cursor = Scene(pace=Pace()), 0
+        self.scene, self.cursor = RunView(pace=TimeLeftEstimator()), 0
         self.paused = False
 
-    def step(self) -> bool:
+    def process_new(self) -> bool:
         """Take what is new; returns whether there may be more to come."""
         active = self.run.isActive
         new = self.run.events(since=self.cursor)
-        self.cursor += numbers(new)
-        paused, self.paused = self.paused, paused_now(self.run)
+        self.cursor += count_event_numbers(new)
+        paused, self.paused = self.paused, is_paused(self.run)
         if new or paused != self.paused:
-            fold(new, self.scene)
+            fold_events(new, self.scene)
             if self.scene.pace is not None and self.scene.last is not None:
-                self.scene.pace.note(fed(self.scene))
+                self.scene.pace.note_batches(input_batches(self.scene))
             self.show(self.scene)
         return active and self.scene.end is None
 
 
-class Follower:
+class RunFollower:
     """Follows a run from its start, in a thread of its own that ends with the run.
 
     ``show`` gets the scene when something is new, every ``interval`` seconds at most; ``ended``
@@ -69,39 +69,39 @@ class Follower:
 
     def __init__(
         self,
-        run: Run,
-        show: Callable[[Scene], Any],
+        run: ObservableRun,
+        show: Callable[[RunView], Any],
         ended: Callable[[BaseException | None], Any],
         interval: float = INTERVAL,
     ) -> None:
         self._halt = threading.Event()
-        work = (Pump(run, show), ended, interval)
+        work = (EventPump(run, show), ended, interval)
         self._thread = threading.Thread(
-            target=self._follow, args=work, name="braid-follower", daemon=True
+            target=self._poll_run, args=work, name="braid-follower", daemon=True
         )
         self._thread.start()
 
     @property
-    def active(self) -> bool:
+    def is_active(self) -> bool:
         """Whether the run is followed still."""
         return self._thread.is_alive()
 
-    def leave(self, timeout: float | None = None) -> None:
+    def stop(self, timeout: float | None = None) -> None:
         """Follow no longer (the run goes on), and wait for the thread."""
         self._halt.set()
-        self.wait(timeout)
+        self.wait_for_end(timeout)
 
-    def wait(self, timeout: float | None = None) -> None:
+    def wait_for_end(self, timeout: float | None = None) -> None:
         """Wait until the run has ended and been shown."""
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
-    def _follow(
-        self, pump: Pump, ended: Callable[[BaseException | None], Any], interval: float
+    def _poll_run(
+        self, pump: EventPump, ended: Callable[[BaseException | None], Any], interval: float
     ) -> None:
         error: BaseException | None
         try:
-            while pump.step():
+            while pump.process_new():
                 if self._halt.wait(interval):
                     return
             error = pump.run.exception()
@@ -110,7 +110,7 @@ class Follower:
         ended(error)
 
 
-def problem(error: BaseException) -> str:
+def error_html(error: BaseException) -> str:
     """An error as one line of HTML."""
-    text = escape(cause(error))
+    text = escape(summarize_error(error))
     return f'<div style="color:#c92a2a;font-weight:600" role="alert">{text}</div>'

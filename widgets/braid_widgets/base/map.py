@@ -7,13 +7,13 @@ from typing import Any, NamedTuple, TypedDict
 
 from braid.core.events import RunStarted
 from braid.core.plan import Block
-from braid.core.spans import text
+from braid.core.spans import format_duration
 
 from braid_widgets.base.columns import Columns
-from braid_widgets.base.maps import Map
+from braid_widgets.base.maps import StateMap
 
 
-class HeldBlock(NamedTuple):
+class BlockBar(NamedTuple):
     """A replica: its host, stream and tuples; from ``first`` to ``last`` of the axis (0: the oldest
     that is held, 1: the youngest).
     """
@@ -26,7 +26,7 @@ class HeldBlock(NamedTuple):
     rows: int
 
 
-class HeldFrame(TypedDict):
+class BlockMapFrame(TypedDict):
     """Blocks by host, stream and age. ``stored`` are tuples by host, a full bar is ``top``;
     ``ends`` name the ends of the axis.
     """
@@ -36,56 +36,56 @@ class HeldFrame(TypedDict):
     hosts: int
     streams: list[str]
     ends: list[str]
-    blocks: Columns[HeldBlock]
+    blocks: Columns[BlockBar]
     stored: list[int]
-    top: int
+    scale_max: int
 
 
-class HeldMap(Map):
+class BlockMap(StateMap):
     """For runs of which no other map knows more."""
 
     name = "held"
     rank = 0
 
     @classmethod
-    def suits(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
         return True
 
-    def frame(self) -> HeldFrame:
+    def make_frame(self) -> BlockMapFrame:
         """The picture after the last commit."""
         scene, blocks = self.scene, list(self.scene.blocks.values())
-        stored = [did.stored for did in scene.last.hosts] if scene.last else []
-        timed = all(b.span is not None for b in blocks)
-        low, high = _range([_reach(b, timed) for b in blocks])
+        stored = [did.stored_tuples for did in scene.last.host_metrics] if scene.last else []
+        timed = all(b.event_time_range is not None for b in blocks)
+        low, high = _find_common_range([_get_block_interval(b, timed) for b in blocks])
         held = [
-            HeldBlock(b.id, h, b.stream, *_share(_reach(b, timed), low, high), b.rows)
+            BlockBar(b.id, h, b.stream, *_scale_to_range(_get_block_interval(b, timed), low, high), b.rows)
             for b in blocks
             for h in b.hosts
         ]
-        oldest = text(round(high - low)) + " older" if timed and blocks else "oldest batch"
+        oldest = format_duration(round(high - low)) + " older" if timed and blocks else "oldest batch"
         return {
             "title": "What each host holds, by age",
             "note": "one row a host, one lane a stream · a block on several hosts is a replica",
             "hosts": max(len(stored), scene.start.hosts if scene.start else 1),
-            "streams": list(scene.streams),
+            "streams": list(scene.stream_aliases),
             "ends": [oldest, "newest"],
-            "blocks": Columns.of(HeldBlock, sorted(held)),
+            "blocks": Columns.from_records(BlockBar, sorted(held)),
             "stored": stored,
-            "top": max(stored, default=0),
+            "scale_max": max(stored, default=0),
         }
 
 
-def _reach(block: Block, timed: bool) -> tuple[float, float]:
+def _get_block_interval(block: Block, timed: bool) -> tuple[float, float]:
     """A block's event times in microseconds; without time its batch."""
-    if timed and block.span is not None:
-        return block.span
+    if timed and block.event_time_range is not None:
+        return block.event_time_range
     return block.batch, block.batch + 1
 
 
-def _range(reaches: list[tuple[float, float]]) -> tuple[float, float]:
+def _find_common_range(reaches: list[tuple[float, float]]) -> tuple[float, float]:
     low, high = min((a for a, _ in reaches), default=0), max((b for _, b in reaches), default=1)
     return low, max(high, low + 1)
 
 
-def _share(reach: tuple[float, float], low: float, high: float) -> tuple[Any, Any]:
+def _scale_to_range(reach: tuple[float, float], low: float, high: float) -> tuple[Any, Any]:
     return tuple(round((t - low) / (high - low), 4) for t in reach)  # type: ignore[return-value]

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 
 from braid.core.events import RunStarted
 
-from braid_widgets.base.fold import Scene
+from braid_widgets.base.fold import RunView
 
-_maps: dict[str, type[Map]] = {}
+_maps: dict[str, type[StateMap]] = {}
 
 
-class Map(ABC):
+class StateMap(ABC):
     """What is to be seen of one kind of run. A subclass is known from when it is defined.
 
     ``scene`` is the fold of the run so far, which is up to date when ``frame`` is asked for.
@@ -27,7 +27,7 @@ class Map(ABC):
     rank: ClassVar[int] = 2
     """Of several maps that suit a run, the one of highest rank is shown; 1 and 0 suit many."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: RunView) -> None:
         self.scene = scene
 
     def __init_subclass__(cls) -> None:
@@ -35,18 +35,18 @@ class Map(ABC):
 
     @classmethod
     @abstractmethod
-    def suits(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
         """Whether it shows a run that started so and has had these kinds of events."""
 
-    def apply(self, event: Any) -> None:  # noqa: B027 (many maps need no more than the scene)
+    def apply_event(self, event: Any) -> None:  # noqa: B027 (many maps need no more than the scene)
         """Take in an event that the scene does not keep."""
 
     @abstractmethod
-    def frame(self) -> Mapping[str, Any]:
+    def make_frame(self) -> Mapping[str, Any]:
         """The picture after the last commit."""
 
 
-def maps() -> dict[str, type[Map]]:
+def registered_maps() -> dict[str, type[StateMap]]:
     """All maps by name: those in ``map.py`` of every folder, and those that were defined since."""
     package = import_module("braid_widgets")
     for folder in iter_modules(package.__path__, "braid_widgets."):
@@ -55,9 +55,9 @@ def maps() -> dict[str, type[Map]]:
     return dict(_maps)
 
 
-def chosen(start: RunStarted, kinds: Collection[type]) -> type[Map]:
+def choose_map(start: RunStarted, kinds: Collection[type]) -> type[StateMap]:
     """The map of a run. Raises ValueError when none suits it."""
-    suit = [kind for kind in maps().values() if kind.suits(start, kinds)]
+    suit = [kind for kind in registered_maps().values() if kind.can_show(start, kinds)]
     if not suit:
         raise ValueError(
             f"no map shows a run of {start.placement} with {len(start.streams)} streams; there "

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from braid.core.events import BatchCommitted, EventsDropped
-from braid.core.seconds import PARTS
+from braid.core.events import BatchCommitted, EventsTrimmed
+from braid.core.seconds import PHASES
 from braid.papers.theta.events import MigrationStarted
-from braid.papers.theta.mapping import decompose, ilf, optimal_ilf, square
+from braid.papers.theta.mapping import powers_of_two, input_load_factor, optimal_ilf, square_mapping
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class GroupMapping:
     """The mapping (n, m) of one group of hosts, and the one before it (None: there was none).
 
     ``cells`` maps a host to its (row, column); ``epoch`` counts the changes of mapping.
@@ -25,7 +25,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class BatchFigures:
     """One batch of a time line.
 
     ``ilf`` and ``ilf_max``: mean and largest number of tuples stored per host in use, as counted
@@ -53,21 +53,21 @@ class Point:
     received: int
     results: int
     sent: int
-    moved: int
+    migrated_tuples: int
     discarded: int
     seconds: float
-    parts: Mapping[str, float] = field(default_factory=dict)
+    seconds_by_phase: Mapping[str, float] = field(default_factory=dict)
     bound: float | None = None
     ilf_square: float | None = None
 
     @property
-    def comparable(self) -> bool:
+    def is_comparable(self) -> bool:
         """Whether |R| and |S| are within a factor J of one another, as Theorem 4.1 assumes."""
         r, s = (*self.live, 0, 0)[:2]
         return 0 < r <= self.hosts * s and s <= self.hosts * r
 
     @property
-    def ratio_stored(self) -> float:
+    def stored_ratio(self) -> float:
         """Most tuples stored on a host, as counted, over ILF*."""
         return self.ilf_max / self.ilf_optimal if self.ilf_optimal else float("nan")
 
@@ -82,55 +82,55 @@ class Point:
         return self.results / self.seconds if self.seconds > 0 else float("nan")
 
 
-def point(
+def make_batch_figures(
     event: BatchCommitted,
-    grids: Mapping[int, Grid],
+    grids: Mapping[int, GroupMapping],
     hosts: int,
     migrating: bool,
     modelled: bool,
     sizes: tuple[float, float] = (1.0, 1.0),
-) -> Point:
+) -> BatchFigures:
     """The numbers of a batch under the grids in force; without grids, ``hosts`` hosts are in use.
 
     ``sizes`` are those of a tuple of R and of S, in any unit.
     """
     used = sorted(h for g in grids.values() for h in g.cells) or list(range(hosts))
-    stored = [event.hosts[h].stored if h < len(event.hosts) else 0 for h in used]
-    r, s = (*event.live, 0, 0)[:2]
-    return Point(
+    stored = [event.host_metrics[h].stored_tuples if h < len(event.host_metrics) else 0 for h in used]
+    r, s = (*event.live_tuples, 0, 0)[:2]
+    return BatchFigures(
         batch=event.batch,
-        live=tuple(event.live),
+        live=tuple(event.live_tuples),
         hosts=len(used),
         ilf=sum(stored) / len(used),
         ilf_max=max(stored),
         ilf_mapping=mapping_ilf(grids, r, s),
         ilf_square=square_ilf(len(used), r, s) if grids else None,
         ilf_optimal=float(optimal_ilf(r, s, len(used))),
-        ratio=_ratio(grids, r * sizes[0], s * sizes[1], len(used)),
+        ratio=_compute_ilf_ratio(grids, r * sizes[0], s * sizes[1], len(used)),
         mappings=tuple(g.mapping for _, g in sorted(grids.items())),
         migrating=migrating,
-        received=sum(event.received),
+        received=sum(event.received_tuples),
         results=event.results,
-        sent=event.all_hosts.received,
-        moved=event.all_hosts.moved,
-        discarded=event.all_hosts.discarded,
-        seconds=float("nan") if modelled else event.seconds.get("total", float("nan")),
-        parts={} if modelled else _parts(event.seconds),
+        sent=event.total_host_metrics.received_tuples,
+        migrated_tuples=event.total_host_metrics.migrated_tuples,
+        discarded=event.total_host_metrics.discarded_tuples,
+        seconds=float("nan") if modelled else event.seconds_by_phase.get("total", float("nan")),
+        seconds_by_phase={} if modelled else _get_phase_seconds(event.seconds_by_phase),
     )
 
 
-def _parts(seconds: Mapping[str, float]) -> dict[str, float]:
+def _get_phase_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
     """The parts of a batch's seconds; a recording made before there were any has none."""
-    return {p: seconds[p] for p in PARTS} if seconds.keys() >= set(PARTS) else {}
+    return {p: seconds[p] for p in PHASES} if seconds.keys() >= set(PHASES) else {}
 
 
 def square_ilf(hosts: int, r: float, s: float) -> float:
     """Mean over hosts of what each would store had every group kept the square grid."""
-    shares = [(j / hosts, square(j)) for j in decompose(hosts)]
-    return sum(share * share * ilf(r, s, n, m) for share, (n, m) in shares)
+    shares = [(j / hosts, square_mapping(j)) for j in powers_of_two(hosts)]
+    return sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares)
 
 
-def mapping_ilf(grids: Mapping[int, Grid], r: float, s: float) -> float | None:
+def mapping_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:
     """Mean over hosts of |R|/n + |S|/m, where a group of J_g of all J hosts stores J_g/J of the
     tuples (section 4.2.2).
     """
@@ -138,16 +138,16 @@ def mapping_ilf(grids: Mapping[int, Grid], r: float, s: float) -> float | None:
         return None
     total = sum(len(g.cells) for g in grids.values())
     shares = [(len(g.cells) / total, g.mapping) for g in grids.values()]
-    return float(sum(share * share * ilf(r, s, n, m) for share, (n, m) in shares))
+    return float(sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares))
 
 
-def _ratio(grids: Mapping[int, Grid], r: float, s: float, hosts: int) -> float:
+def _compute_ilf_ratio(grids: Mapping[int, GroupMapping], r: float, s: float, hosts: int) -> float:
     load, least = mapping_ilf(grids, r, s), optimal_ilf(r, s, hosts)
     return load / least if load is not None and least else float("nan")
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class RunTotals:
     """A run so far. ``stored`` and ``stored_bytes`` are held now, with replicas; the other counts
     are sums over batches: ``batches``, ``results`` and ``received`` over all, the others over those
     from number ``since`` on.
@@ -173,40 +173,40 @@ class Totals:
     since: int = 0
 
     @classmethod
-    def of(cls, dropped: EventsDropped) -> Totals:
+    def from_trimmed(cls, dropped: EventsTrimmed) -> RunTotals:
         """Those of the batches whose events are no longer kept; the ratio is not known of them."""
-        did, kinds = dropped.did, dropped.kinds
+        did, kinds = dropped.total_host_metrics, dropped.event_counts
         return cls(
             batches=dropped.batch + 1,
             results=dropped.results,
-            sent=did.received,
+            sent=did.received_tuples,
             sent_bytes=did.received_bytes,
-            moved=did.moved,
-            moved_bytes=did.moved_bytes,
-            discarded=did.discarded,
-            compared=did.compared,
-            late=sum(dropped.late),
+            moved=did.migrated_tuples,
+            moved_bytes=did.migrated_bytes,
+            discarded=did.discarded_tuples,
+            compared=did.compared_pairs,
+            late=sum(dropped.late_tuples),
             migrations=kinds.get(MigrationStarted.__name__, 0),
         )
 
-    def plus(self, event: BatchCommitted, point: Point) -> Totals:
+    def with_batch(self, event: BatchCommitted, point: BatchFigures) -> RunTotals:
         """The totals with one batch more."""
         ratios = [
-            x for x in (self.ratio_max, point.ratio if point.comparable else float("nan")) if x == x
+            x for x in (self.ratio_max, point.ratio if point.is_comparable else float("nan")) if x == x
         ]
         return replace(
             self,
             batches=self.batches + 1,
-            received=tuple(event.total),
+            received=tuple(event.total_received_tuples),
             results=self.results + event.results,
-            sent=self.sent + event.all_hosts.received,
-            sent_bytes=self.sent_bytes + event.all_hosts.received_bytes,
-            stored=event.all_hosts.stored,
-            stored_bytes=event.all_hosts.stored_bytes,
-            moved=self.moved + event.all_hosts.moved,
-            moved_bytes=self.moved_bytes + event.all_hosts.moved_bytes,
-            discarded=self.discarded + event.all_hosts.discarded,
-            compared=self.compared + event.all_hosts.compared,
-            late=self.late + sum(event.late),
+            sent=self.sent + event.total_host_metrics.received_tuples,
+            sent_bytes=self.sent_bytes + event.total_host_metrics.received_bytes,
+            stored=event.total_host_metrics.stored_tuples,
+            stored_bytes=event.total_host_metrics.stored_bytes,
+            moved=self.moved + event.total_host_metrics.migrated_tuples,
+            moved_bytes=self.moved_bytes + event.total_host_metrics.migrated_bytes,
+            discarded=self.discarded + event.total_host_metrics.discarded_tuples,
+            compared=self.compared + event.total_host_metrics.compared_pairs,
+            late=self.late + sum(event.late_tuples),
             ratio_max=max(ratios, default=float("nan")),
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from braid.core.leaving import asking
+from braid.core.leaving import cancellable
 
-from braid_widgets.base.launcher import Launch, Launcher
-from braid_widgets.base.somebody import headless
+from braid_widgets.base.launcher import Launch, LaunchPanel
+from braid_widgets.base.somebody import is_headless
 
 AT_ONCE = "modelled: every change is simulated at once"
 Simulate = Callable[[dict[str, Any]], Iterable[Any]]
@@ -18,7 +18,7 @@ class _Superseded(Exception):
     """Other settings were asked for."""
 
 
-class ModelledPanel(Launcher):
+class SimulationPanel(LaunchPanel):
     """``simulate`` gets the settings and returns events, one after the other or at once; it is
     called in a thread of its own, and given up when a control changes, within a batch of a model
     (``braid.core.leaving``). ``launch`` returns a run.
@@ -34,59 +34,59 @@ class ModelledPanel(Launcher):
         self.simulate = simulate
         self._wanted: dict[str, Any] | None = None
         self.events = list(simulate(self.settings()))
-        self.become("idle", AT_ONCE)
+        self.set_state("idle", AT_ONCE)
         for control in self.inputs.values():
-            control.observe(self._changed, "value")
+            control.observe(self._apply_control_change, "value")
 
-    def measured(self) -> list[Any]:
+    def measured_events(self) -> list[Any]:
         """The events of the run on Spark, once it has come to its end; in a report one is launched
         for it. Empty when there is no such run.
         """
-        if headless():
-            return self.complete()
+        if is_headless():
+            return self.run_to_end()
         done = [] if self.run is None or self.run.isActive else self.run.events()
         return done if done and done[-1].reason == "completed" else []
 
-    def _changed(self, change: Any) -> None:
+    def _apply_control_change(self, change: Any) -> None:
         """Simulate the settings as they are now; a simulation that goes on is given up for it."""
         with self.lock:
-            if self.state not in ("idle", "simulating") or self.refused():
+            if self.state not in ("idle", "simulating") or self.has_invalid_controls():
                 return
             waits = self._wanted is None and self.state == "idle"
             self._wanted = self.settings()
             if waits:
-                self.begin("simulating", self._model)
+                self.start_work("simulating", self._simulate_latest_settings)
 
-    def _model(self) -> None:
+    def _simulate_latest_settings(self) -> None:
         """Show what was asked for last."""
-        while (settings := self._taken()) is not None:
+        while (settings := self._take_requested_settings()) is not None:
             try:
-                with asking(self._check):
-                    events = self._simulated(settings)
-                self.show(events)
+                with cancellable(self._raise_if_superseded):
+                    events = self._simulate_events(settings)
+                self.show_events(events)
             except _Superseded:
                 continue
             except Exception as error:
-                self.fail(error)
+                self.show_error(error)
         with self.lock:
             if self.state == "idle":
-                self.become("idle", AT_ONCE)
+                self.set_state("idle", AT_ONCE)
 
-    def _taken(self) -> dict[str, Any] | None:
+    def _take_requested_settings(self) -> dict[str, Any] | None:
         with self.lock:
             settings, self._wanted = self._wanted, None
             if settings is None:
                 self.state = "idle"
             return settings
 
-    def _check(self) -> None:
+    def _raise_if_superseded(self) -> None:
         if self._wanted is not None:
             raise _Superseded
 
-    def _simulated(self, settings: dict[str, Any]) -> list[Any]:
+    def _simulate_events(self, settings: dict[str, Any]) -> list[Any]:
         """The events; raises when other settings are asked for meanwhile."""
         events = []
         for event in self.simulate(settings):
-            self._check()
+            self._raise_if_superseded()
             events.append(event)
         return events

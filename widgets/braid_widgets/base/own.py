@@ -10,47 +10,47 @@ from braid.papers.trace import Trace
 
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import STYLE, WIDTH
-from braid_widgets.base.live import problem
-from braid_widgets.base.show import show
-from braid_widgets.base.somebody import headless
-from braid_widgets.base.steps import Steps, frames
-from braid_widgets.base.twin import Twin
+from braid_widgets.base.live import error_html
+from braid_widgets.base.show import display_view
+from braid_widgets.base.somebody import is_headless
+from braid_widgets.base.steps import Stepper, step_frames
+from braid_widgets.base.twin import StaticFallback
 
 HINT = "a letter each, in order of arrival; a:2 has the value 2, others 1; - is a second without"
 
 
-class Own(W.VBox):
+class TypedTupleStepper(W.VBox):
     """The steps of ``example`` until tuples are typed; then those of ``trace``, which gets the
     text and raises ValueError, in a sentence, for one that it does not take.
     """
 
     def __init__(self, example: Trace, trace: Callable[[str], Trace], letter: str = "V") -> None:
-        self.film, self.trace, self.letter = Steps(example, letter), trace, letter
-        self.text = inputs.line("", "", f"your own tuples: {HINT}")
+        self.film, self.trace, self.letter = Stepper(example, letter), trace, letter
+        self.text = inputs.text_control("", "", f"your own tuples: {HINT}")
         self.text.placeholder, self.message = "a b a:2 b:2", W.HTML()
-        self.text.observe(self._typed, "value")
+        self.text.observe(self._show_typed_tuples, "value")
         told = W.HTML(f"{STYLE}<b>Your own tuples</b>: {HINT}")
         parts = [told, self.text, self.message, self.film]
         super().__init__(parts, layout=W.Layout(max_width=WIDTH))
         self.add_class("braid-live")
         self.example = example
 
-    def _typed(self, change: Any) -> None:
+    def _show_typed_tuples(self, change: Any) -> None:
         """Show the steps of what was typed; of the example again where nothing is."""
         text = change["new"].strip()
         try:
             trace = self.trace(text) if text else self.example
         except ValueError as error:
-            self.message.value = problem(error)
+            self.message.value = error_html(error)
             return
         self.message.value = ""
-        self.film.show(frames(trace, self.letter), 0)
+        self.film.set_frames(step_frames(trace, self.letter), 0)
 
 
-def offer(example: Trace, trace: Callable[[str], Trace], letter: str = "V") -> None:
+def show_typed_steps(example: Trace, trace: Callable[[str], Trace], letter: str = "V") -> None:
     """Display the steps of an example, and take others; in a report the example alone."""
-    if headless():
-        show(Steps(example, letter))
+    if is_headless():
+        display_view(Stepper(example, letter))
         return
-    own = Own(example, trace, letter)
-    Twin(own, own.film.to_html)
+    own = TypedTupleStepper(example, trace, letter)
+    StaticFallback(own, own.film.to_html)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
-from braid_widgets.base.film import bundle, css
+from braid_widgets.base.film import read_bundle, read_styles
 
 
-class Picture(anywidget.AnyWidget):
+class ClickableHTML(anywidget.AnyWidget):
     """Shows HTML (``value``). When a text of it that is one of ``names`` is clicked, or Enter is
     pressed on it, the message {"clicked": name} comes.
     """
 
-    _esm = bundle("picture")
-    _css = css("film.css")
+    _esm = read_bundle("picture")
+    _css = read_styles("film.css")
     value = traitlets.Unicode().tag(sync=True)
     names = traitlets.List(traitlets.Unicode()).tag(sync=True)

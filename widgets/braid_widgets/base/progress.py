@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from braid.core.spans import UNITS, text
+from braid.core.spans import UNITS, format_duration
 
-from braid_widgets.base.fold import Scene
+from braid_widgets.base.fold import RunView
 from braid_widgets.base.words import MODELLED
 
 FINISHING = "input done, finishing a migration"
 
 
-def fed(scene: Scene) -> int:
+def input_batches(scene: RunView) -> int:
     """Batches done that carried input: others only change queries or slices, or finish a migration
     after a finite input.
     """
     done = scene.last.batch + 1 - scene.changes if scene.last else 0
-    known = scene.start.batches if scene.start else None
+    known = scene.start.planned_batches if scene.start else None
     return done if known is None else min(done, known)
 
 
-def finishing(scene: Scene) -> bool:
+def is_finishing(scene: RunView) -> bool:
     """Whether all input is done and a migration is not."""
-    known = scene.start.batches if scene.start else None
-    return known is not None and fed(scene) == known and bool(scene.migrating) and scene.end is None
+    known = scene.start.planned_batches if scene.start else None
+    return known is not None and input_batches(scene) == known and bool(scene.migrating) and scene.end is None
 
 
-def line(scene: Scene, live: bool = True) -> str:
+def progress_line(scene: RunView, live: bool = True) -> str:
     """Batches done of how many, tuples per second, and while it is live the time left, from the
     time between the batches as they came; both only where time was measured.
     """
     if scene.start is None:
         return "nothing has started"
-    known = scene.start.batches
-    done = fed(scene)
+    known = scene.start.planned_batches
+    done = input_batches(scene)
     parts = [f"batch {done:,} of {known:,} ({done / known:.0%})" if known else f"batch {done:,}"]
-    if finishing(scene):
+    if is_finishing(scene):
         parts.append(FINISHING)
     last = None if known is None else known + scene.changes
     timed = [
@@ -47,11 +47,11 @@ def line(scene: Scene, live: bool = True) -> str:
         seconds = sum(p.seconds for p in recent)
         parts.append(f"{sum(p.received for p in recent) / seconds:,.0f} tuples/s")
         if known and known > done and live and scene.end is None:
-            left = None if scene.pace is None else scene.pace.left(known)
+            left = None if scene.pace is None else scene.pace.seconds_left(known)
             left = seconds / len(recent) * (known - done) if left is None else left
-            parts.append(f"{text(round(left) * UNITS['second'])} left")
-    if scene.modelled:
+            parts.append(f"{format_duration(round(left) * UNITS['second'])} left")
+    if scene.is_modelled:
         parts.append(MODELLED)
     if scene.end is not None:
-        parts.append(scene.end.reason + (f": {scene.end.error}" if scene.end.error else ""))
+        parts.append(scene.end.outcome + (f": {scene.end.error}" if scene.end.error else ""))
     return " · ".join(parts)

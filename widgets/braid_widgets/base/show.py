@@ -14,8 +14,8 @@ from braid.core.log import LOGGER
 from IPython.display import HTML, display
 
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.somebody import asked, fitting, headless
-from braid_widgets.base.twin import LATER, Twin
+from braid_widgets.base.somebody import execute_request, resize_script, is_headless
+from braid_widgets.base.twin import LATER, StaticFallback
 
 
 class _Page:
@@ -28,7 +28,7 @@ class _Page:
     charts = 0
 
 
-def html(view: Any) -> str:
+def static_html(view: Any) -> str:
     """The static twin of a chart, a film or a cockpit; only the first chart of the process holds
     plotly.js.
     """
@@ -39,21 +39,21 @@ def html(view: Any) -> str:
     return view.to_html(first, f"chart-{_Page.charts}")
 
 
-def show(view: Any) -> None:
+def display_view(view: Any) -> None:
     """Display a chart, a film, a cockpit or a pandas DataFrame in a notebook. In a report the
     numbers of a view that has some go with it, for its JSON.
     """
-    if not headless():
+    if not is_headless():
         display(view)  # type: ignore[no-untyped-call]
         if isinstance(view, Chart) and not _Page.fits:
             _Page.fits = True
-            display(HTML(fitting()))  # type: ignore[no-untyped-call]
+            display(HTML(resize_script()))  # type: ignore[no-untyped-call]
         return
     data = {"braid": view.numbers()} if hasattr(view, "numbers") else None
-    display(HTML(html(view)), metadata=data)  # type: ignore[no-untyped-call]
+    display(HTML(static_html(view)), metadata=data)  # type: ignore[no-untyped-call]
 
 
-def present(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> None:
+def display_panel(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> None:
     """Display a panel, and what it drives, where somebody can press its buttons, and without a
     kernel what was seen last; in a report do what its Launch does, and show its ``twins``.
 
@@ -61,22 +61,22 @@ def present(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> N
     panel has had time to be drawn, and only where somebody can press a button; what goes wrong in
     it the first launch tells too.
     """
-    if headless():
-        for twin in panel.twins():
-            show(twin)
+    if is_headless():
+        for twin in panel.static_views():
+            display_view(twin)
         return
     box = W.VBox([panel, *views])
     box.add_class("braid-live")
     page = import_module("braid_widgets.cockpit.page")  # it stands above, and shows any run
-    twin = Twin(box, lambda: str(page.still(panel.shown())))
-    panel.settled.append(twin.renew)
-    if warm is not None and asked() is not None:
-        later = threading.Timer(LATER, _made_ready, [warm])
+    twin = StaticFallback(box, lambda: str(page.still(panel.shown())))
+    panel.settled.append(twin.refresh)
+    if warm is not None and execute_request() is not None:
+        later = threading.Timer(LATER, _run_warm_up, [warm])
         later.daemon = True
         later.start()
 
 
-def _made_ready(warm: Callable[[], Any]) -> None:
+def _run_warm_up(warm: Callable[[], Any]) -> None:
     try:
         warm()
     except Exception:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any, TypedDict
 
-from braid.papers.trace import NAMES, Step, Trace, name
+from braid.papers.trace import NAMES, TraceStep, Trace, group_name
 
-from braid_widgets.base.film import Film, bundle
+from braid_widgets.base.film import Player, read_bundle
 
 
 class StepChip(TypedDict):
@@ -18,7 +18,7 @@ class StepChip(TypedDict):
 
     text: str
     stream: int | None
-    fresh: bool
+    is_new: bool
 
 
 class StepNode(TypedDict):
@@ -27,7 +27,7 @@ class StepNode(TypedDict):
     """
 
     name: str
-    here: bool
+    is_active: bool
     stored: list[list[StepChip]]
     queued: list[StepChip] | None
 
@@ -51,11 +51,11 @@ class StepFrame(TypedDict):
     streams: list[str]
     nodes: list[StepNode]
     moves: list[StepMove]
-    found: list[StepChip]
+    results: list[StepChip]
     table: list[list[str]]
 
 
-def frames(trace: Trace, letter: str = "V") -> list[StepFrame]:
+def step_frames(trace: Trace, letter: str = "V") -> list[StepFrame]:
     """A picture for each step; ``letter`` is that of the paper's nodes (Gu's are V1, V2 .., Wang's
     M1, M2 ..).
     """
@@ -64,16 +64,16 @@ def frames(trace: Trace, letter: str = "V") -> list[StepFrame]:
     before = None
     for k, step in enumerate(trace.steps, 1):
         made: list[StepChip] = [
-            {"text": name(group), "stream": None, "fresh": True} for group in step.found
+            {"text": group_name(group), "stream": None, "is_new": True} for group in step.results
         ]
-        found = [*(_old(chip) for chip in found), *made]
-        pictures.append(_frame(trace, k, step, before, found, letter))
+        found = [*(_mark_as_old(chip) for chip in found), *made]
+        pictures.append(_make_frame(trace, k, step, before, found, letter))
         before = step
     return pictures
 
 
-def _frame(
-    trace: Trace, k: int, step: Step, before: Step | None, found: list[StepChip], letter: str
+def _make_frame(
+    trace: Trace, k: int, step: TraceStep, before: TraceStep | None, found: list[StepChip], letter: str
 ) -> StepFrame:
     def place(node: int | None) -> str:
         return "outside" if node is None else f"{letter}{node + 1}"
@@ -87,53 +87,53 @@ def _frame(
         "nodes": [
             {
                 "name": place(n),
-                "here": n == step.node,
-                "stored": _stored(step, before, n),
-                "queued": [_chip(text) for text in step.queued[n]] if step.queued else None,
+                "is_active": n == step.node,
+                "stored": _make_stored_chips(step, before, n),
+                "queued": [_make_chip(text) for text in step.queued[n]] if step.queued else None,
             }
             for n in range(trace.nodes)
         ],
         "moves": [
-            {"what": _chip(m.what), "source": place(m.source), "target": place(m.target)}
+            {"what": _make_chip(m.what), "source": place(m.source), "target": place(m.target)}
             for m in step.moves
         ],
-        "found": found,
+        "results": found,
         "table": [list(map(str, row)) for row in step.table],
     }
 
 
-def _stored(step: Step, before: Step | None, node: int) -> list[list[StepChip]]:
+def _make_stored_chips(step: TraceStep, before: TraceStep | None, node: int) -> list[list[StepChip]]:
     """What a node stores, by stream."""
     stored = []
     for s, held in enumerate(step.stored[node]):
         known = before.stored[node][s] if before else held
-        stored.append([_chip(text, text not in known) for text in held])
+        stored.append([_make_chip(text, text not in known) for text in held])
     return stored
 
 
-def _old(chip: StepChip) -> StepChip:
-    return {"text": chip["text"], "stream": chip["stream"], "fresh": False}
+def _mark_as_old(chip: StepChip) -> StepChip:
+    return {"text": chip["text"], "stream": chip["stream"], "is_new": False}
 
 
-def _chip(text: str, fresh: bool = False) -> StepChip:
+def _make_chip(text: str, fresh: bool = False) -> StepChip:
     """A tuple in its stream's colour; intermediate results and END marks have none."""
     stream = NAMES.index(text[0]) if text[0] in NAMES else None
-    return {"text": text, "stream": stream, "fresh": fresh}
+    return {"text": text, "stream": stream, "is_new": fresh}
 
 
-class Steps(Film):
+class Stepper(Player):
     """The steps of an example, opening on the first, with Back, Forward, Play and a slider; arrow
     keys step too.
 
     Raises ValueError for a trace without steps.
     """
 
-    _name, _esm = "steps", bundle("steps")
+    _name, _esm = "steps", read_bundle("steps")
 
     def __init__(self, trace: Trace, letter: str = "V") -> None:
-        super().__init__(frames(trace, letter), 0)
+        super().__init__(step_frames(trace, letter), 0)
 
-    def plain(self, frame: Mapping[str, Any]) -> str:
+    def frame_text(self, frame: Mapping[str, Any]) -> str:
         """All steps in words."""
         told = "".join(f"<li>{escape(step['text'])}</li>" for step in self.frames)
         return f"<p><b>{escape(frame['title'])}</b></p><ol>{told}</ol>"

@@ -21,7 +21,7 @@ LATER = 3.0
 """Seconds until the first picture is taken, so that the widget does not wait for it."""
 
 
-class Twin:
+class StaticFallback:
     """Shows a widget, which has the CSS class "braid-live", and before it ``html()``, a picture
     that needs no kernel. JupyterLab shows the widget while there is a kernel, and the picture in
     a saved notebook that is opened without.
@@ -29,17 +29,17 @@ class Twin:
 
     def __init__(self, widget: Any, html: Callable[[], str]) -> None:
         self._html = html
-        self._place: Any = display(_framed(""), display_id=True)  # type: ignore[no-untyped-call]
+        self._place: Any = display(_wrap_html(""), display_id=True)  # type: ignore[no-untyped-call]
         display(widget)  # type: ignore[no-untyped-call]
-        later = threading.Timer(LATER, self.renew)
+        later = threading.Timer(LATER, self.refresh)
         later.daemon = True
         later.start()
 
-    def renew(self) -> None:
+    def refresh(self) -> None:
         """Take the picture anew."""
         if self._place is not None:
-            self._place.update(_framed(self._html()))
+            self._place.update(_wrap_html(self._html()))
 
 
-def _framed(html: str) -> HTML:
+def _wrap_html(html: str) -> HTML:
     return HTML(f'{_HIDDEN}<div class="braid-twin">{html}</div>')  # type: ignore[no-untyped-call]

@@ -12,12 +12,12 @@ MOST = 12
 """Blocks that are told one by one, the largest."""
 
 
-def origin(start: RunStarted) -> str:
+def data_origin(start: RunStarted) -> str:
     """Where the numbers of a run come from: "modelled run" or "measured on Spark"."""
-    return MODELLED if start.clock == "modelled" else "measured on Spark"
+    return MODELLED if start.time_source == "modelled" else "measured on Spark"
 
 
-def missing(batch: int, since: int) -> str:
+def missing_batch_text(batch: int, since: int) -> str:
     """That a run has no such batch, or no longer; batches count from 1, and the events of the first
     ``since`` are not kept.
     """
@@ -26,7 +26,7 @@ def missing(batch: int, since: int) -> str:
     return f"there is no batch {batch}"
 
 
-def held(blocks: Sequence[Block], told: Callable[[Block], str] = lambda block: "") -> str:
+def format_held_blocks(blocks: Sequence[Block], told: Callable[[Block], str] = lambda block: "") -> str:
     """The tuples of some blocks, and the largest of them, with what is ``told`` of each."""
     if not blocks:
         return "no block"

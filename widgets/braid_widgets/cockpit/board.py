@@ -9,14 +9,14 @@ from html import escape
 from typing import Any
 
 import ipywidgets as W
-from braid.core.placement import offered
+from braid.core.placement import placements_for
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch, Launched
-from braid_widgets.base.live import Follower
-from braid_widgets.base.modelled import ModelledPanel, Simulate
-from braid_widgets.base.somebody import headless
-from braid_widgets.cockpit.abreast import Abreast
+from braid_widgets.base.launcher import Launch, ControllableRun
+from braid_widgets.base.live import RunFollower
+from braid_widgets.base.modelled import SimulationPanel, Simulate
+from braid_widgets.base.somebody import is_headless
+from braid_widgets.cockpit.abreast import LinkedViews
 from braid_widgets.cockpit.view import Cockpit
 
 Beside = Iterable[tuple[str, list[Any]]]
@@ -26,7 +26,7 @@ WORDY = "braid-wordy"
 """The CSS class of a control that has a row of its own: names of files and conditions are long."""
 
 
-class BoardPanel(ModelledPanel):
+class WorkbenchPanel(SimulationPanel):
     """``screen`` shows what the settings say; ``write`` makes the line of them, which a report
     takes. ``made_up`` are the names of made-up streams; ``defaults`` set controls by name: data,
     on, window, placement, hosts, batches, rate, shed.
@@ -50,59 +50,59 @@ class BoardPanel(ModelledPanel):
     ) -> None:
         self.write, self.screen, self.beside = write, screen, beside
         self.text, self.side = W.HTML(), W.VBox()
-        super().__init__(simulate, launch, _inputs(made_up), defaults)
+        super().__init__(simulate, launch, _make_controls(made_up), defaults)
         self.start.description = "Launch for real"
         self.children = (*self.children, self.text, screen, self.side)
         self.modelled = self.settings()
         """The settings of the run that ``show`` is given."""
-        self.others = {} if headless() else dict(beside(self.modelled))
+        self.others = {} if is_headless() else dict(beside(self.modelled))
         """What stands beside it, by name."""
-        self.show(self.events)
+        self.show_events(self.events)
 
-    def show(self, events: list[Any]) -> None:
+    def show_events(self, events: list[Any]) -> None:
         """Show a modelled run."""
-        runs = _runs(self.modelled, events, self.others)
+        runs = _collect_runs(self.modelled, events, self.others)
         with self.lock:
             self.events = events
             line = escape(repr(self.write(self.modelled)))
             self.text.value = f"<code>board={line}</code>"
-            self.screen.load(events)
+            self.screen.load_run(events)
             if self.side.children and runs:
                 self.side.children[0].load(runs)
             else:
-                self.side.children = [Abreast(runs)] if runs else []
+                self.side.children = [LinkedViews(runs)] if runs else []
 
-    def _simulated(self, settings: dict[str, Any]) -> list[Any]:
-        events, others = super()._simulated(settings), {}
+    def _simulate_events(self, settings: dict[str, Any]) -> list[Any]:
+        events, others = super()._simulate_events(settings), {}
         for name, happened in self.beside(settings):
-            self._check()
+            self._raise_if_superseded()
             others[name] = happened
         self.modelled, self.others = settings, others
         return events
 
-    def stale(self) -> None:
-        self.screen.stale()
+    def mark_stale(self) -> None:
+        self.screen.mark_stale()
 
-    def follow(self, run: Launched) -> Follower:
-        return self.screen.attach(run, self._ended)
+    def follow_run(self, run: ControllableRun) -> RunFollower:
+        return self.screen.follow(run, self._handle_run_end)
 
-    def twins(self) -> list[Any]:
+    def static_views(self) -> list[Any]:
         """The modelled run, and the real one where there is one to be had."""
-        asked = self.asked()
+        asked = self.requested_settings()
         events = list(self.simulate(asked))
-        self.screen.load(events)
-        runs = _runs(asked, events, dict(self.beside(asked)))
-        return [self.screen, *([Abreast(runs)] if runs else [])]
+        self.screen.load_run(events)
+        runs = _collect_runs(asked, events, dict(self.beside(asked)))
+        return [self.screen, *([LinkedViews(runs)] if runs else [])]
 
 
-def _runs(
+def _collect_runs(
     settings: dict[str, Any], events: list[Any], others: dict[str, list[Any]]
 ) -> dict[str, list[Any]]:
     """The modelled run and the others by name; none where there is no other."""
     return {settings["placement"]: events, **others} if others else {}
 
 
-def _inputs(made_up: tuple[str, ...]) -> dict[str, Any]:
+def _make_controls(made_up: tuple[str, ...]) -> dict[str, Any]:
     choose = W.Combobox(
         description="data",
         options=made_up,
@@ -112,19 +112,19 @@ def _inputs(made_up: tuple[str, ...]) -> dict[str, Any]:
         style={"description_width": "130px"},
         layout=W.Layout(width="auto"),
     )
-    on = inputs.line("condition", "a.k = b.k", "Spark SQL over a.column and b.column")
+    on = inputs.text_control("condition", "a.k = b.k", "Spark SQL over a.column and b.column")
     for wordy in (choose, on):
         wordy.add_class(WORDY)
-    placements = [(kind.label, name) for name, kind in offered(2).items()]
+    placements = [(kind.label, name) for name, kind in placements_for(2).items()]
     return {
         "data": choose,
         "on": on,
-        "window": inputs.number(
+        "window": inputs.float_control(
             "window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple can be joined; 0: for ever"
         ),
-        "placement": inputs.choice("placement", placements, "AdaptiveGrid", inputs.PLACED),
-        "hosts": inputs.whole("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
-        "batches": inputs.whole("micro-batches", 2, 400, 24, "steps in which the input comes"),
-        "rate": inputs.whole("tuples a batch", 1, 25_000, 200, "of each stream, more or less"),
-        "shed": inputs.number("pairs processed (r)", 0.01, 1, 1, 0.05, "below 1: some are shed"),
+        "placement": inputs.choice_control("placement", placements, "AdaptiveGrid", inputs.PLACED),
+        "hosts": inputs.int_control("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
+        "batches": inputs.int_control("micro-batches", 2, 400, 24, "steps in which the input comes"),
+        "rate": inputs.int_control("tuples a batch", 1, 25_000, 200, "of each stream, more or less"),
+        "shed": inputs.float_control("pairs processed (r)", 0.01, 1, 1, 0.05, "below 1: some are shed"),
     }

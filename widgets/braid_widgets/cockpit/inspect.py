@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from braid.core import telling, words
-from braid.core.events import BatchCommitted, BatchPlanned, EventsDropped, RunStarted
+from braid.core.events import BatchCommitted, BatchPlanned, EventsTrimmed, RunStarted
 from braid.core.history import LiveBlocks
-from braid.core.recorded import Recorded, meetings_of
+from braid.core.recorded import EventIndex, route_meetings
 
-from braid_widgets.base.words import missing
+from braid_widgets.base.words import missing_batch_text
 
 MOST = 40
 """Blocks that are told, the largest; of the rest how many there are."""
 
 
-def host(events: Iterable[Any], number: int, batch: int) -> str:
+def host_details(events: Iterable[Any], number: int, batch: int) -> str:
     """The blocks of a host after a batch (from 1), the largest first, and which blocks each met
     there in that batch. Raises ValueError for a batch that was not.
     """
@@ -26,42 +26,42 @@ def host(events: Iterable[Any], number: int, batch: int) -> str:
     for event in events:
         if isinstance(event, RunStarted):
             streams = event.streams
-        elif isinstance(event, EventsDropped):
-            blocks.change(event.blocks)
+        elif isinstance(event, EventsTrimmed):
+            blocks.apply_changes(event.live_blocks)
             since = event.batch + 1
         elif isinstance(event, BatchPlanned) and event.batch == batch - 1:
-            for m in (m for route in event.routes for m in meetings_of(event.batch, route)):
+            for m in (m for route in event.routes for m in route_meetings(event.batch, route)):
                 if m.host == number:
                     met.setdefault(m.other, []).append(m.block)
         elif isinstance(event, BatchCommitted):
-            blocks.commit(event)
+            blocks.apply_commit(event)
             if event.batch == batch - 1:
-                return _told(number, batch, blocks, streams, met)
-    raise ValueError(missing(batch, since))
+                return _format_host_details(number, batch, blocks, streams, met)
+    raise ValueError(missing_batch_text(batch, since))
 
 
-def blocks(events: Iterable[Any], ids: Sequence[int]) -> str:
+def block_details(events: Iterable[Any], ids: Sequence[int]) -> str:
     """The story of a block; of two, why their tuples met, or why not; batches count from 1. Raises
     ValueError for any other number of blocks, and for one that no batch had.
     """
     if len(ids) not in (1, 2):
         raise ValueError(f"{len(ids)} blocks were asked about; ask about one, or about two")
-    run = Recorded.of(events, first=1)
-    return telling.story(run, *ids) if len(ids) == 1 else telling.why(run, *ids)
+    run = EventIndex.from_events(events, first=1)
+    return telling.describe_block_history(run, *ids) if len(ids) == 1 else telling.explain_meeting(run, *ids)
 
 
-def _told(
+def _format_host_details(
     number: int, batch: int, blocks: LiveBlocks, streams: words.Names, met: dict[int, list[int]]
 ) -> str:
     held = sorted((b for b in blocks.values() if number in b.hosts), key=lambda b: (-b.rows, b.id))
     rows = sum(b.rows for b in held)
     lines = [f"host {number} after batch {batch}: {len(held):,} blocks, {rows:,} tuples"]
     for b in held[:MOST]:
-        came = f"; probed by {words.blocks(dict.fromkeys(met[b.id]))}" if b.id in met else ""
+        came = f"; probed by {words.format_blocks(dict.fromkeys(met[b.id]))}" if b.id in met else ""
         others = [h for h in b.hosts if h != number]
-        also = f", also on {words.hosts(others)}" if others else ""
+        also = f", also on {words.format_hosts(others)}" if others else ""
         lines.append(
-            f"  block {b.id}: {b.rows:,} tuples of {streams[b.stream]}, keys {words.keys(b)}, "
+            f"  block {b.id}: {b.rows:,} tuples of {streams[b.stream]}, keys {words.format_key_range(b)}, "
             f"of batch {b.batch + 1}{also}{came}"
         )
     if len(held) > MOST:

@@ -12,13 +12,13 @@ from typing import Any
 
 import plotly.graph_objects as go
 from braid.core.events import BatchCommitted
-from braid.core.jsonl import read
+from braid.core.jsonl import read_events
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import save_page
-from braid_widgets.base.film import bundle, css, thinned
-from braid_widgets.base.still import svg
-from braid_widgets.cockpit.track import CockpitPage, Track, page, state_of
+from braid_widgets.base.film import read_bundle, read_styles, thin
+from braid_widgets.base.still import chart_svg
+from braid_widgets.cockpit.track import CockpitPage, FrameCollector, make_page, run_state
 
 FRAMES = 200
 """Batches of a run of which a page has a picture; of longer runs some are left out."""
@@ -27,49 +27,49 @@ HEAD = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" '
     'content="light dark"><meta name="viewport" content="width=device-width">'
 )
-CSS = css("stage.css", "film.css", "cockpit.css")
+CSS = read_styles("stage.css", "film.css", "cockpit.css")
 
 
-def recorded(events: Iterable[Any], most: int = FRAMES, live: bool = False) -> CockpitPage:
+def recorded_page(events: Iterable[Any], most: int = FRAMES, live: bool = False) -> CockpitPage:
     """The page of a run as far as these events tell; at most ``most`` of its batches have a
     picture.
     """
-    happened, track = list(events), Track()
+    happened, track = list(events), FrameCollector()
     numbers = [e.batch for e in happened if isinstance(e, BatchCommitted)]
-    drawn = set(thinned(numbers, most))
+    drawn = set(thin(numbers, most))
     for event in happened:
-        track.take([event], isinstance(event, BatchCommitted) and event.batch in drawn)
-    return page(track, track.frames, state_of(track.scene, live))
+        track.apply_events([event], isinstance(event, BatchCommitted) and event.batch in drawn)
+    return make_page(track, track.frames, run_state(track.scene, live))
 
 
-def as_html(shown: CockpitPage, more: str = "") -> str:
+def page_html(shown: CockpitPage, more: str = "") -> str:
     """A page as HTML that needs no kernel and no network. ``more`` is where a page that is served
     asks for what is new.
     """
     hosts = _most_hosts(shown)
-    data = {"page": shown, "palette": colours.palette(hosts), "more": more}
+    data = {"page": shown, "palette": colours.make_palette(hosts), "more": more}
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<style>{CSS}</style><div data-film="cockpit">'
-        f'<script type="application/json">{body}</script>{plain(shown)}</div>'
-        f'<script type="module">{bundle("cockpit")}</script>'
+        f'<script type="application/json">{body}</script>{page_text(shown)}</div>'
+        f'<script type="module">{read_bundle("cockpit")}</script>'
     )
 
 
-def script_hash() -> str:
+def hash_script() -> str:
     """Return the script of ``as_html`` as a Content-Security-Policy names it."""
-    digest = sha256(bundle("cockpit").encode()).digest()
+    digest = sha256(read_bundle("cockpit").encode()).digest()
     return f"'sha256-{b64encode(digest).decode()}'"
 
 
-def still(events: Iterable[Any], most: int = 40) -> str:
+def static_html(events: Iterable[Any], most: int = 40) -> str:
     """A run as HTML that a saved notebook holds in place of a panel; of at most ``most`` batches.
     Without a run it says so.
     """
-    shown = recorded(events, most)
+    shown = recorded_page(events, most)
     if not shown["frames"]:
         return "<p><i>Nothing was run here. Run the cell again to have its controls.</i></p>"
-    return "<p><i>What was seen last; run the cell again to have its controls.</i></p>" + as_html(
+    return "<p><i>What was seen last; run the cell again to have its controls.</i></p>" + page_html(
         shown
     )
 
@@ -78,23 +78,23 @@ def _most_hosts(shown: CockpitPage) -> int:
     return max([1, *(len(each) for values in shown["hosts"]["values"] for each in values)])
 
 
-def plain(shown: CockpitPage) -> str:
+def page_text(shown: CockpitPage) -> str:
     """What is there to read where no script runs."""
     last = shown["frames"][-1] if shown["frames"] else None
     head = escape(last["title"] if last else "no batch yet")
-    facts = last["facts"] if last else {"name": [], "value": []}
+    facts = last["key_figures"] if last else {"name": [], "value": []}
     items = "".join(
         f"<li>{escape(n)}: {escape(v)}</li>"
         for n, v in zip(facts["name"], facts["value"], strict=True)
     )
-    told = "".join(f"<li>{escape(flag['text'])}</li>" for flag in shown["flags"])
+    told = "".join(f"<li>{escape(flag['text'])}</li>" for flag in shown["annotations"])
     return (
         f'<div class="braid"><div class="braid-title">{head}</div><div class="braid-note">'
-        f"{escape(shown['note'])}</div><ul>{items}</ul>{_bars(shown)}<ul>{told}</ul></div>"
+        f"{escape(shown['note'])}</div><ul>{items}</ul>{_render_stored_bars(shown)}<ul>{told}</ul></div>"
     )
 
 
-def _bars(shown: CockpitPage) -> str:
+def _render_stored_bars(shown: CockpitPage) -> str:
     """What each host stores after the last batch, as a picture."""
     hosts = shown["hosts"]
     if "stored" not in hosts["names"]:
@@ -105,18 +105,18 @@ def _bars(shown: CockpitPage) -> str:
     title = f"Tuples stored by each host ({how})"
     plot = go.Figure(bars, layout=dict(title=title, height=320))
     plot.update_xaxes(title="host")
-    return svg(plot, title)
+    return chart_svg(plot, title)
 
 
-def save(events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False) -> Path:
+def save_run_page(events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False) -> Path:
     """Write a run as a page that works offline. Raises FileExistsError rather than replace a file
     silently.
     """
-    html = as_html(recorded(events_of(events)))
+    html = page_html(recorded_page(load_events(events)))
     head = f"{HEAD}<title>Braid: a recorded run</title></head><body>"
     return save_page(path, f"{head}{html}</body></html>", overwrite)
 
 
-def events_of(source: Iterable[Any] | str | Path) -> list[Any]:
+def load_events(source: Iterable[Any] | str | Path) -> list[Any]:
     """The events that are given, or those of a .jsonl file."""
-    return read(source) if isinstance(source, (str, Path)) else list(source)
+    return read_events(source) if isinstance(source, (str, Path)) else list(source)

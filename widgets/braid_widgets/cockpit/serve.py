@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from braid.core.accept import read_natural, shown
+from braid.core.accept import read_natural, format_value
 from braid.core.events import RunStarted
-from braid.core.tail import Tail
+from braid.core.tail import EventTail
 
-from braid_widgets.base.film import thinned
+from braid_widgets.base.film import thin
 from braid_widgets.base.fold import HISTORY
-from braid_widgets.base.pace import Pace
-from braid_widgets.cockpit.page import FRAMES, HEAD, as_html, script_hash
-from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
+from braid_widgets.base.pace import TimeLeftEstimator
+from braid_widgets.cockpit.page import FRAMES, HEAD, page_html, hash_script
+from braid_widgets.cockpit.track import BatchFrame, CockpitPage, FrameCollector, make_page, run_state
 
 LOOPBACK = "127.0.0.1"
 NAMES = (LOOPBACK, "localhost", "::1")
@@ -31,7 +31,7 @@ MOST_CONNECTIONS = 32
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": (
-        f"default-src 'none'; script-src {script_hash()}; style-src 'unsafe-inline'; "
+        f"default-src 'none'; script-src {hash_script()}; style-src 'unsafe-inline'; "
         "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'"
     ),
@@ -44,47 +44,47 @@ it.
 """
 
 
-class Served:
+class ServedRun:
     """What there is to see of a run that is read from its folder."""
 
     def __init__(self, path: str | Path) -> None:
-        self.tail, self.gate = Tail(path), threading.Lock()
-        self.track, self.pace = Track(), Pace()
+        self.tail, self.gate = EventTail(path), threading.Lock()
+        self.track, self.pace = FrameCollector(), TimeLeftEstimator()
         self.frames: list[BatchFrame] = []
 
-    def page(self, since: int = 0) -> CockpitPage:
+    def page_since(self, since: int = 0) -> CockpitPage:
         """The run as far as it is; with frames and hosts of the batches after ``since`` (from 1)
         only.
         """
         with self.gate:
-            self._read()
+            self._read_new_events()
             scene = self.track.scene
-            state = state_of(scene, live=True)
-            whole = page(self.track, self.frames, state, self._left(), self.tail.age())
+            state = run_state(scene, live=True)
+            whole = make_page(self.track, self.frames, state, self._estimate_seconds_left(), self.tail.seconds_since_write())
         fresh = [frame for frame in whole["frames"] if frame["batch"] > since]
         return {
             **whole,
-            "frames": thinned(fresh, FRAMES),
-            "hosts": self.track.hosts(since),
+            "frames": thin(fresh, FRAMES),
+            "hosts": self.track.host_rows(since),
         }
 
-    def _read(self) -> None:
-        events = self.tail.read()
+    def _read_new_events(self) -> None:
+        events = self.tail.read_new()
         if any(isinstance(e, RunStarted) for e in events) and self.track.scene.start is not None:
-            self.track, self.frames = Track(), []
+            self.track, self.frames = FrameCollector(), []
         self.track.frames = []
-        self.track.take(events)
+        self.track.apply_events(events)
         self.frames = [*self.frames, *self.track.frames][-HISTORY:]
-        self.pace.note(self.frames[-1]["batch"] if self.frames else 0)
+        self.pace.note_batches(self.frames[-1]["batch"] if self.frames else 0)
 
-    def _left(self) -> float | None:
+    def _estimate_seconds_left(self) -> float | None:
         scene = self.track.scene
-        if scene.start is None or scene.start.batches is None or scene.end is not None:
+        if scene.start is None or scene.start.planned_batches is None or scene.end is not None:
             return None
-        return self.pace.left(scene.start.batches + scene.changes)
+        return self.pace.seconds_left(scene.start.planned_batches + scene.changes)
 
 
-def _handler(served: Served, token: str) -> type[BaseHTTPRequestHandler]:
+def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = TIMEOUT
 
@@ -109,15 +109,15 @@ def _handler(served: Served, token: str) -> type[BaseHTTPRequestHandler]:
         def _more(self, text: str) -> None:
             since = read_natural(text)
             if since is None:
-                said = f"since is {shown(text)}; it must be a batch, a whole number, 0 or more"
+                said = f"since is {format_value(text)}; it must be a batch, a whole number, 0 or more"
                 self._answer(400, "text/plain", said)
             else:
-                self._answer(200, "application/json", json.dumps(served.page(since)))
+                self._answer(200, "application/json", json.dumps(served.page_since(since)))
 
         def _page(self) -> str:
             icon = '<link rel="icon" href="data:,">'  # else the browser asks for one
             head = f"{HEAD}{icon}<title>Braid: a run</title></head><body>"
-            return f"{head}{as_html(served.page(), f'/more?token={token}')}</body></html>"
+            return f"{head}{page_html(served.page_since(), f'/more?token={token}')}</body></html>"
 
         def _answer(self, code: int, kind: str, text: str) -> None:
             body = text.encode()
@@ -147,7 +147,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-class Server(ThreadingHTTPServer):
+class CockpitServer(ThreadingHTTPServer):
     """Serves each connection on a thread of its own, and refuses more than ``MOST_CONNECTIONS`` at
     the same time.
     """
@@ -174,26 +174,26 @@ class Server(ThreadingHTTPServer):
             self._free.release()
 
 
-def server(path: str | Path, port: int = 0) -> tuple[Server, str]:
+def make_server(path: str | Path, port: int = 0) -> tuple[CockpitServer, str]:
     """A server of a run's cockpit on loopback, not serving yet, and its address with the token
     that every request needs. Port 0 is any that is free.
 
     Raises ValueError for a path that is neither a run folder nor a recording, and for a hub's, and
     OSError for a port that is in use.
     """
-    token, served = secrets.token_urlsafe(16), Served(path)
-    served.page()
-    made = Server((LOOPBACK, port), _handler(served, token))
+    token, served = secrets.token_urlsafe(16), ServedRun(path)
+    served.page_since()
+    made = CockpitServer((LOOPBACK, port), _make_handler_class(served, token))
     return made, f"http://{LOOPBACK}:{made.server_port}/?token={token}"
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     print(text, flush=True)
 
 
-def serve(path: str | Path, port: int = 0, say: Callable[[str], None] = _say) -> None:
+def serve_forever(path: str | Path, port: int = 0, say: Callable[[str], None] = _print_line) -> None:
     """Serve until interrupted. Raises as ``server`` does."""
-    made, address = server(path, port)
+    made, address = make_server(path, port)
     say(f"watch it at {address} (Ctrl+C ends the server, not the run)")
     with made:
         try:

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from braid.core.events import BatchHarvested
+from braid.core.events import BatchShed
 
-from braid_widgets.base.facts import RECENT, Fact
-from braid_widgets.base.fold import Scene
-from braid_widgets.base.metrics import Point
+from braid_widgets.base.facts import RECENT, KeyFigure
+from braid_widgets.base.fold import RunView
+from braid_widgets.base.metrics import BatchFigures
 
 
-class Kept:
+class SheddingTotals:
     """Of a run that sheds load: results found and those of the full join, so far."""
 
     def __init__(self) -> None:
         self.found = self.estimated = 0.0
         self.seen = False
 
-    def add(self, event: BatchHarvested, results: int) -> None:
+    def add_batch(self, event: BatchShed, results: int) -> None:
         """One batch more."""
         self.seen = True
         self.found += results
-        self.estimated += event.estimated
+        self.estimated += event.estimated_results
 
     @property
-    def recall(self) -> float:
+    def estimated_recall(self) -> float:
         """The share of all results that was found, as far as weights tell."""
         return min(1.0, self.found / self.estimated) if self.estimated else 1.0
 
 
-def facts(scene: Scene, kept: Kept) -> list[Fact]:
+def strip_figures(scene: RunView, kept: SheddingTotals) -> list[KeyFigure]:
     """What the strip says after the last commit. Times only where they were measured."""
-    return [*_facts(scene, kept)]
+    return [*_make_key_figures(scene, kept)]
 
 
-def _facts(scene: Scene, kept: Kept) -> Iterator[Fact]:
+def _make_key_figures(scene: RunView, kept: SheddingTotals) -> Iterator[KeyFigure]:
     if scene.last is None or not scene.points:
         return
     now, totals = scene.points[-1], scene.totals
@@ -43,30 +43,30 @@ def _facts(scene: Scene, kept: Kept) -> Iterator[Fact]:
     if recent:
         rate = sum(p.received for p in recent) / sum(p.seconds for p in recent)
         meaning = f"tuples in by seconds of the batches, over the last {len(recent)}"
-        yield Fact("tuples in", f"{rate:,.0f}/s", meaning)
-    if scene.modelled:
-        yield Fact("tuples in so far", f"{sum(totals.received):,}", "of all streams (modelled)")
+        yield KeyFigure("tuples in", f"{rate:,.0f}/s", meaning)
+    if scene.is_modelled:
+        yield KeyFigure("tuples in so far", f"{sum(totals.received):,}", "of all streams (modelled)")
     found = f"{totals.results:,}"
-    yield Fact(
+    yield KeyFigure(
         "results so far",
-        found + (" (modelled)" if scene.modelled else ""),
+        found + (" (modelled)" if scene.is_modelled else ""),
         f"{now.results:,} of them in this batch",
     )
     size = f" · {totals.stored_bytes / 1e6:,.1f} MB" if totals.stored_bytes else ""
-    yield Fact("state", f"{totals.stored:,} tuples{size}", "held by all hosts, with replicas")
-    yield Fact("fullest / mean host", _even(now), "tuples stored; 1 is even")
+    yield KeyFigure("state", f"{totals.stored:,} tuples{size}", "held by all hosts, with replicas")
+    yield KeyFigure("fullest / mean host", _format_imbalance(now), "tuples stored; 1 is even")
     if now.seconds > 0:
-        yield Fact("batch took", f"{now.seconds:,.2f} s", "wall-clock from plan to next state")
-    moved = f"{now.moved:,} in this batch"
+        yield KeyFigure("batch took", f"{now.seconds:,.2f} s", "wall-clock from plan to next state")
+    moved = f"{now.migrated_tuples:,} in this batch"
     far = f"from batch {totals.since} on" if totals.since else "so far"
     if totals.moved:
-        yield Fact(f"moved {far}", f"{totals.moved:,} tuples", f"between hosts; {moved}")
+        yield KeyFigure(f"moved {far}", f"{totals.moved:,} tuples", f"between hosts; {moved}")
     if totals.late:
-        yield Fact(f"late {far}", f"{totals.late:,} tuples", "they may have missed partners")
+        yield KeyFigure(f"late {far}", f"{totals.late:,} tuples", "they may have missed partners")
     if kept.seen:
         meaning = "results found by results of the full join, as their weights estimate it"
-        yield Fact("recall so far", f"{kept.recall:.1%}", meaning)
+        yield KeyFigure("recall so far", f"{kept.estimated_recall:.1%}", meaning)
 
 
-def _even(now: Point) -> str:
+def _format_imbalance(now: BatchFigures) -> str:
     return f"{now.ilf_max / now.ilf:.2f}" if now.ilf else "no state yet"

@@ -8,26 +8,26 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
-from braid.core.decisions import Deciding, sentence
-from braid.core.events import BatchCommitted, BatchHarvested, RunEnded, RunStarted
-from braid.core.spans import UNITS, text
-from braid.core.words import counted
+from braid.core.decisions import DecisionCollector, describe_batch_decisions
+from braid.core.events import BatchCommitted, BatchShed, RunEnded, RunStarted
+from braid.core.spans import UNITS, format_duration
+from braid.core.words import format_count
 from braid.papers.reuse.events import HubStarted
 
 from braid_widgets.base.columns import Columns
-from braid_widgets.base.facts import Fact
-from braid_widgets.base.fold import HISTORY, Scene
-from braid_widgets.base.map import HeldFrame
-from braid_widgets.base.maps import Map, chosen
-from braid_widgets.base.progress import FINISHING, finishing
+from braid_widgets.base.facts import KeyFigure
+from braid_widgets.base.fold import HISTORY, RunView
+from braid_widgets.base.map import BlockMapFrame
+from braid_widgets.base.maps import StateMap, choose_map
+from braid_widgets.base.progress import FINISHING, is_finishing
 from braid_widgets.base.words import MODELLED
-from braid_widgets.cockpit.strip import Kept, facts
+from braid_widgets.cockpit.strip import SheddingTotals, strip_figures
 from braid_widgets.psp.ring import RingFrame
 from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
 from braid_widgets.theta import timeline
 from braid_widgets.theta.map import GridFrame
-from braid_widgets.theta.timeline import Curve, Ghost, LineFrame
+from braid_widgets.theta.timeline import TimelineCurve, BaselineSeries, TimelineFrame
 
 MEASURES = ("stored", "received", "compared", "shed", "moved", "results", "busy", "waits")
 """What the hosts' rows over time show, one at a time. ``busy`` and ``waits`` are seconds, and are
@@ -45,7 +45,7 @@ HUB = (
 class MapFrame(TypedDict):
     """The map, under the name of what draws it."""
 
-    held: NotRequired[HeldFrame]
+    blocks: NotRequired[BlockMapFrame]
     grid: NotRequired[GridFrame]
     ring: NotRequired[RingFrame]
     chain: NotRequired[ChainFrame]
@@ -57,11 +57,11 @@ class BatchFrame(TypedDict):
 
     batch: int
     title: str
-    facts: Columns[Fact]
-    map: MapFrame
+    key_figures: Columns[KeyFigure]
+    state_map: MapFrame
 
 
-class Flag(TypedDict):
+class Annotation(TypedDict):
     """What was decided in a batch (from 1), as a sentence."""
 
     batch: int
@@ -87,91 +87,91 @@ class CockpitPage(TypedDict):
 
     state: str
     note: str
-    left: str
-    lag: float | None
+    seconds_left: str
+    seconds_since_commit: float | None
     frames: list[BatchFrame]
-    line: LineFrame
+    timeline: TimelineFrame
     hosts: HostRows
-    flags: list[Flag]
-    offers: list[str]
-    told: str
+    annotations: list[Annotation]
+    what_if_placements: list[str]
+    what_if_message: str
 
 
-class AbreastPage(TypedDict):
+class LinkedViewsPage(TypedDict):
     """Runs by name; ``whole`` has the time line of all, and no frame."""
 
     names: list[str]
     pages: list[CockpitPage]
-    whole: CockpitPage
+    timeline_page: CockpitPage
 
 
-class Track:
+class FrameCollector:
     """Takes events in order. ``frames`` and ``rows`` are those of batches since ``taken`` was
     called last; the cockpit keeps them.
     """
 
     def __init__(self) -> None:
-        self.scene, self.kept, self.deciding = Scene(), Kept(), Deciding()
-        self.map: Map | None = None
+        self.scene, self.kept, self.deciding = RunView(), SheddingTotals(), DecisionCollector()
+        self.map: StateMap | None = None
         self.frames: list[BatchFrame] = []
-        self.flags: deque[Flag] = deque(maxlen=HISTORY)
+        self.flags: deque[Annotation] = deque(maxlen=HISTORY)
         self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
-        self.ghosts: list[Ghost] = []
+        self.ghosts: list[BaselineSeries] = []
         self.offers: list[str] = []
         self.told = ""
         self._waiting: list[Any] = []
-        self._harvested: BatchHarvested | None = None
+        self._harvested: BatchShed | None = None
 
-    def take(self, events: Iterable[Any], draw: bool = True) -> None:
+    def apply_events(self, events: Iterable[Any], draw: bool = True) -> None:
         """Fold events in; without ``draw`` the batches get no frame. Raises ValueError for those of
         a hub.
         """
         for event in events:
-            self._apply(event)
+            self._apply_event(event)
             if isinstance(event, BatchCommitted):
-                self._committed(event, draw)
+                self._record_commit(event, draw)
 
-    def _apply(self, event: Any) -> None:
+    def _apply_event(self, event: Any) -> None:
         if isinstance(event, HubStarted):
             raise ValueError(HUB)
-        self.scene.apply(event)
+        self.scene.apply_event(event)
         self._waiting.append(event)
         if self.map is not None or isinstance(event, BatchCommitted):
-            self._map()
-        if isinstance(event, BatchHarvested):
+            self._update_state_map()
+        if isinstance(event, BatchShed):
             self._harvested = event
-        told = self.deciding.take(event)
+        told = self.deciding.collect(event)
         if told:
             batch = told[0].batch
-            self.flags.append({"batch": batch + 1, "text": sentence(batch, told)})
+            self.flags.append({"batch": batch + 1, "text": describe_batch_decisions(batch, told)})
 
-    def _map(self) -> None:
+    def _update_state_map(self) -> None:
         """Choose the map at the first commit, by what has happened until then."""
         if self.map is None:
             start = self.scene.start or RunStarted((), "", {}, "a run", {}, 1, 1, None)
-            self.map = chosen(start, {type(e) for e in self._waiting})(self.scene)
+            self.map = choose_map(start, {type(e) for e in self._waiting})(self.scene)
         for event in self._waiting:
-            self.map.apply(event)
+            self.map.apply_event(event)
         self._waiting = []
 
-    def _committed(self, event: BatchCommitted, draw: bool) -> None:
+    def _record_commit(self, event: BatchCommitted, draw: bool) -> None:
         if self._harvested is not None and self._harvested.batch == event.batch:
-            self.kept.add(self._harvested, event.results)
-        self.rows.append((event.batch + 1, _did(event)))
+            self.kept.add_batch(self._harvested, event.results)
+        self.rows.append((event.batch + 1, _make_host_measures(event)))
         if draw:
-            self.frames.append(self.frame())
+            self.frames.append(self.make_frame())
 
-    def frame(self) -> BatchFrame:
+    def make_frame(self) -> BatchFrame:
         """What is seen after the last commit."""
         assert self.scene.last is not None and self.map is not None
         return {
             "batch": self.scene.last.batch + 1,
-            "title": title(self.scene),
-            "facts": Columns.of(Fact, facts(self.scene, self.kept)),
-            "map": {self.map.name: self.map.frame()},  # type: ignore[misc]
+            "title": run_title(self.scene),
+            "key_figures": Columns.from_records(KeyFigure, strip_figures(self.scene, self.kept)),
+            "state_map": {self.map.name: self.map.make_frame()},  # type: ignore[misc]
         }
 
-    def hosts(self, since: int = 0) -> HostRows:
+    def host_rows(self, since: int = 0) -> HostRows:
         """What each host did in the batches after ``since``."""
         rows = [(batch, values) for batch, values in self.rows if batch > since]
         names = [n for k, n in enumerate(MEASURES) if any(any(v[k]) for _, v in self.rows)]
@@ -182,89 +182,89 @@ class Track:
             "values": [[values[k] for k in kept] for _, values in rows],
         }
 
-    def rest(
+    def page_fields(
         self, state: str, left: float | None = None, lag: float | None = None
     ) -> dict[str, Any]:
         """What a page has besides frames and hosts."""
         return {
             "state": state,
-            "note": note(self.scene),
-            "left": "" if left is None else f"{text(round(left) * UNITS['second'])} left",
+            "note": run_note(self.scene),
+            "left": "" if left is None else f"{format_duration(round(left) * UNITS['second'])} left",
             "lag": None if self.scene.end is not None else lag,
-            "line": self._line(),
+            "line": self._make_timeline(),
             "flags": list(self.flags),
             "offers": self.offers,
             "told": self.told,
         }
 
-    def _line(self) -> LineFrame:
+    def _make_timeline(self) -> TimelineFrame:
         """The time line; with ghosts also what the fullest host holds, and what it would hold."""
-        line = timeline.data(self.scene)
+        line = timeline.timeline_frame(self.scene)
         if self.ghosts:
             names = ", ".join(ghost["name"] for ghost in self.ghosts)
-            fullest: Curve = {
+            fullest: TimelineCurve = {
                 "name": f"tuples on the fullest host · dotted, modelled: {names}",
-                "colour": "migration",
+                "color": "migration",
                 "values": [float(p.ilf_max) for p in self.scene.points],
-                "ghosts": self.ghosts,
+                "baselines": self.ghosts,
             }
             line["panels"].append([fullest])
         return line
 
 
-def _did(event: BatchCommitted) -> list[list[float]]:
+def _make_host_measures(event: BatchCommitted) -> list[list[float]]:
     """By measure and host."""
-    hosts = event.hosts
+    hosts = event.host_metrics
     slowest = max((h.seconds for h in hosts), default=0.0)
     busy = [round(h.seconds, 4) for h in hosts]
     counts = ([getattr(h, name) for h in hosts] for name in MEASURES[:-2])
     return [*counts, busy, [round(slowest - h.seconds, 4) for h in hosts]]
 
 
-def title(scene: Scene) -> str:
+def run_title(scene: RunView) -> str:
     """What is joined, and how many batches of how many are done."""
     if scene.start is None:
         return "No run yet"
-    on = f" ON {scene.start.on}" if scene.start.on else ""
-    joined = f"{' ⋈ '.join(scene.streams)}{on}"
+    on = f" ON {scene.start.condition}" if scene.start.condition else ""
+    joined = f"{' ⋈ '.join(scene.stream_aliases)}{on}"
     if scene.last is None:
         return f"{joined} · no batch yet"
-    number, known = scene.last.batch + 1, scene.start.batches
+    number, known = scene.last.batch + 1, scene.start.planned_batches
     of = f" of {max(known + scene.changes, number):,}" if known else ""
     return f"batch {number:,}{of} · {joined}"
 
 
-def note(scene: Scene) -> str:
+def run_note(scene: RunView) -> str:
     """The placement with its hosts and windows, and where the figures come from."""
     start = scene.start
     if start is None:
         return ""
     hosts = scene.points[-1].hosts if scene.points else start.hosts
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
-    origin = MODELLED if scene.modelled else "measured"
-    ended = f" · {scene.end.reason}" if scene.end else ""
+    origin = MODELLED if scene.is_modelled else "measured"
+    ended = f" · {scene.end.outcome}" if scene.end else ""
     failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
-    ended = f" · {FINISHING}" if finishing(scene) else ended
-    some = counted(hosts, "host")
-    kept = f" · events are kept from batch {scene.since + 1:,} on" if scene.since else ""
+    ended = f" · {FINISHING}" if is_finishing(scene) else ended
+    some = format_count(hosts, "host")
+    kept = f" · events are kept from batch {scene.first_retained_batch + 1:,} on" if scene.first_retained_batch else ""
     return f"{start.placement}, {some} · windows: {windows} · {origin}{kept}{ended}{failed}"
 
 
-def state_of(scene: Scene, live: bool) -> str:
+def run_state(scene: RunView, live: bool) -> str:
     """One word for a run that nobody holds: modelled, live or recorded."""
-    if scene.modelled:
+    if scene.is_modelled:
         return "modelled"
     ended = isinstance(scene.end, RunEnded)
     return "live" if live and not ended else "recorded"
 
 
-def page(
-    track: Track,
+def make_page(
+    track: FrameCollector,
     frames: Sequence[BatchFrame],
     state: str,
     left: float | None = None,
     lag: float | None = None,
 ) -> CockpitPage:
     """Everything that the browser needs to show a run."""
-    rest: Mapping[str, Any] = track.rest(state, left, lag)
-    return {"frames": list(frames), "hosts": track.hosts(), **rest}  # type: ignore[typeddict-item]
+    rest: Mapping[str, Any] = track.page_fields(state, left, lag)
+    return {"frames": list(frames), "hosts": track.host_rows(), **rest}  # type: ignore[typeddict-item]

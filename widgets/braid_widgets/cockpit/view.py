@@ -9,20 +9,20 @@ from typing import Any
 
 import anywidget
 import traitlets
-from braid.core.causes import cause
-from braid.core.events import BatchCommitted, RunEnded, RunStarted, numbers
+from braid.core.causes import summarize_error
+from braid.core.events import BatchCommitted, RunEnded, RunStarted, count_event_numbers
 from IPython.display import HTML, display
 
 from braid_widgets.base import colours
-from braid_widgets.base.film import bundle, thinned
-from braid_widgets.base.fold import HISTORY, Scene
-from braid_widgets.base.live import INTERVAL, Follower, Run, paused_now
-from braid_widgets.base.pace import Pace
-from braid_widgets.base.somebody import headless
-from braid_widgets.base.twin import Twin
+from braid_widgets.base.film import read_bundle, thin
+from braid_widgets.base.fold import HISTORY, RunView
+from braid_widgets.base.live import INTERVAL, RunFollower, ObservableRun, is_paused
+from braid_widgets.base.pace import TimeLeftEstimator
+from braid_widgets.base.somebody import is_headless
+from braid_widgets.base.twin import StaticFallback
 from braid_widgets.cockpit import inspect
-from braid_widgets.cockpit.page import CSS, FRAMES, as_html, events_of, recorded
-from braid_widgets.cockpit.track import BatchFrame, CockpitPage, Track, page, state_of
+from braid_widgets.cockpit.page import CSS, FRAMES, page_html, load_events, recorded_page
+from braid_widgets.cockpit.track import BatchFrame, CockpitPage, FrameCollector, make_page, run_state
 from braid_widgets.slices import asked
 
 TWIN = 60
@@ -41,7 +41,7 @@ class Cockpit(anywidget.AnyWidget):
     ``error`` keeps what made the run or the view fail.
     """
 
-    _esm = bundle("cockpit")
+    _esm = read_bundle("cockpit")
     _css = CSS
     page: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
     palette = traitlets.Dict().tag(sync=True)
@@ -53,69 +53,69 @@ class Cockpit(anywidget.AnyWidget):
         imagine: Imagine | None = None,
         offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
     ) -> None:
-        self.events, self.interval = events_of(source), interval
+        self.events, self.interval = load_events(source), interval
         self.error: BaseException | None = None
-        self._follower: Follower | None = None
-        self._showing: Showing | None = None
-        self._folded: Track | None = None
-        self._twins: list[Twin] = []
+        self._follower: RunFollower | None = None
+        self._showing: LiveUpdater | None = None
+        self._folded: FrameCollector | None = None
+        self._twins: list[StaticFallback] = []
         self._imagine, self._offers = imagine, offers
         self._imagining: threading.Thread | None = None
         self._gate = threading.RLock()
-        shown = self._offering(recorded(self.events))
-        super().__init__(page=dict(shown), palette=colours.palette(256))
-        self.on_msg(self._asked)
+        shown = self._with_what_if_placements(recorded_page(self.events))
+        super().__init__(page=dict(shown), palette=colours.make_palette(256))
+        self.on_msg(self._handle_browser_message)
 
-    def load(self, source: Iterable[Any] | str | Path) -> None:
+    def load_run(self, source: Iterable[Any] | str | Path) -> None:
         """Show another run from now on."""
-        self.detach()
-        self.events = events_of(source)
+        self.stop_following()
+        self.events = load_events(source)
         self._showing = self._folded = None
-        self.page = dict(self._offering(recorded(self.events)))
+        self.page = dict(self._with_what_if_placements(recorded_page(self.events)))
 
-    def _offering(self, page: CockpitPage) -> CockpitPage:
+    def _with_what_if_placements(self, page: CockpitPage) -> CockpitPage:
         """The page, with the placements that a what-if may take."""
         start = next((e for e in self.events if isinstance(e, RunStarted)), None)
-        return {**page, "offers": [] if start is None else self.offered(start)}
+        return {**page, "what_if_placements": [] if start is None else self.what_if_placements(start)}
 
-    def offered(self, start: RunStarted) -> list[str]:
+    def what_if_placements(self, start: RunStarted) -> list[str]:
         """The placements that a what-if may take."""
         return [] if self._imagine is None else [*self._offers(start)]
 
-    def attach(
-        self, run: Run, ended: Callable[[BaseException | None], Any] = lambda error: None
-    ) -> Follower:
+    def follow(
+        self, run: ObservableRun, ended: Callable[[BaseException | None], Any] = lambda error: None
+    ) -> RunFollower:
         """Follow a live run from its start; ``ended`` gets what made it or the view fail, or None,
         when it is over. What was seen before stays, and says so, until there is a batch.
         """
-        self.detach()
+        self.stop_following()
         self.error = None
-        self._showing = Showing(self, run)
+        self._showing = LiveUpdater(self, run)
         if self.page["frames"]:
-            self.stale()
+            self.mark_stale()
         else:
-            self._showing.begin()
-        self._follower = Follower(
-            run, self._showing.show, lambda error: self._over(run, error, ended), self.interval
+            self._showing.start()
+        self._follower = RunFollower(
+            run, self._showing.send_new, lambda error: self._finish_run(run, error, ended), self.interval
         )
         return self._follower
 
-    def detach(self, timeout: float | None = None) -> None:
+    def stop_following(self, timeout: float | None = None) -> None:
         """Stop following a run (which goes on), and wait for the thread."""
         if self._follower is not None:
-            self._follower.leave(timeout)
+            self._follower.stop(timeout)
 
-    def wait(self, timeout: float | None = None) -> None:
+    def wait_for_end(self, timeout: float | None = None) -> None:
         """Wait until the run that is followed has ended and been shown."""
         if self._follower is not None:
-            self._follower.wait(timeout)
+            self._follower.wait_for_end(timeout)
 
     def close(self) -> None:
-        self.detach(2 * self.interval)
+        self.stop_following(2 * self.interval)
         super().close()
 
-    def _over(
-        self, run: Run, error: BaseException | None, ended: Callable[[BaseException | None], Any]
+    def _finish_run(
+        self, run: ObservableRun, error: BaseException | None, ended: Callable[[BaseException | None], Any]
     ) -> None:
         try:
             self.events = run.events()
@@ -123,131 +123,131 @@ class Cockpit(anywidget.AnyWidget):
             error = error or failure
         self.error = error
         assert self._showing is not None
-        self._showing.last(error)
+        self._showing.finish(error)
         for twin in self._twins:
-            twin.renew()
+            twin.refresh()
         ended(error)
 
-    def what_if(self, placement: str, hosts: int, since: int = 0) -> None:
+    def draw_alternative(self, placement: str, hosts: int, since: int = 0) -> None:
         """Draw beside the run what another placement would do: from the start, or after batch
         ``since`` (from 1). It is simulated on what the events tell. Raises ValueError for what
         cannot be simulated, and for a cockpit that was not made by ``braid.watch``.
         """
         if self._imagine is None:
             raise ValueError("this view cannot simulate; braid.watch makes one that can")
-        if self._earlier:
+        if self._is_showing_previous_run:
             raise ValueError("this is an earlier run; ask again when the new one has a batch")
-        track, events = self._track(), self._known()
+        track, events = self._get_frame_collector(), self._get_events()
         found = self._imagine(events, placement, hosts, since - 1)
         with self._gate:
-            if track is not self._track():
+            if track is not self._get_frame_collector():
                 return  # another run is shown by now
             track.ghosts = [g for g in track.ghosts if g["name"] != found.name]
             track.ghosts.append(
                 {
                     "name": found.name,
                     "batch": [b + 1 for b in found.batch],
-                    "values": [float(n) for n in found.fullest],
+                    "values": [float(n) for n in found.max_host_tuples],
                 }
             )
             track.told = ""
-        self._resend()
+        self._send_timeline()
 
     @property
-    def _earlier(self) -> bool:
+    def _is_showing_previous_run(self) -> bool:
         """Whether what is seen is not yet the run that is followed."""
         return self._showing is not None and not self._showing.begun
 
-    def _known(self) -> list[Any]:
+    def _get_events(self) -> list[Any]:
         live = self._showing is not None and self._follower is not None
         return self._showing.run.events() if live and self._showing else self.events
 
-    def _track(self) -> Track:
+    def _get_frame_collector(self) -> FrameCollector:
         """The fold of what is shown; of a recording it is made when it is first asked for."""
         if self._showing is not None:
             return self._showing.track
         if self._folded is None:
-            self._folded = Track()
-            self._folded.take(self.events, draw=False)
+            self._folded = FrameCollector()
+            self._folded.apply_events(self.events, draw=False)
         return self._folded
 
-    def _resend(self) -> None:
+    def _send_timeline(self) -> None:
         """Tell the browser what stands beside the run."""
-        rest = self._track().rest(self.page["state"])
-        self._tell({name: rest[name] for name in ("line", "told")})
+        rest = self._get_frame_collector().page_fields(self.page["state"])
+        self._send_page_update({name: rest[name] for name in ("line", "told")})
 
-    def _tell(self, new: dict[str, Any]) -> None:
+    def _send_page_update(self, new: dict[str, Any]) -> None:
         """Tell the browser what is new besides batches."""
         self.page.update(new)
         hosts = {**self.page["hosts"], "batch": [], "values": []}
         self.send({"more": {**self.page, "frames": [], "hosts": hosts}})
 
-    def stale(self) -> None:
+    def mark_stale(self) -> None:
         """Say that what is seen is not the run that is being started."""
-        self._tell({"state": "earlier run"})
+        self._send_page_update({"state": "earlier run"})
 
-    def _asked(self, widget: Any, content: Any, buffers: Any) -> None:
+    def _handle_browser_message(self, widget: Any, content: Any, buffers: Any) -> None:
         """The browser asks what another placement would do, what a host holds, what serves a query,
         or about blocks.
         """
         if not isinstance(content, dict):
             return
         if (place := content.get("inspect")) is not None:
-            self._inspected(place)
+            self._send_details(place)
         if (imagined := content.get("what_if")) is None:
             return
         self._imagining = threading.Thread(
-            target=self._answer, args=(imagined,), name="braid-what-if", daemon=True
+            target=self._answer_what_if, args=(imagined,), name="braid-what-if", daemon=True
         )
         self._imagining.start()
 
-    def _inspected(self, place: dict[str, Any]) -> None:
+    def _send_details(self, place: dict[str, Any]) -> None:
         try:
             if (ids := place.get("blocks")) is not None:
-                text = inspect.blocks(self._known(), [int(id) for id in ids])
+                text = inspect.block_details(self._get_events(), [int(id) for id in ids])
             elif (query := place.get("query")) is not None:
-                text = asked.query(self._known(), str(query), int(place["batch"]))
+                text = asked.describe_query(self._get_events(), str(query), int(place["batch"]))
             else:
-                text = inspect.host(self._known(), int(place["host"]), int(place["batch"]))
+                text = inspect.host_details(self._get_events(), int(place["host"]), int(place["batch"]))
         except (ValueError, KeyError, TypeError) as error:
-            text = cause(error)
+            text = summarize_error(error)
         self.send({"inspected": text})
 
-    def _answer(self, imagined: dict[str, Any]) -> None:
+    def _answer_what_if(self, imagined: dict[str, Any]) -> None:
         try:
-            self.what_if(str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"]))
+            self.draw_alternative(str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"]))
         except (ValueError, KeyError, TypeError) as error:
-            if self._earlier:  # what is told is not of the run that comes
-                self._tell({"told": cause(error)})
+            if self._is_showing_previous_run:  # what is told is not of the run that comes
+                self._send_page_update({"told": summarize_error(error)})
                 return
-            self._track().told = cause(error)
-            self._resend()
+            self._get_frame_collector().told = summarize_error(error)
+            self._send_timeline()
 
     @property
-    def _live(self) -> bool:
-        return self._follower is not None and self._follower.active
+    def _is_following_run(self) -> bool:
+        return self._follower is not None and self._follower.is_active
 
     def to_html(self, most: int = FRAMES) -> str:
         """The run as far as it is, as HTML that needs no kernel and no network; of at most so many
         batches.
         """
-        kept = {"frames": thinned(self.page["frames"], most), "offers": [], "lag": None}
-        return as_html({**self.page, **kept})  # type: ignore[typeddict-item]
+        kept = {"frames": thin(self.page["frames"], most), "offers": [], "lag": None}
+        return page_html({**self.page, **kept})  # type: ignore[typeddict-item]
 
     def _ipython_display_(self) -> None:
         """A widget while a run goes on, and in a saved notebook its last picture; else HTML, which
         needs no kernel.
         """
-        if headless() or not (self._live or self._imagine):
+        if is_headless() or not (self._is_following_run or self._imagine):
             display(HTML(self.to_html()))  # type: ignore[no-untyped-call]
             return
         self.add_class("braid-live")
-        self._twins.append(Twin(_Alive(self), lambda: self.to_html(TWIN)))
+        self._twins.append(StaticFallback(_Alive(self), lambda: self.to_html(TWIN)))
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """A widget while there is somebody to ask; else HTML alone."""
         plain = f"Cockpit({self.page['note']!r})"
-        if not (self._live or self._imagine):
+        if not (self._is_following_run or self._imagine):
             return {"text/html": self.to_html(), "text/plain": plain}, {}
         shown = super()._repr_mimebundle_(**options)
         data, metadata = shown if isinstance(shown, tuple) else (shown, {})
@@ -264,63 +264,63 @@ class _Alive:
         return self._cockpit._repr_mimebundle_(**options)
 
 
-class Showing:
+class LiveUpdater:
     """What a cockpit shows of a live run: the browser is sent what is new, and the widget's page
     grows with it, for browsers that come later.
     """
 
-    def __init__(self, cockpit: Cockpit, run: Run) -> None:
+    def __init__(self, cockpit: Cockpit, run: ObservableRun) -> None:
         self.cockpit, self.run = cockpit, run
-        self.track, self.pace = Track(), Pace()
+        self.track, self.pace = FrameCollector(), TimeLeftEstimator()
         self.frames: list[BatchFrame] = []
         self.taken, self.begun = 0, False
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Have the run be seen, in place of what was."""
         self.begun = True
-        self.cockpit.page = dict(self.page("live"))
+        self.cockpit.page = dict(self.make_page("live"))
 
-    def show(self, scene: Scene) -> None:
+    def send_new(self, scene: RunView) -> None:
         """Take what happened since, and send it."""
         events = self.run.events(self.taken)
         if not self.begun:
             if not any(isinstance(e, (BatchCommitted, RunEnded)) for e in events):
                 return
-            self.begin()
-        self.taken += numbers(events)
+            self.start()
+        self.taken += count_event_numbers(events)
         since = self.frames[-1]["batch"] if self.frames else 0
         self.track.frames = []
-        self.track.take(events)
+        self.track.apply_events(events)
         self.frames = [*self.frames, *self.track.frames][-HISTORY:]
-        self.pace.note(self.frames[-1]["batch"] if self.frames else 0)
-        state = state_of(self.track.scene, live=True)
-        self._send("paused" if state == "live" and paused_now(self.run) else state, since)
+        self.pace.note_batches(self.frames[-1]["batch"] if self.frames else 0)
+        state = run_state(self.track.scene, live=True)
+        self._send_update("paused" if state == "live" and is_paused(self.run) else state, since)
 
-    def last(self, error: BaseException | None) -> None:
+    def finish(self, error: BaseException | None) -> None:
         """The run is over, or its view failed."""
         if not self.begun:
-            self.begin()
+            self.start()
         end = self.track.scene.end
-        told = "" if error is None or (end and end.error) else f" · {cause(error)}"
-        state = "failed" if error is not None else state_of(self.track.scene, live=False)
-        self._send(state, 10**9, told)
+        told = "" if error is None or (end and end.error) else f" · {summarize_error(error)}"
+        state = "failed" if error is not None else run_state(self.track.scene, live=False)
+        self._send_update(state, 10**9, told)
 
-    def page(self, state: str) -> CockpitPage:
+    def make_page(self, state: str) -> CockpitPage:
         """All that there is to see."""
-        return page(self.track, self.frames, state, self._left(), self.pace.waited())
+        return make_page(self.track, self.frames, state, self._estimate_seconds_left(), self.pace.seconds_since_batch())
 
-    def _send(self, state: str, since: int, told: str = "") -> None:
+    def _send_update(self, state: str, since: int, told: str = "") -> None:
         if (start := self.track.scene.start) is not None and not self.track.offers:
-            self.track.offers = self.cockpit.offered(start)
-        rest = self.track.rest(state, self._left(), self.pace.waited())
+            self.track.offers = self.cockpit.what_if_placements(start)
+        rest = self.track.page_fields(state, self._estimate_seconds_left(), self.pace.seconds_since_batch())
         rest["note"] += told
         fresh = [frame for frame in self.frames if frame["batch"] > since]
-        self.cockpit.page.update({**rest, "frames": self.frames, "hosts": self.track.hosts()})
-        more = {**rest, "frames": fresh, "hosts": self.track.hosts(since)}
+        self.cockpit.page.update({**rest, "frames": self.frames, "hosts": self.track.host_rows()})
+        more = {**rest, "frames": fresh, "hosts": self.track.host_rows(since)}
         self.cockpit.send({"more": more})
 
-    def _left(self) -> float | None:
+    def _estimate_seconds_left(self) -> float | None:
         start = self.track.scene.start
-        if start is None or start.batches is None or self.track.scene.end is not None:
+        if start is None or start.planned_batches is None or self.track.scene.end is not None:
             return None
-        return self.pace.left(start.batches + self.track.scene.changes)
+        return self.pace.seconds_left(start.planned_batches + self.track.scene.changes)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from braid.core.events import RunStarted
-from braid.core.tail import Tail
+from braid.core.tail import EventTail
 
-from braid_widgets.base.live import Run
+from braid_widgets.base.live import ObservableRun
 from braid_widgets.cockpit.view import Cockpit, Imagine
 
 
 def watch(
-    run: Run | Iterable[Any] | str | Path,
+    run: ObservableRun | Iterable[Any] | str | Path,
     imagine: Imagine | None = None,
     offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
 ) -> Cockpit:
@@ -33,11 +33,11 @@ def watch(
     neither a run folder nor a recording.
     """
     if isinstance(run, (str, Path)):
-        return Cockpit(Tail(run).read(), imagine=imagine, offers=offers)
-    if not isinstance(run, Run):
+        return Cockpit(EventTail(run).read_new(), imagine=imagine, offers=offers)
+    if not isinstance(run, ObservableRun):
         return Cockpit(run, imagine=imagine, offers=offers)
     if not run.isActive:
         return Cockpit(run.events(), imagine=imagine, offers=offers)
     cockpit = Cockpit(imagine=imagine, offers=offers)
-    cockpit.attach(run)
+    cockpit.follow(run)
     return cockpit

@@ -15,13 +15,13 @@ from braid.papers.diffusion.events import SegmentPlaced
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import TEMPLATE, Chart
-from braid_widgets.base.words import origin
+from braid_widgets.base.words import data_origin
 
 LATEST = 60
 """Batches that are shown, the last ones."""
 
 
-def meetings(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> pd.DataFrame:
+def meeting_table(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> pd.DataFrame:
     """One row for each pair of batches (first of one stream, second of the other) and host that
     joins them.
 
@@ -33,9 +33,9 @@ def meetings(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> pd.Dat
         if not isinstance(e, BatchPlanned):
             continue
         for d in e.derivations:
-            arrived[d.block.id] = [batch for source in d.sources for batch in arrived[source]]
-        arrived |= {r.block.id: [e.batch] for r in e.routes if r.fresh}
-        for stream, id, other, host in _met(e, streams):
+            arrived[d.block.id] = [batch for source in d.source_blocks for batch in arrived[source]]
+        arrived |= {r.block.id: [e.batch] for r in e.routes if r.is_fresh}
+        for stream, id, other, host in _list_probed_pairs(e, streams):
             for a in arrived[id]:
                 found |= {
                     (a, b, host) if stream == streams[0] else (b, a, host) for b in arrived[other]
@@ -43,24 +43,24 @@ def meetings(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> pd.Dat
     return pd.DataFrame(sorted(found), columns=["first", "second", "host"])
 
 
-def _met(plan: BatchPlanned, streams: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
+def _list_probed_pairs(plan: BatchPlanned, streams: tuple[int, int]) -> Iterator[tuple[int, int, int, int]]:
     for route in plan.routes:
         stream, id = route.block.stream, route.block.id
         for hop in (hop for path in route.paths for hop in path):
             if {stream, hop.stream} == set(streams):
-                yield from ((stream, id, b, h) for h, ids in hop.probes.items() for b in ids)
+                yield from ((stream, id, b, h) for h, ids in hop.blocks_by_host.items() for b in ids)
 
 
-def axes(events: Iterable[Any]) -> tuple[int, int]:
+def matrix_axes(events: Iterable[Any]) -> tuple[int, int]:
     """The last master stream and the first other one: their pairs have one host each under ATR.
     Else streams 0 and 1.
     """
-    masters = [e.master for e in events if isinstance(e, SegmentPlaced)]
+    masters = [e.master_stream for e in events if isinstance(e, SegmentPlaced)]
     master = masters[-1] if masters else 0
     return (0, master) if master else (0, 1)
 
 
-def _key(hosts: int) -> dict[str, Any]:
+def _make_host_colorbar(hosts: int) -> dict[str, Any]:
     """The colours' legend: the number of each host, of many hosts some."""
     every = -(-hosts // 16)
     ticks = list(range(0, hosts, every))
@@ -68,13 +68,13 @@ def _key(hosts: int) -> dict[str, Any]:
     return dict(title=dict(text="host", side="right"), tickvals=ticks, thickness=14, **spot)
 
 
-def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
+def arrival_matrix(events: Iterable[Any], latest: int = LATEST) -> Chart:
     """The matrix of the last batches, coloured by host; where several hosts join a pair, by the one
     with the lowest number.
     """
     events = list(events)
-    start, streams = next(e for e in events if isinstance(e, RunStarted)), axes(events)
-    data = meetings(events, streams)
+    start, streams = next(e for e in events if isinstance(e, RunStarted)), matrix_axes(events)
+    data = meeting_table(events, streams)
     end = 1 + int(data[["first", "second"]].to_numpy().max()) if len(data) else 1
     low = max(0, end - latest)
     z, words = (
@@ -92,7 +92,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
     known = max(
         start.hosts, 1 + int(data["host"].max()) if len(data) else 1
     )  # a ring may have grown
-    scale = [(edge, colours.host(h)) for h in range(known) for edge in (h / known, (h + 1) / known)]
+    scale = [(edge, colours.host_color(h)) for h in range(known) for edge in (h / known, (h + 1) / known)]
     heat = go.Heatmap(
         x0=low + 1,
         y0=low + 1,
@@ -102,9 +102,9 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         colorscale=scale,
         zmin=-0.5,
         zmax=known - 0.5,
-        colorbar=_key(known),
+        colorbar=_make_host_colorbar(known),
     )
-    kind = origin(start)
+    kind = data_origin(start)
     plot = go.Figure(heat)
     plot.update_layout(
         template=TEMPLATE,

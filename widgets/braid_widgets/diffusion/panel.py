@@ -10,25 +10,25 @@ from typing import Any
 
 import ipywidgets as W
 from braid.core.events import BatchCommitted
-from braid.core.words import counted
+from braid.core.words import format_count
 
 from braid_widgets.base import inputs
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.launcher import PICTURE, Launch, Launcher, State
+from braid_widgets.base.launcher import PICTURE, Launch, LaunchPanel, State
 from braid_widgets.diffusion import by_arrival, loads, routing, segments
 
 HEIGHT = "520px"
 """Kept free for a view, so that the page does not jump when it is drawn anew."""
 
 VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
-    "Segments": segments.figure,
-    "Join matrix": by_arrival.figure,
-    "Routing path": routing.figure,
-    "Host loads": loads.figure,
+    "Segments": segments.segment_chart,
+    "Join matrix": by_arrival.arrival_matrix,
+    "Routing path": routing.route_chart,
+    "Host loads": loads.load_chart,
 }
 
 
-class DiffusionPanel(Launcher):
+class DiffusionPanel(LaunchPanel):
     """``simulate`` gets the settings and returns the events of a modelled run, one after the other
     or at once; it is given up when a control changes. ``launch`` returns a run on Spark, shown
     live.
@@ -50,83 +50,83 @@ class DiffusionPanel(Launcher):
         self.simulate = W.Button(
             description="Simulate", button_style="primary", icon="play", tooltip="model the run"
         )
-        super().__init__(launch, _inputs(placements), defaults)
+        super().__init__(launch, _make_controls(placements), defaults)
         self.start.button_style, self.start.icon = "", "rocket"
         self.bar.children = (self.simulate, *self.bar.children)
-        self.simulate.on_click(lambda _: self._simulate(simulate))
-        self.inputs["bursts"].observe(self._relevant, "value")
-        self.inputs["placement"].observe(self._relevant, "value")
+        self.simulate.on_click(lambda _: self._start_simulation(simulate))
+        self.inputs["bursts"].observe(self._disable_unused_controls, "value")
+        self.inputs["placement"].observe(self._disable_unused_controls, "value")
         self.outputs = [W.Output(layout=W.Layout(min_height=HEIGHT)) for _ in VIEWS]
         self.tabs = W.Tab(self.outputs, titles=list(VIEWS))
         self.tabs.add_class(PICTURE)
-        self.tabs.observe(self._draw, "selected_index")
+        self.tabs.observe(self._draw_front_view, "selected_index")
         self.children = (*self.children, self.tabs)
-        self._relevant()
-        self._guarded(lambda: self._simulated(simulate(self.settings())))
+        self._disable_unused_controls()
+        self._run_and_show_errors(lambda: self._simulate_and_show(simulate(self.settings())))
         for control in self.inputs.values():
             control.observe(lambda change: self._changed.set(), "value")
 
-    def become(self, state: State, text: str | None = None) -> None:
-        super().become(state, text)
+    def set_state(self, state: State, text: str | None = None) -> None:
+        super().set_state(state, text)
         self.simulate.disabled = state != "idle"
 
-    def show(self, events: list[Any]) -> None:
+    def show_events(self, events: list[Any]) -> None:
         """Draw these events in the tab that is open, and in the others when they are opened."""
         with self.lock:
             self.events = events
             for k, output in enumerate(self.outputs):
                 if k != self.tabs.selected_index:
                     output.outputs = ()
-            self._draw()
+            self._draw_front_view()
 
-    def twins(self) -> list[Chart]:
+    def static_views(self) -> list[Chart]:
         """All views of the modelled run. Raises what went wrong when it was simulated."""
         if self.error is not None:
             raise self.error
         return [view(self.events) for view in VIEWS.values()]
 
-    def _simulate(self, simulate: Callable[[dict[str, Any]], Iterable[Any]]) -> None:
-        if self.state == "idle" and not self.refused():
+    def _start_simulation(self, simulate: Callable[[dict[str, Any]], Iterable[Any]]) -> None:
+        if self.state == "idle" and not self.has_invalid_controls():
             self._changed.clear()
             settings = self.settings()
-            self.begin("simulating", lambda: self._simulated(simulate(settings)))
+            self.start_work("simulating", lambda: self._simulate_and_show(simulate(settings)))
 
-    def _simulated(self, coming: Iterable[Any]) -> None:
+    def _simulate_and_show(self, coming: Iterable[Any]) -> None:
         """Show the events once all have come; none if a control changes meanwhile."""
         events: list[Any] = []
         for event in coming:
             if self._changed.is_set():
-                self.become("idle", "given up, as a control changed; Simulate models what it says")
+                self.set_state("idle", "given up, as a control changed; Simulate models what it says")
                 return
             events.append(event)
             if isinstance(event, BatchCommitted):
                 self.status.value = f"simulating… {event.batch + 1} of {events[0].batches} batches"
-        self.show(events)
+        self.show_events(events)
         start, end = events[0], events[-1]
-        self.become(
+        self.set_state(
             "idle",
-            f"{start.placement}, {counted(start.hosts, 'host')}, {end.batch + 1} batches, modelled",
+            f"{start.placement}, {format_count(start.hosts, 'host')}, {end.batch + 1} batches, modelled",
         )
 
-    def _relevant(self, change: Any = None) -> None:
+    def _disable_unused_controls(self, change: Any = None) -> None:
         """Grey out what the choices do not heed."""
         placement = self.inputs["placement"].value
         self.inputs["burst"].disabled = not self.inputs["bursts"].value
         self.inputs["copies"].disabled = not placement.startswith("CTR")
         self.inputs["hosts"].disabled = self.inputs["length"].disabled = placement == "Centralized"
 
-    def _draw(self, change: Any = None) -> None:
+    def _draw_front_view(self, change: Any = None) -> None:
         """Draw the view in front."""
         with self.lock:
             front = self.tabs.selected_index or 0
             if self.events:
-                data = _drawn(list(VIEWS.values())[front], self.events)
+                data = _render_view(list(VIEWS.values())[front], self.events)
                 self.outputs[front].outputs = (
                     {"output_type": "display_data", "data": data, "metadata": {}},
                 )
 
 
-def _drawn(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, Any]:
+def _render_view(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, Any]:
     """A chart of the events, or the sentence that tells why there is none yet."""
     try:
         return view(events)._repr_mimebundle_()
@@ -139,29 +139,29 @@ FAST = "no slower than the slowest"
 BURSTS = "0: rates as they are; 1: all comes in bursts, nothing between them"
 
 
-def _inputs(placements: tuple[str, ...]) -> dict[str, Any]:
+def _make_controls(placements: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "placement": inputs.choice("placement", placements, None, inputs.PLACED),
-        "streams": inputs.whole("streams (n)", 2, 6, 3, "that are joined with each other"),
-        "window": inputs.number(
+        "placement": inputs.choice_control("placement", placements, None, inputs.PLACED),
+        "streams": inputs.int_control("streams (n)", 2, 6, 3, "that are joined with each other"),
+        "window": inputs.float_control(
             "window (W, s)", 1, 120, 10.0, None, "how long a tuple can be joined"
         ),
-        "slowest": inputs.number("slowest rate (tuples/s)", 0.1, 500, 5.0, None, SLOW),
-        "fastest": inputs.number("fastest rate (tuples/s)", 0.1, 500, 20.0, None, FAST),
-        "selectivity": inputs.number(
+        "slowest": inputs.float_control("slowest rate (tuples/s)", 0.1, 500, 5.0, None, SLOW),
+        "fastest": inputs.float_control("fastest rate (tuples/s)", 0.1, 500, 20.0, None, FAST),
+        "selectivity": inputs.float_control(
             "selectivity (σ)", 0, 1, 0.1, 0.05, "share of pairs that match"
         ),
-        "hosts": inputs.whole("hosts (J)", 1, 256, 12, "logical hosts that share the join"),
-        "length": inputs.whole(
+        "hosts": inputs.int_control("hosts (J)", 1, 256, 12, "logical hosts that share the join"),
+        "length": inputs.int_control(
             "segment length (T, s)", 1, 60, 2, "tuples of a segment go the same way"
         ),
-        "copies": inputs.whole(
+        "copies": inputs.int_control(
             "copies (L; 0: √J)",
             0,
             256,
             0,
             "hosts that store a segment under CTR; 0: the root of their number",
         ),
-        "bursts": inputs.switch("bursts", "rates go up and down"),
-        "burst": inputs.number("share in bursts (θ)", 0, 1, 0.5, 0.25, BURSTS),
+        "bursts": inputs.checkbox_control("bursts", "rates go up and down"),
+        "burst": inputs.float_control("share in bursts (θ)", 0, 1, 0.5, 0.25, BURSTS),
     }

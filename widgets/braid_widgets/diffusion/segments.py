@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 from braid.core.events import BatchPlanned, RunStarted
-from braid.core.words import counted
+from braid.core.words import format_count
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
-from braid_widgets.base.words import origin
+from braid_widgets.base.words import data_origin
 
 LATEST = 60
 """Batches that are shown, the last ones."""
@@ -23,7 +23,7 @@ LATEST = 60
 COLUMNS = ["host", "stream", "first", "last", "master"]
 
 
-def segments(events: Iterable[Any]) -> pd.DataFrame:
+def segment_table(events: Iterable[Any]) -> pd.DataFrame:
     """One row for each stretch of consecutive batches of a stream that one host stores.
 
     ``first`` and ``last`` are the batches in which the tuples arrived; stretches of a master stream
@@ -38,22 +38,22 @@ def segments(events: Iterable[Any]) -> pd.DataFrame:
         if not isinstance(e, BatchPlanned):
             continue
         if e.batch in placed:
-            master, segment = placed[e.batch].master, e.batch
+            master, segment = placed[e.batch].master_stream, e.batch
         for d in e.derivations:
-            arrived[d.block.id] = [batch for source in d.sources for batch in arrived[source]]
-            _store(stored, d.reads, arrived[d.block.id], segment)
-        for b in (r.block for r in e.routes if r.fresh):
+            arrived[d.block.id] = [batch for source in d.source_blocks for batch in arrived[source]]
+            _add_stored_batches(stored, d.source_hosts, arrived[d.block.id], segment)
+        for b in (r.block for r in e.routes if r.is_fresh):
             arrived[b.id] = [(b.stream, e.batch, b.stream == master)]
-            _store(stored, b.hosts, arrived[b.id], segment)
+            _add_stored_batches(stored, b.hosts, arrived[b.id], segment)
     rows = [
         (host, stream, *stretch)
         for (host, stream), batches in sorted(stored.items())
-        for stretch in _stretches(batches)
+        for stretch in _merge_batch_ranges(batches)
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _store(
+def _add_stored_batches(
     stored: dict[Any, Any], hosts: Iterable[int], batches: list[tuple[int, int, bool]], segment: int
 ) -> None:
     for host in hosts:
@@ -63,7 +63,7 @@ def _store(
             )
 
 
-def _stretches(batches: dict[int, tuple[int, bool]]) -> list[tuple[int, int, bool]]:
+def _merge_batch_ranges(batches: dict[int, tuple[int, bool]]) -> list[tuple[int, int, bool]]:
     found: list[tuple[int, int, bool]] = []
     for batch in sorted(batches):
         if found and found[-1][1] == batch - 1 and batches[batch - 1] == batches[batch]:
@@ -73,7 +73,7 @@ def _stretches(batches: dict[int, tuple[int, bool]]) -> list[tuple[int, int, boo
     return found
 
 
-def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
+def segment_chart(events: Iterable[Any], latest: int = LATEST) -> Chart:
     """The Gantt chart of the last batches: a row for each host, in it a lane for each stream; a
     master's segments are outlined.
 
@@ -81,24 +81,24 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
     """
     events = list(events)
     start = next(e for e in events if isinstance(e, RunStarted))
-    data = segments(events)
+    data = segment_table(events)
     end = 1 + int(data["last"].max()) if len(data) else 0
     shown = data[data["last"] >= end - latest].assign(
         first=lambda d: d["first"].clip(lower=end - latest)
     )
     plot = go.Figure(
         [
-            _lane(shown[shown.stream == s], s, name, len(start.streams))
+            _make_stream_bars(shown[shown.stream == s], s, name, len(start.streams))
             for s, name in enumerate(start.streams)
         ]
     )
     for e in events:
         if isinstance(e, (MasterSwitched, SegmentLengthTuned)) and e.batch > end - latest:
-            _mark(plot, e, start.streams, end - latest)
-    kind = origin(start)
+            _annotate_change(plot, e, start.streams, end - latest)
+    kind = data_origin(start)
     title = (
-        f"Segments by host: {start.placement}, {counted(start.hosts, 'host')} "
-        f"({kind})<br><sub>{_note(events)}</sub>"
+        f"Segments by host: {start.placement}, {format_count(start.hosts, 'host')} "
+        f"({kind})<br><sub>{_format_note(events)}</sub>"
     )
     plot.update_layout(
         template=TEMPLATE,
@@ -108,7 +108,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
         margin=dict(t=120, b=90),
     )
     plot.update_layout(legend=BELOW)
-    right = max(end, min(start.batches or 0, latest))
+    right = max(end, min(start.planned_batches or 0, latest))
     plot.update_xaxes(
         title="batch in which the tuples arrived", range=[max(0, end - latest) + 0.5, right + 0.5]
     )
@@ -122,7 +122,7 @@ def figure(events: Iterable[Any], latest: int = LATEST) -> Chart:
     return Chart("segments", plot, data)
 
 
-def _note(events: list[Any]) -> str:
+def _format_note(events: list[Any]) -> str:
     note = "several hosts with the same batches: replicas"
     return note + (
         " · outlined: segments of the master"
@@ -131,8 +131,8 @@ def _note(events: list[Any]) -> str:
     )
 
 
-def _lane(rows: pd.DataFrame, stream: int, name: str, streams: int) -> go.Bar:
-    height, shade = 0.84 / streams, colours.stream(stream)
+def _make_stream_bars(rows: pd.DataFrame, stream: int, name: str, streams: int) -> go.Bar:
+    height, shade = 0.84 / streams, colours.stream_color(stream)
     words = [
         f"{name}, batches {r.first + 1} to {r.last + 1}, host {r.host}"
         + (", master" if r.master else "")
@@ -158,7 +158,7 @@ def _lane(rows: pd.DataFrame, stream: int, name: str, streams: int) -> go.Bar:
     )
 
 
-def _mark(plot: go.Figure, e: Any, streams: tuple[str, ...], low: int) -> None:
+def _annotate_change(plot: go.Figure, e: Any, streams: tuple[str, ...], low: int) -> None:
     switched = isinstance(e, MasterSwitched)
     text = f"master {streams[e.old]} → {streams[e.new]}" if switched else f"T {e.old} → {e.new}"
     line = dict(

@@ -6,30 +6,30 @@ from collections.abc import Collection
 from typing import Any
 
 from braid.core.events import RunStarted
-from braid.papers.psp.events import SlicesSet
+from braid.papers.psp.events import SliceTableChanged
 
-from braid_widgets.base.fold import Scene
-from braid_widgets.base.maps import Map
+from braid_widgets.base.fold import RunView
+from braid_widgets.base.maps import StateMap
 from braid_widgets.psp import ring
 from braid_widgets.psp.ring import RingFrame
 
 
-class RingMap(Map):
+class RingMap(StateMap):
     """For runs whose slices lie on a ring."""
 
     name = "ring"
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self.own = ring.RingScene()
+        self.own = ring.RingViewState()
 
     @classmethod
-    def suits(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return SlicesSet in kinds
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+        return SliceTableChanged in kinds
 
-    def apply(self, event: Any) -> None:
-        self.own.apply(event)
+    def apply_event(self, event: Any) -> None:
+        self.own.apply_event(event)
 
-    def frame(self) -> RingFrame:
+    def make_frame(self) -> RingFrame:
         """The picture after the last commit."""
-        return ring.frame(self.own)
+        return ring.make_frame(self.own)

@@ -8,31 +8,31 @@ from typing import Any
 
 from braid_widgets.base import inputs
 from braid_widgets.base.launcher import PICTURE, Launch
-from braid_widgets.base.modelled import ModelledPanel, Simulate
-from braid_widgets.psp.ring import Ring
+from braid_widgets.base.modelled import SimulationPanel, Simulate
+from braid_widgets.psp.ring import RingPlayer
 
 
-class RingPanel(ModelledPanel):
+class RingPanel(SimulationPanel):
     """``defaults`` set controls by name: rates, windows, streams, sigma, nodes, form, slicing,
     resize.
     """
 
     def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
-        super().__init__(simulate, launch, _inputs(), defaults)
-        self.view = Ring(self.events)
+        super().__init__(simulate, launch, _make_controls(), defaults)
+        self.view = RingPlayer(self.events)
         self.view.add_class(PICTURE)
         self.children = (*self.children, self.view)
 
-    def show(self, events: list[Any]) -> None:
+    def show_events(self, events: list[Any]) -> None:
         """Load these events into the ring's film."""
         with self.lock:
             self.events = events
-            self.view.load(events)
+            self.view.load_events(events)
 
-    def twins(self) -> list[Ring]:
+    def static_views(self) -> list[RingPlayer]:
         """The ring of the modelled run."""
-        self.events = list(self.simulate(self.asked()))
-        return [Ring(self.events)]
+        self.events = list(self.simulate(self.requested_settings()))
+        return [RingPlayer(self.events)]
 
 
 FORMS = {"PSP (basic)": "basic", "PSP-I (interleaved)": "interleaved", "PSP-D (dynamic)": "dynamic"}
@@ -40,22 +40,22 @@ FORMS = {"PSP (basic)": "basic", "PSP-I (interleaved)": "interleaved", "PSP-D (d
 EACH = "one number, or one for each stream, with commas"
 
 
-def _inputs() -> dict[str, Any]:
+def _make_controls() -> dict[str, Any]:
     return {
-        "streams": inputs.whole("streams (M)", 2, 5, 3, "that are joined with each other"),
-        "rates": inputs.line("rates (λ, tuples/s)", "20", EACH),
-        "windows": inputs.line("windows (W, s)", "10", EACH),
-        "sigma": inputs.number("selectivity (σ)", 0, 1, 0.05, 0.01, "share of pairs that match"),
-        "nodes": inputs.whole(
+        "streams": inputs.int_control("streams (M)", 2, 5, 3, "that are joined with each other"),
+        "rates": inputs.text_control("rates (λ, tuples/s)", "20", EACH),
+        "windows": inputs.text_control("windows (W, s)", "10", EACH),
+        "sigma": inputs.float_control("selectivity (σ)", 0, 1, 0.05, 0.01, "share of pairs that match"),
+        "nodes": inputs.int_control(
             "nodes (N)", 1, 24, 6, "hosts of the ring; each holds a slice of every window"
         ),
-        "form": inputs.choice(
+        "form": inputs.choice_control(
             "form", FORMS, "dynamic", "how tuples and slices move round the ring"
         ),
-        "slicing": inputs.choice(
+        "slicing": inputs.choice_control(
             "slices by", ["time", "count"], "time", "windows are cut by age, or in equal numbers"
         ),
-        "resize": inputs.whole(
+        "resize": inputs.int_control(
             "half-way to (nodes)", 0, 24, 0, "the ring gets so many nodes then; 0: it stays"
         ),
     }

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
-from braid.core.events import BatchCommitted, EventsDropped, RunStarted
+from braid.core.events import BatchCommitted, EventsTrimmed, RunStarted
 from braid.core.history import LiveBlocks
-from braid.core.spans import text
-from braid.papers.psp.events import Relocated, RingResized, SlicesSet, TailMoved
+from braid.core.spans import format_duration
+from braid.papers.psp.events import StateRelocated, RingResized, SliceTableChanged, TailMoved
 
 from braid_widgets.base.columns import Columns
-from braid_widgets.base.film import MOST, Film, bundle, pictures
-from braid_widgets.base.words import origin
+from braid_widgets.base.film import MOST, Player, read_bundle, collect_frames
+from braid_widgets.base.words import data_origin
 
 
 class RingSlice(NamedTuple):
@@ -30,7 +30,7 @@ class RingSlice(NamedTuple):
     node: int
     rows: int
     share: float
-    lasts: str
+    retention: str
 
 
 class RingMove(TypedDict):
@@ -42,7 +42,7 @@ class RingMove(TypedDict):
     source: int
     target: int
     rows: int
-    why: str
+    reason: str
 
 
 class RingEnds(TypedDict):
@@ -77,7 +77,7 @@ class RingFrame(TypedDict):
 
 
 @dataclass
-class RingScene:
+class RingViewState:
     """What is to be seen of a ring: fold events into it, in order, with ``apply``.
 
     ``blocks`` are live. ``nodes``, ``lengths`` (microseconds) and
@@ -90,33 +90,33 @@ class RingScene:
     lengths: dict[int, tuple[int | None, ...]] = field(default_factory=dict)
     tails: dict[int, int | None] = field(default_factory=dict)
     blocks: LiveBlocks = field(default_factory=LiveBlocks)
-    moves: list[Relocated] = field(default_factory=list)
+    moves: list[StateRelocated] = field(default_factory=list)
     resized: RingResized | None = None
 
-    def apply(self, event: Any) -> None:
+    def apply_event(self, event: Any) -> None:
         """Fold one event in. Kinds that have nothing to show here are passed over."""
         if isinstance(event, RunStarted):
             self.start = event
-        elif isinstance(event, EventsDropped):
-            self.blocks.change(event.blocks)
-        elif isinstance(event, SlicesSet):
-            self.nodes[event.stream], self.lengths[event.stream] = event.nodes, event.lengths
+        elif isinstance(event, EventsTrimmed):
+            self.blocks.apply_changes(event.live_blocks)
+        elif isinstance(event, SliceTableChanged):
+            self.nodes[event.stream], self.lengths[event.stream] = event.nodes, event.slice_lengths
         elif isinstance(event, TailMoved):
-            self.tails[event.stream] = event.new
-        elif isinstance(event, Relocated):
+            self.tails[event.stream] = event.host
+        elif isinstance(event, StateRelocated):
             self.moves.append(event)
         elif isinstance(event, RingResized):
             self.resized = event
         elif isinstance(event, BatchCommitted):
-            self._commit(event)
+            self._apply_commit(event)
 
-    def _commit(self, event: BatchCommitted) -> None:
-        self.blocks.commit(event)
+    def _apply_commit(self, event: BatchCommitted) -> None:
+        self.blocks.apply_commit(event)
         self.moves = [m for m in self.moves if m.batch == event.batch]
         self.resized = self.resized if self.resized and self.resized.batch == event.batch else None
         self.last = event
 
-    def rows(self) -> dict[tuple[int, int], int]:
+    def count_stored_tuples(self) -> dict[tuple[int, int], int]:
         """Tuples stored, by stream and node."""
         found: dict[tuple[int, int], int] = {}
         for b in self.blocks.values():
@@ -125,7 +125,7 @@ class RingScene:
         return found
 
 
-def frame(scene: RingScene) -> RingFrame:
+def make_frame(scene: RingViewState) -> RingFrame:
     """One picture. Raises ValueError when the events are not those of a ring
     with a committed batch.
     """
@@ -134,32 +134,32 @@ def frame(scene: RingScene) -> RingFrame:
             "these events tell of no ring; the ring view needs a run of the placement Ring, with a "
             "batch or more"
         )
-    start, last, rows = scene.start, scene.last, scene.rows()
-    streams, modelled = list(start.streams), start.clock == "modelled"
+    start, last, rows = scene.start, scene.last, scene.count_stored_tuples()
+    streams, modelled = list(start.streams), start.time_source == "modelled"
     used = {n for nodes in scene.nodes.values() for n in nodes} | {n for _, n in rows}
     most = max(rows.values(), default=1)
     slices = [
-        RingSlice(s, n, k, round(k / most, 3), _length(scene, s, n))
+        RingSlice(s, n, k, round(k / most, 3), _format_slice_length(scene, s, n))
         for (s, n), k in sorted(rows.items())
     ]
-    loads = [last.hosts[n].compared if n < len(last.hosts) else 0 for n in sorted(used)]
+    loads = [last.host_metrics[n].compared_pairs if n < len(last.host_metrics) else 0 for n in sorted(used)]
     return {
-        "title": _title(scene),
-        "note": _note(scene),
+        "title": _format_title(scene),
+        "note": _format_note(scene),
         "batch": f"batch {last.batch + 1}",
         "nodes": max(used) + 1,
         "streams": streams,
-        "slices": Columns.of(RingSlice, slices),
+        "slices": Columns.from_records(RingSlice, slices),
         "ends": [
             {"head": scene.nodes[s][0] if s in scene.nodes else None, "tail": scene.tails.get(s)}
             for s in range(len(streams))
         ],
-        "probes": list(last.received),
-        "partial": last.all_hosts.arrived,
-        "moves": _moves(scene),
-        "stored": last.all_hosts.stored,
-        "sent": last.all_hosts.received + last.all_hosts.arrived,
-        "live": list(last.live),
+        "probes": list(last.received_tuples),
+        "partial": last.total_host_metrics.received_partials,
+        "moves": _summarize_moves(scene),
+        "stored": last.total_host_metrics.stored_tuples,
+        "sent": last.total_host_metrics.received_tuples + last.total_host_metrics.received_partials,
+        "live": list(last.live_tuples),
         "lengths": [start.windows.get(name, "full history") for name in streams],
         "measure": f"Pairs compared in this batch ({'modelled' if modelled else 'counted'})",
         "loaded": sorted(used),
@@ -167,25 +167,25 @@ def frame(scene: RingScene) -> RingFrame:
     }
 
 
-def _title(scene: RingScene) -> str:
+def _format_title(scene: RingViewState) -> str:
     assert scene.start is not None and scene.last is not None
-    form = scene.start.settings.get("form", "")
+    form = scene.start.placement_settings.get("form", "")
     return (
-        f"batch {scene.last.batch + 1} of {scene.start.batches or '?'} · PSP ring, {form} · "
+        f"batch {scene.last.batch + 1} of {scene.start.planned_batches or '?'} · PSP ring, {form} · "
         f"{' ⋈ '.join(scene.start.streams)}"
     )
 
 
-def _note(scene: RingScene) -> str:
+def _format_note(scene: RingViewState) -> str:
     assert scene.start is not None and scene.last is not None
-    run = origin(scene.start)
+    run = data_origin(scene.start)
     if scene.resized is not None:
         r = scene.resized
         return (
-            f"{run} · the ring goes from {r.old} to {r.new} nodes ({r.reason}, {r.relocation} "
+            f"{run} · the ring goes from {r.previous_nodes} to {r.nodes} nodes ({r.reason}, {r.relocation} "
             "relocation)"
         )
-    moved = sum(m.tuples for m in scene.moves)
+    moved = sum(m.moved_tuples for m in scene.moves)
     return (
         f"{run} · in this batch: {scene.last.results:,} results, {moved:,} tuples of state moved"
         if moved
@@ -193,14 +193,14 @@ def _note(scene: RingScene) -> str:
     )
 
 
-def _length(scene: RingScene, stream: int, node: int) -> str:
+def _format_slice_length(scene: RingViewState, stream: int, node: int) -> str:
     """How much event time a slice spans; nothing where it is not known."""
     nodes = scene.nodes.get(stream, ())
     length = scene.lengths[stream][nodes.index(node)] if node in nodes else None
-    return "" if length is None else text(length)
+    return "" if length is None else format_duration(length)
 
 
-def _moves(scene: RingScene) -> list[RingMove]:
+def _summarize_moves(scene: RingViewState) -> list[RingMove]:
     """One for each stream, pair of nodes and reason."""
     found: dict[tuple[int, int, int, str], int] = {}
     for event in scene.moves:
@@ -209,32 +209,32 @@ def _moves(scene: RingScene) -> list[RingMove]:
             rows = scene.blocks[block].rows if block in scene.blocks else 0
             found[key] = found.get(key, 0) + rows
     return [
-        {"stream": s, "source": a, "target": b, "rows": rows, "why": why}
+        {"stream": s, "source": a, "target": b, "rows": rows, "reason": why}
         for (s, a, b, why), rows in sorted(found.items())
     ]
 
 
-def frames(events: Iterable[Any], most: int = MOST) -> list[RingFrame]:
+def make_frames(events: Iterable[Any], most: int = MOST) -> list[RingFrame]:
     """A picture for each committed batch, thinned to ``most``; the last is always there."""
-    return pictures(events, RingScene(), frame, most)
+    return collect_frames(events, RingViewState(), make_frame, most)
 
 
-class Ring(Film):
+class RingPlayer(Player):
     """The ring of a run, with Back, Forward, Play and a slider; it opens on the last batch.
 
     Raises ValueError when the events are not those of a ring with a committed batch.
     """
 
-    _name, _esm = "ring", bundle("ring")
+    _name, _esm = "ring", read_bundle("ring")
 
     def __init__(self, events: Iterable[Any]) -> None:
-        super().__init__(frames(events))
+        super().__init__(make_frames(events))
 
-    def load(self, events: Iterable[Any]) -> None:
+    def load_events(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
-        self.update(frames(events))
+        self.refresh(make_frames(events))
 
-    def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    def held_tuples(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """By stream and node."""
         slices = frame["slices"]
         found: dict[str, dict[str, float]] = {name: {} for name in frame["streams"]}

@@ -8,12 +8,12 @@ from typing import Any
 
 from braid.core import words
 from braid.core.plan import Block
-from braid.papers.reuse.deployment import Asked, Deployment
-from braid.papers.reuse.events import HubCommitted
-from braid.papers.reuse.relaxation import span
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
+from braid.papers.reuse.events import HubBatchCommitted
+from braid.papers.reuse.relaxation import format_window
 
-from braid_widgets.base.words import held
-from braid_widgets.reuse.scenes import Step
+from braid_widgets.base.words import format_held_blocks
+from braid_widgets.reuse.scenes import HubMoment
 
 Blocks = Callable[[int], Sequence[Block]]
 """The live blocks of an operator."""
@@ -33,25 +33,25 @@ class Serving:
     holds: str
 
 
-def query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: str) -> str:
+def describe_query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: str) -> str:
     """What serves a query now. Raises KeyError for one that is not answered."""
     asked = deployment.queries[name]
     found: dict[int, int] = {}
     for event in events:
-        for did in event.operators if isinstance(event, HubCommitted) else ():
+        for did in event.operator_metrics if isinstance(event, HubBatchCommitted) else ():
             found[did.operator] = found.get(did.operator, 0) + did.results
 
     def serving(id: int) -> Serving:
         o = deployment.operators[id]
-        inputs = _sources(o.inputs, deployment.at)
+        inputs = _format_sources(o.inputs, deployment.stream_nodes)
         counts = len(o.demands), found.get(id, 0)
-        return Serving(o.node, o.definition.streams, *counts, inputs, held(blocks(id)))
+        return Serving(o.node, o.definition.streams, *counts, inputs, format_held_blocks(blocks(id)))
 
-    head = f"query {name}, asked at {asked.sink}", f"  {asked.sql}".rstrip(), *_asks(asked)
-    return "\n".join([*filter(None, head), *_operators(asked.operator, serving)])
+    head = f"query {name}, asked at {asked.sink}", f"  {asked.sql}".rstrip(), *_describe_definition(asked)
+    return "\n".join([*filter(None, head), *_describe_operators(asked.operator, serving)])
 
 
-def recorded(moment: Step, at: Mapping[str, str], name: str) -> str:
+def describe_recorded_query(moment: HubMoment, at: Mapping[str, str], name: str) -> str:
     """What serves a query in a moment of a hub; ``at`` has the node that each stream comes from."""
     asked = moment.queries[name]
 
@@ -59,27 +59,27 @@ def recorded(moment: Step, at: Mapping[str, str], name: str) -> str:
         if (b := moment.operators.get(id)) is None:
             return None
         holds = f"{b.live:,} tuples, {b.live_bytes:,} bytes"
-        inputs = _sources(b.inputs, at)
+        inputs = _format_sources(b.inputs, at)
         return Serving(b.node, b.streams, b.demands, b.results, inputs, holds)
 
     head = f"query {name}, asked at {asked.sink}, {moment.title}", f"  {asked.sql}".rstrip()
-    return "\n".join([*filter(None, head), *_operators(asked.operator, serving)])
+    return "\n".join([*filter(None, head), *_describe_operators(asked.operator, serving)])
 
 
-def _sources(inputs: Iterable[str | int], at: Mapping[str, str]) -> list[str | int]:
+def _format_sources(inputs: Iterable[str | int], at: Mapping[str, str]) -> list[str | int]:
     """What an operator reads; streams with the node that they come from."""
     return [i if isinstance(i, int) else f"{i} from {at[i.partition('#')[0]]}" for i in inputs]
 
 
-def _asks(asked: Asked) -> Iterator[str]:
+def _describe_definition(asked: DeployedQuery) -> Iterator[str]:
     own = asked.definition
-    windows = ", ".join(f"{s} {span(w)}" for s, w in zip(own.streams, own.windows, strict=True))
-    chosen = zip(own.streams, own.where, strict=True)
-    where = ", ".join(f"{s}: {sel.text}" for s, sel in chosen if sel.text != "TRUE")
+    windows = ", ".join(f"{s} {format_window(w)}" for s, w in zip(own.streams, own.windows, strict=True))
+    chosen = zip(own.streams, own.selections, strict=True)
+    where = ", ".join(f"{s}: {sel.to_sql}" for s, sel in chosen if sel.to_sql != "TRUE")
     yield f"  windows: {windows}; selections: {where or 'none'}"
 
 
-def _operators(first: int, serving: Callable[[int], Serving | None]) -> Iterator[str]:
+def _describe_operators(first: int, serving: Callable[[int], Serving | None]) -> Iterator[str]:
     """A line for each operator that is needed, each before those that it reads, and its state."""
     due = [first]
     while due:
@@ -88,7 +88,7 @@ def _operators(first: int, serving: Callable[[int], Serving | None]) -> Iterator
             yield f"σ{id} is not there just then"
             continue
         due += [read for read in o.inputs if isinstance(read, int) and read not in due]
-        shared, joins = words.counted(o.demands, "demand"), " ⋈ ".join(o.streams)
+        shared, joins = words.format_count(o.demands, "demand"), " ⋈ ".join(o.streams)
         yield f"σ{id} at {o.node}: {joins}, {shared}, {o.results:,} results so far"
         yield f"  reads {', '.join(i if isinstance(i, str) else f'σ{i}' for i in o.inputs)}"
         yield f"  holds {o.holds}"

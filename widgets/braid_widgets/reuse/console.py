@@ -10,19 +10,19 @@ from html import escape
 from typing import Any, ClassVar, Protocol, Self
 
 import ipywidgets as W
-from braid.core.spans import UNITS, text
+from braid.core.spans import UNITS, format_duration
 
 from braid_widgets.base import facts
-from braid_widgets.base.facts import Fact
-from braid_widgets.base.listing import Listing
-from braid_widgets.base.live import paused_now, problem
-from braid_widgets.base.pace import Pace
-from braid_widgets.base.picture import Picture
+from braid_widgets.base.facts import KeyFigure
+from braid_widgets.base.listing import TextTable
+from braid_widgets.base.live import is_paused, error_html
+from braid_widgets.base.pace import TimeLeftEstimator
+from braid_widgets.base.picture import ClickableHTML
 from braid_widgets.reuse import asked
-from braid_widgets.reuse.figures import Figures
+from braid_widgets.reuse.figures import HubFigures
 from braid_widgets.reuse.hub_map import HubMap, moment_map
 from braid_widgets.reuse.plan_tree import plan_tree
-from braid_widgets.reuse.scenes import Step, network_of, steps
+from braid_widgets.reuse.scenes import HubMoment, initial_network, hub_moments
 
 _SHOWN = 20
 """Rows of an answer that are shown."""
@@ -46,7 +46,7 @@ TIPS = {
 }
 
 
-class Hub(Protocol):
+class ObservableHub(Protocol):
     """What the console needs of a running hub; HubRun has it."""
 
     @property
@@ -112,7 +112,7 @@ class Console(W.VBox):
     _newest: ClassVar[Console | None] = None
 
     @classmethod
-    def anew(cls, run: Hub, examples: Mapping[str, str]) -> Self:
+    def replace_previous(cls, run: ObservableHub, examples: Mapping[str, str]) -> Self:
         """A console that takes the place of the one made so before, as when its cell is run again:
         that one is closed, and its hub stopped.
         """
@@ -123,15 +123,15 @@ class Console(W.VBox):
             elder.run.stop()
         return made
 
-    def __init__(self, run: Hub, examples: Mapping[str, str]) -> None:
+    def __init__(self, run: ObservableHub, examples: Mapping[str, str]) -> None:
         self.run, self.examples = run, dict(examples)
-        self.figures, self.pace, self.seen = Figures(), Pace(), 0
+        self.figures, self.pace, self.seen = HubFigures(), TimeLeftEstimator(), 0
         self.due: int | None = run.health().due
         self._gate, self._closed = threading.RLock(), threading.Event()
-        self.network = network = network_of(run.events())
+        self.network = network = initial_network(run.events())
         self.alone = len(network.nodes) == 1
-        sinks = [n.name for n in network.nodes if n.kind in ("sink", "site")]
-        nodes = [n.name for n in network.nodes if n.works]
+        sinks = [n.name for n in network.nodes if n.role in ("sink", "site")]
+        nodes = [n.name for n in network.nodes if n.can_host_operators]
         self.example = W.Dropdown(options=list(self.examples), description="example")
         self.text = W.Textarea(
             next(iter(self.examples.values()), ""), layout=W.Layout(width="auto", height="7em")
@@ -141,176 +141,176 @@ class Console(W.VBox):
         self.node = W.Dropdown(options=nodes, description="node")
         self.operator = W.Dropdown(description="operator")
         self.said, self.fault, self.strip = W.HTML(), W.HTML(), W.HTML()
-        self.map, self.answer = Picture(), W.HTML()
-        self.map.on_msg(self._clicked)
-        self.buttons = {name: self._button(name, act) for name, act in self._acts().items()}
-        self.example.observe(lambda _: self._chosen(), "value")
-        super().__init__(self._rows())
+        self.map, self.answer = ClickableHTML(), W.HTML()
+        self.map.on_msg(self._handle_map_click)
+        self.buttons = {name: self._make_button(name, act) for name, act in self._make_button_actions().items()}
+        self.example.observe(lambda _: self._load_example(), "value")
+        super().__init__(self._lay_out_rows())
         self.add_class("braid-live")
-        self.refresh()
-        self.follower = threading.Thread(target=self._follow, name="braid-console", daemon=True)
+        self.refresh_view()
+        self.follower = threading.Thread(target=self._follow_hub, name="braid-console", daemon=True)
         self.follower.start()
 
-    def _acts(self) -> dict[str, Callable[[], Any]]:
+    def _make_button_actions(self) -> dict[str, Callable[[], Any]]:
         return {
-            "Explain": self._explain,
-            "Submit": self._submit,
+            "Explain": self._show_explanation,
+            "Submit": self._submit_query,
             "Withdraw": lambda: self.run.withdraw(self.query.value),
-            "Answer": self._answered,
-            "Plan": self._planned,
+            "Answer": self._show_results,
+            "Plan": self._show_plan,
             "Move": lambda: self.run.move(self.operator.value, self.node.value),
             "Fail": lambda: self.run.fail(self.node.value),
             "Restore": lambda: self.run.restore(self.node.value),
-            "Replan": self._replan,
+            "Replan": self._replan_all,
             "Pause": self.run.pause,
             "Go on": self.run.unpause,
             "Refresh": lambda: None,
         }
 
-    def _rows(self) -> list[Any]:
+    def _lay_out_rows(self) -> list[Any]:
         pick = self.buttons
         rows = [
-            _row([self.example, self.sink, pick["Explain"], pick["Submit"]]),
+            _make_row([self.example, self.sink, pick["Explain"], pick["Submit"]]),
             self.text,
-            _row([self.query, pick["Withdraw"], pick["Answer"], pick["Plan"]]),
+            _make_row([self.query, pick["Withdraw"], pick["Answer"], pick["Plan"]]),
         ]
         if not self.alone:
             changes = [pick[n] for n in ("Move", "Fail", "Restore", "Replan")]
-            rows.append(_row([self.operator, self.node, *changes]))
-        rows.append(_row([pick[n] for n in ("Pause", "Go on", "Refresh")]))
+            rows.append(_make_row([self.operator, self.node, *changes]))
+        rows.append(_make_row([pick[n] for n in ("Pause", "Go on", "Refresh")]))
         return [*rows, self.fault, self.said, self.strip, self.map, self.answer]
 
-    def _button(self, name: str, act: Callable[[], Any]) -> W.Button:
+    def _make_button(self, name: str, act: Callable[[], Any]) -> W.Button:
         look = dict(layout=W.Layout(width="auto", flex="0 0 auto"), tooltip=TIPS[name])
         button = W.Button(description=name, **look)
-        button.on_click(lambda _: self.do(act))
+        button.on_click(lambda _: self.apply_action(act))
         return button
 
-    def do(self, act: Callable[[], Any]) -> None:
+    def apply_action(self, act: Callable[[], Any]) -> None:
         """Do what a button stands for, and show how the hub is then."""
         self.fault.value = ""
         try:
             act()
         except KeyError as gone:
-            self.fault.value = problem(ValueError(f"{gone} is there no longer; choose again"))
+            self.fault.value = error_html(ValueError(f"{gone} is there no longer; choose again"))
         except (ValueError, RuntimeError) as error:
-            self.fault.value = problem(error)
-        self.refresh()
+            self.fault.value = error_html(error)
+        self.refresh_view()
 
-    def refresh(self) -> None:
+    def refresh_view(self) -> None:
         """Show how the hub is now."""
         with self._gate:
-            self._refresh()
+            self._draw_hub_state()
 
-    def _refresh(self) -> None:
-        self._tell()
-        _options(self.query, list(self.run.queries))
+    def _draw_hub_state(self) -> None:
+        self._update_key_figures()
+        _update_options(self.query, list(self.run.queries))
         operators = self.run.deployment.operators.values()
-        _options(self.operator, [(f"σ{o.id} at {o.node}", o.id) for o in operators])
-        moments = steps(self.run.events())
-        now = moments[-1] if moments else Step("nothing has happened yet")
+        _update_options(self.operator, [(f"σ{o.id} at {o.node}", o.id) for o in operators])
+        moments = hub_moments(self.run.events())
+        now = moments[-1] if moments else HubMoment("nothing has happened yet")
         self.map.names = list(self.run.queries)
         self.map.value = moment_map(self.network, now)
 
-    def _tell(self) -> bool:
+    def _update_key_figures(self) -> bool:
         """Say the figures of now; returns whether something happened since the last time."""
         with self._gate:
             new = self.run.events(self.seen)
             self.seen += len(new)
-            last = self.figures.take(new).last
-            self.pace.note(0 if last is None else last.epoch + 1)
-            self.strip.value = facts.strip([self._state(), *self._times(), *self.figures.facts()])
+            last = self.figures.apply_events(new).last
+            self.pace.note_batches(0 if last is None else last.epoch + 1)
+            self.strip.value = facts.render_strip([self._make_state_figure(), *self._make_time_figures(), *self.figures.key_figures()])
             return bool(new)
 
-    def _state(self) -> Fact:
+    def _make_state_figure(self) -> KeyFigure:
         ended = "failed" if self.run.exception() else "ended"
-        now = "paused" if paused_now(self.run) else "live"
-        return Fact("state", now if self.run.isActive else ended, "of the hub")
+        now = "paused" if is_paused(self.run) else "live"
+        return KeyFigure("state", now if self.run.isActive else ended, "of the hub")
 
-    def _times(self) -> Iterator[Fact]:
+    def _make_time_figures(self) -> Iterator[KeyFigure]:
         """While it runs: the time left, and since the last batch."""
-        waited = self.pace.waited()
+        waited = self.pace.seconds_since_batch()
         if self.run.isActive and waited is not None:
-            lag = text(round(waited) * UNITS["second"])
-            left = None if self.due is None else self.pace.left(self.due)
+            lag = format_duration(round(waited) * UNITS["second"])
+            left = None if self.due is None else self.pace.seconds_left(self.due)
             if left is not None:
-                span = text(round(left) * UNITS["second"])
-                yield Fact("left", span, "by the time between the last batches")
-            yield Fact("lag", lag, "since the last batch was seen to be committed")
+                span = format_duration(round(left) * UNITS["second"])
+                yield KeyFigure("left", span, "by the time between the last batches")
+            yield KeyFigure("lag", lag, "since the last batch was seen to be committed")
 
-    def _follow(self) -> None:
+    def _follow_hub(self) -> None:
         """Tell what is new until the hub has ended, or nobody looks."""
         try:
             while self.run.isActive and not self._closed.wait(EVERY):
-                if self._tell():
-                    self.refresh()
+                if self._update_key_figures():
+                    self.refresh_view()
             if not self._closed.is_set():
-                self.refresh()
+                self.refresh_view()
         except Exception as error:
-            self.fault.value = problem(error)
+            self.fault.value = error_html(error)
 
     def close(self) -> None:
         self._closed.set()
         super().close()
 
-    def _clicked(self, widget: Any, content: Any, buffers: Any) -> None:
+    def _handle_map_click(self, widget: Any, content: Any, buffers: Any) -> None:
         """Tell what serves the query that was clicked in the map, and choose it."""
         name = content.get("clicked") if isinstance(content, dict) else None
         if name in self.run.queries:
             self.query.value = name
-            self.do(self._inspected)
+            self.apply_action(self._show_query_details)
 
-    def _inspected(self) -> None:
+    def _show_query_details(self) -> None:
         name, run = self.query.value, self.run
-        told = asked.query(run.deployment, run.events(), run.blocks, name)
+        told = asked.describe_query(run.deployment, run.events(), run.blocks, name)
         self.said.value = f"<pre>{escape(told)}</pre>"
 
-    def _chosen(self) -> None:
+    def _load_example(self) -> None:
         self.text.value = self.examples[self.example.value]
 
-    def _asked(self) -> dict[str, Any]:
+    def _get_submit_options(self) -> dict[str, Any]:
         return {} if self.alone else {"at": self.sink.value}
 
-    def _explain(self) -> None:
-        told = self.run.explain(self.text.value, **self._asked())
+    def _show_explanation(self) -> None:
+        told = self.run.explain(self.text.value, **self._get_submit_options())
         self.said.value = f"<pre>{escape(told)}</pre>"
 
-    def _submit(self) -> None:
+    def _submit_query(self) -> None:
         before = self.run.deployment
-        query = self.run.submit(self.text.value, **self._asked())
+        query = self.run.submit(self.text.value, **self._get_submit_options())
         self.said.value = f"<pre>{escape(repr(query))}</pre>"
-        self._draw(before, query.name)
+        self._draw_plan_tree(before, query.name)
 
-    def _planned(self) -> None:
-        self._draw(self.run.deployment, self.query.value)
+    def _show_plan(self) -> None:
+        self._draw_plan_tree(self.run.deployment, self.query.value)
 
-    def _draw(self, before: Any, name: str) -> None:
+    def _draw_plan_tree(self, before: Any, name: str) -> None:
         plan = plan_tree(before, self.run.deployment, name)
-        self.answer.value = Listing(plan.data, caption=plan.name).to_html()
+        self.answer.value = TextTable(plan.data, caption=plan.name).to_html()
 
-    def _answered(self) -> None:
+    def _show_results(self) -> None:
         rows = self.run.queries[self.query.value].table().tail(_SHOWN)
         table = rows.to_html(index=False, border=0)
         self.answer.value = f'<div style="overflow-x:auto">{table}</div>'
 
-    def _replan(self) -> None:
+    def _replan_all(self) -> None:
         plan = self.run.replan()
-        done = "adopted" if plan.adopted else "left as it is"
+        done = "adopted" if plan.is_adopted else "left as it is"
         self.said.value = (
             f"<pre>all planned anew: {plan.before:.4g} to {plan.after:.4g} (modelled), {done}</pre>"
         )
 
-    def twins(self) -> Sequence[Any]:
+    def static_views(self) -> Sequence[Any]:
         """What a report shows instead."""
         return [HubMap(self.run.events())]
 
 
-def _row(parts: list[Any]) -> W.HBox:
+def _make_row(parts: list[Any]) -> W.HBox:
     """Parts beside each other, in several lines where there is no room."""
     return W.HBox(parts, layout=W.Layout(flex_flow="row wrap"))
 
 
-def _options(box: W.Dropdown, options: list[Any]) -> None:
+def _update_options(box: W.Dropdown, options: list[Any]) -> None:
     """Other options, with the same choice if it is among them, else the first."""
     if list(box.options) == options:
         return

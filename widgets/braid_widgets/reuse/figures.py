@@ -7,66 +7,66 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import Any
 
-from braid.papers.reuse.events import HubCommitted, HubStarted, QueryEnded, QuerySubmitted
+from braid.papers.reuse.events import HubBatchCommitted, HubStarted, QueryEnded, QuerySubmitted
 
-from braid_widgets.base.facts import RECENT, Fact
+from braid_widgets.base.facts import RECENT, KeyFigure
 
 ALONE = "a new join"
 """How ``QuerySubmitted.considered`` begins to name what a query would have without reuse."""
 
 
-class Figures:
+class HubFigures:
     """Takes a hub's events in order, and has its figures after each of them."""
 
     def __init__(self) -> None:
         self.site = True
-        self.last: HubCommitted | None = None
+        self.last: HubBatchCommitted | None = None
         self.results = 0
-        self.recent: deque[HubCommitted] = deque(maxlen=RECENT)
+        self.recent: deque[HubBatchCommitted] = deque(maxlen=RECENT)
         self.asked: dict[str, tuple[float, float]] = {}
 
-    def take(self, events: Iterable[Any]) -> Figures:
+    def apply_events(self, events: Iterable[Any]) -> HubFigures:
         """Fold events in."""
         for e in events:
             if isinstance(e, HubStarted):
                 self.site = len(e.network["nodes"]) == 1
             elif isinstance(e, QuerySubmitted):
-                self.asked[e.name] = alone(e), e.cost_modelled
+                self.asked[e.name] = isolated_cost(e), e.cost_modelled
             elif isinstance(e, QueryEnded):
                 self.asked.pop(e.name, None)
-            elif isinstance(e, HubCommitted):
+            elif isinstance(e, HubBatchCommitted):
                 self.last = e
-                self.results += sum(did.results for did in e.operators)
+                self.results += sum(did.results for did in e.operator_metrics)
                 self.recent.append(e)
         return self
 
-    def facts(self) -> Iterator[Fact]:
+    def key_figures(self) -> Iterator[KeyFigure]:
         """The figures after the last batch."""
         if self.last is None:
             return
         seconds = sum(e.seconds for e in self.recent)
-        came = sum(sum(e.received.values()) for e in self.recent)
+        came = sum(sum(e.received_tuples.values()) for e in self.recent)
         meaning = f"tuples in by seconds of the batches, over the last {len(self.recent)}"
-        yield Fact("tuples in", f"{came / seconds:,.0f}/s" if seconds else "–", meaning)
-        now = sum(did.results for did in self.last.operators)
+        yield KeyFigure("tuples in", f"{came / seconds:,.0f}/s" if seconds else "–", meaning)
+        now = sum(did.results for did in self.last.operator_metrics)
         told = f"of all operators; {now:,} of them in this batch"
-        yield Fact("results so far", f"{self.results:,}", told)
-        live, size = (sum(getattr(d, n) for d in self.last.operators) for n in _HELD)
-        yield Fact("held", f"{live:,} tuples · {_bytes(size)}", "held by all operators")
-        yield Fact("queries", f"{len(self.asked):,}", "that are answered now")
-        yield Fact("operators", f"{len(self.last.operators):,}", "the joins that answer them")
-        yield from self._saved()
+        yield KeyFigure("results so far", f"{self.results:,}", told)
+        live, size = (sum(getattr(d, n) for d in self.last.operator_metrics) for n in _HELD)
+        yield KeyFigure("held", f"{live:,} tuples · {_format_bytes(size)}", "held by all operators")
+        yield KeyFigure("queries", f"{len(self.asked):,}", "that are answered now")
+        yield KeyFigure("operators", f"{len(self.last.operator_metrics):,}", "the joins that answer them")
+        yield from self._make_savings_figure()
 
-    def _saved(self) -> Iterator[Fact]:
+    def _make_savings_figure(self) -> Iterator[KeyFigure]:
         """What reuse spares the queries that are answered now."""
         without = sum(alone for alone, _ in self.asked.values())
         saved = without - sum(added for _, added in self.asked.values())
         if not without:
             return
         share = f"{saved / without:.0%}"
-        value = share if self.site else f"{_bytes(saved)} ({share})"
+        value = share if self.site else f"{_format_bytes(saved)} ({share})"
         what = "work" if self.site else "bytes in transit"
-        yield Fact(
+        yield KeyFigure(
             f"{what} saved by reuse (modelled)",
             value,
             "what a join of its own would have added for each query when it was asked, less what "
@@ -77,13 +77,13 @@ class Figures:
 _HELD = ("live", "live_bytes")
 
 
-def alone(asked: QuerySubmitted) -> float:
+def isolated_cost(asked: QuerySubmitted) -> float:
     """What a new join for a query would have added; what was added where none could be."""
-    costs = [cost for what, cost in asked.considered if what.startswith(ALONE) and isfinite(cost)]
+    costs = [cost for what, cost in asked.alternatives if what.startswith(ALONE) and isfinite(cost)]
     return min(costs, default=asked.cost_modelled)
 
 
-def _bytes(size: float) -> str:
+def _format_bytes(size: float) -> str:
     """At most three digits before the unit."""
     for most, unit in ((1e3, "bytes"), (1e6, "kB")):
         if abs(size) < most:

@@ -18,11 +18,11 @@ from braid.papers.reuse.network import Network
 
 from braid_widgets.base.charts import TEMPLATE
 from braid_widgets.base.colours import BOUND, MIGRATION
-from braid_widgets.base.film import Film, bundle, thinned
-from braid_widgets.base.still import svg
+from braid_widgets.base.film import Player, read_bundle, thin
+from braid_widgets.base.still import chart_svg
 from braid_widgets.reuse import asked
-from braid_widgets.reuse.scenes import Step, started, steps
-from braid_widgets.reuse.traces import line, link_traces, node_traces
+from braid_widgets.reuse.scenes import HubMoment, start_event, hub_moments
+from braid_widgets.reuse.traces import path_trace, link_traces, node_traces
 
 _LETTERS = 24
 """Of a line of an operator's text at most: more would lie over the nodes beside it."""
@@ -34,43 +34,43 @@ class HubFrame(TypedDict):
 
     title: str
     note: str
-    picture: str
-    told: dict[str, str]
+    svg: str
+    query_texts: dict[str, str]
 
 
-class HubMap(Film):
+class HubMap(Player):
     """The maps of a hub's events; links have one scale in all moments. It opens on the busiest
     batch.
     """
 
     _name = "hub"
-    _esm = bundle("hub")
+    _esm = read_bundle("hub")
 
     def __init__(self, events: Sequence[Any]) -> None:
         """Raises ValueError for events of no hub."""
-        start = started(events)
+        start = start_event(events)
         network = Network.from_dict(start.network)
-        self.moments = thinned(steps(events) or [Step("nothing has happened yet")])
+        self.moments = thin(hub_moments(events) or [HubMoment("nothing has happened yet")])
         most = max((size for m in self.moments for size in m.links.values()), default=1)
         busy = [sum(m.links.values()) for m in self.moments]
         frames = [
             HubFrame(
                 title=m.title,
                 note=NAME,
-                picture=moment_map(network, replace(m, title=""), most),
-                told={name: asked.recorded(m, start.at, name) for name in m.queries},
+                svg=moment_map(network, replace(m, title=""), most),
+                query_texts={name: asked.describe_recorded_query(m, start.stream_nodes, name) for name in m.queries},
             )
             for m in self.moments
         ]
         super().__init__(frames, busy.index(max(busy)))
 
-    def asked(self, query: str, frame: Mapping[str, Any]) -> str:
+    def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
         return str(frame["told"][query])
 
-    def plain(self, frame: Mapping[str, Any]) -> str:
+    def frame_text(self, frame: Mapping[str, Any]) -> str:
         return f"<p>{escape(frame['title'])}: {NAME}</p>{frame['picture']}"
 
-    def numbers(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """What was counted on each link, as JSON has it."""
         rows = [
             [i, m.title, f"{a} - {b}", size]
@@ -81,35 +81,35 @@ class HubMap(Film):
         return {"name": NAME, "columns": columns, "rows": rows}
 
 
-def moment_map(network: Network, moment: Step, most: float = 0.0) -> str:
+def moment_map(network: Network, moment: HubMoment, most: float = 0.0) -> str:
     """The map of one moment as SVG: small enough to be drawn anew whenever it changes. ``most``
     bytes have the widest link; 0: as many as any has in this moment.
     """
     widest = most or max(moment.links.values(), default=1)
-    plot = go.Figure(data=list(_traces(network, moment, widest)))
+    plot = go.Figure(data=list(_make_moment_traces(network, moment, widest)))
     plot.update_layout(template=TEMPLATE, title=moment.title, height=440, showlegend=False)
-    xs, ys = zip(*(n.at for n in network.nodes), strict=True)
+    xs, ys = zip(*(n.position for n in network.nodes), strict=True)
     plot.update_xaxes(visible=False, range=[min(xs) - 1.5, max(xs) + 1.5])
     plot.update_yaxes(visible=False, range=[min(ys) - 0.6, max(ys) + 1.2])
-    return svg(plot, "the hub")
+    return chart_svg(plot, "the hub")
 
 
-def _traces(network: Network, moment: Step, most: float) -> Iterator[go.Scatter]:
-    yield from link_traces(network, moment.links, most, "bytes", moment.down)
-    yield line(network, moment.way, "state on its way", color=MIGRATION, width=4, dash="dash")
-    yield from node_traces(network, partial(_badges, moment), partial(_colour, moment))
+def _make_moment_traces(network: Network, moment: HubMoment, most: float) -> Iterator[go.Scatter]:
+    yield from link_traces(network, moment.links, most, "bytes", moment.failed_nodes)
+    yield path_trace(network, moment.migration_path, "state on its way", color=MIGRATION, width=4, dash="dash")
+    yield from node_traces(network, partial(_list_node_labels, moment), partial(_choose_node_color, moment))
 
 
-def _colour(moment: Step, node: str, own: str) -> str:
-    if node in moment.down:
+def _choose_node_color(moment: HubMoment, node: str, own: str) -> str:
+    if node in moment.failed_nodes:
         return BOUND
-    moving = any(b.node == node and b.id in moment.touched for b in moment.operators.values())
+    moving = any(b.node == node and b.id in moment.changed_operators for b in moment.operators.values())
     return MIGRATION if moving else own
 
 
-def _badges(moment: Step, node: str) -> list[str]:
+def _list_node_labels(moment: HubMoment, node: str) -> list[str]:
     """What is at a node: that it is down, its operators, the queries that are asked there."""
-    down = ["down"] if node in moment.down else []
-    texts = [b.text for b in moment.operators.values() if b.node == node]
+    down = ["down"] if node in moment.failed_nodes else []
+    texts = [b.label_text for b in moment.operators.values() if b.node == node]
     operators = [line for text in texts for line in wrap(text, _LETTERS)]
     return [*down, *operators, *(n for n, q in moment.queries.items() if q.sink == node)]

@@ -10,7 +10,7 @@ from textwrap import wrap
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.papers.reuse.lattice import LEVELS, Visit
+from braid.papers.reuse.lattice import LEVELS, SearchStep
 
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import RATIO, RESULTS
@@ -22,17 +22,17 @@ _INDENT, _LINE, _GAP = 14, 14, 16
 _NARROW = 300
 
 
-def lattice_search(visits: Sequence[Visit], regions: int = 4) -> Chart:
+def lattice_search(visits: Sequence[SearchStep], regions: int = 4) -> Chart:
     """A search, key below key as it comes to them and indented by level, as a slider lets it light
     up. ``regions``: the bits of NIDs.
     """
-    texts = [_text(v, regions) for v in visits]
-    places, end = _places(visits, texts)
+    texts = [_format_visit(v, regions) for v in visits]
+    places, end = _place_visits(visits, texts)
     frames = [
-        go.Frame(data=[_lit(visits[:n], places)], traces=[1], name=str(n))
+        go.Frame(data=[_make_visited_trace(visits[:n], places)], traces=[1], name=str(n))
         for n in range(1, len(visits) + 1)
     ]
-    whole = _boxes(visits, places, texts)
+    whole = _make_key_trace(visits, places, texts)
     plot = go.Figure(data=[whole, frames[-1].data[0]] if frames else [whole], frames=frames)
     plot.update_layout(
         template=TEMPLATE,
@@ -40,19 +40,19 @@ def lattice_search(visits: Sequence[Visit], regions: int = 4) -> Chart:
         height=end + 190,
         showlegend=False,
         margin=dict(t=70, b=120, l=8, r=8),
-        sliders=[_slider(visits)],
+        sliders=[_make_slider(visits)],
     )
     bare = dict(showgrid=False, zeroline=False, showticklabels=False)
     plot.update_xaxes(range=[-0.8, _NARROW / _INDENT], **bare)
     plot.update_yaxes(range=[end, 0], **bare)
     rows = [
-        {"level": v.level, "key": v.key, "NID": bits(v.nid, regions), "left aside": v.pruned}
+        {"level": v.level, "key": v.key, "NID": format_indicator(v.nid, regions), "left aside": v.prune_reason}
         for v in visits
     ]
     return Chart("Lattice", plot, pd.DataFrame(rows))
 
 
-def bits(nid: int, regions: int) -> str:
+def format_indicator(nid: int, regions: int) -> str:
     """A NID as figure 2 has it: the first region first.
 
     >>> bits(0b1011, 4)
@@ -61,7 +61,7 @@ def bits(nid: int, regions: int) -> str:
     return "".join("1" if nid >> i & 1 else "0" for i in range(regions))
 
 
-def _places(visits: Sequence[Visit], texts: Sequence[str]) -> tuple[list[tuple[int, float]], int]:
+def _place_visits(visits: Sequence[SearchStep], texts: Sequence[str]) -> tuple[list[tuple[int, float]], int]:
     """Where each key is drawn: its level, and pixels from the top; and where the last one ends."""
     found, top = [], 0
     shown = [level for level in LEVELS if any(v.level == level for v in visits)]
@@ -72,16 +72,16 @@ def _places(visits: Sequence[Visit], texts: Sequence[str]) -> tuple[list[tuple[i
     return found, top
 
 
-def _text(v: Visit, regions: int) -> str:
+def _format_visit(v: SearchStep, regions: int) -> str:
     """The level of a key, the key in lines, and below it its NID and why it is left aside."""
     lines = wrap(f"{v.level}: {v.key or 'none'}", _LETTERS, max_lines=_LINES, placeholder=" …")
     lines[0] = lines[0].replace(f"{v.level}:", f"<b>{v.level}</b>", 1)
-    said = f"NID {bits(v.nid, regions)}" + (f" · {v.pruned}" if v.pruned else "")
+    said = f"NID {format_indicator(v.nid, regions)}" + (f" · {v.prune_reason}" if v.prune_reason else "")
     return "<br>".join([*lines, said])
 
 
-def _boxes(
-    visits: Sequence[Visit], places: Sequence[tuple[int, float]], texts: Sequence[str]
+def _make_key_trace(
+    visits: Sequence[SearchStep], places: Sequence[tuple[int, float]], texts: Sequence[str]
 ) -> go.Scatter:
     """All keys that the search may come to."""
     return go.Scatter(
@@ -98,10 +98,10 @@ def _boxes(
     )
 
 
-def _lit(visits: Sequence[Visit], places: Sequence[tuple[int, float]]) -> go.Scatter:
+def _make_visited_trace(visits: Sequence[SearchStep], places: Sequence[tuple[int, float]]) -> go.Scatter:
     """The keys that it has come to: those that it entered, found at the last level, left aside."""
-    colours = [GREY if v.pruned else RESULTS if v.level == LEVELS[-1] else RATIO for v in visits]
-    symbols = ["x" if v.pruned else "square" for v in visits]
+    colours = [GREY if v.prune_reason else RESULTS if v.level == LEVELS[-1] else RATIO for v in visits]
+    symbols = ["x" if v.prune_reason else "square" for v in visits]
     return go.Scatter(
         x=[x for (x, _), _v in zip(places, visits, strict=False)],
         y=[y for (_, y), _v in zip(places, visits, strict=False)],
@@ -111,10 +111,10 @@ def _lit(visits: Sequence[Visit], places: Sequence[tuple[int, float]]) -> go.Sca
     )
 
 
-def _slider(visits: Sequence[Visit]) -> dict[str, object]:
+def _make_slider(visits: Sequence[SearchStep]) -> dict[str, object]:
     how = dict(mode="immediate", frame=dict(duration=0, redraw=True), transition=dict(duration=0))
     marks = [
-        dict(method="animate", args=[[str(n)], how], label=f"{v.level}: {v.pruned or 'entered'}")
+        dict(method="animate", args=[[str(n)], how], label=f"{v.level}: {v.prune_reason or 'entered'}")
         for n, v in enumerate(visits, 1)
     ]
     return dict(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
-from braid.core.words import counted
+from braid.core.words import format_count
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.network import Link
@@ -19,22 +19,22 @@ from braid_widgets.base.charts import TEMPLATE, Chart
 from braid_widgets.reuse.traces import link_traces, node_traces
 
 
-def on_links(model: CostModel, deployment: Deployment) -> dict[Link, float]:
+def link_loads(model: CostModel, deployment: Deployment) -> dict[Link, float]:
     """Bytes a second on each link that is used, modelled."""
-    return model.network.on_links(
-        (flow.source, flow.target, model.rates.bytes(flow.definition))
-        for flow in deployment.flows()
+    return model.network.link_loads(
+        (flow.source_node, flow.target_node, model.rates.result_byte_rate(flow.definition))
+        for flow in deployment.all_flows()
     )
 
 
 def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Chart:
     """Deployments one below another, by title; links have one scale in all of them."""
-    loads = {title: on_links(model, d) for title, d in deployments.items()}
+    loads = {title: link_loads(model, d) for title, d in deployments.items()}
     most = max((rate for load in loads.values() for rate in load.values()), default=1.0)
     plot = make_subplots(len(loads), 1, subplot_titles=list(loads), vertical_spacing=0.08)
     rows = []
     for row, (title, load) in enumerate(loads.items(), 1):
-        said = partial(_badges, deployments[title])
+        said = partial(_list_node_labels, deployments[title])
         for trace in (
             *link_traces(model.network, load, most, "bytes/s"),
             *node_traces(model.network, said, showlegend=row == 1),
@@ -56,10 +56,10 @@ def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Char
     return Chart("Network", plot, pd.DataFrame(rows))
 
 
-def _badges(deployment: Deployment, node: str) -> list[str]:
+def _list_node_labels(deployment: Deployment, node: str) -> list[str]:
     """What is at a node: operators with their demands, and queries."""
     operators = [
-        f"σ{o.id}: {len(o.definition.streams)} streams, {counted(len(o.demands), 'demand')}"
+        f"σ{o.id}: {len(o.definition.streams)} streams, {format_count(len(o.demands), 'demand')}"
         for o in deployment.operators.values()
         if o.node == node
     ]

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.spans import text
-from braid.papers.reuse.definition import Compensation, Definition, compensation
+from braid.core.spans import format_duration
+from braid.papers.reuse.definition import Compensation, Definition, make_compensation
 from braid.papers.reuse.deployment import Deployment, Operator
-from braid.papers.reuse.relaxation import span
+from braid.papers.reuse.relaxation import format_window
 
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import MIGRATION, RATIO, RESULTS
@@ -45,17 +45,17 @@ ACROSS = {"left": 0.0, "center": 0.5, "right": 1.0}
 
 
 @dataclass(frozen=True)
-class Box:
+class PlanBox:
     """Something of a plan: where it is drawn, what it says, and what became of it."""
 
     key: str
     x: float
     y: float
     text: str
-    became: str
+    reuse_kind: str
 
 
-class Text(NamedTuple):
+class TextBox(NamedTuple):
     """Where a text lies on a narrow page, in pixels."""
 
     left: float
@@ -64,20 +64,20 @@ class Text(NamedTuple):
     bottom: float
 
     @classmethod
-    def at(cls, x: float, y: float, told: str, across: float, up: float) -> Text:
+    def place(cls, x: float, y: float, told: str, across: float, up: float) -> TextBox:
         """``across`` and ``up`` are the parts of it that are left of the place, and above it."""
         lines = told.split("<br>")
         wide = LETTER * max(len(re.sub("<.*?>", "", line)) for line in lines)
         left, top = x - across * wide, y - up * LINE * len(lines)
         return cls(left, top, left + wide, top + LINE * len(lines))
 
-    def over(self, other: Text) -> bool:
+    def overlaps(self, other: TextBox) -> bool:
         """Whether it lies over another."""
         beside = self.left >= other.right or other.left >= self.right
         return not (beside or self.top >= other.bottom or other.top >= self.bottom)
 
 
-class Spot(NamedTuple):
+class EdgeLabel(NamedTuple):
     """Where the text of an edge stands, and which sides of it are there."""
 
     x: float
@@ -87,7 +87,7 @@ class Spot(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Edge:
+class PlanEdge:
     """What flows from one to another, and by which compensation."""
 
     source: str
@@ -99,88 +99,88 @@ def plan_tree(before: Deployment, after: Deployment, name: str) -> Chart:
     """The plan of one of the queries that are deployed ``after``, coloured by what was there
     ``before``.
     """
-    boxes: list[Box] = []
-    edges: list[Edge] = []
+    boxes: list[PlanBox] = []
+    edges: list[PlanEdge] = []
     asked = after.queries[name]
     operator = after.operators[asked.operator]
-    depth = _draw(before, after, operator, boxes, edges, [0])
+    depth = _draw_operator(before, after, operator, boxes, edges, [0])
     at = next(b for b in boxes if b.key == f"σ{operator.id}").y
     told = f"<b>{name}</b> at {asked.sink}"
-    boxes.append(Box(name, depth + 1, at, told, "query"))
-    edges.append(Edge(f"σ{operator.id}", name, said(operator, asked.definition)))
-    return Chart(f"Plan of {name}", _figure(boxes, edges, name), _rows(edges))
+    boxes.append(PlanBox(name, depth + 1, at, told, "query"))
+    edges.append(PlanEdge(f"σ{operator.id}", name, compensation_text(operator, asked.definition)))
+    return Chart(f"Plan of {name}", _make_figure(boxes, edges, name), _make_edge_table(edges))
 
 
-def _draw(
+def _draw_operator(
     before: Deployment,
     after: Deployment,
     operator: Operator,
-    boxes: list[Box],
-    edges: list[Edge],
+    boxes: list[PlanBox],
+    edges: list[PlanEdge],
     row: list[int],
 ) -> int:
     """Draw an operator and all that it reads; how far to the right it is."""
     heights, depths, own = [], [0], f"σ{operator.id}"
     for read in operator.inputs:
         if isinstance(read, str):
-            definition = operator.definition.part((read,))
-            boxes.append(Box(read, 0, row[0], f"<b>{read}</b> from {after.source(read)}", "stream"))
-            edges.append(Edge(read, own, _source(definition)))
+            definition = operator.definition.restrict_to((read,))
+            boxes.append(PlanBox(read, 0, row[0], f"<b>{read}</b> from {after.source_node(read)}", "stream"))
+            edges.append(PlanEdge(read, own, _format_source(definition)))
             heights.append(float(row[0]))
             row[0] += 1
         else:
             upstream = after.operators[read]
-            depths.append(_draw(before, after, upstream, boxes, edges, row))
+            depths.append(_draw_operator(before, after, upstream, boxes, edges, row))
             heights.append(next(b.y for b in boxes if b.key == f"σ{read}"))
-            wanted = operator.demands[-1].definition.part(upstream.definition.streams)
-            edges.append(Edge(f"σ{read}", own, said(upstream, wanted)))
+            wanted = operator.demands[-1].definition.restrict_to(upstream.definition.streams)
+            edges.append(PlanEdge(f"σ{read}", own, compensation_text(upstream, wanted)))
     depth = max(depths) + 1
     told = f"<b>{own}</b> at {operator.node}<br>{' ⋈ '.join(operator.definition.streams)}"
     told += f"<br>{len(operator.demands)} demands" if len(operator.demands) > 1 else ""
-    boxes.append(Box(own, depth, sum(heights) / len(heights), told, _became(before, operator)))
+    boxes.append(PlanBox(own, depth, sum(heights) / len(heights), told, _classify_reuse(before, operator)))
     return depth
 
 
-def _became(before: Deployment, operator: Operator) -> str:
+def _classify_reuse(before: Deployment, operator: Operator) -> str:
     there = before.operators.get(operator.id)
     if there is None:
         return "new"
     return "as it was" if there.version == operator.version else "relaxed"
 
 
-def _source(definition: Definition) -> str:
-    (where,), (columns,) = definition.where, definition.columns
-    chosen = "" if where.text == "TRUE" else f"{where.text}<br>"
+def _format_source(definition: Definition) -> str:
+    (where,), (columns,) = definition.selections, definition.columns
+    chosen = "" if where.to_sql == "TRUE" else f"{where.to_sql}<br>"
     return f"{chosen}{', '.join(sorted(columns))}"
 
 
-def said(operator: Operator, wanted: Definition) -> str:
+def compensation_text(operator: Operator, wanted: Definition) -> str:
     """The compensation of an operator's results, in words, line by line."""
-    own = compensation(operator.definition, wanted)
-    return "<br>".join(_words(wanted, own)) or "all of it"
+    own = make_compensation(operator.definition, wanted)
+    return "<br>".join(_describe_compensation(wanted, own)) or "all of it"
 
 
-def _words(wanted: Definition, own: Compensation) -> Iterator[str]:
+def _describe_compensation(wanted: Definition, own: Compensation) -> Iterator[str]:
     for stream, where, window in zip(wanted.streams, own.where, own.windows, strict=True):
         if where is not None:
-            yield f"{stream}: {where.text}"
+            yield f"{stream}: {where.to_sql}"
         if window is not None:
-            yield f"{stream} younger than {span(window)}"
-    yield from (j.text for j in sorted(own.joins) if not j.implied)
+            yield f"{stream} younger than {format_window(window)}"
+    yield from (j.text for j in sorted(own.joins) if not j.is_implied)
     if own.slides:
-        yield "every " + " or ".join(map(text, sorted(own.slides)))
+        yield "every " + " or ".join(map(format_duration, sorted(own.slides)))
 
 
-def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
+def _make_figure(boxes: list[PlanBox], edges: list[PlanEdge], name: str) -> go.Figure:
     deep, high = max(b.x for b in boxes), max(b.y for b in boxes)
     letters = min(WIDE, int(ROOM / (1.35 * deep + 0.35)))
-    told = {b.key: _folded(b.text, letters) for b in boxes}
-    said = [_folded(e.text, letters) for e in edges]
+    told = {b.key: _wrap_text(b.text, letters) for b in boxes}
+    said = [_wrap_text(e.text, letters) for e in edges]
     lines = [text.count("<br>") + 1 for text in said]
     row = max(ROW, LINE * (max(lines) + max(t.count("<br>") + 1 for t in told.values())))
     plot = go.Figure()
     at = {b.key: b for b in boxes}
-    for edge, words, spot in zip(edges, said, _spots(boxes, edges, told, said, row), strict=True):
+    for edge, words, spot in zip(edges, said, _place_edge_labels(boxes, edges, told, said, row), strict=True):
         ends = at[edge.source], at[edge.target]
         plot.add_trace(
             go.Scatter(
@@ -193,7 +193,7 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
             yshift=4 if spot.yanchor == "bottom" else -4,
         )  # fmt: skip
     for became, colour in COLOURS.items():
-        mine = [b for b in boxes if b.became == became]
+        mine = [b for b in boxes if b.reuse_kind == became]
         if mine:
             plot.add_trace(
                 go.Scatter(
@@ -212,49 +212,49 @@ def _figure(boxes: list[Box], edges: list[Edge], name: str) -> go.Figure:
     return plot
 
 
-def _spots(
-    boxes: list[Box], edges: list[Edge], told: Mapping[str, str], said: Sequence[str], row: int
-) -> Iterator[Spot]:
+def _place_edge_labels(
+    boxes: list[PlanBox], edges: list[PlanEdge], told: Mapping[str, str], said: Sequence[str], row: int
+) -> Iterator[EdgeLabel]:
     """Where the texts of edges stand: over no other text, if there is such a place."""
     deep = max(b.x for b in boxes)
     wide = PAGE / (1.35 * deep + 0.35)
     at = {b.key: b for b in boxes}
     taken = [
-        Text.at(b.x * wide - ASIDE, b.y * row, told[b.key], 1, 0.5)
-        if b.became == "stream"
-        else Text.at(b.x * wide, b.y * row + ASIDE, told[b.key], 0.5, 0)
+        TextBox.place(b.x * wide - ASIDE, b.y * row, told[b.key], 1, 0.5)
+        if b.reuse_kind == "stream"
+        else TextBox.place(b.x * wide, b.y * row + ASIDE, told[b.key], 0.5, 0)
         for b in boxes
     ]
     for edge, words in zip(edges, said, strict=True):
         tried = {
-            spot: Text.at(
+            spot: TextBox.place(
                 spot.x * wide, spot.y * row, words, ACROSS[spot.xanchor], spot.yanchor == "bottom"
             )
-            for spot in _beside(at[edge.source], at[edge.target])
+            for spot in _list_label_positions(at[edge.source], at[edge.target])
         }
-        free = (s for s, mine in tried.items() if not any(mine.over(other) for other in taken))
+        free = (s for s, mine in tried.items() if not any(mine.overlaps(other) for other in taken))
         spot = next(free, next(iter(tried)))
         taken.append(tried[spot])
         yield spot
 
 
-def _beside(source: Box, target: Box) -> Iterator[Spot]:
+def _list_label_positions(source: PlanBox, target: PlanBox) -> Iterator[EdgeLabel]:
     """Where the text of an edge may stand: along it, on its outer side or on the other."""
     down = target.y - source.y
     sides = ("left", "right") if down > 0 else ("right", "left") if down else ("center", "center")
     for side in zip(sides, ("bottom", "top"), strict=True):
         for along in ALONG if down else (0.55,):
             x = source.x + (target.x - source.x) * along
-            yield Spot(x, source.y + down * along, *side)
+            yield EdgeLabel(x, source.y + down * along, *side)
 
 
-def _folded(told: str, letters: int) -> str:
+def _wrap_text(told: str, letters: int) -> str:
     """Text in lines that are short enough to end before the next box; no word is cut."""
     parts = (wrap(part, letters, break_long_words=False) for part in told.split("<br>"))
     return "<br>".join(line for part in parts for line in part)
 
 
-def _rows(edges: list[Edge]) -> pd.DataFrame:
+def _make_edge_table(edges: list[PlanEdge]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"from": e.source, "to": e.target, "compensation": e.text.replace("<br>", "; ")}

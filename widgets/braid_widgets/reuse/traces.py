@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import plotly.graph_objects as go
-from braid.papers.reuse.network import Link, Network, link_of
+from braid.papers.reuse.network import Link, Network, make_link
 
 from braid_widgets.base.charts import GREY
 
@@ -29,8 +29,8 @@ def link_traces(
 ) -> Iterator[go.Scatter]:
     """The links, as wide as their load; dotted where nothing flows or an end is down."""
     for a, b, ms in network.links:
-        size = load.get(link_of(a, b), 0)
-        yield line(
+        size = load.get(make_link(a, b), 0)
+        yield path_trace(
             network,
             (a, b),
             f"{a} - {b}: {ms:g} ms, {size:,.0f} {unit}",
@@ -40,9 +40,9 @@ def link_traces(
         )
 
 
-def line(network: Network, nodes: Sequence[str], text: str, **look: Any) -> go.Scatter:
+def path_trace(network: Network, nodes: Sequence[str], text: str, **look: Any) -> go.Scatter:
     """A way over these nodes."""
-    ends = [network.nodes[network.index[n]].at for n in nodes]
+    ends = [network.nodes[network.node_index[n]].position for n in nodes]
     return go.Scatter(
         x=[x for x, _ in ends],
         y=[y for _, y in ends],
@@ -64,12 +64,12 @@ def node_traces(
     its kind, ``more`` goes to each trace.
     """
     for kind, (symbol, own) in LOOK.items():
-        nodes = [n for n in network.nodes if n.kind == kind]
+        nodes = [n for n in network.nodes if n.role == kind]
         if nodes:
             said = [badges(n.name) for n in nodes]
             yield go.Scatter(
-                x=[n.at[0] for n in nodes],
-                y=[n.at[1] for n in nodes],
+                x=[n.position[0] for n in nodes],
+                y=[n.position[1] for n in nodes],
                 mode="markers+text",
                 name=kind,
                 legendgroup=kind,

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.events import BatchCommitted, BatchHarvested, BatchPlanned, RunStarted
-from braid.core.spans import text
-from braid.papers.shedding.events import HarvestPlanned
+from braid.core.events import BatchCommitted, BatchShed, BatchPlanned, RunStarted
+from braid.core.spans import format_duration
+from braid.papers.shedding.events import SheddingPlanned
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colours
@@ -24,34 +24,34 @@ _ENOUGH = 30
 many."""
 
 
-def _start(events: Sequence[Any]) -> RunStarted:
+def _find_start_event(events: Sequence[Any]) -> RunStarted:
     start = next((e for e in events if isinstance(e, RunStarted)), None)
-    if start is None or not any(isinstance(e, HarvestPlanned) for e in events):
+    if start is None or not any(isinstance(e, SheddingPlanned) for e in events):
         raise ValueError("the events are not of a run that sheds load")
     return start
 
 
-def kind(start: RunStarted) -> str:
+def data_origin(start: RunStarted) -> str:
     """How figures of a run came about."""
-    return "modelled" if start.clock == "modelled" else "measured"
+    return "modelled" if start.time_source == "modelled" else "measured"
 
 
-def table(events: Iterable[Any]) -> pd.DataFrame:
+def shedding_table(events: Iterable[Any]) -> pd.DataFrame:
     """One row for each batch and item of its harvest: the direction, the basic window, its learned
     ``output`` (matches of a thousand pairs; NaN before any have been seen), ``volume`` in pairs,
     and the ``share`` processed.
     """
     events = list(events)
-    names = _start(events).streams
-    planned = [e for e in events if isinstance(e, HarvestPlanned)]
-    learned = {e.batch for e in planned if any(i.output != 1.0 for i in e.items)}
+    names = _find_start_event(events).streams
+    planned = [e for e in events if isinstance(e, SheddingPlanned)]
+    learned = {e.batch for e in planned if any(i.expected_matches != 1.0 for i in e.items)}
     rows = [
         (
             e.batch,
             f"{names[i.stream]} against the window of {names[i.window]}",
-            i.basic,
-            1000 * i.output if e.batch in learned else np.nan,
-            i.volume,
+            i.basic_window,
+            1000 * i.expected_matches if e.batch in learned else np.nan,
+            i.pairs,
             float(np.mean(i.shares)),
         )
         for e in planned
@@ -61,40 +61,40 @@ def table(events: Iterable[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def film(events: Iterable[Any], played: bool = True) -> Chart:
+def shedding_animation(events: Iterable[Any], played: bool = True) -> Chart:
     """The harvest, batch by batch: by age of the basic window (the newest is 0) the productivity
     that was learned, filled to the share that is processed. The slider goes through the batches;
     unless ``played``, there is but the last one, and no slider.
     """
     events = list(events)
-    start, data = _start(events), table(events)
+    start, data = _find_start_event(events), shedding_table(events)
     ways = sorted(data["direction"].unique())
     plot = make_subplots(1, len(ways), subplot_titles=ways, shared_yaxes=True)
     batches = sorted(data["batch"].unique())
-    fractions = {e.batch: e.fraction for e in events if isinstance(e, HarvestPlanned)}
+    fractions = {e.batch: e.fraction for e in events if isinstance(e, SheddingPlanned)}
     last = batches[-1]
     for column, _ in enumerate(ways, 1):
-        for trace in _bars(data[data["batch"] == last], ways[column - 1], column == 1):
+        for trace in _make_direction_bars(data[data["batch"] == last], ways[column - 1], column == 1):
             plot.add_trace(trace, row=1, col=column)
     if played:
         plot.frames = [
             go.Frame(
                 name=str(b),
-                data=[t for way in ways for t in _bars(data[data["batch"] == b], way, False)],
-                layout=dict(title=_title(start, b, fractions[b])),
+                data=[t for way in ways for t in _make_direction_bars(data[data["batch"] == b], way, False)],
+                layout=dict(title=_format_title(start, b, fractions[b])),
             )
             for b in batches
         ]
-        plot.update_layout(sliders=[_slider(batches)])
+        plot.update_layout(sliders=[_make_slider(batches)])
     plot.update_layout(
         template=TEMPLATE,
-        title=_title(start, last, fractions[last]),
+        title=_format_title(start, last, fractions[last]),
         barmode="overlay",
         height=460,
         margin=dict(t=120),
         legend=dict(orientation="h", y=1.36, yanchor="top", x=1, xanchor="right"),
     )
-    plot.update_xaxes(title=f"age, in basic windows{_lengths(events)}")
+    plot.update_xaxes(title=f"age, in basic windows{_format_window_length(events)}")
     # What was learned first is of few matches, and may be far too high.
     settled = data[data["batch"] >= batches[len(batches) // 2]]["output"]
     most = float(np.nanmax([*settled, 1e-9]))
@@ -103,7 +103,7 @@ def film(events: Iterable[Any], played: bool = True) -> Chart:
     return Chart("harvest", plot, data)
 
 
-def _slider(batches: Sequence[int]) -> dict[str, Any]:
+def _make_slider(batches: Sequence[int]) -> dict[str, Any]:
     """Through the frames of these batches; it begins at the last."""
     at_once = dict(mode="immediate", frame=dict(duration=0, redraw=True))
     steps = [dict(method="animate", label=str(b + 1), args=[[str(b)], at_once]) for b in batches]
@@ -111,20 +111,20 @@ def _slider(batches: Sequence[int]) -> dict[str, Any]:
     return dict(steps=steps, active=len(batches) - 1, **said)
 
 
-def _title(start: RunStarted, batch: int, fraction: float) -> str:
-    return f"Batch {batch + 1}: r = {fraction:.2f} of all pairs processed ({kind(start)})"
+def _format_title(start: RunStarted, batch: int, fraction: float) -> str:
+    return f"Batch {batch + 1}: r = {fraction:.2f} of all pairs processed ({data_origin(start)})"
 
 
-def _lengths(events: Sequence[Any]) -> str:
+def _format_window_length(events: Sequence[Any]) -> str:
     """How long basic windows are, where both streams' are as long."""
-    lengths = next(e.lengths for e in events if isinstance(e, HarvestPlanned))
+    lengths = next(e.basic_window_lengths for e in events if isinstance(e, SheddingPlanned))
     first = lengths[0]
-    return f" of {text(first)}" if first and set(lengths) == {first} else ""
+    return f" of {format_duration(first)}" if first and set(lengths) == {first} else ""
 
 
-def _bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any]:
+def _make_direction_bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any]:
     mine = rows[rows["direction"] == way].sort_values("basic")
-    shade = colours.stream(0 if way == min(rows["direction"], default=way) else 1)
+    shade = colours.stream_color(0 if way == min(rows["direction"], default=way) else 1)
     x, y = mine["basic"].tolist(), mine["output"].tolist()
     filled = (mine["output"] * mine["share"]).tolist()
     said = [f"{s:.0%} processed" for s in mine["share"]]
@@ -135,38 +135,38 @@ def _bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any]:
     ]
 
 
-def history(events: Iterable[Any]) -> pd.DataFrame:
+def throttle_table(events: Iterable[Any]) -> pd.DataFrame:
     """One row a batch: tuples, ``fraction`` r, ``took`` seconds and the ``allowance``; and of as
     many batches as have 30 sampled results, the mean of results ``found`` and of ``estimated`` ones
     of the full join, with ``low`` and ``high`` (95 %): it has as many as are found at least.
     """
     events = list(events)
-    planned = {e.batch: e for e in events if isinstance(e, HarvestPlanned)}
-    came = {e.batch: e for e in events if isinstance(e, BatchHarvested)}
+    planned = {e.batch: e for e in events if isinstance(e, SheddingPlanned)}
+    came = {e.batch: e for e in events if isinstance(e, BatchShed)}
     rows, gathered = [], [0.0, 0.0, 0.0, 0.0]
     for e in (e for e in events if isinstance(e, BatchCommitted) and e.batch in came):
         plan, got = planned[e.batch], came[e.batch]
         gathered = [
             a + b
             for a, b in zip(
-                gathered, (1, e.results, got.estimated, got.variance or 0.0), strict=True
+                gathered, (1, e.results, got.estimated_results, got.variance or 0.0), strict=True
             )
         ]
         n, found, estimated, variance = gathered
         off = 1.96 * sqrt(variance) / n
-        took = max(e.seconds.values(), default=0.0)
+        took = max(e.seconds_by_phase.values(), default=0.0)
         rows.append(
             (
                 e.batch,
-                sum(e.received),
+                sum(e.received_tuples),
                 plan.fraction,
                 took,
-                plan.allowance,
+                plan.allowed_seconds,
                 found / n,
                 estimated / n,
                 min(estimated, max(found, estimated - off * n)) / n,
                 estimated / n + off,
-                got.left_out / max(1.0, got.considered + got.left_out),
+                got.skipped_pairs / max(1.0, got.considered_pairs + got.skipped_pairs),
             )
         )
         if gathered[1] >= _ENOUGH:
@@ -176,13 +176,13 @@ def history(events: Iterable[Any]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def timeline(events: Iterable[Any]) -> Chart:
+def throttle_chart(events: Iterable[Any]) -> Chart:
     """The throttle: tuples that came; r and the pairs that were left out; what batches took beside
     what they may; results found, and those of the full join with a band that holds them in 95 of
     100 runs.
     """
     events = list(events)
-    how, data = kind(_start(events)), history(events)
+    how, data = data_origin(_find_start_event(events)), throttle_table(events)
     x = (data["batch"] + 1).tolist()
     plot = make_subplots(4, 1, shared_xaxes=True, vertical_spacing=0.05)
 
@@ -218,16 +218,16 @@ def timeline(events: Iterable[Any]) -> Chart:
     return Chart("throttle", plot, data)
 
 
-def gain(events: Iterable[Any]) -> pd.DataFrame:
+def gain_table(events: Iterable[Any]) -> pd.DataFrame:
     """What more work would bring, by what was learned last: the share of ``results`` that the most
     productive share of ``pairs`` has.
     """
     events = list(events)
-    _start(events)
-    last = next(e for e in reversed(events) if isinstance(e, HarvestPlanned))
-    items = sorted(last.items, key=lambda i: -i.output)
-    volumes = np.array([i.volume for i in items])
-    found = volumes * [i.output for i in items]
+    _find_start_event(events)
+    last = next(e for e in reversed(events) if isinstance(e, SheddingPlanned))
+    items = sorted(last.items, key=lambda i: -i.expected_matches)
+    volumes = np.array([i.pairs for i in items])
+    found = volumes * [i.expected_matches for i in items]
     pairs, results = (np.r_[0, np.cumsum(v)] / max(v.sum(), 1e-300) for v in (volumes, found))
     return pd.DataFrame({"pairs": pairs, "results": results})
 
@@ -237,8 +237,8 @@ def yield_curve(events: Iterable[Any]) -> Chart:
     processed, the most productive first; a dot where the run is.
     """
     events = list(events)
-    start, data = _start(events), gain(events)
-    last = next(e for e in reversed(events) if isinstance(e, HarvestPlanned))
+    start, data = _find_start_event(events), gain_table(events)
+    last = next(e for e in reversed(events) if isinstance(e, SheddingPlanned))
     here = float(np.interp(last.fraction, data["pairs"], data["results"]))
     line = dict(color=colours.RATIO, width=2)
     plot = go.Figure(go.Scatter(x=data["pairs"], y=data["results"], name="learned", line=line))
@@ -254,20 +254,20 @@ def yield_curve(events: Iterable[Any]) -> Chart:
     even = dict(color=colours.SIDES, dash="dot")
     plot.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="any pairs", mode="lines", line=even))
     plot.update_layout(
-        template=TEMPLATE, height=380, title=f"What more work would bring ({kind(start)})"
+        template=TEMPLATE, height=380, title=f"What more work would bring ({data_origin(start)})"
     )
     plot.update_xaxes(title="share of pairs processed", range=[0, 1])
     plot.update_yaxes(title="share of results", range=[0, 1.02])
     return Chart("yield", plot, data)
 
 
-def met(events: Iterable[Any]) -> pd.DataFrame:
+def processed_share_table(events: Iterable[Any]) -> pd.DataFrame:
     """By batch of either stream's tuples, the share of their pairs that were processed: rows of the
     first stream, columns of the second; merged blocks count for all their batches. 0: never due.
     """
     events = list(events)
-    _start(events)
-    planned = {e.batch: e for e in events if isinstance(e, HarvestPlanned)}
+    _find_start_event(events)
+    planned = {e.batch: e for e in events if isinstance(e, SheddingPlanned)}
     holds: dict[int, frozenset[int]] = {}
     batches = 1 + max(planned, default=0)
     shares = np.zeros((batches, batches))
@@ -275,25 +275,25 @@ def met(events: Iterable[Any]) -> pd.DataFrame:
         plan = planned[e.batch]
         by_item = {i[:3]: float(np.mean(i.shares)) for i in plan.items}
         for d in e.derivations:
-            holds[d.block.id] = frozenset().union(*(holds.get(s, frozenset()) for s in d.sources))
+            holds[d.block.id] = frozenset().union(*(holds.get(s, frozenset()) for s in d.source_blocks))
         for route in e.routes:
             holds[route.block.id] = frozenset({e.batch})
-        for route in (r for r in e.routes if r.fresh):
+        for route in (r for r in e.routes if r.is_fresh):
             for path in route.paths:
-                for other in path[0].blocks():
-                    item = (route.block.stream, path[0].stream, plan.basic.get(other, -1))
+                for other in path[0].probed_blocks():
+                    item = (route.block.stream, path[0].stream, plan.basic_window_by_block.get(other, -1))
                     for b in holds.get(other, ()):
                         at = (e.batch, b) if route.block.stream == 0 else (b, e.batch)
                         shares[at] = max(shares[at], by_item.get(item, 1.0))
     return pd.DataFrame(shares)
 
 
-def matrix(events: Iterable[Any]) -> Chart:
+def processed_share_matrix(events: Iterable[Any]) -> Chart:
     """The join matrix by time of arrival: a cell is as strong as the share of its pairs that were
     processed. Where matches are some time apart, bands run parallel to the diagonal.
     """
     events = list(events)
-    start, data = _start(events), met(events)
+    start, data = _find_start_event(events), processed_share_table(events)
     number = (data.columns + 1).tolist()
     heat = go.Heatmap(
         x=number,
@@ -306,7 +306,7 @@ def matrix(events: Iterable[Any]) -> Chart:
         hovertemplate="batch %{y} with %{x}: %{z:.0%}<extra></extra>",
     )
     plot = go.Figure(heat)
-    plot.update_layout(template=TEMPLATE, height=460, title=f"Who met whom ({kind(start)})")
+    plot.update_layout(template=TEMPLATE, height=460, title=f"Who met whom ({data_origin(start)})")
     plot.update_xaxes(title=f"batch of {start.streams[1]}", constrain="domain")
     plot.update_yaxes(
         title=f"batch of {start.streams[0]}",

@@ -18,18 +18,18 @@ from braid.condition.dialect import SparkSql
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
-    EventsDropped,
+    EventsTrimmed,
     QueryAdded,
     QueryRemoved,
     RunStarted,
 )
 from braid.core.history import LiveBlocks
-from braid.core.spans import text
-from braid.papers.slices.events import ChainFilled, ChainSet
+from braid.core.spans import format_duration
+from braid.papers.slices.events import SliceContents, ChainChanged
 
-from braid_widgets.base.film import MOST, Film, bundle, pictures
-from braid_widgets.base.words import origin
-from braid_widgets.slices.asked import query as serving
+from braid_widgets.base.film import MOST, Player, read_bundle, collect_frames
+from braid_widgets.base.words import data_origin
+from braid_widgets.slices.asked import describe_query as serving
 
 
 class ChainMark(TypedDict):
@@ -72,7 +72,7 @@ class ChainQuery(TypedDict):
 
     name: str
     window: int
-    where: str
+    selection: str
 
 
 class ChainStream(TypedDict):
@@ -80,12 +80,12 @@ class ChainStream(TypedDict):
 
     name: str
     index: int
-    came: int
+    received_tuples: int
     expired: int
     marks: list[ChainMark]
     slices: list[ChainSlice]
     aged: list[ChainAged]
-    cut: list[ChainCut]
+    trimmed: list[ChainCut]
     queries: list[ChainQuery]
 
 
@@ -100,7 +100,7 @@ class ChainFrame(TypedDict):
 
 
 @dataclass
-class Flow:
+class SliceFlow:
     """What happened to the tuples of one stream in a batch: ``aged`` by (from, to) slice, ``cut``
     by slice, for no query later on wants them, and ``expired``, older than every window.
     """
@@ -111,7 +111,7 @@ class Flow:
 
 
 @dataclass
-class ChainScene:
+class ChainViewState:
     """What is to be seen of a chain: fold events into it, in order, with ``apply``.
 
     ``ends`` (microseconds) and ``flows`` are by stream; ``held`` maps a live block to (stream,
@@ -122,8 +122,8 @@ class ChainScene:
     last: BatchCommitted | None = None
     queries: dict[str, QueryAdded] = field(default_factory=dict)
     ends: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    held: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    flows: dict[int, Flow] = field(default_factory=dict)
+    slice_tuples: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    flows: dict[int, SliceFlow] = field(default_factory=dict)
     changes: list[str] = field(default_factory=list)
     _filled: dict[int, int] = field(default_factory=dict)
     _sources: dict[int, tuple[int, ...]] | None = None
@@ -131,29 +131,29 @@ class ChainScene:
     _resliced: set[int] = field(default_factory=set)
     _shown: bool = False
 
-    def apply(self, event: Any) -> None:
+    def apply_event(self, event: Any) -> None:
         """Fold one event in. Kinds that have nothing to show here are passed over."""
-        self._clear()
+        self._clear_batch()
         if isinstance(event, RunStarted):
             self.start = event
-        elif isinstance(event, EventsDropped):
-            self._blocks.change(event.blocks)
+        elif isinstance(event, EventsTrimmed):
+            self._blocks.apply_changes(event.live_blocks)
         elif isinstance(event, QueryAdded):
             self.queries[event.name] = event
             self.changes += [f"query {event.name} comes"] if event.batch >= 0 else []
         elif isinstance(event, QueryRemoved):
             self.queries.pop(event.name, None)
             self.changes.append(f"query {event.name} goes")
-        elif isinstance(event, ChainSet):
-            self._set(event)
-        elif isinstance(event, ChainFilled):
-            self._filled |= {id: k for k, ids in enumerate(event.blocks) for id in ids}
+        elif isinstance(event, ChainChanged):
+            self._set_slice_ends(event)
+        elif isinstance(event, SliceContents):
+            self._filled |= {id: k for k, ids in enumerate(event.blocks_by_slice) for id in ids}
         elif isinstance(event, BatchPlanned):
-            self._sources = {d.block.id: d.sources for d in event.derivations}
+            self._sources = {d.block.id: d.source_blocks for d in event.derivations}
         elif isinstance(event, BatchCommitted):
-            self._commit(event)
+            self._apply_commit(event)
 
-    def _clear(self) -> None:
+    def _clear_batch(self) -> None:
         """Forget what belongs to the batch that has been committed."""
         if self._shown:
             self.changes, self._filled, self._sources, self._resliced, self._shown = (
@@ -164,42 +164,42 @@ class ChainScene:
                 False,
             )
 
-    def _set(self, event: ChainSet) -> None:
+    def _set_slice_ends(self, event: ChainChanged) -> None:
         before, name = (
             self.ends.get(event.stream),
             self.start.streams[event.stream] if self.start else str(event.stream),
         )
-        if before is not None and before != event.ends:
+        if before is not None and before != event.slice_ends:
             self._resliced.add(event.stream)
             self.changes.append(
-                f"{name}: slices end at {', '.join(map(text, event.ends))} now ({event.reason})"
+                f"{name}: slices end at {', '.join(map(format_duration, event.slice_ends))} now ({event.reason})"
             )
-        self.ends[event.stream] = event.ends
+        self.ends[event.stream] = event.slice_ends
 
-    def _commit(self, event: BatchCommitted) -> None:
-        old, held = self.held, {}
-        self._blocks.commit(event)
+    def _apply_commit(self, event: BatchCommitted) -> None:
+        old, held = self.slice_tuples, {}
+        self._blocks.apply_commit(event)
         for id, b in self._blocks.items():
             stays = old[id][1] if id in old and self._sources is None else 0
             held[id] = (b.stream, self._filled.get(id, stays), b.rows)
-        self.held, self.last, self._shown = held, event, True
-        self.flows = defaultdict(Flow)
-        self._follow(old)
+        self.slice_tuples, self.last, self._shown = held, event, True
+        self.flows = defaultdict(SliceFlow)
+        self._trace_tuple_flows(old)
 
-    def _follow(self, old: dict[int, tuple[int, int, int]]) -> None:
+    def _trace_tuple_flows(self, old: dict[int, tuple[int, int, int]]) -> None:
         """Where the tuples of the blocks before went."""
         known = set()
-        for id, (stream, place, rows) in self.held.items():
-            roots = self._roots(id, old)
+        for id, (stream, place, rows) in self.slice_tuples.items():
+            roots = self._find_source_blocks(id, old)
             known |= set(roots)
-            self._moved(
+            self._record_flow(
                 self.flows[stream],
                 stream,
                 Counter({k: n for k, n in _by_slice(roots, old)}),
                 place,
                 rows,
             )
-        wanted = {root for id in self._sources or () for root in self._roots(id, old)}
+        wanted = {root for id in self._sources or () for root in self._find_source_blocks(id, old)}
         for id in old.keys() - known:
             stream, place, rows = old[id]
             if self._sources is None:
@@ -209,7 +209,7 @@ class ChainScene:
             else:
                 self.flows[stream].expired += rows
 
-    def _moved(self, flow: Flow, stream: int, came: Counter[int], place: int, rows: int) -> None:
+    def _record_flow(self, flow: SliceFlow, stream: int, came: Counter[int], place: int, rows: int) -> None:
         lost = came.total() - rows
         if came and lost > 0:
             flow.cut[place] += lost
@@ -217,50 +217,50 @@ class ChainScene:
         if stream not in self._resliced:
             flow.aged.update({(k, place): n for k, n in came.items() if k != place and n > 0})
 
-    def _roots(self, id: int, old: dict[int, Any]) -> list[int]:
+    def _find_source_blocks(self, id: int, old: dict[int, Any]) -> list[int]:
         """The blocks before this batch of which a block is made."""
         if id in old:
             return [id]
         return [
             root
             for source in (self._sources or {}).get(id, ())
-            for root in self._roots(source, old)
+            for root in self._find_source_blocks(source, old)
         ]
 
     @property
-    def amended(self) -> bool:
+    def is_change(self) -> bool:
         """Whether the last commit was no batch, but a change of the queries or of the slices."""
         return self._shown and self._sources is None
 
-    def slices(self, stream: int) -> list[int]:
+    def count_slice_tuples(self, stream: int) -> list[int]:
         """Tuples held by slice, youngest first."""
         found = [0] * len(self.ends[stream])
-        for s, place, rows in self.held.values():
+        for s, place, rows in self.slice_tuples.values():
             if s == stream:
                 found[min(place, len(found) - 1)] += rows
         return found
 
-    def serves(self, stream: int, begin: int) -> list[str]:
+    def list_served_queries(self, stream: int, begin: int) -> list[str]:
         """The queries that a slice from this age on serves: those with a longer window."""
-        return [q.name for q in self._asked(stream) if self._window(q, stream) > begin]
+        return [q.name for q in self._sort_queries_by_window(stream) if self._get_window(q, stream) > begin]
 
-    def _asked(self, stream: int) -> list[QueryAdded]:
-        return sorted(self.queries.values(), key=lambda q: (self._window(q, stream), q.name))
+    def _sort_queries_by_window(self, stream: int) -> list[QueryAdded]:
+        return sorted(self.queries.values(), key=lambda q: (self._get_window(q, stream), q.name))
 
-    def _window(self, query: QueryAdded, stream: int) -> int:
+    def _get_window(self, query: QueryAdded, stream: int) -> int:
         assert self.start is not None
         return query.windows[self.start.streams[stream]]
 
-    def asked(self, stream: int) -> list[tuple[str, int, str]]:
+    def queries_by_window(self, stream: int) -> list[tuple[str, int, str]]:
         """Name, window and selection of the queries, by window."""
         assert self.start is not None
         alias = self.start.streams[stream]
         return [
-            (q.name, self._window(q, stream), _plain(q.where[alias])) for q in self._asked(stream)
+            (q.name, self._get_window(q, stream), _format_selection(q.selections[alias])) for q in self._sort_queries_by_window(stream)
         ]
 
 
-def _plain(where: str | None) -> str:
+def _format_selection(where: str | None) -> str:
     """A selection without quotes and outer parentheses."""
     return (
         sqlglot.parse_one(where, dialect=SparkSql).unnest().sql(dialect=SparkSql).replace("`", "")
@@ -276,7 +276,7 @@ def _by_slice(roots: Iterable[int], old: dict[int, tuple[int, int, int]]) -> lis
     return list(found.items())
 
 
-def frame(scene: ChainScene, pick: bool = False) -> ChainFrame:
+def make_frame(scene: ChainViewState, pick: bool = False) -> ChainFrame:
     """One picture; with ``pick`` slices can be clicked.
 
     Raises ValueError when the events are not those of a shared run with a committed batch.
@@ -287,10 +287,10 @@ def frame(scene: ChainScene, pick: bool = False) -> ChainFrame:
             "or more"
         )
     names, streams = scene.start.streams, sorted(scene.ends)
-    run = origin(scene.start)
-    compared = scene.last.all_hosts.compared
+    run = data_origin(scene.start)
+    compared = scene.last.total_host_metrics.compared_pairs
     done = f"in this batch: {scene.last.results:,} results, {compared:,} pairs compared"
-    if scene.amended:
+    if scene.is_change:
         done = "the slices change with the next batch"
     return {
         "title": f"One chain for {len(scene.queries)} queries · {' ⋈ '.join(names)} · batch "
@@ -298,42 +298,42 @@ def frame(scene: ChainScene, pick: bool = False) -> ChainFrame:
         "note": " · ".join([run, *(scene.changes or [done])]),
         "batch": scene.last.batch + 1,
         "pick": pick,
-        "streams": [_stream(scene, s) for s in streams],
+        "streams": [_make_chain_stream(scene, s) for s in streams],
     }
 
 
-def _stream(scene: ChainScene, s: int) -> ChainStream:
+def _make_chain_stream(scene: ChainViewState, s: int) -> ChainStream:
     assert scene.start is not None and scene.last is not None
-    ends, asked, flow = scene.ends[s], scene.asked(s), scene.flows[s]
-    held = scene.slices(s)
+    ends, asked, flow = scene.ends[s], scene.queries_by_window(s), scene.flows[s]
+    held = scene.count_slice_tuples(s)
     begins, most = [0, *ends[:-1]], max(*held, 1)
     return {
         "name": scene.start.streams[s],
         "index": s,
-        "came": scene.last.received[s],
+        "received_tuples": scene.last.received_tuples[s],
         "expired": flow.expired,
-        "marks": _marks({0, *ends, *(window for _, window, _ in asked)}),
+        "marks": _make_age_marks({0, *ends, *(window for _, window, _ in asked)}),
         "slices": [
             {
                 "first": a,
                 "last": b,
                 "rows": rows,
                 "share": round(rows / most, 3),
-                "serves": ", ".join(scene.serves(s, a)) or "no query",
+                "serves": ", ".join(scene.list_served_queries(s, a)) or "no query",
             }
             for a, b, rows in zip(begins, ends, held, strict=True)
         ],
         "aged": [
             {"source": i, "target": j, "rows": rows} for (i, j), rows in sorted(flow.aged.items())
         ],
-        "cut": [{"slice": k, "rows": rows} for k, rows in sorted(flow.cut.items())],
+        "trimmed": [{"slice": k, "rows": rows} for k, rows in sorted(flow.cut.items())],
         "queries": [
-            {"name": name, "window": window, "where": where} for name, window, where in asked
+            {"name": name, "window": window, "selection": where} for name, window, where in asked
         ],
     }
 
 
-def _marks(ages: Iterable[int]) -> list[ChainMark]:
+def _make_age_marks(ages: Iterable[int]) -> list[ChainMark]:
     """Ages with their text and their place from 0 to 1: half by age, half by rank, so that no slice
     is too narrow to be seen.
     """
@@ -342,26 +342,26 @@ def _marks(ages: Iterable[int]) -> list[ChainMark]:
     return [
         {
             "age": age,
-            "text": text(age) if age else "0",
+            "text": format_duration(age) if age else "0",
             "place": round((age / rising[-1] + k / last) / 2, 4),
         }
         for k, age in enumerate(rising)
     ]
 
 
-def frames(events: Iterable[Any], pick: bool = False, most: int = MOST) -> list[ChainFrame]:
+def make_frames(events: Iterable[Any], pick: bool = False, most: int = MOST) -> list[ChainFrame]:
     """A picture for each committed batch, thinned to ``most``; the last is always there."""
-    scene = ChainScene()
-    return pictures(
+    scene = ChainViewState()
+    return collect_frames(
         events,
         scene,
-        lambda now: frame(now, pick),
+        lambda now: make_frame(now, pick),
         most,
-        lambda commit: bool(scene.ends) or any(commit.total),
+        lambda commit: bool(scene.ends) or any(commit.total_received_tuples),
     )
 
 
-class Chain(Film):
+class ChainPlayer(Player):
     """The chain of a run, with Back, Forward, Play and a slider; it opens on the last batch.
 
     With ``pick`` a click on the boundary of two slices, or inside one, sets ``picked``: {"act":
@@ -369,31 +369,31 @@ class Chain(Film):
     click. Raises ValueError when the events are not those of a shared run with a committed batch.
     """
 
-    _name, _esm = "chain", bundle("chain")
+    _name, _esm = "chain", read_bundle("chain")
     picked = traitlets.Dict().tag(sync=True)
 
     def __init__(self, events: Iterable[Any], pick: bool = False) -> None:
         self.pick, self.events = pick, list(events)
-        super().__init__(frames(self.events, pick))
+        super().__init__(make_frames(self.events, pick))
 
-    def load(self, events: Iterable[Any]) -> None:
+    def load_events(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
         self.events = list(events)
-        self.update(frames(self.events, self.pick))
+        self.refresh(make_frames(self.events, self.pick))
 
-    def asked(self, query: str, frame: Mapping[str, Any]) -> str:
+    def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
         """What serves it after the batch of the frame."""
         return serving(self.events, query, frame["batch"])
 
-    def alone(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
+    def static_frame(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
         """Nothing is split or merged there: a click on a slice tells of it."""
         return {**frame, "pick": False}
 
-    def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    def held_tuples(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """By stream and slice."""
         return {
             stream["name"]: {
-                f"{stream['name']}, {text(each['first'])} to {text(each['last'])}": each["rows"]
+                f"{stream['name']}, {format_duration(each['first'])} to {format_duration(each['last'])}": each["rows"]
                 for each in stream["slices"]
             }
             for stream in frame["streams"]

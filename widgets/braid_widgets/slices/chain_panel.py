@@ -11,15 +11,15 @@ from typing import Any, Protocol
 
 import ipywidgets as W
 import pandas as pd
-from braid.papers.slices.events import ChainSet
+from braid.papers.slices.events import ChainChanged
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import PICTURE, Launched, Launcher
-from braid_widgets.base.listing import Listing
-from braid_widgets.base.live import Follower
-from braid_widgets.base.queries import Asked, QueryTable
-from braid_widgets.slices.chain import Chain
-from braid_widgets.slices.strategies import charts
+from braid_widgets.base.launcher import PICTURE, ControllableRun, LaunchPanel
+from braid_widgets.base.listing import TextTable
+from braid_widgets.base.live import RunFollower
+from braid_widgets.base.queries import QueryRow, QueryTable
+from braid_widgets.slices.chain import ChainPlayer
+from braid_widgets.slices.strategies import strategy_charts
 
 EMPTY = "<i>Launch on Spark, and the chain is drawn here as it fills.</i>"
 RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fills.</i>"
@@ -30,44 +30,44 @@ again.
 
 
 @dataclass(frozen=True)
-class Source:
+class StreamSource:
     """Streams that the panel offers, queries to begin with, and values of controls that suit
     them.
     """
 
     label: str
     streams: tuple[str, ...]
-    queries: tuple[Asked, ...]
+    queries: tuple[QueryRow, ...]
     controls: Mapping[str, Any]
 
 
 SOURCES = {
-    "arrivals": Source(
+    "arrivals": StreamSource(
         "synthetic streams r ⋈ s",
         ("r", "s"),
         (
-            Asked("alarm", "5 seconds"),
-            Asked("watch", "15 seconds"),
-            Asked("trend", "30 seconds", "r.u_s < 300000"),
-            Asked("season", "45 seconds", "r.u_s < 300000", on=False),
+            QueryRow("alarm", "5 seconds"),
+            QueryRow("watch", "15 seconds"),
+            QueryRow("trend", "30 seconds", "r.u_s < 300000"),
+            QueryRow("season", "45 seconds", "r.u_s < 300000", is_active=False),
         ),
         dict(rate=20.0, sigma=0.3, join=0.05),
     ),
-    "flights": Source(
+    "flights": StreamSource(
         "New York 2013: departures d ⋈ weather w",
         ("d", "w"),
         (
-            Asked("now", "1 hour"),
-            Asked("late", "3 hours", "d.delay >= 30"),
-            Asked("storm", "8 hours", "d.delay >= 30 AND w.wind >= 15"),
-            Asked("day", "d: 1 hour, w: 24 hours", "d.delay >= 60", on=False),
+            QueryRow("now", "1 hour"),
+            QueryRow("late", "3 hours", "d.delay >= 30"),
+            QueryRow("storm", "8 hours", "d.delay >= 30 AND w.wind >= 15"),
+            QueryRow("day", "d: 1 hour, w: 24 hours", "d.delay >= 60", is_active=False),
         ),
         dict(rate=0.01, sigma=0.2, join=0.33),
     ),
 }
 
 
-class SharedLaunched(Launched, Protocol):
+class ControllableSharedRun(ControllableRun, Protocol):
     """A run whose queries and slices can be changed; SharedRun is one."""
 
     setup: Any
@@ -92,7 +92,7 @@ class SharedLaunched(Launched, Protocol):
         """Choose the chain anew: "memory", "cpu" or "auto"."""
 
 
-class ChainPanel(Launcher):
+class ChainPanel(LaunchPanel):
     """The table of queries, controls, what sharing them costs (modelled), and a run on Spark that
     can be changed while it goes on.
 
@@ -104,20 +104,20 @@ class ChainPanel(Launcher):
     Raises ValueError for a name that is not a control.
     """
 
-    run: SharedLaunched | None
+    run: ControllableSharedRun | None
 
     def __init__(
         self,
-        launch: Callable[[dict[str, Any]], SharedLaunched],
+        launch: Callable[[dict[str, Any]], ControllableSharedRun],
         recorded: Iterable[Any] = (),
         **defaults: Any,
     ) -> None:
         source = SOURCES[defaults.get("source", "arrivals")]
-        self.film: Chain | None = None
+        self.film: ChainPlayer | None = None
         self._tables = {name: s.queries for name, s in SOURCES.items()}
         self._changes = ThreadPoolExecutor(1, "braid-changes")
-        self.table = QueryTable(source.streams, source.queries, self._edited)
-        super().__init__(launch, _inputs(), {**source.controls, **defaults})
+        self.table = QueryTable(source.streams, source.queries, self._apply_table_edit)
+        super().__init__(launch, _make_controls(), {**source.controls, **defaults})
         self._source = self.inputs["source"].value
         self.events = list(recorded)
         self.place = W.VBox([W.HTML(RECORDED if self.events else EMPTY)])
@@ -125,116 +125,116 @@ class ChainPanel(Launcher):
         self.outputs = [W.Output(layout=W.Layout(min_height="360px")) for _ in range(2)]
         style, grid, *bars = self.children
         self.children = (style, self.table, grid, *bars, self.place, *self.outputs)
-        self.inputs["source"].observe(self._other, "value")
-        self.inputs["chain"].observe(self._rebalance, "value")
+        self.inputs["source"].observe(self._switch_source, "value")
+        self.inputs["chain"].observe(self._rebalance_chain, "value")
         for name in ("rate", "sigma", "join", "overhead"):
-            self.inputs[name].observe(self._draw, "value")
-        self._draw()
+            self.inputs[name].observe(self._draw_costs, "value")
+        self._draw_costs()
         if self.events:
-            self.place.children = (*self.place.children, Chain(self.events))
+            self.place.children = (*self.place.children, ChainPlayer(self.events))
 
-    def acts_at_once(self, control: Any) -> bool:
+    def applies_while_running(self, control: Any) -> bool:
         """The kind of chain does."""
         return control is self.inputs["chain"]
 
     def settings(self) -> dict[str, Any]:
         chosen = super().settings()
         kind = "memory" if chosen["chain"] == BY_HAND else chosen["chain"]
-        return chosen | {"chain": kind, "queries": self.table.active}
+        return chosen | {"chain": kind, "queries": self.table.active_queries}
 
-    def follow(self, run: Any) -> Follower:
+    def follow_run(self, run: Any) -> RunFollower:
         self._tell_chain(self.launched["chain"])
-        return super().follow(run)
+        return super().follow_run(run)
 
-    def show(self, events: list[Any]) -> None:
+    def show_events(self, events: list[Any]) -> None:
         """Draw the chain as it is after these events; nothing before it is set."""
-        if not any(isinstance(e, ChainSet) for e in events):
+        if not any(isinstance(e, ChainChanged) for e in events):
             return
         with self.lock:
             if self.film is None:
-                self.film = Chain(events, pick=True)
-                self.film.observe(self._picked, "picked")
+                self.film = ChainPlayer(events, pick=True)
+                self.film.observe(self._handle_pick, "picked")
                 self.place.children = [self.film]
             else:
-                self.film.load(events)
+                self.film.load_events(events)
 
-    def twins(self) -> list[Any]:
+    def static_views(self) -> list[Any]:
         """The queries that are on, and what sharing them costs (modelled)."""
-        asked, chosen = [q for q in self.table.queries if q.on], self.asked()
-        rows = [(q.name, q.window, q.where or "every tuple") for q in asked]
+        asked, chosen = [q for q in self.table.queries if q.is_active], self.requested_settings()
+        rows = [(q.name, q.window, q.selection or "every tuple") for q in asked]
         queries = pd.DataFrame(rows, columns=["query", "window", "selection"])
         costs = {name: chosen[name] for name in ("rate", "sigma", "join", "overhead")}
-        return [Listing(queries), *charts(self.table.active, self.table.streams, **costs)]
+        return [TextTable(queries), *strategy_charts(self.table.active_queries, self.table.streams, **costs)]
 
-    def settle(self, timeout: float | None = None) -> None:
+    def wait_for_changes(self, timeout: float | None = None) -> None:
         """Wait until what was asked of the running join so far is done."""
         self._changes.submit(lambda: None).result(timeout)
 
-    def _running(self) -> bool:
+    def _is_running(self) -> bool:
         return self.run is not None and self.state in ("running", "paused")
 
-    def _edited(self, asked: tuple[Asked, ...]) -> None:
-        self._draw()
-        if self._running():
-            self._amend(lambda run: _serve(run, asked))
+    def _apply_table_edit(self, asked: tuple[QueryRow, ...]) -> None:
+        self._draw_costs()
+        if self._is_running():
+            self._submit_change(lambda run: _serve_queries(run, asked))
 
     def _tell_chain(self, kind: str) -> None:
         """Show what kind of chain there is, without choosing it anew."""
-        self.inputs["chain"].unobserve(self._rebalance, "value")
+        self.inputs["chain"].unobserve(self._rebalance_chain, "value")
         self.inputs["chain"].value = kind
-        self.inputs["chain"].observe(self._rebalance, "value")
+        self.inputs["chain"].observe(self._rebalance_chain, "value")
 
-    def _rebalance(self, change: Any) -> None:
-        if self._running() and change["new"] != BY_HAND:
-            self._amend(lambda run: run.rebalance(change["new"]))
+    def _rebalance_chain(self, change: Any) -> None:
+        if self._is_running() and change["new"] != BY_HAND:
+            self._submit_change(lambda run: run.rebalance(change["new"]))
 
-    def _picked(self, change: Any) -> None:
+    def _handle_pick(self, change: Any) -> None:
         pick = change["new"]
-        if not self._running():
-            self.fail(RuntimeError("no run is going on whose slices could be changed; launch one"))
+        if not self._is_running():
+            self.show_error(RuntimeError("no run is going on whose slices could be changed; launch one"))
             return
         age = f"{pick['age']} microseconds"
-        self._amend(lambda run: self._resliced(run, pick["act"], age, pick["stream"]))
+        self._submit_change(lambda run: self._change_slices(run, pick["act"], age, pick["stream"]))
 
-    def _resliced(self, run: SharedLaunched, act: str, age: str, stream: int) -> None:
+    def _change_slices(self, run: ControllableSharedRun, act: str, age: str, stream: int) -> None:
         getattr(run, act)(age, list(run.setup.streams)[stream])
         self._tell_chain(BY_HAND)
 
-    def _amend(self, work: Callable[[SharedLaunched], Any]) -> None:
+    def _submit_change(self, work: Callable[[ControllableSharedRun], Any]) -> None:
         """Change the running join, one change after the other; then the table says what is
         served.
         """
         run = self.run
         assert run is not None
         self.message.value, self.error = "", None
-        self._changes.submit(self._amended, run, work)
+        self._changes.submit(self._apply_change, run, work)
 
-    def _amended(self, run: SharedLaunched, work: Callable[[SharedLaunched], Any]) -> None:
+    def _apply_change(self, run: ControllableSharedRun, work: Callable[[ControllableSharedRun], Any]) -> None:
         try:
             work(run)
         except Exception as error:
-            self.fail(error)
+            self.show_error(error)
         with self.lock:
             if run is self.run and run.isActive:
-                self.table.switch(q.name for q in run.queries)
-                self._draw()
+                self.table.set_active(q.name for q in run.queries)
+                self._draw_costs()
 
-    def _other(self, change: Any) -> None:
+    def _switch_source(self, change: Any) -> None:
         """Another source has queries and controls of its own; those of the one before are kept."""
         self._tables[self._source], self._source = self.table.queries, change["new"]
         source = SOURCES[self._source]
-        self.table.load(source.streams, self._tables[self._source])
+        self.table.load_queries(source.streams, self._tables[self._source])
         for name, value in source.controls.items():
             self.inputs[name].value = value
-        self._draw()
+        self._draw_costs()
 
-    def _draw(self, change: Any = None) -> None:
+    def _draw_costs(self, change: Any = None) -> None:
         """What sharing the queries costs."""
         chosen = {name: self.inputs[name].value for name in ("rate", "sigma", "join", "overhead")}
         try:
             drawn = [
                 c._repr_mimebundle_()
-                for c in charts(self.table.active, self.table.streams, **chosen)
+                for c in strategy_charts(self.table.active_queries, self.table.streams, **chosen)
             ]
         except ValueError as error:
             drawn = [{"text/plain": str(error)}, {"text/plain": ""}]
@@ -242,14 +242,14 @@ class ChainPanel(Launcher):
             output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
 
-def _serve(run: SharedLaunched, asked: Sequence[Asked]) -> None:
+def _serve_queries(run: ControllableSharedRun, asked: Sequence[QueryRow]) -> None:
     """Have the run serve those that are on, and no others; one that was edited goes and comes
     again.
 
     Raises ValueError for a query that the run cannot serve, before it is asked to.
     """
     streams, served = tuple(run.setup.streams), {q.name: q for q in run.queries}
-    wanted = {q.name: q.query(streams).asked(streams) for q in asked if q.on}
+    wanted = {q.name: q.to_query(streams).to_arguments(streams) for q in asked if q.is_active}
     new = {name: run.setup.query(**what) for name, what in wanted.items()}
     changed = {
         n
@@ -267,7 +267,7 @@ def _serve(run: SharedLaunched, asked: Sequence[Asked]) -> None:
 OF = "which streams the queries are about"
 
 
-def _inputs() -> dict[str, Any]:
+def _make_controls() -> dict[str, Any]:
     kinds = {
         "Mem-Opt (least state)": "memory",
         "CPU-Opt (fewest comparisons)": "cpu",
@@ -275,16 +275,16 @@ def _inputs() -> dict[str, Any]:
         "by hand": BY_HAND,
     }
     return {
-        "source": inputs.choice(
+        "source": inputs.choice_control(
             "streams", [(s.label, name) for name, s in SOURCES.items()], None, OF
         ),
-        "chain": inputs.choice("chain", kinds, None, "where the windows are cut in slices"),
-        "rate": inputs.number("rate (λ, tuples/s)", 0.001, 1000, 20.0, None, "of each stream"),
-        "sigma": inputs.number("selections pass (Sσ)", 0, 1, 0.3, 0.05, "share of the tuples"),
-        "join": inputs.number("pairs that match (S⋈)", 0, 1, 0.05, 0.01, "share of all pairs"),
-        "overhead": inputs.number(
+        "chain": inputs.choice_control("chain", kinds, None, "where the windows are cut in slices"),
+        "rate": inputs.float_control("rate (λ, tuples/s)", 0.001, 1000, 20.0, None, "of each stream"),
+        "sigma": inputs.float_control("selections pass (Sσ)", 0, 1, 0.3, 0.05, "share of the tuples"),
+        "join": inputs.float_control("pairs that match (S⋈)", 0, 1, 0.05, 0.01, "share of all pairs"),
+        "overhead": inputs.float_control(
             "cost of a slice (C_sys)", 0, 1000, 2.5, 0.5, "in comparisons, for each tuple"
         ),
-        "batches": inputs.batches(60),
-        "pace": inputs.pace(0.5),
+        "batches": inputs.batches_control(60),
+        "pace": inputs.pace_control(0.5),
     }

@@ -6,53 +6,53 @@ from collections.abc import Collection
 from typing import Any
 
 from braid.core.events import RunStarted
-from braid.papers.slices.events import ChainSet
+from braid.papers.slices.events import ChainChanged
 
-from braid_widgets.base.fold import Scene
-from braid_widgets.base.maps import Map
+from braid_widgets.base.fold import RunView
+from braid_widgets.base.maps import StateMap
 from braid_widgets.slices import chain, shared_ring
 from braid_widgets.slices.chain import ChainFrame
 from braid_widgets.slices.shared_ring import SharedFrame
-from braid_widgets.slices.shared_scene import SharedScene
+from braid_widgets.slices.shared_scene import SharedViewState
 
 
-class ChainMap(Map):
+class ChainMap(StateMap):
     """For runs whose slices are a chain on one host."""
 
     name = "chain"
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self.own = chain.ChainScene()
+        self.own = chain.ChainViewState()
 
     @classmethod
-    def suits(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return ChainSet in kinds and start.hosts == 1
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+        return ChainChanged in kinds and start.hosts == 1
 
-    def apply(self, event: Any) -> None:
-        self.own.apply(event)
+    def apply_event(self, event: Any) -> None:
+        self.own.apply_event(event)
 
-    def frame(self) -> ChainFrame:
+    def make_frame(self) -> ChainFrame:
         """The picture after the last commit."""
-        return chain.frame(self.own)
+        return chain.make_frame(self.own)
 
 
-class SharedRingMap(Map):
+class SharedRingMap(StateMap):
     """For runs whose slices are shared by several hosts."""
 
     name = "shared_ring"
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: RunView) -> None:
         super().__init__(scene)
-        self.own = SharedScene()
+        self.own = SharedViewState()
 
     @classmethod
-    def suits(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        return ChainSet in kinds and start.hosts > 1
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+        return ChainChanged in kinds and start.hosts > 1
 
-    def apply(self, event: Any) -> None:
-        self.own.apply(event)
+    def apply_event(self, event: Any) -> None:
+        self.own.apply_event(event)
 
-    def frame(self) -> SharedFrame:
+    def make_frame(self) -> SharedFrame:
         """The picture after the last commit."""
-        return shared_ring.frame(self.own)
+        return shared_ring.make_frame(self.own)

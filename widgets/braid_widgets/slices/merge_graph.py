@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from braid.papers.slices import cuts as slices
-from braid.papers.slices.cuts import Statistics
+from braid.papers.slices.cuts import ChainStatistics
 
 from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
 from braid_widgets.base.colours import MIGRATION
@@ -19,7 +19,7 @@ FEW = 6
 """Windows up to which every edge has its cost written on it."""
 
 
-def edges(windows: slices.Chain, statistics: Statistics, chain: slices.Chain) -> pd.DataFrame:
+def edge_table(windows: slices.Chain, statistics: ChainStatistics, chain: slices.Chain) -> pd.DataFrame:
     """The edges of the graph: i, j, start, end (w_i and w_j), cost_modelled (comparisons per unit
     of time), chosen.
     """
@@ -32,8 +32,8 @@ def edges(windows: slices.Chain, statistics: Statistics, chain: slices.Chain) ->
     return pd.DataFrame(rows, columns=["i", "j", "start", "end", "cost_modelled", "chosen"])
 
 
-def figure(
-    windows: slices.Chain, statistics: Statistics, title: str = "", unit: str = "s"
+def merge_graph_chart(
+    windows: slices.Chain, statistics: ChainStatistics, title: str = "", unit: str = "s"
 ) -> Chart:
     """Fig. 7.3 for one stream: nodes are windows, an edge (i, j) is one slice from w_i to w_j, and
     the CPU-Opt chain stands out.
@@ -41,14 +41,14 @@ def figure(
     Raises ValueError as ``slices.cpu_chain`` does.
     """
     chain = slices.cpu_chain(windows, statistics)
-    table, plot = edges(windows, statistics, chain), go.Figure()
+    table, plot = edge_table(windows, statistics, chain), go.Figure()
     for chosen, name, colour, wide in (
         (False, "other slices", GREY, 1),
         (True, "CPU-Opt chain", MIGRATION, 4),
     ):
         mine = table[table["chosen"] == chosen]
         if len(mine):
-            plot.add_traces(_arcs(mine, name, colour, wide, len(windows) <= FEW, unit))
+            plot.add_traces(_make_arc_traces(mine, name, colour, wide, len(windows) <= FEW, unit))
     ends = [0.0, *windows]
     texts = [f"{w:.3g}" for w in ends]
     nodes = dict(size=11 if len(ends) > 14 else 22, color="#2f6fde")
@@ -68,10 +68,10 @@ def figure(
         slices.chain_cost(windows, windows, statistics),
     )
     told = (
-        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {_brief(kept)} comparisons per "
-        f"{unit}, Mem-Opt {_brief(all_cost)}"
+        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {_format_cost(kept)} comparisons per "
+        f"{unit}, Mem-Opt {_format_cost(all_cost)}"
     )
-    told += f", C<sub>sys</sub> = {statistics.overhead:.3g}"
+    told += f", C<sub>sys</sub> = {statistics.slice_overhead:.3g}"
     head = f"{title or 'Merge graph'} (modelled)<br><sub>{told}</sub>"
     ages = dict(
         tickvals=list(range(len(ends))),
@@ -88,7 +88,7 @@ def figure(
     return Chart("merge graph", plot, table)
 
 
-def _arcs(
+def _make_arc_traces(
     table: pd.DataFrame, name: str, colour: str, wide: int, told: bool, unit: str
 ) -> list[go.Scatter]:
     """Half-ellipses from node to node, and at the top of each what it costs."""
@@ -107,7 +107,7 @@ def _arcs(
         connectgaps=False,
     )
     said = [
-        f"from {r.start:.3g} to {r.end:.3g} {unit}: {_brief(r.cost_modelled)} comparisons per "
+        f"from {r.start:.3g} to {r.end:.3g} {unit}: {_format_cost(r.cost_modelled)} comparisons per "
         f"{unit}"
         for r in table.itertuples()
     ]
@@ -117,7 +117,7 @@ def _arcs(
         mode="markers+text" if told else "markers",
         showlegend=False,
         marker=dict(size=9 if told else 5, color=colour, opacity=faint),
-        text=[_brief(c) for c in table["cost_modelled"]],
+        text=[_format_cost(c) for c in table["cost_modelled"]],
         textposition="top center",
         hovertext=said,
         hoverinfo="text",
@@ -125,7 +125,7 @@ def _arcs(
     return [line, tops]
 
 
-def _brief(cost: float) -> str:
+def _format_cost(cost: float) -> str:
     """Three digits, with k for thousands and M for millions."""
     size, unit = next((s for s in ((1e6, "M"), (1e3, "k")) if cost >= s[0]), (1.0, ""))
     return f"{cost / size:.3g}{unit}"

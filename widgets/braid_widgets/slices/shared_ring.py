@@ -12,13 +12,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
 from braid.core.events import QueryAdded
-from braid.core.spans import text
+from braid.core.spans import format_duration
 
 from braid_widgets.base.columns import Columns
-from braid_widgets.base.film import MOST, Film, bundle, pictures
-from braid_widgets.base.words import origin
-from braid_widgets.slices.asked import query as serving
-from braid_widgets.slices.shared_scene import Piece, SharedScene
+from braid_widgets.base.film import MOST, Player, read_bundle, collect_frames
+from braid_widgets.base.words import data_origin
+from braid_widgets.slices.asked import describe_query as serving
+from braid_widgets.slices.shared_scene import SlicePiece, SharedViewState
 
 
 class SharedPiece(NamedTuple):
@@ -43,7 +43,7 @@ class SharedStretch(TypedDict):
     head: bool
 
 
-class SharedUse(NamedTuple):
+class QueryUse(NamedTuple):
     """How much of a host's stretch of a stream a query uses, from 0 to 1."""
 
     stream: int
@@ -56,8 +56,8 @@ class SharedQuery(TypedDict):
 
     name: str
     windows: str
-    where: str
-    used: Columns[SharedUse]
+    selections: str
+    used: Columns[QueryUse]
 
 
 class SharedFrame(TypedDict):
@@ -80,7 +80,7 @@ class SharedFrame(TypedDict):
     sent: int
 
 
-def frame(scene: SharedScene) -> SharedFrame:
+def make_frame(scene: SharedViewState) -> SharedFrame:
     """One picture. Raises ValueError when the events are not those of a
     shared run with a batch.
     """
@@ -89,17 +89,17 @@ def frame(scene: SharedScene) -> SharedFrame:
             "these events tell of no shared ring; this view needs a run of SharedJoin, with a "
             "batch or more"
         )
-    last, pieces = scene.last, scene.pieces()
+    last, pieces = scene.last, scene.slice_pieces()
     hosts, streams = scene.start.hosts, list(scene.start.streams)
     fullest = [max([1, *(p.rows for p in pieces if p.stream == s)]) for s in range(len(streams))]
     drawn = [
         SharedPiece(
             p.stream,
             p.host,
-            f"{text(p.first)} to {text(p.last)}",
+            f"{format_duration(p.first)} to {format_duration(p.last)}",
             p.rows,
             round(p.rows / fullest[p.stream], 3),
-            _served(scene, p),
+            _list_served_queries(scene, p),
         )
         for p in pieces
     ]
@@ -109,101 +109,101 @@ def frame(scene: SharedScene) -> SharedFrame:
     ]
     return {
         "title": f"batch {last.batch + 1} · shared ring of {' ⋈ '.join(streams)}",
-        "note": _note(scene),
+        "note": _format_note(scene),
         "batch": last.batch + 1,
         "hosts": hosts,
         "streams": streams,
-        "pieces": Columns.of(SharedPiece, drawn),
+        "pieces": Columns.from_records(SharedPiece, drawn),
         "stretches": [
-            {"stream": s, "host": host, "ages": _between(a, b), "head": a == 0}
-            for s, host, a, b in _stretches(scene)
+            {"stream": s, "host": host, "ages": _format_age_range(a, b), "head": a == 0}
+            for s, host, a, b in _list_age_ranges(scene)
         ],
         "stored": stored,
         "mean": sum(map(sum, stored)) / hosts,
-        "live": list(last.live),
+        "live": list(last.live_tuples),
         "queries": [
-            _query(scene, q)
+            _make_shared_query(scene, q)
             for q in sorted(scene.queries.values(), key=lambda q: max(q.windows.values()))
         ],
-        "probed": last.all_hosts.probed,
-        "sent": last.all_hosts.arrived,
+        "probed": last.total_host_metrics.probes,
+        "sent": last.total_host_metrics.received_partials,
     }
 
 
-def _stretches(scene: SharedScene) -> list[tuple[int, int, int, int]]:
+def _list_age_ranges(scene: SharedViewState) -> list[tuple[int, int, int, int]]:
     """Stream, host, and the ages between which the host holds it."""
     chains = sorted(scene.chains.items())
     return [
         (s, host, a, b)
         for s, chain in chains
-        for (a, _), (b, host) in pairwise([(0, -1), *chain.nodes])
+        for (a, _), (b, host) in pairwise([(0, -1), *chain.host_age_ranges])
     ]
 
 
-def _between(first: int, last: int) -> str:
+def _format_age_range(first: int, last: int) -> str:
     """Two ages, with the unit once where both have it."""
-    low, high = text(first), text(last)
+    low, high = format_duration(first), format_duration(last)
     number, _, unit = low.partition(" ")
     same = high.count(" ") == low.count(" ") == 1 and high.endswith(f" {unit}")
     return f"{number}–{high}" if same or not first else f"{low}–{high}"
 
 
-def _note(scene: SharedScene) -> str:
+def _format_note(scene: SharedViewState) -> str:
     assert scene.start is not None and scene.last is not None
     fresh = {c.reason for c in scene.chains.values() if c.batch == scene.last.batch}
     chain = f" · ages shared out anew ({', '.join(sorted(fresh))})" if fresh else ""
     return (
-        f"{origin(scene.start)} · {len(scene.queries)} queries · in this batch: "
+        f"{data_origin(scene.start)} · {len(scene.queries)} queries · in this batch: "
         f"{scene.last.results:,} results{chain}"
     )
 
 
-def _served(scene: SharedScene, p: Piece) -> list[str]:
+def _list_served_queries(scene: SharedViewState, p: SlicePiece) -> list[str]:
     """The queries that a piece of a slice is there for (Lemma 9)."""
     assert scene.start is not None
     alias = scene.start.streams[p.stream]
     return [q.name for q in scene.queries.values() if q.windows[alias] > p.first]
 
 
-def _query(scene: SharedScene, q: QueryAdded) -> SharedQuery:
+def _make_shared_query(scene: SharedViewState, q: QueryAdded) -> SharedQuery:
     """A query, and how much of each stretch of ages it uses, from 0 to 1."""
     assert scene.start is not None
     used = []
-    for s, host, a, b in _stretches(scene):
+    for s, host, a, b in _list_age_ranges(scene):
         reach = q.windows[scene.start.streams[s]]
-        used.append(SharedUse(s, host, round(min(1.0, max(0, reach - a) / (b - a)), 3)))
-    where = " AND ".join(f"{alias}: {sql}" for alias, sql in q.where.items() if sql)
-    windows = ", ".join(f"{alias} {text(w)}" for alias, w in q.windows.items())
-    return {"name": q.name, "windows": windows, "where": where, "used": Columns.of(SharedUse, used)}
+        used.append(QueryUse(s, host, round(min(1.0, max(0, reach - a) / (b - a)), 3)))
+    where = " AND ".join(f"{alias}: {sql}" for alias, sql in q.selections.items() if sql)
+    windows = ", ".join(f"{alias} {format_duration(w)}" for alias, w in q.windows.items())
+    return {"name": q.name, "windows": windows, "selections": where, "used": Columns.from_records(QueryUse, used)}
 
 
-def frames(events: Iterable[Any], most: int = MOST) -> list[SharedFrame]:
+def make_frames(events: Iterable[Any], most: int = MOST) -> list[SharedFrame]:
     """A picture for each committed batch, thinned to ``most``; the last is always there."""
-    return pictures(events, SharedScene(), frame, most)
+    return collect_frames(events, SharedViewState(), make_frame, most)
 
 
-class SharedRing(Film):
+class SharedRingPlayer(Player):
     """The ring of a shared run, with Back, Forward, Play and a slider; it opens on the last batch.
 
     Raises ValueError when the events are not those of a shared run with a committed batch.
     """
 
-    _name, _esm = "shared_ring", bundle("shared_ring")
+    _name, _esm = "shared_ring", read_bundle("shared_ring")
 
     def __init__(self, events: Iterable[Any]) -> None:
         self.events = list(events)
-        super().__init__(frames(self.events))
+        super().__init__(make_frames(self.events))
 
-    def load(self, events: Iterable[Any]) -> None:
+    def load_events(self, events: Iterable[Any]) -> None:
         """Show another run, or the same one as far as it is now; see ``Film.update``."""
         self.events = list(events)
-        self.update(frames(self.events))
+        self.refresh(make_frames(self.events))
 
-    def asked(self, query: str, frame: Mapping[str, Any]) -> str:
+    def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
         """What serves it after the batch of the frame."""
         return serving(self.events, query, frame["batch"])
 
-    def held(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    def held_tuples(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """By stream and host."""
         return {
             name: {f"host {h}": rows[s] for h, rows in enumerate(frame["stored"])}

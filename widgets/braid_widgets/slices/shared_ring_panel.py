@@ -9,25 +9,25 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import ipywidgets as W
-from braid.papers.slices.events import ChainSet
+from braid.papers.slices.events import ChainChanged
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import PICTURE, Launched, Launcher, State
-from braid_widgets.base.queries import Asked, QueryTable
-from braid_widgets.slices.shared_ring import SharedRing
+from braid_widgets.base.launcher import PICTURE, ControllableRun, LaunchPanel, State
+from braid_widgets.base.queries import QueryRow, QueryTable
+from braid_widgets.slices.shared_ring import SharedRingPlayer
 
 EMPTY = "<i>Launch on Spark, and the ring is drawn here as it fills.</i>"
 RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fills.</i>"
 
 
-class Shareable(Launched, Protocol):
+class RebalanceableRun(ControllableRun, Protocol):
     """A run whose ages can be shared out anew; SharedRun is one."""
 
     def rebalance(self, chain: str) -> None:
         """Choose the chain anew: "memory", "cpu" or "auto"."""
 
 
-class SharedRingPanel(Launcher):
+class SharedRingPanel(LaunchPanel):
     """The table of queries, controls, Launch, Pause, Stop, and the ring; queries that are changed
     are served by the next launch.
 
@@ -39,13 +39,13 @@ class SharedRingPanel(Launcher):
     streams.
     """
 
-    run: Shareable | None
+    run: RebalanceableRun | None
 
     def __init__(
         self,
-        launch: Callable[[dict[str, Any]], Shareable],
+        launch: Callable[[dict[str, Any]], RebalanceableRun],
         streams: Iterable[str],
-        asked: Iterable[Asked],
+        asked: Iterable[QueryRow],
         recorded: Iterable[Any] = (),
         **defaults: Any,
     ) -> None:
@@ -57,61 +57,61 @@ class SharedRingPanel(Launcher):
             tooltip="by the selectivities seen so far",
             layout=W.Layout(width="auto"),
         )
-        self.anew.on_click(self._rebalance)
-        super().__init__(launch, _inputs(), defaults)
+        self.anew.on_click(self._submit_rebalance)
+        super().__init__(launch, _make_controls(), defaults)
         self.bar.children = (*self.bar.children[:-1], self.anew, self.status)
         self.events = list(recorded)
-        self.view = SharedRing(self.events) if self.events else None
+        self.view = SharedRingPlayer(self.events) if self.events else None
         told = W.HTML(RECORDED if self.events else EMPTY)
         self.place = W.VBox([told] if self.view is None else [told, self.view])
         self.place.add_class(PICTURE)
         self.children = (self.table, *self.children, self.place)
 
     def settings(self) -> dict[str, Any]:
-        return super().settings() | {"queries": self.table.active}
+        return super().settings() | {"queries": self.table.active_queries}
 
-    def become(self, state: State, text: str | None = None) -> None:
-        super().become(state, text)
+    def set_state(self, state: State, text: str | None = None) -> None:
+        super().set_state(state, text)
         self.anew.disabled = self.pause.disabled
 
-    def show(self, events: list[Any]) -> None:
+    def show_events(self, events: list[Any]) -> None:
         """Draw the ring as it is after these events; nothing before it is set."""
-        if not any(isinstance(e, ChainSet) for e in events):
+        if not any(isinstance(e, ChainChanged) for e in events):
             return
         with self.lock:
             if self.view is None:
-                self.view = SharedRing(events)
+                self.view = SharedRingPlayer(events)
             else:
-                self.view.load(events)
+                self.view.load_events(events)
             self.place.children = [self.view]
 
-    def twins(self) -> list[SharedRing]:
+    def static_views(self) -> list[SharedRingPlayer]:
         """The ring of a run that has ended."""
-        return [SharedRing(self.complete())]
+        return [SharedRingPlayer(self.run_to_end())]
 
-    def settle(self, timeout: float | None = None) -> None:
+    def wait_for_changes(self, timeout: float | None = None) -> None:
         """Wait until what was asked of the running ring so far is done."""
         self._changes.submit(lambda: None).result(timeout)
 
-    def _rebalance(self, button: Any) -> None:
+    def _submit_rebalance(self, button: Any) -> None:
         assert self.run is not None
         self.message.value, self.error = "", None
-        self._changes.submit(self._amended, self.run)
+        self._changes.submit(self._rebalance_ring, self.run)
 
-    def _amended(self, run: Shareable) -> None:
+    def _rebalance_ring(self, run: RebalanceableRun) -> None:
         try:
             run.rebalance("memory")
         except Exception as error:
-            self.fail(error)
+            self.show_error(error)
 
 
-def _inputs() -> dict[str, Any]:
+def _make_controls() -> dict[str, Any]:
     return {
-        "hosts": inputs.whole(
+        "hosts": inputs.int_control(
             "hosts (J)", 1, 24, 4, "of the ring; each holds some ages of every window"
         ),
-        "month": inputs.whole("month of 2013", 1, 12, 2, "of the flights that are joined"),
-        "days": inputs.whole("days", 1, 31, 3, "so many, from the first of the month"),
-        "batches": inputs.batches(24),
-        "pace": inputs.pace(0.0),
+        "month": inputs.int_control("month of 2013", 1, 12, 2, "of the flights that are joined"),
+        "days": inputs.int_control("days", 1, 31, 3, "so many, from the first of the month"),
+        "batches": inputs.batches_control(24),
+        "pace": inputs.pace_control(0.0),
     }

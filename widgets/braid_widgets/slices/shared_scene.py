@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 from braid.core.events import (
     BatchCommitted,
-    EventsDropped,
+    EventsTrimmed,
     QueryAdded,
     QueryRemoved,
     RunStarted,
 )
 from braid.core.history import LiveBlocks
-from braid.papers.slices.events import ChainFilled, ChainSet
+from braid.papers.slices.events import SliceContents, ChainChanged
 
 
-class Piece(NamedTuple):
+class SlicePiece(NamedTuple):
     """The part of a logical slice that a host holds: ages in microseconds, the slice's number from
     the youngest, tuples.
     """
@@ -33,7 +33,7 @@ class Piece(NamedTuple):
 
 
 @dataclass
-class SharedScene:
+class SharedViewState:
     """What is to be seen of a shared ring: fold events into it, in order, with ``apply``.
 
     ``chains`` are by stream; ``blocks`` are live, ``slices`` maps them to
@@ -43,50 +43,50 @@ class SharedScene:
     start: RunStarted | None = None
     last: BatchCommitted | None = None
     queries: dict[str, QueryAdded] = field(default_factory=dict)
-    chains: dict[int, ChainSet] = field(default_factory=dict)
+    chains: dict[int, ChainChanged] = field(default_factory=dict)
     blocks: LiveBlocks = field(default_factory=LiveBlocks)
     slices: dict[int, int] = field(default_factory=dict)
 
-    def apply(self, event: Any) -> None:
+    def apply_event(self, event: Any) -> None:
         """Fold one event in. Kinds that have nothing to show here are passed over."""
         if isinstance(event, RunStarted):
             self.start = event
-        elif isinstance(event, EventsDropped):
-            self.blocks.change(event.blocks)
+        elif isinstance(event, EventsTrimmed):
+            self.blocks.apply_changes(event.live_blocks)
         elif isinstance(event, QueryAdded):
             self.queries[event.name] = event
         elif isinstance(event, QueryRemoved):
             self.queries.pop(event.name, None)
-        elif isinstance(event, ChainSet):
+        elif isinstance(event, ChainChanged):
             self.chains[event.stream] = event
-        elif isinstance(event, ChainFilled):
-            self.slices |= {id: k for k, ids in enumerate(event.blocks) for id in ids}
+        elif isinstance(event, SliceContents):
+            self.slices |= {id: k for k, ids in enumerate(event.blocks_by_slice) for id in ids}
         elif isinstance(event, BatchCommitted):
-            self._commit(event)
+            self._apply_commit(event)
 
-    def _commit(self, event: BatchCommitted) -> None:
-        self.blocks.commit(event)
+    def _apply_commit(self, event: BatchCommitted) -> None:
+        self.blocks.apply_commit(event)
         self.slices = {id: k for id, k in self.slices.items() if id in self.blocks}
         self.last = event
 
-    def pieces(self) -> list[Piece]:
+    def slice_pieces(self) -> list[SlicePiece]:
         """By stream and age, from the youngest. What waits for the next batch to move on counts
         where it lies.
         """
         found = []
         for stream, chain in sorted(self.chains.items()):
-            held = self._held(stream)
-            for (first, _), (last, host) in pairwise([(0, -1), *chain.nodes]):
-                cuts = [first, *(e for e in chain.ends if first < e < last), last]
-                mine = [(a, b, sum(e <= a for e in chain.ends)) for a, b in pairwise(cuts)]
+            held = self._count_stored_tuples(stream)
+            for (first, _), (last, host) in pairwise([(0, -1), *chain.host_age_ranges]):
+                cuts = [first, *(e for e in chain.slice_ends if first < e < last), last]
+                mine = [(a, b, sum(e <= a for e in chain.slice_ends)) for a, b in pairwise(cuts)]
                 rows = _shared_out(held.get(host, {}), [number for *_, number in mine])
                 found += [
-                    Piece(stream, host, a, b, number, n)
+                    SlicePiece(stream, host, a, b, number, n)
                     for (a, b, number), n in zip(mine, rows, strict=True)
                 ]
         return found
 
-    def _held(self, stream: int) -> dict[int, dict[int, int]]:
+    def _count_stored_tuples(self, stream: int) -> dict[int, dict[int, int]]:
         """Tuples by host and slice."""
         found: dict[int, dict[int, int]] = {}
         for b in (b for b in self.blocks.values() if b.stream == stream):

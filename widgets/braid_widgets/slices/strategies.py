@@ -12,8 +12,8 @@ import plotly.graph_objects as go
 from braid.core.query import Query
 from braid.papers.slices import cost as costs
 from braid.papers.slices import cuts as slices
-from braid.papers.slices.cost import Cost, Shared
-from braid.papers.slices.cuts import Statistics
+from braid.papers.slices.cost import StrategyCost, SharedLoad
+from braid.papers.slices.cuts import ChainStatistics
 from plotly.subplots import make_subplots
 
 from braid_widgets.base.charts import BELOW, TEMPLATE, Chart
@@ -30,41 +30,41 @@ PARTS = {
 """What comparisons are for, as in ``costs.Cost``, and their colours."""
 
 
-def statistics(q: Shared, overhead: float) -> tuple[slices.Chain, Statistics]:
+def chain_statistics(q: SharedLoad, overhead: float) -> tuple[slices.Chain, ChainStatistics]:
     """Distinct windows, and what the chain of the first stream costs by."""
     near = [round(w, 6) for w in q.windows]
     windows = slices.memory_chain(near)
     counts = tuple(near.count(w) for w in windows)
-    passing = tuple(1.0 if w <= round(q.reach, 6) else q.sigma for w in windows)
-    return windows, Statistics(
-        (q.rate, q.rate), q.join, (passing, (1.0,) * len(windows)), overhead, counts
+    passing = tuple(1.0 if w <= round(q.unselected_window, 6) else q.selection_selectivity for w in windows)
+    return windows, ChainStatistics(
+        (q.rate, q.rate), q.join_selectivity, (passing, (1.0,) * len(windows)), overhead, counts
     )
 
 
-def compared(q: Shared, chain: slices.Chain) -> dict[str, Cost]:
+def strategy_costs(q: SharedLoad, chain: slices.Chain) -> dict[str, StrategyCost]:
     """The cost of each strategy; ``chain`` is CPU-Opt's, of distinct windows. Without a selection
     there is no partition.
     """
     last = {round(w, 6): w for w in q.windows}
-    found = {"isolated": costs.isolated(q), "pull-up": costs.pull_up(q)}
-    found |= {"partition": costs.partition(q)} if q.selective else {}
+    found = {"isolated": costs.isolated_cost(q), "pull-up": costs.pull_up_cost(q)}
+    found |= {"partition": costs.partition_cost(q)} if q.has_selection else {}
     same = len(chain) == len(last)
-    found["state slices" if same else "slices, Mem-Opt"] = costs.state_slice(
+    found["state slices" if same else "slices, Mem-Opt"] = costs.state_slice_cost(
         q, tuple(last.values())
     )
     return (
         found
         if same
-        else found | {"slices, CPU-Opt": costs.state_slice(q, tuple(last[w] for w in chain))}
+        else found | {"slices, CPU-Opt": costs.state_slice_cost(q, tuple(last[w] for w in chain))}
     )
 
 
-def strategies(found: Mapping[str, Cost]) -> Chart:
+def strategy_chart(found: Mapping[str, StrategyCost]) -> Chart:
     """State and comparisons of each strategy, by Eq. 4.1, 4.2 and 5.1, side by side. Modelled."""
     names = list(found)
     titles = ["state (tuples, modelled)", "comparisons per second (modelled)"]
     plot = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.1)
-    memory = [found[n].memory for n in names]
+    memory = [found[n].state_tuples for n in names]
     text = [f"{m:,.0f}" for m in memory]
     plot.add_trace(
         go.Bar(
@@ -87,12 +87,12 @@ def strategies(found: Mapping[str, Cost]) -> Chart:
         ),
         **layout,
     )
-    kinds = [f.name for f in fields(Cost)]
+    kinds = [f.name for f in fields(StrategyCost)]
     rows = [(name, kind, getattr(cost, kind)) for name, cost in found.items() for kind in kinds]
     return Chart("strategies", plot, pd.DataFrame(rows, columns=["strategy", "what", "modelled"]))
 
 
-def charts(
+def strategy_charts(
     queries: Sequence[Query],
     streams: Sequence[str],
     rate: float,
@@ -103,7 +103,7 @@ def charts(
     """The strategies side by side, and the merge graph of the first stream. Raises ValueError as
     ``Shared.of`` does.
     """
-    q = Shared.of(queries, rate, sigma, join)
-    windows, known = statistics(q, overhead)
-    graph = merge_graph.figure(windows, known, f"Merge graph of {streams[0]}")
-    return [strategies(compared(q, slices.cpu_chain(windows, known))), graph]
+    q = SharedLoad.from_queries(queries, rate, sigma, join)
+    windows, known = chain_statistics(q, overhead)
+    graph = merge_graph.merge_graph_chart(windows, known, f"Merge graph of {streams[0]}")
+    return [strategy_chart(strategy_costs(q, slices.cpu_chain(windows, known))), graph]

@@ -6,8 +6,8 @@ from math import ceil, sqrt
 from typing import NamedTuple, TypedDict
 
 from braid_widgets.base.columns import Columns
-from braid_widgets.base.fold import Scene
-from braid_widgets.base.metrics import Grid
+from braid_widgets.base.fold import RunView
+from braid_widgets.base.metrics import GroupMapping
 from braid_widgets.base.words import MODELLED
 
 
@@ -39,11 +39,11 @@ class HostsFrame(TypedDict):
     groups: list[HostGroup]
     stored: list[int]
     mean: float
-    top: int
-    ghost: float | None
+    scale_max: int
+    baseline: float | None
 
 
-def mapping(grid: Grid, moving: bool = False) -> str:
+def format_mapping(grid: GroupMapping, moving: bool = False) -> str:
     """The mapping as text: "(8, 8) -> (4, 16), epoch 3" while its blocks are exchanged, else "(4,
     16), epoch 3".
     """
@@ -51,37 +51,37 @@ def mapping(grid: Grid, moving: bool = False) -> str:
     return f"{before}{grid.mapping}, epoch {grid.epoch}"
 
 
-def data(scene: Scene) -> HostsFrame:
+def hosts_frame(scene: RunView) -> HostsFrame:
     """What the stage paints of the hosts: groups of cells, tuples stored by host, their mean."""
-    stored = [h.stored for h in scene.last.hosts] if scene.last else []
+    stored = [h.stored_tuples for h in scene.last.host_metrics] if scene.last else []
     point = scene.points[-1] if scene.points else None
     mean, most = (round(point.ilf, 1), point.ilf_max) if point else (0, 0)
     square = point.ilf_square if point else None
     hosts = max(len(stored), scene.start.hosts if scene.start else 1)
-    groups = [_group(g) for _, g in sorted(scene.grids.items())] or [_shelf(hosts)]
+    groups = [_make_grid_group(g) for _, g in sorted(scene.grids.items())] or [_make_gridless_group(hosts)]
     return {
-        "title": _title(scene),
-        "note": _note(scene, mean, square),
+        "title": _format_title(scene),
+        "note": _format_note(scene, mean, square),
         "groups": groups,
         "stored": stored,
         "mean": mean,
-        "top": max(most, round(square or 0)),
-        "ghost": None if square is None else round(square, 1),
+        "scale_max": max(most, round(square or 0)),
+        "baseline": None if square is None else round(square, 1),
     }
 
 
-def _title(scene: Scene) -> str:
+def _format_title(scene: RunView) -> str:
     name = (scene.start.placement if scene.start else "Hosts") + (
-        f" ({MODELLED})" if scene.modelled else ""
+        f" ({MODELLED})" if scene.is_modelled else ""
     )
     if not scene.grids:
         return f"{name}: tuples stored by each host"
     return f"{name}: mapping " + "; ".join(
-        mapping(g, k in scene.migrating) for k, g in sorted(scene.grids.items())
+        format_mapping(g, k in scene.migrating) for k, g in sorted(scene.grids.items())
     )
 
 
-def _note(scene: Scene, mean: float, square: float | None) -> str:
+def _format_note(scene: RunView, mean: float, square: float | None) -> str:
     ilf = f"red: mean of the hosts in use (ILF) = {mean:,.0f} tuples"
     if square is not None:
         ilf += f" · dashed: had the grid stayed square = {square:,.0f} (modelled)"
@@ -89,18 +89,18 @@ def _note(scene: Scene, mean: float, square: float | None) -> str:
     return f"{ilf} · migrating, {left:,} tuples wait" if scene.migrating else ilf
 
 
-def _group(grid: Grid) -> HostGroup:
+def _make_grid_group(grid: GroupMapping) -> HostGroup:
     n, m = grid.mapping
     cells = [HostCell(h, r, c) for h, (r, c) in sorted(grid.cells.items())]
     return {
         "n": n,
         "m": m,
         "mapping": True,
-        "cells": Columns.of(HostCell, cells),
+        "cells": Columns.from_records(HostCell, cells),
     }
 
 
-def _shelf(hosts: int) -> HostGroup:
+def _make_gridless_group(hosts: int) -> HostGroup:
     """Hosts without a grid, row by row."""
     m = ceil(sqrt(hosts))
     cells = [HostCell(h, *divmod(h, m)) for h in range(hosts)]
@@ -108,5 +108,5 @@ def _shelf(hosts: int) -> HostGroup:
         "n": ceil(hosts / m),
         "m": m,
         "mapping": False,
-        "cells": Columns.of(HostCell, cells),
+        "cells": Columns.from_records(HostCell, cells),
     }

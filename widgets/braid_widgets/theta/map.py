@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from braid.core.events import RunStarted
 
-from braid_widgets.base.maps import Map
+from braid_widgets.base.maps import StateMap
 from braid_widgets.theta import grid, matrix
 from braid_widgets.theta.grid import HostsFrame
 from braid_widgets.theta.matrix import MatrixFrame
@@ -20,16 +20,16 @@ class GridFrame(TypedDict):
     hosts: HostsFrame
 
 
-class GridMap(Map):
+class GridMap(StateMap):
     """For two streams: every pair of their tuples is in the matrix once."""
 
     name = "grid"
     rank = 1
 
     @classmethod
-    def suits(cls, start: RunStarted, kinds: Collection[type]) -> bool:
+    def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
         return len(start.streams) == 2
 
-    def frame(self) -> GridFrame:
+    def make_frame(self) -> GridFrame:
         """The picture after the last commit."""
-        return {"matrix": matrix.data(self.scene), "hosts": grid.data(self.scene)}
+        return {"matrix": matrix.matrix_frame(self.scene), "hosts": grid.hosts_frame(self.scene)}

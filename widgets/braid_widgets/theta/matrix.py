@@ -7,14 +7,14 @@ from typing import NamedTuple, TypedDict
 import numpy as np
 
 from braid_widgets.base.columns import Columns
-from braid_widgets.base.fold import Scene
-from braid_widgets.base.joined import rectangles as tiles
+from braid_widgets.base.fold import RunView
+from braid_widgets.base.joined import tile_rectangles as tiles
 
 STEP = 5
 """Fractions are shown to this many percent."""
 
 
-class Cell(NamedTuple):
+class MatrixCell(NamedTuple):
     """A rectangle of the matrix, in shares of the two key spaces; ``percent`` of its pairs that
     came due are joined.
     """
@@ -28,7 +28,7 @@ class Cell(NamedTuple):
     moving: bool
 
 
-class Chip(NamedTuple):
+class MoveChip(NamedTuple):
     """Tuples that go from host to host: from and to where, in shares of the two key spaces."""
 
     x0: float
@@ -51,36 +51,36 @@ class MatrixFrame(TypedDict):
     note: str
     streams: list[str]
     rows: list[int]
-    most: int
-    cells: Columns[Cell]
-    chips: Columns[Chip]
+    max_rows: int
+    cells: Columns[MatrixCell]
+    chips: Columns[MoveChip]
 
 
-def cells(scene: Scene) -> list[Cell]:
+def matrix_cells(scene: RunView) -> list[MatrixCell]:
     """The matrix as rectangles.
 
     Stream 0 runs from top to bottom, stream 1 from left to right. ``percent`` of the pairs that
     came due are joined; a cell migrates while pairs of it are owed or its host receives copies.
     """
-    joined = scene.joined
-    owed = scene.owing()
+    joined = scene.join_matrix
+    owed = scene.pending_density()
     due = joined.met + owed
     share = np.divide(joined.met, due, out=np.ones_like(due), where=due > 0)
     percent = np.floor(share * 100 / STEP + 1e-9).astype(int) * STEP
     moving = (owed > 0) | np.isin(joined.host, [c.target for c in scene.copies])
     code = np.where(joined.host < 0, -1, (joined.host * 101 + percent) * 2 + moving)
-    code, rows = _collapsed(code, joined.cuts[0])
-    columned, columns = _collapsed(code.T, joined.cuts[1])
+    code, rows = _merge_equal_rows(code, joined.cuts[0])
+    columned, columns = _merge_equal_rows(code.T, joined.cuts[1])
     found = []
     for r0, r1, c0, c1 in tiles(columned.T):
         value, migrates = divmod(int(columned[c0, r0]), 2)
         host, done = divmod(value, 101)
-        corners = (*_shares(rows, r0, r1), *_shares(columns, c0, c1))
-        found.append(Cell(*corners, host, done, bool(migrates)))
+        corners = (*_compute_span_fractions(rows, r0, r1), *_compute_span_fractions(columns, c0, c1))
+        found.append(MatrixCell(*corners, host, done, bool(migrates)))
     return found
 
 
-def _collapsed(code: np.ndarray, cuts: list[int]) -> tuple[np.ndarray, list[int]]:
+def _merge_equal_rows(code: np.ndarray, cuts: list[int]) -> tuple[np.ndarray, list[int]]:
     """Equal neighbouring rows as one, and the cuts that are left."""
     if len(code) == 0:
         return code, cuts
@@ -88,12 +88,12 @@ def _collapsed(code: np.ndarray, cuts: list[int]) -> tuple[np.ndarray, list[int]
     return code[first], [*(c for c, f in zip(cuts, first, strict=False) if f), cuts[-1]]
 
 
-def _shares(cuts: list[int], low: int, high: int) -> tuple[float, float]:
+def _compute_span_fractions(cuts: list[int], low: int, high: int) -> tuple[float, float]:
     span = cuts[-1] - cuts[0]
     return round((cuts[low] - cuts[0]) / span, 5), round((cuts[high] - cuts[0]) / span, 5)
 
 
-def chips(scene: Scene, rectangles: list[Cell]) -> list[Chip]:
+def move_chips(scene: RunView, rectangles: list[MatrixCell]) -> list[MoveChip]:
     """Blocks copied in the last batch, one chip for each stream and pair of hosts.
 
     A chip goes from the source host's largest cell to that of the target, in shares of the key
@@ -115,23 +115,23 @@ def chips(scene: Scene, rectangles: list[Cell]) -> list[Chip]:
             key = (source, target, moved.stream)
             rows[key] = rows.get(key, 0) + moved.rows
     return [
-        Chip(*anchor[a][1:], *anchor[b][1:], stream, n, a, b)
+        MoveChip(*anchor[a][1:], *anchor[b][1:], stream, n, a, b)
         for (a, b, stream), n in sorted(rows.items())
     ]
 
 
-def data(scene: Scene) -> MatrixFrame:
+def matrix_frame(scene: RunView) -> MatrixFrame:
     """What the stage paints of the join matrix."""
-    rectangles = cells(scene)
-    live = scene.last.live if scene.last else [0, 0]
-    names = [*scene.streams, "R", "S"][:2] if len(scene.streams) < 2 else list(scene.streams[:2])
+    rectangles = matrix_cells(scene)
+    live = scene.last.live_tuples if scene.last else [0, 0]
+    names = [*scene.stream_aliases, "R", "S"][:2] if len(scene.stream_aliases) < 2 else list(scene.stream_aliases[:2])
     return {
         "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
         "note": "colour: host that joined last · pale: to come · outlined: migrating · "
         "squares: moving",
         "streams": names,
         "rows": list(live[:2]),
-        "most": max(live[:2]),
-        "cells": Columns.of(Cell, rectangles),
-        "chips": Columns.of(Chip, chips(scene, rectangles)),
+        "max_rows": max(live[:2]),
+        "cells": Columns.from_records(MatrixCell, rectangles),
+        "chips": Columns.from_records(MoveChip, move_chips(scene, rectangles)),
     }

@@ -6,46 +6,46 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from braid.core.placement import Placement, offered
+from braid.core.placement import Placement, placements_for
 
 from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch, Launched, Launcher
-from braid_widgets.base.live import Follower, Run
+from braid_widgets.base.launcher import Launch, ControllableRun, LaunchPanel
+from braid_widgets.base.live import RunFollower, ObservableRun
 
 
-class Screen(Protocol):
+class RunScreen(Protocol):
     """What shows a run: the cockpit."""
 
     events: list[Any]
 
-    def attach(self, run: Run, ended: Callable[[BaseException | None], Any]) -> Follower:
+    def follow(self, run: ObservableRun, ended: Callable[[BaseException | None], Any]) -> RunFollower:
         """Follow a live run, and call ``ended`` when it is over."""
 
-    def load(self, source: Iterable[Any]) -> None:
+    def load_run(self, source: Iterable[Any]) -> None:
         """Show a run that is over."""
 
-    def stale(self) -> None:
+    def mark_stale(self) -> None:
         """Say that what is seen is not the run that is being started."""
 
 
 @dataclass(frozen=True)
-class Workload:
+class PanelWorkload:
     """A choice of the panel: the controls that it heeds, the unit of its band width, and whether it
     joins on equality.
     """
 
     label: str
-    heeds: frozenset[str] = frozenset()
+    used_controls: frozenset[str] = frozenset()
     width: str = ""
     equality: bool = True
 
 
 WORKLOADS = {
-    "eq5": Workload("EQ5: supplier ⋈ lineitem, equality", frozenset({"skew"})),
-    "eq7": Workload("EQ7: supplier ⋈ lineitem 1995-96, equality", frozenset({"skew"})),
-    "bci": Workload("BCI: ship dates, band", frozenset({"width"}), "days", False),
-    "bnci": Workload("BNCI: order keys, band", frozenset({"skew", "width"}), "order keys", False),
-    "fluct": Workload(
+    "eq5": PanelWorkload("EQ5: supplier ⋈ lineitem, equality", frozenset({"skew"})),
+    "eq7": PanelWorkload("EQ7: supplier ⋈ lineitem 1995-96, equality", frozenset({"skew"})),
+    "bci": PanelWorkload("BCI: ship dates, band", frozenset({"width"}), "days", False),
+    "bnci": PanelWorkload("BNCI: order keys, band", frozenset({"skew", "width"}), "order keys", False),
+    "fluct": PanelWorkload(
         "Fluct-Join: orders ⋈ lineitem, in turns", frozenset({"skew", "fluctuation"})
     ),
 }
@@ -59,70 +59,70 @@ JOINED = "which tables are joined, and on what"
 GROWTH = "the grid is looked at again when a stream has grown by this share of itself"
 
 
-class Panel(Launcher):
+class ThetaPanel(LaunchPanel):
     """Controls of a live run, which the screen shows.
 
     ``defaults`` set controls by name: workload, skew, scale, width, hosts, placement, fluctuation,
     epsilon, batches, pace. Raises ValueError for a name that is not among them.
     """
 
-    def __init__(self, launch: Launch, screen: Screen, **defaults: Any) -> None:
+    def __init__(self, launch: Launch, screen: RunScreen, **defaults: Any) -> None:
         self.screen = screen
-        super().__init__(launch, _inputs(), defaults, "Launch", 380)
+        super().__init__(launch, _make_controls(), defaults, "Launch", 380)
         for name in ("workload", "placement"):
-            self.inputs[name].observe(self._relevant, "value")
-        self._relevant()
+            self.inputs[name].observe(self._update_available_controls, "value")
+        self._update_available_controls()
 
-    def stale(self) -> None:
-        self.screen.stale()
+    def mark_stale(self) -> None:
+        self.screen.mark_stale()
 
-    def follow(self, run: Launched) -> Follower:
-        return self.screen.attach(run, self.over)
+    def follow_run(self, run: ControllableRun) -> RunFollower:
+        return self.screen.follow(run, self.finish)
 
-    def twins(self) -> list[Any]:
+    def static_views(self) -> list[Any]:
         """The screen, with a run that has ended."""
-        self.screen.load(self.complete())
+        self.screen.load_run(self.run_to_end())
         return [self.screen]
 
     def events(self) -> list[Any]:
         """Of the run so far; as long as there is none, of the recording that is shown."""
         return self.run.events() if self.run is not None else self.screen.events
 
-    def shown(self) -> list[Any]:
+    def visible_events(self) -> list[Any]:
         return self.events()
 
-    def _relevant(self, change: Any = None) -> None:
+    def _update_available_controls(self, change: Any = None) -> None:
         """Grey out what the chosen workload and placement do not heed; those that route by the
         value of an equality are offered where there is one.
         """
         workload = WORKLOADS[self.inputs["workload"].value]
         placement = self.inputs["placement"]
-        kinds = offered(2, workload.equality)
-        options = _labelled(kinds)
+        kinds = placements_for(2, workload.equality)
+        options = _make_placement_options(kinds)
         if list(placement.options) != options:
             chosen = placement.value
             placement.options = options
             placement.value = chosen if chosen in kinds else DEFAULT
         for name in ("skew", "width", "fluctuation"):
-            self.inputs[name].disabled = name not in workload.heeds
+            self.inputs[name].disabled = name not in workload.used_controls
         self.inputs["width"].description = f"band width ({workload.width or 'none'}) · 0 to 365"
         for name in ("epsilon", "hosts"):
-            self.inputs[name].disabled = name not in kinds[placement.value].takes()
+            self.inputs[name].disabled = name not in kinds[placement.value].setting_names()
 
 
-def _labelled(kinds: Mapping[str, type[Placement]]) -> list[tuple[str, str]]:
+def _make_placement_options(kinds: Mapping[str, type[Placement]]) -> list[tuple[str, str]]:
     return [(kind.label, name) for name, kind in kinds.items()]
 
 
-def _inputs() -> dict[str, Any]:
+def _make_controls() -> dict[str, Any]:
     return {
-        "workload": inputs.choice(
+        "workload": inputs.choice_control(
             "workload", [(w.label, k) for k, w in WORKLOADS.items()], None, JOINED
         ),
-        "skew": inputs.number(
+        "skew": inputs.float_control(
             "skew (Zipf z)", 0, 4, 0.0, 0.25, "of the foreign keys; 0: all as often"
         ),
-        "scale": inputs.number(
+        "scale": inputs.float_control(
             "data (GB, TPC-H SF)",
             0.001,
             100,
@@ -130,17 +130,17 @@ def _inputs() -> dict[str, Any]:
             0.01,
             "a scale factor of 1 is about 1 GB; made once, then kept",
         ),
-        "width": inputs.whole("band width", 0, 365, 1, "tuples at most so far apart join"),
-        "hosts": inputs.whole("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
-        "placement": inputs.choice("placement", _labelled(offered(2)), DEFAULT, inputs.PLACED),
-        "fluctuation": inputs.whole(
+        "width": inputs.int_control("band width", 0, 365, 1, "tuples at most so far apart join"),
+        "hosts": inputs.int_control("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
+        "placement": inputs.choice_control("placement", _make_placement_options(placements_for(2)), DEFAULT, inputs.PLACED),
+        "fluctuation": inputs.int_control(
             "swing of |R|/|S| (k)",
             2,
             16,
             4,
             "one side grows until it is k times the other, then the other does",
         ),
-        "epsilon": inputs.number("adapt at growth by (ε)", 0.05, 1, 1.0, 0.05, GROWTH),
-        "batches": inputs.batches(20),
-        "pace": inputs.pace(0.0),
+        "epsilon": inputs.float_control("adapt at growth by (ε)", 0.05, 1, 1.0, 0.05, GROWTH),
+        "batches": inputs.batches_control(20),
+        "pace": inputs.pace_control(0.0),
     }

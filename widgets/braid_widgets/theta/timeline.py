@@ -12,13 +12,13 @@ from typing import Any, NotRequired, TypedDict
 import pandas as pd
 import plotly.graph_objects as go
 from braid.core.events import BatchCommitted, RunStarted
-from braid.core.seconds import PARTS
+from braid.core.seconds import PHASES
 from plotly.subplots import make_subplots
 
 from braid_widgets.base import colours
 from braid_widgets.base.charts import TEMPLATE, Chart
-from braid_widgets.base.fold import Scene
-from braid_widgets.base.metrics import Point
+from braid_widgets.base.fold import RunView
+from braid_widgets.base.metrics import BatchFigures
 from braid_widgets.base.words import MODELLED
 
 CAP = 2.0
@@ -27,7 +27,7 @@ large as J.
 """
 
 
-class Ghost(TypedDict):
+class BaselineSeries(TypedDict):
     """A modelled curve beside a counted one; ``batch`` may go beyond the run."""
 
     name: str
@@ -35,30 +35,30 @@ class Ghost(TypedDict):
     values: list[float | None]
 
 
-class Curve(TypedDict):
+class TimelineCurve(TypedDict):
     """A curve in a colour of the palette. Its axis begins at ``floor`` (else 0), reaches
     ``ceiling`` or more, and ends at ``cap`` at most; ``bound`` is a dashed line, by batch.
     ``ghost`` curves are modelled, by name: what another placement would do.
     """
 
     name: str
-    colour: str
+    color: str
     values: list[float | None]
     floor: NotRequired[float]
     ceiling: NotRequired[float]
     cap: NotRequired[float]
     bound: NotRequired[list[float | None]]
-    ghosts: NotRequired[list[Ghost]]
+    baselines: NotRequired[list[BaselineSeries]]
 
 
-class Stretch(TypedDict):
+class BatchRange(TypedDict):
     """Batches from ``first`` to ``last``, both in it."""
 
     first: int
     last: int
 
 
-class LineFrame(TypedDict):
+class TimelineFrame(TypedDict):
     """The time line: panels of one or two curves (axes left and right) over the batches, of which
     ``last`` is the last to come.
     """
@@ -67,21 +67,21 @@ class LineFrame(TypedDict):
     axis: str
     batch: list[int]
     last: int
-    migrations: list[Stretch]
-    panels: list[list[Curve]]
+    migrations: list[BatchRange]
+    panels: list[list[TimelineCurve]]
 
 
-def history(events: Iterable[Any]) -> list[Point]:
+def batch_figures(events: Iterable[Any]) -> list[BatchFigures]:
     """The numbers of every batch of a run, however long."""
-    scene, points = Scene(), []
+    scene, points = RunView(), []
     for event in events:
-        scene.apply(event)
+        scene.apply_event(event)
         if isinstance(event, BatchCommitted):
             points.append(scene.points[-1])
     return points
 
 
-def spans(points: Sequence[Point]) -> list[tuple[int, int]]:
+def migration_ranges(points: Sequence[BatchFigures]) -> list[tuple[int, int]]:
     """Batches [first, last] of each stretch of migration."""
     found: list[tuple[int, int]] = []
     for p in points:
@@ -92,73 +92,73 @@ def spans(points: Sequence[Point]) -> list[tuple[int, int]]:
     return found
 
 
-def data(scene: Scene) -> LineFrame:
+def timeline_frame(scene: RunView) -> TimelineFrame:
     """What is drawn of the time line, of the last batches kept; batches are counted from 1."""
     points = list(scene.points)
-    panels = [[_load(points)], [_sides_curve(scene, points)]]
-    if len(scene.streams) > 2:
+    panels = [[_make_load_curve(points)], [_sides_curve(scene, points)]]
+    if len(scene.stream_aliases) > 2:
         panels.pop()
-    panels.append(_flow(points, scene.modelled))
+    panels.append(_make_rate_curves(points, scene.is_modelled))
     return {
-        "title": _title(points, scene.modelled),
+        "title": _format_title(points, scene.is_modelled),
         "axis": "batch",
         "batch": [p.batch + 1 for p in points],
-        "last": scene.start.batches or 1 if scene.start else 1,
-        "migrations": [{"first": a + 1, "last": b + 1} for a, b in spans(points)],
+        "last": scene.start.planned_batches or 1 if scene.start else 1,
+        "migrations": [{"first": a + 1, "last": b + 1} for a, b in migration_ranges(points)],
         "panels": panels,
     }
 
 
-def _load(points: Sequence[Point]) -> Curve:
+def _make_load_curve(points: Sequence[BatchFigures]) -> TimelineCurve:
     """How far the load is from the best: of a grid ILF over ILF*, else the fullest host over the
     mean.
     """
-    if not _gridded(points):
-        even = _round(p.ilf_max / p.ilf if p.ilf else float("nan") for p in points)
-        return {"name": "fullest host / mean host", "colour": "ratio", "values": even, "floor": 1}
+    if not _has_grid(points):
+        even = _round_values(p.ilf_max / p.ilf if p.ilf else float("nan") for p in points)
+        return {"name": "fullest host / mean host", "color": "ratio", "values": even, "floor": 1}
     return {
         "name": "ILF / ILF*",
-        "colour": "ratio",
-        "values": _round(p.ratio for p in points),
+        "color": "ratio",
+        "values": _round_values(p.ratio for p in points),
         "floor": 1,
         "ceiling": 1.3,
         "cap": CAP,
-        "bound": _round(float("nan") if p.bound is None else p.bound for p in points),
+        "bound": _round_values(float("nan") if p.bound is None else p.bound for p in points),
     }
 
 
-def _gridded(points: Sequence[Point]) -> bool:
+def _has_grid(points: Sequence[BatchFigures]) -> bool:
     return any(p.ilf_mapping is not None for p in points)
 
 
-def _sides_curve(scene: Scene, points: Sequence[Point]) -> Curve:
-    names = [*scene.streams[:2], "R", "S"]
-    values = _round(map(_sides, points))
-    return {"name": f"|{names[0]}| / |{names[1]}|", "colour": "sides", "values": values}
+def _sides_curve(scene: RunView, points: Sequence[BatchFigures]) -> TimelineCurve:
+    names = [*scene.stream_aliases[:2], "R", "S"]
+    values = _round_values(map(_compute_stream_ratio, points))
+    return {"name": f"|{names[0]}| / |{names[1]}|", "color": "sides", "values": values}
 
 
-def _flow(points: Sequence[Point], modelled: bool) -> list[Curve]:
+def _make_rate_curves(points: Sequence[BatchFigures], modelled: bool) -> list[TimelineCurve]:
     """Rates where they were measured, else what was counted batch by batch."""
     if modelled:
-        came = _round(float(p.received) for p in points)
-        sent = _round(float(p.sent) for p in points)
+        came = _round_values(float(p.received) for p in points)
+        sent = _round_values(float(p.sent) for p in points)
         return [
-            {"name": "tuples in, this batch", "colour": "throughput", "values": came},
-            {"name": "copies sent, this batch", "colour": "results", "values": sent},
+            {"name": "tuples in, this batch", "color": "throughput", "values": came},
+            {"name": "copies sent, this batch", "color": "results", "values": sent},
         ]
     rate, made = (
-        _round(p.rows_per_second for p in points),
-        _round(p.results_per_second for p in points),
+        _round_values(p.rows_per_second for p in points),
+        _round_values(p.results_per_second for p in points),
     )
     return [
-        {"name": "tuples in per second", "colour": "throughput", "values": rate},
-        {"name": "results per second", "colour": "results", "values": made},
+        {"name": "tuples in per second", "color": "throughput", "values": rate},
+        {"name": "results per second", "color": "results", "values": made},
     ]
 
 
-def _title(points: Sequence[Point], modelled: bool) -> str:
+def _format_title(points: Sequence[BatchFigures], modelled: bool) -> str:
     first = "How even the load is"
-    if _gridded(points):
+    if _has_grid(points):
         first = "ILF of the grid / ILF* of an oracle"
         bounded = any(p.bound is not None for p in points)
         first += " · dashed: what Theorem 4.1 allows" if bounded else ""
@@ -170,87 +170,87 @@ def _ratio_name(gridded: bool) -> str:
     return "ILF / ILF*" if gridded else "most stored / ILF*"
 
 
-def _ratios(points: Sequence[Point], gridded: bool) -> list[float | None]:
-    return _round(p.ratio if gridded else p.ratio_stored for p in points)
+def _choose_ratios(points: Sequence[BatchFigures], gridded: bool) -> list[float | None]:
+    return _round_values(p.ratio if gridded else p.stored_ratio for p in points)
 
 
-def _sides(p: Point) -> float:
+def _compute_stream_ratio(p: BatchFigures) -> float:
     return p.live[0] / p.live[1] if len(p.live) > 1 and p.live[1] else float("nan")
 
 
-def _round(values: Iterable[float]) -> list[float | None]:
+def _round_values(values: Iterable[float]) -> list[float | None]:
     """Four significant digits; None for what is not a number, as JSON has no NaN."""
     return [float(f"{v:.4g}") if isfinite(v) else None for v in values]
 
 
-def table(events: Iterable[Any]) -> pd.DataFrame:
+def timeline_table(events: Iterable[Any]) -> pd.DataFrame:
     """One row per batch: everything in Point, its parts as columns, with the ratios and rates."""
     columns = ("ratio_stored", "rows_per_second", "results_per_second")
-    fields = [name for name in Point.__dataclass_fields__ if name != "parts"]
+    fields = [name for name in BatchFigures.__dataclass_fields__ if name != "parts"]
     rows = [
-        {c: getattr(p, c) for c in (*fields, *columns)} | dict(p.parts) for p in history(events)
+        {c: getattr(p, c) for c in (*fields, *columns)} | dict(p.seconds_by_phase) for p in batch_figures(events)
     ]
-    return pd.DataFrame(rows, columns=[*fields, *columns, *PARTS])
+    return pd.DataFrame(rows, columns=[*fields, *columns, *PHASES])
 
 
-def figure(events: Iterable[Any]) -> Chart:
+def timeline_chart(events: Iterable[Any]) -> Chart:
     """The time line of a whole run; the lower panels (measured rates, and seconds by part where
     they are known) are absent when the run is modelled.
     """
     events = list(events)
-    scene, points = _outline(events), history(events)
-    gridded, rows = any(p.ilf_mapping is not None for p in points), 1 if scene.modelled else 2
-    timed = not scene.modelled and any(p.parts for p in points)
+    scene, points = _make_start_view(events), batch_figures(events)
+    gridded, rows = any(p.ilf_mapping is not None for p in points), 1 if scene.is_modelled else 2
+    timed = not scene.is_modelled and any(p.seconds_by_phase for p in points)
     rows += timed
     plot = make_subplots(
         rows, 1, shared_xaxes=True, vertical_spacing=0.1, specs=[[{"secondary_y": True}]] * rows
     )
-    x, names = [p.batch + 1 for p in points], [*scene.streams[:2], "R", "S"]
-    _curve(
-        plot, x, _round(map(_sides, points)), f"|{names[0]}| / |{names[1]}|", colours.SIDES, 1, True
+    x, names = [p.batch + 1 for p in points], [*scene.stream_aliases[:2], "R", "S"]
+    _draw_curve(
+        plot, x, _round_values(map(_compute_stream_ratio, points)), f"|{names[0]}| / |{names[1]}|", colours.SIDES, 1, True
     )
-    _curve(
-        plot, x, ratios := _ratios(points, gridded), _ratio_name(gridded), colours.RATIO, 1, False
+    _draw_curve(
+        plot, x, ratios := _choose_ratios(points, gridded), _ratio_name(gridded), colours.RATIO, 1, False
     )
     if gridded:
-        _bound(plot, points, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)]))
-    if not scene.modelled:
-        _curve(
+        _draw_ratio_bound(plot, points, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)]))
+    if not scene.is_modelled:
+        _draw_curve(
             plot,
             x,
-            _round(p.rows_per_second for p in points),
+            _round_values(p.rows_per_second for p in points),
             "tuples in per second",
             colours.THROUGHPUT,
             2,
             False,
         )
-        _curve(
+        _draw_curve(
             plot,
             x,
-            _round(p.results_per_second for p in points),
+            _round_values(p.results_per_second for p in points),
             "results per second",
             colours.RESULTS,
             2,
             True,
         )
     if timed:
-        _parts(plot, points, rows)
+        _draw_phases(plot, points, rows)
     shade = dict(fillcolor=colours.MIGRATION, opacity=0.25, line_width=0)
-    for (first, last), row in product(spans(points), range(1, rows + 1)):
+    for (first, last), row in product(migration_ranges(points), range(1, rows + 1)):
         plot.add_vrect(first + 0.5, last + 1.5, row=row, col=1, **shade)
     plot.update_xaxes(title="batch", row=rows, col=1)
     plot.update_layout(
-        template=TEMPLATE, title=dict(text=_title(points, scene.modelled), font=dict(size=15))
+        template=TEMPLATE, title=dict(text=_format_title(points, scene.is_modelled), font=dict(size=15))
     )
     plot.update_layout(showlegend=False, height=140 + 180 * rows, margin=dict(t=60, b=50))
-    return Chart("time line", plot, table(events))
+    return Chart("time line", plot, timeline_table(events))
 
 
-def _parts(plot: go.Figure, points: Sequence[Point], row: int) -> None:
+def _draw_phases(plot: go.Figure, points: Sequence[BatchFigures], row: int) -> None:
     """The seconds of every batch, stacked by part; the sum is the batch."""
-    x = [p.batch + 1 for p in points if p.parts]
+    x = [p.batch + 1 for p in points if p.seconds_by_phase]
     for part, colour in colours.PARTS.items():
-        seconds = [p.parts[part] for p in points if p.parts]
+        seconds = [p.seconds_by_phase[part] for p in points if p.seconds_by_phase]
         plot.add_trace(go.Bar(x=x, y=seconds, name=part, marker_color=colour), row=row, col=1)
     title = " + ".join(
         f'<span style="color:{c}">■</span> {part}' for part, c in colours.PARTS.items()
@@ -261,9 +261,9 @@ def _parts(plot: go.Figure, points: Sequence[Point], row: int) -> None:
     plot.add_annotation(text=f"seconds a batch: {title}", row=row, col=1, **place)
 
 
-def _bound(plot: go.Figure, points: Sequence[Point], top: float) -> None:
+def _draw_ratio_bound(plot: go.Figure, points: Sequence[BatchFigures], top: float) -> None:
     """What Theorem 4.1 allows, batch by batch, as it is checked."""
-    bound = _round(float("nan") if p.bound is None else p.bound for p in points)
+    bound = _round_values(float("nan") if p.bound is None else p.bound for p in points)
     seen = max([top, *(min(CAP, 1.02 * b) for b in bound if b is not None)])
     plot.update_yaxes(range=[0.98, seen], row=1, col=1, secondary_y=False)
     if not any(bound):
@@ -275,15 +275,15 @@ def _bound(plot: go.Figure, points: Sequence[Point], top: float) -> None:
     plot.add_trace(allowed, row=1, col=1, secondary_y=False)
 
 
-def _outline(events: Iterable[Any]) -> Scene:
-    scene = Scene()
+def _make_start_view(events: Iterable[Any]) -> RunView:
+    scene = RunView()
     for event in events:
         if isinstance(event, RunStarted):
-            scene.apply(event)
+            scene.apply_event(event)
     return scene
 
 
-def _curve(
+def _draw_curve(
     plot: go.Figure,
     x: list[int],
     y: list[float | None],

@@ -42,24 +42,24 @@ class JoinBiclique(Placement):
             )
 
     @property
-    def keys(self) -> int:
-        return lcm(*self._sides())
+    def key_space_size(self) -> int:
+        return lcm(*self._count_side_hosts())
 
-    def _sides(self) -> tuple[int, int]:
+    def _count_side_hosts(self) -> tuple[int, int]:
         left = self.left or self.hosts // 2
         return left, self.hosts - left
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
+    def example_instances(cls) -> tuple[Self, ...]:
         return cls(5), cls(4, left=1)
 
-    def start(self, streams: int) -> Any:
+    def initial_state(self, streams: int) -> Any:
         if streams != 2:
             raise ValueError(f"JoinBiclique joins two streams, one on either side; got {streams}")
         return None
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
-        ids, sides = count(facts.next_id), self._sides()
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
+        ids, sides = count(facts.next_id), self._count_side_hosts()
         stored = list(facts.blocks)
         routes = []
         for stream in (0, 1):
@@ -72,7 +72,7 @@ class JoinBiclique(Placement):
                 if probes
                 else ()
             )
-            width = self.keys // sides[stream]
+            width = self.key_space_size // sides[stream]
             for k in range(sides[stream]):
                 block = Block(
                     next(ids),

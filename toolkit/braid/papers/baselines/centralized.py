@@ -22,5 +22,5 @@ class Centralized(Placement):
         """One."""
         return 1
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
         return Plan(tuple(local_routes(facts, [((0, 1), 0)])), state=state)

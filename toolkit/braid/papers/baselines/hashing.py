@@ -22,7 +22,7 @@ class HashPartition(Placement):
     loads one host. Serves any number of streams. Raises ValueError for hosts < 1.
     """
 
-    keying = "join"
+    routing_key_source = "join"
     label = "SHJ (hash of the join key)"
 
     hosts: int
@@ -31,14 +31,14 @@ class HashPartition(Placement):
         check_hosts(self.hosts)
 
     @property
-    def keys(self) -> int:
+    def key_space_size(self) -> int:
         return self.hosts
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
+    def example_instances(cls) -> tuple[Self, ...]:
         return cls(5), cls(3)
 
-    def plan(self, facts: Facts, state: Any) -> Plan:
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
         return Plan(
             tuple(local_routes(facts, [((h, h + 1), h) for h in range(self.hosts)])), state=state
         )

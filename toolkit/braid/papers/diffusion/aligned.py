@@ -14,17 +14,17 @@ from functools import cached_property
 from typing import Any, Self
 
 from braid.core.cluster import check_cluster, check_weights
-from braid.core.draft import Draft
+from braid.core.draft import PlanBuilder
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
 from braid.papers.diffusion.alignment import Alignment
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned
-from braid.papers.diffusion.overhead import overhead
-from braid.papers.diffusion.segments import Reign, Segment
-from braid.papers.diffusion.tuning import Search
-from braid.papers.kit.balance import GU_PRICES, Balance, Cluster, Prices, Weights
-from braid.papers.kit.pace import Pace
+from braid.papers.diffusion.overhead import atr_overhead
+from braid.papers.diffusion.segments import MasterTenure, Segment
+from braid.papers.diffusion.tuning import LengthSearch
+from braid.papers.kit.balance import GU_PRICES, LoadBalance, Cluster, Prices, Weights
+from braid.papers.kit.pace import EventTimeRate
 
 GAIN = 0.2
 """The master changes when that lowers the overhead by more than this fraction."""
@@ -42,8 +42,8 @@ class AlignedState:
     mean rates in tuples per batch, the search, and the next block id to expect.
     """
 
-    search: Search
-    reign: Reign | None = None
+    search: LengthSearch
+    tenure: MasterTenure | None = None
     segments: tuple[Segment, ...] = ()
     rates: tuple[float, ...] | None = None
     next_id: int = 0
@@ -95,14 +95,14 @@ class Aligned(Placement):
     label = "ATR (aligned tuple routing)"
 
     hosts: int
-    length: int = 1
+    segment_batches: int = 1
     adaptive: bool = True
     master: int | None = None
-    step: int = 1
-    sample: int = 20
-    cluster: Cluster = ()
-    weights: Weights = (1 / 3, 1 / 3, 1 / 3)
-    prices: Prices = GU_PRICES
+    step_batches: int = 1
+    sample_batches: int = 20
+    host_capacities: Cluster = ()
+    load_weights: Weights = (1 / 3, 1 / 3, 1 / 3)
+    cost_parameters: Prices = GU_PRICES
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
@@ -115,14 +115,14 @@ class Aligned(Placement):
                 raise ValueError(
                     f"{name} is {value!r}; it must be a whole number of batches, 1 or more"
                 )
-        check_cluster(self.cluster, self.hosts)
-        check_weights(self.weights)
+        check_cluster(self.host_capacities, self.hosts)
+        check_weights(self.load_weights)
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        return (cls(5, length=2, sample=3),)
+    def example_instances(cls) -> tuple[Self, ...]:
+        return (cls(5, segment_batches=2, sample_batches=3),)
 
-    def start(self, streams: int) -> AlignedState:
+    def initial_state(self, streams: int) -> AlignedState:
         if streams < 2:
             raise ValueError(f"Aligned joins two streams or more; got {streams}")
         if self.master is not None and self.master not in range(streams):
@@ -130,10 +130,10 @@ class Aligned(Placement):
                 f"master is {self.master}; it must be the index of a stream, from 0 to "
                 f"{streams - 1}"
             )
-        return AlignedState(Search.at(self.length))
+        return AlignedState(LengthSearch.start_at(self.segment_batches))
 
-    def plan(self, facts: Facts, state: AlignedState) -> Plan:
-        return _Planner(self, facts, state).plan()
+    def plan_batch(self, facts: Facts, state: AlignedState) -> Plan:
+        return _Planner(self, facts, state).plan_batch()
 
 
 class _Planner:
@@ -142,35 +142,35 @@ class _Planner:
     def __init__(self, settings: Aligned, facts: Facts, state: AlignedState) -> None:
         self.settings, self.facts, self.batch = settings, facts, facts.batch
         self.streams = range(len(facts.streams))
-        self.pace = Pace.of(facts)
-        self.rates = _mean_rates(state.rates, facts)
+        self.pace = EventTimeRate.from_facts(facts)
+        self.rates = _compute_mean_rates(state.rates, facts)
         self.search, self.segments = state.search, list(state.segments)
-        self.reign = state.reign or Reign(self._first_master())
+        self.reign = state.tenure or MasterTenure(self._choose_first_master())
         self.committed = state.next_id
         self.events: list[Any] = []
 
-    def plan(self) -> Plan:
+    def plan_batch(self) -> Plan:
         if not any(
-            b.batch < self.reign.since and b.stream in (self.reign.master, self.reign.old)
+            b.batch < self.reign.since_batch and b.stream in (self.reign.master, self.reign.previous_master)
             for b in self.facts.blocks
         ):
-            self.reign = replace(self.reign, old=None)
-        if self.settings.adaptive and self.settings.hosts > 1 and self.reign.old is None:
-            self._elect()
-            self._tune()
-        self._forget()
-        reach = self._look_ahead()  # it may begin segments
+            self.reign = replace(self.reign, previous_master=None)
+        if self.settings.adaptive and self.settings.hosts > 1 and self.reign.previous_master is None:
+            self._elect_master()
+            self._tune_segment_length()
+        self._drop_dead_segments()
+        reach = self._choose_hosts_ahead()  # it may begin segments
         hosts = self.settings.hosts
         aligned = Alignment(self.facts, hosts, self.reign, self.segments, reach, self.committed)
-        draft = Draft(self.facts)
-        aligned.amend(draft)
-        routes, events = aligned.routes(self.rates), (*self.events, *aligned.placed())
+        draft = PlanBuilder(self.facts)
+        aligned.migrate_blocks(draft)
+        routes, events = aligned.fresh_routes(self.rates), (*self.events, *aligned.segment_events())
         next_id = self.facts.next_id + len(routes)
         segments = tuple(aligned.segments)
         state = AlignedState(self.search, self.reign, segments, self.rates, next_id)
         return Plan(routes, tuple(draft.derivations), draft.drops, state=state, events=events)
 
-    def _first_master(self) -> int:
+    def _choose_first_master(self) -> int:
         """What Eq. 2 favours at equal rates: the shortest window."""
         if self.settings.master is not None:
             return self.settings.master
@@ -179,97 +179,97 @@ class _Planner:
         )
 
     @cached_property
-    def balance(self) -> Balance:
+    def load_balance(self) -> LoadBalance:
         """Of the hosts, as the segments that have begun load them."""
         begun = sum(s.start < self.batch for s in self.segments)
         settings = self.settings
-        return Balance(
+        return LoadBalance(
             settings.hosts,
-            settings.cluster,
+            settings.host_capacities,
             self.facts,
-            settings.weights,
-            self.pace.seconds,
+            settings.load_weights,
+            self.pace.seconds_per_batch,
             begun,
-            settings.prices,
+            settings.cost_parameters,
         )
 
-    def _elect(self) -> None:
+    def _elect_master(self) -> None:
         """Master stream switching: when a segment has ended, the stream with the least overhead
         becomes the master.
         """
-        master, windows = self.reign.master, self.pace.in_batches()
+        master, windows = self.reign.master, self.pace.windows_in_batches()
         windowed = [s for s in self.streams if windows[s] is not None]
-        ended = [s for s in self.segments if s.start < self.batch <= s.end][-1:]
+        ended = [s for s in self.segments if s.start < self.batch <= s.end_batch][-1:]
         if (
             not ended
-            or ended[0].end > self.batch
-            or self.pace.micros is None
+            or ended[0].end_batch > self.batch
+            or self.pace.microseconds_per_batch is None
             or master not in windowed
         ):
             return
         cost = {
-            s: overhead(self.rates, windows, s, self.search.length, self.settings.hosts)
+            s: atr_overhead(self.rates, windows, s, self.search.length, self.settings.hosts)
             for s in windowed
         }
         best = min(windowed, key=lambda s: cost[s])
         if cost[best] < (1 - GAIN) * cost[master]:
-            self.reign = Reign(best, self.batch, master, ended[0].host)
-            self.search = Search.at(self.search.length)
+            self.reign = MasterTenure(best, self.batch, master, ended[0].host)
+            self.search = LengthSearch.start_at(self.search.length)
             self.events.append(
                 MasterSwitched(self.batch, master, best, ended[0].host, (cost[master], cost[best]))
             )
 
-    def _tune(self) -> None:
+    def _tune_segment_length(self) -> None:
         """Segment length adaptation, by what the hosts do while all live segments have the length
         that is tried, and were placed by what hosts did with full windows.
         """
         begun = [s for s in self.segments if s.start < self.batch]
-        done, length = self._done(), self.search.length
-        windows = self.pace.in_batches()
-        full = self.reign.since + max((w for w in windows if w is not None), default=0)
+        done, length = self._measure_work_done(), self.search.length
+        windows = self.pace.windows_in_batches()
+        full = self.reign.since_batch + max((w for w in windows if w is not None), default=0)
         if (
             windows[self.reign.master] is None
             or not done
             or self.batch <= full
-            or any(s.length != length or s.chosen <= full for s in begun)
+            or any(s.length != length or s.planned_in <= full for s in begun)
         ):
             return
-        self.search = self.search.observe(float(self.balance.loads.max()), done)
-        if self.search.batches == self.settings.sample:
-            cost = self.search.busy / self.search.done
-            self.search = self.search.decide(self.settings.step)
+        self.search = self.search.add_sample(float(self.load_balance.loads.max()), done)
+        if self.search.batches == self.settings.sample_batches:
+            cost = self.search.max_host_load / self.search.completed_work
+            self.search = self.search.next_length(self.settings.step_batches)
             if self.search.length != length:
                 self.events.append(SegmentLengthTuned(self.batch, length, self.search.length, cost))
 
-    def _done(self) -> float:
+    def _measure_work_done(self) -> float:
         """The tuples of the last batch, times the pairs compared for each pair of a new tuple and a
         live one.
         """
-        new, live = self.facts.last_received, [0] * len(self.streams)
+        new, live = self.facts.previous_received, [0] * len(self.streams)
         for b in self.facts.blocks:
             live[b.stream] += b.rows
         offered = sum(n * (sum(live) - live[s]) for s, n in enumerate(new))
         return (
-            sum(new) * sum(did.compared for did in self.facts.usage) / offered if offered else 0.0
+            sum(new) * sum(did.compared_pairs for did in self.facts.host_usage) / offered if offered else 0.0
         )
 
-    def _forget(self) -> None:
+    def _drop_dead_segments(self) -> None:
         """Segments that have ended and have no live block."""
         batches = {
-            b.batch for b in self.facts.blocks if b.stream in (self.reign.master, self.reign.old)
+            b.batch for b in self.facts.blocks if b.stream in (self.reign.master, self.reign.previous_master)
         }
         self.segments = [
             s
             for s in self.segments
-            if s.end >= self.batch or not batches.isdisjoint(range(s.start, s.end))
+            if s.end_batch >= self.batch or not batches.isdisjoint(range(s.start, s.end_batch))
         ]
 
-    def _look_ahead(self) -> list[int | None]:
+    def _choose_hosts_ahead(self) -> list[int | None]:
         """Choose hosts until every slave tuple of this batch knows all segments that it may meet.
         Returns, by stream, for how many batches a tuple is met; None: it goes to every host.
         """
         most = ROUNDS * self.settings.hosts * self.search.length
-        reach = [self.pace.reach(s) for s in self.streams]
+        reach = [self.pace.reachable_batches(s) for s in self.streams]
         reach = [None if r is None or r > most else r for r in reach]
         furthest = max(
             (r for s, r in enumerate(reach) if r is not None and s != self.reign.master),
@@ -277,20 +277,20 @@ class _Planner:
         )
         chosen = Counter(s.host for s in self.segments if s.start >= self.batch)
         end, last = (
-            (self.segments[-1].end, self.segments[-1].host) if self.segments else (self.batch, -1)
+            (self.segments[-1].end_batch, self.segments[-1].host) if self.segments else (self.batch, -1)
         )
         while end <= self.batch + furthest:
-            last = self.balance.lightest(chosen, last)
+            last = self.load_balance.least_loaded_host(chosen, last)
             self.segments.append(Segment(end, self.search.length, last, self.batch))
             end += self.search.length
             chosen[last] += 1
         return reach
 
 
-def _mean_rates(rates: tuple[float, ...] | None, facts: Facts) -> tuple[float, ...]:
+def _compute_mean_rates(rates: tuple[float, ...] | None, facts: Facts) -> tuple[float, ...]:
     """Mean arrival rates r_i in tuples per batch, the last batches counting most."""
     weight = 1 / min(max(facts.batch, 1), MEMORY)
     return tuple(
         r + weight * (n - r)
-        for r, n in zip(rates or facts.last_received, facts.last_received, strict=True)
+        for r, n in zip(rates or facts.previous_received, facts.previous_received, strict=True)
     )

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from braid.core.draft import Draft
+from braid.core.draft import PlanBuilder
 from braid.core.facts import Facts
 from braid.core.plan import Block, Hop, Ids, Route
 from braid.papers.diffusion.events import SegmentPlaced
-from braid.papers.diffusion.segments import Reign, Roles, Segment
-from braid.papers.kit.joinorder import Growth, Order
+from braid.papers.diffusion.segments import MasterTenure, BlockRoles, Segment
+from braid.papers.kit.joinorder import IntermediateGrowth, Order
 
 
 class Alignment:
@@ -30,26 +30,26 @@ class Alignment:
         self,
         facts: Facts,
         hosts: int,
-        reign: Reign,
+        reign: MasterTenure,
         segments: list[Segment],
         reach: Sequence[int | None],
         committed: int,
     ) -> None:
         self.facts, self.batch, self.hosts = facts, facts.batch, hosts
         self.reign, self.segments, self.reach = reign, segments, reach
-        self._survey()
+        self._find_missing_blocks()
         if any(id >= committed for id in self.missing):
-            self._prolong()
-            self._survey()
+            self._extend_previous_segment()
+            self._find_missing_blocks()
 
-    def _survey(self) -> None:
+    def _find_missing_blocks(self) -> None:
         """By block, ``needed`` are the hosts that join it, ``missing`` those that lack it."""
-        self.roles = Roles(len(self.facts.streams), self.reign, self.segments)
+        self.roles = BlockRoles(len(self.facts.streams), self.reign, self.segments)
         for b in self.facts.blocks:
-            self.roles.add(b)
-        self.roles.begin(self.batch)
+            self.roles.add_block(b)
+        self.roles.begin_segment(self.batch)
         joining: dict[Ids, set[int]] = {}
-        for host, box in self.roles.boxes():
+        for host, box in self.roles.host_boxes():
             for ids in box.values():
                 joining.setdefault(ids, set()).add(host)
         self.needed: dict[int, set[int]] = {b.id: set() for b in self.facts.blocks}
@@ -59,7 +59,7 @@ class Alignment:
         missing = {b.id: sorted(self.needed[b.id] - set(b.hosts)) for b in self.facts.blocks}
         self.missing = {id: hosts for id, hosts in missing.items() if hosts}
 
-    def _prolong(self) -> None:
+    def _extend_previous_segment(self) -> None:
         """One more batch for the segment before, whose host has all it needs: a block that has
         just been merged can only be copied after the next commit.
         """
@@ -71,28 +71,28 @@ class Alignment:
             *([rest] if rest.length else []),
         ]
 
-    def amend(self, draft: Draft) -> None:
+    def migrate_blocks(self, draft: PlanBuilder) -> None:
         """See to it that hosts have the blocks they join, and no others."""
-        to_come = {s.host for s in self.segments if s.end > self.batch}
+        to_come = {s.host for s in self.segments if s.end_batch > self.batch}
         for b in self.facts.blocks:
             if b.id in self.missing:
-                draft.copy(b, dict.fromkeys(self.missing[b.id], b.hosts[0]))
+                draft.copy_block(b, dict.fromkeys(self.missing[b.id], b.hosts[0]))
             elif b.stream == self.reign.master:
-                draft.drop(b, set(b.hosts) - self.needed[b.id])
+                draft.drop_replicas(b, set(b.hosts) - self.needed[b.id])
             elif self.reach[b.stream] is not None:
-                draft.drop(b, set(b.hosts) - self.needed[b.id] - to_come)
+                draft.drop_replicas(b, set(b.hosts) - self.needed[b.id] - to_come)
 
-    def placed(self) -> list[SegmentPlaced]:
+    def segment_events(self) -> list[SegmentPlaced]:
         """The segment that begins in this batch, if one does."""
-        here = self.roles.at(self.batch)
+        here = self.roles.segment_at(self.batch)
         if here.start != self.batch:
             return []
         rows = {b.id: b.rows for b in self.facts.blocks}
         copied = sum(rows[id] * len(hosts) for id, hosts in self.missing.items())
-        ahead = here.chosen < self.batch
+        ahead = here.planned_in < self.batch
         return [SegmentPlaced(self.batch, self.reign.master, here.host, here.length, ahead, copied)]
 
-    def routes(self, rates: Sequence[float]) -> tuple[Route, ...]:
+    def fresh_routes(self, rates: Sequence[float]) -> tuple[Route, ...]:
         """Every fresh block on the hosts of its boxes and, of a slave, of the segments that it will
         meet; a path for each box. ``rates`` are tuples in a batch, by stream.
         """
@@ -100,13 +100,13 @@ class Alignment:
         routes = []
         for stream in range(len(self.facts.streams)):
             block = Block(self.facts.next_id + stream, stream, (0, 1), self.batch, ())
-            self.roles.add(block)
+            self.roles.add_block(block)
             rows[block.id] = round(rates[stream])
-            boxes = [(host, box) for host, box in self.roles.boxes() if block.id in box[stream]]
+            boxes = [(host, box) for host, box in self.roles.host_boxes() if block.id in box[stream]]
             hosts = {host for host, _ in boxes} | (
-                set() if stream == self.reign.master else self._ahead(stream)
+                set() if stream == self.reign.master else self._find_hosts_in_reach(stream)
             )
-            order = self._order(stream, [box for _, box in boxes], rows)
+            order = self._choose_join_order(stream, [box for _, box in boxes], rows)
             paths = tuple(
                 tuple(Hop(s, {host: box[s]}) for s in order)
                 for host, box in boxes
@@ -115,15 +115,15 @@ class Alignment:
             routes.append(Route(replace(block, hosts=tuple(sorted(hosts))), paths))
         return tuple(routes)
 
-    def _ahead(self, stream: int) -> set[int]:
+    def _find_hosts_in_reach(self, stream: int) -> set[int]:
         reach = self.reach[stream]
         if reach is None:
             return set(range(self.hosts))
         return {
-            s.host for s in self.segments if s.start <= self.batch + reach and s.end > self.batch
+            s.host for s in self.segments if s.start <= self.batch + reach and s.end_batch > self.batch
         }
 
-    def _order(self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]) -> Order:
+    def _choose_join_order(self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]) -> Order:
         """The order of the hops, all on one host: by the intermediate results that it is expected
         to make there.
         """
@@ -132,4 +132,4 @@ class Alignment:
         sizes = [
             sum(n * sum(rows[id] for id in ids) for ids, n in times.items()) for times in alike
         ]
-        return Growth(self.facts.matches, sizes).orders(stream, 1)[0]
+        return IntermediateGrowth(self.facts.match_counts, sizes).best_join_orders(stream, 1)[0]

@@ -18,14 +18,14 @@ from random import Random
 from typing import Self
 
 from braid.core.cluster import check_cluster, check_weights
-from braid.core.facts import Facts, Usage
+from braid.core.facts import Facts, HostUsage
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Plan, Route
 from braid.papers.diffusion.events import JoinOrder, PathChosen
 from braid.papers.diffusion.setcover import Sets, greedy_cover, random_cover
 from braid.papers.diffusion.table import Probes, RoutingTable
-from braid.papers.kit.balance import GU_PRICES, Prices, loads, machines, together
-from braid.papers.kit.joinorder import Growth, Order
+from braid.papers.kit.balance import GU_PRICES, Prices, compute_loads, stack_capacities, stack_usage
+from braid.papers.kit.joinorder import IntermediateGrowth, Order
 
 KEPT = 0.75
 """The weight of earlier loads of a host beside that of the last batch."""
@@ -37,9 +37,9 @@ class Segment:
     has used. The order is empty while it has found no path.
     """
 
-    stored: tuple[int, ...]
-    order: Order = ()
-    hops: tuple[tuple[int, ...], ...] = ()
+    storing_hosts: tuple[int, ...]
+    join_order: Order = ()
+    hop_hosts: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,14 @@ class Coordinated(Placement):
     label = "CTR (coordinated tuple routing)"
 
     hosts: int
-    length: int = 1
+    segment_batches: int = 1
     optimize: bool = True
-    copies: int | None = 0
-    orders: int = 6
-    warmup: int = 5
-    cluster: tuple[tuple[float, float, float], ...] = ()
-    weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
-    prices: Prices = GU_PRICES
+    max_copies: int | None = 0
+    max_join_orders: int = 6
+    warmup_hosts: int = 5
+    host_capacities: tuple[tuple[float, float, float], ...] = ()
+    load_weights: tuple[float, float, float] = (1 / 3, 1 / 3, 1 / 3)
+    cost_parameters: Prices = GU_PRICES
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -114,28 +114,28 @@ class Coordinated(Placement):
         for name, least in (("length", 1), ("orders", 1), ("warmup", 0)):
             if (value := getattr(self, name)) < least:
                 raise ValueError(f"{name} is {value}; it must be a whole number, {least} or more")
-        if self.copies == 0:
+        if self.max_copies == 0:
             object.__setattr__(self, "copies", isqrt(self.hosts - 1) + 1)
-        if self.copies is not None and not 0 < self.copies <= self.hosts:
+        if self.max_copies is not None and not 0 < self.max_copies <= self.hosts:
             raise ValueError(
-                f"copies is {self.copies}; it must be from 1 to hosts, {self.hosts}, or None for "
+                f"copies is {self.max_copies}; it must be from 1 to hosts, {self.hosts}, or None for "
                 "no bound"
             )
-        check_weights(self.weights)
-        check_cluster(self.cluster, self.hosts)
+        check_weights(self.load_weights)
+        check_cluster(self.host_capacities, self.hosts)
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        return cls(5, length=2), cls(5, copies=None)
+    def example_instances(cls) -> tuple[Self, ...]:
+        return cls(5, segment_batches=2), cls(5, max_copies=None)
 
-    def start(self, streams: int) -> CoordinatedState:
+    def initial_state(self, streams: int) -> CoordinatedState:
         return CoordinatedState((0.0,) * self.hosts, (None,) * streams)
 
-    def plan(self, facts: Facts, state: CoordinatedState) -> Plan:
-        return _Planner(self, facts, state).plan()
+    def plan_batch(self, facts: Facts, state: CoordinatedState) -> Plan:
+        return _Planner(self, facts, state).plan_batch()
 
 
-def first_covers(
+def initial_cover_problems(
     settings: Coordinated, facts: Facts, state: CoordinatedState
 ) -> list[tuple[Sets, list[float], int]]:
     """The covers that a plan looks for at first, one for each stream that a segment of the first
@@ -146,7 +146,7 @@ def first_covers(
     planner = _Planner(settings, facts, state)
     others = range(1, len(facts.streams))
     return [
-        (planner.table.sets[s], planner.weights, planner.table.all(s))
+        (planner.table.sets[s], planner.weights, planner.table.stream_mask(s))
         for s in others
         if planner.table.ids[s]
     ]
@@ -177,17 +177,17 @@ class _Planner:
     def __init__(self, settings: Coordinated, facts: Facts, state: CoordinatedState) -> None:
         self.settings, self.facts, self.state = settings, facts, state
         self.table = RoutingTable(len(facts.streams), facts.blocks)
-        self.growth = Growth(facts.matches, self.table.rows)
+        self.growth = IntermediateGrowth(facts.match_counts, self.table.rows)
         self.draw = Random(settings.seed * 1_000_003 + facts.batch)
-        self.machines = machines(settings.cluster, settings.hosts)
+        self.machines = stack_capacities(settings.host_capacities, settings.hosts)
         self.latest = max((t for t in facts.clocks if t is not None), default=None)
-        self.seconds = self._seconds()
-        self.loads = self._loads()
+        self.seconds = self._measure_batch_seconds()
+        self.loads = self._average_loads()
         tie = 1e-3 * (sum(self.loads) / len(self.loads) or 1.0)
         self.weights = [w + tie * (1 + self.draw.random()) for w in self.loads]
         self.events: list[PathChosen] = []
 
-    def _seconds(self) -> float:
+    def _measure_batch_seconds(self) -> float:
         """The event time that the last batch covered."""
         before = self.state.latest
         return (
@@ -196,26 +196,26 @@ class _Planner:
             else 1.0
         )
 
-    def _loads(self) -> list[float]:
+    def _average_loads(self) -> list[float]:
         """w_i (Eq. 1), averaged over batches: in one batch a segment keeps some hosts busy and
         leaves all others idle.
         """
         settings = self.settings
-        now = loads(
-            together(self.facts.usage, settings.hosts),
+        now = compute_loads(
+            stack_usage(self.facts.host_usage, settings.hosts),
             self.machines,
-            settings.weights,
+            settings.load_weights,
             self.seconds,
-            settings.prices,
+            settings.cost_parameters,
         )
         before = self.state.loads
         return [KEPT * w + (1 - KEPT) * new for w, new in zip(before, now.tolist(), strict=True)]
 
-    def plan(self) -> Plan:
+    def plan_batch(self) -> Plan:
         planned = [
-            self._route(stream, segment) for stream, segment in enumerate(self.state.segments)
+            self._route_segment(stream, segment) for stream, segment in enumerate(self.state.segments)
         ]
-        ends = (self.facts.batch + 1) % self.settings.length == 0
+        ends = (self.facts.batch + 1) % self.settings.segment_batches == 0
         state = CoordinatedState(
             tuple(round(w, 9) for w in self.loads),
             tuple(None if ends else segment for _, segment in planned),
@@ -223,58 +223,58 @@ class _Planner:
         )
         return Plan(tuple(route for route, _ in planned), state=state, events=tuple(self.events))
 
-    def _route(self, stream: int, segment: Segment | None) -> tuple[Route, Segment]:
+    def _route_segment(self, stream: int, segment: Segment | None) -> tuple[Route, Segment]:
         """The four steps of section 4: look up what must be met, choose the path, annotate it,
         enter the segment in the table.
 
         ``segment`` is what goes on from the batch before, None for a new one; a path that it could
         not have yet is chosen now.
         """
-        going = segment if segment is not None and segment.order else None
-        ways = self._ways(stream, going)
+        going = segment if segment is not None and segment.join_order else None
+        ways = self._list_routing_paths(stream, going)
         way = min(ways, key=lambda w: w.overhead, default=_Way(0.0, 0.0, (), ()))
-        stored = segment.stored if segment else self._place(way.hops[0] if way.hops else ())
+        stored = segment.storing_hosts if segment else self._choose_storing_hosts(way.hops[0] if way.hops else ())
         block = Block(self.facts.next_id + stream, stream, (0, 1), self.facts.batch, stored)
         if ways and not going:
-            self._tell(block, way, ways)
+            self._emit_path_chosen(block, way, ways)
         path = tuple(
-            self.table.hop(other, probes) for other, probes in zip(way.order, way.hops, strict=True)
+            self.table.make_hop(other, probes) for other, probes in zip(way.order, way.hops, strict=True)
         )
-        self._spend(stream, way, stored)
-        self.table.add(block, self.facts.last_received[stream])
-        used = going.hops if going and ways else ((),) * len(way.hops)
+        self._charge_expected_load(stream, way, stored)
+        self.table.add_block(block, self.facts.previous_received[stream])
+        used = going.hop_hosts if going and ways else ((),) * len(way.hops)
         hops = tuple(tuple(sorted({*old, *new})) for old, new in zip(used, way.hops, strict=True))
         return Route(block, (path,) if ways else ()), Segment(stored, way.order, hops)
 
-    def _ways(self, stream: int, segment: Segment | None) -> list[_Way]:
+    def _list_routing_paths(self, stream: int, segment: Segment | None) -> list[_Way]:
         """A path for each join order to compare, or for that of the segment; none while another
         stream has no live block.
         """
         if not all(ids for other, ids in enumerate(self.table.ids) if other != stream):
             return []
         if segment:
-            return [self._way(stream, segment.order, segment.hops, {})]
-        orders = self.growth.orders(stream, self.settings.orders if self.settings.optimize else 1)
+            return [self._make_routing_path(stream, segment.join_order, segment.hop_hosts, {})]
+        orders = self.growth.best_join_orders(stream, self.settings.max_join_orders if self.settings.optimize else 1)
         known: dict[Order, Probes] = {}
-        return [self._way(stream, order, [()] * len(order), known) for order in orders]
+        return [self._make_routing_path(stream, order, [()] * len(order), known) for order in orders]
 
-    def _way(
+    def _make_routing_path(
         self, stream: int, order: Order, kept: Sequence[Collection[int]], known: dict[Order, Probes]
     ) -> _Way:
         """The path for an order; ``known`` hops are those of orders that begin alike."""
         hops: list[Probes] = []
         overhead = eq3 = -1.0
-        for other, chi, mine in zip(order, self.growth.chi(stream, order), kept, strict=True):
+        for other, chi, mine in zip(order, self.growth.intermediate_counts(stream, order), kept, strict=True):
             before = hops[-1] if hops else {}
             begun = order[: len(hops) + 1]
-            hop = known[begun] = known.get(begun) or self._hop(other, mine, before)
+            hop = known[begun] = known.get(begun) or self._choose_hop_hosts(other, mine, before)
             both = len(hop.keys() & before.keys())
             eq3 += chi * (len(hop) - both)
             overhead += chi * (len(hop) - both / max(len(before), 1))
             hops.append(hop)
         return _Way(overhead, eq3, order, tuple(hops))
 
-    def _hop(self, stream: int, kept: Collection[int], before: Collection[int]) -> Probes:
+    def _choose_hop_hosts(self, stream: int, kept: Collection[int], before: Collection[int]) -> Probes:
         """V_k: hosts that hold all blocks of a stream. First those that the segment has used, then
         those of the hop before.
 
@@ -282,26 +282,26 @@ class _Planner:
         several hosts of V_k hold a block, the least loaded one is asked; for the others it is void
         (step 3).
         """
-        sets, wanted = self.table.sets[stream], self.table.all(stream)
+        sets, wanted = self.table.sets[stream], self.table.stream_mask(stream)
         hosts: list[int] = []
         for near in (kept, before) if self.settings.optimize else (kept,):
             close = {h: sets[h] for h in near if h in sets}
             reach = 0
             for mask in close.values():
                 reach |= mask
-            hosts += self._cover(close, wanted & reach)
+            hosts += self._choose_covering_hosts(close, wanted & reach)
             wanted &= ~reach
-        hosts += self._cover(sets, wanted)
-        return self._assign(sets, hosts, self.table.all(stream))
+        hosts += self._choose_covering_hosts(sets, wanted)
+        return self._assign_blocks_to_hosts(sets, hosts, self.table.stream_mask(stream))
 
-    def _cover(self, sets: dict[int, int], wanted: int) -> list[int]:
+    def _choose_covering_hosts(self, sets: dict[int, int], wanted: int) -> list[int]:
         if not wanted:
             return []
         if self.settings.optimize:
             return greedy_cover(sets, self.weights, wanted)
         return random_cover(sets, self.draw, wanted)
 
-    def _assign(self, sets: dict[int, int], hosts: Collection[int], left: int) -> Probes:
+    def _assign_blocks_to_hosts(self, sets: dict[int, int], hosts: Collection[int], left: int) -> Probes:
         probes = {}
         for host in sorted(hosts, key=self.weights.__getitem__):
             if mask := sets[host] & left:
@@ -309,15 +309,15 @@ class _Planner:
                 left &= ~mask
         return probes
 
-    def _place(self, first: Iterable[int]) -> tuple[int, ...]:
+    def _choose_storing_hosts(self, first: Iterable[int]) -> tuple[int, ...]:
         """The hosts that store a new segment whose V_1 is ``first``; by load alone while some hosts
         hold nothing (warm-up).
         """
-        bound, hosts = self.settings.copies, self.settings.hosts
-        idle = sorted(self.table.idle(hosts), key=self.weights.__getitem__)
+        bound, hosts = self.settings.max_copies, self.settings.hosts
+        idle = sorted(self.table.idle_hosts(hosts), key=self.weights.__getitem__)
         if bound is None:
             least = min(range(hosts), key=self.weights.__getitem__)
-            filled = {*first, *idle[: self.settings.warmup]} or {least}
+            filled = {*first, *idle[: self.settings.warmup_hosts]} or {least}
         elif not self.settings.optimize:
             filled = set(self.draw.sample(range(hosts), bound))
         elif idle:
@@ -331,28 +331,28 @@ class _Planner:
             filled = set(place)
         return tuple(sorted(filled))
 
-    def _spend(self, stream: int, way: _Way, stored: Collection[int]) -> None:
+    def _charge_expected_load(self, stream: int, way: _Way, stored: Collection[int]) -> None:
         """Add what a segment will probably do to the loads that the next one sees: the last batch
         tells nothing of this one.
         """
-        tuples = self.facts.last_received[stream]
-        self._add({*stored, *(way.hops[0] if way.hops else ())}, Usage(received=tuples))
+        tuples = self.facts.previous_received[stream]
+        self._add_load({*stored, *(way.hops[0] if way.hops else ())}, HostUsage(received_tuples=tuples))
         for k, (chi, probes) in enumerate(
-            zip(self.growth.chi(stream, way.order), way.hops, strict=False)
+            zip(self.growth.intermediate_counts(stream, way.order), way.hops, strict=False)
         ):
             entering = round(tuples * chi)
             met = self.table.rows[way.order[k]] // max(len(probes), 1)
-            did = Usage(arrived=entering if k else 0, probed=entering, compared=entering * met)
-            self._add(probes, did)
+            did = HostUsage(received_partials=entering if k else 0, probes=entering, compared_pairs=entering * met)
+            self._add_load(probes, did)
 
-    def _add(self, hosts: Iterable[int], will_do: Usage) -> None:
+    def _add_load(self, hosts: Iterable[int], will_do: HostUsage) -> None:
         settings = self.settings
-        brings = loads(will_do, self.machines, settings.weights, self.seconds, settings.prices)
+        brings = compute_loads(will_do, self.machines, settings.load_weights, self.seconds, settings.cost_parameters)
         more = ((1 - KEPT) * brings).tolist()
         for host in hosts:
             self.weights[host] += more[host]
 
-    def _tell(self, block: Block, way: _Way, ways: list[_Way]) -> None:
+    def _emit_path_chosen(self, block: Block, way: _Way, ways: list[_Way]) -> None:
         known = (way, *(w for w in ways if w is not way))
         orders = tuple(JoinOrder(tuple(w.order), w.overhead, w.eq3) for w in known)
         hosts = sorted({h for hop in way.hops for h in hop})

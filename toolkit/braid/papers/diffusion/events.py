@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from logging import INFO
 from typing import NamedTuple
 
-from braid.core.events import Event, Moment
+from braid.core.events import Event, EventContext
 
 
 class JoinOrder(NamedTuple):
@@ -17,8 +17,8 @@ class JoinOrder(NamedTuple):
     """
 
     streams: tuple[int, ...]
-    overhead: float
-    eq3: float
+    estimated_overhead: float
+    estimated_overhead_eq3: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +31,17 @@ class SegmentPlaced(Event):
     """
 
     batch: int
-    master: int
+    master_stream: int
     host: int
-    length: int
-    ahead: bool
-    copied: int
+    batches: int
+    is_planned: bool
+    copied_tuples: int
 
-    def decided(self, moment: Moment) -> str:
-        how = "as was chosen ahead" if self.ahead else "chosen now"
-        copied = f", {self.copied:,} tuples had to be copied there" if self.copied else ""
-        lasts = f"{self.length} batch{'es' if self.length > 1 else ''}"
-        name = moment.streams[self.master]
+    def describe_decision(self, moment: EventContext) -> str:
+        how = "as was chosen ahead" if self.is_planned else "chosen now"
+        copied = f", {self.copied_tuples:,} tuples had to be copied there" if self.copied_tuples else ""
+        lasts = f"{self.batches} batch{'es' if self.batches > 1 else ''}"
+        name = moment.streams[self.master_stream]
         return f"master {name}: its segment of {lasts} goes to host {self.host}, {how}{copied}"
 
 
@@ -55,16 +55,16 @@ class MasterSwitched(Event):
     """
 
     level = INFO
-    lasting = ()
+    retention_key = ()
 
     batch: int
-    old: int
-    new: int
+    previous_master: int
+    master: int
     host: int
     costs: tuple[float, float]
 
-    def decided(self, moment: Moment) -> str:
-        old, new = (moment.streams[s] for s in (self.old, self.new))
+    def describe_decision(self, moment: EventContext) -> str:
+        old, new = (moment.streams[s] for s in (self.previous_master, self.master))
         before, after = self.costs
         return (
             f"{new} becomes master in place of {old}: {before:,.0f} to {after:,.0f} tuples of "
@@ -82,17 +82,17 @@ class SegmentLengthTuned(Event):
     """
 
     level = INFO
-    lasting = ()
+    retention_key = ()
 
     batch: int
-    old: int
-    new: int
-    cost: float
+    previous_batches: int
+    batches: int
+    sampled_cost: float
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         return (
-            f"segments of {self.new} batches in place of {self.old}: with {self.old} the busiest "
-            f"host had a load of {self.cost:,.3g} a tuple"
+            f"segments of {self.batches} batches in place of {self.previous_batches}: with {self.previous_batches} the busiest "
+            f"host had a load of {self.sampled_cost:,.3g} a tuple"
         )
 
 
@@ -110,21 +110,21 @@ class PathChosen(Event):
     batch: int
     block: int
     stream: int
-    orders: tuple[JoinOrder, ...]
-    loads: Mapping[int, float]
+    join_orders: tuple[JoinOrder, ...]
+    host_loads: Mapping[int, float]
 
-    def decided(self, moment: Moment) -> str:
-        best, *others = self.orders
-        name, visited = moment.streams[self.stream], _visited(best, moment.streams)
-        sent = f"{best.overhead:,.3g} tuples sent for one of {name}"
+    def describe_decision(self, moment: EventContext) -> str:
+        best, *others = self.join_orders
+        name, visited = moment.streams[self.stream], _format_join_order(best, moment.streams)
+        sent = f"{best.estimated_overhead:,.3g} tuples sent for one of {name}"
         if not others:
             return f"tuples of {name} visit {visited}: {sent}"
-        next_best = min(others, key=lambda order: order.overhead)
+        next_best = min(others, key=lambda order: order.estimated_overhead)
         return (
             f"tuples of {name} visit {visited}: {sent}, by way of "
-            f"{_visited(next_best, moment.streams)} {next_best.overhead:,.3g}"
+            f"{_format_join_order(next_best, moment.streams)} {next_best.estimated_overhead:,.3g}"
         )
 
 
-def _visited(order: JoinOrder, streams: tuple[str, ...]) -> str:
+def _format_join_order(order: JoinOrder, streams: tuple[str, ...]) -> str:
     return ", then ".join(streams[s] for s in order.streams)

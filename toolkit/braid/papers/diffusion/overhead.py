@@ -17,10 +17,10 @@ def copies_per_segment(rates: Sequence[float], windows: Windows, master: int) ->
     """Slave tuples that are copied for each master segment: the sum of (W_i + W_M) r_i over the
     slaves.
     """
-    return sum(_reach(windows, i, master) * r for i, r in enumerate(rates) if i != master)
+    return sum(_combine_windows(windows, i, master) * r for i, r in enumerate(rates) if i != master)
 
 
-def overhead(
+def atr_overhead(
     rates: Sequence[float], windows: Windows, master: int, length: float, hosts: int | None = None
 ) -> float:
     """O_ATR: extra tuples per unit of time for segments of ``length`` T (Eq. 2).
@@ -31,12 +31,12 @@ def overhead(
     """
     most = inf if hosts is None else hosts - 1
     return sum(
-        min(_reach(windows, i, master) / length, most) * r
+        min(_combine_windows(windows, i, master) / length, most) * r
         for i, r in enumerate(rates)
         if i != master
     )
 
 
-def _reach(windows: Windows, slave: int, master: int) -> float:
+def _combine_windows(windows: Windows, slave: int, master: int) -> float:
     a, b = windows[slave], windows[master]
     return inf if a is None or b is None else a + b

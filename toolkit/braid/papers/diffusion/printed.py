@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from braid.papers.kit.printed import Printed
+from braid.papers.kit.printed import PrintedFigure
 
 TENS_OF_MICROSECONDS = (
-    Printed(
+    PrintedFigure(
         "Fig. 9, 10, section 5",
         "a tuple is routed in tens of microseconds",
         y=(10.0,),
-        top=(100.0,),
+        y_max=(100.0,),
     ),
 )
 FIG_13 = (
-    Printed(
+    PrintedFigure(
         "Fig. 13, section 5", "ATR is ahead for two and three streams, CTR for more", (3.0, 4.0)
     ),
 )

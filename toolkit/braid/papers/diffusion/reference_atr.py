@@ -21,17 +21,17 @@ from itertools import product
 from braid.papers.trace import (
     NAMES,
     Group,
-    Move,
-    Step,
+    TraceMove,
+    TraceStep,
     Theta,
     Trace,
     Tuple,
-    arrivals,
-    by_stream,
-    check,
-    equal,
-    joins,
-    name,
+    merge_arrivals,
+    sort_by_stream,
+    check_arguments,
+    equal_values,
+    is_result,
+    group_name,
 )
 
 Copy = tuple[Tuple, str]
@@ -48,13 +48,13 @@ class Segment:
     host: int
 
 
-def run(
+def run_atr(
     tuples: Iterable[Tuple],
     windows: Sequence[int],
     hosts: int,
     length: int,
     switch: tuple[int, int] | None = None,
-    theta: Theta = equal,
+    theta: Theta = equal_values,
 ) -> Trace:
     """The steps of ATR on tuples in the order of their arrival, stream 0 being the master.
 
@@ -62,7 +62,7 @@ def run(
     fewest tuples. Raises ValueError for windows, hosts or a length out of range, and for a switch
     at time 0 or before or to a stream that is not a slave.
     """
-    check(windows, hosts)
+    check_arguments(windows, hosts)
     if length < 1 or (switch is not None and (switch[0] < 1 or not 0 < switch[1] < len(windows))):
         raise ValueError(
             f"length is {length}, switch {switch}; T must be 1 or more, t_s too, and the new "
@@ -70,16 +70,16 @@ def run(
         )
     atr = _Aligned(tuple(windows), hosts, length, switch, theta)
     for t in tuples:
-        atr.arrive(t)
+        atr.process_tuple(t)
     return atr.trace
 
 
-def example() -> Trace:
+def atr_example() -> Trace:
     """After Fig. 3: three streams, segments of 5, the master changes from a to b at time 11."""
     a = [(1, 1), (5, 1), (9, 2), (12, 1), (16, 1)]
     b = [(2, 1), (6, 1), (10, 1), (11, 2), (14, 1)]
     c = [(3, 1), (7, 2), (11, 1), (13, 1)]
-    return run(arrivals([a, b, c]), (3, 3, 3), 3, 5, (11, 1))
+    return run_atr(merge_arrivals([a, b, c]), (3, 3, 3), 3, 5, (11, 1))
 
 
 class _Aligned:
@@ -100,18 +100,18 @@ class _Aligned:
         self.state: list[list[Copy]] = [[] for _ in range(hosts)]
         self.now = Tuple(0, 0, 0)
 
-    def arrive(self, t: Tuple) -> None:
+    def process_tuple(self, t: Tuple) -> None:
         self.now = t
         while not self.segments or self.segments[-1].end <= t.time:
-            self._open()
-        copies = self._copies(t)
-        moves = tuple(Move(f"{t}{mark}", "copy", None, host) for host, mark in copies)
-        self._tell(self._sent(t, copies), None, moves)
+            self._open_segment()
+        copies = self._list_copies(t)
+        moves = tuple(TraceMove(f"{t}{mark}", "copy", None, host) for host, mark in copies)
+        self._record_step(self._describe_arrival(t, copies), None, moves)
         for host, mark in copies:
-            self._receive(host, t, mark)
+            self._store_and_join(host, t, mark)
         self.buffer = [u for u in (*self.buffer, t) if t.time - u.time <= max(self.windows)]
 
-    def _open(self) -> None:
+    def _open_segment(self) -> None:
         """The next segment, on the least loaded host, with the slave tuples that it needs from
         before it begins.
         """
@@ -126,17 +126,17 @@ class _Aligned:
         early = [
             u
             for u in self.buffer
-            if self._mark(u, segment) is not None and u not in self._held(host)
+            if self._choose_mark(u, segment) is not None and u not in self._select_unstarred_tuples(host)
         ]
         for u in early:
-            self.state[host].append((u, self._mark(u, segment) or ""))
-        moves = tuple(Move(f"{u}{self._mark(u, segment)}", "copy", None, host) for u in early)
-        self._tell(self._opened(segment, early, after), host, moves)
+            self.state[host].append((u, self._choose_mark(u, segment) or ""))
+        moves = tuple(TraceMove(f"{u}{self._choose_mark(u, segment)}", "copy", None, host) for u in early)
+        self._record_step(self._describe_opened_segment(segment, early, after), host, moves)
 
-    def _held(self, host: int) -> set[Tuple]:
+    def _select_unstarred_tuples(self, host: int) -> set[Tuple]:
         return {u for u, mark in self.state[host] if mark != "*"}
 
-    def _opened(self, s: Segment, early: Sequence[Tuple], after: bool) -> str:
+    def _describe_opened_segment(self, s: Segment, early: Sequence[Tuple], after: bool) -> str:
         role = (
             f"{NAMES[s.master]} becomes the master. " if after and s.begin == self.switched else ""
         )
@@ -146,20 +146,20 @@ class _Aligned:
             f"loaded host, V{s.host + 1}{sent}."
         )
 
-    def _copies(self, t: Tuple) -> list[tuple[int, str]]:
+    def _list_copies(self, t: Tuple) -> list[tuple[int, str]]:
         """(host, mark) of every copy of a tuple as it arrives; a host gets no two of the same
         kind.
         """
         return sorted(
-            {(s.host, mark) for s in self.segments if (mark := self._mark(t, s)) is not None}
+            {(s.host, mark) for s in self.segments if (mark := self._choose_mark(t, s)) is not None}
         )
 
-    def _mark(self, t: Tuple, s: Segment) -> str | None:
+    def _choose_mark(self, t: Tuple, s: Segment) -> str | None:
         """How a segment needs a tuple: "", "*" or "#", and None if it does not."""
         if t.stream == s.master:
             if s.begin <= t.time < s.end:
-                return self._after_switch(t, s)
-            return "*" if self._starred_old(t, s) else None
+                return self._mark_after_switch(t, s)
+            return "*" if self._needs_starred_copy(t, s) else None
         since = s.begin - self.windows[t.stream]
         until = s.end + self.windows[s.master]
         if self.switched is not None and s.begin < self.switched:
@@ -169,9 +169,9 @@ class _Aligned:
             return ("*" if starred else "") if since <= t.time < until else None
         if self.switched is not None and t.stream == 0 and t.time < self.switched:
             return None
-        return self._after_switch(t, s) if since <= t.time < until else None
+        return self._mark_after_switch(t, s) if since <= t.time < until else None
 
-    def _starred_old(self, t: Tuple, s: Segment) -> bool:
+    def _needs_starred_copy(self, t: Tuple, s: Segment) -> bool:
         """Whether a tuple of the old master, from after t_s, may meet tuples of the new one from
         before, on the last old host.
         """
@@ -181,26 +181,26 @@ class _Aligned:
             and 0 <= t.time - self.switched < self.windows[self.new]
         )
 
-    def _after_switch(self, t: Tuple, s: Segment) -> str:
+    def _mark_after_switch(self, t: Tuple, s: Segment) -> str:
         """# for tuples of the two streams that change roles, during the transition."""
         if self.switched is None or s.begin < self.switched or t.stream not in (0, self.new):
             return ""
         other = self.windows[self.new] if t.stream == 0 else self.windows[0]
         return "#" if t.time - self.switched < other else ""
 
-    def _receive(self, host: int, t: Tuple, mark: str) -> None:
+    def _store_and_join(self, host: int, t: Tuple, mark: str) -> None:
         """Store a copy and join it with what the host holds."""
         held: list[list[Copy]] = [[] for _ in self.windows]
         for u, other in self.state[host]:
             held[u.stream].append((u, other))
         held[t.stream] = [(t, mark)]
         self.state[host].append((t, mark))
-        met = [by_stream(u for u, _ in g) for g in product(*held) if self._admitted(g)]
-        found = tuple(g for g in met if joins(g, self.windows, self.theta))
-        joined = f"finds {', '.join(map(name, found))}" if found else "finds nothing"
-        self._tell(f"{t}{mark} is stored on V{host + 1} and {joined} there.", host, (), found)
+        met = [sort_by_stream(u for u, _ in g) for g in product(*held) if self._may_join(g)]
+        found = tuple(g for g in met if is_result(g, self.windows, self.theta))
+        joined = f"finds {', '.join(map(group_name, found))}" if found else "finds nothing"
+        self._record_step(f"{t}{mark} is stored on V{host + 1} and {joined} there.", host, (), found)
 
-    def _admitted(self, group: Sequence[Copy]) -> bool:
+    def _may_join(self, group: Sequence[Copy]) -> bool:
         """What the marks allow: by them, tuples of the old and of the new master meet."""
         if self.switched is None:
             return True
@@ -209,17 +209,17 @@ class _Aligned:
             before[self.new if u.stream == 0 else 0] == (mark == "*") for u, mark in group if mark
         )
 
-    def _sent(self, t: Tuple, copies: Sequence[tuple[int, str]]) -> str:
+    def _describe_arrival(self, t: Tuple, copies: Sequence[tuple[int, str]]) -> str:
         if not copies:
             return f"{t} arrives at {t.time}; no segment needs it now, and it waits in the buffer."
         to = ", ".join(f"V{host + 1}{f' as {t}{mark}' if mark else ''}" for host, mark in copies)
         return f"{t} arrives at time {t.time} and goes to {to}."
 
-    def _tell(
+    def _record_step(
         self,
         text: str,
         host: int | None,
-        moves: tuple[Move, ...] = (),
+        moves: tuple[TraceMove, ...] = (),
         found: tuple[Group, ...] = (),
     ) -> None:
         stored = tuple(
@@ -232,5 +232,5 @@ class _Aligned:
         rows = [(f"{NAMES[s.master]}[{s.begin}, {s.end})", f"V{s.host + 1}") for s in self.segments]
         table = (("master segment", "host"), *rows)
         self.trace.steps.append(
-            Step(text, str(self.now), self.now.time, host, stored, moves, (), found, table)
+            TraceStep(text, str(self.now), self.now.time, host, stored, moves, (), found, table)
         )

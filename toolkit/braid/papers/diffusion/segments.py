@@ -25,27 +25,27 @@ class Segment:
     start: int
     length: int
     host: int
-    chosen: int
+    planned_in: int
 
     @property
-    def end(self) -> int:
+    def end_batch(self) -> int:
         """The first batch after the segment."""
         return self.start + self.length
 
 
 @dataclass(frozen=True, slots=True)
-class Reign:
+class MasterTenure:
     """``master`` is S_N, the master stream since batch ``since``, t_s. While tuples from before t_s
     are live, ``old`` is S_M, the master until then, and ``last`` the host of its last segment.
     """
 
     master: int
-    since: int = 0
-    old: int | None = None
-    last: int = 0
+    since_batch: int = 0
+    previous_master: int | None = None
+    last_old_batch: int = 0
 
 
-class Roles:
+class BlockRoles:
     """The blocks by the part they play, and what follows from it: who joins which combinations.
 
     Without a switch, the host of a master segment joins it with all of every slave stream. In the
@@ -56,7 +56,7 @@ class Roles:
     make that no less right.
     """
 
-    def __init__(self, streams: int, reign: Reign, segments: list[Segment]) -> None:
+    def __init__(self, streams: int, reign: MasterTenure, segments: list[Segment]) -> None:
         self.reign, self.segments = reign, segments
         self.starts = [s.start for s in segments]
         self.all: list[Ids] = [()] * streams
@@ -67,39 +67,39 @@ class Roles:
         transition.
         """
 
-    def add(self, b: Block) -> None:
+    def add_block(self, b: Block) -> None:
         """Sort a block into the role that it has while the master changes."""
-        reign, early = self.reign, b.batch < self.reign.since
+        reign, early = self.reign, b.batch < self.reign.since_batch
         self.all[b.stream] += (b.id,)
         if b.stream == reign.master and not early:
-            self._own(self.new, b)
-        elif b.stream == reign.old and early:
-            self._own(self.old, b)
-        elif b.stream in (reign.master, reign.old):
+            self._assign_to_segment_host(self.new, b)
+        elif b.stream == reign.previous_master and early:
+            self._assign_to_segment_host(self.old, b)
+        elif b.stream in (reign.master, reign.previous_master):
             self.marked[b.stream] += (b.id,)
 
-    def begin(self, batch: int) -> None:
+    def begin_segment(self, batch: int) -> None:
         """The segment of this batch joins, from now on."""
-        self.new.setdefault(self.at(batch).host, ())
+        self.new.setdefault(self.segment_at(batch).host, ())
 
-    def _own(self, owned: dict[int, Ids], b: Block) -> None:
-        host = self.at(b.batch).host
+    def _assign_to_segment_host(self, owned: dict[int, Ids], b: Block) -> None:
+        host = self.segment_at(b.batch).host
         owned[host] = (*owned.get(host, ()), b.id)
 
-    def at(self, batch: int) -> Segment:
+    def segment_at(self, batch: int) -> Segment:
         """The segment of a batch."""
         return self.segments[bisect_right(self.starts, batch) - 1]
 
-    def boxes(self) -> list[Box]:
+    def host_boxes(self) -> list[Box]:
         """What each host joins, for the blocks that are known."""
         reign, everything = self.reign, dict(enumerate(self.all))
-        if reign.old is None:
+        if reign.previous_master is None:
             return [(h, everything | {reign.master: ids}) for h, ids in self.new.items()]
-        late = self.marked[reign.old]
-        made = [(h, everything | {reign.old: ids}) for h, ids in self.old.items()]
+        late = self.marked[reign.previous_master]
+        made = [(h, everything | {reign.previous_master: ids}) for h, ids in self.old.items()]
         made += [
-            (h, everything | {reign.old: late, reign.master: ids}) for h, ids in self.new.items()
+            (h, everything | {reign.previous_master: late, reign.master: ids}) for h, ids in self.new.items()
         ]
         if early := self.marked[reign.master]:
-            made.append((reign.last, everything | {reign.old: late, reign.master: early}))
+            made.append((reign.last_old_batch, everything | {reign.previous_master: late, reign.master: early}))
         return made

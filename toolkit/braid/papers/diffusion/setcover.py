@@ -14,7 +14,7 @@ from random import Random
 
 import numpy as np
 
-from braid.core.extras import Needs
+from braid.core.extras import OptionalImport
 
 Sets = Mapping[int, int]
 
@@ -39,7 +39,7 @@ def greedy_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]
     heapify(heap)
     cover = []
     while wanted:
-        j = _pop(heap, wanted)
+        j = _pop_cheapest_host(heap, wanted)
         if left := (sets[j] & wanted).bit_count():
             now = (weights[j] / left, j)
             if heap and heap[0] < now:
@@ -64,14 +64,14 @@ def random_cover(sets: Sets, draw: Random, wanted: int) -> list[int]:
     heapify(heap)
     cover = []
     while wanted:
-        j = _pop(heap, wanted)
+        j = _pop_cheapest_host(heap, wanted)
         if sets[j] & wanted:
             cover.append(j)
             wanted &= ~sets[j]
     return cover
 
 
-def _pop(heap: list[tuple[float, int]], wanted: int) -> int:
+def _pop_cheapest_host(heap: list[tuple[float, int]], wanted: int) -> int:
     if not heap:
         raise ValueError(
             f"{wanted.bit_count()} blocks are on none of the hosts; a block can only be covered by "
@@ -86,7 +86,7 @@ def exact_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]:
     Within a millionth of the lightest host; milliseconds for 100 hosts. Raises ModuleNotFoundError
     without scipy, which ``braid-joins[exact]`` brings.
     """
-    with Needs("exact"):
+    with OptionalImport("exact"):
         from scipy.optimize import Bounds, LinearConstraint, milp
 
     hosts = [j for j, mask in sets.items() if mask & wanted]
@@ -97,7 +97,7 @@ def exact_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]:
         len(blocks), len(hosts)
     )
     if not held.any(axis=1).all():
-        _pop([], wanted)
+        _pop_cheapest_host([], wanted)
     costs = np.array([weights[j] for j in hosts])
     found = milp(
         costs / costs.min(),  # the solver stops at an absolute gap of 1e-6

@@ -27,9 +27,9 @@ class RoutingTable:
         self.rows = [0] * streams
         self.places: dict[tuple[int, ...], None] = {}
         for block in blocks:
-            self.add(block, block.rows)
+            self.add_block(block, block.rows)
 
-    def add(self, block: Block, rows: int) -> None:
+    def add_block(self, block: Block, rows: int) -> None:
         """Enter a block of ``rows`` tuples under the hosts that hold it."""
         sets, bit = self.sets[block.stream], 1 << len(self.ids[block.stream])
         for host in block.hosts:
@@ -38,22 +38,22 @@ class RoutingTable:
         self.rows[block.stream] += rows
         self.places[block.hosts] = None
 
-    def all(self, stream: int) -> int:
+    def stream_mask(self, stream: int) -> int:
         """The mask of all blocks of a stream."""
         return (1 << len(self.ids[stream])) - 1
 
-    def idle(self, hosts: int) -> list[int]:
+    def idle_hosts(self, hosts: int) -> list[int]:
         """The hosts that hold nothing."""
         held = {h for place in self.places for h in place}
         return [h for h in range(hosts) if h not in held]
 
-    def hop(self, stream: int, probes: Probes) -> Hop:
+    def make_hop(self, stream: int, probes: Probes) -> Hop:
         """The hop to a stream that probes these bits of its blocks, by host."""
         ids = self.ids[stream]
-        return Hop(stream, {h: tuple(ids[b] for b in _bits(mask)) for h, mask in probes.items()})
+        return Hop(stream, {h: tuple(ids[b] for b in _iterate_set_bits(mask)) for h, mask in probes.items()})
 
 
-def _bits(mask: int) -> Iterator[int]:
+def _iterate_set_bits(mask: int) -> Iterator[int]:
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

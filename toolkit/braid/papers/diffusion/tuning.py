@@ -13,7 +13,7 @@ DRIFT = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class LengthSearch:
     """A climb from length to length, one sample each; lengths are in batches.
 
     ``first`` is the length that the search began with, ``best`` the best so far, ``length`` the one
@@ -22,27 +22,27 @@ class Search:
     ``batches`` add up the sample that is being taken.
     """
 
-    first: int
-    best: int
+    first_length: int
+    best_length: int
     length: int
     cost: float | None = None
-    way: int = 1
-    busy: float = 0.0
-    done: float = 0.0
+    direction: int = 1
+    max_host_load: float = 0.0
+    completed_work: float = 0.0
     batches: int = 0
 
     @staticmethod
-    def at(length: int) -> Search:
+    def start_at(length: int) -> LengthSearch:
         """A search that begins with this length."""
-        return Search(length, length, length)
+        return LengthSearch(length, length, length)
 
-    def observe(self, busy: float, done: float) -> Search:
+    def add_sample(self, busy: float, done: float) -> LengthSearch:
         """One more batch in the sample: the load of the busiest host, and the work that all hosts
         did.
         """
-        return replace(self, busy=self.busy + busy, done=self.done + done, batches=self.batches + 1)
+        return replace(self, max_host_load=self.max_host_load + busy, completed_work=self.completed_work + done, batches=self.batches + 1)
 
-    def decide(self, step: int) -> Search:
+    def next_length(self, step: int) -> LengthSearch:
         """What to try after a whole sample with ``done`` > 0; ``step`` is Delta T.
 
         The cost is the load of the busiest host for the work done. A host that has more to do than
@@ -51,20 +51,20 @@ class Search:
         copied. Longer segments are tried first and kept while each is better than the one before;
         when already the first is not, shorter ones are tried the same way.
         """
-        cost, best = self.busy / self.done, self.cost
-        if best is None or (not self.way and abs(cost - best) > DRIFT * best):
-            return replace(Search.at(self.best), cost=cost)._try(1, step)
-        if not self.way:
-            return replace(Search.at(self.best), cost=best, way=0)
+        cost, best = self.max_host_load / self.completed_work, self.cost
+        if best is None or (not self.direction and abs(cost - best) > DRIFT * best):
+            return replace(LengthSearch.start_at(self.best_length), cost=cost)._try_length(1, step)
+        if not self.direction:
+            return replace(LengthSearch.start_at(self.best_length), cost=best, direction=0)
         if cost < (1 - BETTER) * best:
-            return Search(self.first, self.length, self.length, cost)._try(self.way, step)
-        unmoved = self.way > 0 and self.best == self.first
-        return Search(self.first, self.best, self.best, best)._try(-1 if unmoved else 0, step)
+            return LengthSearch(self.first_length, self.length, self.length, cost)._try_length(self.direction, step)
+        unmoved = self.direction > 0 and self.best_length == self.first_length
+        return LengthSearch(self.first_length, self.best_length, self.best_length, best)._try_length(-1 if unmoved else 0, step)
 
-    def _try(self, way: int, step: int) -> Search:
-        length = self.best + way * step
+    def _try_length(self, way: int, step: int) -> LengthSearch:
+        length = self.best_length + way * step
         return (
-            replace(self, length=length, way=way)
+            replace(self, length=length, direction=way)
             if length >= 1
-            else replace(self, length=self.best, way=0)
+            else replace(self, length=self.best_length, direction=0)
         )

@@ -11,12 +11,12 @@ from braid.core.cluster import check_cluster, check_weights
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Hop, Ids, Plan, Route
-from braid.papers.kit.balance import Balance, Cluster, Weights
-from braid.papers.kit.pace import Pace
+from braid.papers.kit.balance import LoadBalance, Cluster, Weights
+from braid.papers.kit.pace import EventTimeRate
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class SegmentHosts:
     """The host of the current segment of each stream."""
 
     hosts: tuple[int, ...] = ()
@@ -33,29 +33,29 @@ class SemanticsUnaware(Placement):
     of range.
     """
 
-    coverage = "at most once"
-    State = Places
+    delivery_guarantee = "at most once"
+    State = SegmentHosts
     label = "Semantics-unaware (loses results)"
 
     hosts: int
-    length: int = 1
-    cluster: Cluster = ()
-    weights: Weights = (1 / 3, 1 / 3, 1 / 3)
+    segment_batches: int = 1
+    host_capacities: Cluster = ()
+    load_weights: Weights = (1 / 3, 1 / 3, 1 / 3)
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
-        if isinstance(self.length, bool) or not isinstance(self.length, int) or self.length < 1:
+        if isinstance(self.segment_batches, bool) or not isinstance(self.segment_batches, int) or self.segment_batches < 1:
             raise ValueError(
-                f"length is {self.length!r}; it must be a whole number of batches, 1 or more"
+                f"length is {self.segment_batches!r}; it must be a whole number of batches, 1 or more"
             )
-        check_cluster(self.cluster, self.hosts)
-        check_weights(self.weights)
+        check_cluster(self.host_capacities, self.hosts)
+        check_weights(self.load_weights)
 
-    def start(self, streams: int) -> Places:
-        return Places()
+    def initial_state(self, streams: int) -> SegmentHosts:
+        return SegmentHosts()
 
-    def plan(self, facts: Facts, state: Places) -> Plan:
-        places = state.hosts if facts.batch % self.length else self._choose(facts)
+    def plan_batch(self, facts: Facts, state: SegmentHosts) -> Plan:
+        places = state.hosts if facts.batch % self.segment_batches else self._choose_hosts(facts)
         at: dict[tuple[int, int], Ids] = {}
         for b in facts.blocks:
             at[b.stream, b.hosts[0]] = (*at.get((b.stream, b.hosts[0]), ()), b.id)
@@ -66,20 +66,20 @@ class SemanticsUnaware(Placement):
             path = tuple(Hop(s, {host: at[s, host]}) for s in others if (s, host) in at)
             routes.append(Route(block, (path,) if len(path) == len(others) else ()))
             at[stream, host] = (*at.get((stream, host), ()), block.id)
-        return Plan(tuple(routes), state=Places(places))
+        return Plan(tuple(routes), state=SegmentHosts(places))
 
-    def _choose(self, facts: Facts) -> tuple[int, ...]:
+    def _choose_hosts(self, facts: Facts) -> tuple[int, ...]:
         streams, begun = (
             len(facts.streams),
-            len({(b.stream, b.batch // self.length) for b in facts.blocks}),
+            len({(b.stream, b.batch // self.segment_batches) for b in facts.blocks}),
         )
-        balance = Balance(
-            self.hosts, self.cluster, facts, self.weights, Pace.of(facts).seconds, begun
+        balance = LoadBalance(
+            self.hosts, self.host_capacities, facts, self.load_weights, EventTimeRate.from_facts(facts).seconds_per_batch, begun
         )
         chosen: Counter[int] = Counter()
         places: list[int] = []
         for _ in range(streams):
-            host = balance.lightest(chosen, places[-1] if places else facts.batch * streams - 1)
+            host = balance.least_loaded_host(chosen, places[-1] if places else facts.batch * streams - 1)
             places.append(host)
             chosen[host] += 1
         return tuple(places)

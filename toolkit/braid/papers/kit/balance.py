@@ -11,8 +11,8 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from braid.core.cluster import GU, Costs, Host, load
-from braid.core.facts import Facts, Usage
+from braid.core.cluster import GU, CostParameters, HostCapacity, compute_load
+from braid.core.facts import Facts, HostUsage
 
 Floats = npt.NDArray[np.float64]
 Cluster = tuple[tuple[float, float, float], ...]
@@ -26,38 +26,38 @@ Prices = tuple[float, float, float]
 GU_PRICES: Prices = (GU.transfer_ms, GU.probe_ms, GU.compare_us)
 
 
-_COUNTS = Usage.__struct_fields__
+_COUNTS = HostUsage.__struct_fields__
 _counts = attrgetter(*_COUNTS)
 
 
 @lru_cache(maxsize=8)
-def machines(cluster: Cluster, hosts: int) -> Host:
+def stack_capacities(cluster: Cluster, hosts: int) -> HostCapacity:
     """All hosts as one Host whose fields are columns."""
-    return Host(*np.array(cluster or (astuple(Host()),) * hosts).T)
+    return HostCapacity(*np.array(cluster or (astuple(HostCapacity()),) * hosts).T)
 
 
-def together(usage: Sequence[Usage], hosts: int) -> Usage:
+def stack_usage(usage: Sequence[HostUsage], hosts: int) -> HostUsage:
     """What all hosts did as one Usage whose fields are columns; hosts that are not told of were
     idle.
     """
     columns = np.zeros((len(_COUNTS), hosts))
     columns[:, : len(usage)] = np.array([*map(_counts, usage[:hosts])]).reshape(-1, len(_COUNTS)).T
-    return Usage(*columns)
+    return HostUsage(*columns)
 
 
 @lru_cache(maxsize=8)
-def _costs(prices: Prices) -> Costs:
-    return Costs(*prices)
+def _make_costs(prices: Prices) -> CostParameters:
+    return CostParameters(*prices)
 
 
-def loads(
-    did: Usage, fleet: Host, weights: Weights, seconds: float, prices: Prices = GU_PRICES
+def compute_loads(
+    did: HostUsage, fleet: HostCapacity, weights: Weights, seconds: float, prices: Prices = GU_PRICES
 ) -> Floats:
     """w_i (Eq. 1) of hosts that did the same, or each what its entry of the columns says."""
-    return np.asarray(load(did, fleet, weights, seconds, _costs(prices)))
+    return np.asarray(compute_load(did, fleet, weights, seconds, _make_costs(prices)))
 
 
-class Balance:
+class LoadBalance:
     """The load of each host: as measured (``loads``), and as the choices that are still to take
     effect will add to it.
 
@@ -75,11 +75,11 @@ class Balance:
         segments: int,
         prices: Prices = GU_PRICES,
     ) -> None:
-        fleet = machines(cluster, hosts)
-        self.loads = loads(together(facts.usage, hosts), fleet, weights, seconds, prices)
-        self.brings = loads(_share(facts.usage, max(segments, 1)), fleet, weights, seconds, prices)
+        fleet = stack_capacities(cluster, hosts)
+        self.loads = compute_loads(stack_usage(facts.host_usage, hosts), fleet, weights, seconds, prices)
+        self.brings = compute_loads(_compute_segment_usage(facts.host_usage, max(segments, 1)), fleet, weights, seconds, prices)
 
-    def lightest(self, chosen: Counter[int], last: int) -> int:
+    def least_loaded_host(self, chosen: Counter[int], last: int) -> int:
         """The host that one more segment leaves with the least load, given how often each has been
         ``chosen``; of equals, the next after ``last``. Of idle hosts that is the fastest.
         """
@@ -92,6 +92,6 @@ class Balance:
         return int(equal[0])
 
 
-def _share(usage: tuple[Usage, ...], segments: int) -> Usage:
+def _compute_segment_usage(usage: tuple[HostUsage, ...], segments: int) -> HostUsage:
     """What all hosts did, over a number of segments."""
-    return Usage(*(sum(counts) // segments for counts in zip(*map(_counts, usage), strict=True)))
+    return HostUsage(*(sum(counts) // segments for counts in zip(*map(_counts, usage), strict=True)))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from braid.core.facts import Facts
 from braid.core.plan import Block, Hop, Keys, Path, Route
-from braid.papers.kit.joinorder import TRIED, Growth
+from braid.papers.kit.joinorder import TRIED, IntermediateGrowth
 
 
 def hopping_routes(
@@ -25,16 +25,16 @@ def hopping_routes(
     """
     streams = range(len(heads))
     held: list[dict[int, list[int]]] = [{} for _ in streams]
-    rows = list(facts.last_received)
+    rows = list(facts.previous_received)
     for b in blocks:
         held[b.stream].setdefault(at[b.id], []).append(b.id)
         rows[b.stream] += b.rows
     probes = [{host: tuple(ids) for host, ids in by_host.items()} for by_host in held]
-    growth = Growth(facts.matches, rows)
+    growth = IntermediateGrowth(facts.match_counts, rows)
     routes = []
     for s in streams:
         block = Block(next(ids), s, keys, facts.batch, (heads[s],))
-        path: Path = tuple(Hop(t, dict(probes[t])) for t in growth.orders(s, TRIED)[0])
-        routes.append(Route(block, (path,) if all(hop.probes for hop in path) else ()))
+        path: Path = tuple(Hop(t, dict(probes[t])) for t in growth.best_join_orders(s, TRIED)[0])
+        routes.append(Route(block, (path,) if all(hop.blocks_by_host for hop in path) else ()))
         probes[s][heads[s]] = (*probes[s].get(heads[s], ()), block.id)
     return tuple(routes)

@@ -20,7 +20,7 @@ Order = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Growth:
+class IntermediateGrowth:
     """How many intermediate results one becomes when it probes the next stream: sigma * r * W of
     Eq. 3.
 
@@ -32,33 +32,33 @@ class Growth:
     matches: Matches
     rows: Sequence[int]
 
-    def factor(self, visited: Order, stream: int) -> float:
+    def growth_factor(self, visited: Order, stream: int) -> float:
         """Results per probe of ``stream`` after ``visited``: the share that matched so far, times
         its rows.
         """
-        return self._factor(tuple(sorted(visited)), stream)
+        return self._compute_growth_factor(tuple(sorted(visited)), stream)
 
-    def _factor(self, visited: Order, stream: int) -> float:
+    def _compute_growth_factor(self, visited: Order, stream: int) -> float:
         considered, found = self.matches.get((visited, stream), (0.0, 0.0))
-        return (found / considered if considered else self._mean) * self.rows[stream]
+        return (found / considered if considered else self._mean_selectivity) * self.rows[stream]
 
     @cached_property
-    def _mean(self) -> float:
+    def _mean_selectivity(self) -> float:
         considered = sum(pairs for pairs, _ in self.matches.values())
         return (
             sum(matched for _, matched in self.matches.values()) / considered if considered else 1.0
         )
 
-    def chi(self, stream: int, order: Order) -> list[float]:
+    def intermediate_counts(self, stream: int, order: Order) -> list[float]:
         """What one tuple of a stream becomes: 1, and its intermediate results after each hop but
         the last.
         """
         sizes = [1.0]
         for k, other in enumerate(order[:-1]):
-            sizes.append(sizes[-1] * self.factor((stream, *order[:k]), other))
+            sizes.append(sizes[-1] * self.growth_factor((stream, *order[:k]), other))
         return sizes
 
-    def orders(self, stream: int, most: int) -> list[Order]:
+    def best_join_orders(self, stream: int, most: int) -> list[Order]:
         """The orders with the fewest intermediate results, found hop by hop, keeping the best
         (footnote 7).
         """
@@ -70,7 +70,7 @@ class Growth:
                 visited = tuple(sorted((stream, *order)))
                 for other in range(len(self.rows)):
                     if other not in visited:
-                        more = chi * self._factor(visited, other)
+                        more = chi * self._compute_growth_factor(visited, other)
                         longer.append((total + more * sent_on, more, (*order, other)))
             partial = nsmallest(most, longer)
         return [order for _, _, order in partial]

@@ -6,7 +6,7 @@ from itertools import count
 
 from braid.core.facts import Facts
 from braid.core.plan import Block, Hop, Ids, Keys, Route
-from braid.papers.kit.joinorder import TRIED, Growth
+from braid.papers.kit.joinorder import TRIED, IntermediateGrowth
 
 
 def local_routes(facts: Facts, places: list[tuple[Keys, int]]) -> list[Route]:
@@ -19,13 +19,13 @@ def local_routes(facts: Facts, places: list[tuple[Keys, int]]) -> list[Route]:
     ids = count(facts.next_id)
     streams = len(facts.streams)
     stored: dict[tuple[int, int], Ids] = {}
-    rows = list(facts.last_received)
+    rows = list(facts.previous_received)
     for b in facts.blocks:
         rows[b.stream] += b.rows
         stored[b.hosts[0], b.stream] = (*stored.get((b.hosts[0], b.stream), ()), b.id)
-    made, growth = [], Growth(facts.matches, rows)
+    made, growth = [], IntermediateGrowth(facts.match_counts, rows)
     for stream in range(streams):
-        others = growth.orders(stream, TRIED)[0]
+        others = growth.best_join_orders(stream, TRIED)[0]
         for keys, host in places:
             block = Block(next(ids), stream, keys, facts.batch, (host,))
             path = tuple(Hop(s, {host: stored[host, s]}) for s in others if (host, s) in stored)

@@ -9,17 +9,17 @@ from braid.core.facts import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class EventTimeRate:
     """``micros`` of event time for a batch, None before any is known; ``windows`` W_i and how long
     blocks of each stream ``live``, in microseconds, None for full history.
     """
 
-    micros: float | None
+    microseconds_per_batch: float | None
     windows: tuple[int | None, ...]
-    live: tuple[int | None, ...]
+    block_lifetimes: tuple[int | None, ...]
 
     @staticmethod
-    def of(facts: Facts) -> Pace:
+    def from_facts(facts: Facts) -> EventTimeRate:
         """As the live blocks show it, on average since the oldest.
 
         Of several streams the fastest tells the pace: one that falls silent now and then seems
@@ -30,25 +30,25 @@ class Pace:
         windows = facts.windows or (None,) * len(facts.streams)
         for stream, window in enumerate(windows):
             now = facts.clocks[stream] if facts.clocks else None
-            spans = [(b.batch, b.span) for b in facts.blocks if b.stream == stream and b.span]
+            spans = [(b.batch, b.event_time_range) for b in facts.blocks if b.stream == stream and b.event_time_range]
             age = 0
             if spans and now is not None:
                 batch, (since, _) = min(spans)
                 paces.append((now - since) / (facts.batch - batch))
                 age = now - min(until for _, (_, until) in spans)
             live.append(None if window is None else min(max(window, age), 2 * window))
-        return Pace(max(paces) or None, windows, tuple(live))
+        return EventTimeRate(max(paces) or None, windows, tuple(live))
 
     @property
-    def seconds(self) -> float:
+    def seconds_per_batch(self) -> float:
         """Of event time for a batch; one, while none is known."""
-        return (self.micros or 1e6) / 1e6
+        return (self.microseconds_per_batch or 1e6) / 1e6
 
-    def in_batches(self) -> tuple[float | None, ...]:
+    def windows_in_batches(self) -> tuple[float | None, ...]:
         """The windows in batches; while the pace is unknown, as if each were one batch."""
-        return tuple(None if w is None else w / (self.micros or w or 1) for w in self.windows)
+        return tuple(None if w is None else w / (self.microseconds_per_batch or w or 1) for w in self.windows)
 
-    def reach(self, stream: int) -> int | None:
+    def reachable_batches(self, stream: int) -> int | None:
         """For how many batches to come a fresh block of a stream may be met; None for ever."""
-        live = self.live[stream]
-        return None if live is None else floor(live / (self.micros or live or 1)) + 1
+        live = self.block_lifetimes[stream]
+        return None if live is None else floor(live / (self.microseconds_per_batch or live or 1)) + 1

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedFigure:
     """Numbers of a paper, in the units of our chart of the same figure.
 
     Without ``y`` it is a place on the x axis (two: from here to there), such as the one where
@@ -17,16 +17,16 @@ class Printed:
 
     where: str
     """Figure and section."""
-    says: str
+    caption: str
     """What the paper states, in our words."""
     x: tuple[float, ...] = ()
     y: tuple[float, ...] = ()
     """One for each x, or one for all."""
-    top: tuple[float, ...] = ()
+    y_max: tuple[float, ...] = ()
     """Where a range is printed, its upper ends; ``y`` are the lower ones."""
     series: str = ""
     """The curve of ours that it is about; empty: all."""
-    of: str = ""
+    measure: str = ""
     """Where a ratio is printed: to which curve of ours."""
-    reading: str = ""
+    interpretation: str = ""
     """What of it the paper leaves open, and how it is read here."""

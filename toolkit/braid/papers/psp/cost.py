@@ -80,53 +80,53 @@ class Workload:
             )
 
     @property
-    def streams(self) -> int:
+    def stream_count(self) -> int:
         """M."""
         return len(self.rates)
 
     @property
-    def sizes(self) -> tuple[float, ...]:
+    def window_sizes(self) -> tuple[float, ...]:
         """lambda_i W_i: the tuples in each window."""
         return tuple(rate * window for rate, window in zip(self.rates, self.windows, strict=True))
 
     @property
-    def factors(self) -> tuple[float, ...]:
+    def growth_factors(self) -> tuple[float, ...]:
         """lambda_i W_i S_i: what one (intermediate) tuple becomes when it probes stream i."""
-        return tuple(n * s for n, s in zip(self.sizes, self.selectivities, strict=True))
+        return tuple(n * s for n, s in zip(self.window_sizes, self.selectivities, strict=True))
 
-    def order(self, stream: int) -> tuple[int, ...]:
+    def best_join_order(self, stream: int) -> tuple[int, ...]:
         """The join order of a tuple of a stream with the fewest intermediate results: the other
         streams by lambda_i W_i S_i.
         """
-        factors = self.factors
+        factors = self.growth_factors
         return tuple(
-            sorted((s for s in range(self.streams) if s != stream), key=lambda s: factors[s])
+            sorted((s for s in range(self.stream_count) if s != stream), key=lambda s: factors[s])
         )
 
-    def mean(self, cost: Callable[[int], float]) -> float:
+    def mean_cost(self, cost: Callable[[int], float]) -> float:
         """The mean over arriving tuples of a cost that depends on their stream."""
         return sum(rate * cost(stream) for stream, rate in enumerate(self.rates)) / sum(self.rates)
 
 
-def entering(load: Workload, stream: int) -> list[float]:
+def probe_inputs(load: Workload, stream: int) -> list[float]:
     """How many (intermediate) tuples enter each probing step for one tuple of a stream; last, the
     results.
     """
-    factors = load.factors
-    return list(accumulate((factors[s] for s in load.order(stream)), mul, initial=1.0))
+    factors = load.growth_factors
+    return list(accumulate((factors[s] for s in load.best_join_order(stream)), mul, initial=1.0))
 
 
-def _rounds(load: Workload, stream: int) -> list[tuple[int, float, float]]:
+def _list_probing_rounds(load: Workload, stream: int) -> list[tuple[int, float, float]]:
     """By probing step: the stream probed, the tuples that enter, the pairs compared."""
-    steps = zip(load.order(stream), entering(load, stream)[:-1], strict=True)
-    return [(probed, n, n * load.sizes[probed]) for probed, n in steps]
+    steps = zip(load.best_join_order(stream), probe_inputs(load, stream)[:-1], strict=True)
+    return [(probed, n, n * load.window_sizes[probed]) for probed, n in steps]
 
 
 def probe_work(load: Workload) -> float:
     """T_j times the pairs that a tuple compares, in seconds: L_C without insertion and purge, as
     Eq. 13.5 uses it.
     """
-    return load.join * load.mean(lambda stream: sum(pairs for _, _, pairs in _rounds(load, stream)))
+    return load.join * load.mean_cost(lambda stream: sum(pairs for _, _, pairs in _list_probing_rounds(load, stream)))
 
 
 def centralized_work(load: Workload) -> float:
@@ -138,14 +138,14 @@ def ring_work(load: Workload, nodes: int) -> float:
     """L_PSP (Eq. 13.1): the same in a ring of N nodes, where the tuple and all intermediate results
     go round once.
     """
-    return centralized_work(load) + nodes * sends(load)
+    return centralized_work(load) + nodes * send_seconds(load)
 
 
-def sends(load: Workload) -> float:
+def send_seconds(load: Workload) -> float:
     """Seconds that each node of a ring spends on receiving and sending for one tuple: T_s (1 +
     intermediate results).
     """
-    return load.send * load.mean(lambda stream: sum(n for _, n, _ in _rounds(load, stream)))
+    return load.send * load.mean_cost(lambda stream: sum(n for _, n, _ in _list_probing_rounds(load, stream)))
 
 
 def service_rate(load: Workload, nodes: int) -> float:
@@ -157,10 +157,10 @@ def output_rate(load: Workload, nodes: int) -> float:
     """O_PSP (Eq. 13.4): results per second that N busy nodes can make. Grows with N, up to what
     sending leaves room for.
     """
-    return nodes * service_rate(load, nodes) * load.mean(lambda stream: entering(load, stream)[-1])
+    return nodes * service_rate(load, nodes) * load.mean_cost(lambda stream: probe_inputs(load, stream)[-1])
 
 
-def latency(load: Workload, lengths: Sequence[int]) -> float:
+def mean_latency_seconds(load: Workload, lengths: Sequence[int]) -> float:
     """tau (Eq. 13.5): mean seconds from a tuple to its results, given the length N_i of each
     stream's ring.
 
@@ -168,26 +168,26 @@ def latency(load: Workload, lengths: Sequence[int]) -> float:
     the nodes of the ring that it visits, and a round takes as many hops as that ring has nodes.
     Raises ValueError unless there is one length per stream.
     """
-    if len(lengths) != load.streams or min(lengths) < 1:
+    if len(lengths) != load.stream_count or min(lengths) < 1:
         raise ValueError(
-            f"lengths are {tuple(lengths)}; there must be one for each of the {load.streams} "
+            f"lengths are {tuple(lengths)}; there must be one for each of the {load.stream_count} "
             "streams, each 1 or more"
         )
 
     def probing(stream: int) -> float:
         return sum(
-            load.join * pairs / lengths[probed] for probed, _, pairs in _rounds(load, stream)
+            load.join * pairs / lengths[probed] for probed, _, pairs in _list_probing_rounds(load, stream)
         )
 
-    travel = (sum(lengths) / load.streams - 1) / 2 * load.hop
-    return travel + max(load.mean(probing) + sends(load), sum(lengths) * load.hop)
+    travel = (sum(lengths) / load.stream_count - 1) / 2 * load.hop
+    return travel + max(load.mean_cost(probing) + send_seconds(load), sum(lengths) * load.hop)
 
 
 def optimal_length(load: Workload) -> float:
     """N = min(N_1, N_2) of Theorem 9: the length of the ring with the least latency, as a real
     number.
     """
-    work, sending, rounds = probe_work(load), sends(load), load.streams * load.hop
+    work, sending, rounds = probe_work(load), send_seconds(load), load.stream_count * load.hop
     first = (sending + sqrt(sending**2 + 4 * rounds * work)) / (2 * rounds)
     second = (1 + sqrt(1 + 8 * work / load.hop)) / 2
     return min(first, second)
@@ -201,13 +201,13 @@ def initial_lengths(load: Workload, most: int) -> tuple[int, ...]:
     gets the best equal length, and the rest seldom gain by another.
     """
     known: dict[int, int] = {}
-    for stream in sorted(range(load.streams), key=lambda s: load.factors[s]):
-        trials = {n: [known.get(s, n) for s in range(load.streams)] for n in range(1, most + 1)}
-        known[stream] = min(trials, key=lambda n: latency(load, trials[n]))
-    return tuple(known[s] for s in range(load.streams))
+    for stream in sorted(range(load.stream_count), key=lambda s: load.growth_factors[s]):
+        trials = {n: [known.get(s, n) for s in range(load.stream_count)] for n in range(1, most + 1)}
+        known[stream] = min(trials, key=lambda n: mean_latency_seconds(load, trials[n]))
+    return tuple(known[s] for s in range(load.stream_count))
 
 
-def spread(lengths: Sequence[int], hosts: int) -> tuple[tuple[int, ...], ...]:
+def lay_out_rings(lengths: Sequence[int], hosts: int) -> tuple[tuple[int, ...], ...]:
     """Rings of these lengths laid over the hosts one after another, so that hosts hold slices of
     about equally many streams.
 
@@ -224,7 +224,7 @@ def spread(lengths: Sequence[int], hosts: int) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def shifts(nodes: int, added: int) -> tuple[Fraction, ...]:
+def relocated_shares(nodes: int, added: int) -> tuple[Fraction, ...]:
     """Delta S_i (Eq. 14.1): what the i-th of N nodes, from the head, hands to the next old node
     when M nodes are added.
 
@@ -233,7 +233,7 @@ def shifts(nodes: int, added: int) -> tuple[Fraction, ...]:
     return tuple(Fraction(added * i, nodes) % 1 for i in range(1, nodes + 1))
 
 
-def insertions(nodes: int, added: int) -> tuple[int, ...]:
+def insertion_points(nodes: int, added: int) -> tuple[int, ...]:
     """For each of the M new nodes, the number k of the old node (1 = head) that it comes after
     (section 14.2).
 
@@ -245,12 +245,12 @@ def insertions(nodes: int, added: int) -> tuple[int, ...]:
 
 def memory_psp(load: Workload) -> float:
     """Tuples held by a PSP ring of any length: each window once (section 15.1)."""
-    return sum(load.sizes)
+    return sum(load.window_sizes)
 
 
 def memory_ctr(load: Workload, copies: int) -> float:
     """Tuples held by CTR with L copies of each (section 15.1)."""
-    return copies * sum(load.sizes)
+    return copies * sum(load.window_sizes)
 
 
 def memory_atr(load: Workload, nodes: int, segment: float, master: int = 0) -> float:
@@ -258,18 +258,18 @@ def memory_atr(load: Workload, nodes: int, segment: float, master: int = 0) -> f
     2 W for slave streams.
     """
     return nodes * sum(
-        rate * span for rate, span in zip(load.rates, _spans(load, segment, master), strict=True)
+        rate * span for rate, span in zip(load.rates, _compute_state_spans(load, segment, master), strict=True)
     )
 
 
-def waste_atr(load: Workload, segment: float, master: int = 0) -> float:
+def atr_duplicates_per_tuple(load: Workload, segment: float, master: int = 0) -> float:
     """Duplicated tuples per tuple: 2 W / T (M - 1) / M for equal streams, whatever the number of
     nodes (section 15.1).
     """
     return memory_atr(load, 1, segment, master) / (segment * sum(load.rates)) - 1
 
 
-def _spans(load: Workload, segment: float, master: int) -> list[float]:
+def _compute_state_spans(load: Workload, segment: float, master: int) -> list[float]:
     return [
         segment if s == master else segment + 2 * window for s, window in enumerate(load.windows)
     ]

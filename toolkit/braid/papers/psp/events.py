@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from logging import INFO
 
-from braid.core.events import Copy, Event, Moment
-from braid.core.spans import text
-from braid.core.words import hosts
+from braid.core.events import ReplicaCopy, Event, EventContext
+from braid.core.spans import format_duration
+from braid.core.words import format_hosts
 
 
 @dataclass(frozen=True, slots=True)
-class SlicesSet(Event):
+class SliceTableChanged(Event):
     """The state slice table of a stream on a ring; Wang 2008, sections 12.5 and 14.1.
 
     ``nodes`` are the hosts from head to tail, in the direction of the ring; ``lengths`` the window
@@ -19,20 +19,20 @@ class SlicesSet(Event):
     that a slice takes when slices are cut by counts.
     """
 
-    lasting = ("stream",)
+    retention_key = ("stream",)
 
     batch: int
     stream: int
     nodes: tuple[int, ...]
-    lengths: tuple[int | None, ...]
-    bound: int | None
+    slice_lengths: tuple[int | None, ...]
+    slice_bound_tuples: int | None
 
-    def decided(self, moment: Moment) -> str:
-        name, first = moment.streams[self.stream], self.lengths[0] if self.lengths else None
-        cut = f"of {self.bound:,} tuples" if self.bound is not None else "of full history"
-        if self.bound is None and first is not None:
-            cut = f"of {text(first)} each" if len(set(self.lengths)) == 1 else "of unequal lengths"
-        return f"{name} is cut in {len(self.nodes)} slices {cut} on {hosts(self.nodes)}"
+    def describe_decision(self, moment: EventContext) -> str:
+        name, first = moment.streams[self.stream], self.slice_lengths[0] if self.slice_lengths else None
+        cut = f"of {self.slice_bound_tuples:,} tuples" if self.slice_bound_tuples is not None else "of full history"
+        if self.slice_bound_tuples is None and first is not None:
+            cut = f"of {format_duration(first)} each" if len(set(self.slice_lengths)) == 1 else "of unequal lengths"
+        return f"{name} is cut in {len(self.nodes)} slices {cut} on {format_hosts(self.nodes)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,32 +41,32 @@ class HeadMoved(Event):
     12.5.
     """
 
-    lasting = ("stream",)
+    retention_key = ("stream",)
 
     batch: int
     stream: int
-    old: int
-    new: int
+    previous_host: int
+    host: int
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         name = moment.streams[self.stream]
-        return f"new tuples of {name} go to host {self.new}, no longer to host {self.old}"
+        return f"new tuples of {name} go to host {self.host}, no longer to host {self.previous_host}"
 
 
 @dataclass(frozen=True, slots=True)
 class TailMoved(Event):
     """The oldest tuples of a stream are now those of host ``new``; None when there are none."""
 
-    lasting = ("stream",)
+    retention_key = ("stream",)
 
     batch: int
     stream: int
-    old: int | None
-    new: int | None
+    previous_host: int | None
+    host: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Relocated(Event):
+class StateRelocated(Event):
     """State moves between nodes of a ring: ``moves`` lists what goes where,
     ``tuples`` counts them.
 
@@ -78,14 +78,14 @@ class Relocated(Event):
     batch: int
     stream: int
     reason: str
-    moves: tuple[Copy, ...]
-    tuples: int
-    kept: bool
+    moves: tuple[ReplicaCopy, ...]
+    moved_tuples: int
+    keeps_source: bool
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         if self.reason == "aged":
             return ""
-        return f"{self.tuples:,} tuples of {moment.streams[self.stream]} move ({self.reason})"
+        return f"{self.moved_tuples:,} tuples of {moment.streams[self.stream]} move ({self.reason})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +95,16 @@ class RingResized(Event):
     """
 
     level = INFO
-    lasting = ()
+    retention_key = ()
 
     batch: int
-    old: int
-    new: int
+    previous_nodes: int
+    nodes: int
     reason: str
     relocation: str
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         why = "as was scheduled" if self.reason == "scheduled" else f"for its {self.reason}"
         return (
-            f"the ring goes from {self.old} to {self.new} nodes {why}, {self.relocation} relocation"
+            f"the ring goes from {self.previous_nodes} to {self.nodes} nodes {why}, {self.relocation} relocation"
         )

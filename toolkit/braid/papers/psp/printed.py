@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from braid.papers.kit.printed import Printed
+from braid.papers.kit.printed import PrintedFigure
 
 FIG_16_2 = (
-    Printed(
+    PrintedFigure(
         "Fig. 16.2(a), section 16.2",
         "small join, selectivity 0.5: the response time grows beyond 14 nodes",
         (14.0,),

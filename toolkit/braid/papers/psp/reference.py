@@ -21,18 +21,18 @@ from dataclasses import dataclass, replace
 from braid.papers.trace import (
     NAMES,
     Group,
-    Move,
-    Step,
+    TraceMove,
+    TraceStep,
     Theta,
     Trace,
     Tuple,
-    arrivals,
-    by_stream,
-    check,
-    equal,
-    joins,
-    name,
-    typed,
+    merge_arrivals,
+    sort_by_stream,
+    check_arguments,
+    equal_values,
+    is_result,
+    group_name,
+    parse_tuples,
 )
 
 
@@ -54,15 +54,15 @@ class Message:
     def __str__(self) -> str:
         mark = f"END{self.end}" if self.end else ""
         base = {"build": "ᵇ", "probe": "ᵖ"}.get(self.kind, "")
-        return f"{name(self.group)}{base}{' ' if mark else ''}{mark}" if self.group else mark
+        return f"{group_name(self.group)}{base}{' ' if mark else ''}{mark}" if self.group else mark
 
 
-def run(
+def run_ring(
     tuples: Iterable[Tuple],
     windows: Sequence[int],
     nodes: int,
     orders: Sequence[Sequence[int]] = (),
-    theta: Theta = equal,
+    theta: Theta = equal_values,
 ) -> Trace:
     """The steps of the basic ring on tuples in the order of their arrival.
 
@@ -70,28 +70,28 @@ def run(
     each stream the others in the order in which its tuples probe them, by default by index. Raises
     ValueError for windows or a number of nodes out of range.
     """
-    check(windows, nodes)
-    ring = _Ring(tuple(windows), nodes, tuple(map(tuple, orders)) or _orders(len(windows)), theta)
+    check_arguments(windows, nodes)
+    ring = _Ring(tuple(windows), nodes, tuple(map(tuple, orders)) or _list_join_orders(len(windows)), theta)
     for t in tuples:
-        ring.arrive(t)
+        ring.process_tuple(t)
     return ring.trace
 
 
-def own(text: str) -> Trace:
+def run_typed(text: str) -> Trace:
     """Tuples of three streams that somebody typed, with windows of 16 seconds, in a ring of four
     nodes. Raises ValueError as ``typed`` does.
     """
-    return run(typed(text, 3), (16, 16, 16), 4)
+    return run_ring(parse_tuples(text, 3), (16, 16, 16), 4)
 
 
-def example() -> Trace:
+def ring_example() -> Trace:
     """Fig. 12.4: one tuple of stream a in a ring of four nodes, in the join order a, b, c."""
     b = [(1, 1), (7, 1), (13, 1), (16, 2), (18, 1)]
     c = [(4, 1), (10, 1), (12, 2), (19, 1)]
-    return run(arrivals([[(20, 1)], b, c]), (16, 16, 16), 4).of(["a1"])
+    return run_ring(merge_arrivals([[(20, 1)], b, c]), (16, 16, 16), 4).steps_for(["a1"])
 
 
-def _orders(streams: int) -> tuple[tuple[int, ...], ...]:
+def _list_join_orders(streams: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(s for s in range(streams) if s != t) for t in range(streams))
 
 
@@ -111,58 +111,58 @@ class _Ring:
         self.now = Tuple(0, 0, 0)
         self.clock = 0
 
-    def arrive(self, t: Tuple) -> None:
+    def process_tuple(self, t: Tuple) -> None:
         """One period of execution: until the ring is empty, every node takes one message from its
         queue at a time.
         """
         self.now, self.clock = t, 0
         self.queues[0].append(Message("probe", (t,), 1, 0))
-        self._tell(
-            f"{t} arrives at the head, M1, at time {t.time}.", 0, (Move(str(t), "probe", None, 0),)
+        self._record_step(
+            f"{t} arrives at the head, M1, at time {t.time}.", 0, (TraceMove(str(t), "probe", None, 0),)
         )
         while any(self.queues):
             self.clock += 1
             for node in [k for k, queue in enumerate(self.queues) if queue]:
-                self._take(node, self.queues[node].popleft())
+                self._process_message(node, self.queues[node].popleft())
             for target, message in self.sending:
                 self.queues[target].append(message)
             self.sending.clear()
 
-    def _take(self, node: int, m: Message) -> None:
+    def _process_message(self, node: int, m: Message) -> None:
         if m.kind == "build":
-            self._insert(
+            self._insert_tuple(
                 node, m.group[0], f"{m.group[0]}ᵇ, which has aged, is inserted at M{node + 1}."
             )
         elif m.kind == "probe":
-            self._probe(node, m)
+            self._process_probe_tuple(node, m)
         else:
-            self._partial(node, m)
+            self._process_intermediate_result(node, m)
 
-    def _insert(self, node: int, t: Tuple, text: str) -> None:
+    def _insert_tuple(self, node: int, t: Tuple, text: str) -> None:
         self.state[node][t.stream].append(t)
-        self._tell(text, node)
+        self._record_step(text, node)
 
-    def _probe(self, node: int, m: Message) -> None:
+    def _process_probe_tuple(self, node: int, m: Message) -> None:
         """The steps of Fig. 12.3 for a probe tuple: insert (at the head), purge, propagate,
         probe.
         """
         t = m.group[0]
         if node == 0:
-            self._insert(
+            self._insert_tuple(
                 0,
                 t,
                 f"{t} makes a build copy {t}ᵇ, which stays at the head, and a probe copy {t}ᵖ.",
             )
-        moves = self._purge(node, t)
+        moves = self._purge_slices(node, t)
         onward = node + 1 < self.nodes
         if onward:
-            moves.append(self._send(node, m))
+            moves.append(self._send_message(node, m))
         if moves:
-            self._tell(self._passing(node, t, moves, onward), node, tuple(moves))
-        found = self._meet(node, m.group, 1)
-        self._deliver(node, m.group, 1, found, 1 if node == 0 else 0)
+            self._record_step(self._describe_forwarding(node, t, moves, onward), node, tuple(moves))
+        found = self._join_with_slice(node, m.group, 1)
+        self._emit_results(node, m.group, 1, found, 1 if node == 0 else 0)
 
-    def _purge(self, node: int, t: Tuple) -> list[Move]:
+    def _purge_slices(self, node: int, t: Tuple) -> list[TraceMove]:
         """Cross-purge: what is too old for this node's slices, with regard to t, goes on; from the
         tail it goes away.
         """
@@ -178,12 +178,12 @@ class _Ring:
             for u in old:
                 held.remove(u)
                 if node + 1 < self.nodes:
-                    moves.append(self._send(node, Message("build", (u,), 1, node)))
+                    moves.append(self._send_message(node, Message("build", (u,), 1, node)))
                 else:
-                    moves.append(Move(f"{u}ᵇ", "build", node, None))
+                    moves.append(TraceMove(f"{u}ᵇ", "build", node, None))
         return moves
 
-    def _passing(self, node: int, t: Tuple, moves: Sequence[Move], onward: bool) -> str:
+    def _describe_forwarding(self, node: int, t: Tuple, moves: Sequence[TraceMove], onward: bool) -> str:
         old = [m.what for m in moves if m.kind == "build"]
         gone = f"{t}ᵖ purges {', '.join(old)} at M{node + 1}" if old else ""
         if not onward:
@@ -194,26 +194,26 @@ class _Ring:
             else f"{t}ᵖ goes on to M{node + 2} before it probes."
         )
 
-    def _partial(self, node: int, m: Message) -> None:
+    def _process_intermediate_result(self, node: int, m: Message) -> None:
         """An intermediate result or a lone END mark at a node; back where it began, it is dropped
         after it has probed.
         """
         back = node == m.origin
         if not back:
-            move = self._send(node, m)
-        found = self._meet(node, m.group, m.joined) if m.group else []
+            move = self._send_message(node, m)
+        found = self._join_with_slice(node, m.group, m.joined) if m.group else []
         goes = (
             f"{m} is back at M{node + 1} and is dropped."
             if back
             else f"{m} goes on to M{(node + 1) % self.nodes + 1}."
         )
         if not back:
-            self._tell(goes, node, (move,))
+            self._record_step(goes, node, (move,))
         elif not m.group:
-            self._tell(goes, node)
+            self._record_step(goes, node)
         ends = m.end + 1 if m.end and back and m.end < len(self.windows) - 1 else 0
         if m.group:
-            self._deliver(
+            self._emit_results(
                 node,
                 m.group,
                 m.joined,
@@ -222,23 +222,23 @@ class _Ring:
                 " It is back where it was made, and is dropped." if back else "",
             )
         elif ends:
-            self._deliver(node, (), m.joined, [], ends)
+            self._emit_results(node, (), m.joined, [], ends)
         if back and m.end == len(self.windows) - 1:
             text = (
                 f"END{m.end} is back at the head: all that {self.now} set off is over, and the "
                 "next tuple may come."
             )
-            self._tell(text, node)
+            self._record_step(text, node)
 
-    def _meet(self, node: int, group: Group, joined: int) -> list[Group]:
-        stream = self._next(joined)
-        tried = [by_stream((*group, u)) for u in self.state[node][stream]]
-        return [g for g in tried if joins(g, self.windows, self.theta)]
+    def _join_with_slice(self, node: int, group: Group, joined: int) -> list[Group]:
+        stream = self._find_next_stream(joined)
+        tried = [sort_by_stream((*group, u)) for u in self.state[node][stream]]
+        return [g for g in tried if is_result(g, self.windows, self.theta)]
 
-    def _next(self, joined: int) -> int:
+    def _find_next_stream(self, joined: int) -> int:
         return self.orders[self.now.stream][joined - 1]
 
-    def _deliver(
+    def _emit_results(
         self, node: int, group: Group, joined: int, found: list[Group], end: int, after: str = ""
     ) -> None:
         """Results leave; intermediate results go round; the END mark that is due goes with the last
@@ -253,36 +253,36 @@ class _Ring:
                 else Message("end", (), min(joined + 1, len(self.windows) - 1), node, end)
             )
             out.append(mark)
-        moves = tuple(self._send(node, m) for m in out)
-        self._tell(
-            self._outcome(node, group, joined, found, end, last) + after,
+        moves = tuple(self._send_message(node, m) for m in out)
+        self._record_step(
+            self._describe_results(node, group, joined, found, end, last) + after,
             node,
             moves,
             tuple(found) if last else (),
         )
 
-    def _outcome(
+    def _describe_results(
         self, node: int, group: Group, joined: int, found: list[Group], end: int, last: bool
     ) -> str:
         born = f" END{end} is born." if end else ""
         if not group:
             return f"At the head{born.lower().replace('end', 'END')}"
         kind = "result" if last else "intermediate result"
-        what = ", ".join(map(name, found))
-        probes = f"{name(group)} probes the slice of {NAMES[self._next(joined)]} on M{node + 1}"
+        what = ", ".join(map(group_name, found))
+        probes = f"{group_name(group)} probes the slice of {NAMES[self._find_next_stream(joined)]} on M{node + 1}"
         return (
             f"{probes}: {kind}{'s' if len(found) > 1 else ''} {what}.{born}"
             if found
             else f"{probes}: nothing matches.{born}"
         )
 
-    def _send(self, node: int, m: Message) -> Move:
+    def _send_message(self, node: int, m: Message) -> TraceMove:
         target = (node + 1) % self.nodes
         self.sending.append((target, m))
-        return Move(str(m), "end" if m.end else m.kind, node, target)
+        return TraceMove(str(m), "end" if m.end else m.kind, node, target)
 
-    def _tell(
-        self, text: str, node: int, moves: tuple[Move, ...] = (), found: tuple[Group, ...] = ()
+    def _record_step(
+        self, text: str, node: int, moves: tuple[TraceMove, ...] = (), found: tuple[Group, ...] = ()
     ) -> None:
         stored = tuple(tuple(tuple(map(str, held)) for held in at) for at in self.state)
         coming = [[str(m) for target, m in self.sending if target == k] for k in range(self.nodes)]
@@ -290,5 +290,5 @@ class _Ring:
             (*map(str, queue), *new) for queue, new in zip(self.queues, coming, strict=True)
         )
         self.trace.steps.append(
-            Step(text, str(self.now), self.clock, node, stored, moves, queued, found)
+            TraceStep(text, str(self.now), self.clock, node, stored, moves, queued, found)
         )

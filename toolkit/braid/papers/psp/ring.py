@@ -30,22 +30,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from braid.core.draft import Draft
-from braid.core.events import Copy
+from braid.core.draft import PlanBuilder
+from braid.core.events import ReplicaCopy
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan, Route
 from braid.papers.kit.hopping import hopping_routes
-from braid.papers.psp.events import HeadMoved, Relocated, RingResized, SlicesSet, TailMoved
+from braid.papers.psp.events import HeadMoved, StateRelocated, RingResized, SliceTableChanged, TailMoved
 from braid.papers.psp.slices import (
-    Move,
-    Slices,
+    BlockMove,
+    SliceTable,
     StreamState,
-    aged,
-    newest,
-    oldest,
-    relocated,
-    turned,
+    plan_purges,
+    newest_first_key,
+    oldest_first_key,
+    plan_relocation,
+    rotate_head,
 )
 
 _CHOICES = {
@@ -70,10 +70,10 @@ class RingState:
     """
 
     nodes: int
-    wanted: int
-    slices: tuple[Slices, ...]
+    target_nodes: int
+    slices: tuple[SliceTable, ...]
     load: float = 0.0
-    resized: int = -_REST
+    resized_in: int = -_REST
     next_id: int = 0
 
 
@@ -130,9 +130,9 @@ class Ring(Placement):
     form: Literal["basic", "interleaved", "dynamic"] = "dynamic"
     rings: tuple[tuple[int, ...], ...] = ()
     slicing: Literal["time", "count"] = "time"
-    in_flight: int | None = None
+    max_tuples_in_flight: int | None = None
     resize: tuple[tuple[int, int], ...] = ()
-    capacity: int | None = None
+    max_pairs_per_node: int | None = None
     max_hosts: int = 0
     relocation: Literal["passive", "aggressive"] = "aggressive"
 
@@ -143,9 +143,9 @@ class Ring(Placement):
                 raise ValueError(
                     f"{name} is {value!r}; it must be one of {', '.join(map(repr, accepted))}"
                 )
-        if self.in_flight is not None and (self.form != "interleaved" or self.in_flight < 1):
+        if self.max_tuples_in_flight is not None and (self.form != "interleaved" or self.max_tuples_in_flight < 1):
             raise ValueError(
-                f"in_flight is {self.in_flight} in form {self.form!r}; it takes 'interleaved', and "
+                f"in_flight is {self.max_tuples_in_flight} in form {self.form!r}; it takes 'interleaved', and "
                 "1 tuple or more"
             )
         object.__setattr__(
@@ -170,11 +170,11 @@ class Ring(Placement):
             raise ValueError(
                 f"max_hosts is {self.max_hosts}; it must be no less than hosts, {self.hosts}"
             )
-        if self.capacity is not None and (
-            self.capacity < 1 or self.resize or self.max_hosts == self.hosts
+        if self.max_pairs_per_node is not None and (
+            self.max_pairs_per_node < 1 or self.resize or self.max_hosts == self.hosts
         ):
             raise ValueError(
-                f"capacity is {self.capacity}, max_hosts {self.max_hosts} with {self.hosts} hosts; "
+                f"capacity is {self.max_pairs_per_node}, max_hosts {self.max_hosts} with {self.hosts} hosts; "
                 "it must be 1 pair or more, "
                 "max_hosts above hosts, and no resize given beside it"
             )
@@ -194,32 +194,32 @@ class Ring(Placement):
                 )
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
+    def example_instances(cls) -> tuple[Self, ...]:
         return (
             cls(5),
             cls(3, form="basic"),
-            cls(4, form="interleaved", in_flight=50),
+            cls(4, form="interleaved", max_tuples_in_flight=50),
             cls(3, slicing="count", resize=((2, 5), (4, 2))),
         )
 
-    def start(self, streams: int) -> RingState:
+    def initial_state(self, streams: int) -> RingState:
         if self.rings and len(self.rings) != streams:
             raise ValueError(
                 f"rings has {len(self.rings)} rings; the join has {streams} streams, and each "
                 "needs one"
             )
         rings = self.rings or (tuple(range(self.hosts)),) * streams
-        tables = tuple(Slices(ring, (None,) * len(ring)) for ring in rings)
+        tables = tuple(SliceTable(ring, (None,) * len(ring)) for ring in rings)
         return RingState(self.hosts, self.hosts, tables)
 
-    def slices(self, state: RingState) -> tuple[tuple[int, ...], ...]:
+    def merge_boundaries(self, state: RingState) -> tuple[tuple[int, ...], ...]:
         """Where slices end: a block that was merged across an end would lie on one node whole, and
         leave another with less (13.4).
         """
-        return tuple(s.ends() for s in state.slices)
+        return tuple(s.slice_ends() for s in state.slices)
 
-    def plan(self, facts: Facts, state: RingState) -> Plan:
-        return _Planner(self, facts, state).plan()
+    def plan_batch(self, facts: Facts, state: RingState) -> Plan:
+        return _Planner(self, facts, state).plan_batch()
 
 
 class _Planner:
@@ -227,37 +227,37 @@ class _Planner:
 
     def __init__(self, ring: Ring, facts: Facts, state: RingState) -> None:
         self.ring, self.facts, self.before = ring, facts, state
-        self.draft = Draft(facts)
+        self.draft = PlanBuilder(facts)
         self.events: list[Any] = []
         self.streams = range(len(facts.streams))
         self.slices = list(state.slices)
-        self.states = [self._state(s) for s in self.streams]
+        self.states = [self._make_stream_state(s) for s in self.streams]
         self.at = {b.id: b.hosts[0] for b in facts.blocks}
 
-    def _state(self, stream: int) -> StreamState:
+    def _make_stream_state(self, stream: int) -> StreamState:
         window = self.facts.windows[stream] if self.facts.windows else None
         latest: Sequence[int | None] = self.facts.clocks or (None,) * len(self.streams)
         others = [t for s, t in enumerate(latest) if s != stream]
         known = [t for t in others if t is not None]
         clock = min(known) if known and len(known) == len(others) else None
         blocks = sorted(
-            (b for b in self.facts.blocks if b.stream == stream), key=newest, reverse=True
+            (b for b in self.facts.blocks if b.stream == stream), key=newest_first_key, reverse=True
         )
         counted = window is None or self.ring.slicing == "count"
-        received, last = self.facts.received[stream], self.facts.last_received[stream]
+        received, last = self.facts.received[stream], self.facts.previous_received[stream]
         return StreamState(tuple(blocks), window, latest[stream], clock, received, last, counted)
 
-    def plan(self) -> Plan:
+    def plan_batch(self) -> Plan:
         before = tuple(self.slices)
-        nodes = self._resize()
+        nodes = self._resize_rings()
         resized = nodes != self.before.nodes
         if self.ring.form == "dynamic":
-            self._turn(resized and self.ring.relocation == "aggressive")
+            self._rotate_heads(resized and self.ring.relocation == "aggressive")
         else:
-            self._age()
-        routes = self._routes()
-        self._tell(before)
-        load, wanted = self._want(nodes)
+            self._move_aged_blocks()
+        routes = self._make_routes()
+        self._emit_table_events(before)
+        load, wanted = self._choose_node_count(nodes)
         pinned = (
             [b.id for b in (*self.facts.blocks, *(r.block for r in routes))]
             if wanted != nodes
@@ -268,7 +268,7 @@ class _Planner:
             wanted,
             tuple(self.slices),
             load,
-            self.facts.batch if resized else self.before.resized,
+            self.facts.batch if resized else self.before.resized_in,
             next(self.draft.ids),
         )
         return Plan(
@@ -280,113 +280,113 @@ class _Planner:
             tuple(self.events),
         )
 
-    def _want(self, nodes: int) -> tuple[float, int]:
+    def _choose_node_count(self, nodes: int) -> tuple[float, int]:
         """The mean load in pairs per batch, and the nodes for the next one.
 
         A change is announced one batch ahead, so that blocks can be pinned: what has just been
         merged cannot move at once.
         """
         load = _FADING * self.before.load + (1 - _FADING) * sum(
-            u.compared for u in self.facts.usage
+            u.compared_pairs for u in self.facts.host_usage
         )
-        if self.ring.capacity is None:
+        if self.ring.max_pairs_per_node is None:
             return load, [
                 self.ring.hosts,
                 *(n for batch, n in self.ring.resize if batch <= self.facts.batch + 1),
             ][-1]
-        needed = min(max(-(-int(load) // self.ring.capacity), self.ring.hosts), self.ring.max_hosts)
-        rested = self.facts.batch >= self.before.resized + _REST
+        needed = min(max(-(-int(load) // self.ring.max_pairs_per_node), self.ring.hosts), self.ring.max_hosts)
+        rested = self.facts.batch >= self.before.resized_in + _REST
         return load, needed if rested and (needed > nodes or needed < 0.75 * nodes) else nodes
 
-    def _resize(self) -> int:
+    def _resize_rings(self) -> int:
         """Add or remove nodes in every stream's ring (14.2), and how many there are now."""
-        nodes, wanted = self.before.nodes, self.before.wanted
+        nodes, wanted = self.before.nodes, self.before.target_nodes
         if wanted != nodes:
             aggressive = self.ring.relocation == "aggressive"
             self.slices = [
-                s.refit(wanted, tuple(range(nodes, wanted)), aggressive) for s in self.slices
+                s.resize(wanted, tuple(range(nodes, wanted)), aggressive) for s in self.slices
             ]
-            reason = "scheduled" if self.ring.capacity is None else "load"
+            reason = "scheduled" if self.ring.max_pairs_per_node is None else "load"
             self.events.append(
                 RingResized(self.facts.batch, nodes, wanted, reason, self.ring.relocation)
             )
         return wanted
 
-    def _turn(self, relocate: bool) -> None:
+    def _rotate_heads(self, relocate: bool) -> None:
         """Dynamic head and tail."""
         for s in self.streams:
             if relocate:
-                self.slices[s], moves = relocated(self.slices[s], self.states[s])
-                self._move(s, moves, "resized", kept=False)
-            self.slices[s] = turned(self.slices[s], self.states[s])
+                self.slices[s], moves = plan_relocation(self.slices[s], self.states[s])
+                self._relocate_blocks(s, moves, "resized", kept=False)
+            self.slices[s] = rotate_head(self.slices[s], self.states[s])
 
-    def _age(self) -> None:
+    def _move_aged_blocks(self) -> None:
         """Slices that stay: blocks that have aged go on, oldest first, as many as may be in flight.
 
         Not those on two nodes, whose delayed purge is due now, nor those that compaction has just
         merged.
         """
         arrived = {b.id for b in self.facts.blocks if len(b.hosts) > 1}
-        due: list[Move] = []
+        due: list[BlockMove] = []
         for s in self.streams:
-            self._purge(s)
-            self.slices[s], moves = aged(self.slices[s], self.states[s])
+            self._purge_replicas(s)
+            self.slices[s], moves = plan_purges(self.slices[s], self.states[s])
             due += [
                 m for m in moves if m.block.id not in arrived and m.block.id < self.before.next_id
             ]
-        going: list[Move] = []
-        left = self.ring.in_flight
-        for m in sorted(due, key=lambda m: newest(m.block)):
+        going: list[BlockMove] = []
+        left = self.ring.max_tuples_in_flight
+        for m in sorted(due, key=lambda m: newest_first_key(m.block)):
             if left is None or m.block.rows <= left or not going:
                 going.append(m)
                 left = None if left is None else left - m.block.rows
         for s in self.streams:
-            self._move(
+            self._relocate_blocks(
                 s,
                 [m for m in going if m.block.stream == s],
                 "aged",
                 kept=self.ring.form == "interleaved",
             )
 
-    def _purge(self, stream: int) -> None:
+    def _purge_replicas(self, stream: int) -> None:
         """The delayed purge: a block on two nodes stays on the one nearer the tail."""
         place = {n: k for k, n in enumerate(self.slices[stream].nodes)}
         for b in self.states[stream].blocks:
             self.at[b.id] = max(b.hosts, key=lambda h: place.get(h, -1))
-            self.draft.drop(b, set(b.hosts) - {self.at[b.id]})
+            self.draft.drop_replicas(b, set(b.hosts) - {self.at[b.id]})
 
-    def _move(self, stream: int, moves: Sequence[Move], reason: str, kept: bool) -> None:
+    def _relocate_blocks(self, stream: int, moves: Sequence[BlockMove], reason: str, kept: bool) -> None:
         """Copy blocks to other nodes. Unless the old node keeps its replica for this batch, they
         are probed on the new one.
         """
         for m in moves:
-            copied = self.draft.copy(m.block, {m.target: m.source})
+            copied = self.draft.copy_block(m.block, {m.target: m.source})
             if not kept:
-                self.draft.drop(copied, (m.source,))
+                self.draft.drop_replicas(copied, (m.source,))
                 self.at[m.block.id] = m.target
         if moves:
-            told = tuple(Copy(m.block.id, m.source, m.target) for m in moves)
+            told = tuple(ReplicaCopy(m.block.id, m.source, m.target) for m in moves)
             self.events.append(
-                Relocated(
+                StateRelocated(
                     self.facts.batch, stream, reason, told, sum(m.block.rows for m in moves), kept
                 )
             )
 
-    def _tell(self, before: Sequence[Slices]) -> None:
+    def _emit_table_events(self, before: Sequence[SliceTable]) -> None:
         """Events of what has changed in the tables. The tail is the node with the oldest block."""
         batch = self.facts.batch
         for s, (old, new, state) in enumerate(zip(before, self.slices, self.states, strict=True)):
             if old.nodes[0] != new.nodes[0]:
                 self.events.append(HeadMoved(batch, s, old.nodes[0], new.nodes[0]))
-            tail = self.at[min(state.blocks, key=oldest).id] if state.blocks else None
+            tail = self.at[min(state.blocks, key=oldest_first_key).id] if state.blocks else None
             if tail != old.tail:
                 self.events.append(TailMoved(batch, s, old.tail, tail))
                 self.slices[s] = replace(new, tail=tail)
             if batch == 0 or (old.nodes, old.lengths) != (new.nodes, new.lengths):
-                bound = round(state.width(len(new.nodes))) if state.counted else None
-                self.events.append(SlicesSet(batch, s, new.nodes, new.lengths, bound))
+                bound = round(state.slice_width(len(new.nodes))) if state.is_counted else None
+                self.events.append(SliceTableChanged(batch, s, new.nodes, new.lengths, bound))
 
-    def _routes(self) -> tuple[Route, ...]:
+    def _make_routes(self) -> tuple[Route, ...]:
         """One fresh block for each stream, on its head; it visits the rings of the other streams in
         the best join order.
         """

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import or_
 
-from braid.papers.reuse.definition import Definition, columns_of, ored
-from braid.papers.reuse.deployment import Asked, Deployment, Operator
+from braid.papers.reuse.definition import Definition, join_columns, union_slides
+from braid.papers.reuse.deployment import DeployedQuery, Deployment, Operator
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.rates import Rates, Remembered
+from braid.papers.reuse.rates import Rates, BoundedCache
 from braid.papers.reuse.relaxation import Lifetime
-from braid.papers.reuse.selections import implies
+from braid.papers.reuse.selections import implies_selection
 
 KAPPA = 1e-3
 """Bytes in transit that one tuple of work a second counts as: it decides between plans of one
@@ -34,54 +34,54 @@ class CostModel:
 
     network: Network
     rates: Rates
-    kappa: float = KAPPA
+    work_weight: float = KAPPA
 
     def __post_init__(self) -> None:
-        self._kept = Remembered[tuple[int, tuple[str, ...]], Kept]()
+        self._kept = BoundedCache[tuple[int, tuple[str, ...]], OperatorCost]()
 
-    def latency(self, source: str, target: str) -> float:
+    def path_latency_seconds(self, source: str, target: str) -> float:
         """Seconds of the shortest path."""
-        index = self.network.index
-        return float(self.network.latency[index[source], index[target]]) / 1e3
+        index = self.network.node_index
+        return float(self.network.latency_ms[index[source], index[target]]) / 1e3
 
     def network_usage(self, deployment: Deployment) -> float:
         """Bytes in transit at an instant (section 2.2; Pietzuch et al.)."""
         return sum(
-            self.rates.bytes(f.definition) * self.latency(f.source, f.target)
-            for f in deployment.flows()
+            self.rates.result_byte_rate(f.definition) * self.path_latency_seconds(f.source_node, f.target_node)
+            for f in deployment.all_flows()
         )
 
-    def work(self, deployment: Deployment) -> float:
+    def processed_tuples_per_second(self, deployment: Deployment) -> float:
         """Tuples that operators take in and give out a second."""
         return sum(
             sum(
-                self.rates.tuples(f.definition)
-                for f in deployment.inflows(operator, operator.definition)
+                self.rates.result_rate(f.definition)
+                for f in deployment.operator_inflows(operator, operator.definition)
             )
-            + self.rates.tuples(operator.definition)
+            + self.rates.result_rate(operator.definition)
             for operator in deployment.operators.values()
         )
 
-    def total(self, deployment: Deployment) -> float:
+    def total_cost(self, deployment: Deployment) -> float:
         """C(G, Σ(t)) with the cost of work."""
-        kept = sum(self.kept(deployment, o) for o in deployment.operators.values())
-        return kept + self.delivering(deployment)
+        kept = sum(self.operator_cost(deployment, o) for o in deployment.operators.values())
+        return kept + self.delivery_usage(deployment)
 
-    def delivering(self, deployment: Deployment) -> float:
+    def delivery_usage(self, deployment: Deployment) -> float:
         """The network usage of answers, from operators to sinks."""
-        return sum(self._delivered(deployment, q) for q in deployment.queries.values())
+        return sum(self._compute_delivery_usage(deployment, q) for q in deployment.queries.values())
 
-    def _delivered(self, deployment: Deployment, asked: Asked) -> float:
-        seconds = self.latency(deployment.operators[asked.operator].node, asked.sink)
-        return self.rates.bytes(asked.definition) * seconds
+    def _compute_delivery_usage(self, deployment: Deployment, asked: DeployedQuery) -> float:
+        seconds = self.path_latency_seconds(deployment.operators[asked.operator].node, asked.sink)
+        return self.rates.result_byte_rate(asked.definition) * seconds
 
-    def saving(self, old: Deployment, new: Deployment) -> float:
+    def cost_saving(self, old: Deployment, new: Deployment) -> float:
         """The ``total`` of one deployment less that of another, from what is not the same in
         both.
         """
-        return self._besides(old, new) - self._besides(new, old)
+        return self._compute_differing_cost(old, new) - self._compute_differing_cost(new, old)
 
-    def _besides(self, deployment: Deployment, other: Deployment) -> float:
+    def _compute_differing_cost(self, deployment: Deployment, other: Deployment) -> float:
         """What a deployment costs of what is not the same in another: operators and queries, and
         what reads from an operator that is at another node there.
         """
@@ -92,26 +92,26 @@ class CostModel:
         }
         for id, operator in deployment.operators.items():
             if id in changed or not moved.isdisjoint(operator.inputs):
-                cost += self.kept(deployment, operator)
+                cost += self.operator_cost(deployment, operator)
         for name, asked in deployment.queries.items():
             if other.queries.get(name) is not asked or asked.operator in moved:
-                cost += self._delivered(deployment, asked)
+                cost += self._compute_delivery_usage(deployment, asked)
         return cost
 
-    def kept(self, deployment: Deployment, operator: Operator) -> float:
+    def operator_cost(self, deployment: Deployment, operator: Operator) -> float:
         """What an operator costs by itself: its inputs and its work."""
-        known = self._known(deployment, operator)
+        known = self._get_operator_cost(deployment, operator)
         return known.cost
 
-    def relaxing(self, deployment: Deployment, operator: Operator, wanted: Definition) -> float:
+    def relaxation_cost(self, deployment: Deployment, operator: Operator, wanted: Definition) -> float:
         """What it costs more to have what is wanted of an operator, those that it reads included:
         nothing if one of its demands holds it.
         """
-        if operator.serving(wanted) is not None:
+        if operator.serving_demand(wanted) is not None:
             return 0.0
-        return self.relaxed(deployment, operator, wanted, self.rates.masks(wanted))
+        return self.relaxed_cost(deployment, operator, wanted, self.rates.sample_masks(wanted))
 
-    def relaxed(
+    def relaxed_cost(
         self,
         deployment: Deployment,
         operator: Operator,
@@ -123,38 +123,38 @@ class CostModel:
         """The same, and ``besides``, of an operator that must be relaxed; ``masks`` are those of
         what is wanted. Not all of it if a part is as much as the ``limit`` already.
         """
-        known = self._known(deployment, operator)
-        columns = known.columns(wanted)
-        more = besides + known.relaxed(wanted, masks, columns) - known.cost
+        known = self._get_operator_cost(deployment, operator)
+        columns = known.relaxed_columns(wanted)
+        more = besides + known.relaxed_cost(wanted, masks, columns) - known.cost
         for read, inflow in zip(operator.inputs, known.inputs, strict=True):
             if more >= limit:
                 break
             if isinstance(read, int):
-                part = replace(wanted.part(inflow.streams), columns=inflow.carried(columns))
+                part = replace(wanted.restrict_to(inflow.streams), columns=inflow.carried_columns(columns))
                 upstream = deployment.operators[read]
-                if upstream.serving(part) is None:
+                if upstream.serving_demand(part) is None:
                     own = [masks[i] for i in inflow.places]
-                    more = self.relaxed(deployment, upstream, part, own, more, limit)
+                    more = self.relaxed_cost(deployment, upstream, part, own, more, limit)
         return more
 
-    def relaxed_at_least(
+    def relaxed_cost_bound(
         self, deployment: Deployment, operator: Operator, masks: Sequence[int]
     ) -> float:
         """Less than ``relaxed``, and sooner said."""
-        known = self._known(deployment, operator)
-        least = known.at_least(masks)
+        known = self._get_operator_cost(deployment, operator)
+        least = known.relaxed_bound(masks)
         for read, inflow in zip(operator.inputs, known.inputs, strict=True):
             if isinstance(read, int):
                 own = [masks[i] for i in inflow.places]
-                least += self.relaxed_at_least(deployment, deployment.operators[read], own)
+                least += self.relaxed_cost_bound(deployment, deployment.operators[read], own)
         return least
 
-    def _known(self, deployment: Deployment, operator: Operator) -> Kept:
+    def _get_operator_cost(self, deployment: Deployment, operator: Operator) -> OperatorCost:
         """The cost of an operator that reads from these nodes; it is kept with the operator, so
         that no other comes to be known by the same ``id``.
         """
         sources = tuple(
-            deployment.operators[i].node if isinstance(i, int) else deployment.source(i)
+            deployment.operators[i].node if isinstance(i, int) else deployment.source_node(i)
             for i in operator.inputs
         )
         key = id(operator), sources
@@ -164,11 +164,11 @@ class CostModel:
                 deployment.operators[i].definition.streams if isinstance(i, int) else (i,)
                 for i in operator.inputs
             ]
-            far = [self.latency(source, operator.node) for source in sources]
-            found = self._kept[key] = Kept(operator, self.rates, inputs, far, self.kappa)
+            far = [self.path_latency_seconds(source, operator.node) for source in sources]
+            found = self._kept[key] = OperatorCost(operator, self.rates, inputs, far, self.work_weight)
         return found
 
-    def prolonging(
+    def lifetime_extension_cost(
         self, deployment: Deployment, operator: Operator, now: int, until: Lifetime
     ) -> float:
         """What it costs on average, to the end of a query, that an operator and those that it
@@ -177,17 +177,17 @@ class CostModel:
         if until is None or operator.until is None or operator.until >= until:
             return 0.0
         share = (until - max(operator.until, now)) / (until - now)
-        more = share * self.kept(deployment, operator)
+        more = share * self.operator_cost(deployment, operator)
         for read in operator.inputs:
             if isinstance(read, int):
-                more += self.prolonging(deployment, deployment.operators[read], now, until)
+                more += self.lifetime_extension_cost(deployment, deployment.operators[read], now, until)
         return more
 
 
 _NONE = frozenset[str]()
 
 
-class Kept:
+class OperatorCost:
     """What an operator costs by itself, and what it would cost relaxed, without making the relaxed
     definition: a planner asks that of many operators for each query.
     """
@@ -202,30 +202,30 @@ class Kept:
     ) -> None:
         self.operator, self.rates, self.kappa = operator, rates, kappa
         definition = operator.definition
-        self.masks = rates.masks(definition)
-        self.each = list(map(rates.each, definition.streams))
+        self.masks = rates.sample_masks(definition)
+        self.each = list(map(rates.tuple_rate, definition.streams))
         self.inputs = [
             _Inflow(
                 streams,
-                [definition.place(s) for s in streams],
-                definition.crossing(frozenset(streams)),
-                rates.joint(streams, definition.part(streams).joins),
+                [definition.stream_index(s) for s in streams],
+                definition.crossing_columns(frozenset(streams)),
+                rates.join_selectivity(streams, definition.restrict_to(streams).joins),
                 seconds,
             )
             for streams, seconds in zip(inputs, far, strict=True)
         ]
         self.each_in = [
-            (i, self.each[i] * self._wide(inflow, i, definition.columns) * inflow.seconds)
+            (i, self.each[i] * self._compute_column_bytes(inflow, i, definition.columns) * inflow.seconds)
             for inflow in self.inputs
             if len(inflow.places) == 1
             for i in inflow.places
         ]
-        self.joint = rates.joint(definition.streams, definition.joins)
-        self.cost = self._cost(
+        self.joint = rates.join_selectivity(definition.streams, definition.joins)
+        self.cost = self._compute_cost(
             self.masks, definition.windows, definition.columns, definition.slides
         )
 
-    def at_least(self, wanted_masks: Sequence[int]) -> float:
+    def relaxed_bound(self, wanted_masks: Sequence[int]) -> float:
         """What it costs more at least to be relaxed: more tuples of the streams that it reads."""
         more = 0.0
         for place, rate in self.each_in:
@@ -234,38 +234,38 @@ class Kept:
             more += rate * max((mask | wanted_masks[place]).bit_count() - before, 0.0)
         return more
 
-    def columns(self, wanted: Definition) -> list[frozenset[str]]:
+    def relaxed_columns(self, wanted: Definition) -> list[frozenset[str]]:
         """The columns, by stream, that the operator would have relaxed for what is wanted: those of
         its ``union`` with that.
         """
         own = self.operator.definition
         more = wanted.joins - own.joins
-        extra = columns_of(j for j in more if not j.implied) if more else {}
+        extra = join_columns(j for j in more if not j.is_implied) if more else {}
         columns = []
         for i, stream in enumerate(own.streams):
-            p, q = own.where[i], wanted.where[i]
+            p, q = own.selections[i], wanted.selections[i]
             all_of = own.columns[i] | wanted.columns[i]
             if stream in extra:
                 all_of |= extra[stream]
             if p != q:
-                if not implies(p, q):
-                    all_of |= q.columns
-                if not implies(q, p):
-                    all_of |= p.columns
+                if not implies_selection(p, q):
+                    all_of |= q.referenced_columns
+                if not implies_selection(q, p):
+                    all_of |= p.referenced_columns
             columns.append(all_of)
         return columns
 
-    def relaxed(
+    def relaxed_cost(
         self, wanted: Definition, wanted_masks: Sequence[int], columns: Sequence[frozenset[str]]
     ) -> float:
         """What the operator would cost relaxed for what is wanted, with its ``columns`` then."""
         own = self.operator.definition
         masks = list(map(or_, self.masks, wanted_masks))
         windows = tuple(map(max, own.windows, wanted.windows))
-        slides = ored(own.slides | wanted.slides) if own.slides and wanted.slides else frozenset()
-        return self._cost(masks, windows, columns, slides)
+        slides = union_slides(own.slides | wanted.slides) if own.slides and wanted.slides else frozenset()
+        return self._compute_cost(masks, windows, columns, slides)
 
-    def _cost(
+    def _compute_cost(
         self,
         masks: Sequence[int],
         windows: Sequence[int],
@@ -276,20 +276,20 @@ class Kept:
         arriving = [
             each * max(mask.bit_count(), 0.5) for each, mask in zip(self.each, masks, strict=True)
         ]
-        usage, worked = 0.0, rates.joined(arriving, windows, self.joint, slides)
+        usage, worked = 0.0, rates.join_rate(arriving, windows, self.joint, slides)
         for inflow in self.inputs:
             at = inflow.places
-            tuples = rates.joined([arriving[i] for i in at], [windows[i] for i in at], inflow.joint)
-            width = sum(self._wide(inflow, i, columns) for i in at)
+            tuples = rates.join_rate([arriving[i] for i in at], [windows[i] for i in at], inflow.joint)
+            width = sum(self._compute_column_bytes(inflow, i, columns) for i in at)
             usage += tuples * width * inflow.seconds
             worked += tuples
         return usage + self.kappa * worked
 
-    def _wide(self, inflow: _Inflow, place: int, columns: Sequence[frozenset[str]]) -> float:
+    def _compute_column_bytes(self, inflow: _Inflow, place: int, columns: Sequence[frozenset[str]]) -> float:
         """Bytes of what comes in of one stream, with the columns that results have of it."""
         stream = self.operator.definition.streams[place]
         read = columns[place] | inflow.crossing.get(stream, _NONE)
-        return self.rates.wide(stream, read)
+        return self.rates.column_width(stream, read)
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class _Inflow:
     joint: float
     seconds: float
 
-    def carried(self, columns: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
+    def carried_columns(self, columns: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
         """The columns that it must bring for an operator whose results have these: what is
         ``cascaded``.
         """
@@ -314,17 +314,17 @@ class _Inflow:
         )
 
 
-def over_time(costs: Iterable[tuple[float, float]], end: float) -> float:
+def integrate_cost(costs: Iterable[tuple[float, float]], end: float) -> float:
     """The cost of a system: the sum over time of C(G, Σ(t)), which changes when queries come and go
     (section 2.2). ``costs`` are (seconds, cost from then on), in order.
 
     >>> over_time([(0, 10.0), (5, 20.0)], end=10)
     150.0
     """
-    return sum(cost * (later - since) for (since, cost), later in _spans(costs, end))
+    return sum(cost * (later - since) for (since, cost), later in _pair_costs_with_ends(costs, end))
 
 
-def _spans(
+def _pair_costs_with_ends(
     costs: Iterable[tuple[float, float]], end: float
 ) -> Iterator[tuple[tuple[float, float], float]]:
     known = list(costs)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from braid.papers.reuse.selections import EVERYTHING, Selection, implies
+from braid.papers.reuse.selections import EVERYTHING, Selection, implies_selection
 
 Column = tuple[str, str]
 """A stream's name and a column's."""
@@ -20,24 +20,24 @@ UNBOUNDED = 1 << 55
 
 
 @dataclass(frozen=True, order=True)
-class Join:
+class JoinCondition:
     """A conjunct over two or more streams. ``implied``: it follows from others by transitivity."""
 
     text: str
     columns: frozenset[Column] = field(compare=False)
-    implied: bool = field(default=False, compare=False)
+    is_implied: bool = field(default=False, compare=False)
 
     def __hash__(self) -> int:
         return hash(self.text)
 
     @cached_property
-    def streams(self) -> frozenset[str]:
+    def joined_streams(self) -> frozenset[str]:
         """The streams that it is about."""
         return frozenset(stream for stream, _ in self.columns)
 
-    def across(self, streams: frozenset[str]) -> bool:
+    def crosses(self, streams: frozenset[str]) -> bool:
         """Whether it is about these streams and others."""
-        return bool(self.streams & streams) and not self.streams <= streams
+        return bool(self.joined_streams & streams) and not self.joined_streams <= streams
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Definition:
     """
 
     streams: tuple[str, ...]
-    joins: frozenset[Join]
-    where: tuple[Selection, ...]
+    joins: frozenset[JoinCondition]
+    selections: tuple[Selection, ...]
     windows: tuple[int, ...]
     columns: tuple[frozenset[str], ...]
     slides: frozenset[int] = frozenset()
@@ -61,10 +61,10 @@ class Definition:
     aggregates: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
+    def make(
         cls,
         windows: Mapping[str, int],
-        joins: Iterable[Join] = (),
+        joins: Iterable[JoinCondition] = (),
         where: Mapping[str, Selection] | None = None,
         columns: Mapping[str, Iterable[str]] | None = None,
         slides: Iterable[int] = (),
@@ -79,67 +79,67 @@ class Definition:
             tuple((where or {}).get(s, EVERYTHING) for s in streams),
             tuple(windows[s] for s in streams),
             tuple(frozenset((columns or {}).get(s, ())) for s in streams),
-            ored(slides),
+            union_slides(slides),
         )
 
     @cached_property
-    def _hash(self) -> int:
-        return hash((self.joins, self.where, self.windows, self.columns, self.slides, self.groups))
+    def _cached_hash(self) -> int:
+        return hash((self.joins, self.selections, self.windows, self.columns, self.slides, self.groups))
 
     def __hash__(self) -> int:
-        return self._hash
+        return self._cached_hash
 
     @cached_property
-    def base(self) -> tuple[tuple[str, ...], frozenset[Join], frozenset[Column] | None]:
+    def base_conditions(self) -> tuple[tuple[str, ...], frozenset[JoinCondition], frozenset[Column] | None]:
         """What the base conditions are about: streams, join conditions, grouping."""
         return self.streams, self.joins, self.groups
 
-    def place(self, stream: str) -> int:
+    def stream_index(self, stream: str) -> int:
         """Where the stream stands among ``streams``."""
         return self.streams.index(stream)
 
-    def part(self, streams: Iterable[str]) -> Definition:
+    def restrict_to(self, streams: Iterable[str]) -> Definition:
         """What of this is about some of the streams alone, with the columns that the rest needs:
         an operator may compute it for one that computes all.
         """
         chosen = frozenset(streams)
         if len(chosen) == len(self.streams):
             return self
-        if chosen not in self._parts:
-            self._parts[chosen] = self._part(chosen)
-        return self._parts[chosen]
+        if chosen not in self._restriction_cache:
+            self._restriction_cache[chosen] = self._restrict_to_streams(chosen)
+        return self._restriction_cache[chosen]
 
     @cached_property
-    def _parts(self) -> dict[frozenset[str], Definition]:
+    def _restriction_cache(self) -> dict[frozenset[str], Definition]:
         return {}
 
-    def _part(self, chosen: frozenset[str]) -> Definition:
+    def _restrict_to_streams(self, chosen: frozenset[str]) -> Definition:
         places = [i for i, s in enumerate(self.streams) if s in chosen]
-        needed = self.crossing(chosen)
+        needed = self.crossing_columns(chosen)
         return Definition(
             tuple(self.streams[i] for i in places),
-            frozenset(j for j in self.joins if j.streams <= chosen),
-            tuple(self.where[i] for i in places),
+            frozenset(j for j in self.joins if j.joined_streams <= chosen),
+            tuple(self.selections[i] for i in places),
             tuple(self.windows[i] for i in places),
             tuple(self.columns[i] | needed.get(self.streams[i], frozenset()) for i in places),
         )
 
-    def crossing(self, streams: frozenset[str]) -> dict[str, frozenset[str]]:
+    def crossing_columns(self, streams: frozenset[str]) -> dict[str, frozenset[str]]:
         """By stream, the columns on which these streams are joined with the others."""
-        return columns_of(j for j in self.joins if not j.implied and j.across(streams))
+        return join_columns(j for j in self.joins if not j.is_implied and j.crosses(streams))
 
     @cached_property
-    def connected(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether the joins link all streams."""
         reached, grown = {self.streams[0]}, True
         while grown:
-            touched = [j.streams for j in self.joins if j.streams & reached]
+            touched = [j.joined_streams for j in self.joins if j.joined_streams & reached]
             more = reached.union(*touched)
             grown, reached = len(more) > len(reached), more
         return len(reached) == len(self.streams)
 
 
-def columns_of(joins: Iterable[Join]) -> dict[str, frozenset[str]]:
+def join_columns(joins: Iterable[JoinCondition]) -> dict[str, frozenset[str]]:
     """By stream, the columns that join conditions read."""
     found: dict[str, set[str]] = {}
     for join in joins:
@@ -148,7 +148,7 @@ def columns_of(joins: Iterable[Join]) -> dict[str, frozenset[str]]:
     return {stream: frozenset(columns) for stream, columns in found.items()}
 
 
-def ored(slides: Iterable[int]) -> frozenset[int]:
+def union_slides(slides: Iterable[int]) -> frozenset[int]:
     """A slide for "at a multiple of one of these": those that others divide say nothing new.
 
     Section 3.1, step 4.
@@ -160,7 +160,7 @@ def ored(slides: Iterable[int]) -> frozenset[int]:
     return frozenset(s for s in found if not any(s % t == 0 and s != t for t in found))
 
 
-def slides_hold(slides: frozenset[int], others: frozenset[int]) -> bool:
+def slides_contain(slides: frozenset[int], others: frozenset[int]) -> bool:
     """Whether at these times all is told that is told at the others. No slide: at all times."""
     if not slides or not others:
         return not slides
@@ -187,30 +187,30 @@ class Compensation:
     """
 
     where: tuple[Selection | None, ...]
-    joins: frozenset[Join]
+    joins: frozenset[JoinCondition]
     windows: tuple[int | None, ...]
     slides: frozenset[int]
     columns: tuple[frozenset[str], ...]
 
     @property
-    def needed(self) -> tuple[frozenset[str], ...]:
+    def required_columns(self) -> tuple[frozenset[str], ...]:
         """By stream the columns that the results must have: those that are told and those that
         conditions read.
         """
-        return self._needed
+        return self._cached_required_columns
 
     @cached_property
-    def _needed(self) -> tuple[frozenset[str], ...]:
-        read = [frozenset() if s is None else s.columns for s in self.where]
+    def _cached_required_columns(self) -> tuple[frozenset[str], ...]:
+        read = [frozenset() if s is None else s.referenced_columns for s in self.where]
         return tuple(a | b for a, b in zip(self.columns, read, strict=True))
 
 
-def compensation(existing: Definition, wanted: Definition) -> Compensation:
+def make_compensation(existing: Definition, wanted: Definition) -> Compensation:
     """The compensation that makes the wanted results of existing ones."""
     extra = wanted.joins - existing.joins
-    inner = columns_of(j for j in extra if not j.implied)
+    inner = join_columns(j for j in extra if not j.is_implied)
     return Compensation(
-        tuple(None if p == q else p for p, q in zip(wanted.where, existing.where, strict=True)),
+        tuple(None if p == q else p for p, q in zip(wanted.selections, existing.selections, strict=True)),
         extra,
         tuple(None if w == v else w for w, v in zip(wanted.windows, existing.windows, strict=True)),
         wanted.slides if wanted.slides != existing.slides else frozenset(),
@@ -221,31 +221,31 @@ def compensation(existing: Definition, wanted: Definition) -> Compensation:
     )
 
 
-def holds(existing: Definition, wanted: Definition) -> bool:
+def can_serve(existing: Definition, wanted: Definition) -> bool:
     """Whether the wanted results can be had of the existing ones by a compensation alone.
 
     Above an aggregate neither windows nor selections on other columns than its groups can be
     compensated; the paper's base condition is silent on that.
     """
-    if not may_reuse(existing, wanted) or not slides_hold(existing.slides, wanted.slides):
+    if not may_reuse(existing, wanted) or not slides_contain(existing.slides, wanted.slides):
         return False
     if any(w > v for w, v in zip(wanted.windows, existing.windows, strict=True)):
         return False
-    if not all(implies(p, q) for p, q in zip(wanted.where, existing.where, strict=True)):
+    if not all(implies_selection(p, q) for p, q in zip(wanted.selections, existing.selections, strict=True)):
         return False
-    needed = compensation(existing, wanted).needed
+    needed = make_compensation(existing, wanted).required_columns
     if not all(n <= c for n, c in zip(needed, existing.columns, strict=True)):
         return False
-    return existing.groups is None or _above_aggregate(existing, wanted)
+    return existing.groups is None or _can_serve_aggregate(existing, wanted)
 
 
-def _above_aggregate(existing: Definition, wanted: Definition) -> bool:
+def _can_serve_aggregate(existing: Definition, wanted: Definition) -> bool:
     same = existing.windows == wanted.windows and existing.joins == wanted.joins
     return (
         same
         and wanted.aggregates <= existing.aggregates
         and all(
-            p == q or {(s, c) for c in p.columns} <= (existing.groups or frozenset())
-            for s, p, q in zip(wanted.streams, wanted.where, existing.where, strict=True)
+            p == q or {(s, c) for c in p.referenced_columns} <= (existing.groups or frozenset())
+            for s, p, q in zip(wanted.streams, wanted.selections, existing.selections, strict=True)
         )
     )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from braid.core.query import MOST
-from braid.papers.reuse.definition import Definition, holds
-from braid.papers.reuse.lattice import Offer, as_offered
-from braid.papers.reuse.relaxation import Lifetime, lifetimes, union
+from braid.papers.reuse.definition import Definition, can_serve
+from braid.papers.reuse.lattice import LatticeEntry, with_result_columns
+from braid.papers.reuse.relaxation import Lifetime, relax_lifetimes, relax_all
 
 Input = str | int
 """What an operator reads: a stream by name, or an operator by id."""
@@ -31,8 +31,8 @@ class Demand:
 
     bit: int
     definition: Definition
-    uses: tuple[int | None, ...]
-    asked: int = 1
+    upstream_bits: tuple[int | None, ...]
+    consumers: int = 1
 
 
 @dataclass(frozen=True)
@@ -51,42 +51,42 @@ class Operator:
     demands: tuple[Demand, ...]
     version: int = 0
     until: Lifetime = None
-    stays: bool = False
+    is_pinned: bool = False
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether no demand can be added any more."""
         return len(self.demands) >= MOST
 
     @property
-    def free(self) -> int:
+    def free_bit(self) -> int:
         """The lowest bit that no demand has."""
         return min(set(range(MOST)) - {d.bit for d in self.demands})
 
-    def demand(self, bit: int) -> Demand:
+    def find_demand(self, bit: int) -> Demand:
         """The demand with this bit."""
         return next(d for d in self.demands if d.bit == bit)
 
-    def offered(self, bit: int) -> Definition:
+    def demand_results(self, bit: int) -> Definition:
         """What is sure to be among the results that serve a demand: its own, joined on what the
         operator joins on.
         """
         own = self.definition
-        return replace(self.demand(bit).definition, joins=own.joins, columns=own.columns)
+        return replace(self.find_demand(bit).definition, joins=own.joins, columns=own.columns)
 
-    def serving(self, wanted: Definition) -> Demand | None:
+    def serving_demand(self, wanted: Definition) -> Demand | None:
         """The demand that holds what is wanted, if one does."""
         columns = self.definition.columns
-        found = (d for d in self.demands if holds(as_offered(d.definition, columns), wanted))
+        found = (d for d in self.demands if can_serve(with_result_columns(d.definition, columns), wanted))
         return next(found, None)
 
-    def offer(self, nid: int) -> Offer:
+    def lattice_entry(self, nid: int) -> LatticeEntry:
         """As the reuse lattice keeps it."""
-        return Offer(self.id, self.definition, tuple(d.definition for d in self.demands), nid)
+        return LatticeEntry(self.id, self.definition, tuple(d.definition for d in self.demands), nid)
 
 
 @dataclass(frozen=True)
-class Asked:
+class DeployedQuery:
     """A query that is answered: what it computes, where its answers go, and which demand of which
     operator answers it. ``until`` is when it ends.
     """
@@ -96,19 +96,19 @@ class Asked:
     sink: str
     operator: int = -1
     bit: int = 0
-    until: Lifetime = None
+    ends_at: Lifetime = None
     sql: str = ""
 
 
 @dataclass(frozen=True)
-class Source:
+class StreamLeaf:
     """In a plan: a stream, from where it comes."""
 
     stream: str
 
 
 @dataclass(frozen=True)
-class Reused:
+class ReusedOperator:
     """In a plan: an operator that is there, relaxed or as it is."""
 
     operator: int
@@ -116,7 +116,7 @@ class Reused:
 
 
 @dataclass(frozen=True)
-class New:
+class NewOperator:
     """In a plan: a new operator for these streams at this node."""
 
     streams: tuple[str, ...]
@@ -124,66 +124,66 @@ class New:
     inputs: tuple[Tree, ...]
 
 
-Tree = Source | Reused | New
+Tree = StreamLeaf | ReusedOperator | NewOperator
 
 
 @dataclass(frozen=True)
 class Deployment:
     """All operators and queries, Σ(t) in section 2.2. ``at`` says where streams come from."""
 
-    at: Mapping[str, str]
+    stream_nodes: Mapping[str, str]
     operators: Mapping[int, Operator] = field(default_factory=dict)
-    queries: Mapping[str, Asked] = field(default_factory=dict)
+    queries: Mapping[str, DeployedQuery] = field(default_factory=dict)
     next_id: int = 0
 
-    def source(self, stream: str) -> str:
+    def source_node(self, stream: str) -> str:
         """The node that a stream comes from."""
-        return self.at[stream.partition("#")[0]]
+        return self.stream_nodes[stream.partition("#")[0]]
 
-    def flows(self) -> Iterator[Flow]:
+    def all_flows(self) -> Iterator[Flow]:
         """What flows: streams to operators, results to operators and to sinks."""
         for operator in self.operators.values():
-            yield from self.inflows(operator, operator.definition)
+            yield from self.operator_inflows(operator, operator.definition)
         for asked in self.queries.values():
             node = self.operators[asked.operator].node
             yield Flow(asked.operator, asked.name, node, asked.sink, asked.definition)
 
-    def inflows(self, operator: Operator, definition: Definition) -> Iterator[Flow]:
+    def operator_inflows(self, operator: Operator, definition: Definition) -> Iterator[Flow]:
         """What flows into an operator if this is its definition."""
         for read in operator.inputs:
             if isinstance(read, str):
                 streams: tuple[str, ...] = (read,)
-                node = self.source(read)
+                node = self.source_node(read)
             else:
                 streams = self.operators[read].definition.streams
                 node = self.operators[read].node
-            yield Flow(read, operator.id, node, operator.node, definition.part(streams))
+            yield Flow(read, operator.id, node, operator.node, definition.restrict_to(streams))
 
-    def relaxable(self, operator: Operator, wanted: Definition) -> bool:
+    def can_relax(self, operator: Operator, wanted: Definition) -> bool:
         """Whether a demand for what is wanted can be added to an operator, and to all that it reads
         but those of which one demand holds their part of it.
         """
-        if operator.full or self._free(operator):
-            return not operator.full
-        relaxed = union((operator.definition, wanted))
-        below = [(o, cascaded(relaxed, wanted, o)) for o in self._below(operator)]
-        return all(o.serving(part) is not None or self.relaxable(o, part) for o, part in below)
+        if operator.is_full or self._has_free_demand_bits(operator):
+            return not operator.is_full
+        relaxed = relax_all((operator.definition, wanted))
+        below = [(o, upstream_demand(relaxed, wanted, o)) for o in self._list_input_operators(operator)]
+        return all(o.serving_demand(part) is not None or self.can_relax(o, part) for o, part in below)
 
-    def _free(self, operator: Operator) -> bool:
-        return not operator.full and all(map(self._free, self._below(operator)))
+    def _has_free_demand_bits(self, operator: Operator) -> bool:
+        return not operator.is_full and all(map(self._has_free_demand_bits, self._list_input_operators(operator)))
 
-    def _below(self, operator: Operator) -> Iterator[Operator]:
+    def _list_input_operators(self, operator: Operator) -> Iterator[Operator]:
         return (self.operators[i] for i in operator.inputs if isinstance(i, int))
 
-    def upstream(self) -> list[Operator]:
+    def topological_order(self) -> list[Operator]:
         """The operators, each after those that it reads."""
-        return self._upstream
+        return self._cached_topological_order
 
     @cached_property
-    def _upstream(self) -> list[Operator]:
-        return [operator for depth in self.depths() for operator in depth]
+    def _cached_topological_order(self) -> list[Operator]:
+        return [operator for depth in self.operators_by_depth() for operator in depth]
 
-    def depths(self) -> Iterator[list[Operator]]:
+    def operators_by_depth(self) -> Iterator[list[Operator]]:
         """The operators by depth: those that read streams alone, and then those that read none but
         what came before.
         """
@@ -199,18 +199,18 @@ class Deployment:
 class Flow:
     """Results of one thing that another takes, over the network: from node to node."""
 
-    what: Input
-    to: Input
-    source: str
-    target: str
+    item: Input
+    consumer: Input
+    source_node: str
+    target_node: str
     definition: Definition
 
 
-def submitted(deployment: Deployment, asked: Asked, tree: Tree) -> Deployment:
+def add_query(deployment: Deployment, asked: DeployedQuery, tree: Tree) -> Deployment:
     """The deployment with one more query, answered by a plan for it."""
     work = _Changes(deployment)
-    id, bit = work.demand(tree, asked.definition, asked.until)
-    return work.deployment(asked, id, bit)
+    id, bit = work.add_planned_demand(tree, asked.definition, asked.ends_at)
+    return work.make_deployment(asked, id, bit)
 
 
 class _Changes:
@@ -221,55 +221,55 @@ class _Changes:
         self.operators = dict(deployment.operators)
         self.next_id = deployment.next_id
 
-    def deployment(self, asked: Asked, operator: int, bit: int) -> Deployment:
+    def make_deployment(self, asked: DeployedQuery, operator: int, bit: int) -> Deployment:
         queries = {
             **self.old.queries,
             asked.name: replace(asked, operator=operator, bit=bit),
         }
         return replace(self.old, operators=self.operators, queries=queries, next_id=self.next_id)
 
-    def demand(self, tree: Tree, wanted: Definition, until: Lifetime) -> tuple[int, int]:
+    def add_planned_demand(self, tree: Tree, wanted: Definition, until: Lifetime) -> tuple[int, int]:
         """Have what is wanted made as planned; the operator and the demand that make it."""
-        if isinstance(tree, Reused):
-            return tree.operator, self.reuse(tree.operator, wanted, until)
-        assert isinstance(tree, New)
-        used = [self._input(t, wanted, until) for t in tree.inputs]
+        if isinstance(tree, ReusedOperator):
+            return tree.operator, self.reuse_operator(tree.operator, wanted, until)
+        assert isinstance(tree, NewOperator)
+        used = [self._add_input(t, wanted, until) for t in tree.inputs]
         id, self.next_id = self.next_id, self.next_id + 1
         first = Demand(0, wanted, tuple(bit for _, bit in used))
         inputs = tuple(read for read, _ in used)
         self.operators[id] = Operator(id, tree.node, inputs, wanted, (first,), until=until)
         return id, 0
 
-    def _input(self, tree: Tree, wanted: Definition, until: Lifetime) -> tuple[Input, int | None]:
-        if isinstance(tree, Source):
+    def _add_input(self, tree: Tree, wanted: Definition, until: Lifetime) -> tuple[Input, int | None]:
+        if isinstance(tree, StreamLeaf):
             return tree.stream, None
         streams = (
             tree.streams
-            if isinstance(tree, New)
+            if isinstance(tree, NewOperator)
             else self.operators[tree.operator].definition.streams
         )
-        return self.demand(tree, wanted.part(streams), until)
+        return self.add_planned_demand(tree, wanted.restrict_to(streams), until)
 
-    def reuse(self, id: int, wanted: Definition, until: Lifetime) -> int:
+    def reuse_operator(self, id: int, wanted: Definition, until: Lifetime) -> int:
         """The demand of an operator that holds what is wanted: one that it has, or a new one, for
         which the operator is relaxed, and those that it reads (step 5, cascading).
         """
         operator = self.operators[id]
-        operator = replace(operator, until=lifetimes((operator.until, until)))
-        if (there := operator.serving(wanted)) is not None:
+        operator = replace(operator, until=relax_lifetimes((operator.until, until)))
+        if (there := operator.serving_demand(wanted)) is not None:
             demands = tuple(
-                replace(d, asked=d.asked + 1) if d.bit == there.bit else d for d in operator.demands
+                replace(d, consumers=d.consumers + 1) if d.bit == there.bit else d for d in operator.demands
             )
             self.operators[id] = replace(operator, demands=demands)
             return there.bit
-        definition = union((operator.definition, wanted))
+        definition = relax_all((operator.definition, wanted))
         uses = tuple(
             None
             if isinstance(i, str)
-            else self.reuse(i, cascaded(definition, wanted, self.operators[i]), until)
+            else self.reuse_operator(i, upstream_demand(definition, wanted, self.operators[i]), until)
             for i in operator.inputs
         )
-        new = Demand(operator.free, wanted, uses)
+        new = Demand(operator.free_bit, wanted, uses)
         self.operators[id] = replace(
             operator,
             definition=definition,
@@ -279,16 +279,16 @@ class _Changes:
         return new.bit
 
 
-def cascaded(relaxed: Definition, wanted: Definition, upstream: Operator) -> Definition:
+def upstream_demand(relaxed: Definition, wanted: Definition, upstream: Operator) -> Definition:
     """What an operator that is relaxed for what is wanted asks of one that it reads (step 5): the
     part that is wanted, with all columns that the relaxed one has, since compensations for its
     other queries read them too.
     """
     streams = upstream.definition.streams
-    return replace(wanted.part(streams), columns=relaxed.part(streams).columns)
+    return replace(wanted.restrict_to(streams), columns=relaxed.restrict_to(streams).columns)
 
 
-def withdrawn(deployment: Deployment, *names: str) -> Deployment:
+def remove_queries(deployment: Deployment, *names: str) -> Deployment:
     """The deployment without these queries: demands that nobody asks for go, and operators without
     demands. Nothing is built anew, so the columns stay.
 
@@ -297,33 +297,33 @@ def withdrawn(deployment: Deployment, *names: str) -> Deployment:
     operators = dict(deployment.operators)
     for name in names:
         asked = deployment.queries[name]
-        _release(operators, asked.operator, asked.bit)
+        _release_demand(operators, asked.operator, asked.bit)
     queries = {n: q for n, q in deployment.queries.items() if n not in names}
-    return replace(deployment, operators=_lived(operators, queries), queries=queries)
+    return replace(deployment, operators=_update_lifetimes(operators, queries), queries=queries)
 
 
-def _release(operators: dict[int, Operator], id: int, bit: int) -> None:
+def _release_demand(operators: dict[int, Operator], id: int, bit: int) -> None:
     operator = operators[id]
-    demand = operator.demand(bit)
-    if demand.asked > 1:
+    demand = operator.find_demand(bit)
+    if demand.consumers > 1:
         demands = tuple(
-            replace(d, asked=d.asked - 1) if d.bit == bit else d for d in operator.demands
+            replace(d, consumers=d.consumers - 1) if d.bit == bit else d for d in operator.demands
         )
         operators[id] = replace(operator, demands=demands)
         return
     rest = tuple(d for d in operator.demands if d.bit != bit)
     if rest:
-        left = union([d.definition for d in rest])
+        left = relax_all([d.definition for d in rest])
         left = replace(left, joins=operator.definition.joins, columns=operator.definition.columns)
         operators[id] = replace(operator, demands=rest, definition=left)
     else:
         del operators[id]
-    for read, use in zip(operator.inputs, demand.uses, strict=True):
+    for read, use in zip(operator.inputs, demand.upstream_bits, strict=True):
         if isinstance(read, int) and use is not None:
-            _release(operators, read, use)
+            _release_demand(operators, read, use)
 
 
-def _lived(operators: Mapping[int, Operator], queries: Mapping[str, Asked]) -> dict[int, Operator]:
+def _update_lifetimes(operators: Mapping[int, Operator], queries: Mapping[str, DeployedQuery]) -> dict[int, Operator]:
     """The operators with the lifetimes of the queries that are left."""
     ends: dict[int, list[Lifetime]] = {}
 
@@ -334,25 +334,25 @@ def _lived(operators: Mapping[int, Operator], queries: Mapping[str, Asked]) -> d
                 use(read, until)
 
     for asked in queries.values():
-        use(asked.operator, asked.until)
-    lived = {id: lifetimes(all_of) for id, all_of in ends.items()}
+        use(asked.operator, asked.ends_at)
+    lived = {id: relax_lifetimes(all_of) for id, all_of in ends.items()}
     return {
         id: o if o.until == lived[id] else replace(o, until=lived[id])
         for id, o in operators.items()
     }
 
 
-def moved(deployment: Deployment, operator: int, node: str, stays: bool = False) -> Deployment:
+def with_operator_moved(deployment: Deployment, operator: int, node: str, stays: bool = False) -> Deployment:
     """The deployment with an operator at another node, where it ``stays`` or not. Raises KeyError
     if it is not there.
     """
-    there = replace(deployment.operators[operator], node=node, stays=stays)
+    there = replace(deployment.operators[operator], node=node, is_pinned=stays)
     return replace(deployment, operators={**deployment.operators, operator: there})
 
 
-def freed(deployment: Deployment) -> Deployment:
+def unpin_operators(deployment: Deployment) -> Deployment:
     """The deployment with no operator that stays where somebody has put it."""
     operators = {
-        id: replace(o, stays=False) if o.stays else o for id, o in deployment.operators.items()
+        id: replace(o, is_pinned=False) if o.is_pinned else o for id, o in deployment.operators.items()
     }
     return replace(deployment, operators=operators)

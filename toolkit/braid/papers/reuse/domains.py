@@ -10,7 +10,7 @@ Bound = tuple[Any, bool] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class ColumnDomain:
     """The values from ``least`` to ``most`` but for those in ``out``; or, if ``among`` is given,
     those; or NULL alone.
 
@@ -19,129 +19,129 @@ class Domain:
     nothing pass, so NULL is in a domain only if ``null`` is set, and then nothing else is.
     """
 
-    least: Bound = None
-    most: Bound = None
-    among: frozenset[Any] | None = None
-    out: frozenset[Any] = frozenset()
-    null: bool = False
+    lower: Bound = None
+    upper: Bound = None
+    values: frozenset[Any] | None = None
+    excluded: frozenset[Any] = frozenset()
+    includes_null: bool = False
 
-    def holds(self, value: Any) -> bool:
+    def contains(self, value: Any) -> bool:
         """Whether a value passes; None is NULL."""
-        if value is None or self.null:
-            return value is None and self.null
-        if self.among is not None:
-            return value in self.among
-        return self._above(value) and self._below(value) and value not in self.out
+        if value is None or self.includes_null:
+            return value is None and self.includes_null
+        if self.values is not None:
+            return value in self.values
+        return self._is_above_least(value) and self._is_below_most(value) and value not in self.excluded
 
-    def _above(self, value: Any) -> bool:
-        if self.least is None or value != value:  # NaN is above all
+    def _is_above_least(self, value: Any) -> bool:
+        if self.lower is None or value != value:  # NaN is above all
             return True
-        end, closed = self.least
+        end, closed = self.lower
         return bool(value >= end if closed else value > end)
 
-    def _below(self, value: Any) -> bool:
-        if self.most is None:
+    def _is_below_most(self, value: Any) -> bool:
+        if self.upper is None:
             return True
-        end, closed = self.most
+        end, closed = self.upper
         return bool(value <= end if closed else value < end)
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether nothing is known to pass. A domain that lets nothing pass may be taken for one
         that does.
         """
-        return self.among is not None and not self.among
+        return self.values is not None and not self.values
 
-    def within(self, other: Domain) -> bool:
+    def is_subset(self, other: ColumnDomain) -> bool:
         """Whether every value that passes here passes there too. "No" may be wrong, "yes" never."""
-        if self.null or other.null:
-            return self.null and other.null
-        if self.among is not None:
-            return all(map(other.holds, self.among))
-        if other.among is not None:
+        if self.includes_null or other.includes_null:
+            return self.includes_null and other.includes_null
+        if self.values is not None:
+            return all(map(other.contains, self.values))
+        if other.values is not None:
             return False
-        low = other.least is None or (
-            self.least is not None and _from(self.least) >= _from(other.least)
+        low = other.lower is None or (
+            self.lower is not None and _make_lower_end_key(self.lower) >= _make_lower_end_key(other.lower)
         )
-        high = other.most is None or (self.most is not None and _to(self.most) <= _to(other.most))
-        return low and high and not any(map(self.holds, other.out))
+        high = other.upper is None or (self.upper is not None and _make_upper_end_key(self.upper) <= _make_upper_end_key(other.upper))
+        return low and high and not any(map(self.contains, other.excluded))
 
-    def both(self, other: Domain) -> Domain:
+    def intersect(self, other: ColumnDomain) -> ColumnDomain:
         """What passes here and there."""
-        if self.null or other.null:
-            return self if self.null and other.null else NOTHING
-        if self.among is not None:
-            return replace(self, among=frozenset(filter(other.holds, self.among)))
-        if other.among is not None:
-            return other.both(self)
-        ends = [b for b in (self.least, other.least) if b is not None]
-        least = max(ends, key=_from) if ends else None
-        ends = [b for b in (self.most, other.most) if b is not None]
-        most = min(ends, key=_to) if ends else None
-        return interval(least, most, self.out | other.out)
+        if self.includes_null or other.includes_null:
+            return self if self.includes_null and other.includes_null else NOTHING
+        if self.values is not None:
+            return replace(self, values=frozenset(filter(other.contains, self.values)))
+        if other.values is not None:
+            return other.intersect(self)
+        ends = [b for b in (self.lower, other.lower) if b is not None]
+        least = max(ends, key=_make_lower_end_key) if ends else None
+        ends = [b for b in (self.upper, other.upper) if b is not None]
+        most = min(ends, key=_make_upper_end_key) if ends else None
+        return make_interval(least, most, self.excluded | other.excluded)
 
-    def either(self, other: Domain) -> Domain | None:
+    def union(self, other: ColumnDomain) -> ColumnDomain | None:
         """What passes here or there, if that is a domain; else None."""
-        if self.within(other):
+        if self.is_subset(other):
             return other
-        if other.within(self):
+        if other.is_subset(self):
             return self
-        if self.among is not None and other.among is not None:
-            return replace(self, among=self.among | other.among)
+        if self.values is not None and other.values is not None:
+            return replace(self, values=self.values | other.values)
         return None
 
-    def text(self, column: str) -> str:
+    def to_sql(self, column: str) -> str:
         """As a condition in SQL, for reading.
 
         >>> Domain(least=(3, True), most=(9, False)).text("x")
         'x >= 3 AND x < 9'
         """
-        if self.null:
+        if self.includes_null:
             return f"{column} IS NULL"
-        if self.among is not None:
-            values = ", ".join(map(_written, sorted(self.among)))
-            return f"{column} = {values}" if len(self.among) == 1 else f"{column} IN ({values})"
+        if self.values is not None:
+            values = ", ".join(map(_to_sql_literal, sorted(self.values)))
+            return f"{column} = {values}" if len(self.values) == 1 else f"{column} IN ({values})"
         parts = [
-            f"{column} {sign}{'=' if end[1] else ''} {_written(end[0])}"
-            for sign, end in ((">", self.least), ("<", self.most))
+            f"{column} {sign}{'=' if end[1] else ''} {_to_sql_literal(end[0])}"
+            for sign, end in ((">", self.lower), ("<", self.upper))
             if end is not None
         ]
-        parts += [f"{column} <> {_written(value)}" for value in sorted(self.out)]
+        parts += [f"{column} <> {_to_sql_literal(value)}" for value in sorted(self.excluded)]
         return " AND ".join(parts) or f"{column} IS NOT NULL"
 
 
-NOTHING = Domain(among=frozenset())
-NULL = Domain(null=True)
-SOME = Domain()
+NOTHING = ColumnDomain(values=frozenset())
+NULL = ColumnDomain(includes_null=True)
+SOME = ColumnDomain()
 """Every value but NULL."""
 
 
-def interval(least: Bound = None, most: Bound = None, out: frozenset[Any] = frozenset()) -> Domain:
+def make_interval(least: Bound = None, most: Bound = None, out: frozenset[Any] = frozenset()) -> ColumnDomain:
     """The domain between two ends, in its simplest form."""
     if least is not None and most is not None:
         if least[0] > most[0]:
             return NOTHING
         if least[0] == most[0]:
             one = least[1] and most[1] and least[0] not in out
-            return Domain(among=frozenset([least[0]])) if one else NOTHING
-    found = Domain(least, most)
-    return replace(found, out=frozenset(filter(found.holds, out)))
+            return ColumnDomain(values=frozenset([least[0]])) if one else NOTHING
+    found = ColumnDomain(least, most)
+    return replace(found, excluded=frozenset(filter(found.contains, out)))
 
 
-def among(*values: Any) -> Domain:
+def make_value_set(*values: Any) -> ColumnDomain:
     """The domain of these values."""
-    return Domain(among=frozenset(values))
+    return ColumnDomain(values=frozenset(values))
 
 
-def _from(end: tuple[Any, bool]) -> tuple[Any, bool]:
+def _make_lower_end_key(end: tuple[Any, bool]) -> tuple[Any, bool]:
     return end[0], not end[1]
 
 
-def _to(end: tuple[Any, bool]) -> tuple[Any, bool]:
+def _make_upper_end_key(end: tuple[Any, bool]) -> tuple[Any, bool]:
     return end
 
 
-def _written(value: Any) -> str:
+def _to_sql_literal(value: Any) -> str:
     if isinstance(value, str):
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
     return str(value)

@@ -7,42 +7,42 @@ from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from typing import Any, NamedTuple
 
-from braid.core.clocks import Irregular
-from braid.core.events import Event, Moment
+from braid.core.clocks import IrregularCounts
+from braid.core.events import Event, EventContext
 
 
-class Did(NamedTuple):
+class OperatorMetrics(NamedTuple):
     """What an operator did in a batch, counted: tuples and results of others that came in, with
     their bytes, pairs that were compared, results; what it holds after it; seconds.
     """
 
     operator: int
     version: int
-    received: int
+    received_tuples: int
     received_bytes: int
-    compared: int
+    compared_pairs: int
     results: int
-    live: int
+    live_tuples: int
     live_bytes: int
     seconds: float
 
 
-class Flowed(NamedTuple):
+class FlowMetrics(NamedTuple):
     """What went over the network in a batch, counted: ``what`` is a stream or an operator ("3"),
     ``to`` an operator or a query; from node to node. Bytes are of Arrow buffers.
     """
 
-    what: str
-    to: str
-    source: str
-    target: str
+    item: str
+    consumer: str
+    source_node: str
+    target_node: str
     rows: int
     bytes: int
 
     @property
-    def sent(self) -> tuple[str, str, int]:
+    def transfer(self) -> tuple[str, str, int]:
         """From where, to where, how many bytes."""
-        return self.source, self.target, self.bytes
+        return self.source_node, self.target_node, self.bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class HubStarted(Event):
     level = INFO
 
     streams: tuple[str, ...]
-    time: str
-    reuse: str
+    time_column: str
+    reuse_level: str
     network: Mapping[str, Any]
-    at: Mapping[str, str]
-    history: int
+    stream_nodes: Mapping[str, str]
+    backfill_microseconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +75,17 @@ class QuerySubmitted(Event):
     name: str
     sql: str
     sink: str
-    match: str
+    reuse_kind: str
     operator: int
     cost_modelled: float
-    considered: tuple[tuple[str, float], ...]
-    complete: Mapping[str, int | None]
-    planning: float
-    deploying: float
+    alternatives: tuple[tuple[str, float], ...]
+    complete_since: Mapping[str, int | None]
+    planning_seconds: float
+    deployment_seconds: float
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """What, and why."""
-        return f"{self.name} is asked at {self.sink}: {self.match}, operator {self.operator}"
+        return f"{self.name} is asked at {self.sink}: {self.reuse_kind}, operator {self.operator}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class QueryEnded(Event):
     name: str
     reason: str
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """What, and why."""
         return f"{self.name} ends: {self.reason}"
 
@@ -118,14 +118,14 @@ class OperatorBuilt(Event):
     node: str
     inputs: tuple[str | int, ...]
     streams: tuple[str, ...]
-    text: Mapping[str, str]
-    demands: int
-    read: tuple[int, int]
+    definition_text: Mapping[str, str]
+    demand_count: int
+    backfill: tuple[int, int]
     seconds: float
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """What, and why."""
-        history = f"{self.read[0]:,} tuples of history"
+        history = f"{self.backfill[0]:,} tuples of history"
         return f"operator {self.operator} is built at {self.node}, of {history}"
 
 
@@ -137,14 +137,14 @@ class OperatorMoved(Event):
 
     epoch: int
     operator: int
-    source: str
-    target: str
-    bytes: int
+    source_node: str
+    target_node: str
+    moved_bytes: int
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """What, and why."""
-        way = f"from {self.source} to {self.target}"
-        return f"operator {self.operator} moves {way}: {self.bytes:,} bytes of state"
+        way = f"from {self.source_node} to {self.target_node}"
+        return f"operator {self.operator} moves {way}: {self.moved_bytes:,} bytes of state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class OperatorDropped(Event):
     operator: int
     version: int
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """What, and why."""
         return f"operator {self.operator} goes"
 
@@ -170,7 +170,7 @@ class NodeFailed(Event):
     node: str
     operators: tuple[int, ...]
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """What, and why."""
         return f"{self.node} fails"
 
@@ -184,7 +184,7 @@ class NodeRestored(Event):
     epoch: int
     node: str
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """What, and why."""
         return f"{self.node} is up again"
 
@@ -203,13 +203,13 @@ class HistoryLost(Event):
     since: int
     reason: str
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         """Return a sentence that says what is lost."""
         return f"history of {self.stream} loses batch {self.batch}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
-class HubCommitted(Event):
+class HubBatchCommitted(Event):
     """A batch went through all operators. ``received`` tuples and ``latest`` event times are by
     stream; ``usage_modelled`` is the network usage of what is deployed, in bytes in transit;
     ``flows`` are counted, on a network only. Tuples that did not come at their time are counted by
@@ -219,13 +219,13 @@ class HubCommitted(Event):
     """
 
     epoch: int
-    received: Mapping[str, int]
-    latest: Mapping[str, int | None]
-    operators: tuple[Did, ...]
-    flows: tuple[Flowed, ...]
-    usage_modelled: float
+    received_tuples: Mapping[str, int]
+    latest_event_times: Mapping[str, int | None]
+    operator_metrics: tuple[OperatorMetrics, ...]
+    flows: tuple[FlowMetrics, ...]
+    network_usage_modelled: float
     seconds: float
     late: tuple[int, ...] = ()
     untimed: tuple[int, ...] = ()
     ahead: tuple[int, ...] = ()
-    irregular: Irregular = field(default_factory=Irregular)
+    irregular_counts: IrregularCounts = field(default_factory=IrregularCounts)

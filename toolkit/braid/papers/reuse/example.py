@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.rates import Rates, StreamRate
-from braid.papers.reuse.topologies import figure1
+from braid.papers.reuse.topologies import make_figure_1
 
 Q1 = """SELECT f.num, f.gate, b.area, c.status, w.forecast
 FROM flights [RANGE 5 MIN SLIDE 1 MIN] f, weather [RANGE 5 MIN] w,
@@ -25,7 +25,7 @@ WHERE f.num = c.flight AND f.carrier_code IN ('DL', 'CO')"""
 _BYTES = {"num": 8.0, "flight": 8.0, "gate": 4.0, "dest": 4.0, "city": 4.0, "terminal": 12.0}
 
 
-def example() -> tuple[Network, Rates, dict[str, str]]:
+def figure_1_example() -> tuple[Network, Rates, dict[str, str]]:
     """Figure 1, rates of its four streams, and where they come from."""
     at = {s: s.upper() for s in ("flights", "checkins", "baggage", "weather")}
     carriers = ("DL", "CO", "AA", "UA", "WN", "B6", "US", "NW")
@@ -46,4 +46,4 @@ def example() -> tuple[Network, Rates, dict[str, str]]:
             "flights.dest = weather.city": 1e-2,
         },
     )
-    return figure1(), rates, at
+    return make_figure_1(), rates, at

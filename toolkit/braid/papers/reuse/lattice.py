@@ -13,15 +13,15 @@ from typing import Any, Literal
 from braid.papers.reuse.definition import (
     Column,
     Definition,
-    Join,
-    columns_of,
-    holds,
+    JoinCondition,
+    join_columns,
+    can_serve,
     may_reuse,
-    slides_hold,
+    slides_contain,
 )
-from braid.papers.reuse.ordered import Entry, Ordered
-from braid.papers.reuse.relaxation import slide, span
-from braid.papers.reuse.selections import Selection, implies
+from braid.papers.reuse.ordered import OrderEntry, ContainmentOrder
+from braid.papers.reuse.relaxation import format_slide, format_window
+from braid.papers.reuse.selections import Selection, implies_selection
 
 ALL = -1
 """Every region."""
@@ -35,7 +35,7 @@ Windows = tuple[tuple[int, ...], frozenset[int]]
 
 
 @dataclass(frozen=True)
-class Offer:
+class LatticeEntry:
     """What the lattice knows of an operator: its definition, what each of its demands is, and the
     NID of where it is.
 
@@ -47,102 +47,102 @@ class Offer:
     demands: tuple[Definition, ...]
     nid: int = 1
 
-    def serves(self, wanted: Definition) -> bool:
+    def can_serve(self, wanted: Definition) -> bool:
         """Whether one of the demands, with the columns that all have, holds what is wanted."""
         columns = self.definition.columns
-        return any(holds(as_offered(d, columns), wanted) for d in self.demands)
+        return any(can_serve(with_result_columns(d, columns), wanted) for d in self.demands)
 
 
-def as_offered(demand: Definition, columns: tuple[frozenset[str], ...]) -> Definition:
+def with_result_columns(demand: Definition, columns: tuple[frozenset[str], ...]) -> Definition:
     """A demand with the columns that its operator's results have."""
     return Definition(
-        demand.streams, demand.joins, demand.where, demand.windows, columns, demand.slides,
+        demand.streams, demand.joins, demand.selections, demand.windows, columns, demand.slides,
         demand.groups, demand.aggregates,
     )  # fmt: skip
 
 
-def windows_hold(a: Windows, b: Windows) -> bool:
+def windows_contain(a: Windows, b: Windows) -> bool:
     """Whether windows hold others: (r, s) holds (q, t) iff r >= q and s divides t (figure 2)."""
-    return all(r >= q for r, q in zip(a[0], b[0], strict=True)) and slides_hold(a[1], b[1])
+    return all(r >= q for r, q in zip(a[0], b[0], strict=True)) and slides_contain(a[1], b[1])
 
 
-def _all_imply(a: tuple[Selection, ...], b: tuple[Selection, ...]) -> bool:
-    return all(map(implies, b, a))
+def _are_all_implied(a: tuple[Selection, ...], b: tuple[Selection, ...]) -> bool:
+    return all(map(implies_selection, b, a))
 
 
-def _all_within(a: Sequence[frozenset[str]], b: Sequence[frozenset[str]]) -> bool:
+def _are_all_subsets(a: Sequence[frozenset[str]], b: Sequence[frozenset[str]]) -> bool:
     return all(q <= p for p, q in zip(a, b, strict=True))
 
 
-def _windows() -> Ordered[Windows, dict[int, int]]:
-    return Ordered(windows_hold, dict)
+def _make_window_order() -> ContainmentOrder[Windows, dict[int, int]]:
+    return ContainmentOrder(windows_contain, dict)
 
 
-def _columns() -> Ordered[tuple[frozenset[str], ...], Any]:
-    return Ordered(_all_within, _windows)
+def _make_column_order() -> ContainmentOrder[tuple[frozenset[str], ...], Any]:
+    return ContainmentOrder(_are_all_subsets, _make_window_order)
 
 
 class _Group:
     """What one key of the third level leads to: operators alike in all base conditions."""
 
     def __init__(self) -> None:
-        self.offers: dict[int, Offer] = {}
-        self.selections: Ordered[tuple[Selection, ...], Any] = Ordered(_all_imply, _columns)
+        self.offers: dict[int, LatticeEntry] = {}
+        self.selections: ContainmentOrder[tuple[Selection, ...], Any] = ContainmentOrder(_are_all_implied, _make_column_order)
         self.nid = 0
 
-    def insert(self, offer: Offer) -> None:
+    def insert_entry(self, offer: LatticeEntry) -> None:
         self.offers[offer.id] = offer
         self.nid |= offer.nid
-        for key in _keys(offer):
-            for entry in self._walk(key):
+        for key in _make_entry_keys(offer):
+            for entry in self._iterate_key_path(key):
                 entry.nid |= offer.nid
             entry.value[offer.id] = offer.nid
 
-    def _walk(self, key: tuple[Any, Any, Any]) -> Iterator[Entry[Any, Any]]:
-        node: Ordered[Any, Any] = self.selections
+    def _iterate_key_path(self, key: tuple[Any, Any, Any]) -> Iterator[OrderEntry[Any, Any]]:
+        node: ContainmentOrder[Any, Any] = self.selections
         for part in key:
-            entry = node.at(part)
+            entry = node.get_or_insert(part)
             yield entry
             node = entry.value
 
-    def remove(self, id: int) -> None:
+    def remove_entry(self, id: int) -> None:
         offer = self.offers.pop(id)
-        self.nid = _ored(o.nid for o in self.offers.values())
-        for key in _keys(offer):
-            entries = list(self._walk(key))
+        self.nid = _combine_location_indicators(o.nid for o in self.offers.values())
+        for key in _make_entry_keys(offer):
+            entries = list(self._iterate_key_path(key))
             nodes = [self.selections, *(e.value for e in entries[:-1])]
             entries[-1].value.pop(id, None)
             for node, entry in reversed(list(zip(nodes, entries, strict=True))):
                 last = entry is entries[-1]
-                entry.nid = _ored(
+                entry.nid = _combine_location_indicators(
                     entry.value.values() if last else (e.nid for e in entry.value.entries.values())
                 )
                 if not (entry.value if last else entry.value.entries):
                     node.remove(entry.key)
 
-    def serving(self, wanted: Definition, regions: int, joins: frozenset[Join]) -> set[int]:
+    def find_serving_operators(self, wanted: Definition, regions: int, joins: frozenset[JoinCondition]) -> set[int]:
         """The operators that need no change, found on the last three levels."""
         found: set[int] = set()
-        extra = columns_of(j for j in wanted.joins - joins if not j.implied)
+        extra = join_columns(j for j in wanted.joins - joins if not j.is_implied)
         none = frozenset[str]()
         told = [c | extra.get(s, none) for s, c in zip(wanted.streams, wanted.columns, strict=True)]
-        for s in self.selections.holding(wanted.where, regions):
+        for s in self.selections.entries_containing(wanted.selections, regions):
             needed = tuple(
-                c if p == q else c | q.columns
-                for c, p, q in zip(told, s.key, wanted.where, strict=True)
+                c if p == q else c | q.referenced_columns
+                for c, p, q in zip(told, s.key, wanted.selections, strict=True)
             )
-            for c in s.value.holding(needed, regions):
-                for w in c.value.holding((wanted.windows, wanted.slides), regions):
+            for c in s.value.entries_containing(needed, regions):
+                for w in c.value.entries_containing((wanted.windows, wanted.slides), regions):
                     found.update(id for id, nid in w.value.items() if nid & regions)
         return found
 
 
-def _keys(offer: Offer) -> list[tuple[Any, Any, Any]]:
+def _make_entry_keys(offer: LatticeEntry) -> list[tuple[Any, Any, Any]]:
     columns = offer.definition.columns
-    return [(d.where, columns, (d.windows, d.slides)) for d in dict.fromkeys(offer.demands)]
+    return [(d.selections, columns, (d.windows, d.slides)) for d in dict.fromkeys(offer.demands)]
 
 
-def _ored(nids: Iterable[int]) -> int:
+def _combine_location_indicators(nids: Iterable[int]) -> int:
     found = 0
     for nid in nids:
         found |= nid
@@ -150,43 +150,43 @@ def _ored(nids: Iterable[int]) -> int:
 
 
 @dataclass(frozen=True)
-class Visit:
+class SearchStep:
     """A key that a search came to: at which level, and why it went no further ("" if it did)."""
 
     level: Level
     key: str
     nid: int
-    pruned: str = ""
+    prune_reason: str = ""
 
 
 class ReuseLattice:
     """Operators, to be searched for those that a query could reuse."""
 
-    def __init__(self, offers: Iterable[Offer] = ()) -> None:
+    def __init__(self, offers: Iterable[LatticeEntry] = ()) -> None:
         self._streams: dict[
-            tuple[str, ...], dict[frozenset[Join], dict[frozenset[Column] | None, _Group]]
+            tuple[str, ...], dict[frozenset[JoinCondition], dict[frozenset[Column] | None, _Group]]
         ] = {}
         self._homes: dict[int, _Group] = {}
         for offer in offers:
-            self.insert(offer)
+            self.insert_entry(offer)
 
     def __len__(self) -> int:
         return len(self._homes)
 
-    def insert(self, offer: Offer) -> None:
+    def insert_entry(self, offer: LatticeEntry) -> None:
         """Put an operator in; one with the same id is taken out first."""
         if offer.id in self._homes:
-            self.remove(offer.id)
-        streams, joins, groups = offer.definition.base
+            self.remove_entry(offer.id)
+        streams, joins, groups = offer.definition.base_conditions
         home = self._streams.setdefault(streams, {}).setdefault(joins, {})
         self._homes[offer.id] = home.setdefault(groups, _Group())
-        self._homes[offer.id].insert(offer)
+        self._homes[offer.id].insert_entry(offer)
 
-    def remove(self, id: int) -> None:
+    def remove_entry(self, id: int) -> None:
         """Take an operator out. Raises KeyError if it is not there."""
         group = self._homes.pop(id)
-        groups_of = next(iter(group.offers.values())).definition.base
-        group.remove(id)
+        groups_of = next(iter(group.offers.values())).definition.base_conditions
+        group.remove_entry(id)
         if not group.offers:
             streams, joins, groups = groups_of
             del self._streams[streams][joins][groups]
@@ -195,20 +195,20 @@ class ReuseLattice:
             if not self._streams[streams]:
                 del self._streams[streams]
 
-    def search(
+    def find_reusable_operators(
         self, wanted: Definition, regions: int = ALL, relax: bool = True
-    ) -> list[tuple[Offer, bool]]:
+    ) -> list[tuple[LatticeEntry, bool]]:
         """The operators in some of the regions (a bit each) that can be reused for what is wanted,
         each with whether it serves as it is. Without ``relax`` only those that do.
         """
         found = []
-        for joins, group in self._groups(wanted):
+        for joins, group in self._find_matching_groups(wanted):
             if not group.nid & regions:
                 continue
             serving = (
-                group.serving(wanted, regions, joins)
+                group.find_serving_operators(wanted, regions, joins)
                 if wanted.groups is None
-                else {o.id for o in group.offers.values() if o.serves(wanted)}
+                else {o.id for o in group.offers.values() if o.can_serve(wanted)}
             )
             chosen = group.offers if relax else serving
             found += [
@@ -216,64 +216,64 @@ class ReuseLattice:
             ]
         return sorted(found, key=lambda f: f[0].id)
 
-    def _groups(self, wanted: Definition) -> Iterator[tuple[frozenset[Join], _Group]]:
+    def _find_matching_groups(self, wanted: Definition) -> Iterator[tuple[frozenset[JoinCondition], _Group]]:
         for joins, groups in self._streams.get(wanted.streams, {}).items():
             if joins <= wanted.joins:
                 for key, group in groups.items():
                     if key is None or (wanted.groups is not None and wanted.groups <= key):
                         yield joins, group
 
-    def trace(self, wanted: Definition, regions: int = ALL) -> list[Visit]:
+    def trace_search(self, wanted: Definition, regions: int = ALL) -> list[SearchStep]:
         """What a search without relaxation comes to, for pictures: level by level, what it enters
         and what it leaves aside.
         """
-        found: list[Visit] = []
+        found: list[SearchStep] = []
         for streams, by_joins in self._streams.items():
-            nid = _ored(g.nid for gs in by_joins.values() for g in gs.values())
+            nid = _combine_location_indicators(g.nid for gs in by_joins.values() for g in gs.values())
             why = "" if streams == wanted.streams else "other streams"
-            found.append(Visit("streams", ", ".join(streams), nid, why))
+            found.append(SearchStep("streams", ", ".join(streams), nid, why))
             if why:
                 continue
             for joins, groups in by_joins.items():
-                nid = _ored(g.nid for g in groups.values())
+                nid = _combine_location_indicators(g.nid for g in groups.values())
                 why = "" if joins <= wanted.joins else "other join conditions"
                 text = " AND ".join(sorted(j.text for j in joins))
-                found.append(Visit("joins", text, nid, why))
+                found.append(SearchStep("joins", text, nid, why))
                 if not why:
                     for group in groups.values():
-                        found += _visits(group, wanted, regions)
+                        found += _trace_group(group, wanted, regions)
         return found
 
 
-def _visits(group: _Group, wanted: Definition, regions: int) -> Iterator[Visit]:
+def _trace_group(group: _Group, wanted: Definition, regions: int) -> Iterator[SearchStep]:
     for key, entry in group.selections.entries.items():
-        text = "; ".join(s.text for s in key)
+        text = "; ".join(s.to_sql for s in key)
         out = "" if entry.nid & regions else "other regions"
-        if not out and not _all_imply(key, wanted.where):
+        if not out and not _are_all_implied(key, wanted.selections):
             out = "too narrow a selection"
-        yield Visit("selections", text, entry.nid, out)
+        yield SearchStep("selections", text, entry.nid, out)
         if not out:
             for cols, inner in entry.value.entries.items():
-                short = "" if _all_within(cols, wanted.columns) else "columns are missing"
+                short = "" if _are_all_subsets(cols, wanted.columns) else "columns are missing"
                 text = ", ".join(
                     f"{s}.{c}"
                     for s, cs in zip(wanted.streams, cols, strict=True)
                     for c in sorted(cs)
                 )
-                yield Visit("columns", text, inner.nid, short)
+                yield SearchStep("columns", text, inner.nid, short)
                 if not short:
                     for key_, leaf in inner.value.entries.items():
-                        fits = windows_hold(key_, (wanted.windows, wanted.slides))
-                        said = f"{', '.join(map(span, key_[0]))}; {slide(key_[1])}"
-                        yield Visit("windows", said, leaf.nid, "" if fits else "too short")
+                        fits = windows_contain(key_, (wanted.windows, wanted.slides))
+                        said = f"{', '.join(map(format_window, key_[0]))}; {format_slide(key_[1])}"
+                        yield SearchStep("windows", said, leaf.nid, "" if fits else "too short")
 
 
-def scan(
-    offers: Iterable[Offer], wanted: Definition, regions: int = ALL, relax: bool = True
-) -> list[tuple[Offer, bool]]:
+def linear_search(
+    offers: Iterable[LatticeEntry], wanted: Definition, regions: int = ALL, relax: bool = True
+) -> list[tuple[LatticeEntry, bool]]:
     """What ``ReuseLattice.search`` finds, by looking at every operator."""
     found = [
-        (offer, offer.serves(wanted))
+        (offer, offer.can_serve(wanted))
         for offer in offers
         if offer.nid & regions and may_reuse(offer.definition, wanted)
     ]

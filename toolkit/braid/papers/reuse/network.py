@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
 
-def link_of(a: str, b: str) -> Link:
+def make_link(a: str, b: str) -> Link:
     """The link between two nodes."""
     return (a, b) if a < b else (b, a)
 
@@ -35,13 +35,13 @@ class Node:
     """A place of the network. ``at`` is where it is drawn."""
 
     name: str
-    kind: Kind = "node"
-    at: tuple[float, float] = field(default=(0.0, 0.0), compare=False)
+    role: Kind = "node"
+    position: tuple[float, float] = field(default=(0.0, 0.0), compare=False)
 
     @property
-    def works(self) -> bool:
+    def can_host_operators(self) -> bool:
         """Whether operators may be put here."""
-        return self.kind in ("node", "site")
+        return self.role in ("node", "site")
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ class Network:
         return cls(tuple(Node(n, kind) for n, kind in kinds.items()), known)
 
     @cached_property
-    def index(self) -> Mapping[str, int]:
+    def node_index(self) -> Mapping[str, int]:
         """Where a node stands among ``nodes``, by name."""
         return {n.name: i for i, n in enumerate(self.nodes)}
 
     @cached_property
-    def _paths(self) -> tuple[Floats, npt.NDArray[np.int64]]:
+    def _latencies_and_next_hops(self) -> tuple[Floats, npt.NDArray[np.int64]]:
         """Latencies between all nodes, and the next node on the way. Sources and sinks pass nothing
         on (Floyd and Warshall, over those that do).
         """
@@ -101,11 +101,11 @@ class Network:
         far = np.full((size, size), np.inf)
         np.fill_diagonal(far, 0.0)
         for a, b, latency in self.links:
-            i, j = self.index[a], self.index[b]
+            i, j = self.node_index[a], self.node_index[b]
             far[i, j] = far[j, i] = min(far[i, j], latency)
         step = np.where(np.isfinite(far), np.arange(size)[None, :], -1)
         for k, node in enumerate(self.nodes):
-            if node.works:
+            if node.can_host_operators:
                 through = far[:, k : k + 1] + far[k : k + 1, :]
                 nearer = through < far
                 far = np.where(nearer, through, far)
@@ -113,18 +113,18 @@ class Network:
         return far, step
 
     @property
-    def latency(self) -> Floats:
+    def latency_ms(self) -> Floats:
         """Milliseconds of the shortest path between all nodes, (nodes, nodes); inf: there is
         none.
         """
-        return self._paths[0]
+        return self._latencies_and_next_hops[0]
 
-    def path(self, a: str, b: str) -> tuple[str, ...]:
+    def shortest_path(self, a: str, b: str) -> tuple[str, ...]:
         """The nodes of the shortest path, both ends included. Raises ValueError if there is
         none.
         """
-        i, j = self.place(a), self.place(b)
-        far, step = self._paths
+        i, j = self.find_node_index(a), self.find_node_index(b)
+        far, step = self._latencies_and_next_hops
         if not np.isfinite(far[i, j]):
             raise ValueError(f"there is no path from {a} to {b}")
         names = [a]
@@ -133,67 +133,67 @@ class Network:
             names.append(self.nodes[i].name)
         return tuple(names)
 
-    def place(self, name: str) -> int:
+    def find_node_index(self, name: str) -> int:
         """The index of a node. Raises ValueError for an unknown name."""
-        if name not in self.index:
-            raise ValueError(f"no node is named {name!r}; there are {', '.join(self.index)}")
-        return self.index[name]
+        if name not in self.node_index:
+            raise ValueError(f"no node is named {name!r}; there are {', '.join(self.node_index)}")
+        return self.node_index[name]
 
     @cached_property
-    def working(self) -> Truths:
+    def can_host_mask(self) -> Truths:
         """By node, whether operators may be put there."""
-        return np.array([n.works for n in self.nodes])
+        return np.array([n.can_host_operators for n in self.nodes])
 
-    def rid(self, region: int) -> int:
+    def region_id(self, region: int) -> int:
         """The Region ID of the region with this number: its bit."""
         return 1 << region
 
-    def nid(self, names: Iterable[str]) -> int:
+    def location_indicator(self, names: Iterable[str]) -> int:
         """The network location indicator of an operator at these nodes: the bits of their
         regions.
         """
         found = 0
         for name in names:
-            found |= self._nids[name]
+            found |= self._location_indicators[name]
         return found
 
     @cached_property
-    def _nids(self) -> dict[str, int]:
+    def _location_indicators(self) -> dict[str, int]:
         if not self.regions:
-            return dict.fromkeys(self.index, 1)
+            return dict.fromkeys(self.node_index, 1)
         return {name: 1 << i for i, region in enumerate(self.regions) for name in region}
 
-    def by_delay(self, regions: int, seed: int = 0) -> Network:
+    def cluster_by_latency(self, regions: int, seed: int = 0) -> Network:
         """The same in regions of nodes that are near each other: K-means on coordinates whose
         distances are the latencies as nearly as can be (section 4.2).
         """
-        labels = _k_means(coordinates(self.latency), regions, np.random.default_rng(seed))
+        labels = _k_means(embed_latencies(self.latency_ms), regions, np.random.default_rng(seed))
         groups = (tuple(n.name for n, own in zip(self.nodes, labels, strict=True) if own == r)
                   for r in range(regions))  # fmt: skip
         return replace(self, regions=tuple(g for g in groups if g))
 
-    def on_links(self, sent: Iterable[tuple[str, str, float]]) -> dict[Link, float]:
+    def link_loads(self, sent: Iterable[tuple[str, str, float]]) -> dict[Link, float]:
         """What goes over each link that is used: of all that is sent from a node to a node, on its
         shortest path. A link's ends are in order.
         """
         found: dict[Link, float] = {}
         for source, target, size in sent:
-            for a, b in pairwise(self.path(source, target)):
-                link = link_of(a, b)
+            for a, b in pairwise(self.shortest_path(source, target)):
+                link = make_link(a, b)
                 found[link] = found.get(link, 0) + size
         return found
 
-    def without(self, *names: str) -> Network:
+    def without_nodes(self, *names: str) -> Network:
         """The network when these nodes are down: they stay, without links and without work."""
-        down = {self.nodes[self.place(n)].name for n in names}
-        nodes = tuple(replace(n, kind="sink") if n.name in down else n for n in self.nodes)
+        down = {self.nodes[self.find_node_index(n)].name for n in names}
+        nodes = tuple(replace(n, role="sink") if n.name in down else n for n in self.nodes)
         links = tuple(k for k in self.links if not {k[0], k[1]} & down)
         return replace(self, nodes=nodes, links=links)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data."""
         return {
-            "nodes": [[n.name, n.kind, list(n.at)] for n in self.nodes],
+            "nodes": [[n.name, n.role, list(n.position)] for n in self.nodes],
             "links": [list(link) for link in self.links],
             "regions": [list(r) for r in self.regions],
         }
@@ -212,7 +212,7 @@ ONE_SITE = Network((Node("here", "site"),))
 """No network: all streams, operators and answers are in one place."""
 
 
-def coordinates(latency: Floats, dimensions: int = 3) -> Floats:
+def embed_latencies(latency: Floats, dimensions: int = 3) -> Floats:
     """Points whose distances are the latencies as nearly as can be, (nodes, dimensions): classical
     multidimensional scaling. What cannot be reached is twice as far as the farthest.
     """
@@ -230,12 +230,12 @@ def _k_means(points: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np
     """The cluster of each point (Lloyd's algorithm, k-means++ starts)."""
     centres = points[[int(rng.integers(len(points)))]]
     while len(centres) < min(k, len(points)):
-        near = _squares(points, centres).min(1)
+        near = _compute_squared_distances(points, centres).min(1)
         chance = near / near.sum() if near.sum() > 0 else None
         centres = np.vstack([centres, points[rng.choice(len(points), p=chance)]])
     labels = np.zeros(len(points), np.int64)
     for _ in range(100):
-        new = _squares(points, centres).argmin(1)
+        new = _compute_squared_distances(points, centres).argmin(1)
         if (new == labels).all() and _ > 0:
             break
         labels = new
@@ -245,11 +245,11 @@ def _k_means(points: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np
     return labels
 
 
-def _squares(points: Floats, centres: Floats) -> Floats:
+def _compute_squared_distances(points: Floats, centres: Floats) -> Floats:
     found: Floats = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(2)
     return found
 
 
-def nearest(latency: Floats, node: int, among: Sequence[int]) -> int:
+def nearest_node(latency: Floats, node: int, among: Sequence[int]) -> int:
     """Of some nodes the one that is nearest to a node."""
     return min(among, key=lambda n: (float(latency[node, n]), n))

@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 @dataclass(eq=False)
-class Entry(Generic[K, V]):
+class OrderEntry(Generic[K, V]):
     """A key, what it leads to, its least containers (``above``) and greatest contained
     (``below``).
     """
@@ -21,48 +21,48 @@ class Entry(Generic[K, V]):
     key: K
     value: V
     nid: int = 0
-    above: list[Entry[K, V]] = field(default_factory=list)
-    below: list[Entry[K, V]] = field(default_factory=list)
+    containers: list[OrderEntry[K, V]] = field(default_factory=list)
+    contained: list[OrderEntry[K, V]] = field(default_factory=list)
 
 
-class Ordered(Generic[K, V]):
+class ContainmentOrder(Generic[K, V]):
     """Keys by containment. ``holds(a, b)`` says whether a contains b; it is reflexive and
     transitive. Keys that contain each other are told apart, and neither is below the other.
     """
 
     def __init__(self, holds: Callable[[K, K], bool], new: Callable[[], V]) -> None:
         self._holds, self._new = holds, new
-        self.entries: dict[K, Entry[K, V]] = {}
+        self.entries: dict[K, OrderEntry[K, V]] = {}
 
-    def at(self, key: K) -> Entry[K, V]:
+    def get_or_insert(self, key: K) -> OrderEntry[K, V]:
         """The entry of a key, which is put in if it is not there."""
         found = self.entries.get(key)
-        return self._put(key) if found is None else found
+        return self._insert_key(key) if found is None else found
 
-    def _put(self, key: K) -> Entry[K, V]:
-        new = Entry(key, self._new())
-        new.above = self._lowest(lambda e: self._over(e.key, key), lambda e: e.below, self.tops())
-        new.below = self._lowest(
-            lambda e: self._over(key, e.key),
-            lambda e: e.above,
-            [e for e in self.entries.values() if not e.below],
+    def _insert_key(self, key: K) -> OrderEntry[K, V]:
+        new = OrderEntry(key, self._new())
+        new.containers = self._find_lowest_fitting(lambda e: self._is_strict_container(e.key, key), lambda e: e.contained, self.maximal_entries())
+        new.contained = self._find_lowest_fitting(
+            lambda e: self._is_strict_container(key, e.key),
+            lambda e: e.containers,
+            [e for e in self.entries.values() if not e.contained],
         )
-        for upper in new.above:
-            upper.below = [e for e in upper.below if e not in new.below] + [new]
-        for lower in new.below:
-            lower.above = [e for e in lower.above if e not in new.above] + [new]
+        for upper in new.containers:
+            upper.contained = [e for e in upper.contained if e not in new.contained] + [new]
+        for lower in new.contained:
+            lower.containers = [e for e in lower.containers if e not in new.containers] + [new]
         self.entries[key] = new
         return new
 
-    def _over(self, a: K, b: K) -> bool:
+    def _is_strict_container(self, a: K, b: K) -> bool:
         return self._holds(a, b) and not self._holds(b, a)
 
-    def _lowest(
+    def _find_lowest_fitting(
         self,
-        fits: Callable[[Entry[K, V]], bool],
-        on: Callable[[Entry[K, V]], list[Entry[K, V]]],
-        start: list[Entry[K, V]],
-    ) -> list[Entry[K, V]]:
+        fits: Callable[[OrderEntry[K, V]], bool],
+        on: Callable[[OrderEntry[K, V]], list[OrderEntry[K, V]]],
+        start: list[OrderEntry[K, V]],
+    ) -> list[OrderEntry[K, V]]:
         """The entries that fit, on from which none fits. What fits is closed towards ``start``."""
         found, todo, seen = [], [e for e in start if fits(e)], set[int]()
         while todo:
@@ -75,34 +75,34 @@ class Ordered(Generic[K, V]):
             found += [] if further else [entry]
         return found
 
-    def tops(self) -> list[Entry[K, V]]:
+    def maximal_entries(self) -> list[OrderEntry[K, V]]:
         """The entries that no other contains."""
-        return [e for e in self.entries.values() if not e.above]
+        return [e for e in self.entries.values() if not e.containers]
 
-    def remove(self, key: K) -> None:
+    def remove_key(self, key: K) -> None:
         """Take a key out; what it contained hangs on what contained it."""
         gone = self.entries.pop(key)
-        for upper in gone.above:
-            upper.below.remove(gone)
-        for lower in gone.below:
-            lower.above.remove(gone)
-        for lower in gone.below:
-            for upper in gone.above:
-                if not any(self._over(upper.key, e.key) for e in lower.above):
-                    lower.above.append(upper)
-                    upper.below.append(lower)
+        for upper in gone.containers:
+            upper.contained.remove(gone)
+        for lower in gone.contained:
+            lower.containers.remove(gone)
+        for lower in gone.contained:
+            for upper in gone.containers:
+                if not any(self._is_strict_container(upper.key, e.key) for e in lower.containers):
+                    lower.containers.append(upper)
+                    upper.contained.append(lower)
 
-    def holding(self, wanted: K, regions: int) -> Iterator[Entry[K, V]]:
+    def entries_containing(self, wanted: K, regions: int) -> Iterator[OrderEntry[K, V]]:
         """The entries in these regions whose keys contain what is wanted: from the greatest down.
         One that does not contain it says so for all that it contains.
         """
-        todo, seen = [(e) for e in self.tops()], set[int]()
+        todo, seen = [(e) for e in self.maximal_entries()], set[int]()
         while todo:
             entry = todo.pop()
             if id(entry) in seen:
                 continue
             seen.add(id(entry))
             if self._holds(entry.key, wanted):
-                todo += entry.below
+                todo += entry.contained
                 if entry.nid & regions:
                     yield entry

@@ -18,19 +18,19 @@ import numpy as np
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
-    Asked,
+    DeployedQuery,
     Deployment,
-    New,
+    NewOperator,
     Operator,
-    Reused,
-    Source,
+    ReusedOperator,
+    StreamLeaf,
     Tree,
-    submitted,
-    withdrawn,
+    add_query,
+    remove_queries,
 )
 from braid.papers.reuse.lattice import ALL, ReuseLattice
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.plans import Candidate, Leaf, Plans
+from braid.papers.reuse.plans import ReuseCandidate, PlanLeaf, PlanTable
 
 Reuse = Literal["relaxed", "contained", "exact", "always", "separate"]
 """What may be reused: what can be relaxed, what holds the query, what is the same, whatever meets
@@ -42,14 +42,14 @@ MOST_STREAMS = 8
 
 
 @dataclass(frozen=True)
-class Considered:
+class Alternative:
     """What could have been done for the whole query, and what it would have cost more; ``why`` says
     why it could not be done.
     """
 
-    what: str
-    cost: float = math.inf
-    why: str = ""
+    description: str
+    extra_cost: float = math.inf
+    rejection: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,23 +58,23 @@ class Decision:
 
     tree: Tree
     cost: float
-    considered: tuple[Considered, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
 
     @property
-    def reused(self) -> tuple[int, ...]:
+    def reused_operators(self) -> tuple[int, ...]:
         """The operators that are reused."""
-        return tuple(_reused(self.tree))
+        return tuple(_iterate_reused_operators(self.tree))
 
 
-def _reused(tree: Tree) -> Iterator[int]:
-    if isinstance(tree, Reused):
+def _iterate_reused_operators(tree: Tree) -> Iterator[int]:
+    if isinstance(tree, ReusedOperator):
         yield tree.operator
-    elif isinstance(tree, New):
+    elif isinstance(tree, NewOperator):
         for read in tree.inputs:
-            yield from _reused(read)
+            yield from _iterate_reused_operators(read)
 
 
-class PlanError(ValueError):
+class PlanningError(ValueError):
     """There is no plan; the message says why."""
 
 
@@ -105,7 +105,7 @@ class Planner:
         """The network that is planned on."""
         return self.model.network
 
-    def know(self, deployment: Deployment) -> None:
+    def sync_lattice(self, deployment: Deployment) -> None:
         """Bring the lattice up to a deployment: what differs from the last one is put in or taken
         out.
         """
@@ -113,17 +113,17 @@ class Planner:
             return
         old = self.deployment.operators if self.deployment else {}
         for id in old.keys() - deployment.operators.keys():
-            self.lattice.remove(id)
+            self.lattice.remove_entry(id)
         for id, operator in deployment.operators.items():
             there = old.get(id)
             if there is not operator and there != operator:
-                self.lattice.insert(operator.offer(self.network.nid([operator.node])))
+                self.lattice.insert_entry(operator.lattice_entry(self.network.location_indicator([operator.node])))
         self.deployment = deployment
 
-    def plan(
+    def plan_query(
         self,
         deployment: Deployment,
-        asked: Asked,
+        asked: DeployedQuery,
         now: int = 0,
         regions: int = ALL,
         tell: bool = True,
@@ -134,100 +134,100 @@ class Planner:
         """
         wanted = asked.definition
         if len(wanted.streams) > MOST_STREAMS:
-            raise PlanError(
+            raise PlanningError(
                 f"query {asked.name!r} joins {len(wanted.streams)} streams; at most {MOST_STREAMS} "
                 "can be planned"
             )
-        self.know(deployment)
-        sink = self.network.place(asked.sink)
-        plans = self._table(deployment, asked, now, regions, tell)
-        cost = plans.cost(sink)
+        self.sync_lattice(deployment)
+        sink = self.network.find_node_index(asked.sink)
+        plans = self._make_plan_table(deployment, asked, now, regions, tell)
+        cost = plans.min_cost(sink)
         if not math.isfinite(cost):
-            raise PlanError(_unreachable(self.network, deployment, asked))
-        tree = plans.tree(sink)
-        tree = fused(tree) if self.fuse else tree
-        considered = tuple(self._considered(plans, sink)) if tell else ()
+            raise PlanningError(_explain_missing_plan(self.network, deployment, asked))
+        tree = plans.best_tree(sink)
+        tree = fuse_operators(tree) if self.fuse else tree
+        considered = tuple(self._list_alternatives(plans, sink)) if tell else ()
         return Decision(tree, cost, considered)
 
-    def _table(
-        self, deployment: Deployment, asked: Asked, now: int, regions: int, tell: bool
-    ) -> Plans:
+    def _make_plan_table(
+        self, deployment: Deployment, asked: DeployedQuery, now: int, regions: int, tell: bool
+    ) -> PlanTable:
         wanted, network = asked.definition, self.network
         leaves = [
-            Leaf(frozenset([s]), network.place(deployment.source(s)), Source(s))
+            PlanLeaf(frozenset([s]), network.find_node_index(deployment.source_node(s)), StreamLeaf(s))
             for s in wanted.streams
         ]
 
-        def candidates(part: Definition) -> Iterator[Candidate]:
+        def candidates(part: Definition) -> Iterator[ReuseCandidate]:
             if self.reuse == "separate" or not (self.parts or part is wanted):
                 return
-            masks = self.model.rates.masks(part)
+            masks = self.model.rates.sample_masks(part)
             overlaps = self.reuse in ("relaxed", "always")
-            for offer, serves in self.lattice.search(part, regions, overlaps):
+            for offer, serves in self.lattice.find_reusable_operators(part, regions, overlaps):
                 operator = deployment.operators[offer.id]
-                if not self._may(deployment, operator, part, serves):
+                if not self._may_reuse(deployment, operator, part, serves):
                     continue
-                node, price = network.index[operator.node], 0.0
+                node, price = network.node_index[operator.node], 0.0
                 if self.reuse != "always":
-                    price = self.model.prolonging(deployment, operator, now, asked.until)
+                    price = self.model.lifetime_extension_cost(deployment, operator, now, asked.ends_at)
                 if serves or self.reuse != "relaxed":
-                    yield Candidate(operator.id, node, price, partial(_same, price))
+                    yield ReuseCandidate(operator.id, node, price, partial(_ignore_limit, price))
                     continue
-                least = self.model.relaxed_at_least(deployment, operator, masks)
-                more = partial(self.model.relaxed, deployment, operator, part, masks, price)
-                yield Candidate(operator.id, node, price + least, more)
+                least = self.model.relaxed_cost_bound(deployment, operator, masks)
+                more = partial(self.model.relaxed_cost, deployment, operator, part, masks, price)
+                yield ReuseCandidate(operator.id, node, price + least, more)
 
         forced = self.reuse == "always"
-        sink = network.place(asked.sink)
-        working = network.working
-        return Plans(self.model, wanted, leaves, working, candidates, forced, sink, tell)
+        sink = network.find_node_index(asked.sink)
+        working = network.can_host_mask
+        return PlanTable(self.model, wanted, leaves, working, candidates, forced, sink, tell)
 
-    def _may(
+    def _may_reuse(
         self, deployment: Deployment, operator: Operator, part: Definition, serves: bool
     ) -> bool:
         if self.reuse == "exact":
             return any(d.definition == part for d in operator.demands)
-        return serves or deployment.relaxable(operator, part)
+        return serves or deployment.can_relax(operator, part)
 
-    def _considered(self, plans: Plans, sink: int) -> Iterator[Considered]:
+    def _list_alternatives(self, plans: PlanTable, sink: int) -> Iterator[Alternative]:
         whole = plans.whole
-        carried = plans.far[:, sink] * plans.tuples[whole] * self.model.rates.width(plans.wanted)
+        carried = plans.far[:, sink] * plans.tuples[whole] * self.model.rates.result_width(plans.wanted)
         new = [cost for cost, way in plans.ways[whole] if isinstance(way, tuple)]
         if new:
             costs = np.min(new, axis=0) + carried
             node = int(costs.argmin())
-            yield Considered(f"a new join at {self.network.nodes[node].name}", float(costs[node]))
+            yield Alternative(f"a new join at {self.network.nodes[node].name}", float(costs[node]))
         for cost, way in plans.ways[whole]:
             for node, operator in way.items() if isinstance(way, dict) else ():
                 said = f"operator {operator} at {self.network.nodes[node].name}"
-                yield Considered(said, float(cost[node] + carried[node]))
+                yield Alternative(said, float(cost[node] + carried[node]))
 
 
-def _same(price: float, limit: float) -> float:
+def _ignore_limit(price: float, limit: float) -> float:
     return price
 
 
-def fused(tree: Tree) -> Tree:
+def fuse_operators(tree: Tree) -> Tree:
     """The plan with new operators that feed one on the same node taken into it."""
-    if not isinstance(tree, New):
+    if not isinstance(tree, NewOperator):
         return tree
     inputs: list[Tree] = []
-    for read in map(fused, tree.inputs):
-        same = isinstance(read, New) and read.node == tree.node
-        inputs += read.inputs if same and isinstance(read, New) else [read]
+    for read in map(fuse_operators, tree.inputs):
+        same = isinstance(read, NewOperator) and read.node == tree.node
+        inputs += read.inputs if same and isinstance(read, NewOperator) else [read]
     return replace(tree, inputs=tuple(inputs))
 
 
-def _unreachable(network: Network, deployment: Deployment, asked: Asked) -> str:
-    far, sink = network.latency, network.place(asked.sink)
+def _explain_missing_plan(network: Network, deployment: Deployment, asked: DeployedQuery) -> str:
+    far, sink = network.latency_ms, network.find_node_index(asked.sink)
     for stream in asked.definition.streams:
-        source = deployment.source(stream)
-        if not np.isfinite(far[network.place(source), sink]):
+        source = deployment.source_node(stream)
+        if not np.isfinite(far[network.find_node_index(source), sink]):
             return f"there is no path from {source}, where {stream} comes from, to {asked.sink}"
     return f"no node that is up can do what query {asked.name!r} asks for"
 
 
-class Service:
+class PlanningService:
     """Plans and deploys queries as they come and go: the planner node of section 2.2, without
     tuples.
     """
@@ -235,17 +235,17 @@ class Service:
     def __init__(self, planner: Planner, deployment: Deployment) -> None:
         self.planner, self.deployment = planner, deployment
 
-    def submit(self, asked: Asked, now: int = 0, tell: bool = True) -> Decision:
+    def submit_query(self, asked: DeployedQuery, now: int = 0, tell: bool = True) -> Decision:
         """Deploy a query."""
-        decision = self.planner.plan(self.deployment, asked, now, tell=tell)
-        self.deployment = submitted(self.deployment, asked, decision.tree)
+        decision = self.planner.plan_query(self.deployment, asked, now, tell=tell)
+        self.deployment = add_query(self.deployment, asked, decision.tree)
         return decision
 
-    def withdraw(self, name: str) -> None:
+    def withdraw_query(self, name: str) -> None:
         """Take a query away."""
-        self.deployment = withdrawn(self.deployment, name)
+        self.deployment = remove_queries(self.deployment, name)
 
     @property
-    def cost(self) -> float:
+    def current_cost(self) -> float:
         """C(G, Σ(t)) now, modelled."""
-        return self.planner.model.total(self.deployment)
+        return self.planner.model.total_cost(self.deployment)

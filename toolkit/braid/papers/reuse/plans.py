@@ -12,12 +12,12 @@ import numpy as np
 
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
-from braid.papers.reuse.deployment import New, Reused, Tree
+from braid.papers.reuse.deployment import NewOperator, ReusedOperator, Tree
 from braid.papers.reuse.network import Floats, Truths
 
 
 @dataclass(frozen=True)
-class Leaf:
+class PlanLeaf:
     """What a plan starts from: streams that are at a node, and how they came there."""
 
     streams: frozenset[str]
@@ -26,25 +26,25 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class ReuseCandidate:
     """An operator that can be had for a part: where it is, what it costs more at ``least``, and
     what exactly, which takes longer to say; from a limit on, no less than that will do.
     """
 
     operator: int
     node: int
-    least: float
-    price: Callable[[float], float]
+    cost_bound: float
+    cost: Callable[[float], float]
 
 
-Candidates = Callable[[Definition], Iterator[Candidate]]
+Candidates = Callable[[Definition], Iterator[ReuseCandidate]]
 """The operators that can be had for a part."""
 
 Way = Tree | tuple[int, int] | dict[int, int]
 """How a part is made: a leaf, a join of two parts (as bits of leaves), or by node an operator."""
 
 
-class Plans:
+class PlanTable:
     """The least costs of the parts of one query, by set of leaves and by node: the table of the
     dynamic program.
 
@@ -57,7 +57,7 @@ class Plans:
         self,
         model: CostModel,
         wanted: Definition,
-        leaves: Sequence[Leaf],
+        leaves: Sequence[PlanLeaf],
         allowed: Truths,
         candidates: Candidates | None = None,
         forced: bool = False,
@@ -65,7 +65,7 @@ class Plans:
         tell: bool = False,
     ) -> None:
         self.model, self.wanted, self.leaves = model, wanted, leaves
-        self.far = model.network.latency / 1e3
+        self.far = model.network.latency_ms / 1e3
         self.barred = np.where(allowed, 0.0, np.inf)
         self.candidates, self.forced, self.sink, self.tell = candidates, forced, sink, tell
         self.whole = (1 << len(leaves)) - 1
@@ -74,20 +74,20 @@ class Plans:
         self.there: dict[int, Floats] = {}
         self.ways: dict[int, list[tuple[Floats, Way]]] = {}
         self.tuples: dict[int, float] = {}
-        self.links = self._links()
+        self.links = self._find_join_links()
         for mask in range(1, 1 << len(leaves)):
-            if self._connected(mask):
-                self._solve(mask)
+            if self._is_connected(mask):
+                self._solve_part(mask)
 
-    def _links(self) -> set[int]:
+    def _find_join_links(self) -> set[int]:
         """What each join links, as bits of leaves."""
         found = set()
         for join in self.wanted.joins:
-            touched = (bool(leaf.streams & join.streams) << i for i, leaf in enumerate(self.leaves))
+            touched = (bool(leaf.streams & join.joined_streams) << i for i, leaf in enumerate(self.leaves))
             found.add(sum(touched))
         return found
 
-    def _connected(self, mask: int) -> bool:
+    def _is_connected(self, mask: int) -> bool:
         """Whether joins link these leaves."""
         inside = [link for link in self.links if link | mask == mask]
         reached, before = mask & -mask, 0
@@ -98,15 +98,15 @@ class Plans:
                     reached |= link
         return reached == mask
 
-    def _solve(self, mask: int) -> None:
+    def _solve_part(self, mask: int) -> None:
         chosen = [leaf for i, leaf in enumerate(self.leaves) if mask >> i & 1]
-        part = self.wanted.part(frozenset().union(*(leaf.streams for leaf in chosen)))
+        part = self.wanted.restrict_to(frozenset().union(*(leaf.streams for leaf in chosen)))
         self.parts[mask] = part
-        self.tuples[mask] = self.model.rates.tuples(part)
-        ways = self._leaf(chosen[0]) if len(chosen) == 1 else self._joined(mask, part)
+        self.tuples[mask] = self.model.rates.result_rate(part)
+        ways = self._list_leaf_choices(chosen[0]) if len(chosen) == 1 else self._list_part_choices(mask, part)
         self.ways[mask] = ways
         self.made[mask] = np.min([cost for cost, _ in ways], axis=0)
-        rate = self.tuples[mask] * self.model.rates.width(part)
+        rate = self.tuples[mask] * self.model.rates.result_width(part)
         # A path that is not there stays inf: rates are above 0.
         if len(chosen) == 1:
             self.there[mask] = self.far[chosen[0].node] * rate
@@ -117,18 +117,18 @@ class Plans:
         else:
             self.there[mask] = (self.made[mask] + self.far * rate).min(axis=1)
 
-    def _leaf(self, leaf: Leaf) -> list[tuple[Floats, Way]]:
+    def _list_leaf_choices(self, leaf: PlanLeaf) -> list[tuple[Floats, Way]]:
         cost = np.full(len(self.far), np.inf)
         cost[leaf.node] = 0.0
         return [(cost, leaf.tree)]
 
-    def _joined(self, mask: int, part: Definition) -> list[tuple[Floats, Way]]:
-        new = list(self._new(mask))
+    def _list_part_choices(self, mask: int, part: Definition) -> list[tuple[Floats, Way]]:
+        new = list(self._list_new_joins(mask))
         made = np.min([cost for cost, _ in new], axis=0)
-        reused = list(self._reusing(mask, part, made)) if self.candidates else []
+        reused = list(self._list_reuse_choices(mask, part, made)) if self.candidates else []
         return reused if self.forced and reused else [*new, *reused]
 
-    def _new(self, mask: int) -> Iterator[tuple[Floats, Way]]:
+    def _list_new_joins(self, mask: int) -> Iterator[tuple[Floats, Way]]:
         lowest = mask & -mask
         first = (mask - 1) & mask
         while first:
@@ -136,32 +136,32 @@ class Plans:
             if first & lowest and first in self.there and second in self.there:
                 work = self.tuples[first] + self.tuples[second] + self.tuples[mask]
                 cost = self.there[first] + self.there[second] + self.barred
-                yield cost + self.model.kappa * work, (first, second)
+                yield cost + self.model.work_weight * work, (first, second)
             first = (first - 1) & mask
 
-    def _reusing(self, mask: int, part: Definition, made: Floats) -> Iterator[tuple[Floats, Way]]:
+    def _list_reuse_choices(self, mask: int, part: Definition, made: Floats) -> Iterator[tuple[Floats, Way]]:
         """The cheapest operator at each node. One that costs as much as to have the part brought
         there from elsewhere is not looked at any further, unless all is to be told; nor, for all of
         the query, one that costs as much with the way to the sink.
         """
         assert self.candidates is not None
-        found = sorted(self.candidates(part), key=lambda c: c.least)
+        found = sorted(self.candidates(part), key=lambda c: c.cost_bound)
         if not found:
             return
-        rate = self.tuples[mask] * self.model.rates.width(part)
+        rate = self.tuples[mask] * self.model.rates.result_width(part)
         every = mask == self.whole and (self.tell or self.forced or self.sink is None)
-        bound, best = self._bound(mask, made, rate), dict[int, tuple[float, int]]()
+        bound, best = self._bound_useful_cost(mask, made, rate), dict[int, tuple[float, int]]()
         for c in found:
             limit = math.inf if every else float(bound[c.node])
-            if c.least < limit and (cost := c.price(limit)) < limit:
+            if c.cost_bound < limit and (cost := c.cost(limit)) < limit:
                 best[c.node] = min(best.get(c.node, (math.inf, -1)), (cost, c.operator))
-                bound = bound if every else np.minimum(bound, cost + self._way(mask, c.node, rate))
+                bound = bound if every else np.minimum(bound, cost + self._bound_transfer_cost(mask, c.node, rate))
         if best:
             costs = np.full(len(self.far), np.inf)
             costs[list(best)] = [cost for cost, _ in best.values()]
             yield costs, {node: operator for node, (_, operator) in best.items()}
 
-    def _bound(self, mask: int, made: Floats, rate: float) -> Floats:
+    def _bound_useful_cost(self, mask: int, made: Floats, rate: float) -> Floats:
         """By node, what a part may cost there at most to be of use, if it can be had at these costs
         already: of all of the query at the sink, of others anywhere.
         """
@@ -172,7 +172,7 @@ class Plans:
         bound: Floats = np.where(np.isfinite(away), (made + away).min(), -np.inf) - away
         return bound
 
-    def _way(self, mask: int, node: int, rate: float) -> Floats:
+    def _bound_transfer_cost(self, mask: int, node: int, rate: float) -> Floats:
         """By node, what a part that is at another may cost there at most to be of use, less what it
         costs where it is.
         """
@@ -183,22 +183,22 @@ class Plans:
         bound: Floats = np.where(np.isfinite(away), away[node], -np.inf) - away
         return bound
 
-    def cost(self, sink: int) -> float:
+    def min_cost(self, sink: int) -> float:
         """The least cost to have all at a node."""
         return float(self.there[self.whole][sink])
 
-    def tree(self, sink: int) -> Tree:
+    def best_tree(self, sink: int) -> Tree:
         """The plan of the least cost."""
-        return self._at(self.whole, sink)
+        return self._build_tree(self.whole, sink)
 
-    def _at(self, mask: int, target: int) -> Tree:
+    def _build_tree(self, mask: int, target: int) -> Tree:
         """The plan that has a part at a node."""
-        rate = self.tuples[mask] * self.model.rates.width(self.parts[mask])
+        rate = self.tuples[mask] * self.model.rates.result_width(self.parts[mask])
         node = int((self.made[mask] + self.far[:, target] * rate).argmin())
         _, way = min(self.ways[mask], key=lambda w: float(w[0][node]))
         if isinstance(way, dict):
-            return Reused(way[node], self.model.network.nodes[node].name)
+            return ReusedOperator(way[node], self.model.network.nodes[node].name)
         if not isinstance(way, tuple):
             return way
-        inputs = tuple(self._at(m, node) for m in way)
-        return New(self.parts[mask].streams, self.model.network.nodes[node].name, inputs)
+        inputs = tuple(self._build_tree(m, node) for m in way)
+        return NewOperator(self.parts[mask].streams, self.model.network.nodes[node].name, inputs)

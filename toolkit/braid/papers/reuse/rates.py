@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeVar
 
-from braid.papers.reuse.definition import Definition, Join
-from braid.papers.reuse.selections import Box, Selection
+from braid.papers.reuse.definition import Definition, JoinCondition
+from braid.papers.reuse.selections import Conjunction, Selection
 
 TIME_BYTES = 8
 """What an event time takes in a tuple; every tuple has one."""
@@ -27,7 +27,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-class Remembered(dict[_K, _V]):
+class BoundedCache(dict[_K, _V]):
     """What has been reckoned; forgotten when it is too much."""
 
     def __setitem__(self, key: _K, value: _V) -> None:
@@ -40,8 +40,8 @@ class Remembered(dict[_K, _V]):
 class StreamRate:
     """A stream: tuples a second, bytes of each column, and a sample of its tuples."""
 
-    tuples: float
-    bytes: Mapping[str, float]
+    tuples_per_second: float
+    column_bytes: Mapping[str, float]
     sample: Sequence[Mapping[str, Any]] = ()
 
 
@@ -66,85 +66,85 @@ class Rates:
 
     streams: Mapping[str, StreamRate]
     selectivity: Mapping[str, float] = field(default_factory=dict)
-    unknown: float = 0.01
-    opaque: float = 0.3
-    most: float = 86400.0
+    default_selectivity: float = 0.01
+    opaque_selectivity: float = 0.3
+    cache_size: float = 86400.0
 
     def __post_init__(self) -> None:
-        self._masks = Remembered[tuple[str, Selection], int]()
-        self._boxes = Remembered[tuple[str, Box], int]()
-        self._joint = Remembered[tuple[tuple[str, ...], frozenset[Join]], float]()
-        self._widths = Remembered[tuple[str, frozenset[str]], float]()
-        self._sent = Remembered[Definition, float]()
-        self._tuples = Remembered[Definition, float]()
+        self._masks = BoundedCache[tuple[str, Selection], int]()
+        self._boxes = BoundedCache[tuple[str, Conjunction], int]()
+        self._joint = BoundedCache[tuple[tuple[str, ...], frozenset[JoinCondition]], float]()
+        self._widths = BoundedCache[tuple[str, frozenset[str]], float]()
+        self._sent = BoundedCache[Definition, float]()
+        self._tuples = BoundedCache[Definition, float]()
 
-    def of(self, stream: str) -> StreamRate:
+    def stream_rate(self, stream: str) -> StreamRate:
         """What is known of a stream."""
         return self.streams[stream.partition("#")[0]]
 
-    def mask(self, stream: str, where: Selection) -> int:
+    def sample_mask(self, stream: str, where: Selection) -> int:
         """The tuples of the stream's sample that pass, a bit each."""
         key = stream.partition("#")[0], where
         if key not in self._masks:
             found = 0
-            for box in where.boxes:
-                found |= self._box(key[0], box)
+            for box in where.conjunctions:
+                found |= self._make_conjunction_mask(key[0], box)
             self._masks[key] = found
         return self._masks[key]
 
-    def arriving(self, stream: str, mask: int) -> float:
+    def passing_rate(self, stream: str, mask: int) -> float:
         """Tuples a second that pass, by the mask of those in the sample that do. One that passes
         so rarely that none is in the sample counts as half of one.
         """
-        return self.each(stream) * max(mask.bit_count(), 0.5)
+        return self.tuple_rate(stream) * max(mask.bit_count(), 0.5)
 
-    def each(self, stream: str) -> float:
+    def tuple_rate(self, stream: str) -> float:
         """Tuples a second that one of the sample stands for."""
-        known = self.of(stream)
-        return known.tuples / (len(known.sample) or _WITHOUT_SAMPLE)
+        known = self.stream_rate(stream)
+        return known.tuples_per_second / (len(known.sample) or _WITHOUT_SAMPLE)
 
-    def masks(self, definition: Definition) -> list[int]:
+    def sample_masks(self, definition: Definition) -> list[int]:
         """By stream, the tuples of its sample that pass."""
-        return list(map(self.mask, definition.streams, definition.where))
+        return list(map(self.sample_mask, definition.streams, definition.selections))
 
-    def passing(self, stream: str, where: Selection) -> float:
+    def passing_fraction(self, stream: str, where: Selection) -> float:
         """The part of a stream's tuples that pass."""
-        rate = self.of(stream).tuples
-        return self.arriving(stream, self.mask(stream, where)) / rate if rate else 0.0
+        rate = self.stream_rate(stream).tuples_per_second
+        return self.passing_rate(stream, self.sample_mask(stream, where)) / rate if rate else 0.0
 
-    def _box(self, stream: str, box: Box) -> int:
+    def _make_conjunction_mask(self, stream: str, box: Conjunction) -> int:
         key = stream, box
         if key not in self._boxes:
             sample = self.streams[stream].sample
             found = (1 << (len(sample) or _WITHOUT_SAMPLE)) - 1
             for column, domain in box.domains:
                 if sample and column in sample[0]:
-                    found &= _bits(domain.holds(row[column]) for row in sample)
+                    found &= _pack_bits(domain.contains(row[column]) for row in sample)
                 else:
-                    found &= self._guess(stream, domain.text(column))
-            for opaque in box.opaque:
-                found &= self._guess(stream, opaque.text)
+                    found &= self._draw_opaque_mask(stream, domain.to_sql(column))
+            for opaque in box.opaque_conditions:
+                found &= self._draw_opaque_mask(stream, opaque.text)
             self._boxes[key] = found
         return self._boxes[key]
 
-    def _guess(self, stream: str, text: str) -> int:
+    def _draw_opaque_mask(self, stream: str, text: str) -> int:
         """Tuples that a condition may let pass, the same ones for the same text."""
         rng = random.Random(text)
         size = len(self.streams[stream].sample) or _WITHOUT_SAMPLE
-        return _bits(rng.random() < self.opaque for _ in range(size))
+        return _pack_bits(rng.random() < self.opaque_selectivity for _ in range(size))
 
-    def tuples(self, definition: Definition) -> float:
+    def result_rate(self, definition: Definition) -> float:
         """Results a second. With a slide they are told at its times only, and again while they
         hold; the smaller of both counts.
         """
         if definition not in self._tuples:
-            arriving = list(map(self.arriving, definition.streams, self.masks(definition)))
-            joint = self.joint(definition.streams, definition.joins)
-            found = self.joined(arriving, definition.windows, joint, definition.slides)
+            arriving = list(map(self.passing_rate, definition.streams, self.sample_masks(definition)))
+            joint = self.join_selectivity(definition.streams, definition.joins)
+            found = self.join_rate(arriving, definition.windows, joint, definition.slides)
             self._tuples[definition] = found
         return self._tuples[definition]
 
-    def joined(
+    def join_rate(
         self,
         arriving: Sequence[float],
         windows: Sequence[int],
@@ -156,49 +156,49 @@ class Rates:
         """
         if len(arriving) == 1:
             return arriving[0]
-        spans = [min(w / 1e6, self.most) for w in windows]
+        spans = [min(w / 1e6, self.cache_size) for w in windows]
         held = [rate * span for rate, span in zip(arriving, spans, strict=True)]
         whole = prod(held) * joint
         found = whole * sum(1 / span for span in spans)
         return min(found, whole / (min(slides) / 1e6)) if slides else found
 
-    def joint(self, streams: tuple[str, ...], joins: frozenset[Join]) -> float:
+    def join_selectivity(self, streams: tuple[str, ...], joins: frozenset[JoinCondition]) -> float:
         """The part of all combinations of tuples that fulfil the join conditions: stated ones
         count each for itself, implied ones where they alone link streams.
         """
         key = streams, joins
         if key not in self._joint:
-            self._joint[key] = self._jointly(streams, joins)
+            self._joint[key] = self._compute_join_selectivity(streams, joins)
         return self._joint[key]
 
-    def _jointly(self, streams: tuple[str, ...], joins: frozenset[Join]) -> float:
+    def _compute_join_selectivity(self, streams: tuple[str, ...], joins: frozenset[JoinCondition]) -> float:
         found, group = 1.0, {s: frozenset([s]) for s in streams}
-        for join in sorted(joins, key=lambda j: (j.implied, j.text)):
-            together = frozenset().union(*(group[s] for s in join.streams))
-            if join.implied and together == group[min(join.streams)]:
+        for join in sorted(joins, key=lambda j: (j.is_implied, j.text)):
+            together = frozenset().union(*(group[s] for s in join.joined_streams))
+            if join.is_implied and together == group[min(join.joined_streams)]:
                 continue
-            found *= self.selectivity.get(join.text, self.unknown)
+            found *= self.selectivity.get(join.text, self.default_selectivity)
             group |= dict.fromkeys(together, together)
         return found
 
-    def wide(self, stream: str, columns: frozenset[str]) -> float:
+    def column_width(self, stream: str, columns: frozenset[str]) -> float:
         """Bytes of these columns of a tuple, with its event time."""
         key = stream, columns
         if key not in self._widths:
-            known = self.of(stream).bytes
+            known = self.stream_rate(stream).column_bytes
             self._widths[key] = TIME_BYTES + sum(known.get(c, 8.0) for c in columns)
         return self._widths[key]
 
-    def width(self, definition: Definition) -> float:
+    def result_width(self, definition: Definition) -> float:
         """Bytes of a result."""
-        return sum(map(self.wide, definition.streams, definition.columns))
+        return sum(map(self.column_width, definition.streams, definition.columns))
 
-    def bytes(self, definition: Definition) -> float:
+    def result_byte_rate(self, definition: Definition) -> float:
         """Bytes a second."""
         if definition not in self._sent:
-            self._sent[definition] = self.tuples(definition) * self.width(definition)
+            self._sent[definition] = self.result_rate(definition) * self.result_width(definition)
         return self._sent[definition]
 
 
-def _bits(passed: Iterable[bool]) -> int:
+def _pack_bits(passed: Iterable[bool]) -> int:
     return int("0" + "".join("1" if p else "0" for p in passed), 2)

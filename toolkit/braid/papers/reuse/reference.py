@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from braid.papers.reuse.definition import Compensation, Definition, Join, compensation
-from braid.papers.reuse.deployment import Asked, Demand, Deployment, Operator, cascaded
+from braid.papers.reuse.definition import Compensation, Definition, JoinCondition, make_compensation
+from braid.papers.reuse.deployment import DeployedQuery, Demand, Deployment, Operator, upstream_demand
 
 
 @dataclass(frozen=True)
@@ -31,44 +31,44 @@ Made = list[tuple[Match, frozenset[int]]]
 """An operator's results, each with the demands (bits) that it serves."""
 
 
-def answers(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[Match]]:
+def query_results(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[Match]]:
     """What each query is told: its operator's results, compensated."""
-    made = results(deployment, arrivals)
+    made = operator_results(deployment, arrivals)
     return {
-        q.name: list(taken(deployment.operators[q.operator], q.bit, q.definition, made[q.operator]))
+        q.name: list(compensated_results(deployment.operators[q.operator], q.bit, q.definition, made[q.operator]))
         for q in deployment.queries.values()
     }
 
 
-def alone(asked: Asked, arrivals: Arrivals) -> list[Match]:
+def isolated_results(asked: DeployedQuery, arrivals: Arrivals) -> list[Match]:
     """What a query is told that is evaluated by itself."""
     d = asked.definition
     chosen = [
-        [{s: a} for a in arrivals[s] if where.passes(a.values)]
-        for s, where in zip(d.streams, d.where, strict=True)
+        [{s: a} for a in arrivals[s] if where.accepts(a.values)]
+        for s, where in zip(d.streams, d.selections, strict=True)
     ]
-    every = (_whole(parts) for parts in product(*chosen))
-    return [_only(m, d) for m in every if _joined(m, d.joins) and _near(m, d.streams, d.windows)]
+    every = (_merge_matches(parts) for parts in product(*chosen))
+    return [_project_match(m, d) for m in every if _has_equal_join_values(m, d.joins) and _is_within_windows(m, d.streams, d.windows)]
 
 
-def results(deployment: Deployment, arrivals: Arrivals) -> dict[int, Made]:
+def operator_results(deployment: Deployment, arrivals: Arrivals) -> dict[int, Made]:
     """By operator, its results: what one of its demands makes, each once."""
     made: dict[int, Made] = {}
-    for operator in deployment.upstream():
+    for operator in deployment.topological_order():
         found: dict[tuple[int, ...], Match] = {}
         serves: dict[tuple[int, ...], set[int]] = {}
         for demand in operator.demands:
-            for match in _of_demand(deployment, operator, demand, made, arrivals):
+            for match in _list_demand_matches(deployment, operator, demand, made, arrivals):
                 key = tuple(match[s].id for s in operator.definition.streams)
                 found[key] = match
                 serves.setdefault(key, set()).add(demand.bit)
         made[operator.id] = [
-            (_only(m, operator.definition), frozenset(serves[key])) for key, m in found.items()
+            (_project_match(m, operator.definition), frozenset(serves[key])) for key, m in found.items()
         ]
     return made
 
 
-def _of_demand(
+def _list_demand_matches(
     deployment: Deployment,
     operator: Operator,
     demand: Demand,
@@ -77,40 +77,40 @@ def _of_demand(
 ) -> Iterator[Match]:
     d = demand.definition
     inputs = []
-    for read, use in zip(operator.inputs, demand.uses, strict=True):
+    for read, use in zip(operator.inputs, demand.upstream_bits, strict=True):
         if isinstance(read, str) or use is None:
             assert isinstance(read, str), "a demand uses one of what is read"
-            where = d.where[d.place(read)]
-            inputs.append([{read: a} for a in arrivals[read] if where.passes(a.values)])
+            where = d.selections[d.stream_index(read)]
+            inputs.append([{read: a} for a in arrivals[read] if where.accepts(a.values)])
         else:
             upstream = deployment.operators[read]
-            part = cascaded(operator.definition, d, upstream)
-            inputs.append(list(taken(upstream, use, part, made[read])))
+            part = upstream_demand(operator.definition, d, upstream)
+            inputs.append(list(compensated_results(upstream, use, part, made[read])))
     for parts in product(*inputs):
-        match = _whole(parts)
-        if _joined(match, operator.definition.joins) and _near(match, d.streams, d.windows):
+        match = _merge_matches(parts)
+        if _has_equal_join_values(match, operator.definition.joins) and _is_within_windows(match, d.streams, d.windows):
             yield match
 
 
-def taken(operator: Operator, bit: int, wanted: Definition, made: Made) -> Iterator[Match]:
+def compensated_results(operator: Operator, bit: int, wanted: Definition, made: Made) -> Iterator[Match]:
     """What is wanted, of an operator's results for one of its demands."""
-    own = compensation(operator.offered(bit), wanted)
-    return (_only(m, wanted) for m, serves in made if bit in serves and _passes(m, wanted, own))
+    own = make_compensation(operator.demand_results(bit), wanted)
+    return (_project_match(m, wanted) for m, serves in made if bit in serves and _is_query_result(m, wanted, own))
 
 
-def _passes(match: Match, wanted: Definition, own: Compensation) -> bool:
+def _is_query_result(match: Match, wanted: Definition, own: Compensation) -> bool:
     chosen = all(
-        where is None or where.passes(match[s].values)
+        where is None or where.accepts(match[s].values)
         for s, where in zip(wanted.streams, own.where, strict=True)
     )
-    return chosen and _joined(match, own.joins) and _near(match, wanted.streams, own.windows)
+    return chosen and _has_equal_join_values(match, own.joins) and _is_within_windows(match, wanted.streams, own.windows)
 
 
-def _whole(parts: Sequence[Match]) -> Match:
+def _merge_matches(parts: Sequence[Match]) -> Match:
     return {s: a for part in parts for s, a in part.items()}
 
 
-def _joined(match: Match, joins: frozenset[Join]) -> bool:
+def _has_equal_join_values(match: Match, joins: frozenset[JoinCondition]) -> bool:
     """Whether the equalities hold whose columns have come so far."""
     for join in joins:
         if all(c in match[s].values for s, c in join.columns):
@@ -120,14 +120,14 @@ def _joined(match: Match, joins: frozenset[Join]) -> bool:
     return True
 
 
-def _near(match: Match, streams: Sequence[str], windows: Sequence[int | None]) -> bool:
+def _is_within_windows(match: Match, streams: Sequence[str], windows: Sequence[int | None]) -> bool:
     latest = max(a.time for a in match.values())
     return all(
         w is None or latest - match[s].time < w for s, w in zip(streams, windows, strict=True)
     )
 
 
-def _only(match: Match, definition: Definition) -> Match:
+def _project_match(match: Match, definition: Definition) -> Match:
     """With the columns that a definition has, and no others."""
     return {
         s: Arrival(match[s].id, match[s].time, {c: match[s].values[c] for c in columns})

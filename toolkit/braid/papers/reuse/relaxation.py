@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from braid.core.spans import text
+from braid.core.spans import format_duration
 from braid.papers.reuse.definition import (
     UNBOUNDED,
     Compensation,
     Definition,
-    compensation,
-    ored,
+    make_compensation,
+    union_slides,
 )
-from braid.papers.reuse.selections import either
+from braid.papers.reuse.selections import union_selections
 
 Lifetime = int | None
 """When a query ends, in microseconds; None: nobody knows."""
@@ -37,42 +37,42 @@ class Relaxation:
     changes: tuple[tuple[str, str], ...]
 
 
-def selections(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
+def relax_selections(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
     """Step 1: the selections' minimal cover, which is their disjunction."""
-    by_stream = zip(*(d.where for d in all_of), strict=True)
-    return replace(relaxed, where=tuple(map(either, by_stream)))
+    by_stream = zip(*(d.selections for d in all_of), strict=True)
+    return replace(relaxed, selections=tuple(map(union_selections, by_stream)))
 
 
-def columns(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
+def relax_columns(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
     """Step 2: the union of the columns, those that compensations read included."""
-    needed = [d.columns for d in all_of] + [compensation(relaxed, d).needed for d in all_of]
+    needed = [d.columns for d in all_of] + [make_compensation(relaxed, d).required_columns for d in all_of]
     by_stream = zip(*needed, strict=True)
     return replace(relaxed, columns=tuple(frozenset().union(*cs) for cs in by_stream))
 
 
-def lifetimes(ends: Iterable[Lifetime]) -> Lifetime:
+def relax_lifetimes(ends: Iterable[Lifetime]) -> Lifetime:
     """Step 3: an operator lives as long as the longest of its queries."""
     known = list(ends)
     return None if None in known else max(e for e in known if e is not None)
 
 
-def windows(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
+def relax_windows(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
     """Step 4: the larger RANGE, and a SLIDE that is the disjunction of both."""
     by_stream = zip(*(d.windows for d in all_of), strict=True)
     every = all(d.slides for d in all_of)
-    slides = ored(s for d in all_of for s in d.slides) if every else frozenset()
+    slides = union_slides(s for d in all_of for s in d.slides) if every else frozenset()
     return replace(relaxed, windows=tuple(map(max, by_stream)), slides=slides)
 
 
 STEPS: tuple[Callable[[Definition, Sequence[Definition]], Definition], ...] = (
-    selections,
-    columns,
-    windows,
+    relax_selections,
+    relax_columns,
+    relax_windows,
 )
 """The steps that change a definition."""
 
 
-def union(all_of: Sequence[Definition]) -> Definition:
+def relax_all(all_of: Sequence[Definition]) -> Definition:
     """The least definition that all of these can be had of by compensations, whatever their order.
 
     All must have the base conditions in common with the first, and its joins.
@@ -83,7 +83,7 @@ def union(all_of: Sequence[Definition]) -> Definition:
     return relaxed
 
 
-def relax(
+def relax_operator(
     existing: Definition,
     wanted: Definition,
     until: Lifetime = None,
@@ -92,31 +92,31 @@ def relax(
     """The minimal relaxation of an existing operator under a query. It holds both, and every other
     definition that holds both holds it.
     """
-    relaxed = union((existing, wanted))
-    ends = lifetimes((until, wanted_until))
+    relaxed = relax_all((existing, wanted))
+    ends = relax_lifetimes((until, wanted_until))
     changes = [
-        ("selections", _selected(existing, relaxed)),
-        ("columns", _projected(existing, relaxed)),
-        ("lifetimes", "" if ends == until else f"{_end(until)} -> {_end(ends)}"),
-        ("windows", _windowed(existing, wanted, relaxed)),
+        ("selections", _describe_selection_changes(existing, relaxed)),
+        ("columns", _describe_column_changes(existing, relaxed)),
+        ("lifetimes", "" if ends == until else f"{_format_lifetime_end(until)} -> {_format_lifetime_end(ends)}"),
+        ("windows", _describe_window_changes(existing, wanted, relaxed)),
     ]
     return Relaxation(
         relaxed,
-        compensation(relaxed, existing),
-        compensation(relaxed, wanted),
+        make_compensation(relaxed, existing),
+        make_compensation(relaxed, wanted),
         tuple((step, said) for step, said in changes if said),
     )
 
 
-def _selected(old: Definition, new: Definition) -> str:
+def _describe_selection_changes(old: Definition, new: Definition) -> str:
     return "; ".join(
-        f"{s}: {a.text} -> {b.text}"
-        for s, a, b in zip(old.streams, old.where, new.where, strict=True)
+        f"{s}: {a.to_sql} -> {b.to_sql}"
+        for s, a, b in zip(old.streams, old.selections, new.selections, strict=True)
         if a != b
     )
 
 
-def _projected(old: Definition, new: Definition) -> str:
+def _describe_column_changes(old: Definition, new: Definition) -> str:
     more = [
         f"{s}.{c}"
         for s, a, b in zip(old.streams, old.columns, new.columns, strict=True)
@@ -125,26 +125,26 @@ def _projected(old: Definition, new: Definition) -> str:
     return "+ " + ", ".join(more) if more else ""
 
 
-def _windowed(old: Definition, wanted: Definition, new: Definition) -> str:
+def _describe_window_changes(old: Definition, wanted: Definition, new: Definition) -> str:
     said = [
-        f"{s} {span(a)} -> {span(b)}"
+        f"{s} {format_window(a)} -> {format_window(b)}"
         for s, a, b in zip(old.streams, old.windows, new.windows, strict=True)
         if a != b
     ]
     if old.slides != new.slides or (said and old.slides != wanted.slides):
-        said.append(f"SLIDE {slide(old.slides)} OR {slide(wanted.slides)} = {slide(new.slides)}")
+        said.append(f"SLIDE {format_slide(old.slides)} OR {format_slide(wanted.slides)} = {format_slide(new.slides)}")
     return "; ".join(said)
 
 
-def span(window: int) -> str:
+def format_window(window: int) -> str:
     """A window as text."""
-    return "unbounded" if window >= UNBOUNDED else text(window)
+    return "unbounded" if window >= UNBOUNDED else format_duration(window)
 
 
-def slide(slides: frozenset[int]) -> str:
+def format_slide(slides: frozenset[int]) -> str:
     """A slide as text."""
-    return " OR ".join(map(text, sorted(slides))) or "every match"
+    return " OR ".join(map(format_duration, sorted(slides))) or "every match"
 
 
-def _end(until: Lifetime) -> str:
-    return "without end" if until is None else text(until)
+def _format_lifetime_end(until: Lifetime) -> str:
+    return "without end" if until is None else format_duration(until)

@@ -16,9 +16,9 @@ from functools import partial
 
 import numpy as np
 
-from braid.papers.reuse.changes import HORIZON, kept, planned, reading, worth
+from braid.papers.reuse.changes import HORIZON, keep_operator_ids, replan_in_order, queries_reading, is_worthwhile
 from braid.papers.reuse.cost import CostModel
-from braid.papers.reuse.deployment import Asked, Deployment, Operator, freed, moved
+from braid.papers.reuse.deployment import DeployedQuery, Deployment, Operator, unpin_operators, with_operator_moved
 from braid.papers.reuse.planner import Planner
 
 Item = str | int
@@ -27,16 +27,16 @@ QUERIES = 60
 """An operator that has more queries is not looked at: they would all be planned anew."""
 
 
-def items(model: CostModel, deployment: Deployment) -> list[Item]:
+def review_items(model: CostModel, deployment: Deployment) -> list[Item]:
     """What to look at, in this order: operators, those that cost most first, then queries."""
 
     def cost(id: int) -> float:
-        return -model.kept(deployment, deployment.operators[id])
+        return -model.operator_cost(deployment, deployment.operators[id])
 
     return [*sorted(deployment.operators, key=cost), *deployment.queries]
 
 
-def again(
+def review_item(
     planner: Planner, deployment: Deployment, item: Item, now: int = 0, lasts: float = HORIZON
 ) -> Deployment:
     """The deployment with a query planned anew; with an operator at its best place, or without it
@@ -44,45 +44,45 @@ def again(
     ``lasts`` (seconds), and where an operator would go that stays.
     """
     model, tried = planner.model, list[Deployment]()
-    names = _concerned(model, deployment, item)
+    names = _find_affected_queries(model, deployment, item)
     if 0 < len(names) <= QUERIES:
-        tried.append(kept(deployment, planned(planner, deployment, names, now)))
+        tried.append(keep_operator_ids(deployment, replan_in_order(planner, deployment, names, now)))
     if item in deployment.operators and isinstance(item, int):
-        tried.append(settled(model, deployment, item))
-    paying = (t for t in tried if worth(model, deployment, t, lasts))
-    return max(paying, key=partial(model.saving, deployment), default=deployment)
+        tried.append(place_optimally(model, deployment, item))
+    paying = (t for t in tried if is_worthwhile(model, deployment, t, lasts))
+    return max(paying, key=partial(model.cost_saving, deployment), default=deployment)
 
 
-def settled(model: CostModel, deployment: Deployment, operator: int) -> Deployment:
+def place_optimally(model: CostModel, deployment: Deployment, operator: int) -> Deployment:
     """The deployment with an operator where it costs least to have all get there and from there."""
     own, network = deployment.operators[operator], model.network
-    if own.stays:
+    if own.is_pinned:
         return deployment
-    far, cost = network.latency / 1e3, np.where(network.working, 0.0, np.inf)
-    for flow in deployment.inflows(own, own.definition):
-        cost = cost + model.rates.bytes(flow.definition) * far[network.place(flow.source)]
-    for rate, target in _sent(model, deployment, operator):
+    far, cost = network.latency_ms / 1e3, np.where(network.can_host_mask, 0.0, np.inf)
+    for flow in deployment.operator_inflows(own, own.definition):
+        cost = cost + model.rates.result_byte_rate(flow.definition) * far[network.find_node_index(flow.source_node)]
+    for rate, target in _list_sent_flows(model, deployment, operator):
         cost = cost + rate * far[:, target]
     best = int(cost.argmin())
-    if not cost[best] < cost[network.place(own.node)] - 1e-9:
+    if not cost[best] < cost[network.find_node_index(own.node)] - 1e-9:
         return deployment
-    return moved(deployment, operator, network.nodes[best].name)
+    return with_operator_moved(deployment, operator, network.nodes[best].name)
 
 
-def _sent(model: CostModel, deployment: Deployment, operator: int) -> Iterator[tuple[float, int]]:
+def _list_sent_flows(model: CostModel, deployment: Deployment, operator: int) -> Iterator[tuple[float, int]]:
     """What an operator sends: bytes a second, and the node that they go to."""
-    place = model.network.place
+    place = model.network.find_node_index
     for other in deployment.operators.values():
         if operator in other.inputs:
-            for flow in deployment.inflows(other, other.definition):
-                if flow.what == operator:
-                    yield model.rates.bytes(flow.definition), place(flow.target)
+            for flow in deployment.operator_inflows(other, other.definition):
+                if flow.item == operator:
+                    yield model.rates.result_byte_rate(flow.definition), place(flow.target_node)
     for asked in deployment.queries.values():
         if asked.operator == operator:
-            yield model.rates.bytes(asked.definition), place(asked.sink)
+            yield model.rates.result_byte_rate(asked.definition), place(asked.sink)
 
 
-def _concerned(model: CostModel, deployment: Deployment, item: Item) -> list[str]:
+def _find_affected_queries(model: CostModel, deployment: Deployment, item: Item) -> list[str]:
     """The queries to plan anew; none for an operator that no other can stand in for at a gain, and
     none where one of them is answered by an operator that stays.
     """
@@ -90,18 +90,18 @@ def _concerned(model: CostModel, deployment: Deployment, item: Item) -> list[str
         names = [item] if item in deployment.queries else []
     else:
         operator = deployment.operators.get(item)
-        gains = operator is not None and _spares(model, deployment, operator) > 0
-        names = reading(deployment, [item]) if gains else []
-    stay = [o.id for o in deployment.operators.values() if o.stays]
-    return names if not stay or set(names).isdisjoint(reading(deployment, stay)) else []
+        gains = operator is not None and _estimate_max_saving(model, deployment, operator) > 0
+        names = queries_reading(deployment, [item]) if gains else []
+    stay = [o.id for o in deployment.operators.values() if o.is_pinned]
+    return names if not stay or set(names).isdisjoint(queries_reading(deployment, stay)) else []
 
 
-def _spares(model: CostModel, deployment: Deployment, operator: Operator) -> float:
+def _estimate_max_saving(model: CostModel, deployment: Deployment, operator: Operator) -> float:
     """What it saves at most to be without an operator: what it costs, less what it costs more if
     all that it sends comes from the nearest other that joins the same.
     """
     streams, joins = operator.definition.streams, operator.definition.joins
-    far, place = model.network.latency / 1e3, model.network.place
+    far, place = model.network.latency_ms / 1e3, model.network.find_node_index
     others = [
         place(o.node)
         for o in deployment.operators.values()
@@ -109,28 +109,28 @@ def _spares(model: CostModel, deployment: Deployment, operator: Operator) -> flo
     ]
     if not others:
         return 0.0
-    saved, here = model.kept(deployment, operator), place(operator.node)
-    for rate, target in _sent(model, deployment, operator.id):
+    saved, here = model.operator_cost(deployment, operator), place(operator.node)
+    for rate, target in _list_sent_flows(model, deployment, operator.id):
         saved -= rate * float(far[np.array(others), target].min() - far[here, target])
     return saved
 
 
-def rested(
+def review_until_stable(
     planner: Planner, deployment: Deployment, now: int = 0, lasts: float = HORIZON
 ) -> Deployment:
     """The deployment when all has been looked at again, until nothing changes any more: each change
     saves something, so that comes to an end.
     """
-    looks = Looks()
-    while due := looks.due(planner.model, deployment):
+    looks = ReviewQueue()
+    while due := looks.due_items(planner.model, deployment):
         for item in due:
-            looks.at(item)
-            before, deployment = deployment, again(planner, deployment, item, now, lasts)
-            looks.note(before, deployment)
+            looks.mark_reviewed(item)
+            before, deployment = deployment, review_item(planner, deployment, item, now, lasts)
+            looks.note_change(before, deployment)
     return deployment
 
 
-class Looks:
+class ReviewQueue:
     """What is to be looked at again: all, and then what has had a change near it since. A change is
     near a query if it is of an operator on streams that the query joins: a plan for it can have no
     other; and near an operator if it is near a query that reads it.
@@ -141,11 +141,11 @@ class Looks:
         self._seen: dict[Item, int] = {}
         self._changed: dict[frozenset[str], int] = {}
 
-    def at(self, item: Item) -> None:
+    def mark_reviewed(self, item: Item) -> None:
         """It is looked at now."""
         self._seen[item] = self._changes
 
-    def note(self, old: Deployment, new: Deployment) -> None:
+    def note_change(self, old: Deployment, new: Deployment) -> None:
         """What is deployed is the new one now. A name whose query has gone may be another's."""
         if new is old:
             return
@@ -158,35 +158,35 @@ class Looks:
             if was is not there and (operator := there or was):
                 self._changed[frozenset(operator.definition.streams)] = self._changes
 
-    def due(self, model: CostModel, deployment: Deployment) -> list[Item]:
+    def due_items(self, model: CostModel, deployment: Deployment) -> list[Item]:
         """What to look at, in the order of ``items``."""
-        return [i for i in items(model, deployment) if self._due(deployment, i)]
+        return [i for i in review_items(model, deployment) if self._is_due(deployment, i)]
 
-    def _due(self, deployment: Deployment, item: Item) -> bool:
+    def _is_due(self, deployment: Deployment, item: Item) -> bool:
         if item not in self._seen:
             return True
         near = [streams for streams, last in self._changed.items() if last > self._seen[item]]
-        names = [item] if isinstance(item, str) else reading(deployment, [item]) if near else []
+        names = [item] if isinstance(item, str) else queries_reading(deployment, [item]) if near else []
         joined = {deployment.queries[name].definition.streams for name in names}
         return any(streams.issubset(all_of) for streams in near for all_of in joined)
 
 
-def replanned(planner: Planner, deployment: Deployment, now: int = 0, seed: int = 0) -> Deployment:
+def best_replan(planner: Planner, deployment: Deployment, now: int = 0, seed: int = 0) -> Deployment:
     """The cheapest of four: all queries planned anew as they came, those of most bytes first, and
     in a random order; and what is deployed, come to rest. Operators that come out as they are stay,
     but none is kept where somebody has put it.
     """
-    free = freed(deployment)
+    free = unpin_operators(deployment)
     tried = [
-        kept(free, planned(planner, free, order, now))
-        for order in _orders(planner.model, list(free.queries.values()), seed)
+        keep_operator_ids(free, replan_in_order(planner, free, order, now))
+        for order in _list_planning_orders(planner.model, list(free.queries.values()), seed)
     ]
-    rests = rested(planner, free, now)
-    return min([deployment, *tried, rests], key=planner.model.total)
+    rests = review_until_stable(planner, free, now)
+    return min([deployment, *tried, rests], key=planner.model.total_cost)
 
 
-def _orders(model: CostModel, asked: Sequence[Asked], seed: int) -> Iterator[list[str]]:
+def _list_planning_orders(model: CostModel, asked: Sequence[DeployedQuery], seed: int) -> Iterator[list[str]]:
     names = [q.name for q in asked]
     yield names
-    yield [q.name for q in sorted(asked, key=lambda q: -model.rates.bytes(q.definition))]
+    yield [q.name for q in sorted(asked, key=lambda q: -model.rates.result_byte_rate(q.definition))]
     yield random.Random(seed).sample(names, len(names))

@@ -12,13 +12,13 @@ from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from braid.papers.reuse.domains import Domain
+from braid.papers.reuse.domains import ColumnDomain
 
 MOST_BOXES = 64
 """A selection of more boxes is not told apart: its text is one opaque condition."""
 
 
-class Opaque(NamedTuple):
+class OpaqueCondition(NamedTuple):
     """A condition on one stream of which only the text is known, and the columns that it reads."""
 
     text: str
@@ -26,68 +26,68 @@ class Opaque(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Box:
+class Conjunction:
     """A conjunction: by column what may pass, and opaque conditions.
 
     ``domains`` are sorted by column, each once.
     """
 
-    domains: tuple[tuple[str, Domain], ...] = ()
-    opaque: frozenset[Opaque] = frozenset()
+    domains: tuple[tuple[str, ColumnDomain], ...] = ()
+    opaque_conditions: frozenset[OpaqueCondition] = frozenset()
 
     @classmethod
-    def of(cls, domains: Mapping[str, Domain], opaque: Iterable[Opaque] = ()) -> Box:
+    def make(cls, domains: Mapping[str, ColumnDomain], opaque: Iterable[OpaqueCondition] = ()) -> Conjunction:
         """A box from domains by column."""
         return cls(tuple(sorted(domains.items(), key=lambda d: d[0])), frozenset(opaque))
 
     @cached_property
-    def by_column(self) -> dict[str, Domain]:
+    def by_column(self) -> dict[str, ColumnDomain]:
         """The domains by column."""
         return dict(self.domains)
 
     @cached_property
-    def columns(self) -> frozenset[str]:
+    def referenced_columns(self) -> frozenset[str]:
         """The columns that it reads."""
-        return frozenset(self.by_column).union(*(o.columns for o in self.opaque))
+        return frozenset(self.by_column).union(*(o.columns for o in self.opaque_conditions))
 
     @cached_property
-    def _hash(self) -> int:
-        return hash((self.domains, self.opaque))
+    def _cached_hash(self) -> int:
+        return hash((self.domains, self.opaque_conditions))
 
     def __hash__(self) -> int:
-        return self._hash
+        return self._cached_hash
 
-    def within(self, other: Box) -> bool:
+    def is_subset(self, other: Conjunction) -> bool:
         """Whether every tuple that passes here passes there; "no" may be wrong, "yes" never."""
-        if not other.opaque <= self.opaque:
+        if not other.opaque_conditions <= self.opaque_conditions:
             return False
         mine = self.by_column
-        return all(c in mine and mine[c].within(domain) for c, domain in other.domains)
+        return all(c in mine and mine[c].is_subset(domain) for c, domain in other.domains)
 
-    def both(self, other: Box) -> Box | None:
+    def intersect(self, other: Conjunction) -> Conjunction | None:
         """What passes here and there; None if nothing can."""
         domains = dict(self.domains)
         for column, domain in other.domains:
-            domains[column] = domain if column not in domains else domains[column].both(domain)
-            if domains[column].empty:
+            domains[column] = domain if column not in domains else domains[column].intersect(domain)
+            if domains[column].is_empty:
                 return None
-        return Box.of(domains, self.opaque | other.opaque)
+        return Conjunction.make(domains, self.opaque_conditions | other.opaque_conditions)
 
-    def either(self, other: Box) -> Box | None:
+    def union(self, other: Conjunction) -> Conjunction | None:
         """What passes here or there, if that is a box: the two differ in one column."""
-        if self.opaque != other.opaque or self.by_column.keys() != other.by_column.keys():
+        if self.opaque_conditions != other.opaque_conditions or self.by_column.keys() != other.by_column.keys():
             return None
         apart = [c for c, domain in self.domains if other.by_column[c] != domain]
         if len(apart) != 1:
             return None
-        whole = self.by_column[apart[0]].either(other.by_column[apart[0]])
-        return None if whole is None else Box.of({**self.by_column, apart[0]: whole}, self.opaque)
+        whole = self.by_column[apart[0]].union(other.by_column[apart[0]])
+        return None if whole is None else Conjunction.make({**self.by_column, apart[0]: whole}, self.opaque_conditions)
 
     @property
-    def text(self) -> str:
+    def to_sql(self) -> str:
         """As a condition in SQL, for reading."""
-        parts = [domain.text(column) for column, domain in self.domains]
-        return " AND ".join(parts + sorted(o.text for o in self.opaque)) or "TRUE"
+        parts = [domain.to_sql(column) for column, domain in self.domains]
+        return " AND ".join(parts + sorted(o.text for o in self.opaque_conditions)) or "TRUE"
 
 
 @dataclass(frozen=True)
@@ -96,55 +96,55 @@ class Selection:
     nothing passes; a box without a condition lets everything pass.
     """
 
-    boxes: frozenset[Box]
+    conjunctions: frozenset[Conjunction]
 
     @classmethod
-    def of(cls, boxes: Iterable[Box]) -> Selection:
+    def make(cls, boxes: Iterable[Conjunction]) -> Selection:
         """Without boxes that are within others: the same in whatever order they come."""
-        kept: list[Box] = []
-        for box in sorted(set(boxes), key=lambda b: b.text):
-            if not any(box.within(other) for other in kept):
-                kept = [other for other in kept if not other.within(box)] + [box]
+        kept: list[Conjunction] = []
+        for box in sorted(set(boxes), key=lambda b: b.to_sql):
+            if not any(box.is_subset(other) for other in kept):
+                kept = [other for other in kept if not other.is_subset(box)] + [box]
         return cls(frozenset(kept))
 
     @cached_property
-    def _hash(self) -> int:
-        return hash(self.boxes)
+    def _cached_hash(self) -> int:
+        return hash(self.conjunctions)
 
     def __hash__(self) -> int:
-        return self._hash
+        return self._cached_hash
 
     @cached_property
-    def columns(self) -> frozenset[str]:
+    def referenced_columns(self) -> frozenset[str]:
         """The columns that it reads."""
-        return frozenset().union(*(box.columns for box in self.boxes))
+        return frozenset().union(*(box.referenced_columns for box in self.conjunctions))
 
     @cached_property
-    def text(self) -> str:
+    def to_sql(self) -> str:
         """As a condition in SQL, for reading: boxes that differ in one column are one."""
-        boxes = sorted(box.text for box in _joined(self.boxes))
+        boxes = sorted(box.to_sql for box in _merge_boxes(self.conjunctions))
         if len(boxes) < 2:
             return boxes[0] if boxes else "FALSE"
         return " OR ".join(f"({text})" for text in boxes)
 
-    def passes(self, row: Mapping[str, Any], known: Mapping[str, bool] | None = None) -> bool:
+    def accepts(self, row: Mapping[str, Any], known: Mapping[str, bool] | None = None) -> bool:
         """Whether a tuple passes; ``known`` says which opaque conditions hold of it, by text."""
         known = known or {}
         return any(
-            all(domain.holds(row.get(c)) for c, domain in box.domains)
-            and all(known.get(o.text, False) for o in box.opaque)
-            for box in self.boxes
+            all(domain.contains(row.get(c)) for c, domain in box.domains)
+            and all(known.get(o.text, False) for o in box.opaque_conditions)
+            for box in self.conjunctions
         )
 
 
-EVERYTHING = Selection(frozenset([Box()]))
+EVERYTHING = Selection(frozenset([Conjunction()]))
 NOTHING = Selection(frozenset())
 
 
-def _joined(boxes: Iterable[Box]) -> list[Box]:
-    kept: list[Box] = []
-    for box in sorted(boxes, key=lambda b: b.text):
-        while found := next(((o, w) for o in kept if (w := o.either(box)) is not None), None):
+def _merge_boxes(boxes: Iterable[Conjunction]) -> list[Conjunction]:
+    kept: list[Conjunction] = []
+    for box in sorted(boxes, key=lambda b: b.to_sql):
+        while found := next(((o, w) for o in kept if (w := o.union(box)) is not None), None):
             kept.remove(found[0])
             box = found[1]
         kept.append(box)
@@ -152,29 +152,29 @@ def _joined(boxes: Iterable[Box]) -> list[Box]:
 
 
 @lru_cache(maxsize=1 << 16)
-def implies(p: Selection, q: Selection) -> bool:
+def implies_selection(p: Selection, q: Selection) -> bool:
     """Whether every tuple that passes p passes q. "Yes" is certain. "No" may be wrong: where two
     boxes of q are needed to hold one of p, or where text hides a reason.
     """
-    return p == q or all(any(box.within(other) for other in q.boxes) for box in p.boxes)
+    return p == q or all(any(box.is_subset(other) for other in q.conjunctions) for box in p.conjunctions)
 
 
-def either(selections: Iterable[Selection]) -> Selection:
+def union_selections(selections: Iterable[Selection]) -> Selection:
     """The least selection that covers all of these: their disjunction."""
     different = list(dict.fromkeys(selections))
     if len(different) == 1:
         return different[0]
-    return Selection.of(box for s in different for box in s.boxes)
+    return Selection.make(box for s in different for box in s.conjunctions)
 
 
-def both(p: Selection, q: Selection) -> Selection | None:
+def intersect_selections(p: Selection, q: Selection) -> Selection | None:
     """The conjunction; None if it has too many boxes to be told apart."""
-    if len(p.boxes) * len(q.boxes) > MOST_BOXES:
+    if len(p.conjunctions) * len(q.conjunctions) > MOST_BOXES:
         return None
-    return Selection.of(_met(p, q))
+    return Selection.make(_intersect_boxes(p, q))
 
 
-def _met(p: Selection, q: Selection) -> Iterator[Box]:
-    for a, b in product(p.boxes, q.boxes):
-        if (box := a.both(b)) is not None:
+def _intersect_boxes(p: Selection, q: Selection) -> Iterator[Conjunction]:
+    for a, b in product(p.conjunctions, q.conjunctions):
+        if (box := a.intersect(b)) is not None:
             yield box

@@ -9,68 +9,68 @@ from typing import Any
 
 import msgspec
 
-from braid.core.codec import typed
+from braid.core.codec import from_plain
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import Demand, Deployment, Operator
-from braid.papers.reuse.domains import Domain
-from braid.papers.reuse.selections import Box, Selection
+from braid.papers.reuse.domains import ColumnDomain
+from braid.papers.reuse.selections import Conjunction, Selection
 
 _MARK = "\0"
 """Before a fraction that is written as text: no text of SQL begins so."""
 
 
-def to_plain(deployment: Deployment) -> dict[str, Any]:
+def deployment_to_plain(deployment: Deployment) -> dict[str, Any]:
     """As plain data."""
-    found: dict[str, Any] = msgspec.to_builtins(deployment, str_keys=True, enc_hook=_written)
+    found: dict[str, Any] = msgspec.to_builtins(deployment, str_keys=True, enc_hook=_encode_fraction)
     return found
 
 
-def _written(value: Any) -> str:
+def _encode_fraction(value: Any) -> str:
     if isinstance(value, Fraction):
         return f"{_MARK}{value}"
     raise NotImplementedError(f"a {type(value).__name__} is not stored")
 
 
-def from_plain(data: Mapping[str, Any]) -> Deployment:
+def deployment_from_plain(data: Mapping[str, Any]) -> Deployment:
     """From plain data. Raises ValueError for data of another shape."""
-    found = typed(data, Deployment, "the stored deployment")
-    operators = {id: _operator(o) for id, o in found.operators.items()}
+    found = from_plain(data, Deployment, "the stored deployment")
+    operators = {id: _decode_operator(o) for id, o in found.operators.items()}
     queries = {
-        name: replace(q, definition=_definition(q.definition)) for name, q in found.queries.items()
+        name: replace(q, definition=_decode_definition(q.definition)) for name, q in found.queries.items()
     }
     return replace(found, operators=operators, queries=queries)
 
 
-def _operator(operator: Operator) -> Operator:
-    demands = tuple(_demand(d) for d in operator.demands)
-    return replace(operator, definition=_definition(operator.definition), demands=demands)
+def _decode_operator(operator: Operator) -> Operator:
+    demands = tuple(_decode_demand(d) for d in operator.demands)
+    return replace(operator, definition=_decode_definition(operator.definition), demands=demands)
 
 
-def _demand(demand: Demand) -> Demand:
-    return replace(demand, definition=_definition(demand.definition))
+def _decode_demand(demand: Demand) -> Demand:
+    return replace(demand, definition=_decode_definition(demand.definition))
 
 
-def _definition(definition: Definition) -> Definition:
-    return replace(definition, where=tuple(map(_selection, definition.where)))
+def _decode_definition(definition: Definition) -> Definition:
+    return replace(definition, selections=tuple(map(_decode_selection, definition.selections)))
 
 
-def _selection(selection: Selection) -> Selection:
-    return Selection(frozenset(map(_box, selection.boxes)))
+def _decode_selection(selection: Selection) -> Selection:
+    return Selection(frozenset(map(_decode_conjunction, selection.conjunctions)))
 
 
-def _box(box: Box) -> Box:
-    return replace(box, domains=tuple((column, _domain(d)) for column, d in box.domains))
+def _decode_conjunction(box: Conjunction) -> Conjunction:
+    return replace(box, domains=tuple((column, _decode_domain(d)) for column, d in box.domains))
 
 
-def _domain(domain: Domain) -> Domain:
+def _decode_domain(domain: ColumnDomain) -> ColumnDomain:
     least, most = (
-        None if end is None else (_read(end[0]), end[1]) for end in (domain.least, domain.most)
+        None if end is None else (_decode_value(end[0]), end[1]) for end in (domain.lower, domain.upper)
     )
-    among = None if domain.among is None else frozenset(map(_read, domain.among))
-    return Domain(least, most, among, frozenset(map(_read, domain.out)), domain.null)
+    among = None if domain.values is None else frozenset(map(_decode_value, domain.values))
+    return ColumnDomain(least, most, among, frozenset(map(_decode_value, domain.excluded)), domain.includes_null)
 
 
-def _read(value: Any) -> Any:
+def _decode_value(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(_MARK):
         return Fraction(value.removeprefix(_MARK))
     return value

@@ -9,7 +9,7 @@ import numpy as np
 from braid.papers.reuse.network import Kind, Network, Node
 
 
-def figure1() -> Network:
+def make_figure_1() -> Network:
     """The network N of figure 1. Its links cannot be read off the text that we have: these are
     ours, chosen so that what section 2.1 says comes out. Latencies in milliseconds.
     """
@@ -50,13 +50,13 @@ def transit_stub(
     nodes, links = [], []
     for t in range(transit):
         angle = 2 * np.pi * t / transit
-        nodes.append(Node(f"T{t}", "site", _round(10 * np.cos(angle), 10 * np.sin(angle))))
+        nodes.append(Node(f"T{t}", "site", _round_point(10 * np.cos(angle), 10 * np.sin(angle))))
         for s in range(stubs):
             turn = angle + (s - (stubs - 1) / 2) * 2 * np.pi / transit / (stubs + 0.5)
             names = [f"T{t}S{s}N{n}" for n in range(size)]
             centre = 22 * np.cos(turn), 22 * np.sin(turn)
             nodes += [
-                Node(name, "site", _round(*(c + d for c, d in zip(centre, spot, strict=True))))
+                Node(name, "site", _round_point(*(c + d for c, d in zip(centre, spot, strict=True))))
                 for name, spot in zip(names, rng.normal(0, 2, (size, 2)), strict=True)
             ]
             links.append((f"T{t}", names[0], float(rng.uniform(8, 12))))
@@ -68,8 +68,8 @@ def transit_stub(
         if b - a in (1, transit - 1) or rng.random() < 0.5:
             links.append((f"T{a}", f"T{b}", float(rng.uniform(15, 25))))
     network = Network(tuple(nodes), tuple(links))
-    return network.by_delay(regions, seed) if regions > 1 else network
+    return network.cluster_by_latency(regions, seed) if regions > 1 else network
 
 
-def _round(x: float, y: float) -> tuple[float, float]:
+def _round_point(x: float, y: float) -> tuple[float, float]:
     return round(float(x), 3), round(float(y), 3)

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from braid.core.events import Event, Moment
+from braid.core.events import Event, EventContext
 
 
-class Reaped(NamedTuple):
+class ShedItem(NamedTuple):
     """An item of a harvest: tuples of ``stream`` against basic window ``basic`` of ``window``.
 
     ``volume`` are the pairs that it is expected to have, ``output`` the learned o_{i,j}: matches
@@ -18,14 +18,14 @@ class Reaped(NamedTuple):
 
     stream: int
     window: int
-    basic: int
-    volume: float
-    output: float
+    basic_window: int
+    pairs: float
+    expected_matches: float
     shares: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class HarvestPlanned(Event):
+class SheddingPlanned(Event):
     """How much of a batch is to be processed, and what: Gedik 2007, sections 4 and 5.
 
     ``fraction`` is r, of all pairs, under the ``budget`` ("seconds", say) of ``amount``;
@@ -38,23 +38,23 @@ class HarvestPlanned(Event):
     batch: int
     method: str
     budget: str
-    amount: float
+    budget_amount: float
     fraction: float
-    allowance: float | None
-    enough: bool
-    lengths: tuple[int | None, ...]
-    items: tuple[Reaped, ...]
-    basic: Mapping[int, int]
+    allowed_seconds: float | None
+    is_full_join: bool
+    basic_window_lengths: tuple[int | None, ...]
+    items: tuple[ShedItem, ...]
+    basic_window_by_block: Mapping[int, int]
     types: tuple[tuple[int, ...], ...] = ()
-    expected: Mapping[int, float] = field(default_factory=dict)
-    keep: tuple[float, ...] = ()
+    expected_tuples: Mapping[int, float] = field(default_factory=dict)
+    keep_shares: tuple[float, ...] = ()
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         if self.fraction >= 1:
             return "all pairs are processed: nothing is shed"
-        clock = "" if self.allowance is None else f", {self.allowance:,.2f} s are allowed"
-        late = "" if self.enough else "; even without probing it takes longer"
+        clock = "" if self.allowed_seconds is None else f", {self.allowed_seconds:,.2f} s are allowed"
+        late = "" if self.is_full_join else "; even without probing it takes longer"
         return (
             f"{self.fraction:.0%} of all pairs are processed ({self.method}; budget "
-            f"{self.amount:g} {self.budget}{clock}){late}"
+            f"{self.budget_amount:g} {self.budget}{clock}){late}"
         )

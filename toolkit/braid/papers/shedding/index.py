@@ -16,7 +16,7 @@ from heapq import heappop as pop
 from math import ceil, log2
 from typing import Literal
 
-from braid.papers.trace import Step, Trace
+from braid.papers.trace import TraceStep, Trace
 
 Order = Literal["identifier", "time"]
 Entry = tuple[int, int]
@@ -34,21 +34,21 @@ class InvertedIndex:
     times: dict[int, int] = field(default_factory=dict)
     moves: int = 0
 
-    def _entry(self, identifier: int, time: int) -> Entry:
+    def _make_entry(self, identifier: int, time: int) -> Entry:
         return (identifier, 0) if self.order == "identifier" else (-time, -identifier)
 
-    def _name(self, entry: Entry) -> int:
+    def _get_identifier(self, entry: Entry) -> int:
         return entry[0] if self.order == "identifier" else -entry[1]
 
-    def insert(self, identifier: int, time: int, items: frozenset[int]) -> None:
+    def insert_set(self, identifier: int, time: int, items: frozenset[int]) -> None:
         """Add a set; sets come in the order of their times."""
         self.times[identifier] = time
         for item in sorted(items):
             entries = self.lists.setdefault(item, [])
-            self.moves += 1 if self.order == "time" else _search(len(entries))
-            insort(entries, self._entry(identifier, time))
+            self.moves += 1 if self.order == "time" else _count_search_steps(len(entries))
+            insort(entries, self._make_entry(identifier, time))
 
-    def remove(self, identifier: int, items: frozenset[int]) -> None:
+    def remove_set(self, identifier: int, items: frozenset[int]) -> None:
         """Take a set out. By time it is the oldest of each of its lists."""
         time = self.times.pop(identifier)
         for item in sorted(items):
@@ -57,10 +57,10 @@ class InvertedIndex:
                 self.moves += 1
                 assert entries.pop() == (-time, -identifier), "sets leave in the order they came"
             else:
-                self.moves += _search(len(entries))
+                self.moves += _count_search_steps(len(entries))
                 del entries[bisect_left(entries, (identifier, 0))]
 
-    def merge(self, query: frozenset[int], since: int | None = None) -> Iterator[tuple[int, int]]:
+    def merge_lists(self, query: frozenset[int], since: int | None = None) -> Iterator[tuple[int, int]]:
         """(identifier, item) of the query's lists, merged by a heap: a set that shares m items with
         the query comes m times in a row. ``since`` ends it before the sets that are older; only
         lists by time can do that.
@@ -73,21 +73,21 @@ class InvertedIndex:
             entry, item, at = heads[0]
             if since is not None and -entry[0] < since:
                 return
-            yield self._name(entry), item
+            yield self._get_identifier(entry), item
             if at + 1 < len(self.lists[item]):
                 heapreplace(heads, (self.lists[item][at + 1], item, at + 1))
             else:
                 pop(heads)
 
-    def common(self, query: frozenset[int], since: int | None = None) -> dict[int, int]:
+    def count_common(self, query: frozenset[int], since: int | None = None) -> dict[int, int]:
         """How many items each set shares with the query, for those that share any."""
         found: dict[int, int] = {}
-        for identifier, _ in self.merge(query, since):
+        for identifier, _ in self.merge_lists(query, since):
             found[identifier] = found.get(identifier, 0) + 1
         return found
 
 
-def _search(length: int) -> int:
+def _count_search_steps(length: int) -> int:
     return ceil(log2(length + 1)) + 1
 
 
@@ -95,7 +95,7 @@ _SETS = ({1, 2}, {2, 3, 4}, {1, 4}, {2, 3}, {1, 2, 4})
 _QUERY = frozenset({1, 2, 4})
 
 
-def example() -> Trace:
+def index_example() -> Trace:
     """Fig. 4 step by step: five sets come, the oldest leaves, and the lists of a query's items are
     merged as far as the newest three sets.
     """
@@ -113,19 +113,19 @@ def example() -> Trace:
         ]
         stored = ((), tuple(f"b{n}" for n in reversed(held)))
         table = (("item", "sets that have it, newest first", "merged"), *rows)
-        trace.steps.append(Step(text, arrival, clock, 0, (stored,), table=table))
+        trace.steps.append(TraceStep(text, arrival, clock, 0, (stored,), table=table))
 
     for n, items in enumerate(map(frozenset, _SETS), 1):
         held[n] = items
-        index.insert(n, n, items)
-        tell(f"b{n} comes: it goes to the front of the lists of {_named(items)}.", f"b{n}", n)
-    index.remove(1, held.pop(1))
+        index.insert_set(n, n, items)
+        tell(f"b{n} comes: it goes to the front of the lists of {_format_items(items)}.", f"b{n}", n)
+    index.remove_set(1, held.pop(1))
     tell("b1 has expired: it is the last of each of its lists, and leaves.", "a1", 6)
-    for n, item in index.merge(_QUERY, since=3):
+    for n, item in index.merge_lists(_QUERY, since=3):
         merged.append((n, item))
         common = sum(other == n for other, _ in merged)
         text = (
-            f"a1, with {_named(_QUERY)}, merges their lists: next comes b{n}, from that of {item}"
+            f"a1, with {_format_items(_QUERY)}, merges their lists: next comes b{n}, from that of {item}"
         )
         tell(f"{text}; {common} in common so far.", "a1", 6)
     tell(
@@ -137,6 +137,6 @@ def example() -> Trace:
     return trace
 
 
-def _named(items: frozenset[int]) -> str:
+def _format_items(items: frozenset[int]) -> str:
     *some, last = map(str, sorted(items))
     return f"{', '.join(some)} and {last}"

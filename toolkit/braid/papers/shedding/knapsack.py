@@ -16,7 +16,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-def fill(values: Floats, volumes: Floats, budget: float, floor: float = 0.0) -> Floats:
+def fill_budget(values: Floats, volumes: Floats, budget: float, floor: float = 0.0) -> Floats:
     """Shares in [floor, 1], one for each item, that use the budget and have the most value.
 
     ``values`` are by pair, ``volumes`` and ``budget`` in pairs. Of equal values the first comes
@@ -36,7 +36,7 @@ def fill(values: Floats, volumes: Floats, budget: float, floor: float = 0.0) -> 
     return np.asarray(np.minimum(shares, 1.0))
 
 
-def directions(r: float, windows: tuple[float, float], o: tuple[float, float]) -> Floats:
+def split_directions(r: float, windows: tuple[float, float], o: tuple[float, float]) -> Floats:
     """r_1 and r_2: the share r of both windows, all of it for the window of more expected output o
     if that can use it (Algorithm 4).
 
@@ -44,10 +44,10 @@ def directions(r: float, windows: tuple[float, float], o: tuple[float, float]) -
     w_2) = r_1 w_1 + r_2 w_2 only for windows of one size; here r_2 is what the constraint leaves.
     """
     sizes = np.asarray(windows, float)
-    return fill(np.asarray(o, float), sizes, r * float(sizes.sum()))
+    return fill_budget(np.asarray(o, float), sizes, r * float(sizes.sum()))
 
 
-def by_heap(
+def fill_by_heap(
     lists: Sequence[Sequence[float]], volumes: Sequence[float], budget: float
 ) -> list[float]:
     """Algorithm 5 as it is printed, but with the frequencies of the probing stream: r_{i,z}, for

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from braid.papers.kit.printed import Printed
+from braid.papers.kit.printed import PrintedFigure
 
 FIG_7_PLAIN = (
-    Printed(
+    PrintedFigure(
         "Fig. 7, section 6.2",
         "without an index about half is dropped at 50 tuples/s and 125 s",
         (50.0,),
@@ -14,7 +14,7 @@ FIG_7_PLAIN = (
     ),
 )
 FIG_7_INDEXED = (
-    Printed(
+    PrintedFigure(
         "Fig. 7, section 6.2",
         "with an index about a quarter is dropped at 100 tuples/s and 625 s",
         (100.0,),
@@ -24,52 +24,52 @@ FIG_7_INDEXED = (
 )
 SKEW = "for which kappa, the paper does not say: here all"
 FIG_9 = tuple(
-    Printed(
+    PrintedFigure(
         "Fig. 9, section 6.3",
         f"rate adaptation gives about {gain:.0%} more than dropping at {rate:g} tuples/s",
         y=(gain,),
         series=f"{rate}",
-        reading=SKEW,
+        interpretation=SKEW,
     )
     for rate, gain in ((300.0, 0.5), (500.0, 1.0))
 )
 FIG_12 = (
-    Printed(
+    PrintedFigure(
         "Fig. 12, section 6.4",
         "time correlation gives about 50 % more than rate adaptation alone",
         y=(1.5,),
         series="time",
-        of="partial",
-        reading=SKEW,
+        measure="partial",
+        interpretation=SKEW,
     ),
-    Printed(
+    PrintedFigure(
         "Fig. 12, section 6.4",
         "direction gives about 40 % more than that",
         y=(1.4,),
         series="direction",
-        of="time",
-        reading=SKEW,
+        measure="time",
+        interpretation=SKEW,
     ),
 )
 FIG_15 = (
-    Printed(
+    PrintedFigure(
         "Fig. 15, section 6.4.1",
         "without an index up to 500 % more than dropping",
         y=(5.0,),
         series="overlap",
     ),
-    Printed(
+    PrintedFigure(
         "Fig. 15, section 6.4.1",
         "with an index up to about 100 % more than dropping",
         y=(1.0,),
         series="overlap, indexed",
     ),
-    Printed(
+    PrintedFigure(
         "Fig. 15, section 6.4.1",
         "with an index nothing is gained before 300 tuples/s",
         (300.0,),
     ),
-    Printed(
+    PrintedFigure(
         "Fig. 15, section 6.4.1",
         "an indexed equality gains and loses nothing",
         y=(0.0,),

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from braid.core.harvest import Harvested, Item, utility
+from braid.core.harvest import SheddingOutcome, Item, utility_of_type
 
 KEPT = 0.9
 """The weight of all earlier batches beside the last: half of it is gone after 6.6 batches. It plays
 the part of T_c."""
 
 
-class Seen(NamedTuple):
+class Observation(NamedTuple):
     """Of tuples of ``stream`` against ``window``, in basic window ``part`` or of type ``part``: the
     pairs that were considered, and what they gave (matches, or their utility).
     """
@@ -28,75 +28,75 @@ class Seen(NamedTuple):
     window: int
     part: int
     pairs: float
-    gave: float
+    output: float
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class ProductivityProfile:
     """What is known by basic window (``parts``, matches) and by type (``kinds``, utility), and by
     stream how many tuples were of each type; earlier batches fade.
     """
 
-    parts: tuple[Seen, ...] = ()
-    kinds: tuple[Seen, ...] = ()
+    parts: tuple[Observation, ...] = ()
+    types_seen: tuple[Observation, ...] = ()
     counts: tuple[Mapping[int, float], ...] = field(default=())
 
-    def after(self, last: Harvested, types: tuple[tuple[int, ...], ...]) -> Profile:
+    def update(self, last: SheddingOutcome, types: tuple[tuple[int, ...], ...]) -> ProductivityProfile:
         """With what a batch gave; ``types`` are the codes that its harvest told apart."""
         parts = [
-            Seen(y.stream, y.window, y.basic, sum(y.considered), sum(y.found)) for y in last.yields
+            Observation(y.stream, y.window, y.basic_window, sum(y.considered_pairs), sum(y.matches)) for y in last.yields
         ]
         kinds = [
-            Seen(y.stream, y.window, code, pairs, value)
+            Observation(y.stream, y.window, code, pairs, value)
             for y in (last.yields if types else ())
             if types[y.stream]
-            for code, pairs, value in zip(types[y.stream], y.considered, y.value, strict=True)
+            for code, pairs, value in zip(types[y.stream], y.considered_pairs, y.value, strict=True)
         ]
-        return Profile(
-            _faded(self.parts, parts), _faded(self.kinds, kinds), _counts(self.counts, last.types)
+        return ProductivityProfile(
+            _fade_and_add(self.parts, parts), _fade_and_add(self.types_seen, kinds), _update_type_counts(self.counts, last.types)
         )
 
-    def types(self, most: int = 64) -> tuple[tuple[int, ...], ...]:
+    def common_types(self, most: int = 64) -> tuple[tuple[int, ...], ...]:
         """By stream, the codes of the commonest types, rising."""
         return tuple(
             tuple(sorted(sorted(each, key=lambda code: -each[code])[:most])) for each in self.counts
         )
 
-    def frequencies(self, stream: int, types: tuple[int, ...]) -> tuple[float, ...]:
+    def type_frequencies(self, stream: int, types: tuple[int, ...]) -> tuple[float, ...]:
         """omega_{k,z}: the share of a stream's tuples that is of each type."""
         if not types:
             return (1.0,)
         counts = [self.counts[stream].get(code, 0.0) for code in types]
         return tuple(n / sum(counts) for n in counts)
 
-    def outputs(self, items: Iterable[Item]) -> dict[Item, float]:
+    def matches_per_pair(self, items: Iterable[Item]) -> dict[Item, float]:
         """o_{k,i,j}: matches that a pair of an item gives. One match at the mean rate counts as
         seen beforehand, so that what has not been tried is average.
         """
-        mean = _rate(self.parts)
+        mean = _measure_matches_per_pair(self.parts)
         seen = {s[:3]: s for s in self.parts}
-        return {item: _smoothed(seen.get(item), mean, 1.0) for item in items}
+        return {item: _smooth_productivity(seen.get(item), mean, 1.0) for item in items}
 
-    def worth(self, stream: int, window: int, types: tuple[int, ...]) -> tuple[float, ...]:
+    def utility_per_pair(self, stream: int, window: int, types: tuple[int, ...]) -> tuple[float, ...]:
         """u_{i,z} for tuples of a stream against a window: the utility of a pair by type, over the
         matches of a pair. One match, worth what the tuple is, counts as seen beforehand.
         """
         if not types:
             return (1.0,)
-        mean = _rate([s for s in self.parts if s[:2] == (stream, window)])
-        seen = {s.part: s for s in self.kinds if s[:2] == (stream, window)}
-        return tuple(_smoothed(seen.get(z), mean, utility(z)) / mean for z in types)
+        mean = _measure_matches_per_pair([s for s in self.parts if s[:2] == (stream, window)])
+        seen = {s.part: s for s in self.types_seen if s[:2] == (stream, window)}
+        return tuple(_smooth_productivity(seen.get(z), mean, utility_of_type(z)) / mean for z in types)
 
 
-def _faded(old: Iterable[Seen], new: Iterable[Seen]) -> tuple[Seen, ...]:
-    sums = {s[:3]: (KEPT * s.pairs, KEPT * s.gave) for s in old}
+def _fade_and_add(old: Iterable[Observation], new: Iterable[Observation]) -> tuple[Observation, ...]:
+    sums = {s[:3]: (KEPT * s.pairs, KEPT * s.output) for s in old}
     for s in new:
         pairs, gave = sums.get(s[:3], (0.0, 0.0))
-        sums[s[:3]] = (pairs + s.pairs, gave + s.gave)
-    return tuple(Seen(*at, *n) for at, n in sorted(sums.items()) if n[0] >= 1e-6)
+        sums[s[:3]] = (pairs + s.pairs, gave + s.output)
+    return tuple(Observation(*at, *n) for at, n in sorted(sums.items()) if n[0] >= 1e-6)
 
 
-def _counts(
+def _update_type_counts(
     old: tuple[Mapping[int, float], ...], new: tuple[Mapping[int, int], ...]
 ) -> tuple[Mapping[int, float], ...]:
     pairs = zip(old or ({},) * len(new), new or ({},) * len(old), strict=True)
@@ -110,13 +110,13 @@ def _counts(
     )
 
 
-def _rate(seen: Iterable[Seen]) -> float:
+def _measure_matches_per_pair(seen: Iterable[Observation]) -> float:
     """Matches over pairs of all; 1 before any pair has been seen."""
     seen = list(seen)
     pairs = sum(s.pairs for s in seen)
-    return max(sum(s.gave for s in seen), 1.0) / pairs if pairs else 1.0
+    return max(sum(s.output for s in seen), 1.0) / pairs if pairs else 1.0
 
 
-def _smoothed(seen: Seen | None, mean: float, one: float) -> float:
-    pairs, gave = (seen.pairs, seen.gave) if seen else (0.0, 0.0)
+def _smooth_productivity(seen: Observation | None, mean: float, one: float) -> float:
+    pairs, gave = (seen.pairs, seen.output) if seen else (0.0, 0.0)
     return (gave + one) / (pairs + 1 / mean)

@@ -14,27 +14,27 @@ LEAST = 1e-3
 """A fraction below which less probing does not help."""
 
 
-def adapt(r: float, beta: float, boost: float = 1.2) -> float:
+def adapt_fraction(r: float, beta: float, boost: float = 1.2) -> float:
     """The next fraction (Algorithm 1, lines 8 and 9). ``beta`` is the part of the input that was
     fetched, ``boost`` the paper's delta_r.
     """
     return beta * r if beta < 1 else min(1.0, boost * r)
 
 
-def fits(allowance: float, overhead: float, cost: float) -> float:
+def affordable_pairs(allowance: float, overhead: float, cost: float) -> float:
     """The pairs that fit a batch: ``allowance`` and ``overhead`` in seconds a batch, ``cost`` in
     seconds a pair. 0 when the overhead alone takes all.
     """
     return max(0.0, MARGIN * allowance - overhead) / cost
 
 
-def forward(allowance: float, overhead: float, cost: float, volume: float) -> float:
+def affordable_fraction(allowance: float, overhead: float, cost: float, volume: float) -> float:
     """The fraction r of ``volume``, the pairs of the next batch, that fits.
 
     Feed-forward, where Algorithm 1 is feedback: how the window grows in a burst is in the volume
     already.
     """
-    return min(1.0, fits(allowance, overhead, cost) / volume) if volume else 1.0
+    return min(1.0, affordable_pairs(allowance, overhead, cost) / volume) if volume else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Budget:
     amount: float
 
     @staticmethod
-    def of(
+    def from_options(
         fraction: float | None = None,
         pairs: float | None = None,
         seconds: float | None = None,
@@ -63,12 +63,12 @@ class Budget:
                 f"{' and '.join(given)} are given; a budget is one of {', '.join(KINDS)}"
             )
         for kind, amount in given.items():
-            _check(kind, amount)
+            _check_budget(kind, amount)
             return Budget(kind, float(amount))
         return Budget("speed", 1.0)
 
     @property
-    def by_clock(self) -> bool:
+    def needs_clock(self) -> bool:
         """Whether it needs measured seconds."""
         return self.kind in ("seconds", "speed")
 
@@ -76,7 +76,7 @@ class Budget:
         return f"{self.kind} {self.amount:g}"
 
 
-def _check(kind: Kind, amount: float) -> None:
+def _check_budget(kind: Kind, amount: float) -> None:
     number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
     if kind == "fraction":
         fits, accepted = number and 0 < amount <= 1, "greater than 0 and at most 1"

@@ -15,7 +15,7 @@ from random import Random
 from typing import Literal, NamedTuple
 
 from braid.papers.shedding.index import InvertedIndex, Order
-from braid.papers.trace import NAMES, Move, Step, Trace, Tuple
+from braid.papers.trace import NAMES, TraceMove, TraceStep, Trace, Tuple
 
 Predicate = Literal["equal", "subset", "superset", "overlap", "inner"]
 
@@ -32,7 +32,7 @@ class SetTuple(NamedTuple):
         return f"{NAMES[self.stream]}{self.number}"
 
 
-def satisfies(predicate: Predicate, x: SetTuple, y: SetTuple, threshold: float = 1) -> bool:
+def matches_predicate(predicate: Predicate, x: SetTuple, y: SetTuple, threshold: float = 1) -> bool:
     """Whether x of the first stream and y of the second match: x = y, x within y, y within x, as
     many common items as the threshold, or an inner product as great.
     """
@@ -57,7 +57,7 @@ class BasicWindow:
 
 
 @dataclass
-class Join:
+class SheddingJoin:
     """Two windows of ``length`` in basic windows of ``basic``, a tuple at a time.
 
     ``fraction`` is r, ``sample`` gamma. ``inclusive`` keeps a tuple while its age is at most w, as
@@ -81,7 +81,7 @@ class Join:
             raise ValueError(f"windows {self.length} and basic window {self.basic} must be above 0")
         self.draw = Random(self.seed)
         self.counts = tuple(1 + ceil(w / self.basic) for w in self.length)
-        self.windows = [[self._empty()] for _ in self.length]
+        self.windows = [[self._make_basic_window()] for _ in self.length]
         self.opened = [0, 0]
         self.output = [[0.0] * n for n in self.counts]
         self.ranks = [list(range(n)) for n in self.counts]
@@ -91,86 +91,86 @@ class Join:
         self.compared, self.entries = 0, 0
         self.trace = Trace("Selective processing (Gedik 2007, Algorithm 3)", 2, 1)
 
-    def _empty(self) -> BasicWindow:
+    def _make_basic_window(self) -> BasicWindow:
         return BasicWindow(index=InvertedIndex(self.order) if self.order else None)
 
-    def fetch(self, t: SetTuple) -> None:
+    def process_tuple(self, t: SetTuple) -> None:
         """Steps 1 to 3 of Fig. 3 for one tuple; tuples come in the order of their times."""
         if t.time - self.adapted >= self.period:
-            self._adapt(t.time)
+            self._adapt_window_ranks(t.time)
         other = 1 - t.stream
         for s in (0, 1):
-            self._slide(s, t.time)
-        self._insert(t)
-        self._expire(other, t.time)
-        self._process(t, other)
+            self._slide_window(s, t.time)
+        self._insert_tuple(t)
+        self._expire_tuples(other, t.time)
+        self._process_against_window(t, other)
 
-    def _slide(self, stream: int, now: int) -> None:
+    def _slide_window(self, stream: int, now: int) -> None:
         """Open a basic window when the first is full; the last falls out of the circular buffer
         when it has expired as a whole.
         """
         while now - self.opened[stream] >= self.basic:
             self.opened[stream] += self.basic
-            self.windows[stream].insert(0, self._empty())
+            self.windows[stream].insert(0, self._make_basic_window())
         del self.windows[stream][self.counts[stream] + 1 :]
 
-    def _insert(self, t: SetTuple) -> None:
+    def _insert_tuple(self, t: SetTuple) -> None:
         self.came[t.stream] += 1
         head = self.windows[t.stream][0]
         head.tuples.append(t)
         if head.index is not None:
-            head.index.insert(t.number, t.time, frozenset(t.items))
-        self._tell(f"{t} is put at the head of its window.", t)
+            head.index.insert_set(t.number, t.time, frozenset(t.items))
+        self._record_step(f"{t} is put at the head of its window.", t)
 
-    def _expire(self, stream: int, now: int) -> None:
+    def _expire_tuples(self, stream: int, now: int) -> None:
         limit = self.length[stream] + (1 if self.inclusive else 0)
         for part in self.windows[stream]:
             while part.tuples and now - part.tuples[0].time >= limit:
                 gone = part.tuples.pop(0)
                 if part.index is not None:
-                    part.index.remove(gone.number, frozenset(gone.items))
+                    part.index.remove_set(gone.number, frozenset(gone.items))
 
-    def _process(self, t: SetTuple, window: int) -> None:
+    def _process_against_window(self, t: SetTuple, window: int) -> None:
         """Algorithm 3."""
         parts = self.windows[window]
         if self.draw.random() < self.fraction * self.sample:
-            self._tell(f"{t} is processed in full, to learn.", t)
+            self._record_step(f"{t} is processed in full, to learn.", t)
             for j, part in enumerate(parts):
-                self.seen[window][min(j, len(self.seen[window]) - 1)] += self._probe(t, part, 1.0)
+                self.seen[window][min(j, len(self.seen[window]) - 1)] += self._probe_basic_window(t, part, 1.0)
             return
         left = self.fraction * sum(len(part.tuples) for part in parts)
-        for j in (j for j in self._ranked(window) if j < len(parts) and parts[j].tuples):
+        for j in (j for j in self._rank_basic_windows(window) if j < len(parts) and parts[j].tuples):
             left -= len(parts[j].tuples)
             share = 1.0 if left > 0 else 1 + left / len(parts[j].tuples)
-            self._tell(
+            self._record_step(
                 f"{t} is processed against {share:.0%} of basic window {j + 1}; a = {left:.4g}.", t
             )
-            self._probe(t, parts[j], share)
+            self._probe_basic_window(t, parts[j], share)
             if left <= 0:
                 return
 
-    def _ranked(self, window: int) -> list[int]:
+    def _rank_basic_windows(self, window: int) -> list[int]:
         """Basic windows, the best first; one beyond the n_i counts as the last."""
         return [*self.ranks[window], self.counts[window]]
 
-    def _probe(self, t: SetTuple, part: BasicWindow, share: float) -> int:
+    def _probe_basic_window(self, t: SetTuple, part: BasicWindow, share: float) -> int:
         """The matches of a tuple in the newest ``share`` of a basic window."""
         used = round(share * len(part.tuples))
         some = part.tuples[len(part.tuples) - used :]
         if not some:
             return 0
         if part.index is not None and self.predicate in ("overlap", "inner"):
-            some = self._candidates(t, part, some)
-        found = [u for u in some if self._match(t, u)]
+            some = self._find_candidates(t, part, some)
+        found = [u for u in some if self._is_match(t, u)]
         self.compared += len(some)
         pairs = [(t, u) if t.stream == 0 else (u, t) for u in found]
         self.results += pairs
         if pairs:
-            names = tuple((_plain(a), _plain(b)) for a, b in pairs)
-            self._tell(f"{t} finds {len(pairs)}.", t, names)
+            names = tuple((_to_plain_tuple(a), _to_plain_tuple(b)) for a, b in pairs)
+            self._record_step(f"{t} finds {len(pairs)}.", t, names)
         return len(pairs)
 
-    def _candidates(
+    def _find_candidates(
         self, t: SetTuple, part: BasicWindow, some: Sequence[SetTuple]
     ) -> list[SetTuple]:
         """What the merge of the lists names. By identifier all of a basic window is merged, however
@@ -178,15 +178,15 @@ class Join:
         """
         assert part.index is not None
         whole = len(some) == len(part.tuples) or self.order == "identifier"
-        common = part.index.common(frozenset(t.items), None if whole else some[0].time)
+        common = part.index.count_common(frozenset(t.items), None if whole else some[0].time)
         self.entries += sum(common.values())
         return [u for u in some if u.number in common]
 
-    def _match(self, t: SetTuple, u: SetTuple) -> bool:
+    def _is_match(self, t: SetTuple, u: SetTuple) -> bool:
         x, y = (t, u) if t.stream == 0 else (u, t)
-        return satisfies(self.predicate, x, y, self.threshold)
+        return matches_predicate(self.predicate, x, y, self.threshold)
 
-    def _adapt(self, now: int) -> None:
+    def _adapt_window_ranks(self, now: int) -> None:
         """Algorithm 2, every T_c."""
         passed = max(1, now - self.adapted)
         for i, seen in enumerate(self.seen):
@@ -198,7 +198,7 @@ class Join:
             self.seen[i] = [0] * len(seen)
         self.came, self.adapted = [0, 0], now
 
-    def _tell(
+    def _record_step(
         self,
         text: str,
         t: SetTuple,
@@ -224,21 +224,21 @@ class Join:
             )
             for j in range(max(self.counts))
         ]
-        moves = (Move(str(t), "probe", None, 0),)
+        moves = (TraceMove(str(t), "probe", None, 0),)
         self.trace.steps.append(
-            Step(text, str(t), t.time, 0, (stored,), moves, (), found, tuple([*heads, *rows]))
+            TraceStep(text, str(t), t.time, 0, (stored,), moves, (), found, tuple([*heads, *rows]))
         )
 
 
-def _plain(t: SetTuple) -> Tuple:
+def _to_plain_tuple(t: SetTuple) -> Tuple:
     return Tuple(t.time, t.stream, t.number, len(t.items))
 
 
-def run(tuples: Iterable[SetTuple], **settings: object) -> Join:
+def run_join(tuples: Iterable[SetTuple], **settings: object) -> SheddingJoin:
     """The join of tuples in the order of their times; ``settings`` are those of Join."""
-    join = Join(**settings)  # type: ignore[arg-type]
+    join = SheddingJoin(**settings)  # type: ignore[arg-type]
     for t in tuples:
-        join.fetch(t)
+        join.process_tuple(t)
     return join
 
 
@@ -255,12 +255,12 @@ def brute_force(
         for y in (t for t in tuples if t.stream == 1):
             older, newer = (x, y) if (x.time, x.stream) <= (y.time, y.stream) else (y, x)
             age, limit = newer.time - older.time, length[older.stream] + (1 if inclusive else 0)
-            if age < limit and satisfies(predicate, x, y, threshold):
+            if age < limit and matches_predicate(predicate, x, y, threshold):
                 found.append((str(x), str(y)))
     return sorted(found)
 
 
-def example() -> Trace:
+def shedding_example() -> Trace:
     """Six tuples, windows of 4 in basic windows of 2, half of the work: the second basic window
     gives most, once that is known.
     """
@@ -277,6 +277,6 @@ def example() -> Trace:
     for time, stream, items in sets:
         numbers[stream] += 1
         tuples.append(SetTuple(time, stream, numbers[stream], dict.fromkeys(items, 1.0)))
-    return run(
+    return run_join(
         tuples, length=(4, 4), basic=2, fraction=0.5, sample=0.5, order="time", period=3, seed=4
     ).trace

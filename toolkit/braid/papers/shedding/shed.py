@@ -9,16 +9,16 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from braid.core.accept import with_types
+from braid.core.accept import checks_field_types
 from braid.core.facts import Facts
-from braid.core.harvest import Harvest, Harvested, Item
-from braid.core.plan import Block, Plan, after
+from braid.core.harvest import SheddingPlan, SheddingOutcome, Item
+from braid.core.plan import Block, Plan, apply_derivations_and_drops
 from braid.core.shedder import Shedder
-from braid.core.spans import micros
+from braid.core.spans import parse_duration
 from braid.papers.shedding import rate, windows
-from braid.papers.shedding.events import HarvestPlanned, Reaped
-from braid.papers.shedding.knapsack import Floats, fill
-from braid.papers.shedding.profile import Profile
+from braid.papers.shedding.events import SheddingPlanned, ShedItem
+from braid.papers.shedding.knapsack import Floats, fill_budget
+from braid.papers.shedding.profile import ProductivityProfile
 from braid.papers.shedding.rate import Budget
 
 Method = Literal["selective", "direction", "time", "partial", "uniform", "drop", "keys"]
@@ -30,7 +30,7 @@ _SMOOTH = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Shedding:
+class ShedState:
     """What is remembered from batch to batch: the budget in force where it was adjusted, what was
     learned, seconds a pair and a batch, and of the last plan r, types, the shares of tuples that
     came in, and event times. ``came`` are, by stream, the tuples of the last batch that had any,
@@ -38,15 +38,15 @@ class Shedding:
     """
 
     budget: Budget | None = None
-    profile: Profile = field(default_factory=Profile)
+    profile: ProductivityProfile = field(default_factory=ProductivityProfile)
     cost: float = 0.0
     overhead: float = 0.0
     fraction: float = 1.0
     types: tuple[tuple[int, ...], ...] = ()
-    keep: tuple[float, ...] = ()
+    keep_shares: tuple[float, ...] = ()
     latest: tuple[int | None, ...] = ()
-    came: tuple[int, ...] = ()
-    passed: int = 0
+    received_tuples: tuple[int, ...] = ()
+    elapsed_event_time: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,123 +88,123 @@ class Shed(Shedder):
     Raises ValueError, with one sentence, for settings out of range.
     """
 
-    State = Shedding
+    State = ShedState
 
     fraction: float | None = None
     pairs: float | None = None
     seconds: float | None = None
-    speed: float | None = None
+    event_time_speed: float | None = None
     method: Method = "selective"
-    basic: str | None = None
+    basic_window: str | None = None
     sample: float = 0.3
     utility: Mapping[str, str] = field(default_factory=dict)
     combine: Literal["max", "mean"] = "max"
 
-    @with_types
+    @checks_field_types
     def __post_init__(self) -> None:
-        self.budget  # noqa: B018 (it checks)
+        self.processing_budget  # noqa: B018 (it checks)
         if self.method not in METHODS:
             raise ValueError(f"method is {self.method!r}; it must be one of {', '.join(METHODS)}")
         if self.combine not in ("max", "mean"):
             raise ValueError(f"combine is {self.combine!r}; it must be 'max' or 'mean'")
         if isinstance(self.sample, bool) or not 0 < self.sample <= 1:
             raise ValueError(f"sample is {self.sample!r}; it must be greater than 0 and at most 1")
-        if self.basic is not None:
-            micros(self.basic, "basic window")
+        if self.basic_window is not None:
+            parse_duration(self.basic_window, "basic window")
 
     @property
-    def budget(self) -> Budget:
+    def processing_budget(self) -> Budget:
         """How much may be done, as given."""
-        return Budget.of(self.fraction, self.pairs, self.seconds, self.speed)
+        return Budget.from_options(self.fraction, self.pairs, self.seconds, self.event_time_speed)
 
     @property
-    def length(self) -> int | None:
+    def basic_window_length(self) -> int | None:
         """b in microseconds, None for a twentieth of the window."""
-        return None if self.basic is None else micros(self.basic, "basic window")
+        return None if self.basic_window is None else parse_duration(self.basic_window, "basic window")
 
-    def start(self, streams: int) -> Shedding:
+    def initial_state(self, streams: int) -> ShedState:
         """Nothing has been learned."""
-        return Shedding()
+        return ShedState()
 
-    def adjusted(self, state: Shedding, budget: Budget) -> Shedding:
+    def with_budget(self, state: ShedState, budget: Budget) -> ShedState:
         """The state that another budget is in force from."""
         return replace(state, budget=budget)
 
-    def slices(self, windows_: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
+    def merge_boundaries(self, windows_: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
         """By stream, the ends of its basic windows."""
-        return tuple(windows.ages(w, self.length) for w in windows_)
+        return tuple(windows.basic_window_ends(w, self.basic_window_length) for w in windows_)
 
-    def plan(
-        self, facts: Facts, plan: Plan, state: Shedding, last: Harvested | None
-    ) -> tuple[Plan, Shedding]:
+    def plan_shedding(
+        self, facts: Facts, plan: Plan, state: ShedState, last: SheddingOutcome | None
+    ) -> tuple[Plan, ShedState]:
         """The plan with a harvest; see Shedder."""
-        known = _heard(_learned(state, last), facts)
-        budget = known.budget or self.budget
-        types = known.profile.types()
-        work = _Work(self, facts, plan, known.profile, types, known.keep, known.came)
-        allowance = _allowance(budget, known)
-        volume, fits = work.total(), _fits(budget, allowance, known, work.settled)
-        r, enough = _fraction(budget, known, volume, fits)
+        known = _update_arrivals(_learn_from_harvest(state, last), facts)
+        budget = known.budget or self.processing_budget
+        types = known.profile.common_types()
+        work = _Work(self, facts, plan, known.profile, types, known.keep_shares, known.received_tuples)
+        allowance = _compute_allowed_seconds(budget, known)
+        volume, fits = work.count_full_join_pairs(), _count_affordable_pairs(budget, allowance, known, work.settled)
+        r, enough = _choose_fraction(budget, known, volume, fits)
         whole = self.method in ("drop", "keys")
         keep = (max(FLOOR, sqrt(r)),) * len(facts.streams) if whole else ()
-        shares = work.shares(1.0 if whole else r)
-        expected = {} if whole or fits is None else work.bound(fits, r * volume)
-        harvest = Harvest(work.basic, shares, types, expected, keep)
-        lengths = tuple(None if w is None else windows.size(w, self.length) for w in facts.windows)
+        shares = work.choose_item_shares(1.0 if whole else r)
+        expected = {} if whole or fits is None else work.bound_fresh_rows(fits, r * volume)
+        harvest = SheddingPlan(work.basic, shares, types, expected, keep)
+        lengths = tuple(None if w is None else windows.basic_window_length(w, self.basic_window_length) for w in facts.windows)
         items = tuple(
-            Reaped(*item, work.volumes[item], work.outputs[item], shares[item])
+            ShedItem(*item, work.volumes[item], work.outputs[item], shares[item])
             for item in sorted(shares)
         )
         how = (self.method, budget.kind, budget.amount, r, allowance, enough)
-        said = (harvest.basic, types, expected, keep)
-        told = HarvestPlanned(facts.batch, *how, lengths, items, *said)
-        following = replace(known, fraction=r, types=types, keep=keep)
-        return replace(plan, harvest=harvest, events=(*plan.events, told)), following
+        said = (harvest.basic_windows, types, expected, keep)
+        told = SheddingPlanned(facts.batch, *how, lengths, items, *said)
+        following = replace(known, fraction=r, types=types, keep_shares=keep)
+        return replace(plan, shedding=harvest, events=(*plan.events, told)), following
 
 
-def _learned(state: Shedding, last: Harvested | None) -> Shedding:
+def _learn_from_harvest(state: ShedState, last: SheddingOutcome | None) -> ShedState:
     """The state with what the last batch showed."""
     if last is None:
         return state
-    profile = state.profile.after(last, state.types)
-    considered = last.considered
+    profile = state.profile.update(last, state.types)
+    considered = last.considered_pairs
     if last.seconds is None or not considered:
         return replace(state, profile=profile)
-    cost = last.probing / considered
-    overhead = max(0.0, last.seconds - last.probing)
+    cost = last.probe_seconds / considered
+    overhead = max(0.0, last.seconds - last.probe_seconds)
     if state.cost:
         cost = _SMOOTH * state.cost + (1 - _SMOOTH) * cost
         overhead = _SMOOTH * state.overhead + (1 - _SMOOTH) * overhead
     return replace(state, profile=profile, cost=cost, overhead=overhead)
 
 
-def _heard(state: Shedding, facts: Facts) -> Shedding:
+def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
     """The state with what the last batch brought: a stream that was silent for a batch is expected
     to bring what it brought before.
     """
     came = tuple(
         now or before
-        for now, before in zip(facts.last_received, state.came or facts.last_received, strict=True)
+        for now, before in zip(facts.previous_received, state.received_tuples or facts.previous_received, strict=True)
     )
     passed = [
         now - before
         for now, before in zip(facts.clocks, state.latest or facts.clocks, strict=True)
         if now is not None and before is not None
     ]
-    passing = max(passed, default=0) or state.passed
-    return replace(state, came=came, passed=passing, latest=facts.clocks)
+    passing = max(passed, default=0) or state.elapsed_event_time
+    return replace(state, received_tuples=came, elapsed_event_time=passing, latest=facts.clocks)
 
 
-def _allowance(budget: Budget, state: Shedding) -> float | None:
+def _compute_allowed_seconds(budget: Budget, state: ShedState) -> float | None:
     """Seconds that the batch may take; None where no clock decides, or none has been seen yet."""
     if budget.kind == "seconds":
         return budget.amount
     if budget.kind != "speed":
         return None
-    return state.passed / 1e6 / budget.amount or None
+    return state.elapsed_event_time / 1e6 / budget.amount or None
 
 
-def _fits(budget: Budget, allowance: float | None, state: Shedding, settled: float) -> float | None:
+def _count_affordable_pairs(budget: Budget, allowance: float | None, state: ShedState, settled: float) -> float | None:
     """The pairs that fit the budget; None where it does not count any, or nothing has been measured
     yet. ``settled`` are pairs that cannot be shed.
     """
@@ -212,11 +212,11 @@ def _fits(budget: Budget, allowance: float | None, state: Shedding, settled: flo
         return max(0.0, budget.amount - settled)
     if allowance is None or not state.cost:
         return None
-    return max(0.0, rate.fits(allowance, state.overhead, state.cost) - settled)
+    return max(0.0, rate.affordable_pairs(allowance, state.overhead, state.cost) - settled)
 
 
-def _fraction(
-    budget: Budget, state: Shedding, volume: float, fits: float | None
+def _choose_fraction(
+    budget: Budget, state: ShedState, volume: float, fits: float | None
 ) -> tuple[float, bool]:
     """r, and whether it is enough to keep to the budget."""
     if budget.kind == "fraction":
@@ -237,16 +237,16 @@ class _Work:
         shed: Shed,
         facts: Facts,
         plan: Plan,
-        profile: Profile,
+        profile: ProductivityProfile,
         types: tuple[tuple[int, ...], ...],
         keep: tuple[float, ...],
         came: tuple[int, ...],
     ) -> None:
         self.shed, self.profile, self.types, self.keep = shed, profile, types, keep
-        live = {b.id: b for b in after(facts.blocks, plan)}
-        fresh = [r.block for r in plan.routes if r.fresh]
-        parts = _parts(fresh)
-        self.expected = _expected(facts, fresh, parts, came)
+        live = {b.id: b for b in apply_derivations_and_drops(facts.blocks, plan)}
+        fresh = [r.block for r in plan.routes if r.is_fresh]
+        parts = _measure_key_fractions(fresh)
+        self.expected = _estimate_fresh_rows(facts, fresh, parts, came)
         self.unknown = {id: part for id, part in parts.items() if not self.expected[id]}
         self.met: dict[int, float] = {}
         rows = {id: float(b.rows) for id, b in live.items()} | self.expected
@@ -257,23 +257,23 @@ class _Work:
             max((t for s, t in enumerate(latest) if s != i and t is not None), default=None)
             for i in range(streams)
         ]
-        self.basic, length = dict.fromkeys((b.id for b in fresh), 0), shed.length
+        self.basic, length = dict.fromkeys((b.id for b in fresh), 0), shed.basic_window_length
         for b in live.values():
             i = b.stream
-            self.basic[b.id] = windows.basic_window(b, facts.batch, limits[i], length, now[i])
+            self.basic[b.id] = windows.locate_basic_window(b, facts.batch, limits[i], length, now[i])
         self.volumes: dict[Item, float] = {}
         self.settled = 0.0
-        for source, window, met in _first_hops(plan):
+        for source, window, met in _iterate_first_hops(plan):
             pairs = rows.get(source.block.id, 0.0) * rows.get(met, 0.0)
-            if source.fresh:
+            if source.is_fresh:
                 self.met[source.block.id] = self.met.get(source.block.id, 0.0) + rows.get(met, 0.0)
                 item = (source.block.stream, window, self.basic[met])
                 self.volumes[item] = self.volumes.get(item, 0.0) + pairs
             else:
                 self.settled += pairs
-        self.outputs = profile.outputs(self.volumes)
+        self.outputs = profile.matches_per_pair(self.volumes)
 
-    def bound(self, fits: float, planned: float) -> dict[int, float]:
+    def bound_fresh_rows(self, fits: float, planned: float) -> dict[int, float]:
         """The rows of fresh blocks beyond which shares shrink, where ``planned`` pairs are, and so
         many would fit: as much more than are expected, and what chance may add to them (twice the
         deviation of a Poisson number). Of a stream that nothing is known of, the tuples that alone
@@ -285,88 +285,88 @@ class _Work:
             found[id] = max(1.0, part * fits / max(1.0, sqrt(fits), self.met.get(id, 0.0)))
         return found
 
-    def total(self) -> float:
+    def count_full_join_pairs(self) -> float:
         """The pairs of the full join: had all tuples come in, with those that were left out."""
         kept = self.keep[0] ** 2 if self.keep else 1.0
         return sum(self.volumes.values()) / kept
 
-    def shares(self, r: float) -> dict[Item, tuple[float, ...]]:
+    def choose_item_shares(self, r: float) -> dict[Item, tuple[float, ...]]:
         """Of every item, the share by type that is processed for r of all pairs; r of those that no
         tuple is expected for.
         """
         if r >= 1 or self.shed.method == "uniform":
-            alike = {k: (min(1.0, r),) * len(self._omega(k)) for k in {k for k, *_ in self.volumes}}
+            alike = {k: (min(1.0, r),) * len(self._get_type_frequencies(k)) for k in {k for k, *_ in self.volumes}}
             return {item: alike[item[0]] for item in self.volumes}
         items = sorted(self.volumes, key=lambda item: (item[2], item[:2]))  # the newest first
         typed = [
             (item, z, self.volumes[item] * omega)
             for item in items
-            for z, omega in enumerate(self._omega(item[0]))
+            for z, omega in enumerate(self._get_type_frequencies(item[0]))
         ]
-        values, volumes = self._values(typed), np.array([v for _, _, v in typed])
+        values, volumes = self._estimate_item_values(typed), np.array([v for _, _, v in typed])
         floor = min(r, max(self.shed.sample * r, FLOOR))
-        found = self._chosen([item for item, _, _ in typed], values, volumes, r, floor)
+        found = self._fill_item_shares([item for item, _, _ in typed], values, volumes, r, floor)
         shares: dict[Item, tuple[float, ...]] = {}
         for (item, _, volume), share in zip(typed, found.tolist(), strict=True):
             foreseen = share if volume else r
             shares[item] = (*shares.get(item, ()), foreseen)
         return shares
 
-    def _omega(self, stream: int) -> tuple[float, ...]:
+    def _get_type_frequencies(self, stream: int) -> tuple[float, ...]:
         types = self.types[stream] if self.types else ()
-        return self.profile.frequencies(stream, types)
+        return self.profile.type_frequencies(stream, types)
 
-    def _values(self, typed: Sequence[tuple[Item, int, float]]) -> Floats:
+    def _estimate_item_values(self, typed: Sequence[tuple[Item, int, float]]) -> Floats:
         if self.shed.method == "partial":
             return np.array([-float(item[2]) for item, _, _ in typed])
         worth = {
-            (k, i): self.profile.worth(k, i, self.types[k] if self.types else ())
+            (k, i): self.profile.utility_per_pair(k, i, self.types[k] if self.types else ())
             for k, i, _ in self.volumes
         }
         values = (self.outputs[item] * worth[item[:2]][z] for item, z, _ in typed)
         return np.array([float(f"{v:.12g}") for v in values])  # what is equal but for noise is so
 
-    def _chosen(
+    def _fill_item_shares(
         self, items: Sequence[Item], values: Floats, volumes: Floats, r: float, floor: float
     ) -> Floats:
         if self.shed.method == "selective":
-            return fill(values, volumes, r * float(volumes.sum()), floor)
+            return fill_budget(values, volumes, r * float(volumes.sum()), floor)
         ways = sorted({item[:2] for item in items})
         mine = [np.array([item[:2] == way for item in items]) for way in ways]
         sizes = np.array([volumes[at].sum() for at in mine])
         part = np.full(len(ways), r)
         if self.shed.method == "direction":
-            o = np.array([float(f"{self._mean_output(way):.12g}") for way in ways])
-            part = fill(o, sizes, r * float(sizes.sum()), floor)
+            o = np.array([float(f"{self._compute_mean_output(way):.12g}") for way in ways])
+            part = fill_budget(o, sizes, r * float(sizes.sum()), floor)
         found = np.empty(len(items))
         for at, share, size in zip(mine, part, sizes, strict=True):
-            found[at] = fill(values[at], volumes[at], float(share * size), floor)
+            found[at] = fill_budget(values[at], volumes[at], float(share * size), floor)
         return found
 
-    def _mean_output(self, way: tuple[int, int]) -> float:
+    def _compute_mean_output(self, way: tuple[int, int]) -> float:
         """o_i: the mean of its basic windows' (section 5.2)."""
         return float(np.mean([o for item, o in self.outputs.items() if item[:2] == way]))
 
 
-def _first_hops(plan: Plan) -> Iterator[tuple[Any, int, int]]:
+def _iterate_first_hops(plan: Plan) -> Iterator[tuple[Any, int, int]]:
     """(route, stream of the first hop, block that is met there) for all that a plan makes meet."""
     for route in plan.routes:
         for path in route.paths:
-            for met in path[0].blocks():
+            for met in path[0].probed_blocks():
                 yield route, path[0].stream, met
 
 
-def _parts(fresh: Sequence[Block]) -> dict[int, float]:
+def _measure_key_fractions(fresh: Sequence[Block]) -> dict[int, float]:
     """By fresh block, its part of its stream's keys."""
-    widths = {s: max(b.keys[1] for b in fresh if b.stream == s) for s in {b.stream for b in fresh}}
-    return {b.id: (b.keys[1] - b.keys[0]) / widths[b.stream] for b in fresh}
+    widths = {s: max(b.key_range[1] for b in fresh if b.stream == s) for s in {b.stream for b in fresh}}
+    return {b.id: (b.key_range[1] - b.key_range[0]) / widths[b.stream] for b in fresh}
 
 
-def _expected(
+def _estimate_fresh_rows(
     facts: Facts, fresh: Sequence[Block], parts: Mapping[int, float], came: Sequence[int]
 ) -> dict[int, float]:
     """Rows of fresh blocks: as many as that of the same keys had in the last batch, or the block's
     part of what last ``came`` of the stream.
     """
-    before = {(b.stream, b.keys): float(b.rows) for b in facts.blocks if b.batch == facts.batch - 1}
-    return {b.id: before.get((b.stream, b.keys), came[b.stream] * parts[b.id]) for b in fresh}
+    before = {(b.stream, b.key_range): float(b.rows) for b in facts.blocks if b.batch == facts.batch - 1}
+    return {b.id: before.get((b.stream, b.key_range), came[b.stream] * parts[b.id]) for b in fresh}

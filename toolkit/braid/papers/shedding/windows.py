@@ -18,22 +18,22 @@ PARTS = 20
 """Basic windows in a window, unless their size is given: the paper's 1 of 20 seconds."""
 
 
-def size(window: int, basic: int | None) -> int:
+def basic_window_length(window: int, basic: int | None) -> int:
     """b, in microseconds: as given, or a twentieth of the window."""
     return basic if basic is not None else max(1, window // PARTS)
 
 
-def ages(window: int | None, basic: int | None) -> tuple[int, ...]:
+def basic_window_ends(window: int | None, basic: int | None) -> tuple[int, ...]:
     """The ages b, 2b, .., w_i (microseconds) across which blocks are not merged; none with full
     history.
     """
     if window is None:
         return ()
-    b = size(window, basic)
+    b = basic_window_length(window, basic)
     return (*range(b, window, b), window)
 
 
-def basic_window(
+def locate_basic_window(
     block: Block, batch: int, window: int | None, basic: int | None, now: int | None
 ) -> int:
     """j, the basic window that the middle of a block's event times lies in; the youngest is 0.
@@ -42,13 +42,13 @@ def basic_window(
     as long as the others are silent, basic windows double: j is how many times the number of
     batches since the block's first has.
     """
-    if window is None or block.span is None or now is None:
+    if window is None or block.event_time_range is None or now is None:
         return max(0, batch - block.batch).bit_length()
-    b = size(window, basic)
-    return min(ceil(window / b), max(0, (now - sum(block.span) // 2) // b))
+    b = basic_window_length(window, basic)
+    return min(ceil(window / b), max(0, (now - sum(block.event_time_range) // 2) // b))
 
 
-def optimality(f: Floats, basic: float, share: float) -> float:
+def output_optimality(f: Floats, basic: float, share: float) -> float:
     """phi: how much of the output that the best ``share`` of a window has, whole basic windows get.
 
     ``f`` is the density of matches by age, at equal steps over the window from its start; ``basic``
@@ -65,10 +65,10 @@ def optimality(f: Floats, basic: float, share: float) -> float:
     whole = min(n, int(share / basic + 1e-9))
     rest = share / basic - whole if whole < n else 0.0
     used = float(ranked[:whole].sum() + (rest * ranked[whole] if whole < n else 0.0))
-    return used / best(f, min(1.0, share))
+    return used / best_output_share(f, min(1.0, share))
 
 
-def best(f: Floats, share: float) -> float:
+def best_output_share(f: Floats, share: float) -> float:
     """g(f, a): the most of the area under f that a part of the window has, ``share`` of it in
     extent.
     """
@@ -78,7 +78,7 @@ def best(f: Floats, share: float) -> float:
     return float(ranked[:whole].sum() + ((extent - whole) * ranked[whole] if whole < len(f) else 0))
 
 
-def newest(f: Floats, share: float) -> float:
+def newest_output_share(f: Floats, share: float) -> float:
     """The area under f of the newest ``share`` of the window: what age-based window reduction
     keeps (section 2, and its picture of two densities).
     """

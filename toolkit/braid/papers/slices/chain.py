@@ -19,17 +19,17 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, Literal, Self
 
-from braid.core.compaction import reached
-from braid.core.draft import Draft
+from braid.core.compaction import count_reached_ages
+from braid.core.draft import PlanBuilder
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Plan
 from braid.core.query import MOST
-from braid.core.spans import text
+from braid.core.spans import format_duration
 from braid.papers.kit.hopping import hopping_routes
-from braid.papers.slices.cuts import chain_cost, choose, cpu_chain, memory_chain
-from braid.papers.slices.events import ChainFilled, ChainSet, Stretch
-from braid.papers.slices.statistics import Seen, deployed, statistics
+from braid.papers.slices.cuts import chain_cost, choose_chain, cpu_chain, memory_chain
+from braid.papers.slices.events import SliceContents, ChainChanged, HostAgeRange
+from braid.papers.slices.statistics import StreamPosition, choose_host_ages, measure_chain_statistics
 
 Mode = Literal["memory", "cpu", "auto", "given"]
 MODES = ("auto", "memory", "cpu")
@@ -53,10 +53,10 @@ class ChainState:
 
     mode: Mode
     ends: tuple[tuple[int, ...], ...]
-    nodes: tuple[tuple[int, ...], ...]
+    host_ages: tuple[tuple[int, ...], ...]
     windows: tuple[tuple[int, ...], ...]
     next_id: int = 0
-    seen: Seen | None = None
+    last_statistics: StreamPosition | None = None
     reason: str = ""
 
 
@@ -82,43 +82,43 @@ class Chain(Placement):
 
     State = ChainState
     label = "State slices (chain or shared ring)"
-    shares = True
+    shares_queries = True
 
     mode: Mode = "memory"
     ends: tuple[tuple[int, ...], ...] = ()
     hosts: int = 1
-    overhead: float = 1.0
+    slice_overhead: float = 1.0
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
-        if not 0 <= self.overhead < inf:
-            raise ValueError(f"overhead is {self.overhead}; it must be comparisons, 0 or more")
+        if not 0 <= self.slice_overhead < inf:
+            raise ValueError(f"overhead is {self.slice_overhead}; it must be comparisons, 0 or more")
 
     @property
-    def keys(self) -> int:
+    def key_space_size(self) -> int:
         return MOST
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
+    def example_instances(cls) -> tuple[Self, ...]:
         return cls(), cls("cpu", hosts=3)
 
-    def start(self, streams: int) -> ChainState:
+    def initial_state(self, streams: int) -> ChainState:
         none: tuple[tuple[int, ...], ...] = ((),) * streams
         return ChainState(self.mode, self.ends or none, none, none)
 
-    def slices(self, state: ChainState) -> tuple[tuple[int, ...], ...]:
+    def merge_boundaries(self, state: ChainState) -> tuple[tuple[int, ...], ...]:
         """Ages across which compaction merges nothing: ends of slices, and of what a host holds."""
         ages = tuple(
             tuple(sorted({*ends, *nodes}))
-            for ends, nodes in zip(state.ends, state.nodes, strict=True)
+            for ends, nodes in zip(state.ends, state.host_ages, strict=True)
         )
         return ages if all(ages) else ()
 
-    def plan(self, facts: Facts, state: ChainState) -> Plan:
-        return _Planner(self, facts, state).plan()
+    def plan_batch(self, facts: Facts, state: ChainState) -> Plan:
+        return _Planner(self, facts, state).plan_batch()
 
 
-def split(state: ChainState, age: int, stream: int | None = None) -> ChainState:
+def split_slice(state: ChainState, age: int, stream: int | None = None) -> ChainState:
     """The state with one more end at this age (microseconds), in the chain of one stream or of all
     that reach so far (Fig. 7.4).
 
@@ -131,12 +131,12 @@ def split(state: ChainState, age: int, stream: int | None = None) -> ChainState:
     ]
     if age <= 0 or not chosen:
         raise ValueError(
-            f"no slice can be split at {text(age, exact=True)}; slices end at {_ends(state)}"
+            f"no slice can be split at {format_duration(age, exact=True)}; slices end at {_format_slice_ends(state)}"
         )
-    return _with_ends(state, {s: tuple(sorted({*state.ends[s], age})) for s in chosen}, "split")
+    return _set_slice_ends(state, {s: tuple(sorted({*state.ends[s], age})) for s in chosen}, "split")
 
 
-def merge(state: ChainState, age: int, stream: int | None = None) -> ChainState:
+def merge_slices(state: ChainState, age: int, stream: int | None = None) -> ChainState:
     """The state without the end at this age: the slices before and after it become one (Fig. 7.5).
 
     Raises ValueError where no two slices meet.
@@ -144,27 +144,27 @@ def merge(state: ChainState, age: int, stream: int | None = None) -> ChainState:
     chosen = [s for s, ends in enumerate(state.ends) if stream in (None, s) and age in ends[:-1]]
     if not chosen:
         raise ValueError(
-            f"no two slices meet at {text(age, exact=True)}; slices end at {_ends(state)}, "
+            f"no two slices meet at {format_duration(age, exact=True)}; slices end at {_format_slice_ends(state)}, "
             "and the last end stays"
         )
-    return _with_ends(
+    return _set_slice_ends(
         state, {s: tuple(e for e in state.ends[s] if e != age) for s in chosen}, "merged"
     )
 
 
-def rebalance(state: ChainState, mode: Mode) -> ChainState:
+def request_rebalance(state: ChainState, mode: Mode) -> ChainState:
     """The state with the chain to be chosen anew in the next batch."""
     return replace(state, mode=mode, windows=((),) * len(state.ends))
 
 
-def _with_ends(state: ChainState, ends: dict[int, tuple[int, ...]], reason: str) -> ChainState:
+def _set_slice_ends(state: ChainState, ends: dict[int, tuple[int, ...]], reason: str) -> ChainState:
     changed = tuple(ends.get(s, old) for s, old in enumerate(state.ends))
     return replace(state, mode="given", ends=changed, reason=reason)
 
 
-def _ends(state: ChainState) -> str:
+def _format_slice_ends(state: ChainState) -> str:
     return "; ".join(
-        ", ".join(text(end, exact=True) for end in ends) or "no age before the first batch"
+        ", ".join(format_duration(end, exact=True) for end in ends) or "no age before the first batch"
         for ends in state.ends
     )
 
@@ -175,25 +175,25 @@ class _Planner:
     def __init__(self, chain: Chain, facts: Facts, state: ChainState) -> None:
         self.chain, self.facts, self.state = chain, facts, state
         self.before = state.ends
-        self.draft = Draft(facts)
+        self.draft = PlanBuilder(facts)
         self.streams = range(len(facts.streams))
         self.windows = tuple(
             memory_chain(q.windows[s] for q in facts.queries) for s in self.streams
         )
         self.changed = self.windows != state.windows
-        self.reviewing = state.seen is None or facts.batch >= state.seen.batch + _REVIEW
-        self.floors = [self._floor(s) for s in self.streams]
+        self.reviewing = state.last_statistics is None or facts.batch >= state.last_statistics.batch + _REVIEW
+        self.floors = [self._find_lowest_rank(s) for s in self.streams]
         self.events: list[Any] = []
 
-    def plan(self) -> Plan:
-        self._choose()
-        self._deploy()
+    def plan_batch(self) -> Plan:
+        self._choose_chains()
+        self._assign_ages_to_hosts()
         self.held: list[list[list[int]]] = [[[] for _ in ends] for ends in self.state.ends]
-        live = [self._aged(b) for b in self.facts.blocks]
+        live = [self._age_block(b) for b in self.facts.blocks]
         at = {b.id: b.hosts[0] for b in live}
-        heads = [self._host(s, 0) for s in self.streams]
+        heads = [self._select_age_host(s, 0) for s in self.streams]
         routes = hopping_routes(self.facts, live, at, heads, (0, MOST), self.draft.ids)
-        self._tell()
+        self._emit_chain_events()
         state = replace(self.state, windows=self.windows, next_id=next(self.draft.ids), reason="")
         return Plan(
             routes,
@@ -203,7 +203,7 @@ class _Planner:
             events=tuple(self.events),
         )
 
-    def _choose(self) -> None:
+    def _choose_chains(self) -> None:
         """The chains: as they were given, or the best for the queries, and now and then for the
         statistics, that there are.
         """
@@ -216,24 +216,24 @@ class _Planner:
             elif mode == "memory":
                 ends.append(windows)
             else:
-                ends.append(self._best(s, windows, now) if self.reviewing or self.changed else now)
-        seen = Seen.at(self.facts) if self.reviewing else self.state.seen
-        self.state = replace(self.state, ends=tuple(ends), seen=seen)
+                ends.append(self._choose_best_chain(s, windows, now) if self.reviewing or self.changed else now)
+        seen = StreamPosition.from_facts(self.facts) if self.reviewing else self.state.last_statistics
+        self.state = replace(self.state, ends=tuple(ends), last_statistics=seen)
 
-    def _best(self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...]:
+    def _choose_best_chain(self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...]:
         """The best chain by what was seen; the one that is there stays unless another is a good
         deal better.
         """
-        known = statistics(self.facts, self.state.seen, stream, self.windows, self.chain.overhead)
+        known = measure_chain_statistics(self.facts, self.state.last_statistics, stream, self.windows, self.chain.slice_overhead)
         if known is None:
             return windows if self.changed else now
-        ends = (cpu_chain if self.state.mode == "cpu" else choose)(windows, known)
+        ends = (cpu_chain if self.state.mode == "cpu" else choose_chain)(windows, known)
         better = self.changed or chain_cost(ends, windows, known) < _GAIN * chain_cost(
             now, windows, known
         )
         return ends if better else now
 
-    def _deploy(self) -> None:
+    def _assign_ages_to_hosts(self) -> None:
         """Share out the ages of every stream among the hosts (chapter 21), anew when the chains
         have changed or a look at the statistics tells of other shares.
         """
@@ -241,38 +241,38 @@ class _Planner:
         if same and not self.reviewing:
             return
         shares = tuple(
-            deployed(self.facts, s, self.windows[s], self.chain.hosts) for s in self.streams
+            choose_host_ages(self.facts, s, self.windows[s], self.chain.hosts) for s in self.streams
         )
-        if same and all(map(self._close, self.state.nodes, shares)):
+        if same and all(map(self._are_ages_similar, self.state.host_ages, shares)):
             return
-        self.state = replace(self.state, nodes=shares)
+        self.state = replace(self.state, host_ages=shares)
         reason = self.state.reason or self.state.mode
         for s in self.streams:
             stretches = tuple(
-                Stretch(age, self._host(s, k))
-                for k, age in enumerate((*self.state.nodes[s], self.windows[s][-1]))
+                HostAgeRange(age, self._select_age_host(s, k))
+                for k, age in enumerate((*self.state.host_ages[s], self.windows[s][-1]))
             )
-            self.events.append(ChainSet(self.facts.batch, s, reason, self.state.ends[s], stretches))
+            self.events.append(ChainChanged(self.facts.batch, s, reason, self.state.ends[s], stretches))
 
-    def _close(self, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
+    def _are_ages_similar(self, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
         """Whether hosts would hand tuples on at about the same ages."""
         return all(min(a, b) >= _GAIN * max(a, b) for a, b in zip(old, new, strict=True))
 
-    def _host(self, stream: int, place: int) -> int:
+    def _select_age_host(self, stream: int, place: int) -> int:
         """The host of a stretch of ages. Streams begin on different hosts, so that new tuples do
         not all come to one.
         """
         return (stream * self.chain.hosts // len(self.streams) + place) % self.chain.hosts
 
-    def _aged(self, b: Block) -> Block:
+    def _age_block(self, b: Block) -> Block:
         """The block where its age belongs, entered in its slice."""
         limit, ends = self.facts.watermarks[b.stream], self.state.ends[b.stream]
-        past = reached(b, ends, limit)
-        aged = self._placed(b, past)
+        past = count_reached_ages(b, ends, limit)
+        aged = self._place_aged_block(b, past)
         self.held[b.stream][min(past, len(ends) - 1)].append(aged.id)
         return aged
 
-    def _placed(self, b: Block, past: int) -> Block:
+    def _place_aged_block(self, b: Block, past: int) -> Block:
         """A block that is past so many ends on the host of its age, without the tuples that only
         shorter windows than that wanted.
 
@@ -280,29 +280,29 @@ class _Planner:
         later.
         """
         limit, ends = self.facts.watermarks[b.stream], self.state.ends[b.stream]
-        place = min(reached(b, self.state.nodes[b.stream], limit), self.chain.hosts - 1)
-        target = self._host(b.stream, place) if b.id < self.state.next_id else b.hosts[0]
+        place = min(count_reached_ages(b, self.state.host_ages[b.stream], limit), self.chain.hosts - 1)
+        target = self._select_age_host(b.stream, place) if b.id < self.state.next_id else b.hosts[0]
         first = bisect_right(self.windows[b.stream], ends[past - 1]) if past else 0
-        if first > max(b.keys[0], self.floors[b.stream]):
-            return self._cut(b, first, target)
+        if first > max(b.key_range[0], self.floors[b.stream]):
+            return self._cut_block(b, first, target)
         if target != b.hosts[0]:
-            self.draft.drop(copied := self.draft.copy(b, {target: b.hosts[0]}), b.hosts)
+            self.draft.drop_replicas(copied := self.draft.copy_block(b, {target: b.hosts[0]}), b.hosts)
             return replace(copied, hosts=(target,))
         return b
 
-    def _floor(self, stream: int) -> int:
+    def _find_lowest_rank(self, stream: int) -> int:
         """The lowest rank that a tuple can have: that of the longest window without a selection."""
-        free = [q.windows[stream] for q in self.facts.queries if q.where[stream] is None]
+        free = [q.windows[stream] for q in self.facts.queries if q.selections[stream] is None]
         return self.windows[stream].index(max(free)) if free else 0
 
-    def _cut(self, b: Block, first: int, target: int) -> Block:
+    def _cut_block(self, b: Block, first: int, target: int) -> Block:
         piece = replace(
-            b, id=next(self.draft.ids), keys=(first, b.keys[1]), hosts=(target,), rows=0, bytes=0
+            b, id=next(self.draft.ids), key_range=(first, b.key_range[1]), hosts=(target,), rows=0, size_bytes=0
         )
         self.draft.derivations.append(Derivation(piece, (b.id,), {target: b.hosts[0]}))
-        self.draft.drop(b, b.hosts)
+        self.draft.drop_replicas(b, b.hosts)
         return piece
 
-    def _tell(self) -> None:
+    def _emit_chain_events(self) -> None:
         for s, held in enumerate(self.held):
-            self.events.append(ChainFilled(self.facts.batch, s, tuple(map(tuple, held))))
+            self.events.append(SliceContents(self.facts.batch, s, tuple(map(tuple, held))))

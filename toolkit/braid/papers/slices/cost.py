@@ -25,7 +25,7 @@ from braid.papers.slices.cuts import Chain
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedLoad:
     """The load of queries over the same join (Table 4.1), in any unit of time.
 
     Parameters
@@ -46,9 +46,9 @@ class Shared:
 
     rate: float
     windows: tuple[float, ...]
-    sigma: float = 1.0
-    join: float = 0.1
-    plain: int = 1
+    selection_selectivity: float = 1.0
+    join_selectivity: float = 0.1
+    has_no_selection: int = 1
 
     def __post_init__(self) -> None:
         if (
@@ -61,18 +61,18 @@ class Shared:
                 "windows rise from above 0"
             )
         if (
-            not 0 <= self.sigma <= 1
-            or not 0 <= self.join <= 1
-            or not 1 <= self.plain <= len(self.windows)
+            not 0 <= self.selection_selectivity <= 1
+            or not 0 <= self.join_selectivity <= 1
+            or not 1 <= self.has_no_selection <= len(self.windows)
         ):
             raise ValueError(
-                f"sigma is {self.sigma}, join {self.join}, plain {self.plain}; the first two are "
+                f"sigma is {self.selection_selectivity}, join {self.join_selectivity}, plain {self.has_no_selection}; the first two are "
                 "from 0 to 1, plain from 1 to the "
                 f"number of queries, {len(self.windows)}"
             )
 
     @classmethod
-    def of(cls, queries: Sequence[Query], rate: float, sigma: float, join: float) -> Shared:
+    def from_queries(cls, queries: Sequence[Query], rate: float, sigma: float, join: float) -> SharedLoad:
         """Queries as the equations of chapters 4 and 5 have them: rates alike, windows (seconds)
         those of the first stream, one selection on it, sigma.
 
@@ -80,7 +80,7 @@ class Shared:
         state, and counts as one without. Equal windows are set a billionth apart. Raises
         ValueError when all queries select, for which there is no equation.
         """
-        asked = sorted((q.windows[0] / 1e6, any(q.where)) for q in queries)
+        asked = sorted((q.windows[0] / 1e6, any(q.selections)) for q in queries)
         plain = max((k for k, (_, selects) in enumerate(asked, 1) if not selects), default=0)
         if not plain:
             raise ValueError(
@@ -91,25 +91,25 @@ class Shared:
         return cls(rate, windows, sigma, join, plain)
 
     @property
-    def selective(self) -> bool:
+    def has_selection(self) -> bool:
         """Whether some query has the selection."""
-        return self.plain < len(self.windows)
+        return self.has_no_selection < len(self.windows)
 
     @property
-    def reach(self) -> float:
+    def unselected_window(self) -> float:
         """The longest window of the queries without selection."""
-        return self.windows[self.plain - 1]
+        return self.windows[self.has_no_selection - 1]
 
-    def pairs(self, window: float, fraction: float = 1.0) -> float:
+    def compared_pairs(self, window: float, fraction: float = 1.0) -> float:
         """Pairs compared per unit of time in a window of both streams, for a fraction of A."""
         return 2 * fraction * self.rate * self.rate * window
 
 
 @dataclass(frozen=True)
-class Cost:
+class StrategyCost:
     """State in tuples (C_m / M_t), and comparisons per unit of time by what they are for (C_p)."""
 
-    memory: float
+    state_tuples: float
     probe: float
     purge: float
     route: float = 0.0
@@ -118,43 +118,43 @@ class Cost:
     union: float = 0.0
 
     @property
-    def cpu(self) -> float:
+    def comparisons(self) -> float:
         """C_p."""
         return float(sum(getattr(self, f.name) for f in fields(self) if f.name != "memory"))
 
 
-def isolated(q: Shared) -> Cost:
+def isolated_cost(q: SharedLoad) -> StrategyCost:
     """Each query with a join of its own, and its selection before that. Not an equation of the book
     (but see Fig. 4.1).
     """
-    fractions = [1.0 if k < q.plain else q.sigma for k in range(len(q.windows))]
+    fractions = [1.0 if k < q.has_no_selection else q.selection_selectivity for k in range(len(q.windows))]
     both = list(zip(q.windows, fractions, strict=True))
-    return Cost(
-        memory=sum((1 + s) * q.rate * w for w, s in both),
-        probe=sum(q.pairs(w, s) for w, s in both),
+    return StrategyCost(
+        state_tuples=sum((1 + s) * q.rate * w for w, s in both),
+        probe=sum(q.compared_pairs(w, s) for w, s in both),
         purge=sum((1 + s) * q.rate for s in fractions),
-        filter=(len(q.windows) - q.plain) * q.rate,
+        filter=(len(q.windows) - q.has_no_selection) * q.rate,
     )
 
 
-def pull_up(q: Shared) -> Cost:
+def pull_up_cost(q: SharedLoad) -> StrategyCost:
     """Eq. 4.1, Fig. 4.2: one join with the longest window, then a router and the selection.
 
     The router compares a result with every window but the longest, its fan-out less one, as in the
     routing term of section 7.2; the selection is evaluated once for a result.
     """
     last = q.windows[-1]
-    results = q.pairs(last) * q.join
-    return Cost(
-        memory=2 * q.rate * last,
-        probe=q.pairs(last),
+    results = q.compared_pairs(last) * q.join_selectivity
+    return StrategyCost(
+        state_tuples=2 * q.rate * last,
+        probe=q.compared_pairs(last),
         purge=2 * q.rate,
         route=results * (len(q.windows) - 1),
-        filter=results if q.selective else 0.0,
+        filter=results if q.has_selection else 0.0,
     )
 
 
-def partition(q: Shared) -> Cost:
+def partition_cost(q: SharedLoad) -> StrategyCost:
     """Eq. 4.2, Fig. 4.3: A is split by sigma; what fails joins in the longest window without
     selection, what passes in the longest of all.
 
@@ -162,21 +162,21 @@ def partition(q: Shared) -> Cost:
     selection merges both. Raises ValueError when no query has a selection, for then there is
     nothing to split by.
     """
-    if not q.selective:
+    if not q.has_selection:
         raise ValueError("no query has a selection; a stream is partitioned by one")
-    last, rest = q.windows[-1], 1 - q.sigma
-    return Cost(
-        memory=(1 + rest) * q.rate * q.reach + (1 + q.sigma) * q.rate * last,
-        probe=q.pairs(q.reach, rest) + q.pairs(last, q.sigma),
+    last, rest = q.windows[-1], 1 - q.selection_selectivity
+    return StrategyCost(
+        state_tuples=(1 + rest) * q.rate * q.unselected_window + (1 + q.selection_selectivity) * q.rate * last,
+        probe=q.compared_pairs(q.unselected_window, rest) + q.compared_pairs(last, q.selection_selectivity),
         purge=3 * q.rate,
-        route=q.join
-        * (q.pairs(last, q.sigma) * (len(q.windows) - 1) + q.pairs(q.reach, rest) * (q.plain - 1)),
+        route=q.join_selectivity
+        * (q.compared_pairs(last, q.selection_selectivity) * (len(q.windows) - 1) + q.compared_pairs(q.unselected_window, rest) * (q.has_no_selection - 1)),
         split=q.rate,
-        union=sum(q.pairs(w) * q.join for w in q.windows[: q.plain]),
+        union=sum(q.compared_pairs(w) * q.join_selectivity for w in q.windows[: q.has_no_selection]),
     )
 
 
-def state_slice(q: Shared, chain: Chain = ()) -> Cost:
+def state_slice_cost(q: SharedLoad, chain: Chain = ()) -> StrategyCost:
     """Eq. 5.1, Fig. 5.6: a chain of slices, by default Mem-Opt, with sigma pushed before the first
     slice that only needs what passes.
 
@@ -194,16 +194,16 @@ def state_slice(q: Shared, chain: Chain = ()) -> Cost:
             f"a chain cut at {chain} does not rise through some of the windows {q.windows} to the "
             "last"
         )
-    slices = [(a, b, q.sigma if a >= q.reach else 1.0) for a, b in pairwise((0.0, *chain))]
-    return Cost(
-        memory=sum((1 + s) * q.rate * (b - a) for a, b, s in slices),
-        probe=sum(q.pairs(b - a, s) for a, b, s in slices),
+    slices = [(a, b, q.selection_selectivity if a >= q.unselected_window else 1.0) for a, b in pairwise((0.0, *chain))]
+    return StrategyCost(
+        state_tuples=sum((1 + s) * q.rate * (b - a) for a, b, s in slices),
+        probe=sum(q.compared_pairs(b - a, s) for a, b, s in slices),
         purge=2 * q.rate * len(slices),
         route=sum(
-            q.join * q.pairs(b - a, s) * sum(a < w < b for w in q.windows) for a, b, s in slices
+            q.join_selectivity * q.compared_pairs(b - a, s) * sum(a < w < b for w in q.windows) for a, b, s in slices
         ),
-        filter=q.rate + sum(q.join * q.pairs(b - a) for a, b, _ in slices if a < q.reach)
-        if q.selective
+        filter=q.rate + sum(q.join_selectivity * q.compared_pairs(b - a) for a, b, _ in slices if a < q.unselected_window)
+        if q.has_selection
         else 0.0,
         union=2 * q.rate * (len(q.windows) - 1),
     )
@@ -219,7 +219,7 @@ class Savings:
     cpu_partition: float
 
 
-def savings(rho: float, sigma: float, join: float) -> Savings:
+def chain_savings(rho: float, sigma: float, join: float) -> Savings:
     """Eq. 5.2: two queries, rho = W_1 / W_2, without terms linear in lambda. Raises ValueError
     unless 0 < rho < 1.
     """
@@ -233,7 +233,7 @@ def savings(rho: float, sigma: float, join: float) -> Savings:
     )
 
 
-def shared_ring(load: ring_cost.Workload, passing: tuple[float, ...]) -> ring_cost.Workload:
+def shared_ring_workload(load: ring_cost.Workload, passing: tuple[float, ...]) -> ring_cost.Workload:
     """The workload of a ring with selections pushed in, for L_C^share and L_PSP^share (Eq. 21.1).
 
     ``passing`` has for each stream S_sigma, the fraction of the tuples of its longest window that
@@ -241,10 +241,10 @@ def shared_ring(load: ring_cost.Workload, passing: tuple[float, ...]) -> ring_co
     returned are Eq. 21.1; pairs are charged as there, for Eq. 13.1 and 21.1 are the same but for
     S_sigma. Raises ValueError unless there is one fraction above 0 and up to 1 for each stream.
     """
-    if len(passing) != load.streams or not all(0 < s <= 1 for s in passing):
+    if len(passing) != load.stream_count or not all(0 < s <= 1 for s in passing):
         raise ValueError(
             f"passing is {passing}; there must be a fraction above 0 and up to 1 for each of "
-            f"{load.streams} streams"
+            f"{load.stream_count} streams"
         )
     return replace(load, windows=tuple(w * s for w, s in zip(load.windows, passing, strict=True)))
 
@@ -257,5 +257,5 @@ def node_latency(load: ring_cost.Workload, nodes: int, node: int) -> float:
     if not 1 <= node <= nodes:
         raise ValueError(f"node is {node}; a ring of {nodes} has nodes 1 to {nodes}")
     return (node - 1) * load.hop + max(
-        ring_cost.ring_work(load, nodes) / nodes, load.streams * nodes * load.hop
+        ring_cost.ring_work(load, nodes) / nodes, load.stream_count * nodes * load.hop
     )

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 
 @dataclass(frozen=True)
-class Tree:
+class JoinTree:
     """The terms of Table 6.1 with the values of Table 6.2; rates in tuples per minute, windows in
     minutes.
 
@@ -53,11 +53,11 @@ class Tree:
                 "shorter of B and C"
             )
 
-    def pairs(self, fraction: float, window: float) -> float:
+    def ab_results_per_minute(self, fraction: float, window: float) -> float:
         """Results of A join B per minute, when a fraction of each passes."""
         return 2 * (self.rate * fraction) ** 2 * window * self.join_ab
 
-    def triples(self, pairs: float, fraction: float, window: float) -> float:
+    def abc_results_per_minute(self, pairs: float, fraction: float, window: float) -> float:
         """Results of AB join C per minute."""
         return 2 * pairs * self.rate * fraction * window * self.join_bc
 
@@ -66,33 +66,33 @@ MEGABYTES = 0.1e-3
 """M_t, the size of a tuple, in MB."""
 
 
-def ratio_tree(m: float, n: float) -> Tree:
+def ratio_tree(m: float, n: float) -> JoinTree:
     """m = W_AB^1 / W_AB^2, n = W_BC^2 / W_BC^1, the longer windows as in Table 6.2. Raises
     ValueError unless both are in (0, 1].
     """
     if not (0 < m <= 1 and 0 < n <= 1):
         raise ValueError(f"m is {m} and n is {n}; ratios of windows are above 0 and up to 1")
-    tree = Tree()
+    tree = JoinTree()
     return replace(tree, ab=(m * tree.ab[1], tree.ab[1]), bc=(tree.bc[0], n * tree.bc[0]))
 
 
-def isolated_memory(t: Tree) -> tuple[dict[str, float], dict[str, float]]:
+def isolated_memory(t: JoinTree) -> tuple[dict[str, float], dict[str, float]]:
     """Eq. 6.1 for Q1 and Q2 (Fig. 6.1): tuples by state."""
-    q1, q2 = (_states(t, t.own, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True))
+    q1, q2 = (_compute_state_sizes(t, t.own, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True))
     return q1, q2
 
 
-def pull_up_memory(t: Tree) -> dict[str, float]:
+def pull_up_memory(t: JoinTree) -> dict[str, float]:
     """Eq. 6.2, Fig. 6.2: tuples by state."""
-    return _states(t, t.either, t.ab[1], t.bc[0])
+    return _compute_state_sizes(t, t.either, t.ab[1], t.bc[0])
 
 
-def _states(t: Tree, fraction: float, ab: float, bc: float) -> dict[str, float]:
+def _compute_state_sizes(t: JoinTree, fraction: float, ab: float, bc: float) -> dict[str, float]:
     held = t.rate * fraction
-    return {"A": held * ab, "B": held * ab, "C": held * bc, "AB": 2 * t.pairs(fraction, ab) * bc}
+    return {"A": held * ab, "B": held * ab, "C": held * bc, "AB": 2 * t.ab_results_per_minute(fraction, ab) * bc}
 
 
-def slice_memory(t: Tree) -> dict[str, float]:
+def slice_memory(t: JoinTree) -> dict[str, float]:
     """Eq. 6.3: tuples by state, of the three chains of Fig. 6.3."""
     both, own = t.rate * t.either, t.rate * t.own
     young, old = t.ab[0], t.ab[1] - t.ab[0]
@@ -105,20 +105,20 @@ def slice_memory(t: Tree) -> dict[str, float]:
         "C1": both * near,
         "C2": own * far,
         "C3": own * near,
-        "AB1": 2 * t.pairs(t.either, young) * near,
-        "AB2": 2 * t.pairs(t.own, young) * far,
-        "AB3": 2 * t.pairs(t.own, old) * near,
+        "AB1": 2 * t.ab_results_per_minute(t.either, young) * near,
+        "AB2": 2 * t.ab_results_per_minute(t.own, young) * far,
+        "AB3": 2 * t.ab_results_per_minute(t.own, old) * near,
     }
 
 
-def isolated_cpu(t: Tree) -> tuple[dict[str, float], dict[str, float]]:
+def isolated_cpu(t: JoinTree) -> tuple[dict[str, float], dict[str, float]]:
     """Eq. 6.5 for Q1 and Q2: comparisons per minute by what they are for."""
-    q1, q2 = (_isolated_cpu(t, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True))
+    q1, q2 = (_compute_isolated_cpu(t, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True))
     return q1, q2
 
 
-def _isolated_cpu(t: Tree, ab: float, bc: float) -> dict[str, float]:
-    pairs = t.pairs(t.own, ab)
+def _compute_isolated_cpu(t: JoinTree, ab: float, bc: float) -> dict[str, float]:
+    pairs = t.ab_results_per_minute(t.own, ab)
     return {
         "filter": 3 * t.rate,
         "purge": 3 * t.rate * t.own + pairs,
@@ -126,10 +126,10 @@ def _isolated_cpu(t: Tree, ab: float, bc: float) -> dict[str, float]:
     }
 
 
-def pull_up_cpu(t: Tree) -> dict[str, float]:
+def pull_up_cpu(t: JoinTree) -> dict[str, float]:
     """Eq. 6.6: comparisons per minute by what they are for."""
-    pairs = t.pairs(t.either, t.ab[1])
-    triples = t.triples(pairs, t.either, t.bc[0])
+    pairs = t.ab_results_per_minute(t.either, t.ab[1])
+    triples = t.abc_results_per_minute(pairs, t.either, t.bc[0])
     return {
         "filter": 3 * t.rate + 2 * triples,
         "purge": 3 * t.rate * t.either + pairs,
@@ -138,14 +138,14 @@ def pull_up_cpu(t: Tree) -> dict[str, float]:
     }
 
 
-def slice_cpu(t: Tree) -> dict[str, float]:
+def slice_cpu(t: JoinTree) -> dict[str, float]:
     """Eq. 6.7: comparisons per minute by what they are for; C3's probing by AB3 apart, under "probe
     AB3".
     """
-    ab1, ab2 = t.pairs(t.either, t.ab[0]), t.pairs(t.own, t.ab[1] - t.ab[0])
-    abc1 = t.triples(ab1, t.either, t.bc[1])
-    abc2 = t.triples(t.pairs(t.own, t.ab[0]), t.own, t.bc[0] - t.bc[1])
-    abc3 = t.triples(ab2, t.own, t.bc[1])
+    ab1, ab2 = t.ab_results_per_minute(t.either, t.ab[0]), t.ab_results_per_minute(t.own, t.ab[1] - t.ab[0])
+    abc1 = t.abc_results_per_minute(ab1, t.either, t.bc[1])
+    abc2 = t.abc_results_per_minute(t.ab_results_per_minute(t.own, t.ab[0]), t.own, t.bc[0] - t.bc[1])
+    abc3 = t.abc_results_per_minute(ab2, t.own, t.bc[1])
     return {
         "filter": 7 * t.rate + 2 * abc1 + ab1,
         "purge": 7 * t.rate * t.either + 2 * ab1 + ab2,
@@ -155,33 +155,33 @@ def slice_cpu(t: Tree) -> dict[str, float]:
     }
 
 
-class Ratios(NamedTuple):
+class CostRatios(NamedTuple):
     """What the chain needs as a fraction of what isolated execution and selection pull-up need."""
 
     isolated: float
     pull_up: float
 
 
-def memory_ratios(m: float, n: float) -> Ratios:
+def memory_ratios(m: float, n: float) -> CostRatios:
     """Eq. 6.4: the ratios of the states AB."""
     sliced = 1500 * (m + n) - 840 * m * n
-    return Ratios(sliced / (1500 * (m + n)), sliced / 2160)
+    return CostRatios(sliced / (1500 * (m + n)), sliced / 2160)
 
 
-def cpu_ratios(m: float, n: float) -> Ratios:
+def cpu_ratios(m: float, n: float) -> CostRatios:
     """What Eq. 6.8 should be: the ratios of Eq. 6.7 to Eq. 6.5 and to Eq. 6.6."""
     t = ratio_tree(m, n)
     sliced = sum(slice_cpu(t).values())
-    return Ratios(
+    return CostRatios(
         sliced / sum(sum(q.values()) for q in isolated_cpu(t)),
         sliced / sum(pull_up_cpu(t).values()),
     )
 
 
-def printed_cpu_ratios(m: float, n: float) -> Ratios:
+def printed_cpu_ratios(m: float, n: float) -> CostRatios:
     """Eq. 6.8 as printed, without the probing of C3 by AB3."""
     sliced = 228.61 * m * n + 206.33 * m + 18.75 * n + 0.1375
-    return Ratios(sliced / (187.5 * (m + n) + 0.125 * m + 0.125), sliced / 453.798)
+    return CostRatios(sliced / (187.5 * (m + n) + 0.125 * m + 0.125), sliced / 453.798)
 
 
 def isolated_ratios(m: float, n: float) -> dict[str, float]:
@@ -194,7 +194,7 @@ def isolated_ratios(m: float, n: float) -> dict[str, float]:
     """
     t = ratio_tree(m, n)
     parts, alone = slice_cpu(t), sum(sum(q.values()) for q in isolated_cpu(t))
-    ab1, ab2 = t.pairs(t.either, t.ab[0]), t.pairs(t.own, t.ab[1] - t.ab[0])
+    ab1, ab2 = t.ab_results_per_minute(t.either, t.ab[0]), t.ab_results_per_minute(t.own, t.ab[1] - t.ab[0])
     passing = 2 * (ab1 + t.rate * t.either) + ab2 + t.rate * t.own
     whole = sum(parts.values())
     without = whole - parts["union"]

@@ -27,7 +27,7 @@ Age = TypeVar("Age", bound=float)
 
 
 @dataclass(frozen=True)
-class Statistics:
+class ChainStatistics:
     """What the cost of one stream's chain depends on. Tuples of numbers are by distinct window,
     shortest first.
 
@@ -53,40 +53,40 @@ class Statistics:
     """
 
     rates: tuple[float, float]
-    join: float
-    surviving: tuple[tuple[float, ...], tuple[float, ...]]
-    overhead: float
+    join_selectivity: float
+    surviving_fractions: tuple[tuple[float, ...], tuple[float, ...]]
+    slice_overhead: float
     queries: tuple[int, ...]
-    lookup: bool = False
+    lookup_cost: bool = False
 
     def __post_init__(self) -> None:
-        if min(self.rates) < 0 or not 0 <= self.join <= 1 or self.overhead < 0:
+        if min(self.rates) < 0 or not 0 <= self.join_selectivity <= 1 or self.slice_overhead < 0:
             raise ValueError(
-                f"rates are {self.rates}, join {self.join}, overhead {self.overhead}; none is "
+                f"rates are {self.rates}, join {self.join_selectivity}, overhead {self.slice_overhead}; none is "
                 "below 0, and join is at most 1"
             )
-        if any(len(fractions) != len(self.queries) for fractions in self.surviving):
-            counts = [len(fractions) for fractions in self.surviving]
+        if any(len(fractions) != len(self.queries) for fractions in self.surviving_fractions):
+            counts = [len(fractions) for fractions in self.surviving_fractions]
             raise ValueError(
                 f"surviving has {counts} fractions for {len(self.queries)} windows; each stream "
                 "needs one for each"
             )
         if any(
             not 1 >= a >= b >= 0
-            for fractions in self.surviving
+            for fractions in self.surviving_fractions
             for a, b in pairwise((1.0, *fractions))
         ):
             raise ValueError(
-                f"surviving is {self.surviving}; fractions are from 0 to 1 and never rise with the "
+                f"surviving is {self.surviving_fractions}; fractions are from 0 to 1 and never rise with the "
                 "window"
             )
 
 
-def unfiltered(
+def unfiltered_statistics(
     rates: tuple[float, float], join: float, overhead: float, windows: int, lookup: bool = False
-) -> Statistics:
+) -> ChainStatistics:
     """One query for each of a number of windows, and no selections."""
-    return Statistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows, lookup)
+    return ChainStatistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows, lookup)
 
 
 def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
@@ -99,7 +99,7 @@ def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
     return chain
 
 
-def edge_memory(i: int, j: int, windows: Chain, statistics: Statistics) -> float:
+def edge_memory(i: int, j: int, windows: Chain, statistics: ChainStatistics) -> float:
     """Tuples that one slice from w_i to w_j holds.
 
     No selection stands inside it, so what serves a query at its start stays to its end (Fig. 7.7,
@@ -107,12 +107,12 @@ def edge_memory(i: int, j: int, windows: Chain, statistics: Statistics) -> float
     """
     return (
         statistics.rates[0]
-        * statistics.surviving[0][i]
+        * statistics.surviving_fractions[0][i]
         * (windows[j - 1] - (windows[i - 1] if i else 0))
     )
 
 
-def edge_cost(i: int, j: int, windows: Chain, statistics: Statistics) -> float:
+def edge_cost(i: int, j: int, windows: Chain, statistics: ChainStatistics) -> float:
     """l_ij (section 7.2): comparisons per unit of time of one slice from w_i to w_j.
 
     A tuple that comes to probe compares once to purge, once with each tuple that is held, and has
@@ -120,14 +120,14 @@ def edge_cost(i: int, j: int, windows: Chain, statistics: Statistics) -> float:
     every query that ends inside the slice. Union operators and the selections cost the same in
     every chain and are left out.
     """
-    probing = statistics.rates[1] * statistics.surviving[1][i]
+    probing = statistics.rates[1] * statistics.surviving_fractions[1][i]
     pairs = edge_memory(i, j, windows, statistics)
     inside = sum(statistics.queries[i : j - 1])
-    routing = statistics.join * (min(1, inside) if statistics.lookup else inside)
-    return probing * (1 + statistics.overhead + pairs * (1 + routing))
+    routing = statistics.join_selectivity * (min(1, inside) if statistics.lookup_cost else inside)
+    return probing * (1 + statistics.slice_overhead + pairs * (1 + routing))
 
 
-def merge_graph(windows: Chain, statistics: Statistics) -> list[tuple[int, int, float]]:
+def merge_graph(windows: Chain, statistics: ChainStatistics) -> list[tuple[int, int, float]]:
     """The edges (i, j, l_ij) of Fig. 7.3: N (N + 1) / 2 of them."""
     n = len(windows)
     return [
@@ -135,7 +135,7 @@ def merge_graph(windows: Chain, statistics: Statistics) -> list[tuple[int, int, 
     ]
 
 
-def cpu_chain(windows: tuple[Age, ...], statistics: Statistics) -> tuple[Age, ...]:
+def cpu_chain(windows: tuple[Age, ...], statistics: ChainStatistics) -> tuple[Age, ...]:
     """CPU-Opt (section 7.2): the shortest path from w_0 to w_N in the merge graph; of equal ones
     that with the shortest end.
     """
@@ -150,26 +150,26 @@ def cpu_chain(windows: tuple[Age, ...], statistics: Statistics) -> tuple[Age, ..
     return best[-1][1]
 
 
-def chain_cost(boundaries: Chain, windows: Chain, statistics: Statistics) -> float:
+def chain_cost(boundaries: Chain, windows: Chain, statistics: ChainStatistics) -> float:
     """Comparisons per unit of time of a chain. Raises ValueError for cuts that are not windows, or
     do not go up to the last.
     """
-    return sum(edge_cost(i, j, windows, statistics) for i, j in _edges(boundaries, windows))
+    return sum(edge_cost(i, j, windows, statistics) for i, j in _list_path_edges(boundaries, windows))
 
 
-def chain_memory(boundaries: Chain, windows: Chain, statistics: Statistics) -> float:
+def chain_memory(boundaries: Chain, windows: Chain, statistics: ChainStatistics) -> float:
     """Tuples that a chain holds. Raises ValueError as ``chain_cost`` does."""
-    return sum(edge_memory(i, j, windows, statistics) for i, j in _edges(boundaries, windows))
+    return sum(edge_memory(i, j, windows, statistics) for i, j in _list_path_edges(boundaries, windows))
 
 
-def choose(windows: tuple[Age, ...], statistics: Statistics, extra: float = 0.1) -> tuple[Age, ...]:
+def choose_chain(windows: tuple[Age, ...], statistics: ChainStatistics, extra: float = 0.1) -> tuple[Age, ...]:
     """CPU-Opt where its state is at most (1 + extra) times that of Mem-Opt, else Mem-Opt."""
     chain = cpu_chain(windows, statistics)
     allowed = (1 + extra) * chain_memory(windows, windows, statistics)
     return chain if chain_memory(chain, windows, statistics) <= allowed else windows
 
 
-def _edges(boundaries: Sequence[float], windows: Chain) -> list[tuple[int, int]]:
+def _list_path_edges(boundaries: Sequence[float], windows: Chain) -> list[tuple[int, int]]:
     """A path through the merge graph, edge by edge."""
     nodes = [0, *(windows.index(b) + 1 for b in boundaries if b in windows)]
     if (

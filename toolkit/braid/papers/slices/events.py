@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from logging import INFO
 from typing import NamedTuple
 
-from braid.core.events import Event, Moment
-from braid.core.spans import text
+from braid.core.events import Event, EventContext
+from braid.core.spans import format_duration
 
 
-class Stretch(NamedTuple):
+class HostAgeRange(NamedTuple):
     """The ages that a host holds: up to ``end`` (microseconds), from where the one before ends."""
 
-    end: int
+    end_age: int
     host: int
 
 
 @dataclass(frozen=True, slots=True)
-class ChainSet(Event):
+class ChainChanged(Event):
     """The chain of a stream: the ages (microseconds, rising) at which its slices end; Wang 2008,
     chapter 7.
 
@@ -27,28 +27,28 @@ class ChainSet(Event):
     """
 
     level = INFO
-    lasting = ("stream",)
+    retention_key = ("stream",)
 
     batch: int
     stream: int
     reason: str
-    ends: tuple[int, ...]
-    nodes: tuple[Stretch, ...]
+    slice_ends: tuple[int, ...]
+    host_age_ranges: tuple[HostAgeRange, ...]
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         why = {"memory": "least state", "cpu": "least work"}.get(self.reason, self.reason)
-        ends = ", ".join(map(text, self.ends))
-        held = len({stretch.host for stretch in self.nodes})
+        ends = ", ".join(map(format_duration, self.slice_ends))
+        held = len({stretch.host for stretch in self.host_age_ranges})
         on = f", on {held} hosts" if held > 1 else ""
         return f"slices of {moment.streams[self.stream]} end at {ends} ({why}){on}"
 
 
 @dataclass(frozen=True, slots=True)
-class ChainFilled(Event):
+class SliceContents(Event):
     """What the slices of a stream hold as a batch begins: ``blocks`` are lists of block ids, one
     for each slice, youngest first.
     """
 
     batch: int
     stream: int
-    blocks: tuple[tuple[int, ...], ...]
+    blocks_by_slice: tuple[tuple[int, ...], ...]

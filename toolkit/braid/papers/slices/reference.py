@@ -29,33 +29,33 @@ from braid.core.query import Query
 from braid.papers.trace import (
     NAMES,
     Group,
-    Move,
-    Step,
+    TraceMove,
+    TraceStep,
     Theta,
     Trace,
     Tuple,
-    by_stream,
-    equal,
-    name,
-    typed,
+    sort_by_stream,
+    equal_values,
+    group_name,
+    parse_tuples,
 )
 
 Keeps = Callable[[Query, Tuple], bool]
 """What the selection of a query says of a tuple of either stream."""
 
 
-def everything(q: Query, t: Tuple) -> bool:
+def accept_all(q: Query, t: Tuple) -> bool:
     """No query has a selection."""
     return True
 
 
-def alike(window: int) -> Query:
+def symmetric_query(window: int) -> Query:
     """A query with this window (in times of tuples) for both streams."""
     return Query(f"W={window}", (window,) * 2, (None,) * 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class TupleCopy:
     """One of the two copies of a tuple, of ``kind`` "probe" or "build"; ``reach`` is the lineage
     mark, the longest useful age.
     """
@@ -73,8 +73,8 @@ class SlicedJoin:
     """J_k: its end window, its input queue, and the state of both streams, oldest first."""
 
     end: int
-    queue: deque[Copy] = field(default_factory=deque)
-    state: tuple[list[Copy], list[Copy]] = field(default_factory=lambda: ([], []))
+    queue: deque[TupleCopy] = field(default_factory=deque)
+    state: tuple[list[TupleCopy], list[TupleCopy]] = field(default_factory=lambda: ([], []))
 
 
 @dataclass
@@ -88,20 +88,20 @@ class Union:
     output: list[Group] = field(default_factory=list)
 
     @property
-    def window(self) -> int:
+    def window_length(self) -> int:
         """The window of the query, for both streams."""
         return self.query.windows[0]
 
-    def take(self, probe: Tuple, results: Iterable[Group]) -> None:
+    def buffer_results(self, probe: Tuple, results: Iterable[Group]) -> None:
         """Keep the results of a probe until their turn comes."""
         self.buckets.setdefault(probe, []).extend(results)
 
-    def punctuate(self, probe: Tuple) -> None:
+    def release_on_punctuation(self, probe: Tuple) -> None:
         """The probe tuple has passed the last slice: its buckets go out, without any comparison."""
         self.output += self.buckets.pop(probe, [])
 
 
-class Chain:
+class ReferenceChain:
     """A chain of sliced joins of streams a and b.
 
     Parameters
@@ -126,13 +126,13 @@ class Chain:
         self,
         boundaries: Sequence[int],
         queries: Sequence[Query] = (),
-        theta: Theta = equal,
+        theta: Theta = equal_values,
         one_way: bool = False,
         inclusive: bool = False,
         title: str = "State-slice chain",
-        keeps: Keeps = everything,
+        keeps: Keeps = accept_all,
     ) -> None:
-        queries = tuple(queries) or tuple(map(alike, boundaries))
+        queries = tuple(queries) or tuple(map(symmetric_query, boundaries))
         if not boundaries or any(a >= b for a, b in pairwise((0, *boundaries))):
             raise ValueError(
                 f"boundaries are {tuple(boundaries)}; a chain has one or more, and they rise from "
@@ -146,42 +146,42 @@ class Chain:
         self.theta, self.one_way, self.inclusive, self.keeps = theta, one_way, inclusive, keeps
         self.slices = [SlicedJoin(w) for w in boundaries]
         self.unions = [Union(q) for q in queries]
-        self.steps: list[Step] = []
+        self.steps: list[TraceStep] = []
         self.title, self.clock, self.now = title, 0, ""
 
     @property
-    def trace(self) -> Trace:
+    def recorded_trace(self) -> Trace:
         """The steps so far. Nodes are slices; after a merge the last ones are empty."""
         most = max((len(s.stored) for s in self.steps), default=len(self.slices))
-        return Trace(self.title, 2, most, [_padded(s, most) for s in self.steps])
+        return Trace(self.title, 2, most, [_pad_step(s, most) for s in self.steps])
 
     @property
-    def outputs(self) -> list[list[Group]]:
+    def results_by_query(self) -> list[list[Group]]:
         """What each query has been given so far, in order."""
         return [u.output for u in self.unions]
 
     @property
-    def busy(self) -> list[int]:
+    def busy_slices(self) -> list[int]:
         """The slices at which something waits."""
         return [k for k, j in enumerate(self.slices) if j.queue]
 
-    def arrive(self, t: Tuple) -> None:
+    def process_tuple(self, t: Tuple) -> None:
         """A tuple makes its copies, which wait at the first slice, unless no query selects it."""
         self.clock, self.now = max(self.clock, t.time), str(t)
-        reach = max((u.window for u in self.unions if self.keeps(u.query, t)), default=0)
+        reach = max((u.window_length for u in self.unions if self.keeps(u.query, t)), default=0)
         if not reach:
-            self._tell(f"{t} arrives; no query selects it.", None)
+            self._record_step(f"{t} arrives; no query selects it.", None)
             return
         kinds = ("build" if t.stream == 0 else "probe",) if self.one_way else ("probe", "build")
-        copies = [Copy(t, kind, reach) for kind in kinds]
+        copies = [TupleCopy(t, kind, reach) for kind in kinds]
         self.slices[0].queue += copies
         marked = f", marked for ages up to {reach}" if reach < self.slices[-1].end else ""
-        moves = tuple(Move(str(c), c.kind, None, 0) for c in copies)
-        self._tell(
+        moves = tuple(TraceMove(str(c), c.kind, None, 0) for c in copies)
+        self._record_step(
             f"{t} arrives and waits at J1 as {' and '.join(map(str, copies))}{marked}.", None, moves
         )
 
-    def run(self, k: int, clock: int | None = None) -> None:
+    def run_slice(self, k: int, clock: int | None = None) -> None:
         """Slice k, from 0, takes one message from its queue; ``clock`` is the time when it does, if
         it is later.
 
@@ -190,31 +190,31 @@ class Chain:
         copy = self.slices[k].queue.popleft()
         self.clock, self.now = max(self.clock, clock or 0), str(copy.tuple)
         if copy.kind == "probe":
-            self._probe(k, copy)
+            self._probe_slice(k, copy)
         else:
             self.slices[k].state[copy.tuple.stream].append(copy)
-            self._tell(f"{copy} is inserted at J{k + 1}.", k)
+            self._record_step(f"{copy} is inserted at J{k + 1}.", k)
 
-    def drain(self) -> None:
+    def run_until_empty(self) -> None:
         """Slices take turns, first to last, until nothing waits."""
-        while self.busy:
-            for k in self.busy:
-                self.run(k)
+        while self.busy_slices:
+            for k in self.busy_slices:
+                self.run_slice(k)
 
-    def split(self, k: int, at: int) -> None:
+    def split_slice(self, k: int, at: int) -> None:
         """Cut slice k, from 0, at an age (Fig. 7.4). The new slice is empty; later probes fill it
         by purging.
 
         Raises ValueError for an age that is not inside the slice.
         """
-        start, end = self._start(k), self.slices[k].end
+        start, end = self._slice_start_age(k), self.slices[k].end
         if not start < at < end:
             raise ValueError(f"slice {k + 1} is from {start} to {end}; {at} is not inside")
         self.slices[k].end = at
         self.slices.insert(k + 1, SlicedJoin(end))
-        self._tell(f"J{k + 1} is split at {at}; J{k + 2} is from {at} to {end} and still empty.", k)
+        self._record_step(f"J{k + 1} is split at {at}; J{k + 2} is from {at} to {end} and still empty.", k)
 
-    def merge(self, k: int) -> None:
+    def merge_slices(self, k: int) -> None:
         """Merge slice k, from 0, with the next (Fig. 7.5), after the next has emptied the queue
         between them.
 
@@ -223,43 +223,43 @@ class Chain:
         if not 0 <= k < len(self.slices) - 1:
             raise ValueError(f"slice {k + 1} of {len(self.slices)} has no next one to merge with")
         while self.slices[k + 1].queue:
-            self.run(k + 1)
+            self.run_slice(k + 1)
         old = self.slices.pop(k + 1)
         for state, older in zip(self.slices[k].state, old.state, strict=True):
             state[:0] = older
         self.slices[k].end = old.end
-        self._tell(
-            f"J{k + 2} is merged into J{k + 1}, which is now from {self._start(k)} to {old.end}.", k
+        self._record_step(
+            f"J{k + 2} is merged into J{k + 1}, which is now from {self._slice_start_age(k)} to {old.end}.", k
         )
 
-    def _start(self, k: int) -> int:
+    def _slice_start_age(self, k: int) -> int:
         return self.slices[k - 1].end if k else 0
 
-    def _probe(self, k: int, copy: Copy) -> None:
+    def _probe_slice(self, k: int, copy: TupleCopy) -> None:
         """Cross-purge, probe, propagate."""
         join, t = self.slices[k], copy.tuple
         other = join.state[1 - t.stream]
-        old = [c for c in other if self._past(t.time - c.tuple.time, join.end)]
+        old = [c for c in other if self._is_past_end(t.time - c.tuple.time, join.end)]
         other[:] = [c for c in other if c not in old]
-        moves = [m for c in (*old, copy) for m in self._onward(k, c)]
-        found = self._serve(
-            k, t, [by_stream((t, c.tuple)) for c in other if self.theta(t, c.tuple)]
+        moves = [m for c in (*old, copy) for m in self._forward_copy(k, c)]
+        found = self._deliver_results(
+            k, t, [sort_by_stream((t, c.tuple)) for c in other if self.theta(t, c.tuple)]
         )
-        self._tell(self._story(k, copy, old, found), k, tuple(moves), tuple(found))
+        self._record_step(self._describe_probe(k, copy, old, found), k, tuple(moves), tuple(found))
 
-    def _past(self, age: float, end: float) -> bool:
+    def _is_past_end(self, age: float, end: float) -> bool:
         return age > end if self.inclusive else age >= end
 
-    def _onward(self, k: int, copy: Copy) -> list[Move]:
+    def _forward_copy(self, k: int, copy: TupleCopy) -> list[TraceMove]:
         """To the next slice, if there is one and the selection before it lets the tuple through;
         what stops here is dropped.
         """
         if k + 1 < len(self.slices) and copy.reach > self.slices[k].end:
             self.slices[k + 1].queue.append(copy)
-            return [Move(str(copy), copy.kind, k, k + 1)]
-        return [Move(str(copy), copy.kind, k, None)] if copy.kind == "build" else []
+            return [TraceMove(str(copy), copy.kind, k, k + 1)]
+        return [TraceMove(str(copy), copy.kind, k, None)] if copy.kind == "build" else []
 
-    def _serve(self, k: int, probe: Tuple, pairs: Sequence[Group]) -> list[Group]:
+    def _deliver_results(self, k: int, probe: Tuple, pairs: Sequence[Group]) -> list[Group]:
         """Results to the queries that they are for; those that are for none, in a merged slice, are
         left out.
 
@@ -267,34 +267,34 @@ class Chain:
         sigma' is evaluated here.
         """
         served = []
-        for union in (u for u in self.unions if u.window > self._start(k)):
-            window, end = union.window, self.slices[k].end
+        for union in (u for u in self.unions if u.window_length > self._slice_start_age(k)):
+            window, end = union.window_length, self.slices[k].end
             inside = (
                 pairs
                 if window >= end
-                else [p for p in pairs if not self._past(abs(p[0].time - p[1].time), window)]
+                else [p for p in pairs if not self._is_past_end(abs(p[0].time - p[1].time), window)]
             )
             mine = [p for p in inside if all(self.keeps(union.query, t) for t in p)]
-            union.take(probe, mine)
+            union.buffer_results(probe, mine)
             served += mine
             if window <= end:
-                union.punctuate(probe)
+                union.release_on_punctuation(probe)
         return [p for p in pairs if p in served]
 
-    def _story(self, k: int, copy: Copy, old: Sequence[Copy], found: Sequence[Group]) -> str:
+    def _describe_probe(self, k: int, copy: TupleCopy, old: Sequence[TupleCopy], found: Sequence[Group]) -> str:
         purged = f" purges {', '.join(str(c.tuple) for c in old)} and" if old else ""
-        what = f"finds {', '.join(map(name, found))}" if found else "finds nothing"
+        what = f"finds {', '.join(map(group_name, found))}" if found else "finds nothing"
         goes = k + 1 < len(self.slices) and copy.reach > self.slices[k].end
         return (
             f"{copy}{purged} {what} at J{k + 1}; "
             f"{f'then it goes on to J{k + 2}' if goes else 'it goes no further'}."
         )
 
-    def _tell(
+    def _record_step(
         self,
         text: str,
         node: int | None,
-        moves: tuple[Move, ...] = (),
+        moves: tuple[TraceMove, ...] = (),
         found: tuple[Group, ...] = (),
     ) -> None:
         stored = tuple(
@@ -302,56 +302,56 @@ class Chain:
         )
         queued = tuple(tuple(map(str, j.queue)) for j in self.slices)
         self.steps.append(
-            Step(text, self.now, self.clock, node, stored, moves, queued, found, self._table())
+            TraceStep(text, self.now, self.clock, node, stored, moves, queued, found, self._make_slice_table())
         )
 
-    def _table(self) -> tuple[tuple[str, ...], ...]:
+    def _make_slice_table(self) -> tuple[tuple[str, ...], ...]:
         rows = [("slice", "ages", "serves")]
         for k, join in enumerate(self.slices):
-            serves = [f"Q{q}" for q, u in enumerate(self.unions, 1) if u.window > self._start(k)]
-            rows.append((f"J{k + 1}", f"{self._start(k)} to {join.end}", " ".join(serves)))
+            serves = [f"Q{q}" for q, u in enumerate(self.unions, 1) if u.window_length > self._slice_start_age(k)]
+            rows.append((f"J{k + 1}", f"{self._slice_start_age(k)} to {join.end}", " ".join(serves)))
         return tuple(rows)
 
 
-def _padded(s: Step, nodes: int) -> Step:
+def _pad_step(s: TraceStep, nodes: int) -> TraceStep:
     missing = nodes - len(s.stored)
     stored, queued = (*s.stored, *(((), ()),) * missing), (*s.queued, *((),) * missing)
-    return Step(s.text, s.arrival, s.clock, s.node, stored, s.moves, queued, s.found, s.table)
+    return TraceStep(s.text, s.arrival, s.clock, s.node, stored, s.moves, queued, s.results, s.table)
 
 
-def run(
+def run_chain(
     tuples: Iterable[Tuple],
     boundaries: Sequence[int],
     queries: Sequence[Query] = (),
-    theta: Theta = equal,
+    theta: Theta = equal_values,
 ) -> Trace:
     """The steps of a binary chain on tuples in the order of their arrival, each processed to the
     end before the next comes.
 
     Raises ValueError as ``Chain`` does.
     """
-    chain = Chain(boundaries, queries, theta)
+    chain = ReferenceChain(boundaries, queries, theta)
     for t in tuples:
-        chain.arrive(t)
-        chain.drain()
-    return chain.trace
+        chain.process_tuple(t)
+        chain.run_until_empty()
+    return chain.recorded_trace
 
 
-def own(text: str) -> Trace:
+def run_typed(text: str) -> Trace:
     """Tuples that somebody typed, both streams probing and building, through slices of 2 seconds
     and of 2 more. Raises ValueError as ``typed`` does.
     """
-    return run(typed(text), (2, 4))
+    return run_chain(parse_tuples(text), (2, 4))
 
 
-def example() -> Trace:
+def chain_example() -> Trace:
     """Table 5.1: a one-way chain of slices of 2 seconds, a tuple or none a second, one slice
     running each second.
 
     Rows 9 and 10 of the printed table have a3 in the queue. Only a tuple of b purges, and none
     reaches J1 after second 5, when the table leaves a3 where it is: here it stays, in J1.
     """
-    chain = Chain(
+    chain = ReferenceChain(
         (2, 4),
         theta=lambda t, u: True,
         one_way=True,
@@ -363,6 +363,6 @@ def example() -> Trace:
         zip(order, (0, 0, 0, 0, 0, 1, 1, 0, 1, 1), strict=True), 1
     ):
         if stream != "-":
-            chain.arrive(Tuple(second, NAMES.index(stream), order[:second].count(stream)))
-        chain.run(k, second)
-    return chain.trace
+            chain.process_tuple(Tuple(second, NAMES.index(stream), order[:second].count(stream)))
+        chain.run_slice(k, second)
+    return chain.recorded_trace

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from braid.papers.trace import NAMES, Group, Move, Step, Trace, Tuple, name
+from braid.papers.trace import NAMES, Group, TraceMove, TraceStep, Trace, Tuple, group_name
 
 WINDOWS: dict[str, tuple[int, ...]] = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
 """Section 20.1, by query and stream: windows rank q2, q3, q1 on a, q1, q2, q3 on b, q3, q1, q2 on
@@ -21,22 +21,22 @@ c. The book prints no lengths.
 NOW = 10
 
 
-def example() -> Trace:
+def bitmap_example() -> Trace:
     """The tuple a1 in front of one tuple in every slice: b1 to b3, and c1 to c3, youngest first;
     all of them match.
     """
     routing = _Routing(WINDOWS)
     a = Tuple(NOW, 0, 1)
-    routing.tell(
+    routing.record_step(
         f"{a} arrives. It is new, so on its own stream it serves all: T_a = "
-        f"{routing.shown(routing.all)}.",
+        f"{routing.format_bitmap(routing.all)}.",
         None,
         a,
     )
-    pairs = [routing.meet((a,), 1, k) for k in range(len(WINDOWS))]
+    pairs = [routing.probe_slice((a,), 1, k) for k in range(len(WINDOWS))]
     for pair in pairs:
         for k in range(len(WINDOWS)):
-            routing.meet(pair, 2, k)
+            routing.probe_slice(pair, 2, k)
     return routing.trace
 
 
@@ -59,79 +59,79 @@ class _Routing:
             for s, of in enumerate(ages)
         ]
 
-    def bitmap(self, t: Tuple) -> int:
+    def make_query_bitmap(self, t: Tuple) -> int:
         """Whom a member serves: the queries whose window is longer than its age (Lemma 9)."""
-        return self.those(w[t.stream] > NOW - t.time for w in self.windows.values())
+        return self.make_bitmap(w[t.stream] > NOW - t.time for w in self.windows.values())
 
-    def those(self, included: Iterable[bool]) -> int:
+    def make_bitmap(self, included: Iterable[bool]) -> int:
         """The bitmap of the queries that are included, the first one in the lowest bit."""
         return sum(1 << bit for bit, yes in enumerate(included) if yes)
 
-    def product(self, group: Group) -> int:
+    def multiply_bitmaps(self, group: Group) -> int:
         found = self.all
         for t in group:
-            found &= self.bitmap(t)
+            found &= self.make_query_bitmap(t)
         return found
 
-    def meet(self, group: Group, stream: int, k: int) -> Group:
+    def probe_slice(self, group: Group, stream: int, k: int) -> Group:
         """A group in front of the k-th slice of a stream."""
         u = self.held[stream][k]
         extended, slice_ = (*group, u), f"{NAMES[stream].upper()}_{k + 1}"
-        before, slices = self.product(group), self.bitmap(u)
+        before, slices = self.multiply_bitmaps(group), self.make_query_bitmap(u)
         if not before & slices:
-            self.tell(
-                f"{name(group)} serves {self.named(before)}, {slice_} serves {self.named(slices)}: "
-                f"{self.shown(before)} · "
-                f"{self.shown(slices)} = {self.shown(0)}, so the probe is left out (Lemma "
+            self.record_step(
+                f"{group_name(group)} serves {self.format_query_names(before)}, {slice_} serves {self.format_query_names(slices)}: "
+                f"{self.format_bitmap(before)} · "
+                f"{self.format_bitmap(slices)} = {self.format_bitmap(0)}, so the probe is left out (Lemma "
                 "9).",
                 k,
                 *extended,
             )
             return extended
         last = stream == len(self.held) - 1
-        vector = ", ".join(self.shown(self.bitmap(t)) for t in extended)
+        vector = ", ".join(self.format_bitmap(self.make_query_bitmap(t)) for t in extended)
         fate = "a result for" if last else "an intermediate result, which goes round for"
         text = (
-            f"{name(group)} probes {slice_}, which serves {self.named(slices)}, and finds {u}. "
+            f"{group_name(group)} probes {slice_}, which serves {self.format_query_names(slices)}, and finds {u}. "
             f"T = ({vector})"
         )
-        self.tell(f"{text}: {fate} {self.named(before & slices)}.", k, *extended, found=last)
+        self.record_step(f"{text}: {fate} {self.format_query_names(before & slices)}.", k, *extended, found=last)
         return extended
 
-    def tell(self, text: str, node: int | None, *group: Tuple, found: bool = False) -> None:
+    def record_step(self, text: str, node: int | None, *group: Tuple, found: bool = False) -> None:
         stored = tuple(
             tuple((str(of[k]),) if of else () for of in self.held) for k in range(self.trace.nodes)
         )
         prober = group[:-1]
-        moves = (Move(name(prober), "partial", self.place(prober[-1]), node),) if prober else ()
+        moves = (TraceMove(group_name(prober), "partial", self.find_slice(prober[-1]), node),) if prober else ()
         results = (tuple(group),) if found else ()
         clock = len(self.trace.steps)
         self.trace.steps.append(
-            Step(text, str(group[0]), clock, node, stored, moves, (), results, self.table(group))
+            TraceStep(text, str(group[0]), clock, node, stored, moves, (), results, self.make_bitmap_table(group))
         )
 
-    def table(self, group: Sequence[Tuple]) -> tuple[tuple[str, ...], ...]:
+    def make_bitmap_table(self, group: Sequence[Tuple]) -> tuple[tuple[str, ...], ...]:
         """The matrix O, by rank and stream, and T with its product."""
         streams = range(len(self.held))
         rows = [("", *NAMES[: len(streams)], "product")]
         for k in range(len(self.windows)):
             of_rank = (
-                self.those(w[s] == self.ends[s][k] for w in self.windows.values()) for s in streams
+                self.make_bitmap(w[s] == self.ends[s][k] for w in self.windows.values()) for s in streams
             )
-            rows.append((f"O, rank {k + 1}", *map(self.shown, of_rank), ""))
-        mine = {t.stream: self.shown(self.bitmap(t)) for t in group}
+            rows.append((f"O, rank {k + 1}", *map(self.format_bitmap, of_rank), ""))
+        mine = {t.stream: self.format_bitmap(self.make_query_bitmap(t)) for t in group}
         return (
             *rows,
-            ("T", *(mine.get(s, "–") for s in streams), self.shown(self.product(tuple(group)))),
+            ("T", *(mine.get(s, "–") for s in streams), self.format_bitmap(self.multiply_bitmaps(tuple(group)))),
         )
 
-    def place(self, t: Tuple) -> int | None:
+    def find_slice(self, t: Tuple) -> int | None:
         """The slice that a tuple lies in; None for the new one."""
         return t.number - 1 if t.stream else None
 
-    def shown(self, mask: int) -> str:
+    def format_bitmap(self, mask: int) -> str:
         return format(mask, f"0{len(self.windows)}b")
 
-    def named(self, mask: int) -> str:
+    def format_query_names(self, mask: int) -> str:
         *some, last = [q for bit, q in enumerate(self.windows) if mask >> bit & 1]
         return f"{', '.join(some)} and {last}" if some else last

@@ -12,46 +12,46 @@ from dataclasses import dataclass
 import numpy as np
 
 from braid.core.facts import Facts
-from braid.papers.slices.cuts import Statistics
+from braid.papers.slices.cuts import ChainStatistics
 
 Windows = Sequence[tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StreamPosition:
     """Where the streams were at a batch: by stream, tuples received and latest event times."""
 
     batch: int
-    received: tuple[int, ...]
-    latest: tuple[int | None, ...]
+    received_tuples: tuple[int, ...]
+    latest_event_times: tuple[int | None, ...]
 
     @staticmethod
-    def at(facts: Facts) -> Seen:
+    def from_facts(facts: Facts) -> StreamPosition:
         """What a batch's facts show."""
-        return Seen(facts.batch, facts.received, facts.clocks)
+        return StreamPosition(facts.batch, facts.received, facts.clocks)
 
 
-def statistics(
-    facts: Facts, before: Seen | None, stream: int, windows: Windows, overhead: float
-) -> Statistics | None:
+def measure_chain_statistics(
+    facts: Facts, before: StreamPosition | None, stream: int, windows: Windows, overhead: float
+) -> ChainStatistics | None:
     """What the chain of one stream costs by; None while too little is known. Unit of time: a
     microsecond.
 
     Rates are those since ``before``, the join selectivity is that of all steps to
     the stream.
     """
-    rates = [_rate(facts, before, s) for s in range(len(facts.streams))]
-    pairs = sum(considered for (_, s), (considered, _) in facts.matches.items() if s == stream)
-    found = sum(matched for (_, s), (_, matched) in facts.matches.items() if s == stream)
+    rates = [_measure_arrival_rate(facts, before, s) for s in range(len(facts.streams))]
+    pairs = sum(considered for (_, s), (considered, _) in facts.match_counts.items() if s == stream)
+    found = sum(matched for (_, s), (_, matched) in facts.match_counts.items() if s == stream)
     if not all(rates) or not pairs:
         return None
     probing = sum(rate for s, rate in enumerate(rates) if s != stream)
     ends = tuple(sum(q.windows[stream] == w for q in facts.queries) for w in windows[stream])
-    fractions = surviving(facts, stream, windows[stream]), _probing(facts, stream, windows, rates)
-    return Statistics((rates[stream], probing), min(1.0, found / pairs), fractions, overhead, ends)
+    fractions = surviving_fractions(facts, stream, windows[stream]), _estimate_probing_fractions(facts, stream, windows, rates)
+    return ChainStatistics((rates[stream], probing), min(1.0, found / pairs), fractions, overhead, ends)
 
 
-def surviving(facts: Facts, stream: int, windows: Sequence[int]) -> tuple[float, ...]:
+def surviving_fractions(facts: Facts, stream: int, windows: Sequence[int]) -> tuple[float, ...]:
     """By distinct window, the fraction of the tuples that came which some query with that window or
     a longer one wants.
     """
@@ -63,29 +63,29 @@ def surviving(facts: Facts, stream: int, windows: Sequence[int]) -> tuple[float,
     )
 
 
-def deployed(facts: Facts, stream: int, windows: Sequence[int], hosts: int) -> tuple[int, ...]:
+def choose_host_ages(facts: Facts, stream: int, windows: Sequence[int], hosts: int) -> tuple[int, ...]:
     """The ages at which each host but the last hands tuples on, so that each holds about as many
     (21.3). Microseconds, rising.
     """
     widths = [b - a for a, b in zip((0, *windows), windows, strict=False)]
     held = [
         fraction * width
-        for fraction, width in zip(surviving(facts, stream, windows), widths, strict=True)
+        for fraction, width in zip(surviving_fractions(facts, stream, windows), widths, strict=True)
     ]
     sums = np.concatenate([[0.0], np.cumsum(held)])
     ages = np.interp(np.arange(1, hosts) / hosts * sums[-1], sums, (0, *windows))
     return tuple(int(age) for age in ages)
 
 
-def _rate(facts: Facts, before: Seen | None, stream: int) -> float:
+def _measure_arrival_rate(facts: Facts, before: StreamPosition | None, stream: int) -> float:
     now = facts.clocks[stream]
-    then = before.latest[stream] if before else None
+    then = before.latest_event_times[stream] if before else None
     if before is None or now is None or then is None or now <= then:
         return 0.0
-    return (facts.received[stream] - before.received[stream]) / (now - then)
+    return (facts.received[stream] - before.received_tuples[stream]) / (now - then)
 
 
-def _probing(
+def _estimate_probing_fractions(
     facts: Facts, stream: int, windows: Windows, rates: Sequence[float]
 ) -> tuple[float, ...]:
     """Of the tuples that probe a stream, the fraction that serves a query with this window or a
@@ -97,7 +97,7 @@ def _probing(
     order = [[windows[s].index(q.windows[s]) for q in facts.queries] for s in range(len(windows))]
     if any(ranks != order[stream] for ranks in order):
         return (1.0,) * len(windows[stream])
-    shares = {s: surviving(facts, s, windows[s]) for s in range(len(windows)) if s != stream}
+    shares = {s: surviving_fractions(facts, s, windows[s]) for s in range(len(windows)) if s != stream}
     total = sum(rates[s] for s in shares)
     return tuple(
         sum(rates[s] * share[k] for s, share in shares.items()) / total

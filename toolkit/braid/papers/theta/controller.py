@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
 
-from braid.core.draft import Draft
+from braid.core.draft import PlanBuilder
 from braid.core.facts import Facts
 from braid.core.plan import Block, Plan, Route
 from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
-from braid.papers.theta.groups import Group, by_group, changed
-from braid.papers.theta.mapping import Decision
-from braid.papers.theta.migration import RATE, Migration, Step, advance, begin, settle
-from braid.papers.theta.routes import routes
+from braid.papers.theta.groups import HostGroup, blocks_by_group, mapping_event
+from braid.papers.theta.mapping import MappingDecision
+from braid.papers.theta.migration import RATE, Migration, MigrationStep, advance_migration, begin_migration, arrival_routes
+from braid.papers.theta.routes import grid_routes
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ControllerSettings:
     """What the controller goes by; see ``AdaptiveGrid``. ``keys`` is the size of its key space."""
 
     keys: int
@@ -39,8 +39,8 @@ class GroupState:
     scaled to all J hosts.
     """
 
-    group: Group
-    counts: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    group: HostGroup
+    tuple_counts: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     migration: Migration | None = None
 
 
@@ -51,20 +51,20 @@ class GridState:
     """
 
     groups: tuple[GroupState, ...]
-    announced: bool = False
-    check: bool = False
+    has_announced: bool = False
+    is_checkpoint_due: bool = False
 
 
 @dataclass
-class Team:
+class GroupPlan:
     """A group while its batch is planned; see GroupState."""
 
     number: int
-    group: Group
+    group: HostGroup
     counts: tuple[float, float, float, float]
     migration: Migration | None
 
-    def state(self) -> GroupState:
+    def next_state(self) -> GroupState:
         """What the next batch needs to know of the group."""
         return GroupState(self.group, self.counts, self.migration)
 
@@ -72,94 +72,94 @@ class Team:
 class Controller:
     """One batch: count, go on with migrations, decide, grow, then route the fresh blocks."""
 
-    def __init__(self, settings: Settings, facts: Facts, state: GridState) -> None:
-        self.settings, self.facts, self.draft = settings, facts, Draft(facts)
-        self.announced, self.check = state.announced, state.check
-        self.teams = [Team(k, g.group, g.counts, g.migration) for k, g in enumerate(state.groups)]
-        self.blocks = by_group([t.group for t in self.teams], facts.blocks)
+    def __init__(self, settings: ControllerSettings, facts: Facts, state: GridState) -> None:
+        self.settings, self.facts, self.draft = settings, facts, PlanBuilder(facts)
+        self.announced, self.check = state.has_announced, state.is_checkpoint_due
+        self.teams = [GroupPlan(k, g.group, g.tuple_counts, g.migration) for k, g in enumerate(state.groups)]
+        self.blocks = blocks_by_group([t.group for t in self.teams], facts.blocks)
         self.events: list[Any] = []
-        self.steps: list[tuple[Team, Step, int]] = []
+        self.steps: list[tuple[GroupPlan, MigrationStep, int]] = []
 
-    def plan(self) -> Plan:
+    def plan_batch(self) -> Plan:
         """The plan of the batch: count, migrate, route."""
         if not self.announced:
             self.events += [
-                changed(self.facts.batch, t.number, t.group, t.group, (0, 0)) for t in self.teams
+                mapping_event(self.facts.batch, t.number, t.group, t.group, (0, 0)) for t in self.teams
             ]
         for team in self.teams:
-            self._count(team)
+            self._count_fresh_tuples(team)
             if team.migration is not None:
-                self._advance(team)
+                self._advance_migration(team)
             elif sum(self.facts.received) >= self.settings.warmup:
-                self._decide(team)
-        self._grow()
-        known = self.draft.live()
+                self._decide_migration(team)
+        self._grow_groups()
+        known = self.draft.live_blocks()
         groups = [t.group for t in self.teams]
-        fresh = routes(self.facts.batch, next(self.draft.ids), groups, by_group(groups, known))
+        fresh = grid_routes(self.facts.batch, next(self.draft.ids), groups, blocks_by_group(groups, known))
         live = {b.id: b for b in known}
         settled = [
             r
             for team, step, since in self.steps
-            for r in settle(step, since, live, self.blocks[team.number])
+            for r in arrival_routes(step, since, live, self.blocks[team.number])
         ]
         return Plan(
             routes=(*fresh, *settled),
             derivations=tuple(self.draft.derivations),
             drops=self.draft.drops,
-            pinned=self._pinned(fresh),
-            state=GridState(tuple(t.state() for t in self.teams), True, self.check),
+            pinned_blocks=self._choose_pinned_blocks(fresh),
+            state=GridState(tuple(t.next_state() for t in self.teams), True, self.check),
             events=tuple(self.events),
         )
 
-    def _count(self, team: Team) -> None:
+    def _count_fresh_tuples(self, team: GroupPlan) -> None:
         """Algorithm 1: the fresh tuples of the last batch, from the controller's sample or all."""
-        r, s = self.facts.last_received
+        r, s = self.facts.previous_received
         if self.settings.statistics == "sample":
-            r, s = self._scaled(
+            r, s = self._estimate_cardinalities(
                 team, (b for b in self.blocks[team.number] if b.batch == self.facts.batch - 1)
             )
         a, b, dr, ds = team.counts
         team.counts = (a, b, dr + r, ds + s)
 
-    def _scaled(self, team: Team, blocks: Iterable[Block]) -> tuple[int, int]:
+    def _estimate_cardinalities(self, team: GroupPlan, blocks: Iterable[Block]) -> tuple[int, int]:
         """|R| and |S| as the controller, its group's first host, sees them: its partitions R_1 and
         S_1, scaled to all J.
         """
         rows = [0, 0]
         for b in blocks:
-            if team.group.part(b.stream, b.keys[0]) == 0:
+            if team.group.find_partition(b.stream, b.key_range[0]) == 0:
                 rows[b.stream] += b.rows
         (n, m), (lo, hi) = team.group.mapping, team.group.keys
         keys = self.settings.keys
         return rows[0] * n * keys // (hi - lo), rows[1] * m * keys // (hi - lo)
 
-    def _held(self, team: Team) -> tuple[int, int]:
+    def _count_stored_tuples(self, team: GroupPlan) -> tuple[int, int]:
         """|R| and |S| as held now: in full history all that was received, in a window what has not
         expired.
         """
         if self.settings.statistics == "sample":
-            return self._scaled(team, self.blocks[team.number])
+            return self._estimate_cardinalities(team, self.blocks[team.number])
         r, s = (sum(b.rows for b in self.facts.blocks if b.stream == stream) for stream in (0, 1))
         return r, s
 
-    def _decide(self, team: Team) -> None:
+    def _decide_migration(self, team: GroupPlan) -> None:
         """Algorithm 2."""
-        decision = Decision(
+        decision = MappingDecision(
             len(team.group.hosts),
             team.group.mapping,
             self.settings.epsilon,
-            self._sizes(),
+            self._estimate_tuple_sizes(),
             *team.counts,
         )
-        if not decision.due():
+        if not decision.is_checkpoint_due():
             return
         self.check = True
-        decision = decision.decide(*self._held(team))
+        decision = decision.at_checkpoint(*self._count_stored_tuples(team))
         team.counts = (decision.r, decision.s, 0.0, 0.0)
         if decision.mapping != team.group.mapping:
-            self._start(team, team.group.remap(decision.mapping))
+            self._start_epoch(team, team.group.with_mapping(decision.mapping))
 
-    def _sizes(self) -> tuple[float, float]:
+    def _estimate_tuple_sizes(self) -> tuple[float, float]:
         """(tau_R, tau_S)."""
         facts = self.facts
         if self.settings.sizes is not None:
@@ -170,20 +170,20 @@ class Controller:
         ]
         return tau[0], tau[1]
 
-    def _start(self, team: Team, new: Group) -> None:
+    def _start_epoch(self, team: GroupPlan, new: HostGroup) -> None:
         """A new epoch: the fresh blocks of this very batch are routed by the new mapping."""
-        start = begin(self.draft, team.group, new, self.blocks[team.number], self._budget(new))
-        (r, s, dr, ds), (tau_r, tau_s) = team.counts, self._sizes()
+        start = begin_migration(self.draft, team.group, new, self.blocks[team.number], self._compute_copy_budget(new))
+        (r, s, dr, ds), (tau_r, tau_s) = team.counts, self._estimate_tuple_sizes()
         self.events += [
-            changed(
+            mapping_event(
                 self.facts.batch, team.number, team.group, new, ((r + dr) * tau_r, (s + ds) * tau_s)
             ),
             MigrationStarted(self.facts.batch, team.number, start.tuples, start.discarded),
         ]
         team.group = new
-        self._continue(team, start.migration if start.migration.pending else None)
+        self._continue_migration(team, start.migration if start.migration.pending_copies else None)
 
-    def _budget(self, group: Group) -> float:
+    def _compute_copy_budget(self, group: HostGroup) -> float:
         """Tuples that migration may bring to a host of the group with each batch, if batches go on
         as the last one was.
         """
@@ -192,28 +192,28 @@ class Controller:
             RATE
             * share
             * sum(
-                n / parts for n, parts in zip(self.facts.last_received, group.mapping, strict=True)
+                n / parts for n, parts in zip(self.facts.previous_received, group.mapping, strict=True)
             )
         )
 
-    def _advance(self, team: Team) -> None:
+    def _advance_migration(self, team: GroupPlan) -> None:
         assert team.migration is not None
-        step = advance(
+        step = advance_migration(
             self.draft, team.migration, team.group, {b.id: b for b in self.blocks[team.number]}
         )
-        self.steps.append((team, step, team.migration.since))
+        self.steps.append((team, step, team.migration.since_batch))
         self.events.append(
-            MigrationAdvanced(self.facts.batch, team.number, step.copies, step.moved, step.left)
+            MigrationAdvanced(self.facts.batch, team.number, step.copies, step.moved, step.remaining_tuples)
         )
-        self._continue(team, step.rest)
+        self._continue_migration(team, step.remaining)
 
-    def _continue(self, team: Team, migration: Migration | None) -> None:
+    def _continue_migration(self, team: GroupPlan, migration: Migration | None) -> None:
         team.migration = migration
         if migration is None:
             self.events.append(MigrationEnded(self.facts.batch, team.number))
             self.check = True
 
-    def _grow(self) -> None:
+    def _grow_groups(self) -> None:
         """Elasticity. All groups grow together, so that each keeps its share of the hosts, and only
         when none migrates.
         """
@@ -229,14 +229,14 @@ class Controller:
         if (
             self.settings.capacity is None
             or hosts * 4 > self.settings.max_hosts
-            or self._fullest() * 2 <= self.settings.capacity
+            or self._find_max_stored_tuples() * 2 <= self.settings.capacity
         ):
             return
         numbers = count(hosts)
         for team in self.teams:
-            self._start(team, team.group.grow(numbers))
+            self._start_epoch(team, team.group.split_hosts(numbers))
 
-    def _fullest(self) -> int:
+    def _find_max_stored_tuples(self) -> int:
         """Tuples stored on the host that stores most."""
         stored: dict[int, int] = {}
         for b in self.facts.blocks:
@@ -244,18 +244,18 @@ class Controller:
                 stored[h] = stored.get(h, 0) + b.rows
         return max(stored.values(), default=0)
 
-    def _pinned(self, fresh: list[Route]) -> frozenset[int]:
+    def _choose_pinned_blocks(self, fresh: list[Route]) -> frozenset[int]:
         """Blocks that move, all that were born in the epoch, and the fresh ones that the controller
         counts next.
         """
         pinned: set[int] = set()
-        born = by_group([t.group for t in self.teams], [r.block for r in fresh])
+        born = blocks_by_group([t.group for t in self.teams], [r.block for r in fresh])
         for team, mine in zip(self.teams, born, strict=True):
             if (move := team.migration) is not None:
-                pinned.update(copy.block for copy in move.pending)
+                pinned.update(copy.block for copy in move.pending_copies)
                 pinned.update(
-                    b.id for b in (*self.blocks[team.number], *mine) if b.batch >= move.since
+                    b.id for b in (*self.blocks[team.number], *mine) if b.batch >= move.since_batch
                 )
             elif self.settings.statistics == "sample":
-                pinned.update(b.id for b in mine if b.keys[0] == team.group.keys[0])
+                pinned.update(b.id for b in mine if b.key_range[0] == team.group.keys[0])
         return frozenset(pinned)

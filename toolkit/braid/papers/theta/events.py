@@ -7,8 +7,8 @@ from logging import INFO
 from math import ceil
 from typing import NamedTuple
 
-from braid.core.events import Copy, Event, Moment
-from braid.papers.theta.mapping import ilf
+from braid.core.events import ReplicaCopy, Event, EventContext
+from braid.papers.theta.mapping import input_load_factor
 
 
 class Cell(NamedTuple):
@@ -27,26 +27,26 @@ class MappingChanged(Event):
     """
 
     level = INFO
-    lasting = ("group",)
+    retention_key = ("group",)
 
     batch: int
     group: int
-    before: tuple[int, int]
-    after: tuple[int, int]
+    previous_mapping: tuple[int, int]
+    mapping: tuple[int, int]
     cells: tuple[Cell, ...]
-    estimate: tuple[int, ...]
+    estimated_sizes: tuple[int, ...]
     """The controller's estimates of (|R|, |S|), in unit tuples."""
 
-    def decided(self, moment: Moment) -> str:
-        if not any(self.estimate):
-            return f"hosts of group {self.group} begin as the grid {self.after}"
-        (n, m), (k, j) = self.before, self.after
+    def describe_decision(self, moment: EventContext) -> str:
+        if not any(self.estimated_sizes):
+            return f"hosts of group {self.group} begin as the grid {self.mapping}"
+        (n, m), (k, j) = self.previous_mapping, self.mapping
         if n * m != k * j:
-            return f"the grid grows from {n * m} to {k * j} hosts: {self.before} to {self.after}"
-        r, s = self.estimate
-        loads = f"ILF {ilf(r, s, n, m):,.0f} to {ilf(r, s, k, j):,.0f} unit tuples"
+            return f"the grid grows from {n * m} to {k * j} hosts: {self.previous_mapping} to {self.mapping}"
+        r, s = self.estimated_sizes
+        loads = f"ILF {input_load_factor(r, s, n, m):,.0f} to {input_load_factor(r, s, k, j):,.0f} unit tuples"
         sizes = " and ".join(f"{x:,} of {a}" for a, x in zip(moment.streams, (r, s), strict=False))
-        return f"{self.before} to {self.after}, {loads} (estimated: {sizes})"
+        return f"{self.previous_mapping} to {self.mapping}, {loads} (estimated: {sizes})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +56,32 @@ class MigrationStarted(Event):
     """
 
     level = INFO
-    lasting = ("group",)
+    retention_key = ("group",)
 
     batch: int
     group: int
-    tuples: int
-    discarded: int
+    tuples_to_copy: int
+    discarded_tuples: int
 
-    def decided(self, moment: Moment) -> str:
-        moves = f"moves {self.tuples:,} tuples, gives up {self.discarded:,}"
+    def describe_decision(self, moment: EventContext) -> str:
+        moves = f"moves {self.tuples_to_copy:,} tuples, gives up {self.discarded_tuples:,}"
         changed = [
-            e for e in moment.beside if isinstance(e, MappingChanged) and e.group == self.group
+            e for e in moment.batch_events if isinstance(e, MappingChanged) and e.group == self.group
         ]
-        if not changed or moment.before is None:
+        if not changed or moment.previous_commit is None:
             return moves
-        spared = _spared(changed[0], moment.before.received)
-        if spared <= 0 or not self.tuples:
+        spared = _count_spared_copies(changed[0], moment.previous_commit.received_tuples)
+        if spared <= 0 or not self.tuples_to_copy:
             return moves
-        batches = ceil(self.tuples / spared)
+        batches = ceil(self.tuples_to_copy / spared)
         return f"{moves}, pays back after {batches:,} batch{'es' if batches > 1 else ''} like these"
 
 
-def _spared(change: MappingChanged, received: tuple[int, ...]) -> int:
+def _count_spared_copies(change: MappingChanged, received: tuple[int, ...]) -> int:
     """Copies of fresh tuples that a batch is sent less: a tuple of R goes to m hosts, one of S to
     n; section 3.3.
     """
-    (n, m), (k, j) = change.before, change.after
+    (n, m), (k, j) = change.previous_mapping, change.mapping
     r, s = received[:2]
     return r * (m - j) + s * (n - k)
 
@@ -94,9 +94,9 @@ class MigrationAdvanced(Event):
 
     batch: int
     group: int
-    copies: tuple[Copy, ...]
-    moved: int
-    left: int
+    copies: tuple[ReplicaCopy, ...]
+    moved_tuples: int
+    remaining_tuples: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +104,10 @@ class MigrationEnded(Event):
     """All blocks of a group are where its mapping has them."""
 
     level = INFO
-    lasting = ("group",)
+    retention_key = ("group",)
 
     batch: int
     group: int
 
-    def decided(self, moment: Moment) -> str:
+    def describe_decision(self, moment: EventContext) -> str:
         return f"group {self.group} has migrated: every tuple is where its mapping has it"

@@ -17,18 +17,18 @@ from typing import Literal, Self
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
-from braid.papers.theta.controller import Controller, GridState, GroupState, Settings
-from braid.papers.theta.groups import Group, by_group, changed, divide
+from braid.papers.theta.controller import Controller, GridState, GroupState, ControllerSettings
+from braid.papers.theta.groups import HostGroup, blocks_by_group, mapping_event, make_groups
 from braid.papers.theta.mapping import (
-    Decision,
-    decompose,
-    ilf,
+    MappingDecision,
+    powers_of_two,
+    input_load_factor,
     optimal_ilf,
     optimal_mapping,
-    pad,
-    square,
+    pad_sizes,
+    square_mapping,
 )
-from braid.papers.theta.routes import routes
+from braid.papers.theta.routes import grid_routes
 
 FINENESS = 16
 """Routing keys for each host of an adaptive grid, so that what migrates can be cut into pieces of
@@ -52,7 +52,7 @@ __all__ = [
 class StaticState:
     """``announced``: events have given the mappings."""
 
-    announced: bool = False
+    has_announced: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,31 +82,31 @@ class StaticGrid(Placement):
             )
 
     @property
-    def keys(self) -> int:
+    def key_space_size(self) -> int:
         return self.hosts
 
-    def groups(self) -> list[Group]:
+    def host_groups(self) -> list[HostGroup]:
         """The hosts as grids."""
         if self.n is not None and self.m is not None:
-            return [Group((0, self.hosts), (self.n, self.m), tuple(range(self.hosts)))]
-        return divide(self.hosts, [square(j) for j in decompose(self.hosts)])
+            return [HostGroup((0, self.hosts), (self.n, self.m), tuple(range(self.hosts)))]
+        return make_groups(self.hosts, [square_mapping(j) for j in powers_of_two(self.hosts)])
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
+    def example_instances(cls) -> tuple[Self, ...]:
         return cls(8), cls(5), cls(7), cls(6, n=3, m=2)
 
-    def start(self, streams: int) -> StaticState:
+    def initial_state(self, streams: int) -> StaticState:
         _check_streams(self, streams)
         return StaticState()
 
-    def plan(self, facts: Facts, state: StaticState) -> Plan:
-        groups = self.groups()
+    def plan_batch(self, facts: Facts, state: StaticState) -> Plan:
+        groups = self.host_groups()
         events = (
             ()
-            if state.announced
-            else tuple(changed(facts.batch, k, g, g, (0, 0)) for k, g in enumerate(groups))
+            if state.has_announced
+            else tuple(mapping_event(facts.batch, k, g, g, (0, 0)) for k, g in enumerate(groups))
         )
-        made = routes(facts.batch, facts.next_id, groups, by_group(groups, facts.blocks))
+        made = grid_routes(facts.batch, facts.next_id, groups, blocks_by_group(groups, facts.blocks))
         return Plan(tuple(made), state=StaticState(True), events=events)
 
 
@@ -120,11 +120,11 @@ class StaticOpt(StaticGrid):
 
     label = "StaticOpt (oracle's grid)"
 
-    sizes: tuple[float, float] = (1.0, 1.0)
+    final_sizes: tuple[float, float] = (1.0, 1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_sizes(self.sizes, zero=True)
+        _check_sizes(self.final_sizes, zero=True)
         if self.n is not None:
             raise ValueError(
                 f"the mapping ({self.n}, {self.m}) was given to StaticOpt, which finds it from the "
@@ -132,13 +132,13 @@ class StaticOpt(StaticGrid):
             )
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
-        return (cls(8, sizes=(1, 30)),)
+    def example_instances(cls) -> tuple[Self, ...]:
+        return (cls(8, final_sizes=(1, 30)),)
 
-    def groups(self) -> list[Group]:
-        r, s = self.sizes
-        return divide(
-            self.hosts, [optimal_mapping(*pad(r, s, j), j) for j in decompose(self.hosts)]
+    def host_groups(self) -> list[HostGroup]:
+        r, s = self.final_sizes
+        return make_groups(
+            self.hosts, [optimal_mapping(*pad_sizes(r, s, j), j) for j in powers_of_two(self.hosts)]
         )
 
 
@@ -181,22 +181,22 @@ class AdaptiveGrid(Placement):
     epsilon: float = 1.0
     n: int | None = None
     m: int | None = None
-    statistics: Literal["sample", "exact"] = "sample"
-    sizes: tuple[float, float] | None = None
-    warmup: int = 0
-    capacity: int | None = None
+    size_estimation: Literal["sample", "exact"] = "sample"
+    tuple_sizes: tuple[float, float] | None = None
+    warmup_tuples: int = 0
+    max_tuples_per_host: int | None = None
     max_hosts: int = 0
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
         if not 0 < self.epsilon <= 1:
             raise ValueError(f"epsilon is {self.epsilon}; it must be more than 0 and at most 1")
-        if self.statistics not in ("sample", "exact"):
-            raise ValueError(f"statistics is {self.statistics!r}; it must be 'sample' or 'exact'")
-        if self.sizes is not None:
-            _check_sizes(self.sizes)
-        if self.warmup < 0:
-            raise ValueError(f"warmup is {self.warmup}; it must be a number of tuples, 0 or more")
+        if self.size_estimation not in ("sample", "exact"):
+            raise ValueError(f"statistics is {self.size_estimation!r}; it must be 'sample' or 'exact'")
+        if self.tuple_sizes is not None:
+            _check_sizes(self.tuple_sizes)
+        if self.warmup_tuples < 0:
+            raise ValueError(f"warmup is {self.warmup_tuples}; it must be a number of tuples, 0 or more")
         object.__setattr__(self, "max_hosts", self.max_hosts or self.hosts)
         self._check_growth()
         self._check_mapping()
@@ -207,20 +207,20 @@ class AdaptiveGrid(Placement):
                 f"max_hosts is {self.max_hosts}; it must be hosts, {self.hosts}, times a power of "
                 "four"
             )
-        if self.capacity is not None and self.capacity < 1:
+        if self.max_tuples_per_host is not None and self.max_tuples_per_host < 1:
             raise ValueError(
-                f"capacity is {self.capacity}; it must be a number of tuples per host, 1 or more"
+                f"capacity is {self.max_tuples_per_host}; it must be a number of tuples per host, 1 or more"
             )
-        if (self.capacity is None) != (self.max_hosts == self.hosts):
+        if (self.max_tuples_per_host is None) != (self.max_hosts == self.hosts):
             raise ValueError(
-                f"capacity is {self.capacity} and max_hosts is {self.max_hosts} with {self.hosts} "
+                f"capacity is {self.max_tuples_per_host} and max_hosts is {self.max_hosts} with {self.hosts} "
                 "hosts; growth needs both, "
                 "a capacity and more hosts to grow to"
             )
 
     def _check_mapping(self) -> None:
         mappings = [(1 << k, self.hosts >> k) for k in range(self.hosts.bit_length())]
-        odd = len(decompose(self.hosts)) > 1
+        odd = len(powers_of_two(self.hosts)) > 1
         if (self.n, self.m) != (None, None) and (odd or (self.n, self.m) not in mappings):
             raise ValueError(
                 f"the mapping is ({self.n}, {self.m}) with {self.hosts} hosts; both must be powers "
@@ -228,47 +228,47 @@ class AdaptiveGrid(Placement):
             )
 
     @property
-    def keys(self) -> int:
+    def key_space_size(self) -> int:
         return self.max_hosts * FINENESS
 
     @classmethod
-    def examples(cls) -> tuple[Self, ...]:
+    def example_instances(cls) -> tuple[Self, ...]:
         return (
             cls(8, epsilon=0.25),
             cls(5, epsilon=0.5),
             cls(8),
-            cls(16, statistics="exact", sizes=(1, 1), epsilon=0.5),
-            cls(7, sizes=(1, 2)),
-            cls(4, n=1, m=4, warmup=20),
+            cls(16, size_estimation="exact", tuple_sizes=(1, 1), epsilon=0.5),
+            cls(7, tuple_sizes=(1, 2)),
+            cls(4, n=1, m=4, warmup_tuples=20),
             cls(1),
-            cls(2, capacity=12, max_hosts=32, sizes=(1, 1)),
-            cls(3, capacity=10, max_hosts=48, statistics="exact"),
+            cls(2, max_tuples_per_host=12, max_hosts=32, tuple_sizes=(1, 1)),
+            cls(3, max_tuples_per_host=10, max_hosts=48, size_estimation="exact"),
         )
 
-    def start(self, streams: int) -> GridState:
+    def initial_state(self, streams: int) -> GridState:
         _check_streams(self, streams)
         given = [(self.n, self.m)] if self.n is not None and self.m is not None else None
-        mappings = given or [square(j) for j in decompose(self.hosts)]
-        groups = divide(self.hosts, mappings, self.keys // self.hosts)
+        mappings = given or [square_mapping(j) for j in powers_of_two(self.hosts)]
+        groups = make_groups(self.hosts, mappings, self.key_space_size // self.hosts)
         return GridState(tuple(GroupState(g) for g in groups))
 
-    def owes(self, state: GridState) -> bool:
+    def has_pending_pairs(self, state: GridState) -> bool:
         """Whether a migration runs, so that results may be due that further batches, even empty
         ones, must still make.
         """
         return any(g.migration is not None for g in state.groups)
 
-    def plan(self, facts: Facts, state: GridState) -> Plan:
-        settings = Settings(
-            self.keys,
+    def plan_batch(self, facts: Facts, state: GridState) -> Plan:
+        settings = ControllerSettings(
+            self.key_space_size,
             self.max_hosts,
             self.epsilon,
-            self.statistics,
-            self.sizes,
-            self.warmup,
-            self.capacity,
+            self.size_estimation,
+            self.tuple_sizes,
+            self.warmup_tuples,
+            self.max_tuples_per_host,
         )
-        return Controller(settings, facts, state).plan()
+        return Controller(settings, facts, state).plan_batch()
 
 
 def _check_streams(grid: object, streams: int) -> None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from braid.core.plan import Block, Keys
 from braid.papers.theta.events import Cell, MappingChanged
-from braid.papers.theta.mapping import Mapping, decompose
+from braid.papers.theta.mapping import Mapping, powers_of_two
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class HostGroup:
     """A group of hosts: the routing keys whose tuples it stores, its mapping (n, m), its hosts row
     by row.
     """
@@ -24,36 +24,36 @@ class Group:
     mapping: Mapping
     hosts: tuple[int, ...]
 
-    def host(self, row: int, column: int) -> int:
+    def host_at(self, row: int, column: int) -> int:
         """The host of a cell of the group's grid."""
         return self.hosts[row * self.mapping[1] + column]
 
-    def meeting(self, stream: int, part: int, other: int) -> int:
+    def meeting_host(self, stream: int, part: int, other: int) -> int:
         """The host of the cell where partition ``part`` of a stream meets partition ``other`` of
         the other stream.
         """
-        return self.host(part, other) if stream == 0 else self.host(other, part)
+        return self.host_at(part, other) if stream == 0 else self.host_at(other, part)
 
-    def line(self, stream: int, part: int) -> tuple[int, ...]:
+    def partition_hosts(self, stream: int, part: int) -> tuple[int, ...]:
         """The hosts that store a partition, sorted: a row of the grid for R, a column for S."""
         return tuple(
-            sorted(self.meeting(stream, part, other) for other in range(self.mapping[1 - stream]))
+            sorted(self.meeting_host(stream, part, other) for other in range(self.mapping[1 - stream]))
         )
 
-    def range(self, stream: int, part: int) -> Keys:
+    def partition_keys(self, stream: int, part: int) -> Keys:
         """The routing keys of a partition."""
         width = (self.keys[1] - self.keys[0]) // self.mapping[stream]
         return self.keys[0] + part * width, self.keys[0] + (part + 1) * width
 
-    def part(self, stream: int, key: int) -> int:
+    def find_partition(self, stream: int, key: int) -> int:
         """The partition that a routing key belongs to."""
         return (key - self.keys[0]) * self.mapping[stream] // (self.keys[1] - self.keys[0])
 
-    def cells(self) -> dict[int, tuple[int, int]]:
+    def cells_by_host(self) -> dict[int, tuple[int, int]]:
         """(row, column) by host."""
         return {h: divmod(k, self.mapping[1]) for k, h in enumerate(self.hosts)}
 
-    def remap(self, mapping: Mapping) -> Group:
+    def with_mapping(self, mapping: Mapping) -> HostGroup:
         """The same hosts under another mapping, in steps of Lemma 4.4.
 
         From (n, m) to (n/2, 2m), host (i, j) moves to (i//2, 2j + i%2); from (n, m) to (2n, m/2),
@@ -63,39 +63,39 @@ class Group:
             return self
         n, m = self.mapping
         if n > mapping[0]:
-            step = self._placed(
-                (n // 2, m * 2), {h: (i // 2, 2 * j + i % 2) for h, (i, j) in self.cells().items()}
+            step = self._with_host_cells(
+                (n // 2, m * 2), {h: (i // 2, 2 * j + i % 2) for h, (i, j) in self.cells_by_host().items()}
             )
         else:
-            step = self._placed(
-                (n * 2, m // 2), {h: (2 * i + j % 2, j // 2) for h, (i, j) in self.cells().items()}
+            step = self._with_host_cells(
+                (n * 2, m // 2), {h: (2 * i + j % 2, j // 2) for h, (i, j) in self.cells_by_host().items()}
             )
-        return step.remap(mapping)
+        return step.with_mapping(mapping)
 
-    def grow(self, numbers: Iterator[int]) -> Group:
+    def split_hosts(self, numbers: Iterator[int]) -> HostGroup:
         """Every host split in four, (n, m) to (2n, 2m): (i, j) keeps cell (2i, 2j), three new hosts
         get the others.
         """
         n, m = self.mapping
         place: dict[int, tuple[int, int]] = {}
-        for h, (i, j) in self.cells().items():
+        for h, (i, j) in self.cells_by_host().items():
             place |= {h: (2 * i, 2 * j)} | {
                 next(numbers): (2 * i + a, 2 * j + b) for a, b in ((0, 1), (1, 0), (1, 1))
             }
-        return self._placed((2 * n, 2 * m), place)
+        return self._with_host_cells((2 * n, 2 * m), place)
 
-    def _placed(self, mapping: Mapping, place: dict[int, tuple[int, int]]) -> Group:
-        return Group(self.keys, mapping, tuple(sorted(place, key=place.__getitem__)))
+    def _with_host_cells(self, mapping: Mapping, place: dict[int, tuple[int, int]]) -> HostGroup:
+        return HostGroup(self.keys, mapping, tuple(sorted(place, key=place.__getitem__)))
 
 
-def divide(hosts: int, mappings: Sequence[Mapping], width: int = 1) -> list[Group]:
+def make_groups(hosts: int, mappings: Sequence[Mapping], width: int = 1) -> list[HostGroup]:
     """J hosts as groups of powers of two, each with ``width`` routing keys for each of its
     hosts.
     """
     groups, first = [], 0
-    for size, mapping in zip(decompose(hosts), mappings, strict=True):
+    for size, mapping in zip(powers_of_two(hosts), mappings, strict=True):
         groups.append(
-            Group(
+            HostGroup(
                 (first * width, (first + size) * width), mapping, tuple(range(first, first + size))
             )
         )
@@ -103,19 +103,19 @@ def divide(hosts: int, mappings: Sequence[Mapping], width: int = 1) -> list[Grou
     return groups
 
 
-def by_group(groups: Sequence[Group], blocks: Iterable[Block]) -> list[list[Block]]:
+def blocks_by_group(groups: Sequence[HostGroup], blocks: Iterable[Block]) -> list[list[Block]]:
     """The blocks that each group stores."""
     split: list[list[Block]] = [[] for _ in groups]
     first = [g.keys[0] for g in groups]
     for b in blocks:
-        split[bisect_right(first, b.keys[0]) - 1].append(b)
+        split[bisect_right(first, b.key_range[0]) - 1].append(b)
     return split
 
 
-def changed(
-    batch: int, number: int, old: Group, new: Group, estimate: tuple[float, float]
+def mapping_event(
+    batch: int, number: int, old: HostGroup, new: HostGroup, estimate: tuple[float, float]
 ) -> MappingChanged:
     """The event of a new mapping; of the first one when old and new are the same."""
-    cells = tuple(Cell(h, row, column) for h, (row, column) in new.cells().items())
+    cells = tuple(Cell(h, row, column) for h, (row, column) in new.cells_by_host().items())
     sizes = tuple(round(size) for size in estimate)
     return MappingChanged(batch, number, old.mapping, new.mapping, cells, sizes)

@@ -15,7 +15,7 @@ Mapping = tuple[int, int]
 """(n, m): R is split in n partitions, S in m; n * m hosts, one for each pair."""
 
 
-def decompose(hosts: int) -> tuple[int, ...]:
+def powers_of_two(hosts: int) -> tuple[int, ...]:
     """J as its unique sum of powers of two, largest first: the sizes J_1..J_G of the groups
     (section 4.2.2).
 
@@ -26,15 +26,15 @@ def decompose(hosts: int) -> tuple[int, ...]:
     return tuple(1 << bit for bit in range(hosts.bit_length() - 1, -1, -1) if hosts >> bit & 1)
 
 
-def square(hosts: int) -> Mapping:
+def square_mapping(hosts: int) -> Mapping:
     """(sqrt J, sqrt J), the mapping of StaticMid; for an odd power of two n is the smaller. J is a
     power of two.
     """
-    n = 1 << (_exponent(hosts) // 2)
+    n = 1 << (_compute_log2_hosts(hosts) // 2)
     return n, hosts // n
 
 
-def ilf(r: float, s: float, n: int, m: int) -> float:
+def input_load_factor(r: float, s: float, n: int, m: int) -> float:
     """The input-load factor |R|/n + |S|/m: what each host of an (n, m)-mapping receives and stores
     (section 3.3).
     """
@@ -47,11 +47,11 @@ def optimal_mapping(r: float, s: float, hosts: int, current: Mapping | None = No
 
     Raises ValueError unless J is a power of two.
     """
-    exponent = _exponent(hosts)
+    exponent = _compute_log2_hosts(hosts)
     best = min(
-        ((1 << k, hosts >> k) for k in range(exponent + 1)), key=lambda mapping: ilf(r, s, *mapping)
+        ((1 << k, hosts >> k) for k in range(exponent + 1)), key=lambda mapping: input_load_factor(r, s, *mapping)
     )
-    if current is not None and ilf(r, s, *current) <= ilf(r, s, *best) * (1 + 1e-12):
+    if current is not None and input_load_factor(r, s, *current) <= input_load_factor(r, s, *best) * (1 + 1e-12):
         return current
     return best
 
@@ -63,18 +63,18 @@ def optimal_ilf(r: float, s: float, hosts: int) -> float:
     A group of J_g hosts stores the share J_g/J of both streams, so its hosts hold J_g/J * (|R|/n_g
     + |S|/m_g). For a power of two that is the optimum of the one grid.
     """
-    shares = [(j / hosts, optimal_mapping(r, s, j)) for j in decompose(hosts)]
-    return sum(share * share * ilf(r, s, *mapping) for share, mapping in shares)
+    shares = [(j / hosts, optimal_mapping(r, s, j)) for j in powers_of_two(hosts)]
+    return sum(share * share * input_load_factor(r, s, *mapping) for share, mapping in shares)
 
 
-def pad(r: float, s: float, hosts: int) -> tuple[float, float]:
+def pad_sizes(r: float, s: float, hosts: int) -> tuple[float, float]:
     """The smaller stream padded with dummy tuples, so that the sizes are no more than a factor J
     apart (section 4.2.2).
     """
     return max(r, s / hosts), max(s, r / hosts)
 
 
-def bound(batch: float, smaller: float, epsilon: float = 1.0) -> float:
+def ratio_bound(batch: float, smaller: float, epsilon: float = 1.0) -> float:
     """What Theorem 4.1 allows for ILF/ILF* when the controller sees micro-batches.
 
     ``batch`` is the greater of this batch and the one before, ``smaller`` the smaller stream, both
@@ -87,15 +87,15 @@ def bound(batch: float, smaller: float, epsilon: float = 1.0) -> float:
     return (3 + 2 * epsilon + 2 * beta) / (3 + epsilon + beta)
 
 
-def allowed(batch: float, smaller: float, epsilon: float = 1.0) -> float | None:
+def ratio_bound_if_applicable(batch: float, smaller: float, epsilon: float = 1.0) -> float | None:
     """The ``bound`` of a batch that is at most a quarter of the smaller stream; None for others:
     the proof needs beta <= 2, and what comes before is too coarse to judge.
     """
-    return bound(batch, smaller, epsilon) if smaller >= max(1, 4 * batch) else None
+    return ratio_bound(batch, smaller, epsilon) if smaller >= max(1, 4 * batch) else None
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class MappingDecision:
     """Algorithm 2 as a value: what a controller knows of one group, and the mapping in force.
 
     ``r`` and ``s`` are |R| and |S| at the last checkpoint, ``dr`` and ``ds`` are |Delta R| and
@@ -110,41 +110,41 @@ class Decision:
     sizes: tuple[float, float] = (1.0, 1.0)
     r: float = 0.0
     s: float = 0.0
-    dr: float = 0.0
-    ds: float = 0.0
+    delta_r: float = 0.0
+    delta_s: float = 0.0
 
-    def count(self, r: float, s: float) -> Decision:
+    def add_counts(self, r: float, s: float) -> MappingDecision:
         """Algorithm 1, lines 2 and 3: new tuples of either stream, already scaled to the whole."""
-        return replace(self, dr=self.dr + r, ds=self.ds + s)
+        return replace(self, delta_r=self.delta_r + r, delta_s=self.delta_s + s)
 
-    def due(self) -> bool:
+    def is_checkpoint_due(self) -> bool:
         """Line 2: whether either stream, padded, has grown by epsilon of what it was at the last
         checkpoint.
         """
-        then, now = self.units(self.r, self.s), self.units(self.r + self.dr, self.s + self.ds)
+        then, now = self.unit_sizes(self.r, self.s), self.unit_sizes(self.r + self.delta_r, self.s + self.delta_s)
         grown = any(b - a >= self.epsilon * a for a, b in zip(then, now, strict=True))
-        return self.dr + self.ds > 0 and grown
+        return self.delta_r + self.delta_s > 0 and grown
 
-    def decide(self, r: float, s: float) -> Decision:
+    def at_checkpoint(self, r: float, s: float) -> MappingDecision:
         """Lines 3 to 6: a checkpoint at |R| = r and |S| = s tuples. On a tie the mapping stays."""
-        mapping = optimal_mapping(*self.units(r, s), self.hosts, self.mapping)
-        return replace(self, mapping=mapping, r=r, s=s, dr=0.0, ds=0.0)
+        mapping = optimal_mapping(*self.unit_sizes(r, s), self.hosts, self.mapping)
+        return replace(self, mapping=mapping, r=r, s=s, delta_r=0.0, delta_s=0.0)
 
-    def observe(self, r: float, s: float) -> Decision:
+    def count_and_decide(self, r: float, s: float) -> MappingDecision:
         """Count, then decide when a checkpoint is due."""
-        counted = self.count(r, s)
+        counted = self.add_counts(r, s)
         return (
-            counted.decide(counted.r + counted.dr, counted.s + counted.ds)
-            if counted.due()
+            counted.at_checkpoint(counted.r + counted.delta_r, counted.s + counted.delta_s)
+            if counted.is_checkpoint_due()
             else counted
         )
 
-    def units(self, r: float, s: float) -> tuple[float, float]:
+    def unit_sizes(self, r: float, s: float) -> tuple[float, float]:
         """Tuples as padded unit tuples."""
-        return pad(r * self.sizes[0], s * self.sizes[1], self.hosts)
+        return pad_sizes(r * self.sizes[0], s * self.sizes[1], self.hosts)
 
 
-def _exponent(hosts: int) -> int:
+def _compute_log2_hosts(hosts: int) -> int:
     check_hosts(hosts)
     if hosts & (hosts - 1):
         raise ValueError(

@@ -15,10 +15,10 @@ from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from braid.core.draft import Draft
-from braid.core.events import Copy
+from braid.core.draft import PlanBuilder
+from braid.core.events import ReplicaCopy
 from braid.core.plan import Block, Hop, Keys, Route
-from braid.papers.theta.groups import Group
+from braid.papers.theta.groups import HostGroup
 
 RATE = 2
 """Migrated tuples that a host takes in for each new tuple it receives (Theorem 4.4)."""
@@ -36,13 +36,13 @@ class Migration:
     tuples that the host receives, and a block is copied once its rows are covered.
     """
 
-    since: int
-    pending: tuple[Copy, ...]
+    since_batch: int
+    pending_copies: tuple[ReplicaCopy, ...]
     allowance: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class MigrationStart:
     """A migration that begins, and its cost: tuples to copy, and tuples given up at once (of cuts,
     the expected number).
     """
@@ -52,7 +52,7 @@ class Start:
     discarded: int
 
 
-def begin(draft: Draft, old: Group, new: Group, blocks: Iterable[Block], budget: float) -> Start:
+def begin_migration(draft: PlanBuilder, old: HostGroup, new: HostGroup, blocks: Iterable[Block], budget: float) -> MigrationStart:
     """Cut and discard what the new mapping does not need in its place, and list what must be
     copied; no copy is made yet.
 
@@ -61,46 +61,46 @@ def begin(draft: Draft, old: Group, new: Group, blocks: Iterable[Block], budget:
     to its partner in the same old row or column, in pieces of about ``budget`` tuples, what a host
     may take in with one batch, so that the flow is steady.
     """
-    pending: list[Copy] = []
+    pending: list[ReplicaCopy] = []
     tuples = discarded = 0.0
-    places = _sources(old, new)
+    places = _find_copy_sources(old, new)
     for b in blocks:
-        ranges = _ranges(b, new, budget)
+        ranges = _cut_key_ranges(b, new, budget)
         for keys in ranges:
-            share = b.rows * (keys[1] - keys[0]) / (b.keys[1] - b.keys[0])
-            target = new.line(b.stream, new.part(b.stream, keys[0]))
+            share = b.rows * (keys[1] - keys[0]) / (b.key_range[1] - b.key_range[0])
+            target = new.partition_hosts(b.stream, new.find_partition(b.stream, keys[0]))
             missing = [h for h in target if h not in b.hosts]
             stay = b.hosts if missing else target
-            piece = b if len(ranges) == 1 else draft.cut(b, keys, stay)
-            source = old.part(b.stream, b.keys[0])
-            pending += [Copy(piece.id, places[h][b.stream][source], h) for h in missing]
+            piece = b if len(ranges) == 1 else draft.cut_block(b, keys, stay)
+            source = old.find_partition(b.stream, b.key_range[0])
+            pending += [ReplicaCopy(piece.id, places[h][b.stream][source], h) for h in missing]
             tuples += share * len(missing)
             discarded += share * (len(b.hosts) - len(stay))
             if piece is b:
-                draft.drop(b, set(b.hosts) - set(stay))
+                draft.drop_replicas(b, set(b.hosts) - set(stay))
         if len(ranges) > 1:
-            draft.drop(b, b.hosts)
-    return Start(Migration(draft.facts.batch, tuple(pending)), round(tuples), round(discarded))
+            draft.drop_replicas(b, b.hosts)
+    return MigrationStart(Migration(draft.facts.batch, tuple(pending)), round(tuples), round(discarded))
 
 
-def _ranges(block: Block, new: Group, budget: float) -> list[Keys]:
+def _cut_key_ranges(block: Block, new: HostGroup, budget: float) -> list[Keys]:
     """The key ranges that a block is cut in: by new partition, and what is to be copied further,
     into equal ones.
     """
-    stream, (lo, hi) = block.stream, block.keys
+    stream, (lo, hi) = block.stream, block.key_range
     ranges: list[Keys] = []
-    for part in range(new.part(stream, lo), new.part(stream, hi - 1) + 1):
-        first, last = new.range(stream, part)
+    for part in range(new.find_partition(stream, lo), new.find_partition(stream, hi - 1) + 1):
+        first, last = new.partition_keys(stream, part)
         first, last = max(first, lo), min(last, hi)
-        moves = not set(block.hosts).issuperset(new.line(stream, part))
+        moves = not set(block.hosts).issuperset(new.partition_hosts(stream, part))
         pieces = (
-            _pieces(block.rows * (last - first) / (hi - lo), last - first, budget) if moves else 1
+            _count_pieces(block.rows * (last - first) / (hi - lo), last - first, budget) if moves else 1
         )
         ranges += pairwise(first + (last - first) * k // pieces for k in range(pieces + 1))
     return ranges
 
 
-def _pieces(rows: float, keys: int, budget: float) -> int:
+def _count_pieces(rows: float, keys: int, budget: float) -> int:
     """The least power of two of pieces that are within the budget, as far as keys allow; one when
     nothing is arriving.
     """
@@ -110,36 +110,36 @@ def _pieces(rows: float, keys: int, budget: float) -> int:
     return pieces
 
 
-def _sources(old: Group, new: Group) -> dict[int, tuple[dict[int, int], dict[int, int]]]:
+def _find_copy_sources(old: HostGroup, new: HostGroup) -> dict[int, tuple[dict[int, int], dict[int, int]]]:
     """By host and stream: from which host each old partition is copied. It shares the old column
     (for R) or row (for S).
     """
-    cells = old.cells()
+    cells = old.cells_by_host()
     sources = {}
-    for h, (row, column) in new.cells().items():
+    for h, (row, column) in new.cells_by_host().items():
         i, j = cells.get(h, (row // 2, column // 2))
         sources[h] = (
-            {k: old.host(k, j) for k in range(old.mapping[0])},
-            {k: old.host(i, k) for k in range(old.mapping[1])},
+            {k: old.host_at(k, j) for k in range(old.mapping[0])},
+            {k: old.host_at(i, k) for k in range(old.mapping[1])},
         )
     return sources
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class MigrationStep:
     """One batch's share of a migration: ``rest`` goes on (None: it has ended); ``copies`` lists
     (block, to, from).
 
     ``moved`` and ``left`` are the tuples of the copies made and of those that wait.
     """
 
-    rest: Migration | None
-    copies: tuple[Copy, ...]
+    remaining: Migration | None
+    copies: tuple[ReplicaCopy, ...]
     moved: int
-    left: int
+    remaining_tuples: int
 
 
-def advance(draft: Draft, migration: Migration, group: Group, blocks: dict[int, Block]) -> Step:
+def advance_migration(draft: PlanBuilder, migration: Migration, group: HostGroup, blocks: dict[int, Block]) -> MigrationStep:
     """Copy what the hosts' allowances cover and drop the replicas that the new mapping does not
     need.
 
@@ -149,13 +149,13 @@ def advance(draft: Draft, migration: Migration, group: Group, blocks: dict[int, 
     When the last batch brought no tuple at all, copies delay nothing, and all that is pending
     moves.
     """
-    pending = [copy for copy in migration.pending if copy.block in blocks]
-    idle = not any(draft.facts.last_received)
-    allowance = _filled(
+    pending = [copy for copy in migration.pending_copies if copy.block in blocks]
+    idle = not any(draft.facts.previous_received)
+    allowance = _refill_allowances(
         migration, draft.facts.batch, blocks.values(), {copy.target for copy in pending}
     )
-    copies: list[Copy] = []
-    rest: list[Copy] = []
+    copies: list[ReplicaCopy] = []
+    rest: list[ReplicaCopy] = []
     for copy in pending:
         rows = blocks[copy.block].rows
         if idle or rows <= allowance[copy.target]:
@@ -163,17 +163,17 @@ def advance(draft: Draft, migration: Migration, group: Group, blocks: dict[int, 
             copies.append(copy)
         else:
             rest.append(copy)
-    _copy(draft, group, blocks, copies, {copy.block for copy in rest})
+    _copy_blocks(draft, group, blocks, copies, {copy.block for copy in rest})
     moved, left = (sum(blocks[copy.block].rows for copy in some) for some in (copies, rest))
-    return Step(
-        Migration(migration.since, tuple(rest), allowance) if rest else None,
+    return MigrationStep(
+        Migration(migration.since_batch, tuple(rest), allowance) if rest else None,
         tuple(copies),
         moved,
         left,
     )
 
 
-def _filled(
+def _refill_allowances(
     migration: Migration, batch: int, blocks: Iterable[Block], hosts: set[int]
 ) -> dict[int, int]:
     allowance = {h: migration.allowance.get(h, 0) for h in hosts}
@@ -184,23 +184,23 @@ def _filled(
     return allowance
 
 
-def _copy(
-    draft: Draft, group: Group, blocks: dict[int, Block], copies: list[Copy], waiting: set[int]
+def _copy_blocks(
+    draft: PlanBuilder, group: HostGroup, blocks: dict[int, Block], copies: list[ReplicaCopy], waiting: set[int]
 ) -> None:
     reads: dict[int, dict[int, int]] = {}
     for copy in copies:
         reads.setdefault(copy.block, {})[copy.target] = copy.source
     for id, where in reads.items():
-        block = draft.copy(blocks[id], where)
+        block = draft.copy_block(blocks[id], where)
         if id not in waiting:
-            draft.drop(
+            draft.drop_replicas(
                 block,
                 set(block.hosts)
-                - set(group.line(block.stream, group.part(block.stream, block.keys[0]))),
+                - set(group.partition_hosts(block.stream, group.find_partition(block.stream, block.key_range[0]))),
             )
 
 
-def settle(step: Step, since: int, live: Map[int, Block], known: Iterable[Block]) -> list[Route]:
+def arrival_routes(step: MigrationStep, since: int, live: Map[int, Block], known: Iterable[Block]) -> list[Route]:
     """mu joined with Delta': each block that has just arrived meets, there, the blocks born in the
     epoch that deferred it.
 
@@ -218,6 +218,6 @@ def settle(step: Step, since: int, live: Map[int, Block], known: Iterable[Block]
         if others := others_of.get((1 - live[id].stream, dst)):
             probes.setdefault(id, {})[dst] = others
     return [
-        Route(live[id], ((Hop(1 - live[id].stream, where),),), fresh=False)
+        Route(live[id], ((Hop(1 - live[id].stream, where),),), is_fresh=False)
         for id, where in probes.items()
     ]

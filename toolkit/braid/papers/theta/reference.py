@@ -19,18 +19,18 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from braid.papers.theta.mapping import Mapping, ilf, optimal_mapping, square
+from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_mapping, square_mapping
 from braid.papers.trace import (
     NAMES,
     Group,
-    Move,
-    Step,
+    TraceMove,
+    TraceStep,
     Theta,
     Trace,
     Tuple,
-    by_stream,
-    equal,
-    typed,
+    sort_by_stream,
+    equal_values,
+    parse_tuples,
 )
 
 RESHUFFLERS = 2
@@ -41,12 +41,12 @@ MARKS = {"tau": "", "delta": " Δ", "fresh": " Δ′", "mu": " μ"}
 Place = tuple[int, int]
 
 
-def part(key: float, parts: int) -> int:
+def find_partition(key: float, parts: int) -> int:
     """The part of [0, 1) that a key is in."""
     return min(int(key * parts), parts - 1)
 
 
-def stepped(place: Place, before: Mapping, after: Mapping) -> Place:
+def next_place(place: Place, before: Mapping, after: Mapping) -> Place:
     """Where a joiner of the grid ``before`` is in ``after``, one step away (Fig. 3)."""
     (row, column), (n, m) = place, before
     if after == (n // 2, 2 * m):
@@ -69,13 +69,13 @@ class Joiner:
     partner: int | None = None
     signals: int = 0
 
-    def held(self, *names: str) -> list[Tuple]:
+    def tuples_in(self, *names: str) -> list[Tuple]:
         """The tuples of some sets."""
         return [t for name in names for t in self.sets[name]]
 
 
 @dataclass
-class Grid:
+class ReferenceGrid:
     """A run. ``counts`` are |R|, |S|, |Delta R|, |Delta S| as the controller knows them, ``ahead``
     the mapping of the new epoch, ``unaware`` how many tuples come before the other reshuffler hears
     of it.
@@ -94,164 +94,164 @@ class Grid:
     now: Tuple | None = None
     clock: int = 0
 
-    def arrive(self, t: Tuple) -> None:
+    def process_tuple(self, t: Tuple) -> None:
         """A tuple comes to one of the reshufflers, then migrated ones go on."""
         self.now, controller = t, self.clock % RESHUFFLERS == 0
-        if self.ahead is not None and self.unaware == 0 and self._waits():
-            self._signal("the other reshuffler hears of it: all of them have signalled")
+        if self.ahead is not None and self.unaware == 0 and self._is_awaiting_signal():
+            self._signal_joiners("the other reshuffler hears of it: all of them have signalled")
         if controller:
-            self._count(t)
-        self._route(t, controller or self.unaware == 0)
+            self._count_tuple(t)
+        self._route_tuple(t, controller or self.unaware == 0)
         self.unaware = max(0, self.unaware - 1)
         for _ in range(2):
-            self._migrate()
+            self._migrate_tuple()
         self.clock += 1
 
-    def finish(self) -> None:
+    def finish_migration(self) -> None:
         """Let a migration come to its end."""
-        if self.ahead is not None and self._waits():
-            self._signal("the other reshuffler hears of it: all of them have signalled")
+        if self.ahead is not None and self._is_awaiting_signal():
+            self._signal_joiners("the other reshuffler hears of it: all of them have signalled")
         while self.ahead is not None:
-            self._migrate()
+            self._migrate_tuple()
 
-    def _waits(self) -> bool:
+    def _is_awaiting_signal(self) -> bool:
         return self.joiners[0].signals == 1
 
-    def _count(self, t: Tuple) -> None:
+    def _count_tuple(self, t: Tuple) -> None:
         """Algorithm 1, then Algorithm 2."""
         self.counts[2 + t.stream] += RESHUFFLERS
         side = "RS"[t.stream]
-        self._tell(f"Alg. 1, line {2 + t.stream}: |Δ{side}| grows by {RESHUFFLERS}", None)
+        self._record_step(f"Alg. 1, line {2 + t.stream}: |Δ{side}| grows by {RESHUFFLERS}", None)
         if self.ahead is None and self.clock >= self.warmup:
-            self._decide()
+            self._decide_migration()
 
-    def _decide(self) -> None:
+    def _decide_migration(self) -> None:
         r, s, dr, ds = self.counts
         if dr < r and ds < s:
             return
         r, s = r + dr, s + ds
-        best = self._nearer(optimal_mapping(r, s, len(self.joiners), self.mapping))
+        best = self._step_toward_mapping(optimal_mapping(r, s, len(self.joiners), self.mapping))
         self.counts = [r, s, 0, 0]
-        loads = f"ILF {ilf(r, s, *self.mapping):g} under {self.mapping}"
+        loads = f"ILF {input_load_factor(r, s, *self.mapping):g} under {self.mapping}"
         if best == self.mapping:
-            self._tell(f"Alg. 2, lines 2 to 6: a stream has doubled; {loads} stays the least", None)
+            self._record_step(f"Alg. 2, lines 2 to 6: a stream has doubled; {loads} stays the least", None)
             return
-        words = f"{loads}, {ilf(r, s, *best):g} under {best}: migrate"
-        self._tell(f"Alg. 2, lines 2 to 6: a stream has doubled; {words}", None)
+        words = f"{loads}, {input_load_factor(r, s, *best):g} under {best}: migrate"
+        self._record_step(f"Alg. 2, lines 2 to 6: a stream has doubled; {words}", None)
         self.ahead, self.unaware = best, self.delay
         for k, joiner in enumerate(self.joiners):
-            joiner.next = stepped(joiner.place, self.mapping, best)
-            joiner.partner = self._partner(k)
-        self._signal("Alg. 3, lines 2 and 3: the first signal; τ is sent to partners")
+            joiner.next = next_place(joiner.place, self.mapping, best)
+            joiner.partner = self._find_partner(k)
+        self._signal_joiners("Alg. 3, lines 2 and 3: the first signal; τ is sent to partners")
         for joiner in self.joiners:
             for t in joiner.sets["tau"]:
-                self._send(joiner, t)
+                self._send_to_partner(joiner, t)
 
-    def _nearer(self, best: Mapping) -> Mapping:
+    def _step_toward_mapping(self, best: Mapping) -> Mapping:
         """One step from the mapping in force towards the best: Lemma 4.2 has it no further away."""
         n, m = self.mapping
         return best if best[0] == n else (2 * n, m // 2) if best[0] > n else (n // 2, 2 * m)
 
-    def _partner(self, k: int) -> int:
+    def _find_partner(self, k: int) -> int:
         """The joiner that had the same part of the stream whose parts get smaller."""
         row, column = self.joiners[k].place
         assert self.ahead is not None
         other = (row ^ 1, column) if self.ahead[0] < self.mapping[0] else (row, column ^ 1)
         return next(j for j, joiner in enumerate(self.joiners) if joiner.place == other)
 
-    def _signal(self, text: str) -> None:
+    def _signal_joiners(self, text: str) -> None:
         for joiner in self.joiners:
             joiner.signals += 1
         if self.joiners[0].signals == RESHUFFLERS:
             text = f"Alg. 3, lines 4 and 5: {text}; from here on no tuple is of the old epoch"
-        self._tell(text, None)
+        self._record_step(text, None)
 
-    def _at(self, t: Tuple, place: Place, mapping: Mapping) -> bool:
-        return part(self.keys(t), mapping[t.stream]) == place[t.stream]
+    def _is_assigned_to_place(self, t: Tuple, place: Place, mapping: Mapping) -> bool:
+        return find_partition(self.keys(t), mapping[t.stream]) == place[t.stream]
 
-    def _keeps(self, joiner: Joiner, t: Tuple) -> bool:
+    def _should_keep_tuple(self, joiner: Joiner, t: Tuple) -> bool:
         """KEEP: whether the joiner is where the new mapping has the tuple."""
         assert self.ahead is not None and joiner.next is not None
-        return self._at(t, joiner.next, self.ahead)
+        return self._is_assigned_to_place(t, joiner.next, self.ahead)
 
-    def _send(self, joiner: Joiner, t: Tuple) -> None:
+    def _send_to_partner(self, joiner: Joiner, t: Tuple) -> None:
         """MIGRATED: the partner gets what it has a part of, and lacks, under the new mapping."""
         assert self.ahead is not None and joiner.partner is not None
         partner = self.joiners[joiner.partner]
-        if not self._at(t, partner.place, self.mapping) and self._keeps(partner, t):
+        if not self._is_assigned_to_place(t, partner.place, self.mapping) and self._should_keep_tuple(partner, t):
             partner.queue.append(t)
 
-    def _route(self, t: Tuple, aware: bool) -> None:
+    def _route_tuple(self, t: Tuple, aware: bool) -> None:
         """Algorithm 1, line 5, and Algorithm 3, lines 9 to 19."""
         fresh = self.ahead is not None and aware
         for k, joiner in enumerate(self.joiners):
             mapping = self.ahead if fresh and self.ahead is not None else self.mapping
             place = joiner.next if fresh and joiner.next is not None else joiner.place
-            if self._at(t, place, mapping):
-                self._handle(k, t, "fresh" if fresh else "delta" if self.ahead else "tau")
+            if self._is_assigned_to_place(t, place, mapping):
+                self._handle_tuple(k, t, "fresh" if fresh else "delta" if self.ahead else "tau")
 
-    def _handle(self, k: int, t: Tuple, to: str) -> None:
+    def _handle_tuple(self, k: int, t: Tuple, to: str) -> None:
         """HANDLETUPLE: join a tuple with what it must meet, and keep it."""
         joiner, lines = self.joiners[k], {"tau": "line 13", "delta": "lines 13 to 15"}
-        meets = [u for u in self._meets(joiner, t, to) if u.stream != t.stream]
-        found = [by_stream((t, u)) for u in meets if self.theta(t, u)]
+        meets = [u for u in self._select_tuples_to_probe(joiner, t, to) if u.stream != t.stream]
+        found = [sort_by_stream((t, u)) for u in meets if self.theta(t, u)]
         joiner.sets[to].append(t)
         if to == "delta":
-            self._send(joiner, t)
+            self._send_to_partner(joiner, t)
         told = joiner.signals == RESHUFFLERS
         lines["fresh"] = "lines 18 and 19" if told else "lines 11 and 12"
         lines["mu"] = "line 17" if told else "line 10"
         name = "μ" if to == "mu" else MARKS[to].strip() or "τ"
-        text = f"Alg. 3, {lines[to]}: {t} of {name} meets {_named(meets)}"
-        self._tell(text, k, found, () if to == "mu" else (Move(str(t), "probe", None, k),))
+        text = f"Alg. 3, {lines[to]}: {t} of {name} meets {_format_tuples(meets)}"
+        self._record_step(text, k, found, () if to == "mu" else (TraceMove(str(t), "probe", None, k),))
 
-    def _meets(self, joiner: Joiner, t: Tuple, to: str) -> list[Tuple]:
+    def _select_tuples_to_probe(self, joiner: Joiner, t: Tuple, to: str) -> list[Tuple]:
         """What a tuple of this set is joined with: Lemma 4.6."""
-        old = joiner.held("tau", "delta")
+        old = joiner.tuples_in("tau", "delta")
         if to == "tau":
-            return joiner.held("tau")
+            return joiner.tuples_in("tau")
         if to == "mu":
-            return joiner.held("fresh")
+            return joiner.tuples_in("fresh")
         if to == "delta":
-            return old + (joiner.held("fresh") if self._keeps(joiner, t) else [])
-        return joiner.held("mu", "fresh") + [u for u in old if self._keeps(joiner, u)]
+            return old + (joiner.tuples_in("fresh") if self._should_keep_tuple(joiner, t) else [])
+        return joiner.tuples_in("mu", "fresh") + [u for u in old if self._should_keep_tuple(joiner, u)]
 
-    def _migrate(self) -> None:
+    def _migrate_tuple(self) -> None:
         """A migrated tuple arrives, or the migration ends."""
         if self.ahead is None:
             return
         if waiting := [k for k, joiner in enumerate(self.joiners) if joiner.queue]:
             k = max(waiting, key=lambda k: len(self.joiners[k].queue))
-            self._handle(k, self.joiners[k].queue.popleft(), "mu")
-        elif not self._waits():
-            self._end()
+            self._handle_tuple(k, self.joiners[k].queue.popleft(), "mu")
+        elif not self._is_awaiting_signal():
+            self._finalize_migration()
 
-    def _end(self) -> None:
+    def _finalize_migration(self) -> None:
         """FINALIZEMIGRATION, at all joiners."""
         for joiner in self.joiners:
-            kept = [t for t in joiner.held("tau", "delta") if self._keeps(joiner, t)]
-            kept += joiner.held("mu", "fresh")
+            kept = [t for t in joiner.tuples_in("tau", "delta") if self._should_keep_tuple(joiner, t)]
+            kept += joiner.tuples_in("mu", "fresh")
             joiner.sets = {name: [] for name in SETS} | {"tau": kept}
-        self._settled()
+        self._adopt_new_mapping()
 
-    def _settled(self) -> None:
+    def _adopt_new_mapping(self) -> None:
         assert self.ahead is not None
         for joiner in self.joiners:
             assert joiner.next is not None
             joiner.place, joiner.next, joiner.partner, joiner.signals = joiner.next, None, None, 0
         self.mapping, self.ahead = self.ahead, None
-        self._tell(
+        self._record_step(
             "Alg. 3, lines 20 to 23: what the new mapping has elsewhere is discarded; the "
             "migration has ended",
             None,
         )
 
-    def _tell(
-        self, text: str, node: int | None, found: Sequence[Group] = (), moves: Sequence[Move] = ()
+    def _record_step(
+        self, text: str, node: int | None, found: Sequence[Group] = (), moves: Sequence[TraceMove] = ()
     ) -> None:
         """One step of the trace, with the state after it."""
         sent = [
-            Move(str(t), "copy", joiner.partner, k)
+            TraceMove(str(t), "copy", joiner.partner, k)
             for k, joiner in enumerate(self.joiners)
             for t in joiner.queue
         ]
@@ -263,40 +263,40 @@ class Grid:
             for joiner in self.joiners
         )
         self.trace.steps.append(
-            Step(
+            TraceStep(
                 text,
                 str(self.now),
                 self.clock,
                 node,
                 stored,
                 tuple([*moves, *sent]),
-                found=tuple(found),
-                table=self._table(),
+                results=tuple(found),
+                table=self._make_counts_table(),
             )
         )
 
-    def _table(self) -> tuple[tuple[str, ...], ...]:
+    def _make_counts_table(self) -> tuple[tuple[str, ...], ...]:
         r, s, dr, ds = map(str, self.counts)
         mapping = f"{self.mapping}" + (f" → {self.ahead}" if self.ahead else "")
         return ("mapping", "|R|", "|S|", "|ΔR|", "|ΔS|"), (mapping, r, s, dr, ds)
 
 
-def _named(tuples: Sequence[Tuple]) -> str:
+def _format_tuples(tuples: Sequence[Tuple]) -> str:
     return ", ".join(map(str, tuples)) or "nothing"
 
 
-def spread(t: Tuple) -> float:
+def golden_ratio_key(t: Tuple) -> float:
     """A key for each tuple: its number times the golden ratio, which spreads evenly."""
     return (t.number * 0.6180339887498949 + 0.31 * t.stream) % 1.0
 
 
-def run(
+def run_grid(
     tuples: Sequence[Tuple],
     hosts: int = 4,
     delay: int = 2,
     warmup: int = 0,
-    theta: Theta = equal,
-    keys: Callable[[Tuple], float] = spread,
+    theta: Theta = equal_values,
+    keys: Callable[[Tuple], float] = golden_ratio_key,
 ) -> Trace:
     """All steps of joining these tuples, of streams 0 (R) and 1 (S), in the order given, over the
     full history.
@@ -308,22 +308,22 @@ def run(
     if unknown := [t for t in tuples if t.stream not in (0, 1)]:
         odd = unknown[0]
         raise ValueError(f"{odd} is of stream {odd.stream}; a grid joins streams 0 and 1")
-    n, m = square(hosts)
+    n, m = square_mapping(hosts)
     joiners = [Joiner((k // m, k % m)) for k in range(hosts)]
     trace = Trace("The adaptive grid, tuple by tuple: R is a, S is b", 2, hosts)
-    grid = Grid(keys, theta, delay, warmup, (n, m), joiners, trace)
+    grid = ReferenceGrid(keys, theta, delay, warmup, (n, m), joiners, trace)
     for t in tuples:
-        grid.arrive(t)
-    grid.finish()
+        grid.process_tuple(t)
+    grid.finish_migration()
     return grid.trace
 
 
-def own(text: str) -> Trace:
+def run_typed(text: str) -> Trace:
     """Tuples that somebody typed, on four joiners. Raises ValueError as ``typed`` does."""
-    return run(typed(text), warmup=4)
+    return run_grid(parse_tuples(text), warmup=4)
 
 
-def example() -> Trace:
+def grid_example() -> Trace:
     """Four joiners. S, stream b, outgrows R: the grid goes from (2, 2) to (1, 4) as tuples come."""
     order = "aabbbbbbbabbb"
     counts = dict.fromkeys(NAMES[:2], 0)
@@ -331,4 +331,4 @@ def example() -> Trace:
     for time, letter in enumerate(order, 1):
         counts[letter] += 1
         tuples.append(Tuple(time, NAMES.index(letter), counts[letter], time % 2))
-    return run(tuples, warmup=4)
+    return run_grid(tuples, warmup=4)
