@@ -92,7 +92,7 @@ java chromium:
 	@.ci/need $@
 
 $(ARCHIVE): $(READY)
-	@cd tests && rm -f ../$@ && PYTHONPATH=. ../$(BIN)/python archive.py "$$PWD/../$@" 2>/dev/null || echo "no archive of Spark's classes: the tests take longer"
+	@cd tests && rm -f ../$@ && PYTHONPATH=. ../$(BIN)/python jvm_class_archive.py "$$PWD/../$@" 2>/dev/null || echo "no archive of Spark's classes: the tests take longer"
 
 $(READY): pyproject.toml requirements.lock
 	@$(BIN)/python -c "" 2>/dev/null || { python=$$(.ci/need python) && echo "setting up .venv with $$python: about 1.3 GB, some minutes" && $$python -m venv --clear .venv; }

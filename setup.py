@@ -1,7 +1,7 @@
 """Puts the notebooks, and the recordings and tables that they show, into the wheel.
 
-A checkout has them as top-level folders, an installed package under ``braid/reports``; either way
-a notebook finds the recordings in ``../data/recordings``. All else is in pyproject.toml.
+A checkout has them as top-level folders, an installed package under ``braid_lab/reports``; either
+way a notebook finds the recordings in ``../data/recordings``. All else is in pyproject.toml.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ class WithNotebooks(build_py):
         """Each file and where it goes, for a build that is not editable."""
         if self.editable_mode:
             return []
-        reports = Path(self.build_lib, "braid", "reports")
+        reports = Path(self.build_lib, "braid_lab", "reports")
         return [(f, reports / f) for pattern in DATA for f in sorted(Path().glob(pattern))]
 
     def run(self) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from braid import HashPartition
-from braid.join import StreamJoin
 from braid.spark_session import session
+from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 
 

@@ -17,8 +17,8 @@ from threading import get_ident
 from time import perf_counter
 from typing import Any
 
-from braid.engine import durable
-from braid.engine.disk import FileSystem
+from braid.storage import durable_files
+from braid.util.file_system import FileSystem
 
 
 class TimedDisk(FileSystem):
@@ -120,7 +120,7 @@ def bare(folder: Path, sparks: int = 0, names: int = 0) -> float:
         with made(each / "file", 300) as file:
             if n >= FOLDERS:
                 os.fsync(file)
-        durable.fsync_path(each)
+        durable_files.fsync_path(each)
     gone = [
         large / "new",
         folder / ".bare-linked",

@@ -19,9 +19,9 @@ import duckdb
 import psutil
 from braid import HashPartition
 from braid.core.events import BatchCommitted
-from braid.engine.store import RunStore
-from braid.join import JoinRun, StreamJoin
 from braid.spark_session import session
+from braid.storage.run_store import RunStore
+from braid.stream_join import JoinRun, StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 

@@ -29,8 +29,8 @@ import pyarrow as pa
 from _common import Measure, arguments, leave, scratch
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
-from braid.engine.memory import available_cores
-from braid.join import StreamJoin
+from braid.stream_join import StreamJoin
+from braid.util.machine import available_cores
 
 EVEN = 0.1
 """Placements that differ by less are taken for equal."""
@@ -98,7 +98,9 @@ def joined(streams: dict[str, pa.Table], join: Mixed, under: Placement) -> tuple
 
 def _placement(name: str) -> Placement:
     kind = Placement.class_by_name(name)
-    return kind.from_settings({"hosts": available_cores()} if "hosts" in kind.setting_names() else {})
+    return kind.from_settings(
+        {"hosts": available_cores()} if "hosts" in kind.setting_names() else {}
+    )
 
 
 def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
@@ -108,7 +110,9 @@ def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
     setup = StreamJoin(streams, join.on, windows=windows, time="ts").setup
     assert setup.chosen is not None
     chosen = type(setup.placement).__name__
-    made = {name: _placement(name) for name in setup.chosen.relative_costs} | {chosen: setup.placement}
+    made = {name: _placement(name) for name in setup.chosen.relative_costs} | {
+        chosen: setup.placement
+    }
     took: dict[str, list[tuple[float, float]]] = {c: [] for c in made}
     found = set()
     few = tables(join, args.rows // 10, args.batches)

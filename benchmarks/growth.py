@@ -14,8 +14,8 @@ from statistics import median
 import pandas as pd
 from _common import Measure, arguments, events, files, leave, scratch, seconds, stream
 from braid import AdaptiveGrid
-from braid.join import StreamJoin
 from braid.spark_session import session
+from braid.stream_join import StreamJoin
 from pyspark.sql import SparkSession
 
 FACTORS = (1, 10, 100)

@@ -21,9 +21,9 @@ from statistics import median
 import pandas as pd
 from _common import Measure, arguments, both, leave, scratch, seconds, steady, stream
 from braid.hub.hub import QueryHub
-from braid.hub.run import HubRun
+from braid.hub.hub_run import HubRun
 from braid.papers.reuse.events import QuerySubmitted
-from braid.sharing.join import SharedJoin
+from braid.shared.shared_join import SharedJoin
 from braid.spark_session import session
 from pyspark.sql import SparkSession
 
@@ -66,7 +66,7 @@ def cost(found: HubRun) -> dict[str, float]:
     return {
         "seconds": steady(seconds(found.spark_query)),
         "bytes": done["received_bytes"].sum(),
-        "compared": done["compared"].sum(),
+        "compared": done["compared_pairs"].sum(),
         "state": last["stored_bytes"].sum(),
     }
 

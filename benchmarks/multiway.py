@@ -36,8 +36,8 @@ from _common import (
 from braid import Aligned, Centralized, Coordinated, Ring
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
-from braid.join import StreamJoin
 from braid.spark_session import session
+from braid.stream_join import StreamJoin
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -81,7 +81,11 @@ def braid(
     run = join.start(out, availableNow=True)
     run.awaitTermination()
     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
-    return seconds(run), sum(e.results for e in commits), sum(e.total_host_metrics.sent_partials for e in commits)
+    return (
+        seconds(run),
+        sum(e.results for e in commits),
+        sum(e.total_host_metrics.sent_partials for e in commits),
+    )
 
 
 def nightly(spark: SparkSession, folder: Path, window: int, out: Path) -> tuple[float, int]:

@@ -21,8 +21,8 @@ import duckdb
 import pandas as pd
 from _common import QUICK, Measure, arguments, leave, scratch, seconds
 from braid import HashPartition
-from braid.join import StreamJoin
 from braid.spark_session import session
+from braid.stream_join import StreamJoin
 from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent

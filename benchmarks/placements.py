@@ -10,8 +10,8 @@ from __future__ import annotations
 import pandas as pd
 from _common import arguments, leave, scratch, seconds, steady
 from braid.core.events import BatchCommitted
-from braid.launch import launch_join, make_placement, make_workload
 from braid.spark_session import session
+from braid_lab.common.launching import launch_join, make_placement, make_workload
 
 SKEWS = (0.0, 1.0)
 CONTENDERS = {
@@ -28,10 +28,14 @@ def main() -> None:
     for query in ("eq5", "eq7"):
         rows = []
         for z in SKEWS:
-            join = make_workload(spark, query, skew=z, scale=args.permille / 1000, batches=args.batches)
+            join = make_workload(
+                spark, query, skew=z, scale=args.permille / 1000, batches=args.batches
+            )
             for name, kind in CONTENDERS.items():
                 with scratch() as folder:
-                    run = launch_join(spark, folder, join, make_placement(kind, args.hosts, join=join))
+                    run = launch_join(
+                        spark, folder, join, make_placement(kind, args.hosts, join=join)
+                    )
                     run.awaitTermination()
                     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
                     plan = sum(e.seconds_by_phase["planning"] for e in commits) / sum(
@@ -42,10 +46,13 @@ def main() -> None:
                             "z": z,
                             "placement": name,
                             "results": sum(e.results for e in commits),
-                            "ILF (mean stored)": commits[-1].total_host_metrics.stored_tuples / args.hosts,
+                            "ILF (mean stored)": commits[-1].total_host_metrics.stored_tuples
+                            / args.hosts,
                             "most stored": max(h.stored_tuples for h in commits[-1].host_metrics),
-                            "MB sent": sum(e.total_host_metrics.received_bytes for e in commits) / 1e6,
-                            "MB moved": sum(e.total_host_metrics.migrated_bytes for e in commits) / 1e6,
+                            "MB sent": sum(e.total_host_metrics.received_bytes for e in commits)
+                            / 1e6,
+                            "MB moved": sum(e.total_host_metrics.migrated_bytes for e in commits)
+                            / 1e6,
                             "median s/batch": steady(seconds(run)),
                             "planning %": 100 * plan,
                         }

@@ -18,8 +18,8 @@ from _common import Measure, arguments, leave
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, add_query
 from braid.papers.reuse.planner import Planner
-from braid.papers.reuse.rates import Rates, StreamRate
-from braid.studies import reuse as study
+from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid_lab.reuse import experiments as study
 
 MODELLED = "network usage, modelled"
 
@@ -71,7 +71,7 @@ def main() -> None:
     found = study.search_times([args.searched])
     seconds = found.set_index("search")["seconds_measured"]
     found_at = study.reoptimization_costs("enterprise", args.queries)
-    usage = found_at.set_index(["strategy", "planned"])["usage_modelled"]
+    usage = found_at.set_index(["strategy", "planned"])["network_usage_modelled"]
     none, contained, relaxed = (usage[how] for how in ("separate", "contained", "relaxed"))
     tables = {"Search (measured)": found, "Network usage (modelled)": found_at.round(4)}
     leave(

@@ -25,7 +25,7 @@ from _common import (
     stream,
 )
 from braid.core.events import BatchCommitted
-from braid.sharing.join import SharedJoin
+from braid.shared.shared_join import SharedJoin
 from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

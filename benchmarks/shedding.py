@@ -34,12 +34,12 @@ import pandas as pd
 import pyarrow as pa
 from _common import Measure, arguments, leave, scratch, seconds
 from braid import Centralized, Shed, StaticGrid, StreamJoin
-from braid.core import step
+from braid.core import batch_step
+from braid.core.batch_report import BatchReport, BlockSize
+from braid.core.batch_step import RunRules
 from braid.core.events import BatchCommitted
-from braid.core.report import BatchReport, BlockSize
-from braid.core.state import RunState
-from braid.core.step import RunRules
-from braid.local.sets import SetColumn, pairs_sharing
+from braid.core.run_state import RunState
+from braid.kernels.set_overlap import SetColumn, pairs_sharing
 from braid.spark_session import session
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -276,7 +276,7 @@ def plan(rows: int) -> Iterable[Measure]:
     rules = RunRules(placement, ("a", "b"), (window, window), checks_coverage=False, shedder=shed)
     state = RunState.initial(2, placement.initial_state(2), (), shed.initial_state(2))
     for b in range(WINDOW + 4):
-        work = step.plan_batch(rules, state)
+        work = batch_step.plan_batch(rules, state)
         sizes = {
             r.block.id: BlockSize(rows // 8, 1, (b * 10**6, b * 10**6 + 999_999))
             for r in work.plan.routes
@@ -285,8 +285,8 @@ def plan(rows: int) -> Iterable[Measure]:
             d.block.id: BlockSize(d.block.rows, 1, d.block.event_time_range or (0, 0))
             for d in work.combined_plan.derivations
         }
-        state, _ = step.commit_batch(rules, state, work, BatchReport(sizes))
-    work = step.plan_batch(rules, state)
+        state, _ = batch_step.commit_batch(rules, state, work, BatchReport(sizes))
+    work = batch_step.plan_batch(rules, state)
     own = placement.plan_batch(work.facts, state.placement_state)
     took, _ = timed(lambda: shed.plan_shedding(work.facts, own, state.shedder_state, None), 20)
     yield Measure("planning the harvest / batch, 64 hosts", took / batch, 0.005, most=True)

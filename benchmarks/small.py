@@ -4,7 +4,7 @@ it chooses by itself. Each pair in turns, some rounds, of which the first warms 
 
 The engine before is that of an earlier commit, taken out of git's history; both run in processes of
 their own. Without the history that measure is left out. Below, where a batch of today's goes: the
-parts that the engine measures (``run.metrics``), and what Spark does around it
+parts that the engine measures (``join_run.metrics``), and what Spark does around it
 (``StreamingQueryProgress.durationMs``).
 """
 
@@ -25,9 +25,9 @@ from statistics import median
 import pandas as pd
 from _common import Measure, arguments, both, leave, scratch, stream
 from braid import HashPartition
-from braid.core.seconds import PHASES
-from braid.join import JoinRun, StreamJoin
+from braid.core.batch_phases import PHASE_COLUMNS, PHASES
 from braid.spark_session import session
+from braid.stream_join import JoinRun, StreamJoin
 from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
@@ -110,13 +110,16 @@ def by_engine(folder: Path, args: argparse.Namespace) -> Median:
     return {name: median(seconds) for name, seconds in found.items()}
 
 
+PHASES_BY_COLUMN = {column: phase for phase, column in PHASE_COLUMNS.items()}
+
+
 def spent(running: JoinRun) -> pd.DataFrame:
     """A row for each batch but the first, with milliseconds: in all, by part of the engine, what
     else happens while Python has the batch (the manifest's own writing, and handing it over), and
     by what Spark does around it.
     """
     told = [p.durationMs for p in running.spark_query.recentProgress if p.numInputRows > 0]
-    parts = 1000 * running.metrics(by="batch")[list(PHASES)]
+    parts = 1000 * running.metrics(by="batch").rename(columns=PHASES_BY_COLUMN)[list(PHASES)]
     rows = []
     for mine, theirs in zip(parts.to_dict("records"), told, strict=True):
         around = {name: theirs.get(name, 0) for name in AROUND}

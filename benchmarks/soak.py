@@ -43,13 +43,13 @@ import pyarrow.parquet as pq
 from _common import Measure, arguments, leave, scratch
 from braid import HashPartition
 from braid.condition.predicate import IndexCondition, Predicate
-from braid.core.columns import ROUTING, TIME
 from braid.core.events import BatchCommitted
-from braid.engine.disk import replace_file_system
-from braid.engine.engine import Engine
-from braid.engine.process import ThreadExecutor
-from braid.engine.store import RunStore
-from braid.engine.wire import JoinSpec
+from braid.core.reserved_columns import ROUTING, TIME
+from braid.execution.engine import Engine
+from braid.execution.thread_executor import ThreadExecutor
+from braid.execution.wire_format import JoinSpec
+from braid.storage.run_store import RunStore
+from braid.util.file_system import replace_file_system
 
 HOSTS = HashPartition(4)
 MOMENTS = 10
@@ -110,7 +110,7 @@ def holds(folder: Path) -> dict[str, float]:
     gc.collect()
     process = psutil.Process()
     maps = Path("/proc/self/maps").read_text().splitlines()
-    folders = [f for f in ("commits", "blocks", "results", "merged") if (folder / f).exists()]
+    folders = [f for f in ("commits", "blocks", "results", "compacted") if (folder / f).exists()]
     count = {name: len(os.listdir(folder / name)) for name in folders}
     began = time.perf_counter()
     files = RunStore(folder).result_files()

@@ -28,8 +28,8 @@ from _common import (
     stream,
 )
 from braid import HashPartition
-from braid.join import StreamJoin
 from braid.spark_session import session
+from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 

@@ -19,8 +19,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 from _common import Measure, arguments, both, leave, scratch, stream
 from braid import AdaptiveGrid
-from braid.join import JoinRun, StreamJoin
 from braid.spark_session import session
+from braid.stream_join import JoinRun, StreamJoin
 from pyspark.sql import SparkSession
 
 ON = "abs(a.k - b.k) <= 2 AND a.x < b.x"

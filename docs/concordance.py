@@ -36,7 +36,7 @@ def verdicts(known: Mapping[str, Paper]) -> dict[str, list[tuple[list[Item], dic
         of = [n for n, paper in known.items() if any(a in claim["paper"] for a in paper.names)]
         if not of:
             raise Unknown(f"a claim of {claim['paper']}: there is no such paper")
-        items = list(Finder(known, (of[0],)).items(claim["where"]))
+        items = list(Finder(known, (of[0],)).items(claim["source"]))
         found[of[0]].append((items, claim))
     return found
 
@@ -164,14 +164,17 @@ def _row(
 def _breaking(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> list[str]:
     """The faults that break a claim."""
     return [
-        n for begins, names in broken.items() if claim["says"].startswith(begins) for n in names
+        n
+        for begins, names in broken.items()
+        if claim["statement"].startswith(begins)
+        for n in names
     ]
 
 
 def _claim(claim: Mapping[str, str], broken: Mapping[str, list[str]]) -> str:
     by = "; ".join(_breaking(claim, broken))
     told = {**claim, "broken": by or (REFUTED if claim["holds"] == "no" else "")}
-    names = ("where", "says", "holds", "reason", "broken")
+    names = ("source", "statement", "holds", "reason", "broken")
     return f"| {' | '.join(told[name].replace('|', chr(92) + '|') for name in names)} |"
 
 

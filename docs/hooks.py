@@ -71,8 +71,8 @@ def api(package: str) -> str:
 
 def picture() -> str:
     """A modelled run of the adaptive grid as a page that plays offline, by our own replay."""
-    from braid.model.simulate import simulate
     from braid.papers.theta.grid import AdaptiveGrid
+    from braid.simulation.simulator import simulate
     from braid_widgets.cockpit.page import save_run_page
 
     batches = [(400, 40 + 160 * b) for b in range(24)]

@@ -13,8 +13,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from braid.core import jsonl
-from braid.studies import recordings
+from braid.core import event_io
+from braid_lab.common import recordings
 from braid_widgets.cockpit.page import recorded_page, save_run_page
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright
@@ -58,7 +58,7 @@ def _shot(page: Page, position: int) -> Image.Image:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         page = save_run_page(RECORDING, Path(folder) / "replay.html")
-        frames = shots(page, range(len(recorded_page(jsonl.read_events(RECORDING))["frames"])))
+        frames = shots(page, range(len(recorded_page(event_io.read_events(RECORDING))["frames"])))
     durations = [HOLD] * (len(frames) - 1) + [LAST]
     target = HERE / "fluct.webp"
     frames[0].save(

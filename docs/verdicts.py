@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from braid.reports import notebook
+from braid_lab.reports import notebook_runner
 
 FULL = {"02_load_diffusion", "03_psp_ring"}
 """Whose runs as long as the papers' are kept: these are tried as the papers have them."""
 KEPT = Path(__file__).parent / "verdicts.json"
-FIELDS = ("paper", "where", "says", "holds", "reason")
+FIELDS = ("paper", "source", "statement", "holds", "reason")
 
 
 def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -29,8 +29,10 @@ def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "claims.jsonl"
-        path = notebook.NOTEBOOKS / f"{name}.ipynb"
-        ran = notebook.run_notebook(path, values, sys.stderr.write, environment={"BRAID_CLAIMS": str(file)})
+        path = notebook_runner.NOTEBOOKS / f"{name}.ipynb"
+        ran = notebook_runner.run_notebook(
+            path, values, sys.stderr.write, environment={"BRAID_CLAIMS": str(file)}
+        )
         if ran.error:
             raise RuntimeError(f"{name}: {ran.error}")
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
@@ -41,7 +43,7 @@ def tried(name: str, values: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _sentence(claim: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(claim[field] for field in ("paper", "where", "says"))
+    return tuple(claim[field] for field in ("paper", "source", "statement"))
 
 
 def keep(name: str, claims: list[dict[str, str]]) -> None:
@@ -55,6 +57,8 @@ def keep(name: str, claims: list[dict[str, str]]) -> None:
 
 
 if __name__ == "__main__":
-    for chosen in map(notebook.find_notebook, sys.argv[1:] or notebook.list_notebooks()):
+    for chosen in map(
+        notebook_runner.find_notebook, sys.argv[1:] or notebook_runner.list_notebooks()
+    ):
         keep(chosen, found := tried(chosen, {"full": True} if chosen in FULL else {}))
         print(f"{chosen}: {len(found)} claims")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from braid.core.state import FileChecksum
-from braid.engine.bucket import open_object_store
-from braid.engine.mirror import open_store
-from braid.run import JoinRun
-from clouded import WANTED, join
-from oracle import differ, ids
+from braid.core.run_state import FileChecksum
+from braid.join_run import JoinRun
+from braid.storage.object_store import open_object_store
+from braid.storage.remote_run_store import open_store
+from object_store_driver import WANTED, join
+from oracle import describe_difference, result_ids
 
 
 def start(url: str, **more: Any) -> JoinRun:
@@ -18,10 +18,10 @@ def start(url: str, **more: Any) -> JoinRun:
 
 def ends_equal(run: JoinRun) -> None:
     assert run.awaitTermination()
-    assert differ(ids(run.results()), WANTED) == ""
+    assert describe_difference(result_ids(run.results()), WANTED) == ""
 
 
-def sound(url: str) -> None:
+def check_bucket(url: str) -> None:
     """What the manifests name is in the bucket: results of all commits, the last state, its
     blocks.
     """
@@ -30,9 +30,13 @@ def sound(url: str) -> None:
     if reader.read_settings() is None:
         return
     for kept in reader.log.commits:
-        assert {f"results/{f.name}": f.seal.size_bytes for f in kept.results}.items() <= names.items()
+        assert {
+            f"results/{f.name}": f.seal.size_bytes for f in kept.results
+        }.items() <= names.items()
     if (state := reader.last_state()) is not None:
-        assert {f"blocks/{n}": s.size_bytes for n, s in state.block_files.items()}.items() <= names.items()
+        assert {
+            f"blocks/{n}": s.size_bytes for n, s in state.block_files.items()
+        }.items() <= names.items()
 
 
 def opened_files(url: str) -> list[tuple[str, FileChecksum]]:
@@ -41,7 +45,7 @@ def opened_files(url: str) -> list[tuple[str, FileChecksum]]:
     return [(f"results/{n}", s) for kept in reader.log.commits for n, s in kept.results]
 
 
-def nothing_left(url: str) -> None:
+def check_no_leftovers(url: str) -> None:
     """There are the results of all commits, the last two states with their blocks, and no others."""
     names, reader = open_object_store(url).list_objects(), open_store(url)
     reader.read_settings()

@@ -218,9 +218,9 @@ def compiled(spark: SparkSession) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def seaweed() -> Iterator[str]:
     """The URL of a bucket of SeaweedFS, which the environment tells how to reach."""
-    from weed import weed
+    from seaweedfs import seaweedfs_store
 
-    with weed() as where, pytest.MonkeyPatch.context() as patch:
+    with seaweedfs_store() as where, pytest.MonkeyPatch.context() as patch:
         for name, value in where.items():
             patch.setenv(name, value)
         yield "s3://runs"
@@ -229,7 +229,7 @@ def seaweed() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
     """Where Jupyter finds the spec of kernels that are forked, and the process that they come of."""
-    from forked import forking
+    from forked_kernels import forking
 
     with forking(folder := tmp_path_factory.mktemp("kernels")) as process:
         yield folder, process.pid

@@ -16,15 +16,15 @@ from typing import Any
 
 import hub_cases
 import msgspec
-from braid.engine import spark as engine
-from braid.engine.spark import Stage
-from braid.engine.store import RunStore
-from braid.engine.wire import BatchSpec
-from braid.join import StreamJoin
+from braid.execution import spark_executor as engine
+from braid.execution.spark_executor import Stage
+from braid.execution.wire_format import BatchSpec
 from braid.papers.shedding.shed import Shed
 from braid.spark_session import session
-from cuts import cutting
-from oracle import frames, tables, until
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from input_splitting import hooked_splitter
+from oracle import frames, tables, wait_until
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from scatter import Scatter
@@ -67,7 +67,7 @@ class Run(msgspec.Struct):
 
     def begin(self, spark: SparkSession) -> Any:
         if self.verb == "hub":
-            return hub_cases.held(spark, self.folder)
+            return hub_cases.hub_blocked_before_commit(spark, self.folder)
         streams = frames(spark, STREAMS)
         if self.verb == "resume":
             return StreamJoin.resume(self.folder, streams, executor=self.way)
@@ -102,11 +102,13 @@ def hold_input(runs: list[Run]) -> AbstractContextManager[None]:
     def before(folder: Path, number: int) -> None:
         run = held.get(str(folder.parent))
         if run is not None and number == run.cuts:
-            until(lambda: len(RunStore(run.folder).committed_batches()) == number, "batches before")
+            wait_until(
+                lambda: len(RunStore(run.folder).committed_batches()) == number, "batches before"
+            )
             run.mark.touch()
             threading.Event().wait()
 
-    return cutting(before)
+    return hooked_splitter(before)
 
 
 def stall(one: Run) -> None:
@@ -145,7 +147,7 @@ def main(told: str, master: str = "") -> None:
     waiting = [run for run in runs if {run.held, run.cuts} != {None} or run.verb == "hub"]
     with hold_input(runs):
         begun = [run.begin(spark) for run in waiting]
-        until(lambda: all(run.mark.exists() for run in waiting), "moment to be held", 240)
+        wait_until(lambda: all(run.mark.exists() for run in waiting), "moment to be held", 240)
         begun += [run.begin(spark) for run in runs if run not in waiting]
         for one in begun:
             one.awaitTermination()

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import sqlglot
-from braid.condition.sqltypes import SqlType
-from braid.core.spans import UNITS
-from braid.engine.tables import ArrowReplay
-from braid.hub.batches import run_batch
-from braid.hub.desk import QueryRegistry
-from braid.hub.ledger import RegisteredQuery
-from braid.hub.query import parse_stream_query
-from braid.hub.settings import HubSettings
-from braid.hub.table_reader import ArrowStreamReader
-from braid.hub.telling import answer_query
+from braid.condition.sql_types import SqlType
+from braid.hub.arrow_reader import ArrowStreamReader
+from braid.hub.hub_batches import run_batch
+from braid.hub.hub_settings import HubSettings
+from braid.hub.hub_state import RegisteredQuery
+from braid.hub.query_answers import answer_query
+from braid.hub.query_parser import parse_stream_query
+from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Reuse
-from braid.papers.reuse.rates import Rates
-from cuts import cut
+from braid.papers.reuse.stream_rates import Rates
+from braid.sources.arrow_replay import ArrowReplay
+from braid.util.durations import UNITS
 from duck import duck
+from input_splitting import cut
 
 if TYPE_CHECKING:
-    from braid.hub.run import HubRun
+    from braid.hub.hub_run import HubRun
     from pyspark.sql import DataFrame, SparkSession
 
 SECOND = 1_000_000
@@ -117,7 +117,9 @@ def expected(
     latest = "greatest(" + ", ".join(f"epoch_us({a}.ts)" for a in aliases) + ")"
     came = "greatest(" + ", ".join(f"{a}.batch" for a in aliases) + ")"
     where = [sqlglot.transpile(query.where or "TRUE", "spark", "duckdb")[0]]
-    where += [f"{latest} - epoch_us({a}.ts) < {query.windows_by_stream[s]}" for a, s in aliases.items()]
+    where += [
+        f"{latest} - epoch_us({a}.ts) < {query.windows_by_stream[s]}" for a, s in aliases.items()
+    ]
     where += [f"{came} < {end}"] + ([] if query.slide else [f"{came} >= {first}"])
     where += [
         f"epoch_us({a}.ts) >= {t}"
@@ -158,7 +160,9 @@ def end_of_ticks(data: Mapping[str, pa.Table], sql: str) -> int:
     query = parse_stream_query(sql, SCHEMAS, "ts")
     if query.groups or not query.aggregates:
         return 10**15
-    last = {s: int(data[s]["ts"].cast(pa.int64()).to_numpy().max()) for s in query.windows_by_stream}
+    last = {
+        s: int(data[s]["ts"].cast(pa.int64()).to_numpy().max()) for s in query.windows_by_stream
+    }
     return max(max(last.values()) + 1, min(t + query.windows_by_stream[s] for s, t in last.items()))
 
 
@@ -197,13 +201,13 @@ def frames(spark: SparkSession, data: Mapping[str, pa.Table]) -> dict[str, DataF
     }
 
 
-def answered(run: HubRun, name: str) -> Counter[tuple[Any, ...]]:
+def query_rows(run: HubRun, name: str) -> Counter[tuple[Any, ...]]:
     """What a hub told a query; a tick as microseconds."""
     rows = run.query(name).results()
-    return counted(rows if isinstance(rows, pa.Table) else rows.toArrow())
+    return count_rows(rows if isinstance(rows, pa.Table) else rows.toArrow())
 
 
-def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+def count_rows(rows: pa.Table) -> Counter[tuple[Any, ...]]:
     """The rows of an answer; a tick as microseconds."""
     columns = [
         c.cast(pa.int64()) if name == "tick" else c
@@ -212,7 +216,7 @@ def counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(zip(*(c.to_pylist() for c in columns), strict=True))
 
 
-class Driven:
+class SteppedHub:
     """A hub of tables whose batches are taken one by one, in a folder that a next one may open."""
 
     def __init__(
@@ -245,11 +249,13 @@ class Driven:
     def submit(
         self, sql: str, name: str | None = None, at: str | None = None, **more: Any
     ) -> RegisteredQuery:
-        settings: dict[str, Any] = dict(windows=None, every=None, lifetime=None)
-        return self.desk.register_query(self.desk.admit_query(sql, name, at, **{**settings, **more}))
+        settings: dict[str, Any] = dict(windows=None, slide=None, lifetime=None)
+        return self.desk.register_query(
+            self.desk.admit_query(sql, name, at, **{**settings, **more})
+        )
 
     def answered(self, name: str) -> Counter[tuple[Any, ...]]:
-        return counted(answer_query(self.desk, self.desk.last_query(name)))
+        return count_rows(answer_query(self.desk, self.desk.last_query(name)))
 
 
 FC = "flights [RANGE {f} SECONDS] f, checkins [RANGE {c} SECONDS] c WHERE f.num = c.flight"
@@ -297,7 +303,7 @@ def random_query(rng: random.Random) -> str:
     return f"SELECT f.id, c.id AS c {sql} WHERE c.seats >= {rng.randrange(2)}{more}"
 
 
-def play(
+def run_scripted_hub(
     spark: SparkSession,
     data: Mapping[str, pa.Table],
     path: Path,
@@ -323,14 +329,14 @@ def play(
     return run
 
 
-def held(spark: SparkSession, folder: str) -> HubRun:
+def hub_blocked_before_commit(spark: SparkSession, folder: str) -> HubRun:
     """A hub that submits after its second batch, and waits for ever right before the ledger has
     that.
     """
     import threading
 
     from braid.hub.hub import HubRun, QueryHub
-    from braid.hub.ledger import HubState
+    from braid.hub.hub_state import HubState
 
     write, joined = HubState.write_state, HubRun._join_batch
 

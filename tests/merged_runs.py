@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.state import RunState
-from braid.engine import durable, merging, rolling, sink_log
-from braid.engine.files import read_parquet
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from oracle import Ids, expected, ids, killed_before, tables
+from braid.core.run_state import RunState
+from braid.storage import durable_files, log_checkpointer, result_compactor, spark_sink_log
+from braid.storage.block_files import read_parquet
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from oracle import Ids, expected, killed_before, result_ids, tables
 from scatter import Scatter
 
 ON = "a.k = b.k"
@@ -28,14 +28,14 @@ WANTED = expected(STREAMS, ON)
 def whole_run(folder: Path) -> Path:
     """A run of twelve batches, of which nine are merged."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rolling, "_EVERY", 3)
+        patch.setattr(log_checkpointer, "_EVERY", 3)
         join = StreamJoin(STREAMS, ON, Scatter(pieces=2), check=True)
         assert join.start(folder, batches="batch", durability="process").awaitTermination()
     return folder
 
 
 def read(files: list[str]) -> Ids:
-    return sum((ids(read_parquet(file)) for file in files), Ids())
+    return sum((result_ids(read_parquet(file)) for file in files), Ids())
 
 
 def of_batches(run: Path, first: int, end: int) -> list[str]:
@@ -45,7 +45,7 @@ def of_batches(run: Path, first: int, end: int) -> list[str]:
 
 
 def merged(run: Path) -> list[str]:
-    return sorted(f.name for f in (run / "merged").iterdir())
+    return sorted(f.name for f in (run / "compacted").iterdir())
 
 
 def is_entry(path: str | Path) -> bool:
@@ -75,8 +75,8 @@ def killed_at(step: int) -> Iterator[list[str]]:
         return operation
 
     with pytest.MonkeyPatch.context() as patch:
-        real = merging.ResultCompactor.compact
-        patch.setattr(merging.ResultCompactor, "compact", counted("merge", real))
+        real = result_compactor.ResultCompactor.compact
+        patch.setattr(result_compactor.ResultCompactor, "compact", counted("merge", real))
         for name in ("link", "replace", "fsync", "mkdir"):
             patch.setattr(os, name, counted(name, getattr(os, name)))
         patch.setattr(os, "unlink", counted("unlink", os.unlink))
@@ -100,7 +100,7 @@ def add(store: RunStore, batch: int) -> None:
     """Commit a batch with one result file."""
     name = f"{batch:06d}-0-0000cafe.parquet"
     pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
-    seals = {name: durable.checksum_file(store.output.new / name, False)}
+    seals = {name: durable_files.checksum_file(store.output.new / name, False)}
     store.commit_batch(batch, store.write_state(RunState(batch)), seals, [])
     store.log_events([])
 
@@ -109,5 +109,7 @@ def log_of(run: Path) -> list[str]:
     """What Spark's log names, as Spark reads it."""
     logs = {int(f.name.partition(".")[0]): f for f in run.glob("results/_spark_metadata/[0-9]*")}
     last = max((n for n, f in logs.items() if f.suffix), default=0)
-    lines = [line for n in sorted(logs) if n >= last for line in sink_log._read_lines(logs[n])]
+    lines = [
+        line for n in sorted(logs) if n >= last for line in spark_sink_log._read_lines(logs[n])
+    ]
     return sorted(Path(json.loads(line)["path"]).name for line in lines)

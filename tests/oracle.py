@@ -23,15 +23,15 @@ import pyarrow.parquet as pq
 import pytest
 import sqlglot
 from braid.condition.predicate import Predicate
-from braid.core.columns import WEIGHT
 from braid.core.placement import Placement
-from braid.engine.store import RunStore
-from braid.join import JoinRun, StreamJoin
-from braid.local.build import build_block
-from braid.local.probe import BlockJoiner
-from braid.local.rows import PartialMatches, BlockRows
-from checks import examples
+from braid.core.reserved_columns import WEIGHT
+from braid.kernels.block_builder import build_block
+from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.probe import BlockJoiner
+from braid.storage.run_store import RunStore
+from braid.stream_join import JoinRun, StreamJoin
 from duck import duck
+from placement_checks import examples
 from pyspark.sql import DataFrame, SparkSession
 
 Ids = Counter[tuple[int, ...]]
@@ -119,7 +119,7 @@ def expected(
         )
 
 
-def ids(rows: pa.Table) -> Ids:
+def result_ids(rows: pa.Table) -> Ids:
     """The results in a table, a struct column a stream, by id."""
     streams = [a for a in rows.column_names if a != WEIGHT]
     columns = [rows[a].combine_chunks().field("id").to_pylist() for a in streams]
@@ -141,7 +141,7 @@ def killed_before(batch: int) -> Iterator[None]:
         yield
 
 
-def held(start: Callable[[], JoinRun]) -> JoinRun:
+def paused_after_two(start: Callable[[], JoinRun]) -> JoinRun:
     """The run that is started, paused when it has committed two batches."""
     real = JoinRun._publish_events
 
@@ -153,19 +153,19 @@ def held(start: Callable[[], JoinRun]) -> JoinRun:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JoinRun, "_publish_events", publish)
         run = start()
-        until(lambda: run.isPaused and not run._at, "pause after two batches")
+        wait_until(lambda: run.isPaused and not run._at, "pause after two batches")
     return run
 
 
-def found(run: JoinRun) -> Ids:
+def committed_ids(run: JoinRun) -> Ids:
     """The committed results of a run, by id; by Arrow, without a job of Spark's."""
     told = Ids()
     for file in run.store.result_files():
-        told.update(ids(pq.read_table(file, page_checksum_verification=True)))
+        told.update(result_ids(pq.read_table(file, page_checksum_verification=True)))
     return told
 
 
-def weighed(run: JoinRun) -> dict[tuple[int, int], float]:
+def result_weights(run: JoinRun) -> dict[tuple[int, int], float]:
     """The results of a run of streams a and b that sheds load, by id, with their weights."""
     rows = run.results()
     ids = [rows[a]["id"].alias(a) for a in ("a", "b")]
@@ -175,7 +175,7 @@ def weighed(run: JoinRun) -> dict[tuple[int, int], float]:
     return dict(zip(pairs, columns["weight"], strict=True))
 
 
-def local(join: StreamJoin) -> Ids:
+def kernel_join(join: StreamJoin) -> Ids:
     """The join of two whole streams by the kernels, without the engine."""
     (whole, where), blocks = join.setup.union_streams(join.streams), []
     rows = whole.toArrow().combine_chunks().to_batches()[0]
@@ -183,20 +183,30 @@ def local(join: StreamJoin) -> Ids:
     for i in range(len(join.streams)):
         batch = where[i].extract_rows(rows, np.flatnonzero(stream == i))
         blocks.append(BlockRows(build_block(batch, join.predicate.index_columns(i))))
-    return met(join.predicate, *blocks)
+    return kernel_pairs(join.predicate, *blocks)
 
 
-def met(predicate: Predicate, a: BlockRows, b: BlockRows) -> Ids:
+def kernel_pairs(predicate: Predicate, a: BlockRows, b: BlockRows) -> Ids:
     """What the kernels find in two blocks."""
     joiner, found = BlockJoiner(predicate, (None, None), (None, None)), Ids()
     for part in joiner.probe_block(
-        PartialMatches({0: (a, np.arange(a.batch.num_rows))}), b, 1, False, SimpleNamespace(compared=0)
+        PartialMatches({0: (a, np.arange(a.batch.num_rows))}),
+        b,
+        1,
+        False,
+        SimpleNamespace(compared=0),
     ):
-        found.update(zip(part.column_values(0, "id").tolist(), part.column_values(1, "id").tolist(), strict=True))
+        found.update(
+            zip(
+                part.column_values(0, "id").tolist(),
+                part.column_values(1, "id").tolist(),
+                strict=True,
+            )
+        )
     return found
 
 
-def differ(found: Ids, expected: Ids) -> str:
+def describe_difference(found: Ids, expected: Ids) -> str:
     """What is wrong with some results, in a line; empty when nothing is."""
     if dict.__eq__(found, expected):  # a Counter looks at each number by itself
         return ""
@@ -207,7 +217,7 @@ def differ(found: Ids, expected: Ids) -> str:
     )
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 240) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 240) -> Any:
     """Wait until a condition holds and return what it gave; fails after a deadline, telling what
     was waited for.
     """
@@ -219,6 +229,6 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 240) -> Any:
     return value
 
 
-def files(folder: Path) -> set[str]:
+def list_files(folder: Path) -> set[str]:
     """Every file under a folder, so that a test can say that nothing was written."""
     return {str(f.relative_to(folder)) for f in folder.rglob("*")}

@@ -6,13 +6,13 @@ import random
 from dataclasses import replace
 from itertools import combinations, pairwise
 
+from braid.papers.reuse.column_domains import ColumnDomain, make_interval, make_value_set
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
-from braid.papers.reuse.domains import ColumnDomain, make_value_set, make_interval
 from braid.papers.reuse.network import Network, Node
-from braid.papers.reuse.rates import Rates, StreamRate
 from braid.papers.reuse.selections import EVERYTHING, Conjunction, OpaqueCondition, Selection
+from braid.papers.reuse.stream_rates import Rates, StreamRate
 
 MINUTE = 60_000_000
 
@@ -144,7 +144,10 @@ def consistent(deployment: Deployment) -> None:
                     assert use is not None
                     upstream = deployment.operators[read]
                     one = replace(upstream, demands=(upstream.find_demand(use),))
-                    assert one.serving_demand(d.definition.restrict_to(upstream.definition.streams)) is not None
+                    assert (
+                        one.serving_demand(d.definition.restrict_to(upstream.definition.streams))
+                        is not None
+                    )
                     asked_for[read, use] = asked_for.get((read, use), 0) + 1
     for q in deployment.queries.values():
         operator = deployment.operators[q.operator]

@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
-from braid.core.cover import may_join
+from braid.core.coverage import may_join
 from braid.core.facts import Facts
 from braid.core.placement import Placement
 from braid.core.plan import Block, Hop, Plan, Route, apply_derivations_and_drops

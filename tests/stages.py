@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import pyarrow as pa
-from braid.core.report import report_from_json
-from braid.engine import spark
-from braid.engine.choice import ExecutorChoice, ExecutionResult
-from braid.engine.process import ThreadExecutor
-from braid.engine.wire import BatchSpec, split_by_stream, select_arrivals, count_shuffles
+from braid.core.batch_report import report_from_json
+from braid.execution import spark_executor
+from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
+from braid.execution.thread_executor import ThreadExecutor
+from braid.execution.wire_format import BatchSpec, count_shuffles, select_arrivals, split_by_stream
 
 
 class Tuples(NamedTuple):
@@ -30,7 +30,7 @@ class Tuples(NamedTuple):
         return self.rows.nbytes
 
 
-class Stages:
+class InProcessStages:
     """Runs the tasks of a batch as SparkExecutor does, one after the other, without Spark."""
 
     def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
@@ -42,12 +42,16 @@ class Stages:
             else frame.to_batches()
         )
         if batch.spec.partitions == 1:
-            with _without_spark(0), patch.object(spark, "by_stream", _by_stream):
-                return _executed([*spark.single_stage(batch)(came)])
-        with _without_spark(0), patch.object(spark, "by_stream", _by_stream):
-            shipped = [*spark.route_stage(batch)(came)]
+            with _without_spark(0), patch.object(spark_executor, "by_stream", _by_stream):
+                return _executed([*spark_executor.single_stage(batch)(came)])
+        with _without_spark(0), patch.object(spark_executor, "by_stream", _by_stream):
+            shipped = [*spark_executor.route_stage(batch)(came)]
         for number in range(1 + count_shuffles(batch)):
-            stage = spark.hop_stage(batch, number) if number else spark.join_stage(batch)
+            stage = (
+                spark_executor.hop_stage(batch, number)
+                if number
+                else spark_executor.join_stage(batch)
+            )
             done = []
             for p in range(batch.spec.partitions):
                 with _without_spark(p):
@@ -56,11 +60,11 @@ class Stages:
         return _executed(shipped)
 
 
-class Turns:
+class AlternatingExecutor:
     """Each batch goes the other way than the last, on two threads or through Spark's stages."""
 
     def __init__(self) -> None:
-        self.ways = cycle([ThreadExecutor(2, alone=0), Stages()])
+        self.ways = cycle([ThreadExecutor(2, alone=0), InProcessStages()])
 
     def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
         return next(self.ways).execute(frame, batch)
@@ -76,7 +80,9 @@ def _of(shipped: pa.RecordBatch, partition: int) -> list[pa.RecordBatch]:
 
 def _executed(shipped: list[pa.RecordBatch]) -> ExecutionResult:
     bodies = [body for b in shipped for body in b.column("body").to_pylist()]
-    return ExecutionResult([*map(report_from_json, bodies)], ExecutorChoice("spark", "as asked for"))
+    return ExecutionResult(
+        [*map(report_from_json, bodies)], ExecutorChoice("spark", "as asked for")
+    )
 
 
 def _by_stream(
@@ -90,7 +96,7 @@ def _by_stream(
 @contextmanager
 def _without_spark(partition: int) -> Iterator[None]:
     with (
-        patch.object(spark, "_current_partition", lambda: partition),
-        patch.object(spark, "_freeze_imported_objects", lambda: None),
+        patch.object(spark_executor, "_current_partition", lambda: partition),
+        patch.object(spark_executor, "_freeze_imported_objects", lambda: None),
     ):
         yield

@@ -78,7 +78,9 @@ class Renames:
                     found.names[old] = new
 
     def inherit(self) -> None:
-        """Add a row for each override in a class that names.csv does not name, as those of tests."""
+        """Add a row for each override in a class that names.csv does not name, as those of
+        tests.
+        """
         for info in INFOS.values():
             for name in info.names:
                 rows = (self.names.get(f"{base.fullname}.{name}") for base in info.mro[1:])
@@ -227,7 +229,9 @@ class TypedUses:
         if column < 0 or self.lines[line - 1][column:end] != o.name:
             place = self._find_in_text(o)
             if place is None:
-                if self._targets(o) and any(t in self.renames.names for t in self._targets(o) or ()):
+                if self._targets(o) and any(
+                    t in self.renames.names for t in self._targets(o) or ()
+                ):
                     self.unresolved.append((line, f".{o.name} stands in a text"))
                 return
             line, column = place

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from braid.core import events, jsonl
+from braid.core import event_io, events
 from playwright.sync_api import expect
 from unit.test_view_chain import Recorded
 
@@ -31,7 +31,7 @@ def test_a_click_on_a_boundary_merges_and_one_inside_a_slice_splits(
     start = run.events.pop(
         next(k for k, e in enumerate(run.events) if isinstance(e, events.RunStarted))
     )
-    jsonl.write_events(lab.folder / "chain.jsonl", [start, *run.events])
+    event_io.write_events(lab.folder / "chain.jsonl", [start, *run.events])
     kernel = dict(kernelspec=dict(name="python3", display_name="Python 3", language="python"))
     cells = [nbformat.v4.new_code_cell(SHOWN)]
     nbformat.write(

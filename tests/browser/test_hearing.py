@@ -16,7 +16,7 @@ RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 MADE = """# Widgets, of which each changes before it can be on the page
 import ipywidgets as W
 from braid.core import jsonl
-from braid_widgets.base.picture import Picture
+from braid_widgets.base.clickable_html import Picture
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.slices.chain import Chain
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from braid.studies import diffusion as study
+from braid_lab.diffusion import experiments as study
 from braid_widgets.diffusion.segments import segment_table
 from papermill import execute_notebook
 from playwright.sync_api import expect

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from braid import figure1
 from braid.papers.reuse.events import (
-    OperatorMetrics,
     FlowMetrics,
     HubBatchCommitted,
     HubStarted,
     OperatorBuilt,
+    OperatorMetrics,
     QuerySubmitted,
 )
-from braid.studies import recordings
-from braid_widgets.base.film import Player, read_bundle
+from braid_lab.common import recordings
+from braid_widgets.base.player import Player, read_bundle
 from braid_widgets.reuse.hub_map import HubMap
 from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.shared_ring import SharedRingPlayer
@@ -91,7 +91,11 @@ def test_pictures_tell_on_a_click_what_served_a_query_and_what_a_slice_held_then
 
 def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> None:
     """Theirs tell of slices too, by what each moment has."""
-    open_film(page, folder / "ring.html", ring := SharedRingPlayer(recordings.recorded_events("shared_ring")))
+    open_film(
+        page,
+        folder / "ring.html",
+        ring := SharedRingPlayer(recordings.recorded_events("shared_ring")),
+    )
     expect(told).to_be_hidden()
     last = len(ring.frames)
     film.locator("[data-query='0:wind']").click()
@@ -112,7 +116,11 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
     film.get_by_label("back").click()
     expect(slices.nth(1)).to_have_attribute("tabindex", "0")  # the stop stays as the film goes on
 
-    open_film(page, folder / "chain.html", chain := ChainPlayer(recordings.recorded_events("slices"), pick=True))
+    open_film(
+        page,
+        folder / "chain.html",
+        chain := ChainPlayer(recordings.recorded_events("slices"), pick=True),
+    )
     expect(film.locator("[data-split], [data-merge]")).to_have_count(0)
     stream = chain.frames[-1]["streams"][0]
     film.locator("[data-tells='0:1'] rect.edge").click()

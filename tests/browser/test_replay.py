@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from braid.core import jsonl
-from braid_widgets.base import colours
+from braid.core import event_io
+from braid_widgets.base import colors
 from braid_widgets.cockpit.page import recorded_page, save_run_page
 from playwright.sync_api import Browser, Page, expect
 
 RECORDING = Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl"
 WIDTH = 1000
-PAGE = recorded_page(jsonl.read_events(RECORDING))
+PAGE = recorded_page(event_io.read_events(RECORDING))
 BOXES = """(canvas, [colours, left, right]) => {
   const c = canvas.getContext("2d"), w = canvas.width, data = c.getImageData(0, 0, w, canvas.height).data, found = {};
   for (let y = 0; y < canvas.height; y++) for (let x = Math.round(left * w); x < right * w; x++) {
@@ -119,7 +119,7 @@ def test_the_matrix_is_to_scale_with_row_0_on_top_and_nothing_is_cut_off(
     groups = shown["hosts"]["groups"][0]
     cells = list(zip(*(groups["cells"][name] for name in ("host", "row", "column")), strict=True))
     canvas = replay.locator(".braid-map canvas")
-    found = canvas.evaluate(BOXES, [[colours.host_color(h) for h, _, _ in sorted(cells)], 0, 0.5])
+    found = canvas.evaluate(BOXES, [[colors.host_color(h) for h, _, _ in sorted(cells)], 0, 0.5])
     boxes = {int(host): box for host, box in found.items()}
     top, bottom, left, right = (
         pick(box[k] for box in boxes.values()) for k, pick in enumerate((min, max, min, max))

@@ -12,9 +12,9 @@ import nbformat
 import pandas as pd
 import pytest
 from braid import Aligned
-from braid.model.simulate import simulate
-from braid.reports.page import render_page
-from braid_widgets.base import curves
+from braid.simulation.simulator import simulate
+from braid_lab.reports.report_page import render_page
+from braid_widgets.base import line_charts
 from braid_widgets.diffusion import segments
 from playwright.sync_api import Browser
 from plotly.subplots import make_subplots
@@ -120,11 +120,11 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
     data = pd.DataFrame(rows, columns=["x", "kind", "windows", "share", "y"])
     look = dict(x="x", y="y", color="kind", facet_col="windows", facet_row="share", height=680)
     title = "Results per 1000 comparisons, of the queries together, mean of the seeds (counted)"
-    charts = [curves.line_chart(data, title, "per 1000", **look)]
+    charts = [line_charts.line_chart(data, title, "per 1000", **look)]
     one = (data["kind"] == "one of these") & (data["windows"] == "uniform")
     four = {f"the {k}th panel, which is said at some length": one for k in range(4)}
     axes = (("x", "the number of it"), ("share", "share"), "y")
-    charts.append(curves.heat_maps(data, "Fig. 6: four in a row", *axes, four, 2, 1))
+    charts.append(line_charts.heat_maps(data, "Fig. 6: four in a row", *axes, four, 2, 1))
     cell = nbformat.v4.new_code_cell("")
     shown = [chart.to_html(first) for chart, first in zip(charts, (True, False), strict=True)]
     cell.outputs = [nbformat.v4.new_output("display_data", {"text/html": html}) for html in shown]

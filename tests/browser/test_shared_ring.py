@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from braid.workloads.dashboards import DASHBOARDS
+from braid_lab.workloads.dashboards import DASHBOARDS
 from papermill import execute_notebook
 from playwright.sync_api import expect
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid.core.event_io import read_events, write_events
 from braid.core.events import BatchCommitted
-from braid.core.jsonl import read_events, write_events
-from braid_widgets.cockpit import serve
+from braid_widgets.cockpit import server
 from playwright.sync_api import Browser, expect
 
 EVENTS = read_events(Path(__file__).parents[2] / "data" / "recordings" / "fluct.jsonl")
@@ -38,7 +38,7 @@ class Running:
 def served(tmp_path: Path) -> Iterator[tuple[Running, str]]:
     run = Running(tmp_path / "events.jsonl")
     run.on(5)
-    made, address = serve.make_server(tmp_path)
+    made, address = server.make_server(tmp_path)
     thread = threading.Thread(target=made.serve_forever, args=(0.05,))
     thread.start()
     yield run, address

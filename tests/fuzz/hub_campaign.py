@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 from duck import duck
-from hub_cases import BATCHES, Driven
+from hub_cases import BATCHES, SteppedHub
 
 from fuzz.cases import StatementCase
 from fuzz.outcomes import answer_of, kind_of_sentence
@@ -39,7 +39,7 @@ def wrong_answers(
     counts = Counter() if counts is None else counts
     wrong: dict[int, str] = {}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        hub = Driven(Path(folder), streams(cases[0].seed))
+        hub = SteppedHub(Path(folder), streams(cases[0].seed))
         taken = []
         for place, case in enumerate(cases):
             try:
@@ -64,7 +64,7 @@ def wrong_answers(
     return wrong
 
 
-def _judged(hub: Driven, name: str, case: StatementCase) -> str:
+def _judged(hub: SteppedHub, name: str, case: StatementCase) -> str:
     if case.truth is None:
         return "it is answered, and must be refused"
     truth = answer_in_duckdb(case)

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
-from braid.condition.arrow import ArrowAnalyzer
-from braid.condition.compiler import DuckDBCompiler
-from braid.condition.names import parse_condition, resolve_columns
-from braid.condition.sqltypes import BOOLEAN, sql_type_of_arrow
-from braid.condition.typed import UnsupportedExpressionError
+from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.column_names import parse_condition, resolve_columns
+from braid.condition.duckdb_compiler import DuckDBCompiler
+from braid.condition.sql_types import BOOLEAN, sql_type_of_arrow
+from braid.condition.typed_expressions import UnsupportedExpressionError
 from duck import duck
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -228,7 +228,9 @@ def compiled_truth(case: Case) -> Truth:
     columns = {(a, f.name): sql_type_of_arrow(f.type) for a, t in tables.items() for f in t.schema}
     try:
         tree = resolve_columns(parse_condition(case.on), ArrowAnalyzer(tables).names)
-        sql, kind = DuckDBCompiler(columns, by_zero="error('DIVIDE_BY_ZERO')").compile_expression(tree)
+        sql, kind = DuckDBCompiler(columns, by_zero="error('DIVIDE_BY_ZERO')").compile_expression(
+            tree
+        )
     except (UnsupportedExpressionError, ValueError):
         return UNKNOWN
     if kind != BOOLEAN:

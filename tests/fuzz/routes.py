@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from braid.condition.parse import parse_predicate
+from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate
-from braid.condition.residual import query_table
-from braid.core.columns import TIME
-from braid.engine.tables import _PLACE, ArrowFeed, _make_select_sql
-from braid.join import StreamJoin
-from braid.local.build import build_block
-from braid.local.probe import BlockJoiner
-from braid.local.rows import PartialMatches, BlockRows
+from braid.condition.residual_evaluation import query_table
+from braid.core.reserved_columns import TIME
+from braid.kernels.block_builder import build_block
+from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.probe import BlockJoiner
 from braid.papers.baselines.centralized import Centralized
-from local import LocalRun
-from oracle import PLACEMENTS, ids
+from braid.sources.arrow_replay import _PLACE, ArrowFeed, _make_select_sql
+from braid.stream_join import StreamJoin
+from local_runs import LocalRun
+from oracle import PLACEMENTS, result_ids
 
 from fuzz.cases import Case, table
 from fuzz.column_types import to_arrow
@@ -110,7 +110,9 @@ def _met(predicate: Predicate, blocks: Sequence[BlockRows]) -> Ids:
         ]
     rows: Ids = Counter()
     for found in partials:
-        rows.update(zip(*(found.column_values(n, "id").tolist() for n in range(len(blocks))), strict=True))
+        rows.update(
+            zip(*(found.column_values(n, "id").tolist() for n in range(len(blocks))), strict=True)
+        )
     return rows
 
 
@@ -132,7 +134,7 @@ def table_run(case: Case) -> Answer:
             return answer_of(error, has_started)
     if wrong := changed_rows(tables, found):
         return Answer("crashed", sentence=wrong)
-    return Answer("rows", ids(found))
+    return Answer("rows", result_ids(found))
 
 
 def changed_rows(tables: Mapping[str, pa.Table], found: pa.Table) -> str:
@@ -157,7 +159,7 @@ class SparkKernels:
     """
 
     def __init__(self, spark: Any, case: Case) -> None:
-        from braid.condition.spark import SparkAnalyzer
+        from braid.condition.spark_analyzer import SparkAnalyzer
 
         self.spark = spark
         self.frames = {a: spark.createDataFrame(table(s)) for a, s in case.streams.items()}
@@ -177,7 +179,9 @@ class SparkKernels:
         parsed: dict[int, Predicate] = {}
         for number, on in enumerate(conditions):
             try:
-                parsed[number] = parse_predicate(on, self.frames, [None] * len(self.frames), self.analyser)
+                parsed[number] = parse_predicate(
+                    on, self.frames, [None] * len(self.frames), self.analyser
+                )
             except Exception as error:
                 found[number] = answer_of(error, False)
         columns = [self._computed(place, parsed) for place in range(len(self.frames))]
@@ -209,7 +213,11 @@ class SparkKernels:
     def _computed(self, place: int, parsed: Mapping[int, Predicate]) -> dict[int, Any]:
         """Return, for each condition, the columns that Spark computes of a stream, or its error."""
         wanted = {
-            n: {"__filter": p.filters[place] or "true", **p.key_columns[place], **p.computed_columns[place]}
+            n: {
+                "__filter": p.filters[place] or "true",
+                **p.key_columns[place],
+                **p.computed_columns[place],
+            }
             for n, p in parsed.items()
         }
         frame = list(self.frames.values())[place]
@@ -272,7 +280,7 @@ def spark_run(spark: Any, case: Case, executor: str = "auto") -> Answer:
         finally:
             with contextlib.suppress(UnboundLocalError):
                 run.stop()
-    return Answer("rows", ids(found))
+    return Answer("rows", result_ids(found))
 
 
 def _spark_join(spark: Any, case: Case, executor: str = "auto") -> StreamJoin:

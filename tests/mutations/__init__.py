@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 import numpy as np
-from braid.studies.claim import Claim
+from braid_lab.common.claims import Claim
 
 T = TypeVar("T")
 Tries = Iterable[Callable[[], Claim | Iterable[Claim]]]
@@ -35,7 +35,7 @@ class Mutation:
     ``name`` in plain words; ``at`` the dotted name of what is replaced, where it is looked up, and
     ``fault`` what takes its place, given what was there; ``claims`` tries the claims anew, by a
     function that keeps nothing from one call to the next but what is ``known``; ``breaks`` has how
-    the sentences (``Claim.says``) of those begin that must fail, each as much as tells it from
+    the sentences (``Claim.statement``) of those begin that must fail, each as much as tells it from
     others; ``runs`` are the placements, by class, whose runs come to something else by the fault,
     None for all: by a fault of none just the placements that are run are others, or what is
     reckoned of their runs.
@@ -86,7 +86,7 @@ faulty = Faulty()
 """The present fault."""
 
 
-def known(run: tuple[Any, ...], made: Callable[[], T]) -> T:
+def cached_run(run: tuple[Any, ...], made: Callable[[], T]) -> T:
     """What a run comes to, made once; the placement is the first of what tells it from others."""
     kind, fault, found = type(run[0]).__name__, faulty, KNOWN
     if fault.touched is None or kind in fault.touched:
@@ -104,25 +104,25 @@ def known(run: tuple[Any, ...], made: Callable[[], T]) -> T:
     return outcome
 
 
-def changed(fault: Faulty) -> list[str]:
+def changed_placements(fault: Faulty) -> list[str]:
     """The placements of which a run that was taken comes to something else now."""
-    return [k for k, (run, made) in fault.taken.items() if not same(made(), KNOWN[run])]
+    return [k for k, (run, made) in fault.taken.items() if not same_outcome(made(), KNOWN[run])]
 
 
-def same(a: Any, b: Any) -> bool:
+def same_outcome(a: Any, b: Any) -> bool:
     """Whether two runs came to the same."""
     if isinstance(a, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     if isinstance(a, Mapping):
-        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+        return a.keys() == b.keys() and all(same_outcome(a[k], b[k]) for k in a)
     if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(map(same, a, b))
+        return len(a) == len(b) and all(map(same_outcome, a, b))
     if is_dataclass(a):
-        return all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+        return all(same_outcome(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
     return bool(a == b or (a != a and b != b))
 
 
-def run_here(
+def run_in_process(
     told: Callable[[Any], T],
     tables: Mapping[str, Any],
     on: str,
@@ -133,8 +133,8 @@ def run_here(
     """What is ``told`` of a run in this process, without Spark, of tables with a column "batch",
     and event times "ts" where there are windows; on one host where no placement is given.
     """
-    from braid.join import StreamJoin
     from braid.papers.baselines.centralized import Centralized
+    from braid.stream_join import StreamJoin
 
     join = StreamJoin(
         dict(tables), on, placement or Centralized(), windows, windows and "ts", **more
@@ -146,7 +146,7 @@ def run_here(
 
 
 @contextmanager
-def by_calls(clock: str, each: float = 6e-7) -> Iterator[None]:
+def call_counting_clock(clock: str, each: float = 6e-7) -> Iterator[None]:
     """A clock, by its dotted name, that every call of a Python function in the thread that asks
     moves on by so many seconds: what is measured with it is the same however busy the machine is.
     """
@@ -166,7 +166,7 @@ def by_calls(clock: str, each: float = 6e-7) -> Iterator[None]:
             threading.setprofile(None)  # type: ignore[arg-type]
 
 
-def later(kind: type[T], **made: Callable[[], Any]) -> T:
+def lazy_figures(kind: type[T], **made: Callable[[], Any]) -> T:
     """Figures that claims are about, each table made when a claim first looks at it."""
 
     class Later(kind):  # type: ignore[misc, valid-type]

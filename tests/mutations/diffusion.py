@@ -10,24 +10,24 @@ from typing import Any
 from unittest.mock import patch
 
 import pandas as pd
-from braid.papers.diffusion.setcover import exact_cover
-from braid.studies import diffusion as study
-from braid.studies import diffusion_claims as gu
-from braid.studies import diffusion_figures as figures
-from braid.studies import diffusion_frames as frames
-from braid.studies import diffusion_kept as long
-from braid.studies import diffusion_plans as plans
-from braid.studies import diffusion_trade_claims as trades
-from braid.studies.diffusion import DiffusionSetting
-from braid.studies.kept import CachedOutcome
+from braid.papers.diffusion.set_cover import exact_cover
+from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.diffusion import claim_frames as frames
+from braid_lab.diffusion import claims as gu
+from braid_lab.diffusion import experiments as study
+from braid_lab.diffusion import figures as figures
+from braid_lab.diffusion import long_runs as long
+from braid_lab.diffusion import plan_costs as plans
+from braid_lab.diffusion import tradeoff_claims as trades
+from braid_lab.diffusion.experiments import DiffusionSetting
 
-from mutations import Mutation, Tries, by_calls, known, later, run_here
+from mutations import Mutation, Tries, cached_run, call_counting_clock, lazy_figures, run_in_process
 
 
 def made(name: str, setting: DiffusionSetting) -> CachedOutcome:
     """The outcome of a run; what only the placement knows of a setting is left out of its key."""
     run = study.make_placement(name, setting), replace(setting, length=1, sample=1, copies=0)
-    return known(run, lambda: study.run_and_summarize(name, setting))
+    return cached_run(run, lambda: study.run_and_summarize(name, setting))
 
 
 def of(
@@ -36,11 +36,13 @@ def of(
     **tables: Callable[[], Any],
 ) -> Tries:
     """Claims about figures."""
-    f = later(frames.DiffusionFigures, outcomes=outcomes, **tables)
+    f = lazy_figures(frames.DiffusionFigures, outcomes=outcomes, **tables)
     return [partial(claim, f) for claim in claims]
 
 
-def by_hosts(setting: DiffusionSetting, hosts: Iterable[int], labels: Iterable[str]) -> pd.DataFrame:
+def by_hosts(
+    setting: DiffusionSetting, hosts: Iterable[int], labels: Iterable[str]
+) -> pd.DataFrame:
     """Fig. 11 and 12 by J, for some of the rivals."""
     rows = []
     for j, label in product(hosts, labels):
@@ -77,7 +79,9 @@ def mastered() -> Tries:
     return of(gu.atr_sends_claim, outcomes=lambda: {"11, 12": by_hosts(slow, (12,), both)})
 
 
-def beside(settings: dict[float, DiffusionSetting], readings: Iterable[str], *bounds: str) -> pd.DataFrame:
+def beside(
+    settings: dict[float, DiffusionSetting], readings: Iterable[str], *bounds: str
+) -> pd.DataFrame:
     """ATR beside CTR with some bounds L."""
     some = {name: study.ALIGNED_OR_COORDINATED[name] for name in ("ATR", *bounds)}
     runs = []
@@ -116,7 +120,9 @@ def widened() -> Tries:
     """Fig. 14: a window four times as long, on few hosts that are all busy."""
     both = {w: DiffusionSetting(3, float(w), (15.0, 30.0), hosts=12, seconds=16) for w in (4, 16)}
     bounds = frames.TWO, frames.ALL
-    return of(trades.window_size_claims, outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)})
+    return of(
+        trades.window_size_claims, outcomes=lambda: {"14": beside(both, [study.VISITED], *bounds)}
+    )
 
 
 def routed() -> Tries:
@@ -134,7 +140,7 @@ def counted() -> Tries:
     """Fig. 9 and 10, windows of a thirtieth, by a clock that counts calls."""
 
     def times() -> dict[float, pd.DataFrame]:
-        with by_calls("braid.studies.diffusion_plans.perf_counter"):
+        with call_counting_clock("braid_lab.diffusion.plan_costs.perf_counter"):
             return {w: plans.routing_time(w / 30, 2) for w in (60.0, 120.0)}
 
     claims = [
@@ -162,10 +168,14 @@ def agreed() -> Tries:
     def measured(name: str) -> dict[str, int]:
         a, under = study.make_arrivals(few), study.make_placement(name, few)
         run = (under, few, "in this process")
-        return known(
+        return cached_run(
             run,
-            lambda: run_here(
-                lambda ran: study.count_totals(ran.events()), a.make_tables(), a.condition, under, a.window_texts()
+            lambda: run_in_process(
+                lambda ran: study.count_totals(ran.events()),
+                a.make_tables(),
+                a.condition,
+                under,
+                a.window_texts(),
             ),
         )
 
@@ -257,7 +267,7 @@ def random_covers(kind: Any) -> Any:
 MUTATIONS = [
     Mutation(
         "ATR sends tuples anywhere",
-        "braid.studies.diffusion.Aligned",
+        "braid_lab.diffusion.experiments.Aligned",
         unaware,
         scaled,
         ("both above the existing schemes", "throughput grows with J: last / first"),
@@ -265,28 +275,28 @@ MUTATIONS = [
     ),
     Mutation(
         "ATR sends tuples anywhere, of six hosts",
-        "braid.studies.diffusion.Aligned",
+        "braid_lab.diffusion.experiments.Aligned",
         unaware,
         totals,
         ("ATR and CTR above semantics-unaware", "ATR and CTR above centralized"),
     ),
     Mutation(
         "covers of the hosts that have most to do",
-        "braid.studies.diffusion_plans.greedy_cover",
+        "braid_lab.diffusion.plan_costs.greedy_cover",
         heaviest,
         covered,
         ("a greedy cover weighs at most", "with a bound on copies the greedy cover"),
     ),
     Mutation(
         "all segments on one host",
-        "braid.papers.kit.balance.Balance.lightest",
+        "braid.papers.common.load_balance.LoadBalance.least_loaded_host",
         lambda lightest: lambda self, chosen, last: 0,
         scaled_atr,
         ("more hosts, more results (ATR)",),
     ),
     Mutation(
         "covers drawn at random",
-        "braid.studies.diffusion.Coordinated",
+        "braid_lab.diffusion.experiments.Coordinated",
         random_covers,
         scaled,
         ("CTR above CTR-unoptimized on up to 40 hosts", "CTR sends less than unoptimized"),
@@ -301,14 +311,14 @@ MUTATIONS = [
     ),
     Mutation(
         "slave tuples go to every host",
-        "braid.papers.diffusion.alignment.Alignment._ahead",
+        "braid.papers.diffusion.alignment.Alignment._find_hosts_in_reach",
         lambda ahead: lambda self, stream: set(range(self.hosts)),
         written,
         ("Eq. 2 counts the copies",),
     ),
     Mutation(
         "CTR routes as ATR does",
-        "braid.studies.diffusion.Coordinated",
+        "braid_lab.diffusion.experiments.Coordinated",
         as_atr,
         traded,
         (
@@ -321,7 +331,7 @@ MUTATIONS = [
     ),
     Mutation(
         "CTR routes as ATR does, for more streams",
-        "braid.studies.diffusion.Coordinated",
+        "braid_lab.diffusion.experiments.Coordinated",
         as_atr,
         crowded,
         (
@@ -334,7 +344,7 @@ MUTATIONS = [
     ),
     Mutation(
         "CTR routes as ATR does, in longer windows",
-        "braid.studies.diffusion.Coordinated",
+        "braid_lab.diffusion.experiments.Coordinated",
         as_atr,
         widened,
         ("ATR ahead for small windows: CTR", "CTR ahead for large windows"),
@@ -342,7 +352,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a plan that is made far away",
-        "braid.studies.diffusion_plans.perf_counter",
+        "braid_lab.diffusion.plan_costs.perf_counter",
         asked_far_away,
         routed,
         (
@@ -362,7 +372,7 @@ MUTATIONS = [
     ),
     Mutation(
         "CTR routes as ATR does, in short runs for those that are kept",
-        "braid.studies.diffusion.Coordinated",
+        "braid_lab.diffusion.experiments.Coordinated",
         as_atr,
         kept_streams,
         ("ATR ahead for 3 streams, CTR for 6",),
@@ -370,7 +380,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a model of one host, beside runs in this process",
-        "braid.studies.diffusion.run",
+        "braid_lab.diffusion.experiments.simulate_setting",
         lambda run: lambda under, setting: run(study.Centralized(), setting),
         agreed,
         (
@@ -383,7 +393,7 @@ MUTATIONS = [
     ),
     Mutation(
         "ATR sends tuples anywhere, in this process",
-        "braid.studies.diffusion.Aligned",
+        "braid_lab.diffusion.experiments.Aligned",
         unaware,
         agreed,
         ("ATR and CTR find the same",),
@@ -391,7 +401,7 @@ MUTATIONS = [
     ),
     Mutation(
         "semantics-unaware routing to one host, in this process",
-        "braid.studies.diffusion.SemanticsUnaware",
+        "braid_lab.diffusion.experiments.SemanticsUnaware",
         lambda kind: lambda *given, **more: study.Centralized(),
         agreed,
         ("semantics-unaware routing loses results",),
@@ -399,7 +409,7 @@ MUTATIONS = [
     ),
     Mutation(
         "segments of one second, whatever their length",
-        "braid.studies.diffusion.Aligned",
+        "braid_lab.diffusion.experiments.Aligned",
         one_second,
         tried_lengths,
         ("throughput peaks at a length T* between extremes (2-way)", "too long segments cost"),
@@ -407,14 +417,14 @@ MUTATIONS = [
     ),
     Mutation(
         "all segments on one host, of six",
-        "braid.papers.kit.balance.Balance.lightest",
+        "braid.papers.common.load_balance.LoadBalance.least_loaded_host",
         lambda lightest: lambda self, chosen, last: 0,
         totals,
         ("ATR and CTR above centralized",),
     ),
     Mutation(
         "a search that never moves, in short runs, also for those that are kept",
-        "braid.papers.diffusion.tuning.Search.decide",
+        "braid.papers.diffusion.segment_length_search.LengthSearch.next_length",
         lambda decide: lambda self, step: replace(self, busy=0.0, done=0.0, batches=0),
         searched,
         ("from a first length that is not the best", "from T0 = 5 s ATR is above ATR-unoptimized"),

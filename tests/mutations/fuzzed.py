@@ -54,10 +54,10 @@ def _reading(kind: type[exp.Expr], *names: str) -> Callable[[Any], Any]:
     return lambda table: {**table, kind: (*table[kind], *names)}
 
 
-_STATEMENT = "braid.hub.dialect.STATEMENT"
+_STATEMENT = "braid.hub.query_dialect.STATEMENT"
 FAULTS = (
     SeededFault(
-        "NOT LIKE", "braid.condition.dialect.SparkSql.Parser._negate_range", _drop_not, "tables", "NOT LIKE"
+        "NOT LIKE", "braid.condition.spark_dialect.SparkSql.Parser._negate_range", _drop_not, "tables", "NOT LIKE"
     ),
     SeededFault("ASOF", _STATEMENT, _reading(exp.Join, "method"), "hub", "ASOF"),
     SeededFault("NATURAL", _STATEMENT, _reading(exp.Join, "method"), "hub", "NATURAL"),
@@ -65,14 +65,14 @@ FAULTS = (
     SeededFault("TABLESAMPLE", _STATEMENT, _reading(exp.Table, "sample"), "hub", "TABLESAMPLE"),
     SeededFault("alias columns", _STATEMENT, _reading(exp.TableAlias, "columns"), "hub", r"\w\(id"),
     SeededFault(
-        "NaN turned", "braid.condition.parse._turn_round", _keep_negated, "tables", "too many|lost"
+        "NaN turned", "braid.condition.parser._negate_comparison", _keep_negated, "tables", "too many|lost"
     ),
     SeededFault(
-        "overflow", "braid.condition.parse.find_sums", lambda find: lambda *given: [], "tables", "results where Spark fails"
+        "overflow", "braid.condition.parser.find_sums", lambda find: lambda *given: [], "tables", "results where Spark fails"
     ),
     SeededFault(
         "NULL of a struct with a required field",
-        "braid.core.columns._nullable_nested",
+        "braid.core.reserved_columns._make_nested_nullable",
         lambda nullable: lambda kind: kind,
         "Spark",
         "non-nullable",

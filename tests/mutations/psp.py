@@ -10,22 +10,24 @@ from unittest.mock import patch
 
 from braid.core.placement import Placement
 from braid.core.plan import Plan
-from braid.studies import psp, psp_comparison, psp_rivals
-from braid.studies import psp_claims as closed
-from braid.studies import psp_contest_claims as contests
-from braid.studies import psp_rivals_claims as paper
-from braid.studies.claim import Claim
-from braid.studies.kept import CachedOutcome
+from braid_lab.common.claims import Claim
+from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.psp import claims as closed
+from braid_lab.psp import comparison as psp_comparison
+from braid_lab.psp import contest_claims as contests
+from braid_lab.psp import experiments as psp_experiments
+from braid_lab.psp import rival_claims as paper
+from braid_lab.psp import rivals as psp_rivals
 
-from mutations import Mutation, Tries, known, later, run_here
+from mutations import Mutation, Tries, cached_run, lazy_figures, run_in_process
 
-QUICK = psp.RingSetting(seconds=14.0)
+QUICK = psp_experiments.RingSetting(seconds=14.0)
 
 
-def made(scheme: str, nodes: int, setting: psp.RingSetting) -> CachedOutcome:
+def made(scheme: str, nodes: int, setting: psp_experiments.RingSetting) -> CachedOutcome:
     """What a scheme comes to."""
     run = psp_rivals.competitors(nodes, setting)[scheme], setting
-    return known(run, lambda: psp_rivals.run_scheme(scheme, nodes, setting))
+    return cached_run(run, lambda: psp_rivals.run_scheme(scheme, nodes, setting))
 
 
 def rivals(
@@ -36,14 +38,14 @@ def rivals(
     """Claims about rings, ATR and CTR, or some schemes of them, on so many nodes."""
     offered = psp_rivals.competitors
 
-    def chosen(nodes: int, setting: psp.RingSetting) -> dict[str, Placement]:
+    def chosen(nodes: int, setting: psp_experiments.RingSetting) -> dict[str, Placement]:
         return {n: p for n, p in offered(nodes, setting).items() if not schemes or n in schemes}
 
     def runs() -> Any:
         with patch.object(psp_rivals, "competitors", chosen):
             return psp_rivals.compare_schemes(nodes, setting=QUICK, made=made)
 
-    r = later(contests.Contest, runs=runs)
+    r = lazy_figures(contests.Contest, runs=runs)
     return [partial(claim, r) for claim in claims]
 
 
@@ -71,13 +73,18 @@ def copies() -> Tries:
 
 def table() -> Tries:
     """Fig. 15.1 row by row."""
-    few, run = replace(QUICK, sigma=0.05, seconds=20.0), psp.RingSetting.simulate_placement
+    few, run = (
+        replace(QUICK, sigma=0.05, seconds=20.0),
+        psp_experiments.RingSetting.simulate_placement,
+    )
 
-    def ran(self: psp.RingSetting, placement: Placement, factor: float = 1.0) -> list[Any]:
-        return known((placement, self, factor), lambda: run(self, placement, factor))
+    def ran(
+        self: psp_experiments.RingSetting, placement: Placement, factor: float = 1.0
+    ) -> list[Any]:
+        return cached_run((placement, self, factor), lambda: run(self, placement, factor))
 
     def rows() -> list[Claim]:
-        with patch.object(psp.RingSetting, "simulate_placement", ran):
+        with patch.object(psp_experiments.RingSetting, "simulate_placement", ran):
             return paper.comparison_row_claims(psp_comparison.scheme_properties(8, few))
 
     return [rows]
@@ -91,13 +98,19 @@ def moved() -> Tries:
 def together() -> Tries:
     """PSP-I with many tuples at once."""
     few = replace(QUICK, sigma=0.05, window=5.0, seconds=6.5)
-    return [lambda: paper.more_at_once_claim(psp_rivals.concurrency_table((4, 8), (15, 30), setting=few))]
+    return [
+        lambda: paper.more_at_once_claim(
+            psp_rivals.concurrency_table((4, 8), (15, 30), setting=few)
+        )
+    ]
 
 
 def as_many() -> Tries:
     """PSP-I with as many tuples at once as nodes."""
     few = replace(QUICK, sigma=0.05, seconds=11.0)
-    return [lambda: paper.concurrency_claim(psp_rivals.concurrency_table((8, 16), (0,), setting=few))]
+    return [
+        lambda: paper.concurrency_claim(psp_rivals.concurrency_table((8, 16), (0,), setting=few))
+    ]
 
 
 def replicas() -> Tries:
@@ -109,7 +122,9 @@ def counted() -> Tries:
     """Fig. 16.1: counted against Eq. 13.1."""
 
     def probing() -> list[Claim]:
-        parts = psp.cost_breakdown(setting=replace(QUICK, seconds=20.0)).assign(streams=3)
+        parts = psp_experiments.cost_breakdown(setting=replace(QUICK, seconds=20.0)).assign(
+            streams=3
+        )
         return [closed.equation_claim(parts), closed.probing_claim(parts)]
 
     return [probing]
@@ -117,7 +132,7 @@ def counted() -> Tries:
 
 def equations() -> Tries:
     """Fig. 16.2: the closed forms."""
-    times = psp.response_times(hops=psp.HOPS)
+    times = psp_experiments.response_times(hops=psp_experiments.HOPS)
     claims = (
         closed.interior_claim,
         closed.fourteen_nodes_claim,
@@ -129,19 +144,25 @@ def equations() -> Tries:
 
 def grown() -> Tries:
     """Fig. 16.6."""
-    return [lambda: closed.adaptation_claim(psp.adaptation_curves("16.6", 40.0), "16.6")]
+    return [
+        lambda: closed.adaptation_claim(psp_experiments.adaptation_curves("16.6", 40.0), "16.6")
+    ]
 
 
 def agreed() -> Tries:
     """A small ring in this process in the place of one on Spark, beside its model."""
-    arrivals, ring = psp.run_from_controls("8", "3", nodes=3, seconds=8.0)
+    arrivals, ring = psp_experiments.run_from_controls("8", "3", nodes=3, seconds=8.0)
 
     def measured() -> list[Any]:
         tables, spans = arrivals.make_tables(), arrivals.window_texts()
-        return run_here(lambda run: list(run.events()), tables, arrivals.condition, ring, spans)
+        return run_in_process(
+            lambda run: list(run.events()), tables, arrivals.condition, ring, spans
+        )
 
     def both() -> Any:
-        return psp.compare_with_model(measured(), psp.simulate_all(arrivals, ring))
+        return psp_experiments.compare_with_model(
+            measured(), psp_experiments.simulate_all(arrivals, ring)
+        )
 
     return [lambda: closed.agreement_claims(both())]
 
@@ -179,7 +200,7 @@ def instead(scheme: str, *rings: str) -> Any:
     """Rings that are another scheme."""
 
     def fault(contenders: Any) -> Any:
-        def others(nodes: int, setting: psp.RingSetting) -> Any:
+        def others(nodes: int, setting: psp_experiments.RingSetting) -> Any:
             found = contenders(nodes, setting)
             return found | dict.fromkeys(rings, found[scheme])
 
@@ -195,7 +216,7 @@ def as_atr(kind: Any) -> Any:
 
 def unpriced(hops: Any) -> Any:
     """Responses without hops."""
-    return lambda runs, of=psp.HOPS: hops(runs.assign(hops_modelled=0.0), of)
+    return lambda runs, of=psp_experiments.HOPS: hops(runs.assign(hops_modelled=0.0), of)
 
 
 def unselective(latency: Any) -> Any:
@@ -211,7 +232,7 @@ INTERIOR = "More nodes help up to a point"
 MUTATIONS = [
     Mutation(
         "a model of other streams, beside a run in this process",
-        "braid.studies.psp.modelled",
+        "braid_lab.psp.experiments.simulate_all",
         lambda modelled: lambda arrivals, ring: modelled(replace(arrivals, seed=1), ring),
         agreed,
         ("the streams are those of the model",),
@@ -219,7 +240,7 @@ MUTATIONS = [
     ),
     Mutation(
         "nothing is purged, in the model beside a run in this process",
-        "braid.studies.psp.modelled",
+        "braid_lab.psp.experiments.simulate_all",
         lambda modelled: (
             lambda arrivals, ring: modelled(
                 replace(arrivals, windows=(arrivals.seconds,) * 3), ring
@@ -231,7 +252,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rings that route as ATR does",
-        "braid.studies.psp_rivals.contenders",
+        "braid_lab.psp.rivals.competitors",
         instead(psp_rivals.LONG, *psp_rivals.RINGS),
         contest,
         (
@@ -244,7 +265,7 @@ MUTATIONS = [
     ),
     Mutation(
         "rings that store a tuple on half of their nodes",
-        "braid.studies.psp_rivals.contenders",
+        "braid_lab.psp.rivals.competitors",
         instead(psp_rivals.HALF, "PSP", "PSP-D"),
         contest,
         ("State of PSP is flat in N", "ATR (T = W) and CTR store more"),
@@ -260,14 +281,14 @@ MUTATIONS = [
     ),
     Mutation(
         "CTR routes as ATR does, in the table",
-        "braid.studies.psp_rivals.Coordinated",
+        "braid_lab.psp.rivals.Coordinated",
         as_atr,
         table,
         ("Routing Cost", "Per Segment Metadata"),
     ),
     Mutation(
         "new nodes go in before the head",
-        "braid.papers.psp.slices.insertions",
+        "braid.papers.psp.slice_table.insertions",
         lambda insertions: lambda nodes, added: (0,) * added,
         table,
         ("Adaptation Cost",),
@@ -275,7 +296,7 @@ MUTATIONS = [
     ),
     Mutation(
         "hops that are not counted",
-        "braid.studies.psp_rivals.responses",
+        "braid_lab.psp.rivals.add_response_times",
         unpriced,
         lengths,
         ("The best ring has an interior length (counted)",),
@@ -290,21 +311,21 @@ MUTATIONS = [
     ),
     Mutation(
         "pairs that cost next to nothing",
-        "braid.studies.psp.wang_costs",
+        "braid_lab.psp.experiments.wang_costs",
         lambda costs: lambda k: replace(costs(k), compare_us=costs(k).compare_us / 1000),
         counted,
         ("Probing costs more than the network",),
     ),
     Mutation(
         "one selectivity for all joins",
-        "braid.papers.psp.cost.latency",
+        "braid.papers.psp.cost.mean_latency_seconds",
         unselective,
         equations,
         ("Response time grows with the selectivity",),
     ),
     Mutation(
         "blocks are merged across the ends of a ring's slices",
-        "braid.papers.psp.ring.Ring.slices",
+        "braid.papers.psp.ring.Ring.merge_boundaries",
         lambda slices: lambda self, state: (),
         rings,
         (SHARED,),
@@ -333,14 +354,14 @@ MUTATIONS = [
     ),
     Mutation(
         "PSP-I purges at once",
-        "braid.papers.psp.ring._Planner._move",
+        "braid.papers.psp.ring._Planner._relocate_blocks",
         undelayed,
         together,
         ("The more tuples are processed at once",),
     ),
     Mutation(
         "nothing is purged",
-        "braid.core.step.compact",
+        "braid.core.batch_step.compact",
         kept,
         counted,
         ("Counted work and sends",),
@@ -378,28 +399,28 @@ MUTATIONS = [
     ),
     Mutation(
         "all segments of ATR go to one host",
-        "braid.papers.kit.balance.Balance.lightest",
+        "braid.papers.common.load_balance.LoadBalance.least_loaded_host",
         lambda lightest: lambda self, *given, **more: 0,
         replicas,
         ("State of ATR grows with N",),
     ),
     Mutation(
         "new nodes go in after the tail",
-        "braid.papers.psp.slices.insertions",
+        "braid.papers.psp.slice_table.insertions",
         lambda insertions: lambda nodes, added: (nodes,) * added,
         moved,
         ("Aggressive relocation moves what Eq. 14.1 says",),
     ),
     Mutation(
         "the ring takes no node in",
-        "braid.papers.psp.ring._Planner._want",
+        "braid.papers.psp.ring._Planner._choose_node_count",
         lambda want: lambda self, nodes: (want(self, nodes)[0], nodes),
         grown,
         ("Adaptation flattens the response time",),
     ),
     Mutation(
         "hops cost nothing",
-        "braid.papers.psp.cost.latency",
+        "braid.papers.psp.cost.mean_latency_seconds",
         unsent,
         equations,
         (INTERIOR, "14 nodes are best", "The more selectivity, the longer the best ring"),

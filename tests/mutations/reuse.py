@@ -12,12 +12,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from braid.papers.reuse.hierarchy import HierarchicalPlanner
-from braid.studies import airport
-from braid.studies import reuse as study
-from braid.studies import reuse_claims as seshadri
+from braid_lab.reuse import airport
+from braid_lab.reuse import claims as seshadri
+from braid_lab.reuse import experiments as study
+from braid_lab.reuse.hierarchy import HierarchicalPlanner
 
-from mutations import Mutation, Tries, by_calls
+from mutations import Mutation, Tries, call_counting_clock
 
 
 def deployed(batches: int = 5) -> Tries:
@@ -30,7 +30,7 @@ def deployed(batches: int = 5) -> Tries:
 
 def contained() -> Tries:
     """The same, by a clock that counts calls."""
-    with by_calls("braid.hub.desk.clock.perf_counter"):
+    with call_counting_clock("braid.hub.query_registry.clock.perf_counter"):
         return deployed()
 
 
@@ -72,14 +72,14 @@ def anew() -> Tries:
 
 def answered() -> Tries:
     """E4: its first batch, as one that takes a second."""
-    with patch("braid.hub.batches.clock", SimpleNamespace(perf_counter=count().__next__)):
+    with patch("braid.hub.hub_batches.clock", SimpleNamespace(perf_counter=count().__next__)):
         return deployed(1)
 
 
 def clocked(found: Callable[[], Any]) -> Any:
     """Figures that are measured by calls."""
     study.make_network()
-    with by_calls("braid.studies.reuse.time.perf_counter"):
+    with call_counting_clock("braid_lab.reuse.experiments.time.perf_counter"):
         return found()
 
 
@@ -114,84 +114,84 @@ def alone(settings: Any) -> Any:
 MUTATIONS = [
     Mutation(
         "a planner that reuses nothing, in Fig. 1",
-        "braid.studies.reuse_claims.Planner",
+        "braid_lab.reuse.claims.Planner",
         lambda planner: lambda model: planner(model, "separate"),
         examples,
         ("Q2 reuses FLIGHTS",),
     ),
     Mutation(
         "any SLIDE serves any other",
-        "braid.papers.reuse.lattice.slides_hold",
+        "braid.papers.reuse.reuse_lattice.slides_hold",
         lambda hold: lambda a, b: True,
         examples,
         ("(RANGE, SLIDE) keys are ordered",),
     ),
     Mutation(
         "reuse whatever it costs",
-        "braid.studies.reuse.Planner",
+        "braid_lab.reuse.experiments.Planner",
         regardless,
         saved,
         ("The increase in latency is negligible", "Operators that are similar in part"),
     ),
     Mutation(
         "reuse whatever it costs, by how many regions ask",
-        "braid.studies.reuse.Planner",
+        "braid_lab.reuse.experiments.Planner",
         regardless,
         local,
         ("The benefit from reuse depends on network locality",),
     ),
     Mutation(
         "a planner that forgets how long operators live",
-        "braid.papers.reuse.cost.CostModel.prolonging",
+        "braid.papers.reuse.cost.CostModel.lifetime_extension_cost",
         lambda prolonging: lambda *given: 0.0,
         lived,
         ("Lifetimes are taken into account",),
     ),
     Mutation(
         "a lattice that looks at each operator, by a clock that counts calls",
-        "braid.studies.reuse.ReuseLattice",
+        "braid_lab.reuse.experiments.ReuseLattice",
         one_by_one,
         searched,
         ("The lattice finds reuse fast",),
     ),
     Mutation(
         "of all queries the last alone is planned anew, by a clock that counts calls",
-        "braid.studies.reuse._planned",
+        "braid_lab.reuse.experiments._compute_planned_cost",
         last_alone,
         anew,
         ("Planning all queries anew at each arrival",),
     ),
     Mutation(
         "a planner that answers after a second",
-        "braid.hub.desk.clock",
+        "braid.hub.query_registry.clock",
         slower,
         answered,
         ("The increase in time to deployment is negligible",),
     ),
     Mutation(
         "a hub that reuses nothing",
-        "braid.studies.airport.Settings",
+        "braid_lab.reuse.airport.Settings",
         alone,
         contained,
         ("A contained query is deployed in less time", "A contained query is deployed by planning"),
     ),
     Mutation(
         "plans from the bottom up for those from the top down",
-        "braid.papers.reuse.hierarchy.Hierarchical.top_down",
+        "braid_lab.reuse.hierarchy.HierarchicalPlanner.plan_top_down",
         lambda top_down: HierarchicalPlanner.plan_bottom_up,
         planned,
         ("Top-Down over a hierarchy of clusters comes within",),
     ),
     Mutation(
         "one cluster of all nodes",
-        "braid.studies.reuse.Hierarchical",
+        "braid_lab.reuse.experiments.Hierarchical",
         lambda planner: lambda model, most: planner(model, 200),
         planned,
         ("Top-Down looks at less than a hundredth",),
     ),
     Mutation(
         "an exact planner that joins all at the sink",
-        "braid.studies.reuse.exact",
+        "braid_lab.reuse.experiments.exact",
         lambda exact: study.plan_all_at_sink,
         planned,
         ("No planner finds a cheaper plan",),

@@ -16,9 +16,10 @@ from typing import Any
 
 import pandas as pd
 from braid.core.query import Query
-from braid.papers.slices import reference_bitmaps
-from braid.studies import shared_ring, slices_run
-from braid.studies import shared_ring_claims as paper
+from braid_lab.shared_ring import claims as paper
+from braid_lab.shared_ring import experiments as shared_ring_experiments
+from braid_lab.shared_ring import reference_bitmaps
+from braid_lab.slices import live_chain
 
 from mutations import Mutation, Tries
 
@@ -30,7 +31,7 @@ def bitmaps() -> Tries:
 
 def equations() -> Tries:
     """Eq. 21.1 and 21.2."""
-    lengths = shared_ring.length_table()
+    lengths = shared_ring_experiments.length_table()
     return [lambda: paper.selection_push_down_claim(lengths), lambda: paper.length_claim(lengths)]
 
 
@@ -41,7 +42,9 @@ def deployment() -> Tries:
     selective = made((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
     with TemporaryDirectory() as folder:
         run = Counted(Path(folder) / "run", selective, 3, streams=2).fed(seconds(56))
-    ratios = shared_ring.compute_imbalance(shared_ring.compare_balances(run.events), range(40, 56))
+    ratios = shared_ring_experiments.compute_imbalance(
+        shared_ring_experiments.compare_balances(run.events), range(40, 56)
+    )
     return [lambda: paper.selectivity_balance_claim(*ratios)]
 
 
@@ -73,7 +76,9 @@ def selective() -> tuple[Query, ...]:
     return made((6, 6), (60, 60), where=((None, None), ("v < 3", "v < 3")))
 
 
-def answered(queries: tuple[Query, ...], hosts: int) -> tuple[shared_ring.QueryAnswers, int]:
+def answered(
+    queries: tuple[Query, ...], hosts: int
+) -> tuple[shared_ring_experiments.QueryAnswers, int]:
     """What queries got and should get, brute force in the place of DuckDB, and how many results
     were made.
     """
@@ -81,7 +86,7 @@ def answered(queries: tuple[Query, ...], hosts: int) -> tuple[shared_ring.QueryA
         none = (None,) * run.streams
         got = {q.name: Counter(run.found(q, 0, None).tolist()) for q in queries}
         truth = {q.name: Counter(run.truth(q, 0, None, none)[0].tolist()) for q in queries}
-        return shared_ring.QueryAnswers(got, truth, "abc"), run.total("results")
+        return shared_ring_experiments.QueryAnswers(got, truth, "abc"), run.total("results")
 
 
 def answers() -> Tries:
@@ -103,7 +108,7 @@ def on_a_chain() -> Tries:
         table = pd.DataFrame(rows, columns=["results", "the same"])
         return table.replace({"the same": {True: "yes", False: "no"}})
 
-    return [lambda: slices_run.answers_claim(found())]
+    return [lambda: live_chain.answers_claim(found())]
 
 
 def used() -> Tries:
@@ -130,7 +135,7 @@ def cost(queries: tuple[Query, ...]) -> dict[str, float]:
 
     with fed(queries) as run:
         came = [(s, t) for s, each in enumerate(run.came) for _, t in each]
-        counts = shared_ring.count_totals(run.events)
+        counts = shared_ring_experiments.count_totals(run.events)
         return counts | {"of use": sum(wanted(queries, s, t, run.clock) for s, t in came)}
 
 
@@ -165,7 +170,9 @@ def unshared(cost: Any) -> Any:
     """Queries that share nothing: each has state and probes of its own."""
 
     def fault(queries: tuple[Query, ...]) -> Any:
-        return pd.DataFrame([cost((replace(q, bitmap_position=0),)) for q in queries]).sum().to_dict()
+        return (
+            pd.DataFrame([cost((replace(q, bitmap_position=0),)) for q in queries]).sum().to_dict()
+        )
 
     return fault
 
@@ -191,28 +198,28 @@ def equal(deployed: Any) -> Any:
 MUTATIONS = [
     Mutation(
         "every result is given to every query, of a ring in this process",
-        "braid.local.bitmaps.QueryBitmaps.of_results",
+        "braid.kernels.query_bitmaps.QueryBitmaps.result_bitmaps",
         everyone,
         answers,
         ("Theorem 11: pushing selections", "Every joined result answers at least one query"),
     ),
     Mutation(
         "every result is given to every query, of a chain in this process",
-        "braid.local.bitmaps.QueryBitmaps.of_results",
+        "braid.kernels.query_bitmaps.QueryBitmaps.result_bitmaps",
         everyone,
         on_a_chain,
         ("every query has the results that it has alone",),
     ),
     Mutation(
         "slices that hand nearly nothing on, in this process",
-        "braid.papers.slices.chain._Planner._cut",
+        "braid.papers.slices.chain._Planner._cut_block",
         lambda cut: lambda self, b, first, target: cut(self, b, b.keys[1] - 1, target),
         used,
         ("Theorem 12: the state holds what some query needs",),
     ),
     Mutation(
         "selections are not pushed into a ring in this process",
-        "braid.papers.slices.chain._Planner._cut",
+        "braid.papers.slices.chain._Planner._cut_block",
         lambda cut: lambda self, b, first, target: b,
         unlike,
         ("Theorem 12: sharing needs the least state",),
@@ -226,23 +233,25 @@ MUTATIONS = [
     ),
     Mutation(
         "a member serves every query, whatever its age",
-        "braid.papers.slices.reference_bitmaps._Routing.bitmap",
+        "braid_lab.shared_ring.reference_bitmaps._Routing.make_query_bitmap",
         lambda bitmap: lambda self, t: self.all,
         bitmaps,
         ("A result from B_2 and C_3",),
     ),
     Mutation(
         "selections are not pushed into the ring",
-        "braid.studies.shared_ring.shared_ring",
+        "braid_lab.shared_ring.experiments.shared_ring",
         lambda shared: lambda load, passing: load,
         equations,
         ("Selections pushed in lower the work",),
     ),
     Mutation(
         "the last node answers as soon as the first",
-        "braid.studies.shared_ring.node_latency",
+        "braid_lab.shared_ring.experiments.node_latency",
         lambda latency: (
-            lambda load, nodes, node: shared_ring.ring_cost.ring_work(load, nodes) / nodes
+            lambda load, nodes, node: (
+                shared_ring_experiments.ring_cost.ring_work(load, nodes) / nodes
+            )
         ),
         equations,
         ("More nodes lower the processing part",),

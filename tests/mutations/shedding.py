@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from braid.papers.shedding.basic_windows import newest_output_share
 from braid.papers.shedding.shed import Method, Shed
-from braid.papers.shedding.windows import newest_output_share
-from braid.studies import shedding as study
-from braid.studies import shedding_claims as gedik
-from braid.studies import shedding_measured as measured
-from braid.workloads.sets import SetStreams
+from braid_lab.shedding import claims as gedik
+from braid_lab.shedding import experiments as study
+from braid_lab.shedding import measured as measured
+from braid_lab.workloads.set_streams import SetStreams
 
-from mutations import Mutation, Tries, known, run_here
+from mutations import Mutation, Tries, cached_run, run_in_process
 
 BOTH = (0.6, 0.8)
 """Skews of items."""
@@ -89,12 +89,13 @@ def results(method: Method | None) -> dict[str, float]:
 
     def ran(run: Any) -> dict[str, float]:
         if shed is None:
-            return {"found": run.results().num_rows}
+            return {"results": run.results().num_rows}
         told = run.estimate_results().iloc[-1]
-        return {name: float(told[name]) for name in ("found", "estimated", "error")}
+        return {name: float(told[name]) for name in ("results", "estimated_results", "error_95")}
 
-    return known(
-        (method or "full", SETS), lambda: run_here(ran, tables, SETS.condition, None, spans, shed=shed)
+    return cached_run(
+        (method or "full", SETS),
+        lambda: run_in_process(ran, tables, SETS.condition, None, spans, shed=shed),
     )
 
 
@@ -102,11 +103,11 @@ def weighed() -> Tries:
     """Real pairs: made-up sets in the place of the flights of notebook 06."""
 
     def legs() -> measured.FlightComparison:
-        truth = results(None)["found"]
+        truth = results(None)["results"]
         rows = [
             {"condition": "tags", "method": m, "in truth": truth}
             | (of := results(m))
-            | {"found of all": of["found"] / truth}
+            | {"found of all": of["results"] / truth}
             for m in SHEDS
         ]
         return measured.FlightComparison(pd.DataFrame(rows), pd.DataFrame(), [])
@@ -159,14 +160,14 @@ GROWS = "the gain of rate adaptation grows with skew"
 MUTATIONS = [
     Mutation(
         "the oldest part of a window is kept",
-        "braid.studies.shedding.newest",
+        "braid_lab.shedding.experiments.newest",
         oldest,
         lambda: [*windowed(), *partly()],
         ("keeping the newest part of a window sheds", NEWEST_MATCH, GROWS),
     ),
     Mutation(
         "work that is not bound to basic windows",
-        "braid.studies.shedding.phi",
+        "braid_lab.shedding.experiments.phi",
         lambda phi: lambda f, basic, share: 1.0,
         windowed,
         (
@@ -177,21 +178,21 @@ MUTATIONS = [
     ),
     Mutation(
         "items whose popularity stands still",
-        "braid.workloads.sets.likeness",
+        "braid_lab.workloads.set_streams.overlap_probabilities",
         still,
         peaked,
         ("matches peak within the window",),
     ),
     Mutation(
         "one stream alone is dropped",
-        "braid.studies.shedding.kept",
+        "braid_lab.shedding.experiments.retained_share",
         lambda kept: lambda fits: min(1.0, fits),
         dropped,
         ("without an index about half is dropped", "with an index about a quarter is dropped"),
     ),
     Mutation(
         "items that are as skewed, whatever they should be",
-        "braid.workloads.sets.likeness",
+        "braid_lab.workloads.set_streams.overlap_probabilities",
         lambda likeness: (
             lambda items, size, deviation, kappa, *rest: likeness(
                 items, size, deviation, BOTH[0], *rest
@@ -202,35 +203,35 @@ MUTATIONS = [
     ),
     Mutation(
         "as much of every basic window",
-        "braid.studies.shedding.processed",
+        "braid_lab.shedding.experiments.processed_output",
         lambda processed: lambda ranked, fits, parted: min(1.0, fits / len(ranked)),
         indexed,
         ("small basic windows give more",),
     ),
     Mutation(
         "lists by identifier that can stop within a basic window",
-        "braid.studies.shedding.processed",
+        "braid_lab.shedding.experiments.processed_output",
         lambda processed: lambda ranked, fits, parted: processed(ranked, fits, True),
         indexed,
         ("lists by identifier give less",),
     ),
     Mutation(
         "what is worth least first, against dropping",
-        "braid.studies.shedding.fill",
+        "braid_lab.shedding.experiments.fill",
         worst_first,
         indexed,
         ("selective processing gives up to 500 %", "with an index nothing is gained until"),
     ),
     Mutation(
         "any pairs, where types are not told apart",
-        "braid.studies.shedding._utility",
+        "braid_lab.shedding.experiments._compute_utility",
         at_random,
         chosen,
         ("it stays almost the same",),
     ),
     Mutation(
         "dear types that are the most frequent",
-        "braid.studies.shedding._utility",
+        "braid_lab.shedding.experiments._compute_utility",
         lambda utility: (
             lambda sets, r, values, frequency, typed: utility(
                 sets, r, values, frequency[::-1], typed
@@ -241,56 +242,56 @@ MUTATIONS = [
     ),
     Mutation(
         "nothing is learned of ages, on made-up sets for the flights",
-        "braid.papers.shedding.profile.Profile.outputs",
+        "braid.papers.shedding.productivity_profile.ProductivityProfile.matches_per_pair",
         lambda outputs: lambda self, items: dict.fromkeys(items, 1.0),
         weighed,
         ("pairs chosen by age and direction",),
     ),
     Mutation(
         "tuples that are drawn more often than their share, on made-up sets for the flights",
-        "braid.local.harvest.draws",
+        "braid.kernels.pair_sampling.draw_numbers",
         likelier,
         weighed,
         ("weights estimate what the full join has",),
     ),
     Mutation(
         "what is worth least first",
-        "braid.studies.shedding.fill",
+        "braid_lab.shedding.experiments.fill",
         worst_first,
         chosen,
         ("the gain in utility grows with the skew",),
     ),
     Mutation(
         "the newest part of a window taken for the best",
-        "braid.studies.shedding.best",
+        "braid_lab.shedding.experiments.best",
         lambda best: newest_output_share,
         chosen,
         ("time correlation adds to rate adaptation",),
     ),
     Mutation(
         "a fraction that is never adapted",
-        "braid.papers.shedding.rate.adapt",
+        "braid.papers.shedding.shedding_rate.adapt_fraction",
         lambda adapt: lambda r, *rest: r,
         adapted,
         ("r falls in a burst",),
     ),
     Mutation(
         "a burst that nobody foresees",
-        "braid.papers.shedding.rate.forward",
+        "braid.papers.shedding.shedding_rate.affordable_fraction",
         lambda forward: lambda *given: 1.0,
         adapted,
         ("rate adaptation keeps the join within",),
     ),
     Mutation(
         "a feed-forward rule that processes hardly anything",
-        "braid.papers.shedding.rate.forward",
+        "braid.papers.shedding.shedding_rate.affordable_fraction",
         lambda forward: lambda *given: forward(*given) / 10,
         adapted,
         ("rate adaptation keeps the join within",),
     ),
     Mutation(
         "the less useful window first",
-        "braid.studies.shedding.directions",
+        "braid_lab.shedding.experiments.directions",
         turned_round,
         directed,
         ("the fraction of the less useful window",),

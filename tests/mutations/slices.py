@@ -8,11 +8,12 @@ from functools import cache, partial
 from typing import Any
 
 import pandas as pd
-from braid.papers.slices import cost_tree as tree
+from braid.papers.slices.chain_optimizer import ChainStatistics
 from braid.papers.slices.cost import Savings
-from braid.papers.slices.cuts import ChainStatistics
-from braid.studies import chain_claims, slices
-from braid.studies import slices_claims as paper
+from braid_lab.slices import chain_claims
+from braid_lab.slices import claims as paper
+from braid_lab.slices import cost_tree as tree
+from braid_lab.slices import experiments as slices_experiments
 
 from mutations import Mutation, Tries
 
@@ -25,10 +26,14 @@ def of(counted: Callable[[], pd.DataFrame], *claims: Callable[[pd.DataFrame], An
 
 def three() -> Tries:
     """Fig. 8.1 and 8.2, in a part of their settings."""
-    state = (chain_claims.least_state_claim, chain_claims.state_savings_claim, chain_claims.join_claim)
+    state = (
+        chain_claims.least_state_claim,
+        chain_claims.state_savings_claim,
+        chain_claims.join_claim,
+    )
     each = (*state, chain_claims.service_claim, chain_claims.forty_percent_gain_claim)
     some = dict(joins=(0.025, 0.4), rates=(20.0,), seconds=40.0, step=1.0)
-    return of(lambda: slices.strategy_counts(**some), *each)
+    return of(lambda: slices_experiments.strategy_counts(**some), *each)
 
 
 def many() -> Tries:
@@ -38,19 +43,19 @@ def many() -> Tries:
         chain_claims.skewed_gain_claim,
         chain_claims.queries_claim,
     )
-    figures = of(lambda: slices.chain_counts((12, 24), (20.0,), seconds=40.0), *each)
+    figures = of(lambda: slices_experiments.chain_counts((12, 24), (20.0,), seconds=40.0), *each)
     return [*figures, *merged(), chain_claims.skewed_claim]
 
 
 def closed() -> Tries:
     """Fig. 5.8 to 5.10."""
     memory = of(
-        slices.memory_savings,
+        slices_experiments.memory_savings,
         partial(paper.always_saves_claim, where="Fig. 5.8", what="memory"),
         paper.memory_average_claim,
     )
     cpu = of(
-        slices.cpu_savings,
+        slices_experiments.cpu_savings,
         partial(paper.always_saves_claim, where="Fig. 5.9, 5.10", what="CPU"),
         paper.cpu_average_claim,
     )
@@ -60,7 +65,7 @@ def closed() -> Tries:
 def trees() -> Tries:
     """Fig. 6.4 to 6.7."""
     each = (paper.tree_memory_claim, paper.tree_average_claim, paper.tree_pull_up_claim)
-    return [*of(slices.tree_ratios, *each), paper.tree_parts_claim]
+    return [*of(slices_experiments.tree_ratios, *each), paper.tree_parts_claim]
 
 
 def whole() -> Tries:
@@ -122,7 +127,7 @@ def overlapping(cut: Any) -> Any:
 MUTATIONS = [
     Mutation(
         "slices that overlap",
-        "braid.papers.slices.cost.state_slice",
+        "braid.papers.slices.cost.state_slice_cost",
         overlapping,
         whole,
         ("without selections the chain holds the state",),
@@ -130,7 +135,7 @@ MUTATIONS = [
     ),
     Mutation(
         "selections are not pushed into the chain",
-        "braid.papers.slices.chain._Planner._cut",
+        "braid.papers.slices.chain._Planner._cut_block",
         lambda cut: lambda self, b, first, target: b,
         three,
         (
@@ -141,7 +146,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a chain that compares what one slice of all does",
-        "braid.studies.chained.Chained.compared",
+        "braid_lab.slices.chain_counting.ChainExperiment.comparisons",
         lambda compared: (
             lambda self, plan, *rest, **more: compared(
                 self, "pull-up" if plan == "state-slice" else plan, *rest, **more
@@ -153,7 +158,7 @@ MUTATIONS = [
     ),
     Mutation(
         "results are stored beside tuples",
-        "braid.studies.chained.Chained.stored",
+        "braid_lab.slices.chain_counting.ChainExperiment.stored_tuples",
         lambda stored: lambda self, *plan: (1 + self.queries.join) * stored(self, *plan),
         three,
         ("S_join has no effect on the state",),
@@ -161,7 +166,7 @@ MUTATIONS = [
     ),
     Mutation(
         "an unmerged chain: CPU-Opt merges nothing",
-        "braid.papers.slices.cuts.cpu_chain",
+        "braid.papers.slices.chain_optimizer.cpu_chain",
         lambda cpu: lambda windows, statistics: windows,
         many,
         ("CPU-Opt has fewer slices", "the gain of CPU-Opt grows", "slices of CPU-Opt for 12"),
@@ -169,7 +174,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a chain merged to one slice",
-        "braid.papers.slices.cuts.cpu_chain",
+        "braid.papers.slices.chain_optimizer.cpu_chain",
         lambda cpu: lambda windows, statistics: windows[-1:],
         many,
         ("CPU-Opt of 12 uniform windows", "slices of CPU-Opt for 12"),
@@ -177,7 +182,7 @@ MUTATIONS = [
     ),
     Mutation(
         "slices that cost nothing to run",
-        "braid.papers.slices.cuts.edge_cost",
+        "braid.papers.slices.chain_optimizer.edge_cost",
         free,
         many,
         ("slices of CPU-Opt for 12",),
@@ -185,7 +190,7 @@ MUTATIONS = [
     ),
     Mutation(
         "half the savings of Eq. 5.2",
-        "braid.papers.slices.cost.savings",
+        "braid.papers.slices.cost.chain_savings",
         halved,
         closed,
         (
@@ -197,35 +202,35 @@ MUTATIONS = [
     ),
     Mutation(
         "selections are not pushed into the chain, in Eq. 5.2",
-        "braid.papers.slices.cost.savings",
+        "braid.papers.slices.cost.chain_savings",
         lambda savings: lambda rho, sigma, join: savings(rho, 1.0, join),
         closed,
         ("all memory savings are positive", "memory savings reach about 50%"),
     ),
     Mutation(
         "a chain that compares a twentieth more",
-        "braid.papers.slices.cost.savings",
+        "braid.papers.slices.cost.chain_savings",
         dearer,
         closed,
         ("all CPU savings are positive",),
     ),
     Mutation(
         "selections are not pushed into the chains of a tree",
-        "braid.papers.slices.cost_tree.memory_ratios",
+        "braid_lab.slices.cost_tree.memory_ratios",
         unselective,
         trees,
         ("the chains hold least for all m, n", "trees: 20% to 30% of memory saved"),
     ),
     Mutation(
         "Eq. 6.7 without the probing of C3 by AB3, as Eq. 6.8 is printed",
-        "braid.papers.slices.cost_tree.slice_cpu",
+        "braid_lab.slices.cost_tree.slice_cpu",
         lambda work: lambda t: work(t) | {"probe AB3": 0.0},
         trees,
         ("the joins of a tree's chains compare less", "by the whole of Eq. 6.7"),
     ),
     Mutation(
         "a router that compares each result with all windows",
-        "braid.studies.slices.overhead_range",
+        "braid_lab.slices.experiments.overhead_range",
         lambda found: lambda *given: found(*given[:4], False),
         merged,
         ("all small windows are merged together", "small and large windows are each merged"),

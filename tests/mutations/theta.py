@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from braid.core.placement import Placement
-from braid.papers.theta.groups import HostGroup
-from braid.studies import theta
-from braid.studies import theta_claims as told
-from braid.studies import theta_dynamics as dynamics
-from braid.studies import theta_figures as figures
-from braid.studies.theta_inputs import JoinInput
-from braid.studies.theta_model import JOINER, OPERATORS, ModelledMachine, simulate_progress
-from braid.workloads.zipf import zipf_probabilities
+from braid.papers.theta.host_groups import HostGroup
+from braid_lab.theta import claims as told
+from braid_lab.theta import dynamics as dynamics
+from braid_lab.theta import experiments as theta_experiments
+from braid_lab.theta import figures as figures
+from braid_lab.theta.cluster_model import JOINER, OPERATORS, ModelledMachine, simulate_progress
+from braid_lab.theta.join_inputs import JoinInput
+from braid_lab.workloads.zipf_skew import zipf_probabilities
 
-from mutations import Mutation, Tries, later, run_here
+from mutations import Mutation, Tries, lazy_figures, run_in_process
 
 
 def outgrown() -> Tries:
@@ -30,7 +30,9 @@ def outgrown() -> Tries:
 def swinging() -> Tries:
     """Streams that outgrow each other by turns."""
     return [
-        lambda: dynamics.migration_cost_claim(dynamics.migration_table(dynamics.simulate_fluctuation(4.2, 3, start=(50, 50))))
+        lambda: dynamics.migration_cost_claim(
+            dynamics.migration_table(dynamics.simulate_fluctuation(4.2, 3, start=(50, 50)))
+        )
     ]
 
 
@@ -40,7 +42,9 @@ def clustered() -> Tries:
     """
     lines = np.rint(3e6 * zipf_probabilities(1000, 1.5)).astype(np.int64)
     suppliers = np.arange(1000) % 5 == 0
-    of = JoinInput("EQ5", 200, int(lines.sum()), int(lines[suppliers].sum()), (suppliers * 1, lines))
+    of = JoinInput(
+        "EQ5", 200, int(lines.sum()), int(lines[suppliers].sum()), (suppliers * 1, lines)
+    )
     level_lines = np.full(1000, lines.sum() // 1000)
     even = JoinInput("EQ5", 200, int(level_lines.sum()), 0, (suppliers * 1, level_lines))
 
@@ -64,7 +68,7 @@ def clustered() -> Tries:
         fixed = dict(query="EQ5", skew="Z4", hosts=16, gb=1.0, seed=0)
         return pd.concat([came(name, "Z4").assign(operator=name, **fixed) for name in OPERATORS])
 
-    f = later(
+    f = lazy_figures(
         told.ThetaFigures,
         times=times,
         runs=runs,
@@ -92,7 +96,7 @@ def clustered() -> Tries:
 def grown() -> Tries:
     """Fig. 5i, 5j: more machines for as much more of TPC-H, in memory and out of core."""
     out_of_core, sizes = ModelledMachine(memory_mb=0.0), (16, 32, 64)
-    f = later(
+    f = lazy_figures(
         told.ThetaFigures,
         scaled=lambda: figures.weak_scaling(sizes, 6, 0.02, JOINER),
         disk=lambda: figures.weak_scaling(sizes, 6, 0.02, out_of_core),
@@ -104,13 +108,15 @@ def grown() -> Tries:
 def computed() -> Tries:
     """Fig. 5d, of the band join that is bound by its results, and the two operators."""
     both = ("Dynamic", "StaticMid")
-    f = later(told.ThetaFigures, runs=lambda: figures.progress_runs(("BCI",), "Z0", 64, 0.02, 1, 6, both))
+    f = lazy_figures(
+        told.ThetaFigures, runs=lambda: figures.progress_runs(("BCI",), "Z0", 64, 0.02, 1, 6, both)
+    )
     return [partial(told.result_bound_check, f)]
 
 
 def tabled() -> Tries:
     """Table 2, its ends alone."""
-    f = later(told.ThetaFigures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
+    f = lazy_figures(told.ThetaFigures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
     made = (told.resilient_check, told.skewed_hash_check, told.square_check, told.overflow_check)
     return [partial(claim, f) for claim in made]
 
@@ -121,14 +127,17 @@ def rivals() -> Tries:
     of = JoinInput("EQ5", 200, int(lines.sum()), int(lines.sum()), (np.ones(200, np.int64), lines))
 
     def contest() -> pd.DataFrame:
-        ends = {theta.competitor_name(n, 1): simulate_progress(n, of, 1.0, 16, 12).iloc[-1] for n in theta.RIVALS}
+        ends = {
+            theta_experiments.competitor_name(n, 1): simulate_progress(n, of, 1.0, 16, 12).iloc[-1]
+            for n in theta_experiments.RIVALS
+        }
         rows = {
             k: (e["results_modelled"], e["stored_mean"], e["stored_max"]) for k, e in ends.items()
         }
-        columns = ["results", theta.MEAN, theta.MOST]
+        columns = ["results", theta_experiments.MEAN, theta_experiments.MOST]
         return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
-    return [lambda: theta.comparison_claims(contest(), [1.0], 12)]
+    return [lambda: theta_experiments.comparison_claims(contest(), [1.0], 12)]
 
 
 def joined() -> Tries:
@@ -142,13 +151,16 @@ def joined() -> Tries:
     def results(kind: str) -> int:
         tables, placement = {"r": stream(40, 1), "s": stream(160, 2)}, Placement.class_by_name(kind)
         under = placement.from_settings({"hosts": 4})
-        return run_here(lambda run: int(run.results().num_rows), tables, "r.k = s.k", under)
+        return run_in_process(lambda run: int(run.results().num_rows), tables, "r.k = s.k", under)
 
     def contest() -> pd.DataFrame:
-        rows = {theta.competitor_name(name, 1): results(kind) for name, kind in theta.RIVALS.items()}
+        rows = {
+            theta_experiments.competitor_name(name, 1): results(kind)
+            for name, kind in theta_experiments.RIVALS.items()
+        }
         return pd.DataFrame({"results": rows})
 
-    return [lambda: theta.same_results_claim(contest(), 1.0)]
+    return [lambda: theta_experiments.same_results_claim(contest(), 1.0)]
 
 
 def one_cell(probes: Any) -> Any:
@@ -196,28 +208,28 @@ RATIO = "ILF/ILF* stays within its bound"
 MUTATIONS = [
     Mutation(
         "tuples that probe one cell of their line, in a join of a few hundred tuples",
-        "braid.papers.theta.routes._Shelf.own",
+        "braid.papers.theta.grid_routes._Shelf.plan_home_group_probes",
         one_cell,
         joined,
         (SAME,),
     ),
     Mutation(
         "a trigger three times too late",
-        "braid.papers.theta.mapping.Decision.due",
+        "braid.papers.theta.mapping.MappingDecision.is_checkpoint_due",
         late(3),
         outgrown,
         (RATIO,),
     ),
     Mutation(
         "the grid never changes",
-        "braid.papers.theta.mapping.Decision.due",
+        "braid.papers.theta.mapping.MappingDecision.is_checkpoint_due",
         lambda due: lambda self: False,
         outgrown,
         (RATIO,),
     ),
     Mutation(
         "the grid never changes, on the cluster",
-        "braid.papers.theta.mapping.Decision.due",
+        "braid.papers.theta.mapping.MappingDecision.is_checkpoint_due",
         lambda due: lambda self: False,
         clustered,
         (
@@ -234,14 +246,14 @@ MUTATIONS = [
     ),
     Mutation(
         "the grid turns the wrong way",
-        "braid.papers.theta.mapping.ilf",
+        "braid.papers.theta.mapping.input_load_factor",
         lambda ilf: lambda r, s, n, m: ilf(r, s, m, n),
         clustered,
         ("MB a percent", "Dynamic has at least twice"),
     ),
     Mutation(
         "the grid never changes, in a join bound by its results",
-        "braid.papers.theta.mapping.Decision.due",
+        "braid.papers.theta.mapping.MappingDecision.is_checkpoint_due",
         lambda due: lambda self: False,
         computed,
         ("the gap between StaticMid and Dynamic is small",),
@@ -257,7 +269,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a hash that skew does not touch",
-        "braid.studies.theta_inputs.Input.on_hosts",
+        "braid_lab.theta.join_inputs.JoinInput.hash_distribution",
         level,
         clustered,
         ("at the greatest skew SHJ", "SHJ loads a machine"),
@@ -265,28 +277,28 @@ MUTATIONS = [
     ),
     Mutation(
         "migration moves everything",
-        "braid.papers.theta.groups.Group._placed",
+        "braid.papers.theta.host_groups.HostGroup._with_host_cells",
         scattered,
         outgrown,
         ("a migration brings each host",),
     ),
     Mutation(
         "migration moves everything, while streams swing",
-        "braid.papers.theta.groups.Group._placed",
+        "braid.papers.theta.host_groups.HostGroup._with_host_cells",
         scattered,
         swinging,
         ("sending and receiving in a migration takes",),
     ),
     Mutation(
         "the grid never changes, on more machines",
-        "braid.papers.theta.mapping.Decision.due",
+        "braid.papers.theta.mapping.MappingDecision.is_checkpoint_due",
         lambda due: lambda self: False,
         grown,
         ("EQ5 and EQ7 take as long", "BNCI's input load grows", "out of core the same scaling"),
     ),
     Mutation(
         "the grid never changes, in Table 2",
-        "braid.papers.theta.mapping.Decision.due",
+        "braid.papers.theta.mapping.MappingDecision.is_checkpoint_due",
         lambda due: lambda self: False,
         tabled,
         ("StaticMid is slower than Dynamic", "on 16 machines EQ5 overflows"),
@@ -294,7 +306,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the grid never changes, beside its rivals",
-        "braid.papers.theta.mapping.Decision.due",
+        "braid.papers.theta.mapping.MappingDecision.is_checkpoint_due",
         lambda due: lambda self: False,
         rivals,
         ("Dynamic ends within 1.25 of the oracle", "Dynamic stores less than the square grid"),
@@ -302,7 +314,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a hash that skew does not touch, beside its rivals",
-        "braid.studies.theta_inputs.Input.on_hosts",
+        "braid_lab.theta.join_inputs.JoinInput.hash_distribution",
         level,
         rivals,
         ("skew hits SHJ and leaves the grid alone",),
@@ -310,7 +322,7 @@ MUTATIONS = [
     ),
     Mutation(
         "Dynamic hashes",
-        "braid.studies.theta_model.operator",
+        "braid_lab.theta.cluster_model.make_operator",
         as_hash,
         rivals,
         ("Dynamic stores no less than the oracle's grid",),
@@ -326,7 +338,7 @@ MUTATIONS = [
     ),
     Mutation(
         "memories that are full half-way",
-        "braid.studies.theta_model.Joiner.capacity",
+        "braid_lab.theta.cluster_model.ModelledMachine.capacity_tuples",
         lambda capacity: property(lambda self: capacity.fget(self) / 10),
         clustered,
         ("input load and time are linear",),

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from braid.core.state import FileChecksum
-from braid.engine import durable, files
-from braid.engine.bucketed import RemoteManifestLog
-from braid.engine.log import ManifestLog
-from braid.engine.sink_log import SparkSinkLog
-from braid.engine.store import RunStore
-from braid.sink import BatchSink
+from braid.batch_sink import BatchSink
+from braid.core.run_state import FileChecksum
+from braid.storage import block_files, durable_files
+from braid.storage.manifest_log import ManifestLog
+from braid.storage.remote_parts import RemoteManifestLog
+from braid.storage.run_store import RunStore
+from braid.storage.spark_sink_log import SparkSinkLog
 from world.drivers import PerDriver
 
 
@@ -65,22 +65,22 @@ def _unchecked_within(owner: Any, name: str, first: bool = False) -> Iterator[No
 
 
 def _blocks_not_forced() -> AbstractContextManager[Any]:
-    real = durable.checksum_file
+    real = durable_files.checksum_file
 
     def seal(path: Path, force: bool) -> FileChecksum:
         return real(path, force and path.parent.name != "blocks")
 
-    return patch.object(durable, "checksum_file", seal)
+    return patch.object(durable_files, "checksum_file", seal)
 
 
 def _commits_not_forced() -> AbstractContextManager[Any]:
-    real = durable.fsync_path
+    real = durable_files.fsync_path
 
     def sync(path: Path) -> None:
         if path.name != "commits":
             real(path)
 
-    return patch.object(durable, "fsync_path", sync)
+    return patch.object(durable_files, "fsync_path", sync)
 
 
 def _delivered_too_early() -> AbstractContextManager[Any]:
@@ -109,13 +109,13 @@ def _rolled_not_forced() -> AbstractContextManager[Any]:
 
 
 def _blocks_not_checked() -> AbstractContextManager[Any]:
-    stack, real = ExitStack(), durable.check_file
+    stack, real = ExitStack(), durable_files.check_file
 
     def check(path: Path, known: FileChecksum, deep: bool = True) -> None:
         real(path, known, deep and path.parent.name != "blocks")
 
-    stack.enter_context(patch.object(durable, "check_file", check))
-    stack.enter_context(patch.object(files.durable, "check_file", check))
+    stack.enter_context(patch.object(durable_files, "check_file", check))
+    stack.enter_context(patch.object(block_files.durable, "check_file", check))
     return stack
 
 
@@ -125,7 +125,7 @@ WORLD_FAULTS = [
     WorldFault("clean does not check", lambda: _unchecked_within(RunStore, "clean"), 1_000),
     WorldFault("a manifest comes before its blocks are forced", _blocks_not_forced, 200),
     WorldFault("the folder of commits is not forced", _commits_not_forced, 200),
-    WorldFault("delivered.json comes before the sink's commit", _delivered_too_early, 100),
+    WorldFault("sink-progress.json comes before the sink's commit", _delivered_too_early, 100),
     WorldFault(
         "a woken driver cleans Spark's log", lambda: _unchecked_within(SparkSinkLog, "clean"), 2_000
     ),

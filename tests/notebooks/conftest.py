@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from warm import Jvm, warm
+from shared_jvm import Jvm, warm
 
 
 @pytest.fixture(scope="package")

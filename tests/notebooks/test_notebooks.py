@@ -11,9 +11,9 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from braid.reports.cli import main
-from braid.reports.notebook import NOTEBOOKS
-from braid.reports.page import find_external_urls
+from braid.cli import main
+from braid_lab.reports.notebook_runner import NOTEBOOKS
+from braid_lab.reports.report_page import find_external_urls
 from papermill import execute_notebook
 
 pytestmark = pytest.mark.usefixtures("kernels")
@@ -38,8 +38,8 @@ def claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if file.exists():
         tried = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
         kept = json.loads((ROOT / "docs" / "verdicts.json").read_text(encoding="utf-8"))
-        missing = {(c["paper"], c["where"]) for c in tried} - {
-            (c["paper"], c["where"]) for c in kept
+        missing = {(c["paper"], c["source"]) for c in tried} - {
+            (c["paper"], c["source"]) for c in kept
         }
         assert not missing, "docs/verdicts.json is stale; docs/verdicts.py writes it"
 

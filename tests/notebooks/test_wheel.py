@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from braid.reports.notebook import NOTEBOOKS, list_notebooks
-from braid.reports.page import find_external_urls
+from braid_lab.reports.notebook_runner import NOTEBOOKS, list_notebooks
+from braid_lab.reports.report_page import find_external_urls
 
 ROOT = Path(__file__).parents[2]
 
@@ -78,7 +78,9 @@ def test_it_is_the_wheel_that_is_imported(bare: Bare) -> None:
 def test_it_lists_the_notebooks(bare: Bare) -> None:
     listed = [line for line in bare("braid", "list").splitlines() if not line.startswith(" ")]
     named = [line.partition(": ") for line in listed]
-    assert [name for name, _, _ in named] == list_notebooks(NOTEBOOKS) and "00_tour" in list_notebooks(NOTEBOOKS)
+    assert [name for name, _, _ in named] == list_notebooks(
+        NOTEBOOKS
+    ) and "00_tour" in list_notebooks(NOTEBOOKS)
     assert all(title for _, _, title in named)
 
 

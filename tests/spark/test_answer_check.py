@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from braid.answer_check import check_answers
-from braid.core.state import VERSION
-from braid.engine import durable
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
+from braid.core.run_state import VERSION
+from braid.storage import durable_files
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
 from oracle import expected, frames, tables
 from pyspark.sql import SparkSession
 
@@ -29,8 +29,12 @@ def test_answers_with_functions_that_spark_alone_knows(spark: SparkSession, tmp_
     assert report.oracle == "Spark" and report.is_right and report.results > 0
 
     store = RunStore(tmp_path / "run")
-    query = (store.read_settings() or {}) | {"on": "a.n <= b.n + 50 AND soundex(a.s) = soundex(b.s)"}
-    durable.write_atomically(store.settings_path, durable.encode_checksummed({"v": VERSION, **query}), False)
+    query = (store.read_settings() or {}) | {
+        "on": "a.n <= b.n + 50 AND soundex(a.s) = soundex(b.s)"
+    }
+    durable_files.write_atomically(
+        store.settings_path, durable_files.encode_checksummed({"v": VERSION, **query}), False
+    )
     changed = check_answers(tmp_path / "run")
     assert changed.missing > 0 and changed.wrong == 0 and len(changed.examples) == 5
 

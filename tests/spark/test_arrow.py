@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from braid.condition.arrow import ArrowAnalyzer
-from braid.condition.sqltypes import SqlType
-from braid.condition.terms import key_sql
+from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.sql_types import SqlType
+from braid.condition.term_normalizer import key_sql
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core import events, jsonl
+from braid.core import event_io, events
 from braid.core.placement import Placement
 from braid.core.plan import Route
-from braid.join import JoinRun, StreamJoin
-from braid.papers.baselines.biclique import JoinBiclique
 from braid.papers.baselines.centralized import Centralized
-from braid.papers.baselines.hashing import HashPartition
-from braid.papers.kit.local import local_routes
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.papers.baselines.join_biclique import JoinBiclique
+from braid.papers.common.local_routes import local_routes
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
-from oracle import EPOCH, files
+from braid.stream_join import JoinRun, StreamJoin
+from oracle import EPOCH, list_files
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -219,7 +219,7 @@ def test_batches(
     }
     with pytest.raises(ValueError, match=message):
         StreamJoin(more, "a.x = b.x", Centralized()).start(tmp_path / "run", batches=batches)
-    assert files(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 def test_a_folder_of_something_else_is_left_alone(
@@ -235,7 +235,7 @@ def test_a_folder_of_something_else_is_left_alone(
         StreamJoin.resume(tmp_path, streams)
     with pytest.raises(ValueError, match="holds no run that could be resumed"):
         StreamJoin.resume(tmp_path / "nowhere", streams)
-    assert files(tmp_path) == {"thesis.tex"}
+    assert list_files(tmp_path) == {"thesis.tex"}
 
 
 def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> None:
@@ -272,11 +272,11 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
         *[events.BatchPlanned, events.BatchCommitted] * 4,
         events.RunEnded,
     ]
-    assert jsonl.read_events(path / "events.jsonl") == told
+    assert event_io.read_events(path / "events.jsonl") == told
     assert run.events(since=len(told) - 1) == [events.RunEnded(3, "completed")]
     metrics = run.metrics()
     assert (len(metrics), metrics["results"].sum()) == (16, 80)
-    assert metrics["received"].sum() == 80  # a 2 x 2 grid sends each tuple to two hosts
+    assert metrics["received_tuples"].sum() == 80  # a 2 x 2 grid sends each tuple to two hosts
     run.stop()
     assert run.status["state"] == "completed"
     with pytest.raises(ValueError, match="holds a run of another query"):

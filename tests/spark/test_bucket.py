@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import clouded
+import object_store_driver
 import pyarrow.parquet as pq
 import pytest
 from braid import SharedJoin, StreamJoin
-from braid.engine.bucket import open_object_store
-from braid.engine.bucketed import RemoteManifestLog
-from braid.engine.durable import DamagedRunError
-from braid.engine.spark import SparkExecutor
-from braid.setup import JoinConfig
-from oracle import differ, found, frames, until
+from braid.execution.spark_executor import SparkExecutor
+from braid.join_config import JoinConfig
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.object_store import open_object_store
+from braid.storage.remote_parts import RemoteManifestLog
+from oracle import committed_ids, describe_difference, frames, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
@@ -26,19 +26,25 @@ def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -
     """Stopped, and resumed from an empty mirror, by the other executor: Spark begins its own
     micro-batches anew, and those that are committed are skipped.
     """
-    url, streams = f"{seaweed}/{uuid.uuid4().hex}", frames(spark, clouded.STREAMS)
-    join = StreamJoin(streams, clouded.ON, Scatter(), check=True, executor="spark")
+    url, streams = f"{seaweed}/{uuid.uuid4().hex}", frames(spark, object_store_driver.STREAMS)
+    join = StreamJoin(streams, object_store_driver.ON, Scatter(), check=True, executor="spark")
     run = join.start(url, batches="batch", pace=0.2)
-    until(lambda: run.status["batch"] >= 2, "two batches", 120)
+    wait_until(lambda: run.status["batch"] >= 2, "two batches", 120)
     run.stop()
     with pytest.raises(ValueError, match=f"^the run in {url} has no stream of results"):
         run.results_stream()
     done = run.status["batch"]
-    assert len([n for n in open_object_store(url).list_objects("commits") if "state" not in n]) == done + 1
+    assert (
+        len([n for n in open_object_store(url).list_objects("commits") if "state" not in n])
+        == done + 1
+    )
     again = StreamJoin.resume(url, streams, executor="process")
     again.awaitTermination()
-    assert again.status["batch"] == 4 and differ(found(again), clouded.WANTED) == ""
-    assert again.results().count() == clouded.WANTED.total(), "as Spark reads them"
+    assert (
+        again.status["batch"] == 4
+        and describe_difference(committed_ids(again), object_store_driver.WANTED) == ""
+    )
+    assert again.results().count() == object_store_driver.WANTED.total(), "as Spark reads them"
     assert [e.executor for e in again.store.committed_events() if hasattr(e, "executor")] == (
         ["spark"] * done + ["process"] * (4 - done)
     )
@@ -46,7 +52,7 @@ def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -
 
 def put(folder: Path, first: int, last: int) -> None:
     """The files of some batches, one a stream, as a file source wants them."""
-    for alias, rows in clouded.STREAMS.items():
+    for alias, rows in object_store_driver.STREAMS.items():
         (folder / alias).mkdir(parents=True, exist_ok=True)
         for batch in range(first, last):
             mine = rows.filter([b == batch for b in rows["batch"].to_pylist()])
@@ -56,7 +62,10 @@ def put(folder: Path, first: int, last: int) -> None:
 
 
 def live(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
-    schemas = {a: spark.createDataFrame(t.slice(0, 0)).schema for a, t in clouded.STREAMS.items()}
+    schemas = {
+        a: spark.createDataFrame(t.slice(0, 0)).schema
+        for a, t in object_store_driver.STREAMS.items()
+    }
     return {
         alias: spark.readStream.schema(schema)
         .option("maxFilesPerTrigger", 1)
@@ -82,7 +91,9 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
             raise OSError("killed")
 
     monkeypatch.setattr(RemoteManifestLog, "_put_entry", dies)
-    join = StreamJoin(live(spark, tmp_path), clouded.ON, Scatter(), check=True, executor="process")
+    join = StreamJoin(
+        live(spark, tmp_path), object_store_driver.ON, Scatter(), check=True, executor="process"
+    )
     with pytest.raises(OSError, match="killed"):
         join.start(url, availableNow=True).awaitTermination()
     monkeypatch.setattr(RemoteManifestLog, "_put_entry", real)
@@ -99,7 +110,7 @@ def test_streams_that_do_not_end_are_read_on_from_a_bucket(
         run = StreamJoin.resume(url, live(spark, tmp_path), **more)
         run.awaitTermination()
         assert run.store.committed_batches() == list(range(last))
-    assert differ(found(run), clouded.WANTED) == ""
+    assert describe_difference(committed_ids(run), object_store_driver.WANTED) == ""
     monkeypatch.setattr(JoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
     with pytest.raises(ValueError, match="whose disk Spark's workers do not see"):
         run.results()
@@ -115,19 +126,19 @@ def test_what_spark_cannot_run_in_a_bucket_is_refused(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"memory:///{uuid.uuid4().hex}"
-    streams = frames(spark, clouded.STREAMS)
+    streams = frames(spark, object_store_driver.STREAMS)
     with pytest.raises(ValueError, match="in the memory of this process, which Spark's workers"):
-        StreamJoin(streams, clouded.ON, Scatter()).start(url)
+        StreamJoin(streams, object_store_driver.ON, Scatter()).start(url)
     endless = spark.readStream.format("rate").load().withColumnsRenamed({"value": "k"})
     with pytest.raises(
         ValueError, match=f"stream b does not end and stream a is static, .* in {url}"
     ):
-        StreamJoin({**streams, "b": endless}, clouded.ON, Scatter()).start(url)
+        StreamJoin({**streams, "b": endless}, object_store_driver.ON, Scatter()).start(url)
     assert open_object_store(url).list_objects() == {}
     monkeypatch.setattr(JoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
     with pytest.raises(ValueError, match=f"copy of static streams that a run in {url} has on this"):
-        StreamJoin(streams, clouded.ON, Scatter()).start(url)
-    shared = SharedJoin(streams, clouded.ON, "ts")
+        StreamJoin(streams, object_store_driver.ON, Scatter()).start(url)
+    shared = SharedJoin(streams, object_store_driver.ON, "ts")
     shared.add("q", "60 seconds")
     with pytest.raises(ValueError, match="is no folder of this machine"):
         shared.start(url)

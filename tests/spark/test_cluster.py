@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import driver
-from braid.cluster import LocalCluster
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from killing import launch
-from oracle import differ, expected, found, frames, until
+from braid.spark_workers import LocalCluster
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from driver_process import launch
+from oracle import committed_ids, describe_difference, expected, frames, wait_until
 from pyspark.sql import SparkSession
 
 
@@ -23,7 +23,7 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
 
     def writes(batch: int) -> None:
         """Wait for a block of a batch."""
-        until(
+        wait_until(
             lambda: list(store.blocks.glob(f"{batch:06d}-*")) or process.poll() is not None,
             f"block of batch {batch}",
             300,
@@ -47,4 +47,9 @@ def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_pa
     }
     again = StreamJoin.resume(folder, frames(spark, driver.STREAMS))
     again.awaitTermination()
-    assert differ(found(again), expected(driver.STREAMS, driver.ON, driver.WINDOWS)) == ""
+    assert (
+        describe_difference(
+            committed_ids(again), expected(driver.STREAMS, driver.ON, driver.WINDOWS)
+        )
+        == ""
+    )

@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 import sqlglot
-from braid.condition.dialect import SparkSql
-from braid.condition.names import parse_condition
-from braid.condition.parse import parse_predicate
+from braid.condition.column_names import parse_condition
+from braid.condition.parser import parse_predicate
 from braid.condition.predicate import PredicateError
+from braid.condition.spark_dialect import SparkSql
 from fuzz.grammar import random_case, random_streams
 from grammar_cases import NOT_SPARK, SPARK
 from pyspark.errors import ParseException
@@ -136,11 +136,15 @@ def test_what_would_be_read_otherwise_than_by_spark_is_refused(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(i, j, d, s, t, e, l, p, b)")
-    monkeypatch.setattr("braid.condition.spark.written", lambda _: "a.s = 'A_B' AND a.i = b.i")
+    monkeypatch.setattr(
+        "braid.condition.spark_analyzer.written", lambda _: "a.s = 'A_B' AND a.i = b.i"
+    )
     with pytest.raises(
         PredicateError, match=r"was understood as a\.s = 'A_B' AND a\.i = b\.i, which"
     ):
-        parse_predicate("a.s COLLATE UTF8_LCASE = 'A_B' AND a.i = b.i", {"a": rows, "b": rows}, (None, None))
+        parse_predicate(
+            "a.s COLLATE UTF8_LCASE = 'A_B' AND a.i = b.i", {"a": rows, "b": rows}, (None, None)
+        )
 
 
 def test_what_sparks_parser_refuses_is_refused_and_what_it_takes_is_read(

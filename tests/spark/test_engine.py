@@ -13,11 +13,20 @@ import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, StaticGrid
 from braid.core import events
 from braid.core.placement import Placement
-from braid.join import JoinRun, StreamJoin
 from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
-from checks import named
-from local import LocalRun
-from oracle import EPOCH, PLACEMENTS, differ, expected, found, frames, tables, until
+from braid.stream_join import JoinRun, StreamJoin
+from local_runs import LocalRun
+from oracle import (
+    EPOCH,
+    PLACEMENTS,
+    committed_ids,
+    describe_difference,
+    expected,
+    frames,
+    tables,
+    wait_until,
+)
+from placement_checks import named
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
@@ -109,7 +118,7 @@ def test_streams(
         make(spark, streams, on, windows, placement).start(tmp_path / "run", batches="batch")
     )
     want = expected(streams, on, windows)
-    assert differ(found(run), want) == ""
+    assert describe_difference(committed_ids(run), want) == ""
     assert run.metrics().groupby("batch")["results"].sum().sum() == want.total()
 
 
@@ -139,7 +148,7 @@ def test_all_placements_give_the_same_results(
             placement.routing_key_source == "tuple" or join.predicate.equality is not None
         ):
             got, happened = run.run(placement, tmp_path / name, stops=(1,))
-            wrong[name] = differ(got, want)
+            wrong[name] = describe_difference(got, want)
             assert (
                 sum(e.results for e in happened if isinstance(e, events.BatchCommitted))
                 == want.total()
@@ -189,7 +198,7 @@ def test_migrations_lose_and_double_nothing(
     got, happened = LocalRun(make(spark, streams, on, windows, placement)).run(
         placement, tmp_path / "run", tuple(range(0, 12, 2))
     )
-    assert differ(got, expected(streams, on, windows)) == ""
+    assert describe_difference(got, expected(streams, on, windows)) == ""
     kinds = [kind for _, kind in migrations(happened)]
     assert kinds.count("Started") == kinds.count("Ended") > 1
     assert "Advanced" in kinds
@@ -205,17 +214,19 @@ def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: 
     streams, on, windows = swing(FLUCTUATING), "abs(a.n - b.n) <= 25", {"a": 420, "b": 200}
     join = make(spark, streams, on, windows, AdaptiveGrid(hosts=4, epsilon=0.25))
     run = join.start(tmp_path / "run", batches="batch")
-    until(lambda: any(kind == "Started" for _, kind in migrations(run.events())), "migration")
+    wait_until(lambda: any(kind == "Started" for _, kind in migrations(run.events())), "migration")
     run.stop()
     assert run.status["state"] == "stopped"
     run = StreamJoin.resume(tmp_path / "run", join.streams)
-    until(lambda: run.status["batch"] >= 9 or not run.isActive, "batch 9")
+    wait_until(lambda: run.status["batch"] >= 9 or not run.isActive, "batch 9")
     run.stop()
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
-    assert differ(found(run), expected(streams, on, windows)) == ""
+    assert describe_difference(committed_ids(run), expected(streams, on, windows)) == ""
     kinds = [kind for _, kind in migrations(run.events())]
     assert kinds.count("Started") == kinds.count("Ended") > 1
-    settings = [r.conf.get(CHECKSUMS, "true") for r in (run._make_empty_batch().sparkSession, spark)]
+    settings = [
+        r.conf.get(CHECKSUMS, "true") for r in (run._make_empty_batch().sparkSession, spark)
+    ]
     assert settings[0] == "false" != settings[1]  # the user's own session stays as it is
 
 
@@ -239,9 +250,11 @@ def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
     ):
         run = LocalRun(make(spark, streams, on, windows, Centralized(), lateness=lateness))
         results[name], happened = run.run(placement, tmp_path / name)
-        late[name] = sum(sum(e.late_tuples) for e in happened if isinstance(e, events.BatchCommitted))
+        late[name] = sum(
+            sum(e.late_tuples) for e in happened if isinstance(e, events.BatchCommitted)
+        )
     assert late["scatter"] == 0
-    assert differ(results["scatter"], want) == ""
+    assert describe_difference(results["scatter"], want) == ""
     assert late["static grid"] == late["adaptive"] > 0
     assert results["static grid"] <= results["adaptive"] < want
     assert results["static grid"].total() > 0.99 * results["adaptive"].total()

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine import spark as executor
-from braid.engine.durable import DamagedRunError
-from braid.engine.store import RunStore
-from braid.join import JoinRun, StreamJoin
-from oracle import differ, expected, found, frames, tables
+from braid.execution import spark_executor as executor
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.run_store import RunStore
+from braid.stream_join import JoinRun, StreamJoin
+from oracle import committed_ids, describe_difference, expected, frames, tables
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 from scatter import Scatter
@@ -47,8 +47,8 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
             run.awaitTermination()
     assert RunStore(tmp_path / "run").committed_batches() == [0, 1]
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
-    assert differ(found(run), expected(streams, on)) == ""
-    assert sum(run.metrics()["results"]) == found(run).total()
+    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
+    assert sum(run.metrics()["results"]) == committed_ids(run).total()
     shutil.rmtree(tmp_path / "run" / "checkpoint")  # Spark would begin anew, the run would not
     with pytest.raises(
         DamagedRunError, match="finished micro-batch -1 and begun -1, the run has committed 2"
@@ -76,7 +76,7 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
             killed.add(mark)
         run.awaitTermination(0.02)
     assert len(killed) == 2 * 2 * 2, "stages, batches, tasks"
-    assert differ(found(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
     assert run.metrics()["results"].sum() == run.results().count()
 
 

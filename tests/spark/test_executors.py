@@ -18,17 +18,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from braid import AdaptiveGrid, Auto, Coordinated, Ring, SharedJoin
+from braid.core.batch_phases import PHASE_COLUMNS, PHASES
 from braid.core.events import BatchCommitted, PlacementChanged
 from braid.core.placement import Placement
-from braid.core.seconds import PHASES
-from braid.engine.collect import SparkResultLimitExceeded
-from braid.engine.executor import Executor, make_executor
-from braid.engine.process import ThreadExecutor
-from braid.engine.spark import SparkExecutor
+from braid.execution.driver_collect import SparkResultLimitExceeded
+from braid.execution.executors import Executor, make_executor
+from braid.execution.spark_executor import SparkExecutor
+from braid.execution.thread_executor import ThreadExecutor
 from braid.explain import explain_join
-from braid.join import JoinRun, StreamJoin
-from checks import check_counts, named
-from oracle import differ, expected, files, found, frames, tables, until
+from braid.stream_join import JoinRun, StreamJoin
+from oracle import (
+    committed_ids,
+    describe_difference,
+    expected,
+    frames,
+    list_files,
+    tables,
+    wait_until,
+)
+from placement_checks import check_counts, named
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
@@ -46,7 +54,9 @@ class Packed(SparkExecutor):
     def execute_batch(self, frame: Any, batch: Any) -> Any:
         assert batch.spec.partitions == 2
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("braid.engine.spark.partitions", lambda *_: self.partitions)
+            patch.setattr(
+                "braid.execution.spark_executor.choose_partitions", lambda *_: self.partitions
+            )
             return super().execute_batch(frame, batch)
 
 
@@ -76,7 +86,7 @@ def way(name: str) -> Executor:
 
 
 def ran(join: StreamJoin, folder: Path, way: Executor, patch: pytest.MonkeyPatch) -> JoinRun:
-    patch.setattr("braid.running.executor", lambda *_: way)
+    patch.setattr("braid.run_lifecycle.executor", lambda *_: way)
     run = join.start(folder, batches="batch")
     run.awaitTermination()
     return run
@@ -88,7 +98,14 @@ def seen(run: JoinRun) -> list[Any]:
     for e in run.events():
         if isinstance(e, BatchCommitted):
             hosts = tuple(msgspec.structs.replace(h, seconds=0.0) for h in e.host_metrics)
-            e = replace(e, seconds_by_phase={}, host_metrics=hosts, executor="", executor_reason="", announced_bytes=0)
+            e = replace(
+                e,
+                seconds_by_phase={},
+                host_metrics=hosts,
+                executor="",
+                executor_reason="",
+                announced_bytes=0,
+            )
             e = replace(e, source_bytes=0, task_count=0, previous_commit_seconds=0.0)
         plain.append(e)
     return plain
@@ -116,8 +133,8 @@ def test_the_way_of_a_batch_changes_nothing(
     one of which migrates; under the others all ways are turns. Each stream has an event time of its own name. Auto
     changes, whatever it costs.
     """
-    monkeypatch.setattr("braid.model.auto.CLEARLY", 99.0)
-    monkeypatch.setattr("braid.model.auto.CHANCE", 0.0)
+    monkeypatch.setattr("braid.simulation.auto_placement.CLEARLY", 99.0)
+    monkeypatch.setattr("braid.simulation.auto_placement.CHANCE", 0.0)
     streams, windows = tables("ab", 150, seed=71, batches=4), {"a": 130, "b": 70}
     streams = {alias: with_wrong_times(rows) for alias, rows in streams.items()}
     given = frames(spark, streams)
@@ -139,17 +156,19 @@ def test_the_way_of_a_batch_changes_nothing(
     )
     for name in (*whole, turns):
         run = ran(join, tmp_path / name, way(name), monkeypatch)
-        assert differ(found(run), want) == ""
+        assert describe_difference(committed_ids(run), want) == ""
         check_all_counts(run, streams.values())
         told = seen(run)
         first = first or told
         assert told == first
         changed = sum(isinstance(e, PlacementChanged) for e in run.events())
         assert changed == isinstance(placement, Auto)
-        spent = run.metrics(by="batch")
-        assert (spent[["source", "planning", "carriage", "kernels", "commit"]] > 0).all(axis=None)
-        assert name not in ("stages", "one") or (spent[list(PHASES)] > 0).all(axis=None)
-        assert spent[list(PHASES)].sum(axis=1).to_numpy() == pytest.approx(spent["total"].to_numpy())
+        spent, phases = run.metrics(by="batch"), [PHASE_COLUMNS[p] for p in PHASES]
+        assert (spent[phases] > 0).all(axis=None)
+        assert name not in ("stages", "one") or (spent[phases] > 0).all(axis=None)
+        assert spent[phases].sum(axis=1).to_numpy() == pytest.approx(
+            spent["total_seconds"].to_numpy()
+        )
 
 
 def with_wrong_times(rows: pa.Table) -> pa.Table:
@@ -187,7 +206,7 @@ def test_small_batches_stay_in_this_process_and_say_why(
         tmp_path / "run", batches="batch"
     )
     run.awaitTermination()
-    assert differ(found(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
     assert ways(run) == ["process"] * 3
     told = [e for e in run.events() if isinstance(e, BatchCommitted)]
     assert all("s in this process" in e.executor_reason and e.announced_bytes > 0 for e in told)
@@ -204,10 +223,10 @@ def test_what_is_too_large_for_the_driver_goes_to_spark(
         frames(spark, streams), on, Scatter(), partitions=2, check=True, driver_memory="60 kB"
     )
     if not told:
-        monkeypatch.setattr("braid.engine.collect.announced", lambda frame: 0)
+        monkeypatch.setattr("braid.execution.driver_collect.announced_bytes", lambda frame: 0)
     run = join.start(tmp_path / "run", batches="batch")
     run.awaitTermination()
-    assert differ(found(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
     assert ways(run) == ["spark"] * 3
     last = [e for e in run.events() if isinstance(e, BatchCommitted)][-1]
     assert "the driver may hold 0.06 MB" in last.executor_reason
@@ -236,16 +255,19 @@ def test_what_spark_does_not_hand_over_goes_to_spark(
     )
     run = join.start(tmp_path / "run", batches=2)
     with pytest.raises(
-        SparkResultLimitExceeded, match="more than the 1048576 bytes that spark.driver.maxResultSize"
+        SparkResultLimitExceeded,
+        match="more than the 1048576 bytes that spark.driver.maxResultSize",
     ):
         run.awaitTermination()
     run = StreamJoin.resume(tmp_path / "run", {"a": rows, "b": rows})
     run.awaitTermination()
-    assert found(run) == Counter((n, n) for n in range(9))
+    assert committed_ids(run) == Counter((n, n) for n in range(9))
     first, second = (e for e in run.events() if isinstance(e, BatchCommitted))
     assert first.executor == second.executor == "spark"
     assert "spark.driver.maxResultSize" in first.executor_reason
-    assert "the driver may hold 3.15 MB" in second.executor_reason, "learned, so that it is not tried again"
+    assert "the driver may hold 3.15 MB" in second.executor_reason, (
+        "learned, so that it is not tried again"
+    )
     bound = rows_of(join, "auto")
     assert "over 0.786 MB of tuples always by Spark (the driver may hold 3.15 MB)" in bound
 
@@ -281,11 +303,11 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
             ValueError, match="executor is 'threads'; it must be one of auto, process, spark"
         ):
             run.set_executor("threads")
-        until(lambda: run.isPaused, "batch 3")
+        wait_until(lambda: run.isPaused, "batch 3")
         run.set_executor("spark")
         run.unpause()
         run.awaitTermination()
-        assert differ(found(run), expected(streams, on)) == ""
+        assert describe_difference(committed_ids(run), expected(streams, on)) == ""
     finally:
         spark.conf.set("spark.sql.session.timeZone", str(zone))
     assert ways(run) == ["spark", "process"] * 4
@@ -308,16 +330,16 @@ def test_a_shared_join_goes_either_way(
     join.add("long", {"a": "100 seconds", "b": "70 seconds"})
     if turns:
         chosen = way("threads stages process one")
-        monkeypatch.setattr("braid.running.executor", lambda *_: chosen)
+        monkeypatch.setattr("braid.run_lifecycle.executor", lambda *_: chosen)
     else:
-        monkeypatch.setattr("braid.engine.collect.announced", lambda frame: 0)
+        monkeypatch.setattr("braid.execution.driver_collect.announced_bytes", lambda frame: 0)
     run = join.start(tmp_path / "run", batches="batch")
     run.awaitTermination()
     asked = {"short": ({"a": 40, "b": 40}, f"{on} AND a.n > 0"), "long": ({"a": 100, "b": 70}, on)}
     for name, (windows, condition) in asked.items():
         ids = run.results(name).select("a.id", "b.id").toArrow()
         got = Counter(zip(*(c.to_pylist() for c in ids.columns), strict=True))
-        assert differ(got, expected(streams, condition, windows)) == ""
+        assert describe_difference(got, expected(streams, condition, windows)) == ""
     assert set(ways(run)) == ({"process", "spark"} if turns else {"spark"})
 
 
@@ -327,4 +349,4 @@ def test_an_unknown_executor_is_refused(spark: SparkSession, tmp_path: Path) -> 
         ValueError, match="executor is 'dask'; it must be one of auto, process, spark"
     ):
         StreamJoin(streams, "a.k = b.k", Scatter(), executor="dask")
-    assert files(tmp_path) == set()
+    assert list_files(tmp_path) == set()

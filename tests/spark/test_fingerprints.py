@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine.store import RunStore
-from braid.fingerprints import describe_sources, find_sockets, record_fingerprints
-from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
+from braid.sources.input_fingerprints import describe_sources, find_sockets, record_fingerprints
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 
 
@@ -38,7 +38,7 @@ def test_files_that_stay_are_not_scanned_again(
     spark.range(9).write.parquet(file)
     assert join(spark.read.parquet(file)).start(tmp_path / "run", batches=2).awaitTermination()
     scanned: list[DataFrame] = []
-    monkeypatch.setattr("braid.fingerprints.of_frame", scanned.append)
+    monkeypatch.setattr("braid.sources.input_fingerprints.fingerprint_frame", scanned.append)
     assert join(spark.read.parquet(file)).start(tmp_path / "run").awaitTermination()
     assert not scanned
     monkeypatch.undo()

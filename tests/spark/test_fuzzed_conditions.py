@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
-from braid.join import StreamJoin
+from braid.stream_join import StreamJoin
 from fuzz import routes
 from fuzz.brute_force import brute_force
 from fuzz.campaign import Campaign
@@ -18,7 +18,7 @@ from fuzz.grammar import random_case, random_stream, random_streams
 from fuzz.oracles import SparkOracle
 from fuzz.outcomes import Truth
 from fuzz.replay import outcomes_of
-from oracle import PLACEMENTS, ids, killed_before
+from oracle import PLACEMENTS, killed_before, result_ids
 from pyspark.sql import SparkSession
 
 
@@ -79,4 +79,4 @@ def test_the_executor_may_change_when_a_run_is_resumed(spark: SparkSession, tmp_
             join.start(folder, batches="batch").awaitTermination()
         run = StreamJoin.resume(folder, frames, executor=second)
         run.awaitTermination()
-        assert ids(run.results().toArrow()) == SparkOracle(spark).truth(case).rows
+        assert result_ids(run.results().toArrow()) == SparkOracle(spark).truth(case).rows

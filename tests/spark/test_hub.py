@@ -21,11 +21,11 @@ from hub_cases import (
     THREE,
     TICKED,
     WIDE,
-    answered,
     end_of_ticks,
     expected,
     frames,
-    play,
+    query_rows,
+    run_scripted_hub,
     tables,
 )
 from pyspark.sql import SparkSession
@@ -42,12 +42,12 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
         for name, sql in asked.items():
             run.submit(sql, name)
 
-    run = play(spark, data, tmp_path / "hub", {-1: submit}, monkeypatch)
+    run = run_scripted_hub(spark, data, tmp_path / "hub", {-1: submit}, monkeypatch)
     matches = {name: q.reuse_kind for name, q in run.queries.items()}
     assert matches == dict.fromkeys(asked, "holds") | {"wide": "new", "long": "relaxed"}
     for name, sql in asked.items():
         truth = expected(data, sql, until=end_of_ticks(data, sql))
-        assert truth and answered(run, name) == truth, name
+        assert truth and query_rows(run, name) == truth, name
     ticked = expected(data, TICKED, until=end_of_ticks(data, TICKED))
     last = max(row[0] for row in ticked)
     here = [n for row, n in ticked.items() if row[0] == last]
@@ -64,9 +64,9 @@ def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
     data = tables(2)
 
     def second(run: HubRun) -> None:
-        run.submit(LOUD, "loud", at="S2")
-        run.submit(LONG, "long", at="S1")
-        run.submit(THREE, "late", at="S2")
+        run.submit(LOUD, "loud", sink="S2")
+        run.submit(LONG, "long", sink="S1")
+        run.submit(THREE, "late", sink="S2")
 
     def fourth(run: HubRun) -> None:
         run.query("wide").withdraw()
@@ -74,25 +74,27 @@ def test_on_a_network_queries_come_and_go_and_what_was_told_stays(
             run.withdraw("wide")
         run.move_operator(run.deployment.queries["long"].operator, "N4")
         run.fail_node("N4")
-        run.submit(WIDE, "wide again", at="S1")
+        run.submit(WIDE, "wide again", sink="S1")
         run.withdraw("late")
 
-    script = {-1: lambda r: [r.submit(WIDE, "wide", at="S1")], 1: second, 3: fourth}
-    run = play(spark, data, tmp_path / "hub", script, monkeypatch, network=NETWORK, at=AT)
+    script = {-1: lambda r: [r.submit(WIDE, "wide", sink="S1")], 1: second, 3: fourth}
+    run = run_scripted_hub(
+        spark, data, tmp_path / "hub", script, monkeypatch, network=NETWORK, at=AT
+    )
     spans = {"wide": (0, 4), "loud": (2, 6), "long": (2, 6), "late": (2, 4), "wide again": (4, 6)}
     asked = {"wide": WIDE, "loud": LOUD, "long": LONG, "late": THREE, "wide again": WIDE}
     for name, sql in asked.items():
-        query, found = run.query(name), answered(run, name)
+        query, found = run.query(name), query_rows(run, name)
         whole = expected(data, sql, *spans[name])
         sure = expected(data, sql, *spans[name], complete=query.complete_since)
         assert not found - whole, f"{name} was told what is not so"
         assert not sure - found, f"{name} lacks what is complete"
     for name in ("wide", "loud"):
-        assert answered(run, name) == expected(data, asked[name], *spans[name]), name
+        assert query_rows(run, name) == expected(data, asked[name], *spans[name]), name
     assert set(run.queries) == {"loud", "long", "wide again"} and run.state.failed_nodes == ["N4"]
     flows = run.network_flows()
-    rows = flows[flows["to"] == "loud"]["rows"].sum()
-    assert rows == answered(run, "loud").total(), "what was sent is what was told"
+    rows = flows[flows["consumer"] == "loud"]["rows"].sum()
+    assert rows == query_rows(run, "loud").total(), "what was sent is what was told"
 
 
 def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
@@ -120,7 +122,7 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
         assert run.state == before
 
     first = {s: rows.filter(pc.equal(rows["batch"], 0)) for s, rows in data.items()}
-    run = play(spark, first, tmp_path / "hub", {-1: submit}, monkeypatch)
+    run = run_scripted_hub(spark, first, tmp_path / "hub", {-1: submit}, monkeypatch)
     with pytest.raises(RuntimeError, match="the hub has ended"):
         run.submit(NARROW)
     hub = QueryHub(frames(spark, data), "ts")
@@ -128,7 +130,7 @@ def test_what_a_hub_does_not_take_is_refused_and_changes_nothing(
         hub.start(tmp_path / "given", "batch", [WIDE, [*bad][-1]])
     given = hub.start(tmp_path / "given", "batch", {"wide": WIDE, "narrow": NARROW})
     given.awaitTermination()
-    assert answered(given, "narrow") == expected(data, NARROW)
+    assert query_rows(given, "narrow") == expected(data, NARROW)
     did = given.metrics()
     assert set(did["operator"]) == {0} and did["results"].sum() > 0
     assert len(given.seconds) == BATCHES

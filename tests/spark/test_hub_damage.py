@@ -16,7 +16,7 @@ import pytest
 from braid.hub.hub import HubRun, QueryHub
 from braid.papers.reuse.events import HistoryLost, HubBatchCommitted
 from damages import DAMAGES, list_files
-from hub_cases import WIDE, answered, expected, frames, tables
+from hub_cases import WIDE, expected, frames, query_rows, tables
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ def judge_resume(spark: SparkSession, folder: Path, truth: dict[str, Any]) -> st
     try:
         run = start_hub(spark, folder)
         run.awaitTermination()
-        found = {name: answered(run, name) for name in ASKED}
+        found = {name: query_rows(run, name) for name in ASKED}
     except (ValueError, RuntimeError) as error:
         assert str(folder) in str(error) and "\n" not in str(error), str(error)
         return "refused"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pytest
 from braid.core.events import BatchCommitted
-from braid.engine.check import check_run
-from braid.engine.store import RunStore
-from braid.join import JoinRun, StreamJoin
-from cuts import Hold, cutting, failing, left, threads
-from oracle import differ, expected, found, frames, tables, until
+from braid.storage.integrity import check_run
+from braid.storage.run_store import RunStore
+from braid.stream_join import JoinRun, StreamJoin
+from input_splitting import SplitterGate, failing, hooked_splitter, left, threads
+from oracle import committed_ids, describe_difference, expected, frames, tables, wait_until
 from pyspark.sql import SparkSession
 from scatter import Scatter
 
@@ -31,7 +31,7 @@ def start(spark: SparkSession, folder: Path) -> JoinRun:
 def ends_equal(run: JoinRun) -> None:
     """With the tuples that may match in the batches that are numbered."""
     assert run.awaitTermination()
-    assert differ(found(run), WANTED) == ""
+    assert describe_difference(committed_ids(run), WANTED) == ""
     came = [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)]
     numbered = [STREAMS[a].filter(pc.is_valid(STREAMS[a]["k"]))["batch"].to_pylist() for a in "ab"]
     assert came == [tuple(n.count(k) for n in numbered) for k in range(LAST + 1)]
@@ -44,18 +44,18 @@ def test_the_first_batch_is_committed_before_the_last_file_is_there(
     """One file at a time: each is written when all batches before it are committed."""
 
     def after(folder: Path, number: int) -> None:
-        until(lambda: len(RunStore(tmp_path).committed_batches()) >= number, "batches before")
+        wait_until(lambda: len(RunStore(tmp_path).committed_batches()) >= number, "batches before")
         assert all(left(tmp_path)["cut"][a] == [*range(number)] for a in "ab")
 
-    with cutting(after):
+    with hooked_splitter(after):
         ends_equal(start(spark, tmp_path))
 
 
 def test_a_run_is_stopped_while_its_input_is_written(spark: SparkSession, tmp_path: Path) -> None:
-    hold = Hold(2)
+    hold = SplitterGate(2)
     with hold.on():
         run = start(spark, tmp_path)
-        until(lambda: run.status["batch"] == 2, "batches")
+        wait_until(lambda: run.status["batch"] == 2, "batches")
         run.stop()
     assert run.status["state"] == "stopped" and threads() == []
     assert left(tmp_path)["whole"] == ["a", "b"]
@@ -63,7 +63,7 @@ def test_a_run_is_stopped_while_its_input_is_written(spark: SparkSession, tmp_pa
 
 
 def test_input_that_cannot_be_written_fails_the_run(spark: SparkSession, tmp_path: Path) -> None:
-    with cutting(failing(1)):
+    with hooked_splitter(failing(1)):
         run = start(spark, tmp_path)
         with pytest.raises(
             RuntimeError, match="^the run's input could not be written: .* No space"

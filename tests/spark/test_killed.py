@@ -11,14 +11,22 @@ import driver
 import hub_cases
 import pytest
 from braid.core.events import BatchCommitted
-from braid.engine.check import check_run
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from cuts import left
+from braid.storage.integrity import check_run
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
 from driver import Run
-from hub_cases import LONG, THREE, WIDE, answered
-from killing import kill, launch
-from oracle import Ids, differ, expected, found, frames, until, weighed
+from driver_process import kill, launch
+from hub_cases import LONG, THREE, WIDE, query_rows
+from input_splitting import left
+from oracle import (
+    Ids,
+    committed_ids,
+    describe_difference,
+    expected,
+    frames,
+    result_weights,
+    wait_until,
+)
 from pyspark.sql import SparkSession
 
 
@@ -43,7 +51,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stalling,
     )
     try:
-        until(lambda: stalling.stalled.exists() or process.poll(), "task to stall", 300)
+        wait_until(lambda: stalling.stalled.exists() or process.poll(), "task to stall", 300)
     finally:
         kill(process, log)
     assert RunStore(spark).committed_batches() == [0, 1]
@@ -57,7 +65,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run.mark.unlink(missing_ok=True)
     process = launch(log, *again)
     try:
-        until(
+        wait_until(
             lambda: all(r.mark.exists() for r in again) or process.poll(), "moment to be held", 300
         )
     finally:
@@ -79,7 +87,7 @@ def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
     run = StreamJoin.resume(store.path, frames(spark, driver.STREAMS))
     run.awaitTermination()
     assert store.committed_batches() == list(range(8))
-    assert differ(found(run), truth()) == ""
+    assert describe_difference(committed_ids(run), truth()) == ""
     named = {Path(f).name for f in store.result_files()}
     assert {f.name for f in store.results.glob("*.parquet")} == named
     assert not list(store.output.new.iterdir())
@@ -92,14 +100,14 @@ def test_killed_on_threads_and_resumed_on_spark(spark: SparkSession, killed: Pat
     assert store.committed_batches() == list(range(8))
     ways = [e.executor for e in run.events() if isinstance(e, BatchCommitted)]
     assert ways == ["process"] * 4 + ["spark"] * 2 + ["process"] * 2
-    assert differ(found(run), truth()) == ""
+    assert describe_difference(committed_ids(run), truth()) == ""
 
 
 def test_killed_while_its_input_is_written(spark: SparkSession, killed: Path) -> None:
     run = StreamJoin.resume(killed / "cut", frames(spark, driver.STREAMS))
     run.awaitTermination()
     assert run.store.committed_batches() == list(range(8))
-    assert differ(found(run), truth()) == ""
+    assert describe_difference(committed_ids(run), truth()) == ""
     assert left(run.store.path)["whole"] == [] and check_run(run.store.path)[0] == []
 
 
@@ -112,9 +120,9 @@ def test_a_driver_that_sheds_load_is_killed(
     run = StreamJoin.resume(killed / "shed", streams)
     run.awaitTermination()
     whole.awaitTermination()
-    assert weighed(run) == weighed(whole)
+    assert result_weights(run) == result_weights(whole)
     full = truth()
-    assert 0 < len(weighed(run)) < full.total() and set(weighed(run)) <= set(full)
+    assert 0 < len(result_weights(run)) < full.total() and set(result_weights(run)) <= set(full)
 
 
 def test_a_hub_is_killed_in_the_middle_of_a_submission(
@@ -122,10 +130,10 @@ def test_a_hub_is_killed_in_the_middle_of_a_submission(
 ) -> None:
     data = hub_cases.tables(5)
     script = {3: lambda r: [r.submit(LONG, "again")]}
-    run = hub_cases.play(spark, data, killed / "hub", script, monkeypatch)
+    run = hub_cases.run_scripted_hub(spark, data, killed / "hub", script, monkeypatch)
     assert set(run.queries) == {"wide", "three", "again"}, "what was not committed is not there"
     for name, sql in (("wide", WIDE), ("three", THREE)):
-        assert answered(run, name) == hub_cases.expected(data, sql), name
+        assert query_rows(run, name) == hub_cases.expected(data, sql), name
     again, most = run.query("again"), hub_cases.expected(data, LONG, 4)
     sure = hub_cases.expected(data, LONG, 4, complete=again.complete_since)
-    assert not sure - answered(run, "again") and not answered(run, "again") - most
+    assert not sure - query_rows(run, "again") and not query_rows(run, "again") - most

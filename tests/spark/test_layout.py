@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from braid.core.columns import ROUTING, TIME
-from braid.engine.collect import collect_batch
-from braid.engine.wire import StreamLayout
-from braid.join import StreamJoin
-from braid.local.mixing import xxhash64
-from braid.papers.baselines.hashing import HashPartition
+from braid.core.reserved_columns import ROUTING, TIME
+from braid.execution.driver_collect import collect_batch
+from braid.execution.wire_format import StreamLayout
+from braid.kernels.hashing import xxhash64
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -30,7 +30,9 @@ ROWS = [(n, k, s) for n, k in enumerate([3, None, -5, 0, 3, None]) for s in (-1,
 KINDS = {"byte": "tinyint", "int": "int", "long": "bigint"}
 
 
-def union(spark: SparkSession, kind: str, **settings: Any) -> tuple[DataFrame, StreamLayout, list[Any]]:
+def union(
+    spark: SparkSession, kind: str, **settings: Any
+) -> tuple[DataFrame, StreamLayout, list[Any]]:
     """The union of two streams with keys of a kind, the layout of the first, and what of it
     travels: its number, key and time.
     """

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from braid.core.events import RunEnded
-from braid.studies import live
+from braid_lab.common import live_runs
 from pyspark.sql import SparkSession
 
 
@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 def test_what_launches_need_is_made_ready_by_a_small_join(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs, launched = [], live._launch_in_new_folder
+    runs, launched = [], live_runs._launch_in_new_folder
 
     def kept(*given: Any) -> Any:
         runs.append(launched(*given))
         return runs[-1]
 
-    monkeypatch.setattr(live, "_launch_in_new_folder", kept)
-    monkeypatch.setattr(live, "new_run_folder", lambda name: tmp_path / name)
-    live.warm_up(SimpleNamespace(free=lambda: False))  # somebody has launched meanwhile
+    monkeypatch.setattr(live_runs, "_launch_in_new_folder", kept)
+    monkeypatch.setattr(live_runs, "new_run_folder", lambda name: tmp_path / name)
+    live_runs.warm_up(SimpleNamespace(free=lambda: False))  # somebody has launched meanwhile
     (run,) = runs
     end = run.events()[-1]
     assert isinstance(end, RunEnded) and end.outcome == "completed"

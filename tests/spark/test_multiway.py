@@ -20,22 +20,38 @@ from braid import Aligned, Centralized, Coordinated, Ring, SemanticsUnaware
 from braid.condition.predicate import PredicateError
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
-from braid.join import JoinRun, StreamJoin
-from braid.launch import make_workload
-from braid.model.simulate import simulate
-from braid.workloads import flights, vectors
-from braid.workloads.arrivals import Arrivals
-from braid.workloads.base import Workload
-from checks import named
-from local import LocalRun
-from oracle import PLACEMENTS, Ids, differ, expected, found, frames, local, tables, until
+from braid.simulation.simulator import simulate
+from braid.stream_join import JoinRun, StreamJoin
+from braid_lab.common.launching import make_workload
+from braid_lab.workloads import flights, vectors
+from braid_lab.workloads.base import Workload
+from braid_lab.workloads.poisson_arrivals import Arrivals
+from local_runs import LocalRun
+from oracle import (
+    PLACEMENTS,
+    Ids,
+    committed_ids,
+    describe_difference,
+    expected,
+    frames,
+    kernel_join,
+    tables,
+    wait_until,
+)
+from placement_checks import named
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 
 def prepared(given: Workload, placement: Placement) -> StreamJoin:
     return StreamJoin(
-        given.streams, given.condition, placement, given.windows, given.time, partitions=2, check=True
+        given.streams,
+        given.condition,
+        placement,
+        given.windows,
+        given.time,
+        partitions=2,
+        check=True,
     )
 
 
@@ -116,28 +132,34 @@ def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, wind
         for name, placement in PLACEMENTS.items():
             if placement.supports_streams(streams) and placement.routing_key_source == keying:
                 got, happened = run.run(placement, tmp_path / name, stops=(1,))
-                wrong[name] = differ(got, want)
-                assert [e.received_tuples for e in batches(happened)][: arrivals.micro_batch_count] == [
-                    tuple(n) for n in arrivals.batch_counts()
-                ]
+                wrong[name] = describe_difference(got, want)
+                assert [e.received_tuples for e in batches(happened)][
+                    : arrivals.micro_batch_count
+                ] == [tuple(n) for n in arrivals.batch_counts()]
     assert len(wrong) > 9 and not any(wrong.values()), wrong
 
 
 @pytest.mark.parametrize(
     "placement",
-    [Aligned(5, segment_batches=2, sample_batches=3), Coordinated(5, segment_batches=2), Ring(3, form="basic")],
+    [
+        Aligned(5, segment_batches=2, sample_batches=3),
+        Coordinated(5, segment_batches=2),
+        Ring(3, form="basic"),
+    ],
     ids=named,
 )
 def test_a_run_that_is_stopped_and_resumed(
     spark: SparkSession, tmp_path: Path, placement: Placement
 ) -> None:
     arrivals = given(3, "unequal")
-    join = replace(arrivals.make_workload(spark), condition=condition(arrivals, placement.routing_key_source))
+    join = replace(
+        arrivals.make_workload(spark), condition=condition(arrivals, placement.routing_key_source)
+    )
     run = start(join, placement, tmp_path / "run")
-    until(lambda: run.status["batch"] >= 1 or not run.isActive, "batch 1")
+    wait_until(lambda: run.status["batch"] >= 1 or not run.isActive, "batch 1")
     run.stop()
     run = StreamJoin.resume(tmp_path / "run", join.streams)
-    assert differ(found(ended(run)), truth(3, "unequal", join.condition)) == ""
+    assert describe_difference(committed_ids(ended(run)), truth(3, "unequal", join.condition)) == ""
 
 
 def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(
@@ -197,7 +219,8 @@ def test_a_simulated_run_counts_what_an_executed_one_does(
             )
         for name in ("received", "stored", "stored_bytes", "moved"):
             done, expected = (
-                [[getattr(h, name) for h in e.host_metrics] for e in run] for run in (executed, modelled)
+                [[getattr(h, name) for h in e.host_metrics] for e in run]
+                for run in (executed, modelled)
             )
             assert done == expected, (placement, name)
         results.add(sum(e.results for e in executed))
@@ -216,7 +239,7 @@ def test_selectivity_in_the_engine(spark: SparkSession, tmp_path: Path) -> None:
         got, _ = LocalRun(prepared(arrivals.make_workload(spark), Ring(3))).run(
             Ring(3), tmp_path / str(sigma)
         )
-        assert differ(got, want if sigma else Ids()) == ""
+        assert describe_difference(got, want if sigma else Ids()) == ""
 
 
 DUCKDB = {
@@ -265,7 +288,12 @@ def test_conditions_on_vectors(spark: SparkSession, on: str) -> None:
         text = text.replace(ours, theirs)
     want = expected({a: doubles(rows) for a, rows in streams.items()}, text)
     assert want
-    assert differ(local(StreamJoin(frames(spark, streams), on, Centralized())), want) == ""
+    assert (
+        describe_difference(
+            kernel_join(StreamJoin(frames(spark, streams), on, Centralized())), want
+        )
+        == ""
+    )
 
 
 def test_vectors_in_doubles_are_refused_in_one_sentence(spark: SparkSession) -> None:
@@ -299,7 +327,10 @@ def test_vectors_match_where_they_show_the_same(
     assert {len(v) for rows in streams.values() for v in rows["v"].to_pylist()} == {
         vectors.COSTS[cost]
     }
-    assert differ(found(ended(start(join, placement, tmp_path / "run"))), want) == ""
+    assert (
+        describe_difference(committed_ids(ended(start(join, placement, tmp_path / "run"))), want)
+        == ""
+    )
 
 
 def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
@@ -313,4 +344,4 @@ def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     want = expected(streams, flights.ON, {"d": 3600, "a": 8 * 3600, "w": 3600})
     assert want.total() > 50
     run = ended(start(replace(join, streams=late), Aligned(4, sample_batches=3), tmp_path / "run"))
-    assert differ(found(run), want) == ""
+    assert describe_difference(committed_ids(run), want) == ""

@@ -9,10 +9,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from braid.condition.spark import make_spark_nullable
-from braid.engine import static
-from braid.join import StreamJoin
-from braid.papers.baselines.hashing import HashPartition
+from braid.condition.spark_analyzer import make_spark_nullable
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.sources import static_replay
+from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -83,7 +83,7 @@ def test_null_and_not_null_at_each_of_four_levels(
     required = [f for f in expected.schema.fields if f.nullable and has_required(f.dataType)]
     assert len(required) > 5
     if source == "written by Spark":
-        monkeypatch.setattr(static, "_SMALL", 0)
+        monkeypatch.setattr(static_replay, "_SMALL", 0)
     given = streaming(spark, tmp_path / "in", ROWS) if source == "streaming" else spark.range(ROWS)
     streams = {"a": deep(given), "b": spark.range(ROWS).withColumnRenamed("id", "k")}
     join = StreamJoin(streams, "a.id = b.k", HashPartition(2), executor=executor)

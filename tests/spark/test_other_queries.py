@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.join import StreamJoin
+from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery

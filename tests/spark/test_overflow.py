@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import Centralized
-from braid.condition.failing import OverflowFailure
+from braid.condition.evaluation_order import OverflowFailure
 from braid.condition.predicate import PredicateError
-from braid.join import StreamJoin
-from oracle import ids, local
+from braid.stream_join import StreamJoin
+from oracle import kernel_join, result_ids
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -110,7 +110,7 @@ def test_without_ansi_one_stream_wraps_around_and_two_fail(
         for on in ("a.n - b.n > 4", "a.n + 1 > b.n", "a.k = b.k OR a.n * b.n > 100"):
             join = StreamJoin(frames, on, Centralized())
             with pytest.raises(OverflowFailure, match=r"Spark would wrap around.*in a\.n [-+*] "):
-                local(join)
+                kernel_join(join)
     finally:
         spark.conf.set("spark.sql.ansi.enabled", "true")
 
@@ -206,10 +206,10 @@ def _outcome(streams: Any, on: str, folder: Path) -> Counter[Any] | str:
     try:
         join = StreamJoin(streams, on, Centralized(), check=True)
         if isinstance(streams["a"], DataFrame):
-            return Counter(local(join))
+            return Counter(kernel_join(join))
         run = join.start(folder, batches=2)
         run.awaitTermination()
-        return Counter(ids(run.results()))
+        return Counter(result_ids(run.results()))
     except (OverflowFailure, PredicateError, PySparkException) as error:
         if any(word in str(error) for word in OVERFLOWS):
             return "raises"

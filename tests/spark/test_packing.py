@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine.spark import SHIPPED, choose_partitions
-from braid.join import StreamJoin
+from braid.execution.spark_executor import SHIPPED, choose_partitions
+from braid.stream_join import StreamJoin
 from oracle import frames, tables
 from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
@@ -33,7 +33,7 @@ def test_a_small_batch_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DataFrame, "collect", collect)
-        patch.setattr("braid.engine.spark._SHORT", 60.0)  # however slow the machine is
+        patch.setattr("braid.execution.spark_executor._SHORT", 60.0)  # however slow the machine is
         run = join.start(tmp_path / "run", batches="batch")
         run.awaitTermination()
     assert jobs == [(1,)] * 3
@@ -42,6 +42,8 @@ def test_a_small_batch_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
 def test_partitions_are_chosen_by_what_is_announced_and_what_was_worked() -> None:
     assert choose_partitions(announced=100_000, work=0.01, most=8) == 1
     assert choose_partitions(announced=100_000_000, work=0.01, most=8) == 8
-    assert choose_partitions(announced=100_000, work=2.0, most=8) == 8  # few rows, but all their pairs
+    assert (
+        choose_partitions(announced=100_000, work=2.0, most=8) == 8
+    )  # few rows, but all their pairs
     assert choose_partitions(announced=0, work=0.0, most=8) == 8  # it may be any size
     assert choose_partitions(announced=0, work=0.0, most=1) == 1

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid.condition.parse import parse_predicate
+from braid.condition.parser import parse_predicate
 from braid.condition.predicate import Predicate
-from braid.core.columns import TIME
-from braid.local.build import build_block
-from braid.local.rows import BlockRows
-from oracle import Ids, differ, frames, met, tables
+from braid.core.reserved_columns import TIME
+from braid.kernels.block_builder import build_block
+from braid.kernels.block_rows import BlockRows
+from oracle import Ids, describe_difference, frames, kernel_pairs, tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -199,7 +199,9 @@ def _block(
     for name in p.key_columns[s]:  # NULL takes no part
         passed = pc.and_(passed, pc.is_valid(mine[name]))
     rows = pa.table(own | mine | {TIME: pa.array([0] * len(passed), pa.int64())})
-    return BlockRows(build_block(rows.filter(passed).combine_chunks().to_batches()[0], p.index_columns(s)))
+    return BlockRows(
+        build_block(rows.filter(passed).combine_chunks().to_batches()[0], p.index_columns(s))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +230,7 @@ def test_kernels_agree_with_spark(
 ) -> None:
     kind, on = line.split(" | ", 1)
     predicate = predicates[on]
-    assert differ(met(predicate, *blocks[on]), truth[on]) == ""
+    assert describe_difference(kernel_pairs(predicate, *blocks[on]), truth[on]) == ""
     assert kind == ("index" if predicate.next_step(frozenset({0}), 1).index_condition else "scan")
 
 
@@ -259,11 +261,15 @@ def test_what_is_moved_across_a_comparison_does_not_overflow(
                 for frame, keys in zip(streams.values(), predicate.key_columns, strict=True)
             ]
             rows = (
-                BlockRows(build_block(t.combine_chunks().to_batches()[0], predicate.index_columns(i)))
+                BlockRows(
+                    build_block(t.combine_chunks().to_batches()[0], predicate.index_columns(i))
+                )
                 for i, t in enumerate(found)
             )
             joined = streams["a"].alias("a").join(streams["b"].alias("b"), F.expr(on))
             truth = joined.select("a.id", "b.id").collect()
-            assert predicate.index_conditions and met(predicate, *rows) == Counter(map(tuple, truth))
+            assert predicate.index_conditions and kernel_pairs(predicate, *rows) == Counter(
+                map(tuple, truth)
+            )
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)

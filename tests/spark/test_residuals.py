@@ -9,13 +9,13 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.compiler import DuckDBCompiler
-from braid.condition.names import parse_condition, resolve_columns
-from braid.condition.pairs import ResidualBuilder
+from braid.condition.column_names import parse_condition, resolve_columns
+from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.predicate import PredicateError
-from braid.condition.residual import duckdb_cursor, evaluate_residual
-from braid.condition.spark import SparkAnalyzer
-from braid.condition.sqltypes import INT
+from braid.condition.residual_evaluation import duckdb_cursor, evaluate_residual
+from braid.condition.residuals import ResidualBuilder
+from braid.condition.spark_analyzer import SparkAnalyzer
+from braid.condition.sql_types import INT
 from oracle import tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -169,7 +169,9 @@ def test_a_division_by_what_is_0_fails_as_in_spark(
     analyser = SparkAnalyzer(given)
     for on in ("a.n / b.y > 1", "a.k % b.y = 1", "a.n div b.y = 1", "a.f % b.y > 0"):
         residuals = ResidualBuilder(analyser)
-        residuals.add_conjunct(resolve_columns(parse_condition(f"{on} OR a.n > b.n"), analyser.names))
+        residuals.add_conjunct(
+            resolve_columns(parse_condition(f"{on} OR a.n > b.n"), analyser.names)
+        )
         (residual,) = residuals.found
         names = {n for _, n in residual.columns}
         zero = {n: pa.array([0], streams["a"].schema.field(n).type) for n in names}
@@ -189,7 +191,9 @@ def test_what_is_compared_with_nothing_is_computed_neither_by_spark_nor_by_duckd
         assert rows.selectExpr(f"({sql}) AS told").toArrow()["told"].to_pylist() == [None]
         with duckdb_cursor() as db:
             db.register("rows", rows.toArrow())
-            assert db.sql(f"SELECT {compiler.compile_text(sql)[0]} FROM rows").fetchall() == [(None,)]
+            assert db.sql(f"SELECT {compiler.compile_text(sql)[0]} FROM rows").fetchall() == [
+                (None,)
+            ]
     for sql in ("k + k > n", "n <=> k + k"):
         with pytest.raises(Exception, match="ARITHMETIC_OVERFLOW"):
             rows.selectExpr(sql).toArrow()

@@ -12,11 +12,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.engine.output import PublishedResults
-from braid.engine.store import RunStore
-from braid.join import JoinRun, StreamJoin
+from braid.storage.published_results import PublishedResults
+from braid.storage.run_store import RunStore
+from braid.stream_join import JoinRun, StreamJoin
 from duck import duck
-from oracle import Ids, differ, expected, found, frames, tables, until
+from oracle import Ids, committed_ids, describe_difference, expected, frames, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
@@ -46,7 +46,7 @@ def folder_of(run: JoinRun) -> str:
 def test_asked_batch_by_batch_every_result_comes_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid.engine.rolling._EVERY", 3)
+    monkeypatch.setattr("braid.storage.log_checkpointer._EVERY", 3)
     given = dict[int, Ids]()
 
     def give(results: DataFrame, batch: int) -> None:
@@ -56,27 +56,27 @@ def test_asked_batch_by_batch_every_result_comes_once(
     run = upstream(spark).start(tmp_path / "run", batches="batch", foreachBatch=give)
     got, batch = Ids(), 0
     while run.isActive or batch <= run.store.committed_batches()[-1]:
-        until(lambda at=batch: not run.isActive or run.status["batch"] > at, "next batch")
+        wait_until(lambda at=batch: not run.isActive or run.status["batch"] > at, "next batch")
         for _ in range(2):  # the second time, mostly, with nothing new
             frame, batch = run.results_since(batch)
             got += ids(frame.collect())
     ended(run)
     assert batch == 9 and [*given] == [*range(9)]
-    assert differ(sum(given.values(), Ids()), got) == ""
+    assert describe_difference(sum(given.values(), Ids()), got) == ""
     assert run.results_since(batch)[0].count() == 0
     assert run.results_since(batch)[1] == batch
-    assert differ(got, expected(STREAMS, ON)) == ""
-    assert differ(ids(run.results().collect()), got) == ""
-    merged = folder_of(run).replace("results", "merged")
+    assert describe_difference(got, expected(STREAMS, ON)) == ""
+    assert describe_difference(ids(run.results().collect()), got) == ""
+    merged = folder_of(run).replace("results", "compacted")
     files = [*map(str, sorted(Path(merged).iterdir()))]
     assert len(files) == 2 and files == run.store.result_files()[:2], "of six batches"
     assert {unquote(f).removeprefix("file://") for f in run.results().inputFiles()} > set(files)
-    assert differ(ids(run.results_since(4)[0].collect()), ids(since(run, 4))) == ""
+    assert describe_difference(ids(run.results_since(4)[0].collect()), ids(since(run, 4))) == ""
     stream = spark.readStream.schema(run.results().schema).parquet(merged)
     writer = stream.writeStream.format("parquet").option("checkpointLocation", f"{tmp_path}/c")
     writer.trigger(availableNow=True).start(f"{tmp_path}/copy").awaitTermination()
     early = ids(spark.read.parquet(f"{tmp_path}/copy").collect())
-    assert differ(early + ids(since(run, 6)), got) == ""
+    assert describe_difference(early + ids(since(run, 6)), got) == ""
 
 
 def since(run: JoinRun, batch: int) -> list[Any]:
@@ -123,9 +123,9 @@ def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_p
         rows = db.execute(
             f"SELECT a.id, b.id FROM read_parquet('{folder_of(run)}/*.parquet')"
         ).fetchall()
-    assert differ(Counter(rows), want) == ""
-    assert differ(ids(pq.read_table(folder_of(run)).to_pylist()), want) == ""
-    assert differ(ids(spark.read.parquet(folder_of(run)).collect()), want) == ""
+    assert describe_difference(Counter(rows), want) == ""
+    assert describe_difference(ids(pq.read_table(folder_of(run)).to_pylist()), want) == ""
+    assert describe_difference(ids(spark.read.parquet(folder_of(run)).collect()), want) == ""
 
 
 def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
@@ -136,7 +136,7 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
     """
     folder, table = tmp_path / "run", tmp_path / "copy"
     with monkeypatch.context() as patch:
-        from braid.engine.output import PublishedResults
+        from braid.storage.published_results import PublishedResults
 
         real = PublishedResults._link_result
 
@@ -161,11 +161,14 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
         return spark.read.parquet(str(table))
 
     before = ids(read().collect())
-    want = {b: ids(run._read_results(RunStore(folder).result_files(b, b + 1)).collect()) for b in range(8)}
-    assert differ(before, sum((want[b] for b in range(7)), Ids())) == ""
+    want = {
+        b: ids(run._read_results(RunStore(folder).result_files(b, b + 1)).collect())
+        for b in range(8)
+    }
+    assert describe_difference(before, sum((want[b] for b in range(7)), Ids())) == ""
     run = ended(StreamJoin.resume(folder, frames(spark, STREAMS)))
-    assert differ(ids(read().collect()), expected(STREAMS, ON)) == ""
-    assert differ(found(run), expected(STREAMS, ON)) == ""
+    assert describe_difference(ids(read().collect()), expected(STREAMS, ON)) == ""
+    assert describe_difference(committed_ids(run), expected(STREAMS, ON)) == ""
 
 
 def test_joins_feed_joins(
@@ -179,7 +182,7 @@ def test_joins_feed_joins(
     first = upstream(spark, windows=windows, time="ts").start(tmp_path / "one", batches="batch")
     spans = {"ab": "240 seconds", "c": "90 seconds"}
     on = "ab.a_k = c.k AND ab.b_n < c.n + 200"
-    until(lambda: first.store.committed_batches(), "first batch of the first join", 120)
+    wait_until(lambda: first.store.committed_batches(), "first batch of the first join", 120)
     changes = spark.createDataFrame(third["c"]).drop("batch")
     changes.write.parquet(str(tmp_path / "c"))
 
@@ -205,7 +208,7 @@ def test_joins_feed_joins(
             run.awaitTermination()
     run = ended(StreamJoin.resume(tmp_path / "two", streams(), availableNow=True))
     rows = run.results().selectExpr("ab.a_id", "ab.b_id", "c.id").collect()
-    assert differ(Counter(tuple(r) for r in rows), both(third["c"])) == ""
+    assert describe_difference(Counter(tuple(r) for r in rows), both(third["c"])) == ""
 
 
 def both(c: pa.Table) -> Ids:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from braid import spark_session
-from braid.engine.own_files import SCHEME, make_own_path
-from braid.spark_session import _ASKED, _fork_settings, _cache_java_names
+from braid.spark_session import _ASKED, _cache_java_names, _fork_settings
+from braid.storage.checkpoint_files import SCHEME, make_own_path
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -85,8 +85,12 @@ def test_workers_are_forked_from_what_has_imported_braid(
         return Path(f"/proc/{os.getppid()}/cmdline").read_text()
 
     told = spark.sparkContext.parallelize([0], 1).map(parent).collect()
-    assert ["braid.engine.daemon" in command for command in told] == [sys.platform == "linux"]
-    assert _fork_settings("spark://somewhere:7077") == _fork_settings("yarn") == {}, "Braid is sent there later"
+    assert ["braid.execution.spark_daemon" in command for command in told] == [
+        sys.platform == "linux"
+    ]
+    assert _fork_settings("spark://somewhere:7077") == _fork_settings("yarn") == {}, (
+        "Braid is sent there later"
+    )
     monkeypatch.setenv("PYSPARK_PYTHON", "/elsewhere/python3")
     assert _fork_settings("local[2,4]") == {}
 

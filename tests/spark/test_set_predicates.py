@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from braid import Centralized, inner_product
 from braid.condition.predicate import CommonElements
-from braid.join import StreamJoin
-from braid.local.build import build_block
-from braid.local.rows import BlockRows
-from cuts import cut
-from oracle import Ids, differ, local, met
+from braid.kernels.block_builder import build_block
+from braid.kernels.block_rows import BlockRows
+from braid.stream_join import StreamJoin
+from input_splitting import cut
+from oracle import Ids, describe_difference, kernel_join, kernel_pairs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -119,7 +119,7 @@ def test_sets_agree_with_spark(
     kind, on = line.split(" | ", 1)
     join = StreamJoin(given, on, Centralized())
     assert truth[on], "a condition that nothing fulfils shows nothing"
-    assert differ(local(join), truth[on]) == ""
+    assert describe_difference(kernel_join(join), truth[on]) == ""
     index = join.predicate.next_step(frozenset({0}), 1).index_condition
     found = "index" if isinstance(index, CommonElements) else "link" if index else "scan"
     assert found == kind
@@ -143,8 +143,11 @@ def test_tables_are_joined_on_sets_without_spark(
     cut(tmp_path)
     feed = setup.make_feed({a: t.schema for a, t in tables.items()})
     parts = [p for _, (p,) in sorted(feed.tuples(tmp_path, 0).items())]
-    a, b = (BlockRows(build_block(part, join.predicate.index_columns(i))) for i, part in enumerate(parts))
-    assert differ(met(join.predicate, a, b), truth[on]) == ""
+    a, b = (
+        BlockRows(build_block(part, join.predicate.index_columns(i)))
+        for i, part in enumerate(parts)
+    )
+    assert describe_difference(kernel_pairs(join.predicate, a, b), truth[on]) == ""
 
 
 def test_without_ansi_the_size_of_null_is_what_spark_says(
@@ -158,7 +161,7 @@ def test_without_ansi_the_size_of_null_is_what_spark_says(
         for line in NULLS:
             kind, on = line.split(" | ", 1)
             join = StreamJoin(given, on, Centralized())
-            assert differ(local(join), truth[on]) == "", on
+            assert describe_difference(kernel_join(join), truth[on]) == "", on
             index = join.predicate.next_step(frozenset({0}), 1).index_condition
             assert isinstance(index, CommonElements) == (kind == "index"), on
     finally:

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 from braid.core.events import BatchCommitted, BatchQueryResults, QueryAdded
 from braid.papers.slices.events import ChainChanged
-from braid.sharing.join import SharedJoin, SharedRun
-from oracle import Ids, differ, expected, frames, tables, until
+from braid.shared.shared_join import SharedJoin, SharedRun
+from oracle import Ids, describe_difference, expected, frames, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession
 
 ON = "a.k = b.k"
@@ -72,7 +72,7 @@ def test_every_query_gets_its_own_results(
     )
     run.awaitTermination()
     for name in QUERIES:
-        assert not differ(ids(run.results(name)), truth(name)), name
+        assert not describe_difference(ids(run.results(name)), truth(name)), name
     times = [
         max(row.a.ts, row.b["came at"])
         for row in run.results("trend", ordered=True).toLocalIterator()
@@ -81,7 +81,9 @@ def test_every_query_gets_its_own_results(
     done = [e for e in run.events() if isinstance(e, BatchCommitted)]
     assert not any(any(e.late_tuples) for e in done)
     for name in QUERIES:
-        served = [e.results_by_query[name] for e in run.events() if isinstance(e, BatchQueryResults)]
+        served = [
+            e.results_by_query[name] for e in run.events() if isinstance(e, BatchQueryResults)
+        ]
         assert len(served) == len(done) and sum(served) == truth(name).total(), name
 
 
@@ -108,7 +110,7 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     run = shared(frames(spark, STREAMS), first, chain="memory").start(
         tmp_path / "run", batches="batch"
     )
-    until(lambda: run.isPaused, "second batch")
+    wait_until(lambda: run.isPaused, "second batch")
     run.add("alarm", "60 seconds")
     added = next(e for e in run.events() if isinstance(e, QueryAdded) and e.name == "alarm")
     run.split_slice("150 seconds", stream="a")
@@ -116,13 +118,13 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
     held["run"] = 4
     again = SharedJoin.resume(tmp_path / "run", frames(spark, STREAMS))
     assert [q.name for q in again.queries] == ["trend", "uneven", "alarm"]
-    until(lambda: again.isPaused, "more batches")
+    wait_until(lambda: again.isPaused, "more batches")
     again.merge_slices("150 seconds")
     again.remove("uneven")
     again.rebalance("memory")
     again.unpause()
     again.awaitTermination()
-    assert not differ(ids(again.results("trend")), truth("trend"))
+    assert not describe_difference(ids(again.results("trend")), truth("trend"))
     assert not ids(again.results("uneven")) - truth("uneven")
     batches = data_batches(again)
     entered = sum(b < added.batch for b in batches)
@@ -146,7 +148,9 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
 
 def data_batches(run: SharedRun) -> list[int]:
     """The numbers of the batches that held tuples."""
-    return [e.batch for e in run.events() if isinstance(e, BatchCommitted) and sum(e.received_tuples)]
+    return [
+        e.batch for e in run.events() if isinstance(e, BatchCommitted) and sum(e.received_tuples)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +239,7 @@ def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(
         run.add("late", "60 seconds")
     with pytest.raises(ValueError, match="no query is named 'late'; there are: alarm"):
         run.results("late")
-    assert not differ(ids(run.results("alarm")), truth("alarm", small))
+    assert not describe_difference(ids(run.results("alarm")), truth("alarm", small))
 
 
 def test_selections_on_columns_of_any_name_and_kind(
@@ -268,14 +272,14 @@ def test_selections_on_columns_of_any_name_and_kind(
         )
     held["run"] = 1
     run = join.start(tmp_path / "run", batches="batch")
-    until(lambda: run.isPaused, "first batch")
+    wait_until(lambda: run.isPaused, "first batch")
     for name in ("host", "space", "null"):
         run.add(name, "90 seconds", {"a": asked[name]})
     run.unpause()
     run.awaitTermination()
     streams = {a: STREAMS[a].filter(pa.compute.less(STREAMS[a]["batch"], 4)) for a in "ab"}
     windows = {"a": 90, "b": 90}
-    assert not differ(
+    assert not describe_difference(
         ids(run.results("field")), expected(streams, f"{ON} AND a.n > 100 AND a.flag", windows)
     )
     above = expected(streams, f"{ON} AND a.n > 100", windows)
@@ -291,7 +295,9 @@ def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path)
     never: Asked = {"never": ({"a": 60, "b": 60}, {"a": "1 = 0", "b": "b.n = NULL"})}
     run = shared(frames(spark, small), never).start(tmp_path / "run", batches="batch")
     run.awaitTermination()
-    assert [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)] == [(0, 0)] * 2
+    assert [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)] == [
+        (0, 0)
+    ] * 2
     assert not ids(run.results("never"))
 
 
@@ -330,7 +336,7 @@ def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path
         run.awaitTermination()
         assert {e.executor for e in run.events() if isinstance(e, BatchCommitted)} == {way}
         assert read(run.spark_query) == sum(rows.values())
-        assert differ(ids(run.results("q80")), eighty) == ""
+        assert describe_difference(ids(run.results("q80")), eighty) == ""
 
     twice = spark.readStream.schema(streams["a"].drop("batch").schema)
     writer = twice.parquet(str(tmp_path / "spark" / "input" / "a")).writeStream.foreachBatch(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from braid import AdaptiveGrid, SharedJoin, Shed
-from braid.core.columns import DRAW
 from braid.core.events import BatchShed
-from braid.join import StreamJoin
-from oracle import expected, found, frames, tables, weighed
+from braid.core.reserved_columns import DRAW
+from braid.stream_join import StreamJoin
+from oracle import committed_ids, expected, frames, result_weights, tables
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from scatter import Scatter
@@ -36,13 +36,13 @@ def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> No
         shed = Shed(fraction=0.5, utility={"a": "CASE WHEN a.flag THEN 5 ELSE 1 END"})
         run = join(spark, streams, shed, executor=way).start(tmp_path / way, batches="batch")
         run.awaitTermination()
-        kept[way] = weighed(run)
+        kept[way] = result_weights(run)
         assert set(kept[way]) <= set(full) and len(kept[way]) < full.total()
         whole = run.estimate_results().iloc[-1]
-        assert whole["found"] == len(kept[way])
-        assert abs(whole["estimated"] - full.total()) <= 2.5 * whole["error"]
+        assert whole["results"] == len(kept[way])
+        assert abs(whole["estimated_results"] - full.total()) <= 2.5 * whole["error_95"]
         groups = run.results().groupBy("a.k").agg(F.sum("weight").alias("n")).toPandas()
-        assert groups["n"].sum() == pytest.approx(whole["estimated"])
+        assert groups["n"].sum() == pytest.approx(whole["estimated_results"])
     assert kept["spark"] == kept["process"]
 
 
@@ -73,7 +73,7 @@ def test_results_as_a_stream_have_weights(spark: SparkSession, tmp_path: Path) -
     run.awaitTermination()
     assert run.results_stream().columns[-1] == "weight"
     assert run.results().columns == ["a", "b", "weight"]
-    assert found(run) <= expected(streams, ON, WINDOWS)
+    assert committed_ids(run) <= expected(streams, ON, WINDOWS)
 
 
 def test_tuples_that_differ_are_drawn_apart(spark: SparkSession) -> None:

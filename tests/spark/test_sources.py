@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from braid.core.events import BatchCommitted
-from braid.engine.durable import DamagedRunError
-from braid.join import JoinRun, StreamJoin
-from braid.papers.baselines.hashing import HashPartition
+from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid
-from oracle import differ, expected, found, tables, until
+from braid.storage.durable_files import DamagedRunError
+from braid.stream_join import JoinRun, StreamJoin
+from oracle import committed_ids, describe_difference, expected, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from scatter import Scatter
 
@@ -59,7 +59,7 @@ def test_files_that_come_while_the_run_goes_on(spark: SparkSession, tmp_path: Pa
     run = StreamJoin(streams, on, AdaptiveGrid(4, epsilon=0.5), spans, time="ts", check=True).start(
         tmp_path / "run"
     )
-    until(lambda: run.status["tuples"] == sum(b < 3 for b in known), "three files")
+    wait_until(lambda: run.status["tuples"] == sum(b < 3 for b in known), "three files")
     run.stop()
     assert (run.status["state"], run.exception()) == ("stopped", None)
     put(tmp_path, "a", 3, 6)
@@ -68,7 +68,7 @@ def test_files_that_come_while_the_run_goes_on(spark: SparkSession, tmp_path: Pa
     again.awaitTermination()
     assert again.status["tuples"] == len(known)
     assert len(committed(again)) >= 6
-    assert differ(found(again), expected(STREAMS, on, windows)) == ""
+    assert describe_difference(committed_ids(again), expected(STREAMS, on, windows)) == ""
 
 
 def test_a_static_stream_beside_a_live_one(spark: SparkSession, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_static_stream_beside_a_live_one(spark: SparkSession, tmp_path: Path) 
     run.awaitTermination()
     assert run.status["batches"] is None
     assert len(committed(run)) == 6
-    assert differ(found(run), expected(STREAMS, "a.k = b.k")) == ""
+    assert describe_difference(committed_ids(run), expected(STREAMS, "a.k = b.k")) == ""
 
 
 def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path) -> None:
@@ -96,12 +96,12 @@ def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path
     run = join.start(tmp_path / "run")
     for _ in range(2):
         before = run.status["batch"]
-        until(lambda run=run, before=before: run.status["batch"] > before + 1, "two batches")
+        wait_until(lambda run=run, before=before: run.status["batch"] > before + 1, "two batches")
         run.stop()
         assert (run.status["state"], run.exception()) == ("stopped", None)
         a, b = committed(run)[-1].total_received_tuples
         assert a == b == 50 * run.status["batch"]
-        assert found(run) == Counter((2 * w, w) for w in range((a + 1) // 2))
+        assert committed_ids(run) == Counter((2 * w, w) for w in range((a + 1) // 2))
         run = StreamJoin.resume(tmp_path / "run", streams)
     run.stop()
 
@@ -126,14 +126,14 @@ def test_the_clock_driven_rate_source(spark: SparkSession, tmp_path: Path) -> No
         check=True,
     )
     run = join.start(tmp_path / "run")
-    until(lambda: run.status["tuples"] >= 400, "400 tuples")
+    wait_until(lambda: run.status["tuples"] >= 400, "400 tuples")
     run.stop()
     again = StreamJoin.resume(tmp_path / "run", streams)
-    until(lambda: again.status["tuples"] > run.status["tuples"], "more tuples")
+    wait_until(lambda: again.status["tuples"] > run.status["tuples"], "more tuples")
     again.stop()
     a, b = committed(again)[-1].total_received_tuples
     assert a == b
-    assert found(again) == Counter((v, v) for v in range(a))
+    assert committed_ids(again) == Counter((v, v) for v in range(a))
 
 
 def test_a_file_that_is_gone_once_it_was_listed(
@@ -166,4 +166,4 @@ def test_a_file_that_is_gone_once_it_was_listed(
         spark.conf.unset("spark.sql.files.ignoreMissingFiles")
     rows = {a: t.filter([b < 3 for b in t["batch"].to_pylist()]) for a, t in STREAMS.items()}
     rows["b"] = rows["b"].filter([b != 1 for b in rows["b"]["batch"].to_pylist()])
-    assert differ(found(run), expected(rows, "a.k = b.k")) == ""
+    assert describe_difference(committed_ids(run), expected(rows, "a.k = b.k")) == ""

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.workloads import tpch
-from braid.workloads.base import Workload
-from braid.workloads.tpch import WORKLOADS
-from braid.workloads.zipf import zipf_probabilities
+from braid_lab.workloads import tpch
+from braid_lab.workloads.base import Workload
+from braid_lab.workloads.tpch import WORKLOADS
+from braid_lab.workloads.zipf_skew import zipf_probabilities
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -135,7 +135,9 @@ def test_skewed_keys_follow_zipf(z: float) -> None:
 
 
 def test_skew_changes_foreign_keys_only_and_depends_on_the_seed() -> None:
-    plain, skewed, other = (tpch.ensure_lineitem(0.001, z, seed) for z, seed in [(0, 7), (1, 0), (1, 1)])
+    plain, skewed, other = (
+        tpch.ensure_lineitem(0.001, z, seed) for z, seed in [(0, 7), (1, 0), (1, 1)]
+    )
     assert pq.read_schema(plain) == pq.read_schema(skewed)
     assert lacking(plain, skewed, "* EXCLUDE (l_orderkey, l_suppkey)") == 0
     assert lacking(skewed, other) > 0

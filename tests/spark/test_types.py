@@ -14,17 +14,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.condition.parse import parse_predicate
-from braid.condition.spark import SparkAnalyzer
-from braid.condition.sqltypes import SqlType
+from braid.condition.parser import parse_predicate
+from braid.condition.spark_analyzer import SparkAnalyzer
+from braid.condition.sql_types import SqlType
 from braid.core.events import BatchCommitted
-from braid.engine import static
-from braid.join import JoinRun, StreamJoin
 from braid.papers.baselines.centralized import Centralized
-from braid.papers.baselines.hashing import HashPartition
+from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid
-from cuts import cut
-from oracle import EPOCH, differ, expected, found, frames, local, tables
+from braid.sources import static_replay
+from braid.stream_join import JoinRun, StreamJoin
+from input_splitting import cut
+from oracle import EPOCH, committed_ids, describe_difference, expected, frames, kernel_join, tables
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -144,10 +144,14 @@ def test_static_streams_are_written_alike_here_and_by_spark(
     frames = {a: wide(spark, 0).withColumn("n", F.expr("cast(id % 4 as short)")) for a in "ab"}
     frames["b"] = frames["b"].filter("n = 1")
     spans = frames["a"].withColumn("span", F.expr("interval 3 hours"))
-    assert static.StaticReplay({"a": spans}, {}, batches, 1 << 30).tables is None, "no type of Parquet's"
+    assert static_replay.StaticReplay({"a": spans}, {}, batches, 1 << 30).tables is None, (
+        "no type of Parquet's"
+    )
     times = {} if batches == "n" else dict.fromkeys(frames, "a time")
     ways = {"spark": 0, "here": 1 << 30}
-    replays = {way: static.StaticReplay(frames, times, batches, most) for way, most in ways.items()}
+    replays = {
+        way: static_replay.StaticReplay(frames, times, batches, most) for way, most in ways.items()
+    }
     assert replays["spark"].tables is None and replays["here"].tables is not None
     counts = {way: replay.write_input(tmp_path / way) for way, replay in replays.items()}
     copies = {way: cut(tmp_path / way) for way in ways}
@@ -158,7 +162,7 @@ def test_static_streams_are_written_alike_here_and_by_spark(
         whole = {way: spark.read.parquet(*map(str, files[way])) for way in ways}
         rows, each = texts(stream), {way: by_file(whole[way]) for way in ways}
         for way in ways:
-            assert whole[way].schema == static.stored_schema(copies[way], alias, spark)
+            assert whole[way].schema == static_replay.stored_schema(copies[way], alias, spark)
             assert whole[way].schema == stream.schema
             assert sorted(chain(*each[way])) == rows
             assert len(files[way]) == counts[way]
@@ -171,12 +175,12 @@ def test_streams_that_are_too_large_together_are_written_by_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each would have room here, and nobody knows how large they are before they come."""
-    monkeypatch.setattr(static, "scanned", lambda frame: 0)
+    monkeypatch.setattr(static_replay, "scanned", lambda frame: 0)
     frames = {a: wide(spark, 0) for a in "ab"}
-    tables = static.StaticReplay(frames, {}, 1, 1 << 30).tables
+    tables = static_replay.StaticReplay(frames, {}, 1, 1 << 30).tables
     assert tables is not None
     sizes = [table.nbytes for table in tables.values()]
-    replay = static.StaticReplay(frames, {}, 1, (max(sizes) + sum(sizes)) // 2)
+    replay = static_replay.StaticReplay(frames, {}, 1, (max(sizes) + sum(sizes)) // 2)
     assert replay.tables is None and replay.write_input(tmp_path) == 1
     for alias, frame in frames.items():
         assert texts(spark.read.parquet(str(tmp_path / alias))) == texts(frame)
@@ -209,7 +213,7 @@ def test_null_never_matches_and_equal_values_do(spark: SparkSession, column: str
     streams = {"a": wide(spark, 0), "b": wide(spark, 0)}
     join = StreamJoin(streams, f"a.{column} = b.{column}", HashPartition(2))
     assert join.predicate.next_step(frozenset({0}), 1).index_condition is not None
-    assert local(join) == EQUAL
+    assert kernel_join(join) == EQUAL
 
 
 def test_nan_and_null_keys_in_a_run(spark: SparkSession, tmp_path: Path) -> None:
@@ -219,7 +223,7 @@ def test_nan_and_null_keys_in_a_run(spark: SparkSession, tmp_path: Path) -> None
     )
     run = join.start(tmp_path / "run", batches=2)
     run.awaitTermination()
-    assert found(run) == EQUAL
+    assert committed_ids(run) == EQUAL
 
 
 def test_times_without_a_zone_are_told_apart_in_every_zone(spark: SparkSession) -> None:
@@ -229,7 +233,9 @@ def test_times_without_a_zone_are_told_apart_in_every_zone(spark: SparkSession) 
     streams = {alias: spark.createDataFrame(rows, told) for alias in "ab"}
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
-        ((key,), _) = (k.values() for k in parse_predicate("a.ntz = b.ntz", streams, (None, None)).key_columns)
+        ((key,), _) = (
+            k.values() for k in parse_predicate("a.ntz = b.ntz", streams, (None, None)).key_columns
+        )
         found = [r.key for r in streams["a"].selectExpr(f"{key} AS key").collect()]
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
@@ -248,7 +254,7 @@ def test_a_tuple_without_event_time_matches_only_without_windows(
             tmp_path / name, batches=2
         )
         run.awaitTermination()
-        seen[name] = found(run)
+        seen[name] = committed_ids(run)
     assert seen["all"] == Counter((i, j) for i in range(4) for j in range(4))
     assert seen["windowed"] == Counter({(0, 0): 1, (2, 2): 1})
 
@@ -267,7 +273,7 @@ def test_dates_and_local_timestamps_are_event_times_too(
         {"a": frame, "b": frame}, "a.id <= b.id", Centralized(), windows, time="t"
     ).start(tmp_path / "run", batches=2)
     run.awaitTermination()
-    assert found(run) == Counter([(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)])
+    assert committed_ids(run) == Counter([(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)])
 
 
 def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> None:
@@ -287,7 +293,7 @@ def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> No
     assert [sum(e.received_tuples) > 0 for e in committed] == [True] * 4 + [False] * 4 + [True]
     assert len(committed[4].dropped_block_ids) == 8
     assert sum(committed[4].live_tuples) == sum(committed[3].live_tuples)
-    assert differ(found(run), expected(streams, on)) == ""
+    assert describe_difference(committed_ids(run), expected(streams, on)) == ""
 
 
 @pytest.mark.parametrize("empty", ["b", "ab"])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from braid.join import StreamJoin
-from oracle import found, frames
+from braid.stream_join import StreamJoin
+from oracle import committed_ids, frames
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from scatter import Scatter
@@ -62,7 +62,7 @@ def test_what_is_taken_is_what_spark_finds(
     run.awaitTermination()
     a, b = (streams[alias].alias(alias) for alias in "ab")
     want = a.join(b, F.expr(on)).select("a.id", "b.id").collect()
-    assert want and found(run) == Counter(tuple(row) for row in want)
+    assert want and committed_ids(run) == Counter(tuple(row) for row in want)
 
 
 @pytest.mark.parametrize(

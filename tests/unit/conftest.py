@@ -7,13 +7,13 @@ import uuid
 from pathlib import Path
 
 import pytest
-from braid.engine import rolling
+from braid.storage import log_checkpointer
 
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three batches are rolled up at once, and their results merged."""
-    monkeypatch.setattr(rolling, "_EVERY", 3)
+    monkeypatch.setattr(log_checkpointer, "_EVERY", 3)
 
 
 @pytest.fixture(scope="session")

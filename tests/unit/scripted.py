@@ -8,19 +8,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from braid.core.batch_history import LiveBlocks
+from braid.core.batch_phases import split_batch_seconds
+from braid.core.batch_report import HostMetrics
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
-    ReplicaCopy,
     EventsTrimmed,
     QueryAdded,
+    ReplicaCopy,
     RunEnded,
     RunStarted,
 )
-from braid.core.history import LiveBlocks
 from braid.core.plan import Block, Derivation, Hop, Route
-from braid.core.report import HostMetrics
-from braid.core.seconds import split_batch_seconds
 from braid.papers.slices.events import ChainChanged
 from braid.papers.theta.events import (
     Cell,
@@ -29,7 +29,7 @@ from braid.papers.theta.events import (
     MigrationEnded,
     MigrationStarted,
 )
-from braid_widgets.base.fold import RunView, fold_events
+from braid_widgets.base.run_view import RunView, fold_events
 
 
 def started(

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from braid.core.accept import check_settings, read_natural
 from braid.core.plan import Route
+from braid.util.validation import check_settings, read_natural
 from hypothesis import given
 from hypothesis import strategies as st
 

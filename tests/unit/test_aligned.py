@@ -11,21 +11,21 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from braid.core import jsonl
-from braid.core.cover import CoverageChecker
+from braid.core import event_io
+from braid.core.coverage import CoverageChecker
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, HostUsage
 from braid.core.plan import Block
-from braid.model.simulate import simulate
 from braid.papers.baselines.centralized import Centralized
+from braid.papers.common.event_time_rate import EventTimeRate
+from braid.papers.common.load_balance import LoadBalance
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
-from braid.papers.diffusion.overhead import copies_per_segment, atr_overhead
-from braid.papers.diffusion.segments import MasterTenure, BlockRoles, Segment
-from braid.papers.diffusion.tuning import LengthSearch
-from braid.papers.diffusion.unaware import SemanticsUnaware
-from braid.papers.kit.balance import LoadBalance
-from braid.papers.kit.pace import EventTimeRate
+from braid.papers.diffusion.overhead import atr_overhead, copies_per_segment
+from braid.papers.diffusion.segment_length_search import LengthSearch
+from braid.papers.diffusion.segments import BlockRoles, MasterTenure, Segment
+from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
+from braid.simulation.simulator import simulate
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -329,7 +329,9 @@ def test_tuning_evens_out_the_load():
 def test_faster_hosts_get_more_segments():
     cluster = ((750.0, 1000.0, 550.0),) * 3 + ((750.0, 4000.0, 550.0),) * 3
     placed = told(
-        simulate(Aligned(6, adaptive=False, host_capacities=cluster), [(6, 6)] * 200, windows=(6, 6)),
+        simulate(
+            Aligned(6, adaptive=False, host_capacities=cluster), [(6, 6)] * 200, windows=(6, 6)
+        ),
         SegmentPlaced,
     )
     slow, fast = (sum(e.host in hosts for e in placed[20:]) for hosts in (range(3), range(3, 6)))
@@ -340,7 +342,11 @@ def test_the_least_loaded_host_is_chosen():
     """Eq. 1 of Gu 2007: loads are as 30, 10, 20 and 0; each choice brings 20. Of equals the least chosen, then the
     next in turn.
     """
-    usage = (HostUsage(received_tuples=30), HostUsage(received_tuples=10), HostUsage(received_tuples=20))
+    usage = (
+        HostUsage(received_tuples=30),
+        HostUsage(received_tuples=10),
+        HostUsage(received_tuples=20),
+    )
     facts = Facts(1, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), host_usage=usage)
     balance = LoadBalance(4, (), facts, (1.0, 0.0, 0.0), 1.0, 3)
     chosen = Counter()
@@ -348,7 +354,9 @@ def test_the_least_loaded_host_is_chosen():
         assert balance.least_loaded_host(chosen, -1) == expected
         chosen[expected] += 1
     assert (
-        LoadBalance(4, (), replace(facts, host_usage=()), (1.0, 0.0, 0.0), 1.0, 3).least_loaded_host(Counter(), 1)
+        LoadBalance(
+            4, (), replace(facts, host_usage=()), (1.0, 0.0, 0.0), 1.0, 3
+        ).least_loaded_host(Counter(), 1)
         == 2
     )
     fast_last = (
@@ -357,8 +365,13 @@ def test_the_least_loaded_host_is_chosen():
         (750.0, 1000.0, 550.0),
         (750.0, 4000.0, 550.0),
     )
-    idle = replace(facts, host_usage=(HostUsage(received_tuples=30), HostUsage(), HostUsage(), HostUsage()))
-    assert LoadBalance(4, fast_last, idle, (1.0, 0.0, 0.0), 1.0, 1).least_loaded_host(Counter(), 0) == 3
+    idle = replace(
+        facts, host_usage=(HostUsage(received_tuples=30), HostUsage(), HostUsage(), HostUsage())
+    )
+    assert (
+        LoadBalance(4, fast_last, idle, (1.0, 0.0, 0.0), 1.0, 1).least_loaded_host(Counter(), 0)
+        == 3
+    )
 
 
 def test_pace():
@@ -381,17 +394,30 @@ def test_pace():
         (12_000_000, 7_000_000),
     )
     pace = EventTimeRate.from_facts(facts)
-    assert pace.microseconds_per_batch == 2_000_000 and pace.seconds_per_batch == 2.0 and pace.windows_in_batches() == (5.0, None)
-    assert pace.block_lifetimes == (11_000_000, None) and (pace.reachable_batches(0), pace.reachable_batches(1)) == (6, None)
-    nothing = EventTimeRate.from_facts(Facts(0, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), (10, None), (None, None)))
-    assert nothing.microseconds_per_batch is None and nothing.reachable_batches(0) == 2 and nothing.seconds_per_batch == 1.0
+    assert (
+        pace.microseconds_per_batch == 2_000_000
+        and pace.seconds_per_batch == 2.0
+        and pace.windows_in_batches() == (5.0, None)
+    )
+    assert pace.block_lifetimes == (11_000_000, None) and (
+        pace.reachable_batches(0),
+        pace.reachable_batches(1),
+    ) == (6, None)
+    nothing = EventTimeRate.from_facts(
+        Facts(0, ("r", "s"), (), 0, (0, 0), (0, 0), (0, 0), (10, None), (None, None))
+    )
+    assert (
+        nothing.microseconds_per_batch is None
+        and nothing.reachable_batches(0) == 2
+        and nothing.seconds_per_batch == 1.0
+    )
 
 
 def test_events_survive_a_file(tmp_path):
     run = simulate(Aligned(20, 8, step_batches=4), [(20, 1)] * 20 + [(1, 20)] * 60, windows=(3, 3))
     assert all(told(run, kind) for kind in (SegmentPlaced, MasterSwitched, SegmentLengthTuned))
-    jsonl.write_events(tmp_path / "run.jsonl", run)
-    assert jsonl.read_events(tmp_path / "run.jsonl") == run
+    event_io.write_events(tmp_path / "run.jsonl", run)
+    assert event_io.read_events(tmp_path / "run.jsonl") == run
 
 
 def lost(hosts, streams):
@@ -428,7 +454,7 @@ def test_routing_without_semantics_copies_nothing_and_balances():
         (lambda: Aligned(0), "hosts is 0; it must be a whole number, 1 or more"),
         (
             lambda: Aligned(4, segment_batches=0),
-            "length is 0; it must be a whole number of batches, 1 or more",
+            "segment_batches is 0; it must be a whole number of batches, 1 or more",
         ),
         (lambda: Aligned(4, step_batches=1.5), "step is 1.5"),
         (lambda: Aligned(4, sample_batches=True), "sample is True"),
@@ -442,7 +468,7 @@ def test_routing_without_semantics_copies_nothing_and_balances():
             "master is 2; it must be the index of a stream, from 0 to 1",
         ),
         (lambda: Aligned(4).initial_state(1), "two streams or more; got 1"),
-        (lambda: SemanticsUnaware(4, segment_batches=-1), "length is -1"),
+        (lambda: SemanticsUnaware(4, segment_batches=-1), "segment_batches is -1"),
         (lambda: SemanticsUnaware(0), "hosts is 0"),
     ],
 )

@@ -12,13 +12,13 @@ import pytest
 from braid import Shed
 from braid.answer_check import check_answers
 from braid.answer_report import AnswerReport
-from braid.core.state import VERSION
-from braid.engine import durable
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from braid.local.probe import BlockJoiner
-from braid.reports.cli import main
-from oracle import expected, tables, until
+from braid.cli import main
+from braid.core.run_state import VERSION
+from braid.kernels.probe import BlockJoiner
+from braid.storage import durable_files
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from oracle import expected, tables, wait_until
 
 WINDOWS = {"a": 150, "b": 110, "c": 130}
 
@@ -66,7 +66,11 @@ def with_query(folder: Path, **changed: Any) -> None:
     store = RunStore(folder)
     query = store.read_settings()
     assert query is not None
-    durable.write_atomically(store.settings_path, durable.encode_checksummed({"v": VERSION, **query, **changed}), False)
+    durable_files.write_atomically(
+        store.settings_path,
+        durable_files.encode_checksummed({"v": VERSION, **query, **changed}),
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,7 @@ def test_a_stopped_run_is_checked_as_far_as_it_came(tmp_path: Path) -> None:
     streams = tables("ab", 300, seed=7)
     join = StreamJoin(streams, "a.k = b.k", time="ts")
     run = join.start(tmp_path / "run", batches="batch", pace=30)
-    until(lambda: run.status["batch"], "first batch")
+    wait_until(lambda: run.status["batch"], "first batch")
     run.stop()
     report = check_answers(tmp_path / "run")
     assert report.is_right and 0 < report.results < expected(streams, "a.k = b.k").total()

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from braid.workloads.arrivals import EPOCH, MODULUS, Arrivals, draw_rates
+from braid_lab.workloads.poisson_arrivals import EPOCH, MODULUS, Arrivals, draw_rates
 from duck import duck
 
 
@@ -86,7 +86,9 @@ def test_bursts_have_two_rates_and_one_mean(theta: float):
     starts = [
         np.argmax(
             np.convolve(
-                np.tile(np.bincount(given.arrival_times(s) % 20_000_000 // 500_000, minlength=40), 2),
+                np.tile(
+                    np.bincount(given.arrival_times(s) % 20_000_000 // 500_000, minlength=40), 2
+                ),
                 np.ones(20),
             )
         )
@@ -135,7 +137,7 @@ def test_duckdb_and_brute_force_agree():
         ({"rates": (5.0, -1.0)}, "0 or more tuples per second"),
         ({"rates": (5.0, 6.0), "step": 0.0}, "greater than 0"),
         ({"rates": (5.0, 6.0), "changes": ((70.0, (1.0, 1.0)),)}, "between 0 and seconds"),
-        ({"rates": (5.0, 6.0), "sigma": 1.5}, "sigma is 1.5"),
+        ({"rates": (5.0, 6.0), "sigma": 1.5}, "selection_selectivity is 1.5"),
         ({"rates": (5.0, 6.0), "theta": -0.1}, "theta -0.1"),
     ],
 )

@@ -11,20 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import Auto
-from braid.core.decisions import collect_decisions
+from braid.core.batch_report import BlockSize, ReplicaReport, TaskReport
+from braid.core.decision_sentences import collect_decisions
 from braid.core.events import BatchCommitted, BatchPlanned, PlacementChanged
 from braid.core.facts import Facts
 from braid.core.plan import Plan
-from braid.core.report import ReplicaReport, TaskReport, BlockSize
-from braid.engine.engine import Engine
-from braid.join import StreamJoin
-from braid.model.auto import AutoState, _is_review_due
-from braid.model.simulate import simulate
+from braid.execution.engine import Engine
 from braid.papers.shedding.shed import Shed
-from checks import SWING, arrivals, check_meetings
+from braid.simulation.auto_placement import AutoState, _is_review_due
+from braid.simulation.simulator import simulate
+from braid.stream_join import StreamJoin
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import differ, expected, ids, killed_before
+from oracle import describe_difference, expected, killed_before, result_ids
+from placement_checks import SWING, arrivals, check_meetings
 
 ORDER = ["AdaptiveGrid", "StaticGrid", "HashPartition"]
 
@@ -91,9 +91,13 @@ def test_it_changes_where_values_are_frequent_and_says_why() -> None:
     (why,) = (d for d in collect_decisions(events) if d.kind == "PlacementChanged")
     assert why.batch == 3 and why.text.startswith("HashPartition to AdaptiveGrid: one host had 56")
     done = {
-        e.batch: max(h.compared_pairs for h in e.host_metrics) for e in events if isinstance(e, BatchCommitted)
+        e.batch: max(h.compared_pairs for h in e.host_metrics)
+        for e in events
+        if isinstance(e, BatchCommitted)
     }
-    stays = [e for e in modelled(Auto(8, reviews_placement=False), 0.5) if isinstance(e, BatchCommitted)]
+    stays = [
+        e for e in modelled(Auto(8, reviews_placement=False), 0.5) if isinstance(e, BatchCommitted)
+    ]
     assert done[19] < max(h.compared_pairs for h in stays[-1].host_metrics) / 2
 
 
@@ -107,10 +111,14 @@ def test_a_change_in_a_batch_that_would_merge_shares_older_blocks_out(
     monkeypatch: pytest.MonkeyPatch, gap: int, shedder: Shed | None
 ) -> None:
     """In batch 12 every fourth block is merged; only what was committed can go to other hosts."""
-    monkeypatch.setattr("braid.model.auto.LOOKS", 12)
+    monkeypatch.setattr("braid.simulation.auto_placement.LOOKS", 12)
     counts = [*FEWER[: 12 - gap], *[(0, 0)] * gap, *FEWER[12:14]]
     events = simulate(
-        Auto(8, has_remote_hosts=True), counts, selectivity=1e-3, key_shares=shares(8, 0.3), shedder=shedder
+        Auto(8, has_remote_hosts=True),
+        counts,
+        selectivity=1e-3,
+        key_shares=shares(8, 0.3),
+        shedder=shedder,
     )
     (changed,) = (e for e in events if isinstance(e, PlacementChanged))
     assert changed.batch == 12 and changed.moved_tuples > 0
@@ -134,7 +142,9 @@ def test_what_a_batch_has_merged_stays_where_it_is_in_that_batch(every: int) -> 
     assert read, "some block went to another host"
 
 
-@pytest.mark.parametrize("placement", [Auto(8, has_remote_hosts=True), Auto(8), Auto(1, has_remote_hosts=True)], ids=repr)
+@pytest.mark.parametrize(
+    "placement", [Auto(8, has_remote_hosts=True), Auto(8), Auto(1, has_remote_hosts=True)], ids=repr
+)
 def test_it_stays_where_values_are_even(placement: Auto) -> None:
     events = modelled(placement, 0.0, 50)
     assert not any(isinstance(e, PlacementChanged) for e in events)
@@ -164,8 +174,8 @@ def skewed(rows: int, batches: int) -> dict[str, pa.Table]:
 def test_a_join_changes_is_killed_and_goes_on_with_what_it_changed_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid.tables.cores", lambda: 4)
-    monkeypatch.setattr("braid.model.auto.CLEARLY", 2.0)
+    monkeypatch.setattr("braid.arrow_join.cores", lambda: 4)
+    monkeypatch.setattr("braid.simulation.auto_placement.CLEARLY", 2.0)
     streams, on = skewed(600, 9), "a.k = b.k AND a.n < b.n"
     for killed in (3, 4, 6):
         folder = tmp_path / str(killed)
@@ -174,7 +184,7 @@ def test_a_join_changes_is_killed_and_goes_on_with_what_it_changed_to(
             join.start(folder, batches="batch").awaitTermination()
         run = StreamJoin.resume(folder, streams)
         run.awaitTermination()
-        assert differ(ids(run.results()), expected(streams, on)) == ""
+        assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
         (changed,) = (e for e in run.events() if isinstance(e, PlacementChanged))
         assert changed.batch == 3 and changed.max_host_share > 0.6
     made_anew(run._engine)
@@ -184,7 +194,9 @@ def made_anew(engine: Engine) -> None:
     """Blocks that are made anew have the keys of the placement at work."""
     state = engine.state
     replicas = [
-        ReplicaReport(b.id, h, state.replica_addresses[b.id, h], BlockSize(b.rows, b.size_bytes, (0, 0)))
+        ReplicaReport(
+            b.id, h, state.replica_addresses[b.id, h], BlockSize(b.rows, b.size_bytes, (0, 0))
+        )
         for b in state.blocks.values()
         for h in b.hosts
     ]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from braid.engine import rolling
-from braid.engine.copied import InputSnapshot
-from braid.engine.durable import DamagedRunError
-from braid.engine.log import ManifestLog
-from braid.engine.output import PublishedResults
-from braid.engine.store import RunStore
-from braid.engine.tables import ArrowReplay
-from braid.join import StreamJoin
-from oracle import differ, expected, ids, tables
+from braid.sources.arrow_replay import ArrowReplay
+from braid.storage import log_checkpointer
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.manifest_log import ManifestLog
+from braid.storage.published_results import PublishedResults
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from oracle import describe_difference, expected, result_ids, tables
 from scatter import Scatter
 
 STREAMS = tables("ab", 60, seed=91, batches=4)
@@ -24,7 +24,10 @@ def test_entries_that_come_while_the_log_is_read_are_not_a_gap(
 ) -> None:
     """Two come after a reader has found no further one, and before it lists them all."""
     (tmp_path / "commits").mkdir()
-    driver, reader = ManifestLog(tmp_path / "commits", tmp_path), ManifestLog(tmp_path / "commits", tmp_path)
+    driver, reader = (
+        ManifestLog(tmp_path / "commits", tmp_path),
+        ManifestLog(tmp_path / "commits", tmp_path),
+    )
     driver.append_entry(force=False)
     real = ManifestLog._list_entries
 
@@ -68,7 +71,7 @@ def test_who_takes_over_after_all_input_was_cut_does_not_cut_it_again(tmp_path: 
 def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It had its name in new/ when a driver that begins looked there, and has that in results/."""
+    """It had its name in staging/ when a driver that begins looked there, and has that in results/."""
     join = StreamJoin(STREAMS, "a.k = b.k", Scatter())
     assert join.start(tmp_path, batches="batch").awaitTermination()
     moved = next((tmp_path / "results").glob("*.parquet"))
@@ -84,7 +87,7 @@ def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
     monkeypatch.setattr(PublishedResults, "committed_path", path)
     run = join.start(tmp_path, batches="batch")
     assert run.awaitTermination()
-    assert differ(ids(run.results()), expected(STREAMS, "a.k = b.k")) == ""
+    assert describe_difference(result_ids(run.results()), expected(STREAMS, "a.k = b.k")) == ""
 
 
 def test_what_is_rolled_up_before_a_driver_takes_over_stays(
@@ -96,7 +99,7 @@ def test_what_is_rolled_up_before_a_driver_takes_over_stays(
     store, before = RunStore(tmp_path, "process"), RunStore(tmp_path, "process")
     store.acquire_run()
     store.verify_files()
-    monkeypatch.setattr(rolling, "_EVERY", 2)
+    monkeypatch.setattr(log_checkpointer, "_EVERY", 2)
     before.log_opening_events()
     before._write_checkpoint(before.log.uncheckpointed_commits()[-3].entry)
     merged = {*(tmp_path / "merged").iterdir()}

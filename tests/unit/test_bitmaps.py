@@ -14,15 +14,15 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core.columns import MARK, TIME
 from braid.core.events import BatchCommitted
 from braid.core.query import MOST, Query, longest_windows
-from braid.local.bitmaps import QueryBitmaps
-from braid.local.probe import BlockJoiner
-from braid.local.rows import PartialMatches, BlockRows
-from braid.papers.slices import reference_bitmaps as reference_routing
+from braid.core.reserved_columns import MARK, TIME
+from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.probe import BlockJoiner
+from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.papers.slices.chain import Chain
-from braid.sharing.changes import add_query
+from braid.shared.query_changes import add_query
+from braid_lab.shared_ring import reference_bitmaps as reference_routing
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.test_sharing import SELECTIONS, Shared
@@ -78,7 +78,9 @@ def test_a_result_may_have_several_targets_and_an_intermediate_one_that_has_none
     assert BOOK.result_bitmaps(partial(rows([10]), rows([9]), rows([7]))).tolist() == [0b011]
     young, middle, old = (partial(rows([10]), rows([10 - age]), None) for age in (1, 3, 5))
     third = rows([4, 5])
-    assert len(BOOK.filter_wanted(young, third, C)) == len(BOOK.filter_wanted(middle, third, C)) == 1
+    assert (
+        len(BOOK.filter_wanted(young, third, C)) == len(BOOK.filter_wanted(middle, third, C)) == 1
+    )
     assert len(BOOK.filter_wanted(old, third, C)) == 0, (
         "B's third slice serves q3 alone, C's third q2 alone"
     )
@@ -138,12 +140,16 @@ def serves(q: Query, members: dict[int, tuple[int, int]]) -> bool:
     """
     now = max(time for time, _ in members.values())
     return all(
-        now - time < q.windows[s] and mark >> q.bitmap_position & 1 for s, (time, mark) in members.items()
+        now - time < q.windows[s] and mark >> q.bitmap_position & 1
+        for s, (time, mark) in members.items()
     )
 
 
 def members(found: PartialMatches, n: int) -> dict[int, tuple[int, int]]:
-    return {s: (int(found.column_values(s, TIME)[n]), int(found.column_values(s, MARK)[n])) for s in found.parts}
+    return {
+        s: (int(found.column_values(s, TIME)[n]), int(found.column_values(s, MARK)[n]))
+        for s in found.parts
+    }
 
 
 def brute(queries: tuple[Query, ...], group: dict[int, tuple[int, int]]) -> int:
@@ -159,12 +165,16 @@ def test_the_product_of_bitmaps_is_who_is_served_by_definition(given_: Any, foun
 
 
 @given(bitmaps_of(), partials((0, 1, 2)))
-def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(given_: Any, found: PartialMatches):
+def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(
+    given_: Any, found: PartialMatches
+):
     _, bitmaps = given_
     now = np.maximum.reduce([found.column_values(s, TIME) for s in found.parts])
     one_by_one = np.full(len(found), -1, np.int64)
     for s in found.parts:
-        one_by_one &= found.column_values(s, MARK) & bitmaps.serves(s, now - found.column_values(s, TIME))
+        one_by_one &= found.column_values(s, MARK) & bitmaps.serves(
+            s, now - found.column_values(s, TIME)
+        )
     assert bitmaps.result_bitmaps(found).tolist() == one_by_one.tolist()
 
 

@@ -15,17 +15,22 @@ import pytest
 from braid import Centralized
 from braid.core import compaction
 from braid.core.events import BatchCommitted, BatchPlanned
-from braid.engine import files, probing
-from braid.engine.files import BlockFileWriter, ResultFileWriter, read_parquet
-from braid.engine.wire import StreamLayout
-from braid.join import StreamJoin
-from braid.local import probe
-from braid.local.build import merge_blocks
-from braid.local.rows import PartialMatches, BlockRows
-from braid.local.views import GeneratedColumn
-from braid.papers.baselines.hashing import HashPartition
+from braid.execution import path_probing
+from braid.execution.wire_format import StreamLayout
+from braid.kernels import probe
+from braid.kernels.block_builder import merge_blocks
+from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.generated_columns import GeneratedColumn
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.storage import block_files
+from braid.storage.block_files import BlockFileWriter, ResultFileWriter, read_parquet
+from braid.stream_join import StreamJoin
 
-ECHOES = (GeneratedColumn("__time", "ts", "int64"), GeneratedColumn("__k", "k", "int64"), GeneratedColumn("__n", "n", "int64"))
+ECHOES = (
+    GeneratedColumn("__time", "ts", "int64"),
+    GeneratedColumn("__k", "k", "int64"),
+    GeneratedColumn("__n", "n", "int64"),
+)
 """Of which one is wider than its source."""
 
 
@@ -45,7 +50,9 @@ def tuples(k: list[int]) -> pa.RecordBatch:
 def stored(folder: Path, name: str, batch: pa.RecordBatch, **more: Any) -> BlockRows:
     written = BlockFileWriter(folder, name, False, **more)
     at = written.append_block(0, batch)
-    return files.open_replica(str(folder / at.file), at.record_batch, None, written.close_files()[at.file])
+    return block_files.open_replica(
+        str(folder / at.file), at.record_batch, None, written.close_files()[at.file]
+    )
 
 
 def test_echoes_of_columns_are_not_stored_and_there_when_a_block_is_read(tmp_path: Path) -> None:
@@ -99,7 +106,7 @@ def test_results_are_read_as_they_were_whatever_numbers_they_have(
 def test_results_of_many_bytes_are_written_a_few_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "_EMIT_BYTES", 3_000)
+    monkeypatch.setattr(block_files, "_EMIT_BYTES", 3_000)
     rows = BlockRows(pa.record_batch({"t": [f"{n:0400d}" for n in range(10)]}))
     spec: Any = SimpleNamespace(
         columns=[["t"]], predicate=SimpleNamespace(aliases=["a"]), worth=None, force=False
@@ -148,7 +155,7 @@ def test_a_run_of_long_texts_finds_the_same_however_little_is_held_or_merged_at_
     monkeypatch.setattr(compaction, "MOST_BYTES", largest // 3)
     monkeypatch.setattr(probe, "BYTES", 500)
     monkeypatch.setattr(probe, "_LITTLE", 50)
-    monkeypatch.setattr(files, "_EMIT_BYTES", 5_000)
+    monkeypatch.setattr(block_files, "_EMIT_BYTES", 5_000)
     found, fewer, smaller = run("little")
     assert found == whole and len(whole) > 1_000
     assert 0 < fewer <= merges and smaller <= largest // 3
@@ -181,7 +188,7 @@ def test_no_more_is_copied_together_for_a_hop_than_can_be(
 
     whole = run("whole")
     most = 400
-    monkeypatch.setattr(probing, "BYTES", most)
+    monkeypatch.setattr(path_probing, "BYTES", most)
     monkeypatch.setattr(probe, "BYTES", most)
     assert run("little") == whole and max(many) > 1
 

@@ -9,27 +9,27 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.core import jsonl
+from braid.core import event_io
 from braid.core.events import BatchCommitted, RunEnded
-from braid.model.simulate import simulate, iter_simulation
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.reports.page import find_external_urls
-from braid.studies.board import (
+from braid.simulation.simulator import iter_simulation, simulate
+from braid_lab.common.workbench import (
     DATA,
     WorkbenchSettings,
     compare_with_model,
-    start_run,
-    simulate_run,
-    simulate_alternatives,
-    parse_alternatives,
     load_streams,
+    parse_alternatives,
+    simulate_alternatives,
+    simulate_run,
+    start_run,
     warm_up,
 )
-from braid_widgets.base import twin
-from braid_widgets.cockpit.abreast import LinkedViews
-from braid_widgets.cockpit.board import WorkbenchPanel
+from braid_lab.reports.report_page import find_external_urls
+from braid_widgets.base import static_fallback
+from braid_widgets.cockpit.linked_views import LinkedViews
 from braid_widgets.cockpit.view import Cockpit
+from braid_widgets.cockpit.workbench_panel import WorkbenchPanel
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,7 +142,7 @@ def test_on_the_time_line_of_several_runs_each_value_stands_at_its_batch():
     """Also of more batches than have a point, and of a run whose first ones are told no longer."""
     runs = {name: simulate(Centralized(), [(1, 1)] * long) for name, long in (("a", 405), ("b", 9))}
     runs["b"] = [e for e in runs["b"] if getattr(e, "batch", 9) > 3]
-    line = LinkedViews(runs).page["whole"]["line"]
+    line = LinkedViews(runs).page["timeline_page"]["timeline"]
     assert line["batch"] == [*range(5, 406)] and line["last"] == 405
     long, short = (panel[0]["values"] for panel in line["panels"])
     assert long == [2.0 * number for number in line["batch"]]
@@ -151,7 +151,7 @@ def test_on_the_time_line_of_several_runs_each_value_stands_at_its_batch():
 
 def test_a_run_that_is_the_last_line_of_a_cell_shows_itself(monkeypatch):
     shown = []
-    monkeypatch.setattr(twin, "display", lambda each, **options: shown.append(each))
+    monkeypatch.setattr(static_fallback, "display", lambda each, **options: shown.append(each))
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
     run = start_run(SMALL)
     run.pause()
@@ -187,7 +187,7 @@ def test_own_files_are_cut_by_event_time(tmp_path):
 
 def test_a_recording_is_shown_and_not_run(tmp_path):
     happened = simulate(AdaptiveGrid(4), [(3, 4)] * 3)
-    jsonl.write_events(tmp_path / "run.jsonl", happened)
+    event_io.write_events(tmp_path / "run.jsonl", happened)
     board = WorkbenchSettings(data=str(tmp_path / "run.jsonl"))
     assert simulate_run(board) == happened
     with pytest.raises(ValueError, match="a recording is shown as it was"):
@@ -239,16 +239,20 @@ def test_launch_runs_for_real():
 
 
 def test_up_to_four_placements_stand_side_by_side_and_follow_each_change():
-    board = panel(lambda settings: simulate_alternatives(WorkbenchSettings(**settings), ["StaticGrid", "Centralized"]))
+    board = panel(
+        lambda settings: simulate_alternatives(
+            WorkbenchSettings(**settings), ["StaticGrid", "Centralized"]
+        )
+    )
     (side,) = board.side.children
     assert side.page["names"] == ["AdaptiveGrid", "StaticGrid", "Centralized"]
     batches = [[f["batch"] for f in page["frames"]] for page in side.page["pages"]]
     assert batches[0] == batches[1] == batches[2] == list(range(1, 1 + SMALL.batches))
-    line = side.page["whole"]["line"]
+    line = side.page["timeline_page"]["timeline"]
     lasts = [panel[0]["values"][-1] for panel in line["panels"]]
     assert lasts[0] <= lasts[1] < lasts[2] == sum(map(len, load_streams(SMALL).values()))
     assert {panel[0]["ceiling"] for panel in line["panels"]} == {lasts[2]}, "one scale"
-    assert line["batch"] == batches[0] and side.page["whole"]["frames"] == []
+    assert line["batch"] == batches[0] and side.page["timeline_page"]["frames"] == []
     board.inputs["placement"].value = "StaticGrid"
     board.wait_for_work(60)
     assert board.side.children == (side,) and side.page["names"] == ["StaticGrid", "Centralized"]
@@ -305,7 +309,9 @@ def test_a_model_is_given_up_in_the_middle_when_a_control_changes():
 
 
 def test_a_modelled_run_keeps_its_own_name_when_a_control_changes_meanwhile(monkeypatch):
-    board = panel(lambda settings: simulate_alternatives(WorkbenchSettings(**settings), ["Centralized"]))
+    board = panel(
+        lambda settings: simulate_alternatives(WorkbenchSettings(**settings), ["Centralized"])
+    )
     show, shown = board.show_events, []
 
     def changed(events: list[Any]) -> None:
@@ -324,7 +330,11 @@ def test_a_modelled_run_keeps_its_own_name_when_a_control_changes_meanwhile(monk
 def test_a_report_models_what_stands_beside_once(monkeypatch):
     monkeypatch.setenv("BRAID_HEADLESS", "1")
     asked: list[str] = []
-    board = panel(lambda settings: asked.append("") or simulate_alternatives(WorkbenchSettings(**settings), ["StaticGrid"]))
+    board = panel(
+        lambda settings: (
+            asked.append("") or simulate_alternatives(WorkbenchSettings(**settings), ["StaticGrid"])
+        )
+    )
     assert not board.side.children and not asked
     _, side = board.static_views()
     assert side.page["names"] == ["AdaptiveGrid", "StaticGrid"] and len(asked) == 1
@@ -341,4 +351,7 @@ def test_a_report_models_what_stands_beside_once(monkeypatch):
 def test_what_cannot_stand_beside_is_refused_in_a_sentence(text, words):
     with pytest.raises(ValueError, match=words):
         parse_alternatives(text)
-    assert parse_alternatives(" Ring,,StaticGrid , Ring") == ("Ring", "StaticGrid") and parse_alternatives("") == ()
+    assert (
+        parse_alternatives(" Ring,,StaticGrid , Ring") == ("Ring", "StaticGrid")
+        and parse_alternatives("") == ()
+    )

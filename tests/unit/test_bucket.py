@@ -12,27 +12,27 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import clouded
+import object_store_driver
 import obstore
 import pyarrow as pa
 import pytest
 from braid import StreamJoin
-from braid.engine import bucketed, copies
-from braid.engine.bucket import ObjectStore, open_object_store
-from braid.engine.bucketed import RemoteManifestLog
-from braid.engine.check import check_run, repair_run
-from braid.engine.durable import DamagedRunError
-from braid.engine.entries import Driver
-from braid.engine.inspect import inspect_run
-from braid.engine.mirror import open_store
-from braid.engine.process import ThreadExecutor
-from braid.engine.store import RunStore
+from braid.execution.thread_executor import ThreadExecutor
 from braid.health import read_health
+from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
-from braid.run import JoinRun
-from buckets import ends_equal, nothing_left, start
-from clouded import STREAMS
-from oracle import differ, expected, ids, tables, until
+from braid.run_inspector import inspect_run
+from braid.storage import remote_parts, task_files
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.integrity import check_run, repair_run
+from braid.storage.log_entries import Driver
+from braid.storage.object_store import ObjectStore, open_object_store
+from braid.storage.remote_parts import RemoteManifestLog
+from braid.storage.remote_run_store import open_store
+from braid.storage.run_store import RunStore
+from buckets import check_no_leftovers, ends_equal, start
+from object_store_driver import STREAMS
+from oracle import describe_difference, expected, result_ids, tables, wait_until
 from world.machine import URL, Machine, kill_before
 
 
@@ -54,7 +54,10 @@ def test_what_a_run_needs_of_a_bucket(there: ObjectStore, tmp_path: Path) -> Non
     there.put_object("a/1", body[:7])
     there.put_object("a/2", tmp_path / "file", new=True)
     there.put_object("ab", b"")
-    assert (there.get_object("a/1"), there.list_objects("a")) == (body[:7], {"a/1": 7, "a/2": len(body)})
+    assert (there.get_object("a/1"), there.list_objects("a")) == (
+        body[:7],
+        {"a/1": 7, "a/2": len(body)},
+    )
     there.download("a/2", tmp_path / "copy")
     assert (tmp_path / "copy").read_bytes() == body
     assert (there.object_size("a/2"), there.object_size("a/3")) == (len(body), -1)
@@ -108,7 +111,7 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
         gc.collect()  # its thread may have it a little longer
         return not [*tmp_path.glob("braid-mirror-*")]
 
-    until(gone, "end of the mirrors")
+    wait_until(gone, "end of the mirrors")
     ends_equal(StreamJoin.resume(url, STREAMS))
 
 
@@ -116,7 +119,9 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
 def test_an_older_state_is_not_needed(url: str, at_once: int) -> None:
     """The last one is."""
     assert start(url).awaitTermination()
-    states = sorted(name for name in open_object_store(url).list_objects("commits") if "state-" in name)
+    states = sorted(
+        name for name in open_object_store(url).list_objects("commits") if "state-" in name
+    )
     assert len(states) == 2
     open_object_store(url).delete_objects(states[:at_once])
     if at_once == 2:
@@ -176,7 +181,7 @@ def test_a_bucket_of_something_else_is_refused(url: str) -> None:
 def test_a_run_of_another_query_is_refused(url: str) -> None:
     ends_equal(start(url))
     with pytest.raises(ValueError, match=f"{url} holds a run of another query: on is"):
-        StreamJoin(STREAMS, "a.k < b.k", clouded.Scatter(), check=True).start(url)
+        StreamJoin(STREAMS, "a.k < b.k", object_store_driver.Scatter(), check=True).start(url)
 
 
 def test_what_a_folder_alone_can_do_says_so(url: str) -> None:
@@ -218,11 +223,11 @@ def test_workers_have_folders_of_their_own(
     def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
         spec = replace(batch.spec, folder=str(tmp_path / "on another machine"))
         done = real(executor, frame, replace(batch, spec=spec))
-        own = copies._make_process_folder(url)
+        own = task_files._make_process_folder(url)
         assert own.stat().st_mode & 0o777 == 0o700
         named = {f"{batch.number:06d}", *(name[:6] for name in batch.files)}
         assert {f.name[:6] for f in (own / "blocks").iterdir()} <= named
-        assert not [*(own / "new").iterdir()]
+        assert not [*(own / "staging").iterdir()]
         return done
 
     def counted(there: ObjectStore, name: str, path: Path) -> None:
@@ -231,9 +236,9 @@ def test_workers_have_folders_of_their_own(
 
     monkeypatch.setattr(ThreadExecutor, "execute_batch", elsewhere)
     run = start(url, pace=0.02)
-    until(lambda: run.status["batch"] >= 2, "two batches")
+    wait_until(lambda: run.status["batch"] >= 2, "two batches")
     run.stop()
-    copies._make_process_folder.cache_clear()  # workers of another time
+    task_files._make_process_folder.cache_clear()  # workers of another time
     monkeypatch.setattr(ObjectStore, "download", counted)
     ends_equal(StreamJoin.resume(url, STREAMS))
     blocks = [name for name in brought if name.startswith("blocks/")]
@@ -241,14 +246,16 @@ def test_workers_have_folders_of_their_own(
 
 
 def test_a_budget_that_was_adjusted_stays(url: str) -> None:
-    join = StreamJoin(STREAMS, clouded.ON, clouded.Scatter(), shed=Shed(fraction=0.5))
+    join = StreamJoin(
+        STREAMS, object_store_driver.ON, object_store_driver.Scatter(), shed=Shed(fraction=0.5)
+    )
     run = join.start(url, batches="batch", pace=0.1)
     run.adjust(fraction=1.0)
     run.stop()
     again = StreamJoin.resume(url, STREAMS)
-    assert again._settings["budget"] == {"kind": "fraction", "amount": 1.0}
+    assert again._settings["shedding_budget"] == {"kind": "fraction", "amount": 1.0}
     assert again.awaitTermination()
-    nothing_left(url)
+    check_no_leftovers(url)
 
 
 def test_what_a_worker_has_put_elsewhere_is_not_committed(
@@ -260,7 +267,9 @@ def test_what_a_worker_has_put_elsewhere_is_not_committed(
     def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
         done = real(executor, frame, batch)
         if batch.number == 2:
-            names = [n for n in open_object_store(url).list_objects() if n.startswith("results/000002")]
+            names = [
+                n for n in open_object_store(url).list_objects() if n.startswith("results/000002")
+            ]
             open_object_store(url).delete_objects(names)
         return done
 
@@ -286,10 +295,12 @@ def test_a_long_run_is_rolled_up_in_its_mirror_alone(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bucket keeps every entry, and so many of them once more together."""
-    monkeypatch.setattr("braid.engine.rolling._EVERY", 3)
-    monkeypatch.setattr(bucketed, "_TOGETHER", 5)
+    monkeypatch.setattr("braid.storage.log_checkpointer._EVERY", 3)
+    monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
     streams = tables("ab", 60, seed=91, batches=12)
-    run = StreamJoin(streams, clouded.ON, clouded.Scatter(), check=True).start(url, batches="batch")
+    run = StreamJoin(
+        streams, object_store_driver.ON, object_store_driver.Scatter(), check=True
+    ).start(url, batches="batch")
     assert run.awaitTermination() and run.store.log.rolled is not None
     assert len(entries_of(url)) == 13 and bundles_of(url) == [
         "entries-000000-000004.jsonl",
@@ -297,10 +308,13 @@ def test_a_long_run_is_rolled_up_in_its_mirror_alone(
     ]
     again = StreamJoin.resume(url, streams)
     assert again.awaitTermination()
-    assert differ(ids(again.results()), expected(streams, clouded.ON)) == ""
+    assert (
+        describe_difference(result_ids(again.results()), expected(streams, object_store_driver.ON))
+        == ""
+    )
     rows = [again.results_since(n)[0].num_rows for n in (0, 9)]
     assert rows[0] > rows[1] > 0
-    nothing_left(url)
+    check_no_leftovers(url)
 
 
 def entries_of(url: str) -> list[str]:
@@ -308,7 +322,9 @@ def entries_of(url: str) -> list[str]:
 
 
 def bundles_of(url: str) -> list[str]:
-    return sorted(n.split("/")[1] for n in open_object_store(url).list_objects("commits") if "/entries-" in n)
+    return sorted(
+        n.split("/")[1] for n in open_object_store(url).list_objects("commits") if "/entries-" in n
+    )
 
 
 @pytest.mark.parametrize("lost", ["none", "killed before", "damaged", "deleted"])
@@ -316,9 +332,9 @@ def test_to_open_takes_a_request_for_many_entries(
     lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or one for each, where their bundle is not there or not whole; whoever goes on puts it."""
-    monkeypatch.setattr(bucketed, "_TOGETHER", 5)
+    monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
     streams = tables("ab", 60, seed=91, batches=12)
-    how = StreamJoin(streams, clouded.ON, clouded.Scatter(), check=True)
+    how = StreamJoin(streams, object_store_driver.ON, object_store_driver.Scatter(), check=True)
     machine, name = Machine(), "commits/entries-000005-000009.jsonl"
 
     def begin() -> None:
@@ -327,7 +343,9 @@ def test_to_open_takes_a_request_for_many_entries(
     kill_before(machine, begin, f"put {name}" if lost == "killed before" else "never")
     with machine.simulated():
         if lost == "damaged":
-            open_object_store(URL).put_object(name, open_object_store(URL).get_object(name)[:-30] + b"x" * 30)
+            open_object_store(URL).put_object(
+                name, open_object_store(URL).get_object(name)[:-30] + b"x" * 30
+            )
         elif lost == "deleted":
             open_object_store(URL).delete_objects([name])
         del machine.steps[:]
@@ -338,12 +356,20 @@ def test_to_open_takes_a_request_for_many_entries(
         assert len(fetched) == {"none": 3, "killed before": 5}.get(lost, 8)
         again = how.start(URL, batches="batch")
         assert again.awaitTermination()
-        assert differ(ids(again.results()), expected(streams, clouded.ON)) == ""
+        assert (
+            describe_difference(
+                result_ids(again.results()), expected(streams, object_store_driver.ON)
+            )
+            == ""
+        )
         bundles = bundles_of(URL)
         assert bundles == ["entries-000000-000004.jsonl", "entries-000005-000009.jsonl"]
         for bundle in bundles if lost != "damaged" else []:
             first = int(bundle.split("-")[1])
-            bodies = [open_object_store(URL).get_object(f"commits/{n:06d}.json") for n in range(first, first + 5)]
+            bodies = [
+                open_object_store(URL).get_object(f"commits/{n:06d}.json")
+                for n in range(first, first + 5)
+            ]
             assert open_object_store(URL).get_object(f"commits/{bundle}") == b"\n".join(bodies)
 
 
@@ -351,7 +377,7 @@ def test_a_bundle_that_is_refused_fails_no_commit(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The entry is there, and the bundle is put after a later one."""
-    monkeypatch.setattr(bucketed, "_TOGETHER", 2)
+    monkeypatch.setattr(remote_parts, "_TOGETHER", 2)
     real, refused = ObjectStore.put_object, [2]
 
     def put(there: ObjectStore, name: str, body: Any, new: bool = False) -> None:
@@ -380,7 +406,7 @@ def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPa
         def __init__(self, store: Any) -> None:
             self.store, self.setup = store, SimpleNamespace(spark=None)
 
-        def _asked_since(self, batch: int) -> int:
+        def _next_result_batch(self, batch: int) -> int:
             return batch + 1
 
     stayed = list[int]()
@@ -390,7 +416,7 @@ def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPa
         result_files=lambda *given, **named: ["whole"],
         stay=lambda: stayed.append(1),
     )
-    monkeypatch.setattr("braid.run.read", lambda spark, schema, files: files)
+    monkeypatch.setattr("braid.join_run.read", lambda spark, schema, files: files)
     run: Any = Run(store)
     assert run._read_batch_results(3) == ["lent"] and not stayed
     assert run.results() == ["whole"] and len(stayed) == 1

@@ -10,17 +10,17 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import clouded
+import object_store_driver
 import pytest
 from braid import StreamJoin
-from braid.engine.bucket import ObjectStore, open_object_store
-from braid.engine.durable import DamagedRunError
-from braid.engine.log import FencedError
-from braid.engine.mirror import RemoteRunStore, open_store
-from braid.run import JoinRun
-from buckets import ends_equal, nothing_left, opened_files, sound, start
-from clouded import STREAMS, join
-from oracle import until
+from braid.join_run import JoinRun
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.manifest_log import FencedError
+from braid.storage.object_store import ObjectStore, open_object_store
+from braid.storage.remote_run_store import RemoteRunStore, open_store
+from buckets import check_bucket, check_no_leftovers, ends_equal, opened_files, start
+from object_store_driver import STREAMS, join
+from oracle import wait_until
 from world.machine import URL, Machine, kill_before
 
 
@@ -53,11 +53,13 @@ def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled() -> None:
         killed = Machine()
         lasts.add(last := broken_off(killed, at))
         with Machine(stores=killed.stores).simulated():
-            sound(URL)
+            check_bucket(URL)
             found = open_store(URL)
-            assert last < 0 or (found.read_settings() is not None and found.committed_batches()[-1] >= last)
+            assert last < 0 or (
+                found.read_settings() is not None and found.committed_batches()[-1] >= last
+            )
             ends_equal(start(URL))
-            nothing_left(URL)
+            check_no_leftovers(URL)
     assert lasts == {-1, 0, 1, 2, 3}
 
 
@@ -79,7 +81,9 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
 
     monkeypatch.setattr(RemoteRunStore, "commit_batch", commit)
     monkeypatch.setattr(
-        RemoteRunStore, "acquire_run", lambda m, real=RemoteRunStore.acquire_run: (first.append(m), real(m))
+        RemoteRunStore,
+        "acquire_run",
+        lambda m, real=RemoteRunStore.acquire_run: (first.append(m), real(m)),
     )
     one = start(url)
     assert held.wait(60)
@@ -90,9 +94,9 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
     with pytest.raises(FencedError, match=f"has taken over the run in {url}; this driver stops"):
         one.awaitTermination()
     ends_equal(two)
-    sound(url)
+    check_bucket(url)
     ends_equal(StreamJoin.resume(url, STREAMS))
-    nothing_left(url)
+    check_no_leftovers(url)
 
 
 @pytest.mark.parametrize("others", [0, 1])
@@ -117,7 +121,9 @@ def test_one_that_misses_a_block_says_who_has_the_run_if_another_has(
     for _ in range(others):
         ends_equal(StreamJoin.resume(url, STREAMS))
     go.set()
-    with pytest.raises(FencedError if others else DamagedRunError, match="taken over" if others else "miss"):
+    with pytest.raises(
+        FencedError if others else DamagedRunError, match="taken over" if others else "miss"
+    ):
         one.awaitTermination()
 
 
@@ -135,7 +141,7 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
         if left[0] > 0:
             before = one.status["batch"]
             one.unpause()
-            until(lambda: one.status["batch"] > before, "a batch")
+            wait_until(lambda: one.status["batch"] > before, "a batch")
             one.pause()
 
     monkeypatch.setattr(RemoteRunStore, "_fetch_committed", pull)
@@ -145,7 +151,7 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
     if one.status["batch"] < 4:
         with pytest.raises(FencedError):
             one.awaitTermination()
-    sound(url)
+    check_bucket(url)
 
 
 def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
@@ -173,7 +179,10 @@ def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
         slow.remove_unnamed_files()
     assert stray in open_object_store(url).list_objects()
     ends_equal(StreamJoin.resume(url, STREAMS))
-    assert stray not in open_object_store(url).list_objects() and before.keys() < open_object_store(url).list_objects().keys()
+    assert (
+        stray not in open_object_store(url).list_objects()
+        and before.keys() < open_object_store(url).list_objects().keys()
+    )
 
 
 def test_of_two_drivers_that_begin_a_run_one_does(
@@ -216,18 +225,18 @@ def test_a_driver_is_killed_and_another_machine_goes_on(seaweed: str, tmp_path: 
     url, held = f"{seaweed}/{uuid.uuid4().hex}", tmp_path / "held"
     with open(tmp_path / "log", "wb") as log:
         process = subprocess.Popen(
-            [sys.executable, clouded.__file__, url, str(held), "2"],
+            [sys.executable, object_store_driver.__file__, url, str(held), "2"],
             env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
             stdout=log,
             stderr=log,
         )
         try:
-            until(lambda: held.exists() or process.poll() is not None, "the third batch")
+            wait_until(lambda: held.exists() or process.poll() is not None, "the third batch")
         finally:
             process.kill()
             process.wait()
     assert held.exists(), (tmp_path / "log").read_text()
-    sound(url)
+    check_bucket(url)
     one = StreamJoin.resume(url, STREAMS)
     two = StreamJoin.resume(url, STREAMS)
     for run in (one, two):
@@ -237,7 +246,7 @@ def test_a_driver_is_killed_and_another_machine_goes_on(seaweed: str, tmp_path: 
             assert "has taken over the run in" in str(lost)
     ends_equal(two)
     assert opened_files(url) == [(f"results/{n}", s) for n, s in _named(two)]
-    sound(url)
+    check_bucket(url)
 
 
 def _named(run: JoinRun) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from braid.core.causes import summarize_error, with_cause
+from braid.util.error_summary import summarize_error, with_cause
 
 WORKER = """
   An exception was thrown from the Python worker:

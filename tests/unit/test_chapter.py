@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.reports.notebook import NOTEBOOKS
+from braid_lab.reports.notebook_runner import NOTEBOOKS
 from jupyter_client.manager import start_new_kernel
 
 SOON = 60
-MADE = """from braid_widgets.base.chapter import Chapter
-from braid_widgets.base.follow import console
+MADE = """from braid_widgets.base.deferred_cells import Chapter
+from braid_widgets.base.progress_line import console
 first = Chapter("Make one", "a second")
 then = Chapter("Make two", "a second", first)
 said = []
@@ -131,7 +131,7 @@ def test_stop_ends_a_cell_that_only_models(asker: Asker):
     """Of a model that would take minutes, no more than the batch that it is in."""
     asker.run(
         "if first.open():\n    from braid import Centralized\n"
-        "    from braid.model.simulate import simulate\n"
+        "    from braid.simulation.simulator import simulate\n"
         "    simulate(Centralized(), [(9, 9)] * 10**6)"
     )
     asker.run("import time\nfirst.press(); time.sleep(0.5); first.leave(); first.wait(60)")
@@ -168,7 +168,7 @@ def test_stop_ends_a_chapter_that_waits_for_another_and_leaves_that_alone(asker:
 
 
 def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Asker):
-    code = "from braid_widgets.base.somebody import asked\nprint(asked() is None)"
+    code = "from braid_widgets.base.interactivity import asked\nprint(asked() is None)"
     assert asker.told[asker.run(code)] == ["False"]
     assert asker.told[asker.run(code, asks=False)] == ["True"]
     code = (
@@ -178,7 +178,7 @@ def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Ask
 
 
 def test_a_notebook_drives_itself_where_a_program_runs_it_unless_it_is_told_not_to(asker: Asker):
-    code = "from braid_widgets.base.somebody import headless\nprint(headless())"
+    code = "from braid_widgets.base.interactivity import headless\nprint(headless())"
     assert asker.told[asker.run(code)] == ["False"]
     assert asker.told[asker.run(code, asks=False)] == ["True"]
     threaded = (

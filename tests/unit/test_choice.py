@@ -9,9 +9,22 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from braid.engine.choice import COPIES, Parallelism, BatchTiming, choose_executor, expected_bytes, recent_timings
-from braid.engine.executor import check_executor
-from braid.engine.memory import _KEPT, parse_memory_limit, available_cores, retain_freed_memory, machine_memory
+from braid.execution.executor_choice import (
+    COPIES,
+    BatchTiming,
+    Parallelism,
+    choose_executor,
+    expected_bytes,
+    recent_timings,
+)
+from braid.execution.executors import check_executor
+from braid.util.machine import (
+    _KEPT,
+    available_cores,
+    machine_memory,
+    parse_memory_limit,
+    retain_freed_memory,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from unit.scripted import committed
@@ -55,7 +68,10 @@ def test_what_announces_nothing_is_taken_to_be_as_large_as_the_largest_lately() 
 
 
 def test_an_announcement_is_scaled_by_what_came_for_the_last_ones() -> None:
-    before = [BatchTiming("process", 6 * MB, 2 * MB, 1.0, 0.5, 0.5), BatchTiming("spark", MB, MB, 1.0, 0.5, 0.5)]
+    before = [
+        BatchTiming("process", 6 * MB, 2 * MB, 1.0, 0.5, 0.5),
+        BatchTiming("spark", MB, MB, 1.0, 0.5, 0.5),
+    ]
     assert expected_bytes(before, 5 * MB) == 15 * MB
 
 
@@ -143,11 +159,19 @@ def test_batches_tell_what_they_took_unless_they_had_no_tuples_or_no_way() -> No
         announced_bytes=4,
         seconds_by_phase={"total": 2.0},
     )
-    assert recent_timings([told, committed(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]) == [
-        BatchTiming("process", 11, 4, 2.0, 0.0, told.total_host_metrics.seconds, 0, "")
-    ]
+    assert recent_timings(
+        [told, committed(4, (1, 1), (2, 2)), replace(told, received_bytes=(0, 0))]
+    ) == [BatchTiming("process", 11, 4, 2.0, 0.0, told.total_host_metrics.seconds, 0, "")]
     shed = replace(told, source_bytes=90, task_count=2, parallelism=HERE.describe)
-    assert recent_timings([shed])[0][1:] == (90, 4, 2.0, 0.0, told.total_host_metrics.seconds, 2, HERE.describe)
+    assert recent_timings([shed])[0][1:] == (
+        90,
+        4,
+        2.0,
+        0.0,
+        told.total_host_metrics.seconds,
+        2,
+        HERE.describe,
+    )
     assert len(recent_timings([told, *[object()] * 5000])) == 1, "batches are looked at, not events"
 
 
@@ -166,7 +190,7 @@ def test_cores_are_those_that_this_process_may_use(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     quota = tmp_path / "cpu.max"
-    monkeypatch.setattr("braid.engine.memory._QUOTA", quota)
+    monkeypatch.setattr("braid.util.machine._QUOTA", quota)
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {1, 5, 7, 9}, raising=False)
     assert available_cores() == 4

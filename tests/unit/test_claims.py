@@ -7,9 +7,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from braid.papers.theta.mapping import ratio_bound
-from braid.studies import theta
-from braid.studies import theta_dynamics as dynamics
-from braid.studies.claim import Claim, check_claims, format_values, claims_table, make_verdict
+from braid_lab.common.claims import Claim, check_claims, claims_table, format_values, make_verdict
+from braid_lab.theta import dynamics as dynamics
+from braid_lab.theta import experiments as theta_experiments
 
 HELD = Claim("Wang 2008", "Fig. 8.1", "the chain holds least", "12% less", "yes", is_required=True)
 
@@ -54,14 +54,14 @@ def test_the_bound_is_1_25_for_small_batches_and_grows_with_them() -> None:
 
 @pytest.mark.parametrize(("worst", "holds"), [(1.25, "yes"), (1.3, "no")])
 def test_a_ratio_above_its_bound_breaks_the_claim(worst: float, holds: str) -> None:
-    found = theta.ratio_claim(points([1.0, worst, 1.1]))
+    found = theta_experiments.ratio_claim(points([1.0, worst, 1.1]))
     assert found.holds == holds
     assert holds == "yes" or "exceeds its bound in batches [1]" in found.result
 
 
 def test_batches_that_are_too_large_are_not_judged() -> None:
     large = points([1.9]).assign(received=6000)
-    assert theta.ratio_claim(large).holds == "not tried"
+    assert theta_experiments.ratio_claim(large).holds == "not tried"
 
 
 def moves(copied: float, came: float = 100.0) -> pd.DataFrame:
@@ -92,7 +92,7 @@ def test_streams_grow_by_turns_and_no_batch_is_large() -> None:
 
 
 def test_nothing_is_claimed_of_a_placement_that_does_not_adapt() -> None:
-    assert theta.ratio_claims(points([9.0]), "StaticGrid") == []
+    assert theta_experiments.ratio_claims(points([9.0]), "StaticGrid") == []
 
 
 CONTEST = pd.DataFrame(
@@ -102,22 +102,22 @@ CONTEST = pd.DataFrame(
         ("StaticOpt, z=1", 900, 200.0, 205),
         ("Dynamic, z=1", 900, 220.0, 230),
     ],
-    columns=["run", "results", theta.MEAN, theta.MOST],
+    columns=["run", "results", theta_experiments.MEAN, theta_experiments.MOST],
 ).set_index("run")
 
 
 def test_the_rivals_compare_as_in_the_paper() -> None:
-    assert {c.holds for c in theta.comparison_claims(CONTEST, [1.0], 6)} == {"yes"}
+    assert {c.holds for c in theta_experiments.comparison_claims(CONTEST, [1.0], 6)} == {"yes"}
 
 
 @pytest.mark.parametrize(
     ("run", "column", "value", "broken"),
     [
         ("SHJ", "results", 899, "all find the same results"),
-        ("StaticOpt", theta.MEAN, 221.0, "Dynamic stores no less than the oracle"),
-        ("Dynamic", theta.MEAN, 251.0, "Dynamic ends within 1.25 of the oracle"),
-        ("StaticMid", theta.MEAN, 219.0, "Dynamic stores less than the square grid"),
-        ("SHJ", theta.MOST, 200, "skew hits SHJ and leaves the grid alone"),
+        ("StaticOpt", theta_experiments.MEAN, 221.0, "Dynamic stores no less than the oracle"),
+        ("Dynamic", theta_experiments.MEAN, 251.0, "Dynamic ends within 1.25 of the oracle"),
+        ("StaticMid", theta_experiments.MEAN, 219.0, "Dynamic stores less than the square grid"),
+        ("SHJ", theta_experiments.MOST, 200, "skew hits SHJ and leaves the grid alone"),
     ],
 )
 def test_each_claim_about_the_rivals_can_fail(
@@ -125,18 +125,22 @@ def test_each_claim_about_the_rivals_can_fail(
 ) -> None:
     contest = CONTEST.copy()
     contest.loc[f"{run}, z=1", column] = value
-    failed = [c.statement for c in theta.comparison_claims(contest, [1.0], 6) if c.holds == "no"]
+    failed = [
+        c.statement
+        for c in theta_experiments.comparison_claims(contest, [1.0], 6)
+        if c.holds == "no"
+    ]
     assert failed == [f"{broken}, z=1"] or failed == [f"{broken}'s grid, z=1"]
 
 
 def test_what_skew_does_is_claimed_where_there_is_some() -> None:
     even = pd.concat([CONTEST, CONTEST.rename(lambda run: run.replace("z=1", "z=0"))])
-    said = [c.statement for c in theta.comparison_claims(even, [0.0, 1.0], 6)]
+    said = [c.statement for c in theta_experiments.comparison_claims(even, [0.0, 1.0], 6)]
     assert [s for s in said if s.startswith("skew")] == [
         "skew hits SHJ and leaves the grid alone, z=1"
     ]
 
 
 def test_a_run_of_one_batch_cannot_adapt() -> None:
-    told = {c.statement: c.holds for c in theta.comparison_claims(CONTEST, [1.0], 1)}
+    told = {c.statement: c.holds for c in theta_experiments.comparison_claims(CONTEST, [1.0], 1)}
     assert told["Dynamic stores less than the square grid, z=1"] == "not tried"

@@ -12,13 +12,19 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from braid.reports.cli import main
-from braid.reports.notebook import NOTEBOOKS, CellProgress, find_notebook, list_notebooks, run_notebook
-from braid.reports.outcome import VERSION
-from braid.reports.page import find_external_urls
-from braid.reports.parameters import NotebookError, Parameter, read_parameters
+from braid.cli import main
+from braid_lab.reports.notebook_parameters import NotebookError, Parameter, read_parameters
+from braid_lab.reports.notebook_runner import (
+    NOTEBOOKS,
+    CellProgress,
+    find_notebook,
+    list_notebooks,
+    run_notebook,
+)
+from braid_lab.reports.outcome import VERSION
+from braid_lab.reports.report_page import find_external_urls
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from oracle import until
+from oracle import wait_until
 
 pytestmark = pytest.mark.usefixtures("kernels")
 PARAMETERS = """\
@@ -35,7 +41,7 @@ BODY = [
     "pathlib.Path.cwd())",
     "from IPython.display import HTML, display\nimport plotly.graph_objects as go\nfrom ipywidgets "
     "import IntSlider",
-    "import pandas as pd\nfrom braid_widgets.base.charts import Chart\nfrom braid_widgets.base.show "
+    "import pandas as pd\nfrom braid_widgets.base.charts import Chart\nfrom braid_widgets.base.display "
     "import show\n"
     "show(Chart('line', go.Figure(go.Scatter(y=[1, hosts])), pd.DataFrame({'y': [1, hosts]})))",
     "display(IntSlider())\nprint('noise', file=sys.stderr)",
@@ -118,7 +124,7 @@ def test_a_check_that_fails_is_shown_and_the_page_is_written_so_far(
     assert "AssertionError: skew is too high" in html and "Plotly.newPlot" in html
     assert told.out.endswith("; 0 of 1 checks passed, and it was broken off\n")
     verdict = json.loads(page.with_suffix(".json").read_text())["verdict"]
-    assert (verdict["passed"], verdict["of"]) == (0, 1) and "too high" in verdict["error"]
+    assert (verdict["passed"], verdict["total"]) == (0, 1) and "too high" in verdict["error"]
 
 
 def test_the_head_says_what_a_report_is_of_and_what_is_different(
@@ -134,7 +140,7 @@ def test_the_head_says_what_a_report_is_of_and_what_is_different(
     assert "skew = 0.5, hosts = 4, workload = 'EQ5'" in first
     assert (data["report"], data["title"]) == ("small", "A small report")
     assert data["parameters"]["hosts"] == 4
-    assert data["verdict"] == {"passed": 1, "of": 1, "failed": [], "error": ""}
+    assert data["verdict"] == {"passed": 1, "total": 1, "failed": [], "error": ""}
     assert data["figures"] == [{"name": "line", "columns": ["y"], "rows": [[1], [4]]}]
     assert {"braid", "python", "pyspark", "duckdb"} <= set(data["versions"])
     assert len(data["cells"]) == 4 and data["seconds"] > 0
@@ -173,9 +179,9 @@ def test_a_report_that_is_told_to_end_leaves_its_page(tmp_path: Path, ends: sign
     wait = f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(600)"
     write(tmp_path / "slow.ipynb", "print('what came before')", wait)
     given = ("report", "slow", "-o", str(page), "--notebooks", str(tmp_path))
-    command = [sys.executable, "-c", "import sys, braid.reports.cli as c; sys.exit(c.main())"]
+    command = [sys.executable, "-c", "import sys, braid.cli as c; sys.exit(c.main())"]
     process = subprocess.Popen([*command, *given], stderr=subprocess.PIPE, text=True)
-    until(lambda: begun.exists() or process.poll() is not None, "the cell to begin", 60)
+    wait_until(lambda: begun.exists() or process.poll() is not None, "the cell to begin", 60)
     process.send_signal(ends)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 1 and said == "braid: slow: a signal ended it in cell 3 of 3\n"
@@ -343,7 +349,7 @@ def test_external_loads(html: str, loads: list[str] | None) -> None:
 
 def test_the_command_starts_without_loading_spark_and_never_loads_grammars() -> None:
     code = (
-        "import sys, braid.reports.cli as cli; loaded = {'pyspark', 'papermill', 'nbconvert', "
+        "import sys, braid.cli as cli; loaded = {'pyspark', 'papermill', 'nbconvert', "
         "'plotly'} & sys.modules.keys(); cli.main(); sys.exit(loaded or 'lark' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code, "list"]).returncode == 0
@@ -354,7 +360,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(arguments: list[str]) -> 
     """As in `braid list | head -1`; of what has failed, the sentence is still said."""
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "braid.reports.cli", *arguments]
+    command = [sys.executable, "-m", "braid.cli", *arguments]
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
     os.close(write)
     said = "braid: nowhere holds no run that has begun\n" if arguments[0] == "health" else ""
@@ -364,7 +370,7 @@ def test_a_reader_that_leaves_ends_the_command_quietly(arguments: list[str]) -> 
 def test_a_reader_of_the_errors_may_leave_too() -> None:
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-m", "braid.reports.cli", "health", "nowhere"]
+    command = [sys.executable, "-m", "braid.cli", "health", "nowhere"]
     done = subprocess.run(command, stdout=write, stderr=write)
     os.close(write)
     assert done.returncode == 141
@@ -376,8 +382,8 @@ def test_a_broken_pipe_of_something_else_is_an_error(monkeypatch: pytest.MonkeyP
     def fail(_: object) -> int:
         raise BrokenPipeError("a kernel is gone")
 
-    monkeypatch.setattr("braid.reports.cli._has_no_reader", lambda _: False)
-    monkeypatch.setattr("braid.reports.cli._list", fail)
+    monkeypatch.setattr("braid.cli._has_no_reader", lambda _: False)
+    monkeypatch.setattr("braid.cli._list_notebooks", fail)
     with pytest.raises(BrokenPipeError, match="a kernel is gone"):
         main(["list"])
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core.clocks import SUPPORT, StreamClock, TimeSpread, advance_clock, needs_spread
 from braid.core.events import BatchCommitted, ClockJumped
+from braid.core.stream_clocks import SUPPORT, StreamClock, TimeSpread, advance_clock, needs_spread
 from braid.health import read_health
-from braid.join import JoinRun, StreamJoin
-from braid.local.spread import describe_times
+from braid.kernels.time_spread import describe_times
 from braid.papers.baselines.centralized import Centralized
+from braid.stream_join import JoinRun, StreamJoin
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,7 +101,11 @@ def test_the_median_of_a_large_first_batch_is_found_to_a_part_in_a_hundred() -> 
 
 def test_described_times_are_few_whatever_comes() -> None:
     spread = describe_times(np.arange(100_000) * 10, None, 5)
-    assert len(spread.latest_times) == 8 and len(spread.landmarks) == 1_000 and len(spread.sample) == 256
+    assert (
+        len(spread.latest_times) == 8
+        and len(spread.landmarks) == 1_000
+        and len(spread.sample) == 256
+    )
 
 
 # In runs.

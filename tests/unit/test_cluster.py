@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from braid import cluster
-from braid.engine.bucket import open_object_store
+from braid import spark_workers
+from braid.storage.object_store import open_object_store
 
 
 class Tried:
@@ -32,10 +32,10 @@ class Tried:
 
 
 def test_the_package_that_is_sent_can_be_imported_by_itself(tmp_path: Path) -> None:
-    packed = cluster.pack_package(tmp_path)
+    packed = spark_workers.pack_package(tmp_path)
     code = (
         f"import sys; sys.path.insert(0, {str(packed)!r}); "
-        "import braid.engine.spark as found; print(found.__file__)"
+        "import braid.execution.spark_executor as found; print(found.__file__)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={}
@@ -44,7 +44,7 @@ def test_the_package_that_is_sent_can_be_imported_by_itself(tmp_path: Path) -> N
 
 
 def test_a_folder_that_workers_share_is_left_as_it_was(tmp_path: Path) -> None:
-    cluster.check_shared_folder(Tried(), tmp_path)  # type: ignore[arg-type]
+    spark_workers.check_shared_folder(Tried(), tmp_path)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
 
 
@@ -59,7 +59,7 @@ def test_a_folder_that_a_worker_does_not_share_is_refused(
     tmp_path: Path, fault: Callable[[Path], Any], said: str
 ) -> None:
     with pytest.raises(ValueError, match=f"does not share the run's folder .*{said}") as refusal:
-        cluster.check_shared_folder(Tried(lambda: fault(tmp_path)), tmp_path)  # type: ignore[arg-type]
+        spark_workers.check_shared_folder(Tried(lambda: fault(tmp_path)), tmp_path)  # type: ignore[arg-type]
     assert "\n" not in str(refusal.value)
 
 
@@ -71,21 +71,21 @@ def test_workers_that_lack_something_are_told_with_their_last_line(tmp_path: Pat
         )
 
     with pytest.raises(ValueError, match="cannot run Braid: ModuleNotFoundError: No module named"):
-        cluster.check_shared_folder(Tried(lacks), tmp_path)  # type: ignore[arg-type]
+        spark_workers.check_shared_folder(Tried(lacks), tmp_path)  # type: ignore[arg-type]
 
 
 def test_what_is_local_is_not_tried(tmp_path: Path) -> None:
-    cluster.check_shared_folder(SimpleNamespace(master="local[2]"), tmp_path / "none")  # type: ignore[arg-type]
+    spark_workers.check_shared_folder(SimpleNamespace(master="local[2]"), tmp_path / "none")  # type: ignore[arg-type]
 
 
 def test_a_cluster_of_no_workers_is_refused() -> None:
     with pytest.raises(ValueError, match="a cluster has 0 workers; it must have 1 or more"):
-        cluster.LocalCluster(workers=0)
+        spark_workers.LocalCluster(workers=0)
 
 
 def test_a_bucket_that_workers_reach_is_left_as_it_was() -> None:
     url = f"memory:///{uuid.uuid4().hex}"
-    cluster.check_object_store(Tried(), url)  # type: ignore[arg-type]
+    spark_workers.check_object_store(Tried(), url)  # type: ignore[arg-type]
     assert open_object_store(url).list_objects() == {}
 
 
@@ -93,6 +93,11 @@ def test_a_bucket_that_a_worker_does_not_reach_is_refused() -> None:
     """As one whose environment names another store."""
     url = f"memory:///{uuid.uuid4().hex}"
     with pytest.raises(ValueError, match=rf"does not reach the run's bucket: {url}/.* is missing;"):
-        cluster.check_object_store(Tried(lambda: open_object_store(url).delete_objects(open_object_store(url).list_objects())), url)  # type: ignore[arg-type]
+        spark_workers.check_object_store(
+            Tried(
+                lambda: open_object_store(url).delete_objects(open_object_store(url).list_objects())
+            ),
+            url,
+        )  # type: ignore[arg-type]
     assert open_object_store(url).list_objects() == {}
-    cluster.check_object_store(SimpleNamespace(master="local[2]"), url)  # type: ignore[arg-type]
+    spark_workers.check_object_store(SimpleNamespace(master="local[2]"), url)  # type: ignore[arg-type]

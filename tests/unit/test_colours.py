@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from braid_widgets.base import colours, curves
+from braid_widgets.base import colors, line_charts
 
 SIGHT = {
     "all": np.eye(3),
@@ -33,23 +33,27 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("sight", SIGHT)
 def test_streams_are_told_apart_by_all_who_look(sight):
-    seen = [lab(SIGHT[sight] @ linear(c)) for c in colours.STREAMS[:6]]
+    seen = [lab(SIGHT[sight] @ linear(c)) for c in colors.STREAMS[:6]]
     nearest = min(np.linalg.norm(a - b) for a, b in combinations(seen, 2))
     assert nearest > 11, "a difference of 2.3 can just be seen"
 
 
 def test_the_first_eight_streams_have_colours_of_their_own():
-    assert len({colours.stream_color(k) for k in range(8)}) == 8
+    assert len({colors.stream_color(k) for k in range(8)}) == 8
 
 
 def test_a_scheme_has_one_colour_in_all_charts():
     tidy = pd.DataFrame({"x": [1, 1], "y": [2, 3], "scheme": ["CTR", "mine"]})
     wide = pd.DataFrame({"other": [1.0], "CTR": [2.0]}, index=[1])
     seen = {
-        curves.line_chart(tidy, "t", "u", x="x", y="y", color="scheme").figure.data[0].line.color,
-        curves.bar_chart(tidy, "t", "u", x="x", y="y", color="scheme").figure.data[0].marker.color,
-        curves.panel_chart("t", "x", {"p": wide}).figure.data[1].line.color,
+        line_charts.line_chart(tidy, "t", "u", x="x", y="y", color="scheme")
+        .figure.data[0]
+        .line.color,
+        line_charts.bar_chart(tidy, "t", "u", x="x", y="y", color="scheme")
+        .figure.data[0]
+        .marker.color,
+        line_charts.panel_chart("t", "x", {"p": wide}).figure.data[1].line.color,
     }
-    assert seen == {colours.scheme_color("CTR")}
-    first, second = curves.line_chart(tidy, "t", "u", x="x", y="y", color="scheme").figure.data
+    assert seen == {colors.scheme_color("CTR")}
+    first, second = line_charts.line_chart(tidy, "t", "u", x="x", y="y", color="scheme").figure.data
     assert first.line.color != second.line.color

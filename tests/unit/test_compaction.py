@@ -8,10 +8,10 @@ from math import ceil, log
 
 import pytest
 from braid.core import compaction
-from braid.core.clocks import find_watermarks
 from braid.core.compaction import FANOUT, plan_compaction
-from braid.core.cover import CoverageChecker
+from braid.core.coverage import CoverageChecker
 from braid.core.plan import Block, Plan, apply_derivations_and_drops
+from braid.core.stream_clocks import find_watermarks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +72,11 @@ def test_four_of_a_tier_become_one() -> None:
     plan = plan_compaction([*small, *large], 8, (), FULL, FULL)
     (merge,) = plan.derivations
     assert merge.block == Block(8, 0, (0, 8), 1, (0,), 400, 3200, (1, 9))
-    assert (merge.source_blocks, merge.source_hosts, set(plan.drops)) == ((1, 2, 3, 4), {0: 0}, {1, 2, 3, 4})
+    assert (merge.source_blocks, merge.source_hosts, set(plan.drops)) == (
+        (1, 2, 3, 4),
+        {0: 0},
+        {1, 2, 3, 4},
+    )
 
 
 def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
@@ -100,7 +104,11 @@ def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
     blocks = [block(i, span=(30 * (i - 1), 30 * (i - 1))) for i in range(1, 9)]
     plan = plan_compaction(blocks, 9, (), (400, 400), (0, 0))
     assert [d.source_blocks for d in plan.derivations] == [(1, 2, 3, 4), (5, 6, 7, 8)]
-    wide = [replace(b, event_time_range=(b.event_time_range[0] * 2, b.event_time_range[1] * 2)) for b in blocks if b.event_time_range]
+    wide = [
+        replace(b, event_time_range=(b.event_time_range[0] * 2, b.event_time_range[1] * 2))
+        for b in blocks
+        if b.event_time_range
+    ]
     assert plan_compaction(wide, 9, (), (400, 400), (0, 0)) == Plan()
 
 
@@ -116,7 +124,9 @@ def test_blocks_that_would_be_too_large_together_are_left_apart(
                                    |         |    wait for others
     """
     blocks = [block(i, 100) for i in (1, 2, 3, 4)] + [block(i, 5) for i in (5, 6)]
-    assert [d.source_blocks for d in plan_compaction(blocks[:4], 9, (), FULL, FULL).derivations] == [(1, 2, 3, 4)]
+    assert [
+        d.source_blocks for d in plan_compaction(blocks[:4], 9, (), FULL, FULL).derivations
+    ] == [(1, 2, 3, 4)]
     monkeypatch.setattr(compaction, "MOST_BYTES", 2_500)
     assert plan_compaction(blocks[:4], 9, (), FULL, FULL) == Plan()
     plan = plan_compaction(blocks, 9, (), FULL, FULL)
@@ -159,7 +169,9 @@ def touching(blocks: list[Block]) -> list[list[Block]]:
 
 def settled(blocks: list[Block], pinned: set[int]) -> list[Block]:
     """What compaction leaves when it has no more to do."""
-    while (plan := plan_compaction(blocks, 1 + max(b.id for b in blocks), pinned, FULL, FULL)) != Plan():
+    while (
+        plan := plan_compaction(blocks, 1 + max(b.id for b in blocks), pinned, FULL, FULL)
+    ) != Plan():
         CoverageChecker(2).check_plan(blocks, plan)
         blocks = list(apply_derivations_and_drops(blocks, plan))
     return blocks
@@ -219,7 +231,8 @@ def test_compaction_keeps_every_live_tuple_where_it_was(
         assert not pinned.intersection(d.source_blocks)
         start, end = d.block.event_time_range or (0, 0)
         assert window is None or end - start <= max(
-            window // 4, *(b.event_time_range[1] - b.event_time_range[0] for b in sources if b.event_time_range)
+            window // 4,
+            *(b.event_time_range[1] - b.event_time_range[0] for b in sources if b.event_time_range),
         )
     left = apply_derivations_and_drops(blocks, plan)
     assert pinned & known.keys() <= {b.id for b in left}
@@ -228,7 +241,10 @@ def test_compaction_keeps_every_live_tuple_where_it_was(
         for b in blocks
         if b.id in plan.drops and not any(b.id in d.source_blocks for d in plan.derivations)
     ]
-    assert all(window is not None and b.event_time_range and b.event_time_range[1] + window <= now for b in gone)
+    assert all(
+        window is not None and b.event_time_range and b.event_time_range[1] + window <= now
+        for b in gone
+    )
 
     def held(some: list[Block] | tuple[Block, ...]) -> Counter[object]:
         return sum((Counter({(b.stream, b.hosts): b.rows}) for b in some), Counter())

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.arrow import ArrowAnalyzer
-from braid.condition.kept import computed_columns
-from braid.condition.parse import parse_predicate
-from braid.condition.residual import query_table
-from braid.core.columns import TIME
-from braid.local.build import build_block
-from braid.local.rows import BlockRows
+from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.parser import parse_predicate
+from braid.condition.residual_evaluation import query_table
+from braid.condition.stored_keys import computed_columns
+from braid.core.reserved_columns import TIME
+from braid.kernels.block_builder import build_block
+from braid.kernels.block_rows import BlockRows
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import met
+from oracle import kernel_pairs
 
 pytestmark = pytest.mark.unit
 TIMES = [datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 7), datetime(9999, 12, 31)]
@@ -102,17 +102,21 @@ def found(on: str, **streams: pa.Table) -> Counter[Any]:
     predicate = parse_predicate(on, streams, (None, None), analyser)
     for stream, (alias, rows) in enumerate(streams.items()):
         computed = computed_columns(predicate)[stream].items()
-        more = [f', {analyser.compile_expression(alias, sql)[0]} AS "{name}"' for name, sql in computed]
+        more = [
+            f', {analyser.compile_expression(alias, sql)[0]} AS "{name}"' for name, sql in computed
+        ]
         keys = [f'"{name}" IS NOT NULL' for name in predicate.key_columns[stream]]
         where = " AND ".join(["true", *keys])
-        made = query_table(f"SELECT * FROM (SELECT *{''.join(more)} FROM tuples) WHERE {where}", rows)
+        made = query_table(
+            f"SELECT * FROM (SELECT *{''.join(more)} FROM tuples) WHERE {where}", rows
+        )
         (batch,) = made.combine_chunks().to_batches() or [
             pa.RecordBatch.from_pylist([], made.schema)
         ]
         for name in ("__key", TIME):
             batch = batch.append_column(name, pa.array(np.zeros(batch.num_rows, np.int64)))
         blocks.append(BlockRows(build_block(batch, predicate.index_columns(stream))))
-    return met(predicate, *blocks)
+    return kernel_pairs(predicate, *blocks)
 
 
 def rows(name: str, values: list[Any], kind: pa.DataType) -> pa.Table:

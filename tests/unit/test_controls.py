@@ -8,8 +8,8 @@ from typing import Any
 
 import ipywidgets as W
 import pytest
-from braid_widgets.base.inputs import FloatControl, IntControl
-from braid_widgets.cockpit import board
+from braid_widgets.base.controls import FloatControl, IntControl
+from braid_widgets.cockpit import workbench_panel
 from braid_widgets.diffusion import panel as diffusion
 from braid_widgets.psp import panel as psp
 from braid_widgets.shedding import panel as shedding
@@ -24,7 +24,7 @@ PANELS: dict[str, dict[str, Any]] = {
     "shedding": shedding._make_controls(),
     "chain": chain_panel._make_controls(),
     "shared ring": shared_ring_panel._make_controls(),
-    "board": board._make_controls(("swing",)),
+    "board": workbench_panel._make_controls(("swing",)),
 }
 
 

@@ -14,12 +14,12 @@ import pytest
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.facts import Facts, HostUsage
 from braid.core.plan import Block
-from braid.model.simulate import simulate
+from braid.papers.common.join_orders import IntermediateGrowth
 from braid.papers.diffusion import coordinated
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.events import PathChosen
-from braid.papers.diffusion.setcover import exact_cover, greedy_cover, random_cover
-from braid.papers.kit.joinorder import IntermediateGrowth
+from braid.papers.diffusion.set_cover import exact_cover, greedy_cover, random_cover
+from braid.simulation.simulator import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,7 +103,9 @@ def test_orders_are_those_with_the_fewest_intermediate_results():
         (tuple(sorted((1, *before))), s) for before in some for s in others if s not in before
     ]
     growth = IntermediateGrowth({v: (100.0, float(rng.integers(1, 100))) for v in visits}, rows)
-    totals = {order: sum(growth.intermediate_counts(1, order)[1:]) for order in permutations(others)}
+    totals = {
+        order: sum(growth.intermediate_counts(1, order)[1:]) for order in permutations(others)
+    }
     found = growth.best_join_orders(1, 6)
     assert sorted(found) == sorted(totals)
     assert found[0] == min(totals, key=totals.get)
@@ -217,7 +219,9 @@ def test_a_stream_without_live_blocks_leaves_no_path_but_the_rest_is_stored():
 def test_the_first_segment_goes_to_the_least_loaded_host():
     for warmup, hosts in ((0, (3,)), (1, (3,)), (2, (2, 3))):
         placement = Coordinated(4, max_copies=None, warmup_hosts=warmup)
-        plan = placement.plan_batch(facts([], busy=[0, 0, 1, 1, 2], hosts=4), placement.initial_state(3))
+        plan = placement.plan_batch(
+            facts([], busy=[0, 0, 1, 1, 2], hosts=4), placement.initial_state(3)
+        )
         assert plan.routes[0].block.hosts == hosts
 
 
@@ -233,11 +237,20 @@ def test_the_same_facts_give_the_same_plan_and_another_seed_other_ties():
     "make, sentence",
     [
         (lambda: Coordinated(0), "hosts is 0"),
-        (lambda: Coordinated(4, segment_batches=0), "length is 0; it must be a whole number, 1 or more"),
+        (
+            lambda: Coordinated(4, segment_batches=0),
+            "segment_batches is 0; it must be a whole number, 1 or more",
+        ),
         (lambda: Coordinated(4, max_join_orders=0), "orders is 0"),
-        (lambda: Coordinated(4, warmup_hosts=-1), "warmup is -1; it must be a whole number, 0 or more"),
-        (lambda: Coordinated(4, max_copies=5), "copies is 5; it must be from 1 to hosts, 4, or None"),
-        (lambda: Coordinated(4, max_copies=-1), "copies is -1"),
+        (
+            lambda: Coordinated(4, warmup_hosts=-1),
+            "warmup_tuples is -1; it must be a whole number, 0 or more",
+        ),
+        (
+            lambda: Coordinated(4, max_copies=5),
+            "max_copies is 5; it must be from 1 to hosts, 4, or None",
+        ),
+        (lambda: Coordinated(4, max_copies=-1), "max_copies is -1"),
         (lambda: Coordinated(4, load_weights=(1, 1, 1)), "add up to 1"),
         (lambda: Coordinated(4, host_capacities=((1.0, 1.0, 1.0),)), "describes 1 hosts"),
     ],
@@ -312,7 +325,9 @@ def test_a_segment_keeps_its_hosts_and_its_join_order():
     alone.
     """
     counts = np.random.default_rng(0).poisson(12, (60, 3)).tolist()
-    events = simulate(Coordinated(16, segment_batches=4), counts, windows=(20.0,) * 3, selectivity=0.05)
+    events = simulate(
+        Coordinated(16, segment_batches=4), counts, windows=(20.0,) * 3, selectivity=0.05
+    )
     planned = [e for e in events if isinstance(e, BatchPlanned)][20:]
     kept = moved = same = 0
     for before, now in zip(planned, planned[1:], strict=False):
@@ -437,12 +452,19 @@ def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
     chosen = [e for e in run.events if isinstance(e, PathChosen) and e.batch in size]
     estimate = sum(e.join_orders[0].estimated_overhead * size[e.batch][e.stream] for e in chosen)
     eq3 = sum(e.join_orders[0].estimated_overhead_eq3 * size[e.batch][e.stream] for e in chosen)
-    counted = sum(e.total_host_metrics.received - sum(e.received) + e.total_host_metrics.sent for e in run.done)
+    counted = sum(
+        e.total_host_metrics.received - sum(e.received) + e.total_host_metrics.sent
+        for e in run.done
+    )
     assert estimate == pytest.approx(counted, rel=0.15)
     assert eq3 < 0.8 * counted
     bounded = steady(16)
     assert (
-        max(e.join_orders[0].estimated_overhead_eq3 for e in bounded.events if isinstance(e, PathChosen) and e.batch > 60)
+        max(
+            e.join_orders[0].estimated_overhead_eq3
+            for e in bounded.events
+            if isinstance(e, PathChosen) and e.batch > 60
+        )
         < 5
     )
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import msgspec
 import pyarrow as pa
 import pytest
-from braid.engine import durable
-from braid.engine.check import check_run, repair_run
-from braid.engine.copied import InputSnapshot
-from braid.engine.durable import DamagedRunError
-from braid.engine.entries import Manifest
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from braid.reports.cli import main
-from oracle import differ, expected, ids, killed_before, tables
+from braid.cli import main
+from braid.storage import durable_files
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.integrity import check_run, repair_run
+from braid.storage.log_entries import Manifest
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from oracle import describe_difference, expected, killed_before, result_ids, tables
 from scatter import Scatter
 
 ON = "a.k = b.k"
@@ -54,7 +54,7 @@ def resumed(folder: Path) -> str:
     try:
         again = StreamJoin.resume(folder, STREAMS, durability="process")
         assert again.awaitTermination()
-        return differ(ids(again.results()), WANTED)
+        return describe_difference(result_ids(again.results()), WANTED)
     except ValueError as error:
         assert "\n" not in str(error)
         return str(error)
@@ -115,7 +115,7 @@ def test_a_damaged_file_is_named_in_one_sentence(
 ) -> None:
     damaged = FILES[file](run)
     before = damaged.read_bytes()
-    (run / "new" / damaged.name).unlink(missing_ok=True)  # the last results have two names
+    (run / "staging" / damaged.name).unlink(missing_ok=True)  # the last results have two names
     way(damaged)
     assert not damaged.exists() or damaged.read_bytes() != before
     if file != "the query" and (way is not gone or file != "the last entry"):
@@ -194,7 +194,9 @@ def test_an_entry_that_was_written_anew_does_not_follow(run: Path, entry: int) -
     file = run / "commits" / f"{entry:06d}.json"
     manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
     assert manifest.results
-    file.write_bytes(durable.encode_checksummed(msgspec.structs.replace(manifest, results=())))
+    file.write_bytes(
+        durable_files.encode_checksummed(msgspec.structs.replace(manifest, results=()))
+    )
     assert f"{entry + 1:06d}.json does not follow the entry before it" in resumed(run)
 
 
@@ -203,7 +205,9 @@ def test_a_manifest_names_no_file_elsewhere(run: Path) -> None:
     manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
     (_, seal), *rest = manifest.results
     named = (("../../000002-0-0000dead.parquet", seal), *rest)
-    file.write_bytes(durable.encode_checksummed(msgspec.structs.replace(manifest, results=named)))
+    file.write_bytes(
+        durable_files.encode_checksummed(msgspec.structs.replace(manifest, results=named))
+    )
     assert "is not entry 3 of a log that Braid wrote" in resumed(run)
 
 
@@ -211,7 +215,7 @@ def test_all_that_can_be_made_again_is(run: Path) -> None:
     """What nothing but others' reading depends on."""
     (run / "events.jsonl").write_text('{"v":')
     shutil.rmtree(run / "results" / "_spark_metadata")
-    shutil.rmtree(run / "new")
+    shutil.rmtree(run / "staging")
     assert resumed(run) == ""
 
 
@@ -241,5 +245,5 @@ def test_a_source_of_other_types_is_refused(run: Path, kind: pa.DataType) -> Non
 
 
 def test_other_cores_make_no_other_run(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("braid.tables.cores", lambda: 7)
+    monkeypatch.setattr("braid.arrow_join.cores", lambda: 7)
     assert resumed(run) == ""

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import duckdb
 import pytest
-from braid.workloads.dashboards import CONDITIONS, DASHBOARDS, flight_dashboards
-from braid.workloads.dashboards import DASHBOARD_STREAMS as ORDER
-from braid.workloads.flights import STREAMS, ensure_dataset
+from braid_lab.workloads.dashboards import CONDITIONS, DASHBOARDS, flight_dashboards
+from braid_lab.workloads.dashboards import DASHBOARD_STREAMS as ORDER
+from braid_lab.workloads.flights import STREAMS, ensure_dataset
 
 
 @pytest.fixture(scope="module")

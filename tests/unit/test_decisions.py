@@ -8,24 +8,28 @@ from math import ceil
 
 import pytest
 from braid import AdaptiveGrid
-from braid.core import events, jsonl
-from braid.core.decisions import DecisionCollector, collect_decisions, describe_batch_decisions
+from braid.core import event_io, events
+from braid.core.decision_sentences import (
+    DecisionCollector,
+    collect_decisions,
+    describe_batch_decisions,
+)
 from braid.core.events import (
     BatchCommitted,
-    BatchShed,
     BatchPlanned,
     BatchQueryResults,
+    BatchShed,
     EventsTrimmed,
     RunStarted,
 )
-from braid.model.simulate import simulate
 from braid.papers.diffusion.events import JoinOrder, PathChosen, SegmentLengthTuned
 from braid.papers.psp.events import TailMoved
 from braid.papers.reuse.events import HubBatchCommitted, HubStarted
 from braid.papers.slices.events import SliceContents
 from braid.papers.theta.events import MappingChanged, MigrationAdvanced, MigrationStarted
 from braid.papers.theta.mapping import input_load_factor
-from checks import SWING, check_meetings, examples
+from braid.simulation.simulator import simulate
+from placement_checks import SWING, check_meetings, examples
 from unit.test_events import ALL
 
 BOOKKEEPING = {
@@ -61,7 +65,11 @@ def test_what_a_placement_decides_is_told_in_words(placement):
 
 
 def test_every_kind_of_event_is_a_decision_or_bookkeeping():
-    silent = {k for k in jsonl.event_types().values() if k.describe_decision is events.Event.describe_decision}
+    silent = {
+        k
+        for k in event_io.event_types().values()
+        if k.describe_decision is events.Event.describe_decision
+    }
     assert silent == BOOKKEEPING
 
 
@@ -78,10 +86,14 @@ def test_a_mapping_tells_its_loads_and_what_its_migration_pays():
     change = [e for e in happened if isinstance(e, MappingChanged)][1]
     moved = next(e for e in happened if isinstance(e, MigrationStarted))
     assert change.batch == moved.batch
-    text = describe_batch_decisions(change.batch, [d for d in collect_decisions(happened) if d.batch == change.batch])
+    text = describe_batch_decisions(
+        change.batch, [d for d in collect_decisions(happened) if d.batch == change.batch]
+    )
     (n, m), (k, j), (r, s) = change.previous_mapping, change.mapping, change.estimated_sizes
     assert text.startswith(f"batch {change.batch + 1}: ({n}, {m}) to ({k}, {j}), ")
-    assert f"ILF {input_load_factor(r, s, n, m):,.0f} to {input_load_factor(r, s, k, j):,.0f} " in text
+    assert (
+        f"ILF {input_load_factor(r, s, n, m):,.0f} to {input_load_factor(r, s, k, j):,.0f} " in text
+    )
     assert f"moves {moved.tuples_to_copy:,} tuples" in text
     # A batch sends each tuple of r to m hosts, each of s to n: that is what is spared.
     spared = 900 * (m - j) + 100 * (n - k)
@@ -93,13 +105,17 @@ def test_a_migration_that_pays_nothing_back_does_not_say_that_it_does():
     moved = MigrationStarted(4, 0, 70, 5)
     before = commit(3, received=(900, 0))
     moment = events.EventContext(("r", "s"), before, (change, moved))
-    assert "pays" in moved.describe_decision(moment._replace(previous_commit=commit(3, received=(0, 900))))
+    assert "pays" in moved.describe_decision(
+        moment._replace(previous_commit=commit(3, received=(0, 900)))
+    )
     assert moved.describe_decision(moment) == "moves 70 tuples, gives up 5"
 
 
 def commit(batch, received=(1, 1), executor="spark", why=""):
     none = dict(total=received, live=received, results=0, seconds={}, blocks=(), dropped=())
-    return BatchCommitted(batch, received, host_metrics=(), executor=executor, executor_reason=why, **none)
+    return BatchCommitted(
+        batch, received, host_metrics=(), executor=executor, executor_reason=why, **none
+    )
 
 
 def test_nothing_is_told_before_its_batch_is_committed():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import sqlglot
-from braid.condition.dialect import SparkSql
+from braid.condition.spark_dialect import SparkSql
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp

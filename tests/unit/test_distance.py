@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.functions import FUNCTIONS
-from braid.local.vectors import VectorColumn, pairwise_measure
+from braid.condition.vector_functions import FUNCTIONS
+from braid.kernels.vectors import VectorColumn, pairwise_measure
 
 
 def column(matrix: np.ndarray) -> pa.Array:
@@ -41,7 +41,13 @@ def test_functions(function, dimensions, share):
     left, right = (a.ravel() for a in np.indices(sizes))
     chosen = draw.permutation(np.flatnonzero(draw.random(len(left)) < share))
     left, right = np.append(left[chosen], [0, 1]), np.append(right[chosen], [0, 1])
-    found = pairwise_measure(function, VectorColumn.from_arrow(column(x)), left, VectorColumn.from_arrow(column(y)), right)
+    found = pairwise_measure(
+        function,
+        VectorColumn.from_arrow(column(x)),
+        left,
+        VectorColumn.from_arrow(column(y)),
+        right,
+    )
     sampled = draw.choice(len(left), 60)
     sampled[:2] = len(left) - 2, len(left) - 1
     want = textbook(function, x[left[sampled]], y[right[sampled]])
@@ -53,7 +59,13 @@ def test_null_is_where_spark_has_it():
     x = pa.array([[1, 2], None, [1, None], [0, 0], [3, 4]], pa.list_(pa.float32()))
     v, at = VectorColumn.from_arrow(x), np.arange(5)
     assert pairwise_measure("vector_l2_distance", v, at, v, at).to_pylist() == [0, None, None, 0, 0]
-    assert pairwise_measure("vector_inner_product", v, at, v, at).to_pylist() == [5, None, None, 0, 25]
+    assert pairwise_measure("vector_inner_product", v, at, v, at).to_pylist() == [
+        5,
+        None,
+        None,
+        0,
+        25,
+    ]
     assert pairwise_measure("vector_cosine_similarity", v, at, v, at).to_pylist() == [
         pytest.approx(1),
         None,
@@ -64,7 +76,9 @@ def test_null_is_where_spark_has_it():
 
 
 def test_infinite_components_are_far_away():
-    v = VectorColumn.from_arrow(pa.array([[np.inf, 0], [1, 0], [np.nan, 0]], pa.list_(pa.float32())))
+    v = VectorColumn.from_arrow(
+        pa.array([[np.inf, 0], [1, 0], [np.nan, 0]], pa.list_(pa.float32()))
+    )
     found = pairwise_measure("vector_l2_distance", v, np.array([0, 1, 2]), v, np.array([1, 1, 1]))
     assert (
         found.to_pylist()[:2] == [np.inf, 0] and np.isnan(found[2].as_py()) and not found.null_count
@@ -75,7 +89,12 @@ def test_a_slice_of_a_block_and_no_vectors_at_all():
     x = column(np.arange(20, dtype=np.float32).reshape(10, 2))
     part, none = VectorColumn.from_arrow(x.slice(4, 3)), VectorColumn.from_arrow(x.slice(0, 0))
     assert part.matrix.tolist() == [[8, 9], [10, 11], [12, 13]]
-    assert len(pairwise_measure("vector_l2_distance", none, np.array([], int), part, np.array([], int))) == 0
+    assert (
+        len(
+            pairwise_measure("vector_l2_distance", none, np.array([], int), part, np.array([], int))
+        )
+        == 0
+    )
 
 
 def test_dimensions_must_agree():

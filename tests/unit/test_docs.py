@@ -16,11 +16,11 @@ from typing import Any, get_args
 import pytest
 from braid.core import placement as registered
 from braid.core.placement import registered_placements
-from braid.papers.kit.printed import PrintedFigure
-from braid.reports.notebook import NotebookRun
-from braid.studies.claim import Verdict
-from checks import check
+from braid_lab.common.claims import Verdict
+from braid_lab.common.printed_figures import PrintedFigure
+from braid_lab.reports.notebook_runner import NotebookRun
 from mutations import mutations
+from placement_checks import check_placement
 
 from docs import concordance, mentions, prose, verdicts
 
@@ -112,7 +112,7 @@ def test_every_claim_that_was_tried_is_on_the_page() -> None:
             assert claim["holds"] in get_args(Verdict)
             assert claim["reason"] or claim["holds"] != "under reading"
             assert claim["holds"] != "not tried", "it is tried at full size, or by a test"
-            assert claim["says"].replace("|", "\\|") in page
+            assert claim["statement"].replace("|", "\\|") in page
             assert all(item.paper == paper for item in items)
     items, claim = next((i, c) for i, c in claims["gu"] if i)
     (row,) = (
@@ -124,7 +124,7 @@ def test_every_claim_that_was_tried_is_on_the_page() -> None:
 
 
 def told(holds: str, says: str = "all is well") -> dict[str, str]:
-    return {"paper": "Gu 2007", "where": "5", "says": says, "holds": holds, "reason": ""}
+    return {"paper": "Gu 2007", "source": "5", "statement": says, "holds": holds, "reason": ""}
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,9 @@ def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
 
 
 def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdicts.notebook, "run", lambda *a, **b: NotebookRun(None, error="cell 3 failed"))
+    monkeypatch.setattr(
+        verdicts.notebook, "run", lambda *a, **b: NotebookRun(None, error="cell 3 failed")
+    )
     with pytest.raises(RuntimeError, match="02_load_diffusion: cell 3 failed"):
         verdicts.tried("02_load_diffusion", {})
 
@@ -238,7 +240,7 @@ def test_the_example_of_the_documentation_works_as_it_stands(
     monkeypatch.setattr(registered, "_registered", dict(registered._registered))
     in_turn = run_path(str(EXAMPLE))["InTurn"]
     assert registered_placements()["InTurn"] is in_turn
-    check(in_turn)  # every generic check
+    check_placement(in_turn)  # every generic check
     with pytest.raises(ValueError, match="hosts is 0"):
         in_turn(hosts=0)
 

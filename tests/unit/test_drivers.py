@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid.core.event_tail import EventTail
 from braid.core.events import RunEnded
-from braid.core.state import RunState
-from braid.core.tail import EventTail
-from braid.engine.lock import RunLock
-from braid.engine.log import ManifestLog, FencedError
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from braid.run import JoinRun
-from oracle import differ, expected, held, ids, tables
+from braid.core.run_state import RunState
+from braid.join_run import JoinRun
+from braid.storage.manifest_log import FencedError, ManifestLog
+from braid.storage.run_lock import RunLock
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from oracle import describe_difference, expected, paused_after_two, result_ids, tables
 from scatter import Scatter
 
 ON = "a.k = b.k"
@@ -61,14 +61,14 @@ def test_an_interrupt_while_waiting_leaves_the_run_as_it_is(tmp_path: Path) -> N
     run.stop()
     assert not run.isActive and run.awaitTermination(0)
     assert run.status["state"] == "stopped"
-    assert differ(ids(resumed(tmp_path).results()), WANTED) == ""
+    assert describe_difference(result_ids(resumed(tmp_path).results()), WANTED) == ""
 
 
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_stopping_leaves_the_run_to_be_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, go_on = held(lambda: start(tmp_path)), threading.Event()
+    run, go_on = paused_after_two(lambda: start(tmp_path)), threading.Event()
     real = RunStore.release_run
 
     def release(store: RunStore) -> None:
@@ -86,7 +86,7 @@ def test_an_interrupt_while_stopping_leaves_the_run_to_be_stopped(
 
 
 def test_a_run_whose_folder_is_gone_has_failed(tmp_path: Path) -> None:
-    run = held(lambda: start(tmp_path / "run"))
+    run = paused_after_two(lambda: start(tmp_path / "run"))
     shutil.rmtree(tmp_path / "run")
     run.unpause()
     with pytest.raises(ValueError, match="is missing"):
@@ -100,7 +100,7 @@ def test_what_cannot_be_written_has_happened_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No room is left for events.jsonl, after a commit."""
-    run = held(lambda: start(tmp_path))
+    run = paused_after_two(lambda: start(tmp_path))
     done = run.status["batch"]
     (tmp_path / "events.jsonl").unlink()
     (tmp_path / "events.jsonl").mkdir()
@@ -112,36 +112,38 @@ def test_what_cannot_be_written_has_happened_all_the_same(
     ]
     assert run.status["state"] == "failed"
     (tmp_path / "events.jsonl").rmdir()
-    assert differ(ids(resumed(tmp_path).results()), WANTED) == ""
+    assert describe_difference(result_ids(resumed(tmp_path).results()), WANTED) == ""
 
 
 def test_a_driver_whose_lock_is_gone_stops(tmp_path: Path) -> None:
-    run = held(lambda: start(tmp_path))
+    run = paused_after_two(lambda: start(tmp_path))
     (tmp_path / ".lock").unlink()
     run.unpause()
     with pytest.raises(RuntimeError, match="has been removed or replaced.*this one stops$"):
         run.awaitTermination()
-    assert differ(ids(resumed(tmp_path).results()), WANTED) == ""
+    assert describe_difference(result_ids(resumed(tmp_path).results()), WANTED) == ""
 
 
 def test_of_two_drivers_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock is gone, as on a file system where it does not hold; the first driver wakes up when
     the second is done, and tells nobody of its end but who asks it.
     """
-    monkeypatch.setattr("braid.engine.process.cores", lambda: 1)  # two might lack a block first
-    run = held(lambda: start(tmp_path))
+    monkeypatch.setattr(
+        "braid.execution.thread_executor.cores", lambda: 1
+    )  # two might lack a block first
+    run = paused_after_two(lambda: start(tmp_path))
     (tmp_path / ".lock").unlink()
     second = resumed(tmp_path)
-    assert differ(ids(second.results()), WANTED) == ""
+    assert describe_difference(result_ids(second.results()), WANTED) == ""
     before = {f: f.read_bytes() for f in tmp_path.rglob("*") if f.is_file() and f.name != ".lock"}
     run.unpause()
     with pytest.raises(FencedError, match=f"since .* has taken over .* {tmp_path}.*stops$") as said:
         run.awaitTermination()
     assert f"process {os.getpid()}" in str(said.value)
-    unnamed = [*tmp_path.glob("new/*"), *tmp_path.glob("blocks/*")]
+    unnamed = [*tmp_path.glob("staging/*"), *tmp_path.glob("blocks/*")]
     for file in {*before} - {*unnamed}:
         assert file.read_bytes() == before[file]
-    assert differ(ids(resumed(tmp_path).results()), WANTED) == ""
+    assert describe_difference(result_ids(resumed(tmp_path).results()), WANTED) == ""
 
 
 def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +191,11 @@ def test_who_has_a_run_is_written_down(tmp_path: Path) -> None:
 def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -> None:
     """The thread that cuts the input asks while a batch is committed."""
     (tmp_path / "commits").mkdir()
-    log, errors, asked = ManifestLog(tmp_path / "commits", tmp_path), list[Exception](), threading.Event()
+    log, errors, asked = (
+        ManifestLog(tmp_path / "commits", tmp_path),
+        list[Exception](),
+        threading.Event(),
+    )
     log.append_entry(force=False)
 
     def check() -> None:

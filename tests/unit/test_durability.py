@@ -14,18 +14,18 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.core.state import FileChecksum
-from braid.engine import durable
-from braid.engine.checkpoint import SparkCheckpoint
-from braid.engine.copied import InputSnapshot
-from braid.engine.durable import DamagedRunError
-from braid.engine.output import PublishedResults
-from braid.engine.process import ThreadExecutor
-from braid.engine.store import RunStore
-from braid.engine.tables import ArrowReplay
-from braid.join import StreamJoin
-from braid.run import JoinRun
-from oracle import differ, expected, ids, tables
+from braid.core.run_state import FileChecksum
+from braid.execution.thread_executor import ThreadExecutor
+from braid.join_run import JoinRun
+from braid.sources.arrow_replay import ArrowReplay
+from braid.storage import durable_files
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.published_results import PublishedResults
+from braid.storage.run_store import RunStore
+from braid.storage.spark_checkpoint import SparkCheckpoint
+from braid.stream_join import StreamJoin
+from oracle import describe_difference, expected, result_ids, tables
 from scatter import Scatter
 from world.cuts import CUTS, Cuts, PowerCut
 from world.machine import Machine
@@ -42,7 +42,7 @@ def start(folder: Path, **more: Any) -> JoinRun:
 
 def ends_equal(run: JoinRun) -> None:
     assert run.awaitTermination()
-    assert differ(ids(run.results()), WANTED) == ""
+    assert describe_difference(result_ids(run.results()), WANTED) == ""
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_nobody_is_told_before_all_is_on_disk(
         done, store = forced_files(machine), RunStore(RUN)
         state, manifest = store.last_state(), store.read_manifest(batch)
         assert state is not None and manifest.state is not None
-        named = {f"/run/new/{name}" for name, _ in manifest.results} | {
+        named = {f"/run/staging/{name}" for name, _ in manifest.results} | {
             f"/run/commits/{manifest.state.name}",
             *(f"/run/blocks/{name}" for name in state.block_files),
         }
@@ -76,7 +76,7 @@ def test_nobody_is_told_before_all_is_on_disk(
         assert named <= set(forced), "every file that the manifest names"
         link = done.index(("link", f"/run/commits/{manifest.entry:06d}.json"))
         last = max(max(n for n, d in enumerate(done) if d[1] == name) for name in named)
-        folders = {("sync", f"/run/{name}") for name in ("blocks", "new", "commits")}
+        folders = {("sync", f"/run/{name}") for name in ("blocks", "staging", "commits")}
         assert done[link - 1][0] == "force" and ".json." in done[link - 1][1], "the manifest"
         assert folders <= set(done[last:link]), "then the folders"
         assert done[link + 1 :] == [("sync", "/run/commits")], "then the manifest's folder"
@@ -157,7 +157,7 @@ def test_a_cut_of_the_power_takes_no_input_while_it_is_cut(machine: Machine, how
     ArrowReplay(STREAMS, {}, "batch").write_input(folder)
     copied = InputSnapshot(folder)
     copied.write_checksums(True)
-    durable.fsync_path(Path("/"))
+    durable_files.fsync_path(Path("/"))
     machine.before = cuts.cut
     copied.split_all(True)
     cuts.cut()
@@ -181,7 +181,7 @@ def test_what_spark_has_written_is_forced_to_disk_before_a_commit(machine: Machi
     logs = [checkpoint.folder / log for log in ("offsets", "commits", "sources/0")]
     for log in logs:
         machine.disk.make_folder(log)
-    durable.fsync_path(Path("/"))
+    durable_files.fsync_path(Path("/"))
     for batch in range(2):
         for log in (logs[0], logs[2]):
             machine.disk.write_file(log / str(batch), b"v1")
@@ -213,7 +213,7 @@ def test_a_micro_batch_that_does_not_follow_is_refused(tmp_path: Path) -> None:
     assert RunStore(tmp_path / "run").committed_batches() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("kind", ["blocks", "new"])
+@pytest.mark.parametrize("kind", ["blocks", "staging"])
 def test_what_workers_report_must_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -242,10 +242,12 @@ def test_a_file_is_there_once_its_length_is(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     store.create_run({})
     (store.blocks / "half").write_bytes(b"12")
-    from braid.core.report import BatchReport
+    from braid.core.batch_report import BatchReport
 
     with pytest.raises(RuntimeError, match="it has 2 bytes, 4 were written"):
-        store.check_reported_files(BatchReport(files={"half": FileChecksum(4, 0)}, workers={"half": "there"}))
+        store.check_reported_files(
+            BatchReport(files={"half": FileChecksum(4, 0)}, workers={"half": "there"})
+        )
 
 
 def test_the_files_of_a_micro_batch_are_those_that_spark_has_listed(tmp_path: Path) -> None:
@@ -286,16 +288,18 @@ def test_spark_and_the_run_are_of_one_mind(tmp_path: Path) -> None:
             if epoch in fits:
                 checkpoint.check_epoch(epoch)
             else:
-                with pytest.raises(DamagedRunError, match=f"finished micro-batch {done} and begun {begun}"):
+                with pytest.raises(
+                    DamagedRunError, match=f"finished micro-batch {done} and begun {begun}"
+                ):
                     checkpoint.check_epoch(epoch)
 
 
 def test_a_forked_process_works_beside_too() -> None:
     """It has none of the threads of the process that it is a copy of."""
-    assert durable.run_in_background(lambda: 3).result() == 3
+    assert durable_files.run_in_background(lambda: 3).result() == 3
     if not (child := os.fork()):
         try:
-            os._exit(durable.run_in_background(lambda: 7).result(timeout=60))
+            os._exit(durable_files.run_in_background(lambda: 7).result(timeout=60))
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core import events, jsonl, report, seconds
-from braid.core.harvest import ItemYield
+from braid.core import batch_phases, batch_report, event_io, events
 from braid.core.plan import Block, Derivation, Hop, Route
+from braid.core.shedding_plan import ItemYield
 from braid.papers.diffusion import events as diffusion
 from braid.papers.psp import events as psp
 from braid.papers.reuse import events as reuse
@@ -43,7 +43,10 @@ ALL: list[Any] = [
         {"total": 0.25},
         (NEW, OLD),
         (2,),
-        (report.HostMetrics(1, 2, 3, seconds=0.5), report.HostMetrics(*range(13), 0.125)),
+        (
+            batch_report.HostMetrics(1, 2, 3, seconds=0.5),
+            batch_report.HostMetrics(*range(13), 0.125),
+        ),
         late_tuples=(1, 0),
     ),
     theta.MappingChanged(
@@ -89,12 +92,24 @@ ALL: list[Any] = [
     events.BatchShed(
         3, 100.0, 300.0, 17.5, None, 3.0, 4.5, (ItemYield(0, 1, 2, (1.0,), (2.0,), (3.0,), 4.0),)
     ),
-    slices.ChainChanged(2, 0, "memory", (30, 60), (slices.HostAgeRange(45, 1), slices.HostAgeRange(60, 0))),
+    slices.ChainChanged(
+        2, 0, "memory", (30, 60), (slices.HostAgeRange(45, 1), slices.HostAgeRange(60, 0))
+    ),
     slices.SliceContents(3, 0, ((4, 5), ())),
     events.PlacementChosen("AdaptiveGrid", "it costs least", {"AdaptiveGrid": 1.0}),
     events.PlacementChanged(3, "HashPartition", "AdaptiveGrid", 0.5, 0.25, 0.7, 90),
     events.EventsTrimmed(
-        41, 160, 3, 190_000, 17, 4, 1200, (NEW, OLD), (3, 0), report.HostMetrics(received_tuples=9), {"A": 1}
+        41,
+        160,
+        3,
+        190_000,
+        17,
+        4,
+        1200,
+        (NEW, OLD),
+        (3, 0),
+        batch_report.HostMetrics(received_tuples=9),
+        {"A": 1},
     ),
     events.ClockJumped(7, "a", 1_000_000, 32_472_144_000_000_000, 8),
     events.ClockJumped(0, "b", None, 32_472_144_000_000_000, 1),
@@ -134,48 +149,56 @@ del events.KINDS["Surprise"]
 
 
 def test_every_kind_is_here() -> None:
-    assert {type(e).__name__ for e in ALL} == set(jsonl.event_types())
+    assert {type(e).__name__ for e in ALL} == set(event_io.event_types())
 
 
 def test_events_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    jsonl.write_events(path, ALL[:3])
-    jsonl.write_events(path, ALL[3:], append=True)
-    assert jsonl.read_events(path) == ALL
-    assert all(json.loads(line)["v"] == jsonl.VERSION for line in path.read_text().splitlines())
+    event_io.write_events(path, ALL[:3])
+    event_io.write_events(path, ALL[3:], append=True)
+    assert event_io.read_events(path) == ALL
+    assert all(
+        json.loads(line)["format_version"] == event_io.VERSION
+        for line in path.read_text().splitlines()
+    )
 
 
 def test_writing_whole_replaces(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl"
-    jsonl.write_events(path, ALL)
-    jsonl.write_events(path, ALL[:1])
-    assert jsonl.read_events(path) == ALL[:1]
+    event_io.write_events(path, ALL)
+    event_io.write_events(path, ALL[:1])
+    assert event_io.read_events(path) == ALL[:1]
 
 
-@pytest.mark.parametrize("change", [{"v": 99}, {"v": None}, {"kind": "Unheard"}])
+@pytest.mark.parametrize(
+    "change", [{"format_version": 99}, {"format_version": None}, {"type": "Unheard"}]
+)
 def test_another_version_or_kind_is_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"this version of Braid reads version 2 of RunStarted, "):
-        jsonl.event_from_dict(jsonl.event_to_dict(ALL[-1]) | change)
+    with pytest.raises(ValueError, match=r"this version of Braid reads version 1 of RunStarted, "):
+        event_io.event_from_dict(event_io.event_to_dict(ALL[-1]) | change)
 
 
 def test_another_version_is_refused_in_one_sentence() -> None:
-    with pytest.raises(ValueError, match=r"^event of kind 'RunEnded', version 1; [^;.]*$"):
-        jsonl.event_from_dict(jsonl.event_to_dict(ALL[-1]) | {"v": 1})
+    with pytest.raises(ValueError, match=r"^event of kind 'RunEnded', version 2; [^;.]*$"):
+        event_io.event_from_dict(event_io.event_to_dict(ALL[-1]) | {"format_version": 2})
 
 
 def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
-    line = jsonl.event_to_dict(ALL[-1])
+    line = event_io.event_to_dict(ALL[-1])
     with pytest.raises(ValueError, match="Expected `int`, got `str` - at `\\$.batch`"):
-        jsonl.event_from_dict(line | {"batch": "three"})
-    with pytest.raises(ValueError, match="missing required field `reason`"):
-        jsonl.event_from_dict({k: v for k, v in line.items() if k != "reason"})
+        event_io.event_from_dict(line | {"batch": "three"})
+    with pytest.raises(ValueError, match="missing required field `outcome`"):
+        event_io.event_from_dict({k: v for k, v in line.items() if k != "outcome"})
 
 
 def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:
     events.KINDS["Surprise"] = Surprise
     surprise = Surprise(3, (events.ReplicaCopy(1, 2, 3),))
     try:
-        assert jsonl.event_from_dict(json.loads(json.dumps(jsonl.event_to_dict(surprise)))) == surprise
+        assert (
+            event_io.event_from_dict(json.loads(json.dumps(event_io.event_to_dict(surprise))))
+            == surprise
+        )
         with pytest.raises(TypeError, match="a name stands for one kind of event"):
             type("Surprise", (events.Event,), {"__module__": "elsewhere"})
     finally:
@@ -183,10 +206,12 @@ def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -
 
 
 def test_what_all_hosts_did_is_the_sum_of_each() -> None:
-    assert ALL[2].total_host_metrics == report.HostMetrics(1, 3, 5, *range(3, 13), 0.625)
+    assert ALL[2].total_host_metrics == batch_report.HostMetrics(1, 3, 5, *range(3, 13), 0.625)
 
 
-def test_carriage_is_what_the_other_parts_of_a_batch_leave() -> None:
-    parts = seconds.split_batch_seconds(1.0, source=0.25, planning=0.125, kernels=0.25, commit=0.125)
-    assert list(parts) == [*seconds.PHASES, "total"] and parts["carriage"] == 0.25
-    assert sum(parts[part] for part in seconds.PHASES) == parts["total"] == 1.0
+def test_transfer_is_what_the_other_parts_of_a_batch_leave() -> None:
+    parts = batch_phases.split_batch_seconds(
+        1.0, source=0.25, planning=0.125, kernels=0.25, commit=0.125
+    )
+    assert list(parts) == [*batch_phases.PHASES, "total"] and parts["transfer"] == 0.25
+    assert sum(parts[part] for part in batch_phases.PHASES) == parts["total"] == 1.0

@@ -9,10 +9,10 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
-from braid.core.extras import OptionalImport, missing_dependency_message
-from braid.papers.diffusion.setcover import exact_cover
-from braid.reports.cli import main
-from braid.workloads import flights, tpch
+from braid.cli import main
+from braid.papers.diffusion.set_cover import exact_cover
+from braid.util.optional_imports import OptionalImport, missing_dependency_message
+from braid_lab.workloads import flights, tpch
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -63,7 +63,9 @@ def test_every_module_of_the_toolkit_imports_without_the_extras() -> None:
 
 def test_the_widgets_name_their_extra() -> None:
     done = without({"plotly"}, "widgets/braid_widgets")
-    assert done.stderr.endswith(f"ModuleNotFoundError: {missing_dependency_message('plotly', 'notebooks')}\n")
+    assert done.stderr.endswith(
+        f"ModuleNotFoundError: {missing_dependency_message('plotly', 'notebooks')}\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from itertools import product
 import duckdb
 import pyarrow as pa
 import pytest
-from braid.condition.compiler import DuckDBCompiler
-from braid.condition.parse import parse_predicate
-from braid.condition.residual import duckdb_cursor
-from braid.condition.sqltypes import BIGINT, BOOLEAN, INT, STRING
+from braid.condition.duckdb_compiler import DuckDBCompiler
+from braid.condition.parser import parse_predicate
+from braid.condition.residual_evaluation import duckdb_cursor
+from braid.condition.sql_types import BIGINT, BOOLEAN, INT, STRING
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +40,9 @@ def test_what_is_looked_at_in_turn_says_what_sql_says(how: str) -> None:
     rows = [row | {"n": 1} for row in TRUTHS]
     plain = how.format("a", "b", "c")
     turned = how.format("(a AND n + 1 > 0)", "(n + 1 > 0 AND b)", "(NOT NOT c OR n + 1 < 0)")
-    assert "CASE" in COMPILER.compile_text(turned)[0] and "CASE" not in COMPILER.compile_text(plain)[0]
+    assert (
+        "CASE" in COMPILER.compile_text(turned)[0] and "CASE" not in COMPILER.compile_text(plain)[0]
+    )
     assert told(turned, rows) == told(plain, rows)
 
 

@@ -9,11 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.events import RunStarted
-from braid.core.state import RunState
-from braid.engine.store import RunStore
-from braid.fingerprints import InputFingerprint, check_sockets, fingerprint_table, warn_of_sockets
-from braid.join import StreamJoin
+from braid.core.run_state import RunState
 from braid.papers.baselines.centralized import Centralized
+from braid.sources.input_fingerprints import (
+    InputFingerprint,
+    check_sockets,
+    fingerprint_table,
+    warn_of_sockets,
+)
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
 from hypothesis import given
 from hypothesis import strategies as st
 

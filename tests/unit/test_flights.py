@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from braid.workloads.flights import ATLANTIC, arrival_table, departure_table, weather_table
+from braid_lab.workloads.flights import ATLANTIC, arrival_table, departure_table, weather_table
 
 
 @pytest.fixture(scope="module")

@@ -18,11 +18,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from braid.core.accept import RefusedColumnError
-from braid.engine.conversion import convert_frame
 from braid.hub.hub import QueryHub
-from braid.join import StreamJoin
 from braid.papers.baselines.centralized import Centralized
+from braid.sources.frame_conversion import convert_frame
+from braid.stream_join import StreamJoin
+from braid.util.validation import RefusedColumnError
 
 ROWS = 4
 AT = datetime(2024, 3, 1, 12, 30, 15, 250)
@@ -322,7 +322,9 @@ def test_a_level_without_a_name_is_named_as_reset_index_names_it() -> None:
         assert table is not None and table.column_names == [*expected.columns]
         assert table.to_pydict() == expected.to_dict("list")
     odd = frame[frame.x > 1].assign(index=1, level_0=2)
-    with pytest.raises(RefusedColumnError, match="column level_0 of stream a is also a level of the"):
+    with pytest.raises(
+        RefusedColumnError, match="column level_0 of stream a is also a level of the"
+    ):
         convert_frame("a", odd)
 
 

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from braid.condition import compiler
+from braid.condition import duckdb_compiler
 from fuzz.brute_force import brute_force, matches
 from fuzz.campaign import Campaign
 from fuzz.cases import Case, Stream, load, save
@@ -172,13 +172,13 @@ def test_an_answer_is_judged_by_what_spark_may_do() -> None:
 
 def test_a_wrong_case_is_shrunk_to_what_is_wrong_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault is put in: every sum of ints is one too large."""
-    arithmetic = compiler.DuckDBCompiler._compile_arithmetic
+    arithmetic = duckdb_compiler.DuckDBCompiler._compile_arithmetic
 
     def wrong(self: Any, node: Any) -> Any:
         sql, kind = arithmetic(self, node)
         return (f"({sql} + 1)", kind) if kind.name == "int" else (sql, kind)
 
-    monkeypatch.setitem(compiler._RULES, exp.Add, wrong)  # type: ignore[index]
+    monkeypatch.setitem(duckdb_compiler._RULES, exp.Add, wrong)  # type: ignore[index]
     tree = ["and", ["or", ["ne", ["add", A, B], ["lit", "3"]], ["is_null", B]], ["lit", "true"]]
     case = of_ints(write_tree(tree), tree, [1, 2, None, 5], [2, 3, 9])
     campaign = Campaign(0)

@@ -13,12 +13,12 @@ import braid_widgets
 import pyarrow as pa
 import pytest
 import sqlglot
-from braid.condition.dialect import _UNITS_FIRST, SparkSql, to_sql
-from braid.condition.names import parse_condition
-from braid.condition.parse import parse_predicate
+from braid.condition.column_names import parse_condition
+from braid.condition.parser import parse_predicate
 from braid.condition.predicate import PredicateError
-from braid.hub.dialect import QueryError
-from braid.hub.dialect import parse_query as read_statement
+from braid.condition.spark_dialect import _UNITS_FIRST, SparkSql, to_sql
+from braid.hub.query_dialect import QueryError
+from braid.hub.query_dialect import parse_query as read_statement
 from grammar_cases import NOT_SPARK, SPARK
 
 pytestmark = pytest.mark.unit

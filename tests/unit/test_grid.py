@@ -13,7 +13,6 @@ from braid import AdaptiveGrid, StaticGrid, StaticOpt
 from braid.core.events import BatchCommitted
 from braid.core.facts import Facts
 from braid.core.plan import Block
-from braid.model.simulate import simulate
 from braid.papers.theta.events import (
     MappingChanged,
     MigrationAdvanced,
@@ -21,8 +20,9 @@ from braid.papers.theta.events import (
     MigrationStarted,
 )
 from braid.papers.theta.grid import Decision, decompose, ilf, optimal_ilf, optimal_mapping, pad
-from braid.papers.theta.groups import HostGroup
+from braid.papers.theta.host_groups import HostGroup
 from braid.papers.theta.migration import Draft, begin_migration
+from braid.simulation.simulator import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -231,7 +231,8 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
     left = [b for b in draft.live() if b.stream != stream]
     new = old.with_mapping(after_it)
     assert {(b.keys, b.hosts) for b in left} == {
-        (new.partition_keys(1 - stream, part), new.partition_hosts(1 - stream, part)) for part in range(2 * m)
+        (new.partition_keys(1 - stream, part), new.partition_hosts(1 - stream, part))
+        for part in range(2 * m)
     }
 
 
@@ -283,11 +284,18 @@ def test_growth_keeps_a_quarter_and_gives_three_away():
     old = HostGroup((0, 16), (2, 2), (0, 1, 2, 3))
     new = old.split_hosts(iter(range(4, 16)))
     assert new.mapping == (4, 4)
-    assert {h: new.cells_by_host()[h] for h in range(4)} == {0: (0, 0), 1: (0, 2), 2: (2, 0), 3: (2, 2)}
+    assert {h: new.cells_by_host()[h] for h in range(4)} == {
+        0: (0, 0),
+        1: (0, 2),
+        2: (2, 0),
+        3: (2, 2),
+    }
     assert sorted(new.hosts) == list(range(16))
     draft, start, blocks = moves(old, new, (1600, 800))
     sources = {d.block.id: d.sources[0] for d in draft.derivations}
-    parent = {h: old.host_at(row // 2, column // 2) for h, (row, column) in new.cells_by_host().items()}
+    parent = {
+        h: old.host_at(row // 2, column // 2) for h, (row, column) in new.cells_by_host().items()
+    }
     for block, src, dst in start.migration.pending:
         assert src == parent[dst] and src in blocks[sources[block]].hosts
     assert start.tuples == 12 * (1600 // 4 + 800 // 4)
@@ -324,7 +332,9 @@ def test_theorem_4_4_swinging_streams_stay_within_the_bound(k, statistics):
     |R| by two batches.
     """
     batches = swings(k, 4000, 3)
-    events = simulate(AdaptiveGrid(16, size_estimation=statistics, tuple_sizes=(1, 1)), batches, seed=k)
+    events = simulate(
+        AdaptiveGrid(16, size_estimation=statistics, tuple_sizes=(1, 1)), batches, seed=k
+    )
     slack = 1.01 if statistics == "exact" else 1.05
     assert max(ratio for _, ratio in ratios(events, 16)) <= 1.25 * slack
     if k > 2:  # at a ratio of 2 two mappings tie
@@ -334,7 +344,8 @@ def test_theorem_4_4_swinging_streams_stay_within_the_bound(k, statistics):
 @pytest.mark.parametrize("k", [2, 4, 8])
 def test_theorem_4_4_fewer_tuples_arrive_in_a_migration_than_were_there(k):
     events = simulate(
-        AdaptiveGrid(64, size_estimation="exact", tuple_sizes=(1, 1)), swings(k, 4000, 3, share=0.02)
+        AdaptiveGrid(64, size_estimation="exact", tuple_sizes=(1, 1)),
+        swings(k, 4000, 3, share=0.02),
     )
     total, began, checked = [0, 0], None, 0
     for e in events:
@@ -361,7 +372,9 @@ def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
             if running:
                 assert all(
                     moved <= have
-                    for moved, have in zip([h.migrated_tuples for h in e.host_metrics], allowance, strict=True)
+                    for moved, have in zip(
+                        [h.migrated_tuples for h in e.host_metrics], allowance, strict=True
+                    )
                 )
                 allowance = [
                     a - m + 2 * n
@@ -404,7 +417,9 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
     batches = [(200 * hosts, 20 * hosts)] * 40 + [(0, 200 * hosts)] * 60
     events = simulate(AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1)), batches)
     received = {
-        e.batch: [h.received_tuples for h in e.host_metrics] for e in events if isinstance(e, BatchCommitted)
+        e.batch: [h.received_tuples for h in e.host_metrics]
+        for e in events
+        if isinstance(e, BatchCommitted)
     }
     long = [m for m in migrations(events) if len(m[0]) > 4]
     assert long, "some migration takes several batches"
@@ -427,7 +442,8 @@ def test_migrations_leave_no_litter(hosts, factor):
     would: O(log batches).
     """
     events = simulate(
-        AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1)), swings(factor, 1000, 6, share=0.04)
+        AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1)),
+        swings(factor, 1000, 6, share=0.04),
     )
     blocks, running, quiet, checked = {}, 0, 0, 0
     for e in events:
@@ -460,7 +476,9 @@ def test_groups_share_the_work_and_the_ratio_is_at_most_3_75(hosts):
     for e in (e for e in events if isinstance(e, BatchCommitted)):
         best = min(ilf(*e.live_tuples, n, hosts // n) for n in range(1, hosts + 1))
         assert max(h.stored_tuples for h in e.host_metrics) <= 3.75 * best
-        work = [a + b for a, b in zip(work, [h.compared_pairs for h in e.host_metrics], strict=True)]
+        work = [
+            a + b for a, b in zip(work, [h.compared_pairs for h in e.host_metrics], strict=True)
+        ]
     assert max(work) <= 1.25 * sum(work) / hosts
     assert min(work) >= 0.75 * sum(work) / hosts
 
@@ -472,7 +490,13 @@ def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
     so it takes in a quarter of C at most.
     """
     capacity = 4000
-    grid = AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1), max_tuples_per_host=capacity, max_hosts=most)
+    grid = AdaptiveGrid(
+        hosts,
+        size_estimation="exact",
+        tuple_sizes=(1, 1),
+        max_tuples_per_host=capacity,
+        max_hosts=most,
+    )
     events = simulate(grid, [(60, 60)] * 200)
     hosts_seen = {len(e.host_metrics) for e in events if isinstance(e, BatchCommitted)}
     assert max(hosts_seen) > hosts, "it grew"
@@ -480,14 +504,17 @@ def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
     for e in events:
         growing = isinstance(e, MigrationStarted) or (growing and not isinstance(e, MigrationEnded))
         if isinstance(e, BatchCommitted):
-            assert max(h.stored_tuples for h in e.host_metrics) <= capacity * (1.25 if growing else 1)
+            assert max(h.stored_tuples for h in e.host_metrics) <= capacity * (
+                1.25 if growing else 1
+            )
     if len(decompose(hosts)) == 1:
         assert max(ratio for _, ratio in ratios(events, hosts)) <= 1.25
 
 
 def test_growth_stops_at_max_hosts():
     events = simulate(
-        AdaptiveGrid(1, size_estimation="exact", max_tuples_per_host=10, max_hosts=4), [(20, 20)] * 20
+        AdaptiveGrid(1, size_estimation="exact", max_tuples_per_host=10, max_hosts=4),
+        [(20, 20)] * 20,
     )
     last = [e for e in events if isinstance(e, MappingChanged)][-1]
     assert len(last.cells) == 4
@@ -530,7 +557,8 @@ def test_sampled_statistics_come_near_the_exact_ones():
     """Algorithm 1 of Elseidy 2014: increments scaled by what the controller samples."""
     batches = [(1000, 3000)] * 10
     runs = [
-        simulate(AdaptiveGrid(64, size_estimation=how), batches, seed=3) for how in ("sample", "exact")
+        simulate(AdaptiveGrid(64, size_estimation=how), batches, seed=3)
+        for how in ("sample", "exact")
     ]
     last = [[e for e in run if isinstance(e, MappingChanged)][-1] for run in runs]
     for sampled, exact in zip(last[0].estimated_sizes, last[1].estimated_sizes, strict=True):
@@ -538,12 +566,21 @@ def test_sampled_statistics_come_near_the_exact_ones():
 
 
 def test_static_grids_say_their_mapping_and_never_move():
-    grids = [StaticGrid(16), StaticGrid(8), StaticGrid(12, n=3, m=4), StaticOpt(16, final_sizes=(1, 16))]
+    grids = [
+        StaticGrid(16),
+        StaticGrid(8),
+        StaticGrid(12, n=3, m=4),
+        StaticOpt(16, final_sizes=(1, 16)),
+    ]
     for grid, mapping in zip(grids, [(4, 4), (2, 4), (3, 4), (1, 16)], strict=True):
         events = simulate(grid, swings(4, 100, 2, share=0.2))
         changes = [e for e in events if isinstance(e, MappingChanged)]
-        assert [(e.previous_mapping, e.mapping, e.batch) for e in changes] == [(mapping, mapping, 0)]
-        assert not any(e.total_host_metrics.migrated_tuples for e in events if isinstance(e, BatchCommitted))
+        assert [(e.previous_mapping, e.mapping, e.batch) for e in changes] == [
+            (mapping, mapping, 0)
+        ]
+        assert not any(
+            e.total_host_metrics.migrated_tuples for e in events if isinstance(e, BatchCommitted)
+        )
         assert not any(isinstance(e, MigrationAdvanced) for e in events)
 
 

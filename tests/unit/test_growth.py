@@ -11,20 +11,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from braid.core.event_io import encode_event
 from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
-from braid.core.jsonl import encode_event
-from braid.core.state import RunState
-from braid.engine import durable, files, rolling
-from braid.engine.check import check_run, repair_run
-from braid.engine.durable import DamagedRunError
-from braid.engine.inspect import inspect_run, load_run
-from braid.engine.store import RunStore
-from braid.engine.told import EventLog
-from braid.join import StreamJoin
+from braid.core.run_state import RunState
 from braid.papers.theta.events import MigrationEnded
+from braid.run_inspector import inspect_run, load_run
+from braid.storage import block_files, durable_files, log_checkpointer
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.event_log import EventLog
+from braid.storage.integrity import check_run, repair_run
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import differ, expected, ids, tables
+from oracle import describe_difference, expected, result_ids, tables
 from scatter import Scatter
 
 ON = "a.k = b.k"
@@ -51,19 +51,21 @@ def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.Mon
     with pytest.raises(OSError, match="no more"):
         run.awaitTermination()
     most.append(0)
-    assert len([*tmp_path.glob("commits/rolled-*")]) == 1
+    assert len([*tmp_path.glob("commits/checkpoint-*")]) == 1
     told = run.events()
     run = StreamJoin.resume(tmp_path, STREAMS)
     assert run.awaitTermination()
-    assert differ(ids(run.results()), WANTED) == ""
+    assert describe_difference(result_ids(run.results()), WANTED) == ""
     assert max(most) <= 2 * 3 + 2 + 2 + 2 + 3, "entries of two rolls, states, roll-ups, beginnings"
-    assert len([*tmp_path.glob("commits/rolled-*")]) == 2 and len(entries(tmp_path)) < 12
+    assert len([*tmp_path.glob("commits/checkpoint-*")]) == 2 and len(entries(tmp_path)) < 12
     assert run.events()[: len(told) - 1] == told[:-1]
     committed = [e.batch for e in run.events() if isinstance(e, BatchCommitted)]
     assert committed == [*range(12)] == RunStore(tmp_path).committed_batches()
     history = RunStore(tmp_path).committed_events()
     assert [RunStarted, *map(type, history), RunEnded] == [*map(type, run.events())]
-    assert load_run(tmp_path).events == tuple(run.events()) and "batches 0 to 11" in inspect_run(tmp_path)
+    assert load_run(tmp_path).events == tuple(run.events()) and "batches 0 to 11" in inspect_run(
+        tmp_path
+    )
     for first in (0, 2, 5, 11):
         found, end = run.results_since(first)
         assert end == 12
@@ -81,14 +83,17 @@ def test_damage_in_what_is_rolled_up_is_found(tmp_path: Path, often: None, damag
     """The roll-up before it does as well, with the entries from then on."""
     join = StreamJoin(STREAMS, ON, Scatter(), check=True)
     assert join.start(tmp_path, batches="batch", durability="process").awaitTermination()
-    rolled = sorted(tmp_path.glob("commits/rolled-*"))
+    rolled = sorted(tmp_path.glob("commits/checkpoint-*"))
     file = rolled[-1] if damaged == "rolled" else tmp_path / "events.jsonl"
     body = bytearray(file.read_bytes())
     body[len(body) // 4] ^= 1
     file.write_bytes(body)
     if damaged == "rolled":
         assert RunStore(tmp_path).committed_batches() == [*range(12)]
-        assert differ(ids(StreamJoin.resume(tmp_path, STREAMS).results()), WANTED) == ""
+        assert (
+            describe_difference(result_ids(StreamJoin.resume(tmp_path, STREAMS).results()), WANTED)
+            == ""
+        )
         rolled[0].write_bytes(b"")
         with pytest.raises(DamagedRunError, match=f"{rolled[0].name} is damaged"):
             RunStore(tmp_path).committed_batches()
@@ -107,7 +112,7 @@ def test_a_run_that_is_rolled_up_goes_back(tmp_path: Path, often: None) -> None:
         assert RunStore(tmp_path).committed_batches() == [*range(batch + 1)]
     run = join.start(tmp_path, batches="batch", durability="process")
     assert run.awaitTermination()
-    assert differ(ids(run.results()), WANTED) == ""
+    assert describe_difference(result_ids(run.results()), WANTED) == ""
 
 
 def test_a_reader_that_lags_finds_what_has_been_rolled_up(tmp_path: Path, often: None) -> None:
@@ -152,12 +157,15 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three times as many batches, of which as many are not rolled up yet."""
-    monkeypatch.setattr(rolling, "_EVERY", 50)
+    monkeypatch.setattr(log_checkpointer, "_EVERY", 50)
     store, took, opening = RunStore(tmp_path / "run", "process"), dict[int, int](), dict[int, int]()
     store.create_run({})
     store.log_opening_events()
     pq.write_table(pa.table({"x": [1]}), tmp_path / "file")
-    seal, body = durable.checksum_file(tmp_path / "file", False), (tmp_path / "file").read_bytes()
+    seal, body = (
+        durable_files.checksum_file(tmp_path / "file", False),
+        (tmp_path / "file").read_bytes(),
+    )
 
     def commit(batch: int) -> None:
         name = f"{batch:06d}-0-0000cafe.parquet"
@@ -180,11 +188,11 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
 
 def test_few_block_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many a process reads; one that was closed is opened again."""
-    monkeypatch.setattr(files, "_MOST_OPEN", 3)
-    written = files.BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
+    monkeypatch.setattr(block_files, "_MOST_OPEN", 3)
+    written = block_files.BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
     for stream in range(9):
         written.append_block(stream, pa.record_batch({"x": [stream]}))
-    seals, readers = written.close_files(), files._Readers()
+    seals, readers = written.close_files(), block_files._Readers()
     for name, seal in [*seals.items(), *seals.items()]:
         reader, _ = readers.open_verified(str(tmp_path / name), seal)
         assert f"-{reader.get_batch(0)['x'][0]}.arrow" in name and len(readers._open) <= 3
@@ -204,7 +212,9 @@ def test_events_are_read_from_memory_and_file(
         all_of_them += more
         first = data.draw(st.integers(0, len(all_of_them) + 2))
         assert told.read_since(first) == all_of_them[first:]
-    assert told.events_of_type(MigrationEnded) == [e for e in all_of_them if isinstance(e, MigrationEnded)]
+    assert told.events_of_type(MigrationEnded) == [
+        e for e in all_of_them if isinstance(e, MigrationEnded)
+    ]
     assert len(told.recent_events()) == min(most, len(all_of_them))
     if all_of_them:
         half = len(all_of_them) // 2
@@ -218,6 +228,6 @@ def test_events_are_read_from_memory_and_file(
         again.open_prefix(archive, and_cut=True)
         again.append_events(all_of_them[half:])
         assert again.read_since(half // 2) == all_of_them[half // 2 :]
-        assert again.describe_prefix(archive, again.event_count, again.size_bytes) == told.describe_prefix(
-            None, told.event_count, told.size_bytes
-        )
+        assert again.describe_prefix(
+            archive, again.event_count, again.size_bytes
+        ) == told.describe_prefix(None, told.event_count, told.size_bytes)

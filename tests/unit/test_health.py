@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.environment import current_environment
-from braid.engine.disk import current_file_system
+from braid.cli import main
+from braid.core.batch_phases import PHASE_COLUMNS
 from braid.health import RunHealth, read_health
 from braid.hub.hub import HubRun, QueryHub
-from braid.join import StreamJoin
-from braid.reports.cli import main
-from oracle import held, killed_before, tables, until
+from braid.stream_join import StreamJoin
+from braid.util.environment import current_environment
+from braid.util.file_system import current_file_system
+from oracle import killed_before, paused_after_two, tables, wait_until
 from prometheus_client.parser import text_string_to_metric_families
 from scatter import Scatter
 
@@ -23,22 +24,29 @@ JOIN = StreamJoin(STREAMS, "a.k = b.k", Scatter())
 
 
 def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
-    run = held(lambda: JOIN.start(tmp_path / "run", batches="batch"))
+    run = paused_after_two(lambda: JOIN.start(tmp_path / "run", batches="batch"))
     told = (tmp_path / "run" / "events.jsonl").stat().st_mtime
     found = read_health(tmp_path / "run", lambda: told + 7.25)
     assert found.state == "running" and found.is_healthy and found.seconds_since_commit == 7.25
     assert (found.committed_batches, found.planned_batches) == (2, 5)
     assert found.received_tuples == run.status["tuples"] and found.live_tuples > 0
-    line = f"a ⋈ b, Scatter: running; batch {found.committed_batches} of 5, 7.2 s ago; the last took "
+    line = (
+        f"a ⋈ b, Scatter: running; batch {found.committed_batches} of 5, 7.2 s ago; the last took "
+    )
     assert str(found).startswith(line) and str(run.health()).startswith(line[:38])
     shutil.copytree(tmp_path / "run", tmp_path / "died")  # what kill -9 leaves: nobody holds it
     died = read_health(tmp_path / "died")
     assert died.state == "died" and not died.is_healthy and died.seconds_since_commit == 0
-    assert (died.committed_batches, died.received_tuples) == (found.committed_batches, found.received_tuples)
+    assert (died.committed_batches, died.received_tuples) == (
+        found.committed_batches,
+        found.received_tuples,
+    )
     run.stop()
     assert read_health(tmp_path / "run").state == "stopped" and run.health().is_healthy
     StreamJoin.resume(tmp_path / "run", STREAMS).awaitTermination()
-    assert (found := read_health(tmp_path / "run")).state == "completed" and found.committed_batches == 5
+    assert (
+        found := read_health(tmp_path / "run")
+    ).state == "completed" and found.committed_batches == 5
 
 
 @pytest.mark.parametrize(
@@ -64,18 +72,23 @@ def test_json_and_prometheus_say_what_the_line_says(
     assert main(["health", str(tmp_path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert (
-        told["state"] == "completed" and told["well"] and told["received"] == run.status["tuples"]
+        told["state"] == "completed"
+        and told["is_healthy"]
+        and told["received_tuples"] == run.status["tuples"]
     )
     assert main(["health", str(tmp_path), "--prometheus"]) == 0
     families = text_string_to_metric_families(capsys.readouterr().out)
     values = {s.name: s for f in families for s in f.samples if "part" not in s.labels}
     assert (
-        values["braid_received_tuples"].value == told["received"] and values["braid_up"].value == 0
+        values["braid_received_tuples"].value == told["received_tuples"]
+        and values["braid_up"].value == 0
     )
     assert values["braid_well"].value == 1 and values["braid_batches"].value == 5
     assert all(s.labels == {"run": "a ⋈ b"} for s in values.values())
     parts = run.metrics(by="batch").iloc[-1]
-    assert told["seconds"] == {part: parts[part] for part in told["seconds"]}
+    assert told["seconds_by_phase"] == {
+        part: parts[PHASE_COLUMNS[part]] for part in told["seconds_by_phase"]
+    }
 
 
 def test_a_run_that_failed_is_not_well(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,18 +143,25 @@ def test_a_hub_says_how_it_is(
     joined, folder = QueryHub(STREAMS, "ts"), tmp_path / "hub"
     asked = {"x": ASKED, "y": ASKED.replace("5", "2")}
     hub = joined.start(folder, "batch", queries=asked)
-    until(lambda: hub.isPaused, "pause after two batches")
+    wait_until(lambda: hub.isPaused, "pause after two batches")
     with hub._turn:
         told = (folder / "events.jsonl").stat().st_mtime
         found = read_health(folder, lambda: told + 7.25)
-        assert (found.state, found.is_healthy, found.seconds_since_commit, found.queries) == ("running", True, 7.25, 2)
+        assert (found.state, found.is_healthy, found.seconds_since_commit, found.queries) == (
+            "running",
+            True,
+            7.25,
+            2,
+        )
         assert found.committed_batches == hub.state.epoch + 1 == 2
         assert found.received_tuples == sum(n for n, _ in hub.state.received_counts.values()) > 0
         did = hub.events()[-1].operators
         assert found.live_tuples == sum(d.live for d in did) > 0
         assert found.seconds_by_phase[f"operator {did[0].operator}"] == did[0].seconds
         assert did[0].seconds <= found.seconds_by_phase["total"]
-        assert str(found).startswith(f"a, b, QueryHub: running; batch {found.committed_batches} of 5, 7.2 s")
+        assert str(found).startswith(
+            f"a, b, QueryHub: running; batch {found.committed_batches} of 5, 7.2 s"
+        )
         assert f"2 queries; {found.received_tuples:,} tuples so far" in str(hub.health())
         shutil.copytree(folder, tmp_path / "died")
     assert read_health(tmp_path / "died").state == "died"
@@ -168,13 +188,13 @@ def test_a_hub_that_failed_or_was_stopped_says_so(
         raise OSError("no more")
 
     with monkeypatch.context() as patch:
-        patch.setattr("braid.hub.run.batch", fails)
+        patch.setattr("braid.hub.hub_run.batch", fails)
         hub = QueryHub(STREAMS, "ts").start(tmp_path, "batch", queries={"x": ASKED})
         with pytest.raises(OSError, match="no more"):
             hub.awaitTermination()
     found = hub.health()
     assert (found.state, found.error, found.committed_batches) == ("failed", "OSError: no more", 0)
     hub = QueryHub(STREAMS, "ts").start(tmp_path, "batch", pace=30)
-    until(lambda: hub.state.epoch >= 0, "a batch")
+    wait_until(lambda: hub.state.epoch >= 0, "a batch")
     hub.stop()
     assert hub.health().state == "stopped" and hub.health().is_healthy

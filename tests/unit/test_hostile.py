@@ -28,16 +28,16 @@ from braid import QueryHub, Shed, StreamJoin
 from braid.core.events import QueryAdded, QueryRemoved, RunEnded
 from braid.core.placement import registered_placements
 from braid.core.query import Query
-from braid.model.simulate import simulate
-from braid.papers.diffusion import reference_atr
 from braid.papers.slices.chain import Chain
-from braid.studies import shedding_run
-from braid_widgets.base import show
+from braid.simulation.simulator import simulate
+from braid_lab.diffusion import reference_atr
+from braid_lab.shedding import runs as shedding_runs
+from braid_widgets.base import display
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.fold import fold_events
-from braid_widgets.base.listing import TextTable
-from braid_widgets.base.live import error_html
-from braid_widgets.base.steps import Stepper
+from braid_widgets.base.live_updates import error_html
+from braid_widgets.base.run_view import fold_events
+from braid_widgets.base.stepper import Stepper
+from braid_widgets.base.text_table import TextTable
 from bs4 import BeautifulSoup
 
 HURT = "\"'><img src=x onerror=hurt()><script>hurt()</script><!--<script>hurt() onclick=hurt() "
@@ -63,8 +63,10 @@ def recordings() -> list[list[Any]]:
         gone = QueryRemoved(len(SWING), "near")
         query = QueryAdded(-1, "near", 0, spans, where, {})
         found[f"Chain of {hosts}"] = [start, query, *rest[:-1], gone, rest[-1]]
-    sets = shedding_run.sets_from_controls(rate=20.0, window=6.0, seconds=3.0, kappa=1.0)
-    found["Shed"] = shedding_run.simulate_shedding(sets, Shed(fraction=0.2, basic_window="1 second"))
+    sets = shedding_runs.sets_from_controls(rate=20.0, window=6.0, seconds=3.0, kappa=1.0)
+    found["Shed"] = shedding_runs.simulate_shedding(
+        sets, Shed(fraction=0.2, basic_window="1 second")
+    )
     told = [told for events in found.values() for told in (names(events), texts(events))]
     places = ("keys", "node", "streams", "sink", "source", "target", "inputs", "what")
     return [*told, [hostile(e, type(e), places) for e in hub()]]
@@ -73,7 +75,7 @@ def recordings() -> list[list[Any]]:
 def hub() -> list[Any]:
     """The events of a hub that answers a query."""
     with TemporaryDirectory() as folder:
-        driven = hub_cases.Driven(
+        driven = hub_cases.SteppedHub(
             Path(folder) / "hub", hub_cases.tables(1), hub_cases.NETWORK, hub_cases.AT
         )
         driven.submit(hub_cases.WIDE, "wide", "S1")
@@ -173,7 +175,7 @@ def html_of(made: Any) -> Iterator[str]:
     elif isinstance(made, str) and re.search(r"</\w+>", made.replace(HURT, "")):
         yield made
     elif isinstance(made, pd.DataFrame):
-        yield show.static_html(TextTable(made))
+        yield display.static_html(TextTable(made))
         yield made.to_html()
     elif hasattr(made, "to_html"):
         yield made.to_html()

@@ -16,19 +16,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid.engine.store import RunStore
-from braid.hub import moving, works
-from braid.hub import run as hub_run
-from braid.hub.desk import QueryRegistry
-from braid.hub.dialect import QueryError
-from braid.hub.flat import rename_columns
+from braid.hub import hub_run as hub_run
+from braid.hub import operator_moves, operator_runtime
+from braid.hub.flat_results import rename_columns
 from braid.hub.hub import QueryHub
-from braid.hub.instance import OperatorInstance
-from braid.hub.ledger import HubState
-from braid.hub.resting import Reoptimizer
-from braid.hub.works import OperatorRuntime
+from braid.hub.hub_state import HubState
+from braid.hub.operator_instance import OperatorInstance
+from braid.hub.operator_runtime import OperatorRuntime
+from braid.hub.query_dialect import QueryError
+from braid.hub.query_registry import QueryRegistry
+from braid.hub.reoptimizer import Reoptimizer
+from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
 from braid.papers.reuse.network import Network, Node
-from braid.papers.reuse.stored import deployment_from_plain, deployment_to_plain
+from braid.storage.run_store import RunStore
 from hub_cases import (
     ARRIVES,
     AT,
@@ -44,10 +44,10 @@ from hub_cases import (
     THREE,
     TICKED,
     WIDE,
-    Driven,
-    answered,
+    SteppedHub,
     end_of_ticks,
     expected,
+    query_rows,
     random_query,
     tables,
 )
@@ -71,7 +71,7 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
     }  # fmt: skip
     for name, sql in asked.items():
         truth = expected(data, sql, until=end_of_ticks(data, sql))
-        assert truth and answered(run, name) == truth, name
+        assert truth and query_rows(run, name) == truth, name
     end = end_of_ticks(data, COUNTED)
     assert any(row[1:] == (0, None) for row in expected(data, COUNTED, until=end)), "of no rows"
 
@@ -85,16 +85,18 @@ def test_of_queries_from_the_start_all_are_there_or_none(
     """
     nodes = (*NETWORK.nodes, Node("S9", "sink", (9.0, 9.0)))
     hub = QueryHub(tables(1), "ts", network=Network(nodes, NETWORK.links), at=AT)
-    asked = {name: {"sql": sql, "at": "S1"} for name, sql in (("one", WIDE), ("two", NARROW))}
+    asked = {name: {"sql": sql, "sink": "S1"} for name, sql in (("one", WIDE), ("two", NARROW))}
     if killed:
         submit, calls = QueryRegistry.register_query, count()
-        monkeypatch.setattr(QueryRegistry, "register_query", lambda *a: submit(*a) if next(calls) < 1 else 1 / 0)
+        monkeypatch.setattr(
+            QueryRegistry, "register_query", lambda *a: submit(*a) if next(calls) < 1 else 1 / 0
+        )
         with pytest.raises(ZeroDivisionError):
             hub.start(tmp_path / "hub", "batch", asked)
         monkeypatch.setattr(QueryRegistry, "register_query", submit)
     else:
         with pytest.raises(QueryError):
-            hub.start(tmp_path / "hub", "batch", {**asked, "two": {"sql": CROSS, "at": "S9"}})
+            hub.start(tmp_path / "hub", "batch", {**asked, "two": {"sql": CROSS, "sink": "S9"}})
         assert not HubState.read_state(tmp_path / "hub" / "hub.json").queries
         odd = "SELECT f.num FROM flights f [RANGE 1 MINUTE], checkins c [RANGE 1 MINUTE] WHERE "
         hours = "CASE WHEN f.num IS NULL THEN INTERVAL 1 HOUR ELSE INTERVAL 2 HOURS END"
@@ -106,7 +108,7 @@ def test_of_queries_from_the_start_all_are_there_or_none(
     run.awaitTermination()
     assert set(run.queries) == set(asked)
     for name, query in asked.items():
-        assert answered(run, name) == expected(tables(1), query["sql"])
+        assert query_rows(run, name) == expected(tables(1), query["sql"])
 
 
 def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
@@ -129,7 +131,7 @@ def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
     again = QueryHub(data, "ts").start(tmp_path / "hub", "batch")
     again.awaitTermination()
     for name, sql in asked.items():
-        assert answered(again, name) == expected(data, sql), name
+        assert query_rows(again, name) == expected(data, sql), name
 
 
 @contextmanager
@@ -184,8 +186,8 @@ class Script:
         self.hub = self.opened()
         self.asked: dict[str, tuple[str, int]] = {}
 
-    def opened(self) -> Driven:
-        return Driven(self.folder, self.data, **self.settings)
+    def opened(self) -> SteppedHub:
+        return SteppedHub(self.folder, self.data, **self.settings)
 
     @property
     def desk(self) -> QueryRegistry:
@@ -207,14 +209,17 @@ class Script:
                 return
         before_it = self.desk.current_deployment
         self.hub = self.opened()
-        assert deployment_from_plain(deployment_to_plain(self.desk.current_deployment)) == self.desk.current_deployment
+        assert (
+            deployment_from_plain(deployment_to_plain(self.desk.current_deployment))
+            == self.desk.current_deployment
+        )
         assert before_it is not None and len(self.desk.all_events()) == _count_events(self.desk)
 
     def play(self) -> None:
         for epoch in range(BATCHES):
             self.changes()
             while self.desk.ledger.epoch < epoch:
-                self.safely(Driven.step)
+                self.safely(SteppedHub.step)
 
     def changes(self) -> None:
         rng = self.rng
@@ -230,7 +235,7 @@ class Script:
             self.shake()
 
     @staticmethod
-    def submit(hub: Driven, sql: str, name: str, at: str | None) -> None:
+    def submit(hub: SteppedHub, sql: str, name: str, at: str | None) -> None:
         """One that fails on tuples that have come is refused."""
         try:
             hub.submit(sql, name, at)
@@ -243,13 +248,17 @@ class Script:
         if rng.random() < 0.4 and self.desk.current_deployment.operators:
             operator = rng.choice(list(self.desk.current_deployment.operators))
             up = [n for n in ("N1", "N2", "N3", "N4") if n not in self.desk.ledger.failed_nodes]
-            self.safely(lambda hub, *a: moving.move_operator(hub.desk, *a), operator, rng.choice(up))
+            self.safely(
+                lambda hub, *a: operator_moves.move_operator(hub.desk, *a), operator, rng.choice(up)
+            )
         if self.desk.ledger.failed_nodes:
-            self.safely(lambda hub: moving.restore_node(hub.desk, hub.desk.ledger.down[0]))
+            self.safely(lambda hub: operator_moves.restore_node(hub.desk, hub.desk.ledger.down[0]))
         elif rng.random() < 0.4:
-            self.safely(lambda hub, node: moving.fail_node(hub.desk, node), rng.choice(["N1", "N4"]))
+            self.safely(
+                lambda hub, node: operator_moves.fail_node(hub.desk, node), rng.choice(["N1", "N4"])
+            )
         if rng.random() < 0.3:
-            self.safely(lambda hub: moving.replan_queries(hub.desk))
+            self.safely(lambda hub: operator_moves.replan_queries(hub.desk))
 
     def check(self) -> int:
         """Every answer is DuckDB's, and all of it where it is said to be complete; how many rows
@@ -257,7 +266,10 @@ class Script:
         """
         rows = 0
         for name, (sql, first) in self.asked.items():
-            served, query = self.desk.last_query(name), self.desk.asking.restore_query(self.desk.last_query(name))
+            served, query = (
+                self.desk.last_query(name),
+                self.desk.asking.restore_query(self.desk.last_query(name)),
+            )
             ticked = query.slide is not None
             end = BATCHES if ticked or served.end_epoch is None else served.end_epoch
             until = end_of_ticks(self.data, sql) if served.end_epoch is None else served.end_time
@@ -269,7 +281,9 @@ class Script:
                 assert found == truth(), (name, sql)
             elif not query.aggregates:
                 assert not found - truth(), f"{sql} was told what is not so"
-                assert not truth(complete=served.complete_since) - found, f"{sql} lacks what is complete"
+                assert not truth(complete=served.complete_since) - found, (
+                    f"{sql} lacks what is complete"
+                )
         return rows
 
 
@@ -296,7 +310,7 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tables(3)
-    hub = Driven(tmp_path / "hub", data)
+    hub = SteppedHub(tmp_path / "hub", data)
     hub.submit(WIDE, "wide")
     hub.submit(THREE, "three")
     hub.step()
@@ -305,7 +319,7 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
         pytest.raises(KeyboardInterrupt),
     ):
         hub.step()  # one operator has the batch, the other has not
-    hub = Driven(tmp_path / "hub", data)
+    hub = SteppedHub(tmp_path / "hub", data)
     assert hub.submit(NARROW, "narrow").reuse_kind == "holds"
     ticked = hub.submit(TICKED, "ticked")
     hub.desk.withdraw_query("wide")
@@ -326,7 +340,7 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, real = tables(6), OperatorInstance.run_batch
-    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.submit(THREE, "three", "S2")
     other = WIDE.replace("f.num = c.flight", "f.num = c.seats")
@@ -344,7 +358,7 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
         done.add(self.made.operator)
 
     monkeypatch.setattr(Reoptimizer, "review_next", lambda *_: None)
-    monkeypatch.setattr(works, "cores", lambda: 2)
+    monkeypatch.setattr(operator_runtime, "cores", lambda: 2)
     monkeypatch.setattr(OperatorInstance, "run_batch", run)
     for _ in range(BATCHES):
         done.clear()
@@ -356,12 +370,14 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
 
 def test_a_lifetime_ends_a_query_and_history_answers_late_ones(tmp_path: Path) -> None:
     data = tables(7)
-    hub = Driven(tmp_path / "hub", data, history=300 * SECOND)
+    hub = SteppedHub(tmp_path / "hub", data, history=300 * SECOND)
     hub.submit(WIDE, "short", lifetime="2 minutes")
     for _ in range(4):
         hub.step()
     late = hub.submit(LONG, "late")
-    assert late.complete_since == {"checkins": None, "flights": None}, "history has all of 200 seconds"
+    assert late.complete_since == {"checkins": None, "flights": None}, (
+        "history has all of 200 seconds"
+    )
     longer = hub.submit(LONG.replace("200", "900"), "longer")
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
@@ -376,7 +392,7 @@ def test_a_lifetime_ends_a_query_and_history_answers_late_ones(tmp_path: Path) -
 
 
 def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
-    hub = Driven(tmp_path / "hub", tables(8))
+    hub = SteppedHub(tmp_path / "hub", tables(8))
     hub.submit(WIDE, "wide")
     for _ in range(BATCHES):
         hub.step()
@@ -385,7 +401,9 @@ def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
     assert names == {f"{e:06d}-{s}.parquet" for s, epochs in kept.items() for e in epochs}
     assert kept["flights"] == [4, 5] and kept["baggage"] == [5]
     late = hub.submit(LONG, "late")
-    assert late.complete_since["flights"] and late.complete_since["checkins"], "200 seconds were not kept"
+    assert late.complete_since["flights"] and late.complete_since["checkins"], (
+        "200 seconds were not kept"
+    )
 
 
 def odd(data: dict[str, pa.Table], how: str) -> dict[str, pa.Table]:
@@ -418,13 +436,13 @@ def test_streams_that_are_late_lag_or_are_silent_are_answered_as_duckdb_does(
 ) -> None:
     data = odd(tables(7), how)
     late = "2 minutes" if how == "late" else "0 seconds"
-    asked = {"wide": dict(sql=WIDE, at="S1"), "three": dict(sql=THREE, at="S2")}
+    asked = {"wide": dict(sql=WIDE, sink="S1"), "three": dict(sql=THREE, sink="S2")}
     hub = QueryHub(data, "ts", network=NETWORK, at=AT, lateness=late)
     run = hub.start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
     for name, query in asked.items():
         truth = expected(data, query["sql"])
-        assert truth and answered(run, name) == truth, name
+        assert truth and query_rows(run, name) == truth, name
     if how == "lagging":
         reads = [i for o in run.deployment.operators.values() for i in o.inputs]
         assert any(isinstance(i, int) for i in reads), "one reads another's results"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from braid.hub.advice import advise_sharing
-from braid.hub.dialect import QueryError
-from braid.reports.cli import main
+from braid.cli import main
+from braid.hub.query_dialect import QueryError
+from braid.hub.sharing_advisor import advise_sharing
 
 pytestmark = pytest.mark.unit
 FILE = """

@@ -12,7 +12,7 @@ from braid.core.events import ClockJumped
 from braid.health import read_health
 from braid.hub.hub import HubRun, QueryHub
 from braid.papers.reuse.events import HubBatchCommitted
-from hub_cases import answered
+from hub_cases import query_rows
 
 pytestmark = pytest.mark.unit
 
@@ -52,13 +52,13 @@ def test_partners_wait_for_late_tuples_of_the_streams_that_have_some(
     tmp_path: Path, lateness: Any
 ) -> None:
     run = run_hub(tmp_path / "hub", lateness=lateness)
-    assert answered(run, "near") == ON_TIME | {(2, 1): 1}
+    assert query_rows(run, "near") == ON_TIME | {(2, 1): 1}
     assert run.state.irregular_counts.late == (0, 0) and "of f late" not in repr(run)
 
 
 def test_lateness_of_one_stream_is_not_that_of_another(tmp_path: Path) -> None:
     run = run_hub(tmp_path / "hub", lateness={"c": "60 seconds"})
-    assert answered(run, "near") == ON_TIME
+    assert query_rows(run, "near") == ON_TIME
     assert "3 batches (1 of f late), in" in repr(run)
 
 
@@ -83,7 +83,7 @@ def test_late_untimed_and_early_tuples_are_counted_in_each_batch_and_said(tmp_pa
     found = read_health(tmp_path / "hub")
     assert (found.late_tuples, found.untimed, found.ahead) == ({"f": 1}, {"f": 2}, {"f": 1})
     assert found.irregular_counts == said and str(found).endswith(said)
-    assert answered(run, "near") == ON_TIME, "the early tuple has moved no clock"
+    assert query_rows(run, "near") == ON_TIME, "the early tuple has moved no clock"
 
 
 def test_a_jump_of_a_clock_is_counted_also_after_a_restart(tmp_path: Path) -> None:

@@ -13,14 +13,14 @@ from threading import Event
 from typing import Any
 
 import pytest
-from braid.engine import told
-from braid.engine.check import check_run
 from braid.health import read_health
 from braid.hub.hub import QueryHub
-from braid.hub.run import HubRun
+from braid.hub.hub_run import HubRun
 from braid.papers.reuse.events import HistoryLost, HubBatchCommitted, HubStarted, QuerySubmitted
+from braid.storage import event_log
+from braid.storage.integrity import check_run
 from damages import DAMAGES, flip_a_bit, list_files, remove
-from hub_cases import BATCHES, LONG, THREE, TICKED, WIDE, answered, end_of_ticks, expected, tables
+from hub_cases import BATCHES, LONG, THREE, TICKED, WIDE, end_of_ticks, expected, query_rows, tables
 
 pytestmark = pytest.mark.unit
 
@@ -65,7 +65,7 @@ def expect_answer(name: str) -> Counter[Any]:
 
 def assert_right_answers(run: HubRun) -> None:
     for name in ASKED:
-        assert answered(run, name) == expect_answer(name), name
+        assert query_rows(run, name) == expect_answer(name), name
     batches = [e.epoch for e in run.events() if isinstance(e, HubBatchCommitted)]
     assert batches == [*range(BATCHES)]
     assert isinstance(run.events()[0], HubStarted)
@@ -75,7 +75,7 @@ def assert_right_late_answer(run: HubRun) -> str:
     """Return whether the late query is said to lack something, if it has all that it says."""
     submitted = [e for e in run.events() if isinstance(e, QuerySubmitted) and e.name == "late"]
     first, complete = submitted[0].epoch + 1, run.query("late").complete_since
-    found = answered(run, "late")
+    found = query_rows(run, "late")
     assert not found - expected(DATA, LATE, first)
     assert not expected(DATA, LATE, first, complete=complete) - found
     lost = [e for e in run.events() if isinstance(e, HistoryLost)]
@@ -128,7 +128,7 @@ def test_a_live_handle_of_a_damaged_hub_is_right_or_says_so(
         DAMAGES[damage](folder / name, rng)
         for query in ASKED:
             try:
-                assert answered(run, query) == expect_answer(query), f"{damage} of {name}"
+                assert query_rows(run, query) == expect_answer(query), f"{damage} of {name}"
             except ValueError as error:
                 assert str(folder) in str(error) and "\n" not in str(error)
                 refused += 1
@@ -242,7 +242,7 @@ def test_lost_history_is_said_of_a_query_whose_operator_is_built_anew(
     assert complete["flights"] is not None and complete["checkins"] is None
     run = start_hub(folder)
     run.awaitTermination()
-    found = answered(run, "wide")
+    found = query_rows(run, "wide")
     assert not found - expect_answer("wide")
     assert not expected(DATA, WIDE, complete=complete) - found
 
@@ -261,7 +261,7 @@ def test_what_killed_drivers_were_about_to_name_goes(halfway: Path, tmp_path: Pa
     run.awaitTermination()
     assert not any(file.exists() for file in left)
     for name in ("wide", "ticked"):
-        assert answered(run, name) == expect_answer(name)
+        assert query_rows(run, name) == expect_answer(name)
 
 
 def test_two_hubs_in_one_folder_are_one_too_many(halfway: Path, tmp_path: Path) -> None:
@@ -304,19 +304,21 @@ def test_events_are_read_from_an_offset_not_from_the_start(
     run = start_hub(folder)
     run.awaitTermination()
     every, decoded = run.events(), list[bytes]()
-    real = told.decode_event
+    real = event_log.decode_event
 
     def count(line: bytes) -> Any:
         decoded.append(line)
         return real(line)
 
-    monkeypatch.setattr(told, "event_of", count)
+    monkeypatch.setattr(event_log, "event_of", count)
     assert run.events(len(every) - 2) == every[-2:]
     assert run.events(len(every)) == [] and run.events(-1) == every[-1:]
     assert len(decoded) <= 2 < len(every)
 
 
-@pytest.mark.parametrize("extra", ["not an event", '{"v":2,"kind":"NodeRestored","epoch":1}'])
+@pytest.mark.parametrize(
+    "extra", ["not an event", '{"format_version":1,"type":"NodeRestored","epoch":1}']
+)
 def test_events_that_were_not_committed_go_and_damaged_ones_are_refused(
     halfway: Path, tmp_path: Path, extra: str
 ) -> None:
@@ -339,7 +341,7 @@ def test_ticks_go_on_until_the_last_match_is_over(tmp_path: Path) -> None:
     again.awaitTermination()
     truth = expect_answer("ticked")
     assert any(tick > last for tick, *_ in truth), "some ticks are after all tuples"
-    assert answered(run, "ticked") == answered(again, "ticked") == truth
+    assert query_rows(run, "ticked") == query_rows(again, "ticked") == truth
 
 
 def test_ticks_of_a_hub_that_was_stopped_are_those_that_are_final(
@@ -349,7 +351,7 @@ def test_ticks_of_a_hub_that_was_stopped_are_those_that_are_final(
     shutil.copytree(halfway, folder)
     run = take_one_batch(folder, lambda run: run)
     until = run._desk.progress(["flights", "checkins"])
-    assert answered(run, "ticked") == expected(DATA, TICKED, until=until)
+    assert query_rows(run, "ticked") == expected(DATA, TICKED, until=until)
 
 
 @pytest.mark.parametrize("name", ["hub.json", "events.jsonl", "history/000001-flights.parquet"])

@@ -13,12 +13,12 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from braid.condition.sqltypes import SqlType
-from braid.hub.asking import QueryReader
-from braid.hub.delivering import DeliveryRule
-from braid.hub.dialect import QueryError
-from braid.hub.expressions import depends_on_time_zone, may_fail
-from braid.hub.telling import answer_query
+from braid.condition.sql_types import SqlType
+from braid.hub.delivery import DeliveryRule
+from braid.hub.query_answers import answer_query
+from braid.hub.query_dialect import QueryError
+from braid.hub.query_expressions import depends_on_time_zone, may_fail
+from braid.hub.query_requests import QueryReader
 from braid.papers.reuse.events import OperatorBuilt, QueryEnded
 from hub_cases import (
     ARRIVES,
@@ -30,7 +30,7 @@ from hub_cases import (
     TICKED,
     TYPES,
     WIDE,
-    Driven,
+    SteppedHub,
     end_of_ticks,
     expected,
     tables,
@@ -51,7 +51,7 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
 ) -> None:
     data, at = tables(6), ("S1" if network else None)
     where = (NETWORK, AT) if network else (None, None)
-    hub = Driven(tmp_path / "hub", data, *where, reuse)
+    hub = SteppedHub(tmp_path / "hub", data, *where, reuse)
     asked = dict(wide=WIDE, arrives=ARRIVES, meets=MEETS, three=THREE, selects=SELECTS)
     for name, sql in asked.items():
         hub.submit(sql, name, at)
@@ -60,9 +60,13 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     assert hub.answered("wide") == expected(data, WIDE)
     assert hub.answered("three") == expected(data, THREE)
     arrives, meets, selects = map(hub.desk.last_query, ("arrives", "meets", "selects"))
-    assert arrives.end_epoch == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", arrives.end_reason)
+    assert arrives.end_epoch == 3 and re.match(
+        r"it failed in batch 3: .*[Oo]verflow", arrives.end_reason
+    )
     assert meets.end_epoch == 0 and meets.end_reason.startswith("it failed in batch 0: ")
-    assert selects.end_epoch == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", selects.end_reason)
+    assert selects.end_epoch == 3 and re.match(
+        r"it failed in batch 3: .*[Oo]verflow", selects.end_reason
+    )
     assert [q.name for q in hub.desk.ledger.serving_queries] == ["wide", "three"]
     ended = {e.name: e.reason for e in hub.desk.all_events() if isinstance(e, QueryEnded)}
     assert ended == {q.name: q.end_reason for q in (arrives, meets, selects)}
@@ -86,7 +90,7 @@ def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_th
     alike = WIDE.replace("c.id AS c", "c.id, f.carrier, 1 AS id")
     every = WIDE.replace("f.id, c.id AS c", "*")
     first = TICKED.replace("c.id AS c", "c.id")
-    hub = Driven(tmp_path / "hub", data)
+    hub = SteppedHub(tmp_path / "hub", data)
     for name, sql in dict(ever=ever, alike=alike, first=first, every=every).items():
         hub.submit(sql, name)
     for _ in range(BATCHES):
@@ -102,7 +106,7 @@ def test_windows_without_end_and_columns_of_one_name_are_told_as_duckdb_tells_th
 
 
 def test_what_fails_when_it_is_read_says_so_in_a_sentence(tmp_path: Path) -> None:
-    hub = Driven(tmp_path / "hub", tables(6))
+    hub = SteppedHub(tmp_path / "hub", tables(6))
     large = GROUPED.replace("max(c.seats)", "2000000000 * max(c.seats)")
     hub.submit(large, "large")
     hub.submit(TICKED, "ticked")
@@ -118,7 +122,7 @@ def test_a_query_with_a_slide_that_fails_on_a_match_ends_in_its_batch(
     network: bool, tmp_path: Path
 ) -> None:
     data, at = tables(6), ("S1" if network else None)
-    hub = Driven(tmp_path / "hub", data, *((NETWORK, AT) if network else (None, None)))
+    hub = SteppedHub(tmp_path / "hub", data, *((NETWORK, AT) if network else (None, None)))
     large = "unix_micros(f.ts) * 50000000000"
     asked = {
         "selects": TICKED.replace("SELECT ", f"SELECT {large} AS large, "),
@@ -132,7 +136,9 @@ def test_a_query_with_a_slide_that_fails_on_a_match_ends_in_its_batch(
         hub.step()
     for name, sql in asked.items():
         query = hub.desk.last_query(name)
-        assert query.end_epoch == 3 and re.match(r"it failed in batch 3: .*[Oo]verflow", query.end_reason)
+        assert query.end_epoch == 3 and re.match(
+            r"it failed in batch 3: .*[Oo]verflow", query.end_reason
+        )
         early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
         assert hub.answered(name) == expected(early, sql, until=query.end_time), name
         assert hub.answered(name).total() > 10
@@ -144,7 +150,7 @@ def test_what_the_left_side_decides_does_not_fail_for_the_right_one(tmp_path: Pa
     data, large = tables(6), "(f.num + c.seats) * 500000000 > 1"
     few = f"f.num + c.seats < 3 AND {large}"
     many = f"f.num + c.seats >= 3 OR {large}"
-    hub = Driven(tmp_path / "hub", data)
+    hub = SteppedHub(tmp_path / "hub", data)
     chosen = f"SELECT f.num + c.seats AS n, {few} AS few, {many} AS many, "
     hub.submit(WIDE.replace("SELECT ", chosen), "told")
     hub.submit(f"{WIDE} AND ({many})", "passes")
@@ -160,7 +166,7 @@ def test_what_the_left_side_decides_does_not_fail_for_the_right_one(tmp_path: Pa
 
 
 def test_where_spark_does_not_fail_nothing_is_looked_at(tmp_path: Path) -> None:
-    hub = Driven(tmp_path / "hub", tables(6))
+    hub = SteppedHub(tmp_path / "hub", tables(6))
     for ansi, found in ((True, True), (False, False)):
         hub.desk.reader.ansi = ansi
         asking = QueryReader(hub.desk.reader, True)
@@ -220,7 +226,7 @@ def test_what_a_time_zone_matters_to_is_left_to_spark_unless_it_is_utc(
 def test_a_fault_that_is_no_querys_stops_the_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = Driven(tmp_path / "hub", tables(6))
+    hub = SteppedHub(tmp_path / "hub", tables(6))
     hub.submit(WIDE, "wide")
 
     def broken(*_: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.hub.hub import HubRun, QueryHub
-from hub_cases import WIDE, answered, tables
+from hub_cases import WIDE, query_rows, tables
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +22,7 @@ def start_hub(folder: Path, data: dict[str, pa.Table], batches: Any = "batch") -
 def test_a_folder_of_a_hub_refuses_other_rows(tmp_path: Path) -> None:
     run = start_hub(tmp_path, DATA)
     run.awaitTermination()
-    before = answered(run, "wide")
+    before = query_rows(run, "wide")
     with pytest.raises(ValueError) as refused:
         start_hub(tmp_path, {**DATA, "flights": DATA["flights"].slice(1)})
     assert str(refused.value) == (
@@ -34,7 +34,7 @@ def test_a_folder_of_a_hub_refuses_other_rows(tmp_path: Path) -> None:
         start_hub(tmp_path, {**DATA, "checkins": changed})
     turned = DATA["flights"].take(list(range(119, -1, -1)))  # their order does not count
     again = start_hub(tmp_path, {**DATA, "flights": turned})
-    assert again.awaitTermination() and answered(again, "wide") == before
+    assert again.awaitTermination() and query_rows(again, "wide") == before
 
 
 def test_a_folder_of_a_hub_refuses_other_batches(tmp_path: Path) -> None:

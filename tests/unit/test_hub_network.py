@@ -11,13 +11,13 @@ from typing import Any
 
 import duckdb
 import pytest
-from braid.hub import moving, status, works
+from braid.hub import hub_metrics, operator_moves, operator_runtime
 from braid.hub.hub import QueryHub
-from braid.hub.resting import Reoptimizer
-from braid.hub.works import OperatorRuntime
+from braid.hub.operator_runtime import OperatorRuntime
+from braid.hub.reoptimizer import Reoptimizer
 from braid.papers.reuse.deployment import with_operator_moved
-from braid.papers.reuse.example import Q1, Q2, figure_1_example
-from braid.workloads import airport
+from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
+from braid_lab.workloads import airport
 from hub_cases import (
     AT,
     BATCHES,
@@ -29,9 +29,9 @@ from hub_cases import (
     SECOND,
     THREE,
     WIDE,
-    Driven,
-    answered,
+    SteppedHub,
     expected,
+    query_rows,
     random_query,
     tables,
 )
@@ -44,7 +44,7 @@ def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
     seed: int, tmp_path: Path
 ) -> None:
     rng, data = random.Random(seed), tables(seed)
-    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     asked = {}
     for i in range(5):
         sql = rng.choice([WIDE, NARROW, THREE, LONG, CROSS, random_query(rng)])
@@ -76,21 +76,21 @@ def test_on_a_network_a_hub_comes_to_rest_between_batches_and_answers_stay(
 
 def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Path) -> None:
     data = tables(3)
-    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     hub.submit(WIDE, "wide", "S2")
     hub.submit(NARROW, "narrow", "S1")
     hub.step()
     (id, *_) = hub.desk.current_deployment.operators
-    moving.move_operator(hub.desk, id, "N4")
+    operator_moves.move_operator(hub.desk, id, "N4")
     hub.desk.resting.since = 1
     hub.submit(LONG, "long", "S2")
     hub.step()
-    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     assert hub.desk.current_deployment.operators[id].is_pinned, "whoever goes on knows it"
     while not hub.desk.resting.is_settled:
         hub.desk.resting.review_next()
     assert hub.desk.current_deployment.operators[id].node == "N4"
-    assert moving.replan_queries(hub.desk).is_adopted
+    assert operator_moves.replan_queries(hub.desk).is_adopted
     assert not any(o.is_pinned for o in hub.desk.current_deployment.operators.values())
     assert "N4" not in {o.node for o in hub.desk.current_deployment.operators.values()}
     while hub.desk.ledger.epoch < BATCHES - 1:
@@ -101,11 +101,11 @@ def test_an_operator_that_was_moved_stays_until_all_is_planned_anew(tmp_path: Pa
 def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = Driven(tmp_path / "hub", tables(3), NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", tables(3), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.submit(LONG, "long", "S2")
     times = iter(range(0, 1000, 2))
-    monkeypatch.setattr("braid.hub.resting.clock", SimpleNamespace(perf_counter=times.__next__))
+    monkeypatch.setattr("braid.hub.reoptimizer.clock", SimpleNamespace(perf_counter=times.__next__))
     resting, looked = hub.desk.resting, []
     resting.share = 0.1
     for _ in range(30):
@@ -117,7 +117,7 @@ def test_what_is_looked_at_takes_its_share_of_the_time_and_no_more(
 
 
 def test_at_one_site_nothing_is_looked_at_again(tmp_path: Path) -> None:
-    hub = Driven(tmp_path / "hub", tables(2))
+    hub = SteppedHub(tmp_path / "hub", tables(2))
     hub.submit(WIDE, "wide")
     assert hub.desk.resting.is_settled
 
@@ -126,20 +126,20 @@ def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = tables(3)
-    hub = Driven(tmp_path / "hub", data, NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", data, NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.submit(LONG, "long", "S2")
     hub.step()
     before = hub.desk.current_deployment
 
     def fails(self: OperatorRuntime, operators: Any, *_: Any) -> Any:
-        raise works.ExpressionError(duckdb.OutOfRangeException("too large"))
+        raise operator_runtime.ExpressionError(duckdb.OutOfRangeException("too large"))
 
     other = with_operator_moved(before, next(iter(before.operators)), "N4")
     (id,) = (o.id for o in other.operators.values() if o.node == "N4")
     newer = replace(other.operators[id], version=99)
     other = replace(other, operators={**other.operators, id: newer})
-    monkeypatch.setattr("braid.hub.resting.again", lambda *_: other)
+    monkeypatch.setattr("braid.hub.reoptimizer.again", lambda *_: other)
     monkeypatch.setattr(OperatorRuntime, "build_operators", fails)
     while not hub.desk.resting.is_settled:
         hub.desk.resting.review_next()
@@ -154,40 +154,45 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
     run = QueryHub(data, "ts", network=NETWORK, at=AT).start(
         tmp_path / "hub",
         "batch",
-        {"wide": dict(sql=WIDE, at="S1"), "three": dict(sql=THREE, at="S2")},
+        {"wide": dict(sql=WIDE, sink="S1"), "three": dict(sql=THREE, sink="S2")},
     )
     run.awaitTermination()
-    assert answered(run, "wide") == expected(data, WIDE)
-    assert answered(run, "three") == expected(data, THREE)
+    assert query_rows(run, "wide") == expected(data, WIDE)
+    assert query_rows(run, "three") == expected(data, THREE)
     flows, told = run.network_flows(), run.metrics()
     for name, sql in (("wide", WIDE), ("three", THREE)):
-        assert flows[flows["to"] == name]["rows"].sum() == expected(data, sql).total(), name
-    received = told[told["batch"] > 0].groupby("operator")["received"].sum()
+        assert flows[flows["consumer"] == name]["rows"].sum() == expected(data, sql).total(), name
+    received = told[told["batch"] > 0].groupby("operator")["received_tuples"].sum()
     for operator, tuples in received.items():
-        came = flows[(flows["to"] == str(operator)) & (flows["batch"] >= 0)]
+        came = flows[(flows["consumer"] == str(operator)) & (flows["batch"] >= 0)]
         assert came["rows"].sum() == tuples
     costs = run.network_costs()
-    assert (costs["byte_seconds_counted"] > 0).all() and (costs["usage_modelled"] > 0).all()
+    assert (costs["byte_seconds_measured"] > 0).all() and (
+        costs["network_usage_modelled"] > 0
+    ).all()
     links = run.link_traffic()
-    assert set(links.columns) == {"batch", "a", "b", "bytes_counted"}
-    apart = flows[flows["source"] != flows["target"]]
-    assert links["bytes_counted"].sum() >= apart["bytes"].sum() > 0, "a flow is on a link or more"
+    assert set(links.columns) == {"batch", "node_a", "node_b", "bytes_measured"}
+    apart = flows[flows["source_node"] != flows["target_node"]]
+    assert links["bytes_measured"].sum() >= apart["bytes"].sum() > 0, "a flow is on a link or more"
 
 
 def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, float]]:
     """Network usage (E1) and work (E2) of five queries, counted a second of event time and as the
     model has them in the end. The first batch, in which windows are empty, is left out.
     """
-    hub = Driven(folder, tables(9), NETWORK, AT, reuse)
+    hub = SteppedHub(folder, tables(9), NETWORK, AT, reuse)
     for i, (sql, at) in enumerate(zip((WIDE, NARROW, LONG, THREE, CROSS), "12221", strict=True)):
         hub.submit(sql, f"q{i}", f"S{at}")
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
     model, deployment = hub.desk.make_planner().model, hub.desk.current_deployment
     seconds = 60 * (BATCHES - 1)
-    costs, did = status.costs_table(list(hub.desk.all_events())), status.metrics_table(hub.desk.path)
-    sent = costs[costs["batch"] > 0]["byte_seconds_counted"].sum()
-    tuples = did[did["batch"] > did["batch"].min()][["received", "results"]].sum().sum()
+    costs, did = (
+        hub_metrics.costs_table(list(hub.desk.all_events())),
+        hub_metrics.metrics_table(hub.desk.path),
+    )
+    sent = costs[costs["batch"] > 0]["byte_seconds_measured"].sum()
+    tuples = did[did["batch"] > did["batch"].min()][["received_tuples", "results"]].sum().sum()
     return {
         "usage": (sent / seconds, model.network_usage(deployment)),
         "work": (tuples / seconds, model.processed_tuples_per_second(deployment)),
@@ -211,7 +216,7 @@ def test_what_is_modelled_of_network_and_work_is_what_is_counted(
 def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) -> None:
     network, rates, at = figure_1_example()
     data = airport.generate_day(flights=150, batches=BATCHES)
-    hub = Driven(tmp_path / "hub", data, network, at, rates=rates)
+    hub = SteppedHub(tmp_path / "hub", data, network, at, rates=rates)
     q1 = Q1.replace("'DL'", "'B6'")
     hub.submit(q1, "Q1", "SINK3")
     nodes = {o.definition.streams: o.node for o in hub.desk.current_deployment.operators.values()}
@@ -222,14 +227,14 @@ def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) ->
     hub.desk.withdraw_query("Q2 there")
     assert hub.submit(Q2, "Q2", "SINK4").reuse_kind == "relaxed"
     with pytest.raises(ValueError, match="N1 cannot be spared: there is no path from CHECKINS"):
-        moving.fail_node(hub.desk, "N1")  # SINK4 has no other neighbour
+        operator_moves.fail_node(hub.desk, "N1")  # SINK4 has no other neighbour
     hub.step()
     hub.desk.withdraw_query("Q2")
-    moving.fail_node(hub.desk, "N1")
+    operator_moves.fail_node(hub.desk, "N1")
     assert "N1" not in {o.node for o in hub.desk.current_deployment.operators.values()}
     while hub.desk.ledger.epoch < BATCHES - 1:
         hub.step()
-    alone = Driven(tmp_path / "alone", data)
+    alone = SteppedHub(tmp_path / "alone", data)
     alone.submit(q1, "Q1")
     while alone.desk.ledger.epoch < BATCHES - 1:
         alone.step()
@@ -238,32 +243,32 @@ def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) ->
 
 
 def test_what_cannot_be_asked_of_a_network_is_refused_and_changes_nothing(tmp_path: Path) -> None:
-    hub = Driven(tmp_path / "hub", tables(4), NETWORK, AT)
+    hub = SteppedHub(tmp_path / "hub", tables(4), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     before = hub.desk.ledger
     desk, here = hub.desk, next(iter(hub.desk.current_deployment.operators))
     bad: list[tuple[Callable[[], Any], str]] = [
-        (lambda: hub.submit(WIDE, "other"), "the query is not said where; at= must be one of S1, S2"),
-        (lambda: hub.submit(WIDE, "other", "N1"), "asked at 'N1'; at= must be one of S1, S2"),
+        (lambda: hub.submit(WIDE, "other"), "the query is not said where; sink= must be one of S1, S2"),
+        (lambda: hub.submit(WIDE, "other", "N1"), "asked at 'N1'; sink= must be one of S1, S2"),
         (lambda: hub.submit(WIDE, "wide", "S1"), "a query named 'wide' is being answered"),
         (lambda: hub.submit(WIDE, "o", "S1", lifetime="soon"), "the lifetime of 'o' is 'soon'"),
-        (lambda: moving.move_operator(desk, 77, "N1"), "no operator is 77; there are: 0"),
-        (lambda: moving.move_operator(desk, here, "F"), "F is a source; operators are at nodes"),
-        (lambda: moving.move_operator(desk, here, "X"), "no node is named 'X'"),
-        (lambda: moving.fail_node(desk, "S1"), "S1 is a sink; operators are at nodes"),
-        (lambda: moving.restore_node(desk, "N1"), "N1 is not down; down are none"),
+        (lambda: operator_moves.move_operator(desk, 77, "N1"), "no operator is 77; there are: 0"),
+        (lambda: operator_moves.move_operator(desk, here, "F"), "F is a source; operators are at nodes"),
+        (lambda: operator_moves.move_operator(desk, here, "X"), "no node is named 'X'"),
+        (lambda: operator_moves.fail_node(desk, "S1"), "S1 is a sink; operators are at nodes"),
+        (lambda: operator_moves.restore_node(desk, "N1"), "N1 is not down; down are none"),
         (lambda: desk.withdraw_query("nobody"), "no query is named 'nobody'; there are: wide"),
         (lambda: hub.submit("SELECT f.ts + f.id FROM " + FC.format(f=1, c=1), "x", "S1"), "not known to"),
     ]  # fmt: skip
     for act, said in bad:
         with pytest.raises(ValueError, match=said):
             act()
-    assert desk.ledger == before and not moving.replan_queries(desk, dry=True).is_adopted
-    alone = Driven(tmp_path / "alone", tables(4))
+    assert desk.ledger == before and not operator_moves.replan_queries(desk, dry=True).is_adopted
+    alone = SteppedHub(tmp_path / "alone", tables(4))
     with pytest.raises(ValueError, match="this hub has one site, no network"):
         alone.submit(WIDE, "wide", "S1")
     with pytest.raises(ValueError, match="this hub has one site; nodes are those of"):
-        moving.fail_node(alone.desk, "N1")
+        operator_moves.fail_node(alone.desk, "N1")
     with pytest.raises(ValueError, match="stream flights comes from no node that is known"):
         QueryHub(tables(4), "ts", network=NETWORK)
     with pytest.raises(ValueError, match="that needs network="):

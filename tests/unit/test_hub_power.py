@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine import durable
 from braid.hub.hub import QueryHub
-from braid.hub.ledger import HubState
-from braid.hub.run import HubRun
+from braid.hub.hub_run import HubRun
+from braid.hub.hub_state import HubState
 from braid.papers.reuse.events import HistoryLost, HubBatchCommitted
-from hub_cases import BATCHES, THREE, TICKED, WIDE, answered, end_of_ticks, expected, tables
+from braid.storage import durable_files
+from hub_cases import BATCHES, THREE, TICKED, WIDE, end_of_ticks, expected, query_rows, tables
 from world.cuts import Cuts
 from world.machine import Machine
 
@@ -38,10 +38,12 @@ def assert_whole(folder: Path, seen: int) -> None:
     assert ledger is not None and ledger.epoch >= seen
     for stream, files in ledger.backfill_batches.items():
         for file in files:
-            durable.check_file(folder / "history" / f"{file.epoch:06d}-{stream}.parquet", file.checksum)
+            durable_files.check_file(
+                folder / "history" / f"{file.epoch:06d}-{stream}.parquet", file.checksum
+            )
     run = run_hub(folder)
     for name, sql in ASKED.items():
-        assert answered(run, name) == expected(DATA, sql, until=end_of_ticks(DATA, sql)), name
+        assert query_rows(run, name) == expected(DATA, sql, until=end_of_ticks(DATA, sql)), name
     events = run.events()
     assert [e.epoch for e in events if isinstance(e, HubBatchCommitted)] == [*range(BATCHES)]
     assert not any(isinstance(e, HistoryLost) for e in events)

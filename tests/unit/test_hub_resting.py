@@ -7,12 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from braid.hub.resting import Reoptimizer
-from braid.papers.reuse.changes import HORIZON
+from braid.hub.reoptimizer import Reoptimizer
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, remove_queries
+from braid.papers.reuse.deployment_changes import HORIZON
 from braid.papers.reuse.planner import Planner, PlanningService
-from braid.papers.reuse.rest import Item, ReviewQueue
+from braid.papers.reuse.reoptimization import Item, ReviewQueue
 from reuse_cases import MINUTE, joined, setting
 
 pytestmark = pytest.mark.unit
@@ -22,7 +22,9 @@ SECOND = 1_000_000
 def asked(name: str, streams: str, sink: str) -> DeployedQuery:
     x, y = streams
     joins = [joined(x, "k", y, "k")]
-    return DeployedQuery(name, Definition.make(dict.fromkeys(streams, MINUTE), joins, columns={}), sink)
+    return DeployedQuery(
+        name, Definition.make(dict.fromkeys(streams, MINUTE), joins, columns={}), sink
+    )
 
 
 @dataclass
@@ -58,7 +60,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
         hub.looked.append(item)
         return old
 
-    monkeypatch.setattr("braid.hub.resting.again", look)
+    monkeypatch.setattr("braid.hub.reoptimizer.again", look)
     return hub
 
 

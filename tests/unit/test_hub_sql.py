@@ -8,17 +8,17 @@ from pathlib import Path
 import duckdb
 import pytest
 import sqlglot
-from braid.condition.sqltypes import SqlType
-from braid.hub.asking import QueryReader, selected_expressions
-from braid.hub.dialect import QueryError, parse_query
-from braid.hub.ledger import RegisteredQuery
-from braid.hub.query import StreamQuery, parse_stream_query
-from braid.hub.selecting import parse_selection
-from braid.hub.table_answers import DuckDBAnswer
-from braid.hub.table_reader import ArrowStreamReader
+from braid.condition.sql_types import SqlType
+from braid.hub.arrow_answers import DuckDBAnswer
+from braid.hub.arrow_reader import ArrowStreamReader
+from braid.hub.hub_state import RegisteredQuery
+from braid.hub.query_dialect import QueryError, parse_query
+from braid.hub.query_parser import StreamQuery, parse_stream_query
+from braid.hub.query_requests import QueryReader, selected_expressions
+from braid.hub.query_selections import parse_selection
 from braid.papers.reuse.definition import UNBOUNDED
-from braid.papers.reuse.example import Q1, Q2
 from braid.papers.reuse.selections import implies_selection
+from braid_lab.reuse.paper_example import Q1, Q2
 from reuse_cases import MINUTE, figure1_queries
 
 pytestmark = pytest.mark.unit
@@ -52,7 +52,9 @@ def test_the_paper_s_queries_are_understood() -> None:
 
 def test_array_size_stays_what_it_is() -> None:
     """Of NULL, ``size`` may be -1 where ``array_size`` is NULL."""
-    text = parse_query("SELECT f.x FROM f, c WHERE array_size(f.w) > 2 AND size(c.w) > 1").sql("spark")
+    text = parse_query("SELECT f.x FROM f, c WHERE array_size(f.w) > 2 AND size(c.w) > 1").sql(
+        "spark"
+    )
     assert text.endswith("ARRAY_SIZE(f.w) > 2 AND SIZE(c.w) > 1")
 
 
@@ -70,7 +72,7 @@ def test_the_same_query_has_one_definition_however_it_is_written() -> None:
     plain = "SELECT f.gate FROM flights f, checkins c WHERE f.num = c.flight AND c.status IN ('x')"
     given = query(plain, windows={"f": "5 minutes", "c": "1 minute"})
     assert given.definition == first.definition
-    assert query(plain, windows="5 minutes", every="1 minute").slide == MINUTE
+    assert query(plain, windows="5 minutes", slide="1 minute").slide == MINUTE
 
 
 def test_interval_conditions_of_spark_are_windows() -> None:
@@ -279,8 +281,8 @@ def test_a_window_given_twice_is_refused() -> None:
         query(SAME[0], windows="5 minutes")
     with pytest.raises(QueryError, match="windows are given for 'z'"):
         query(SAME[0], windows={"z": "5 minutes"})
-    with pytest.raises(QueryError, match="SLIDE is given in the text and in every="):
-        query(Q2, every="1 minute")
+    with pytest.raises(QueryError, match="SLIDE is given in the text and in slide="):
+        query(Q2, slide="1 minute")
 
 
 TYPES = {"x": INT, "y": REAL, "s": TEXT, "d": DAY}
@@ -342,5 +344,7 @@ def test_equalities_follow_from_others_only_between_columns_of_one_kind() -> Non
     sql = f"SELECT a.l FROM {streams} WHERE a.l = b.d AND a.l = c.l"
     for middle, implied in ((SqlType("bigint"), 1), (INT, 1), (REAL, 0), (TEXT, 0)):
         long = {"l": SqlType("bigint"), "ts": TIME}
-        found = parse_stream_query(sql, {"a": long, "b": {"d": middle, "ts": TIME}, "c": long}, "ts")
+        found = parse_stream_query(
+            sql, {"a": long, "b": {"d": middle, "ts": TIME}, "c": long}, "ts"
+        )
         assert sum(j.is_implied for j in found.definition.joins) == implied, middle

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from braid.core.events import RunEnded
-from braid.engine.check import check_run
-from braid.engine.copied import InputSnapshot
-from braid.engine.cutting import InputSplitter
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from braid.run import JoinRun
-from cuts import Hold, cutting, failing, left, threads
-from oracle import differ, expected, ids, tables, until
+from braid.join_run import JoinRun
+from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.input_splitting import InputSplitter
+from braid.storage.integrity import check_run
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from input_splitting import SplitterGate, failing, hooked_splitter, left, threads
+from oracle import describe_difference, expected, result_ids, tables, wait_until
 from scatter import Scatter
 
 ON, LAST = "a.k = b.k", 4
@@ -36,22 +36,22 @@ def resumed(folder: Path) -> None:
     """A run that goes on comes to what is due, and leaves all of its input."""
     run = StreamJoin.resume(folder, STREAMS, durability="process")
     assert run.awaitTermination()
-    assert differ(ids(run.results()), WANTED) == ""
+    assert describe_difference(result_ids(run.results()), WANTED) == ""
     assert left(folder) == ALL and check_run(folder)[0] == []
 
 
 def test_the_first_batch_is_committed_before_the_last_file_is_there(tmp_path: Path) -> None:
     """And the run waits for whoever writes."""
-    hold, store = Hold(1), RunStore(tmp_path)
+    hold, store = SplitterGate(1), RunStore(tmp_path)
     with hold.on():
         run = start(tmp_path)
-        until(lambda: run.status["batch"] == 1, "batch")
+        wait_until(lambda: run.status["batch"] == 1, "batch")
         assert left(tmp_path) == {"whole": ["a", "b"], "cut": {"a": [0], "b": [0]}}
         assert run.isActive and check_run(tmp_path)[0] == []
         hold.gone.set()
         assert run.awaitTermination()
     assert store.committed_batches() == [*range(LAST + 1)]
-    assert differ(ids(run.results()), WANTED) == ""
+    assert describe_difference(result_ids(run.results()), WANTED) == ""
     assert left(tmp_path) == ALL and check_run(tmp_path)[0] == [] and threads() == []
 
 
@@ -62,7 +62,11 @@ def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
     and nothing says so, and when it is said and the whole streams are still there. The files that
     are cut after a kill are those of a run that nobody disturbed.
     """
-    copies, asked, real = list[Path](), list[int](), (InputSplitter.wait_for_batch, InputSnapshot._write_file_list)
+    copies, asked, real = (
+        list[Path](),
+        list[int](),
+        (InputSplitter.wait_for_batch, InputSnapshot._write_file_list),
+    )
 
     def wait(cut: InputSplitter, number: int) -> None:
         asked.append(number)
@@ -73,13 +77,13 @@ def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
         shutil.copytree(tmp_path / "run", copies[-1])
 
     def before(folder: Path, number: int) -> None:
-        until(lambda: asked[-1:] == [number], "reader that waits")
+        wait_until(lambda: asked[-1:] == [number], "reader that waits")
         copy()
 
     def note(copied: InputSnapshot, noted: Any, force: bool) -> None:
         if not noted.files:
             return real[1](copied, noted, force)
-        until(finishing.is_set, "end of the batches")
+        wait_until(finishing.is_set, "end of the batches")
         copy()
         real[1](copied, noted, force)
         copy()
@@ -88,11 +92,15 @@ def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
     monkeypatch.setattr(InputSplitter, "wait_for_batch", wait)
     monkeypatch.setattr(InputSnapshot, "_write_file_list", note)
     monkeypatch.setattr(InputSnapshot, "wait_until_split", lambda c: (finishing.set(), finish(c)))
-    with cutting(before):
+    with hooked_splitter(before):
         run = start(tmp_path / "run")
         assert run.awaitTermination()
     monkeypatch.undo()
-    assert [len(RunStore(c).committed_batches()) for c in copies] == [*range(LAST + 1), LAST + 1, LAST + 1]
+    assert [len(RunStore(c).committed_batches()) for c in copies] == [
+        *range(LAST + 1),
+        LAST + 1,
+        LAST + 1,
+    ]
     assert [len(left(c)["cut"]["a"]) for c in copies] == [*range(LAST + 1), LAST + 1, LAST + 1]
     assert all(left(c)["whole"] == ["a", "b"] for c in copies)
     undisturbed = (tmp_path / "run" / "input" / "files.json").read_bytes()
@@ -105,10 +113,10 @@ def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
 
 
 def test_a_run_is_stopped_while_its_input_is_written(tmp_path: Path) -> None:
-    hold = Hold(2)
+    hold = SplitterGate(2)
     with hold.on():
         run = start(tmp_path)
-        until(lambda: run.status["batch"] == 2, "batches")
+        wait_until(lambda: run.status["batch"] == 2, "batches")
         run.stop()
     assert run.status["state"] == "stopped" and run.exception() is None
     assert threads() == [] and left(tmp_path)["whole"] == ["a", "b"]
@@ -117,7 +125,7 @@ def test_a_run_is_stopped_while_its_input_is_written(tmp_path: Path) -> None:
 
 
 def test_input_that_cannot_be_written_fails_the_run(tmp_path: Path) -> None:
-    with cutting(failing(2)):
+    with hooked_splitter(failing(2)):
         run = start(tmp_path)
         said = r"^the run's input could not be written: \[Errno 28\] No space left on device$"
         with pytest.raises(RuntimeError, match=said):
@@ -139,13 +147,15 @@ def test_a_run_has_not_ended_well_before_its_input_is_said_to_be_there(
     run = start(tmp_path)
     with pytest.raises(RuntimeError, match="input could not be written: .*Input/output error"):
         run.awaitTermination()
-    assert len(RunStore(tmp_path).committed_batches()) == LAST + 1 and run.status["state"] == "failed"
+    assert (
+        len(RunStore(tmp_path).committed_batches()) == LAST + 1 and run.status["state"] == "failed"
+    )
     monkeypatch.undo()
     resumed(tmp_path)
 
 
 def test_a_whole_stream_that_is_damaged_is_named(tmp_path: Path) -> None:
-    with cutting(failing(2)), pytest.raises(RuntimeError):
+    with hooked_splitter(failing(2)), pytest.raises(RuntimeError):
         start(tmp_path).awaitTermination()
     whole = tmp_path / "input" / "b.arrow"
     body = bytearray(whole.read_bytes())

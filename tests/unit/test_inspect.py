@@ -15,7 +15,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.core import jsonl, telling
+from braid import run_inspector
+from braid.cli import main
+from braid.core import event_io, narrative
+from braid.core.batch_report import HostMetrics
+from braid.core.event_index import EventIndex
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -26,17 +30,13 @@ from braid.core.events import (
     RunStarted,
 )
 from braid.core.plan import Block, Derivation, Hop, Route
-from braid.core.recorded import EventIndex
-from braid.core.report import HostMetrics
-from braid.engine import inspect
-from braid.join import JoinRun, StreamJoin
-from braid.model.auto import Auto
-from braid.model.simulate import simulate
-from braid.papers.baselines.hashing import HashPartition
+from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.psp.ring import Ring
 from braid.papers.theta.events import MigrationEnded
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.reports.cli import main
+from braid.simulation.auto_placement import Auto
+from braid.simulation.simulator import simulate
+from braid.stream_join import JoinRun, StreamJoin
 
 
 def block(id: int, stream: int, batch: int, *hosts: int, rows: int = 10) -> Block:
@@ -86,7 +86,7 @@ def drawn() -> EventIndex:
 
 
 def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: EventIndex) -> None:
-    assert telling.describe_run(drawn).splitlines() == [
+    assert narrative.describe_run(drawn).splitlines() == [
         "r, s joined on r.k = s.k; windows: r 5 seconds",
         "placement: Drawn(hosts=2) on 2 hosts, measured",
         "batches 0 to 3 committed: 40 of r and 40 of s in, 28 results",
@@ -96,7 +96,7 @@ def test_a_summary_says_what_is_joined_how_far_and_what_is_held(drawn: EventInde
 
 
 def test_the_plan_of_a_batch(drawn: EventIndex) -> None:
-    assert telling.describe_batch_plan(drawn, 1).splitlines() == [
+    assert narrative.describe_batch_plan(drawn, 1).splitlines() == [
         "batch 1: 10 of r, 10 of s in, 7 results",
         "  block 0 of r, keys [0, 1), of batch 0 is copied: host 1 reads host 0",
         "  fresh block 2 of r, keys [0, 1), of batch 1: stored on host 0",
@@ -105,15 +105,15 @@ def test_the_plan_of_a_batch(drawn: EventIndex) -> None:
         "    probes r block 2 on host 0",
         "    puts off block 0",
     ]
-    two = telling.describe_batch_plan(drawn, 2)
+    two = narrative.describe_batch_plan(drawn, 2)
     assert "block 5 of r, keys [0, 1), of batch 0 is merged from blocks 0, 2 on host 0" in two
     assert "settles what it owes" in two and "MigrationEnded: group 0" in two
     assert "given up" not in two, "what is merged is no drop"
-    assert "block 5 is given up by host 0" in telling.describe_batch_plan(drawn, 3)
+    assert "block 5 is given up by host 0" in narrative.describe_batch_plan(drawn, 3)
 
 
 def test_the_story_of_a_block(drawn: EventIndex) -> None:
-    assert telling.describe_block_history(drawn, 0).splitlines() == [
+    assert narrative.describe_block_history(drawn, 0).splitlines() == [
         "block 0 of r, keys [0, 1), of batch 0, 10 tuples",
         "  batch 0: fresh block 0 of r, keys [0, 1), of batch 0: stored on host 0",
         "  batch 0: probed by block 1 on host 0",
@@ -123,8 +123,8 @@ def test_the_story_of_a_block(drawn: EventIndex) -> None:
         "  batch 2: probes s block 3 on host 1",
         "  batch 2: gone from hosts 0, 1",
     ]
-    assert telling.describe_block_history(drawn, 4).endswith("after batch 3: held on host 1")
-    assert telling.describe_block_history(drawn, 6).endswith("after batch 3: it got no tuple")
+    assert narrative.describe_block_history(drawn, 4).endswith("after batch 3: held on host 1")
+    assert narrative.describe_block_history(drawn, 6).endswith("after batch 3: it got no tuple")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,9 @@ def test_the_story_of_a_block(drawn: EventIndex) -> None:
     ],
 )  # fmt: skip
 def test_why_two_blocks_met_or_did_not(drawn: EventIndex, a: int, b: int, sentence: str) -> None:
-    assert sentence in [line.strip() for line in telling.explain_meeting(drawn, a, b).splitlines()[1:]]
+    assert sentence in [
+        line.strip() for line in narrative.explain_meeting(drawn, a, b).splitlines()[1:]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -160,10 +162,13 @@ def test_all_sentences_number_the_batches_from_the_first_on(happened: list[Event
 
 
 def _all_said(run: EventIndex) -> str:
-    said = [telling.describe_run(run), *(telling.describe_batch_plan(run, batch) for batch in run.plans_by_batch)]
-    said += [telling.describe_block_history(run, id) for id in run.blocks]
-    said += [telling.explain_meeting(run, a, b) for a in run.blocks for b in run.blocks]
-    for asked in (telling.describe_batch_plan, telling.describe_block_history):
+    said = [
+        narrative.describe_run(run),
+        *(narrative.describe_batch_plan(run, batch) for batch in run.plans_by_batch),
+    ]
+    said += [narrative.describe_block_history(run, id) for id in run.blocks]
+    said += [narrative.explain_meeting(run, a, b) for a in run.blocks for b in run.blocks]
+    for asked in (narrative.describe_batch_plan, narrative.describe_block_history):
         with pytest.raises(ValueError, match=r"^there is no ") as error:
             asked(run, 77)
         said.append(str(error.value))
@@ -173,14 +178,16 @@ def _all_said(run: EventIndex) -> str:
 def test_what_is_put_off_is_owed_until_it_is_settled() -> None:
     half = EventIndex.from_events(DRAWN[:5])
     assert half.pending_pairs() == [(3, 0)] and EventIndex.from_events(DRAWN).pending_pairs() == []
-    assert "owed: 1 pairs of blocks, such as 3 and 0" in telling.describe_run(half)
-    assert "not met yet: block 3 put block 0 off in batch 1; the pair is owed" in telling.explain_meeting(half, 0, 3)  # fmt: skip
+    assert "owed: 1 pairs of blocks, such as 3 and 0" in narrative.describe_run(half)
+    assert "not met yet: block 3 put block 0 off in batch 1; the pair is owed" in narrative.explain_meeting(half, 0, 3)  # fmt: skip
 
 
 def test_blocks_without_a_common_join_key_never_meet() -> None:
     run = EventIndex.from_events(simulate(HashPartition(3), [(9, 9)] * 3))
     r, s = (next(b for b in run.blocks.values() if (b.stream, b.key_range) == k) for k in [(0, (0, 1)), (1, (2, 3))])  # fmt: skip
-    assert "the routing keys [0, 1) and [2, 3) have none in common" in telling.explain_meeting(run, r.id, s.id)
+    assert "the routing keys [0, 1) and [2, 3) have none in common" in narrative.explain_meeting(
+        run, r.id, s.id
+    )
 
 
 def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None:
@@ -188,19 +195,22 @@ def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None
     skewed = np.full(144, 0.4 / 96)
     skewed[2::3] = 0.6 / 48
     shares = [(skewed / skewed.sum()).tolist()] * 2
-    events_ = simulate(Auto(3, has_remote_hosts=True), [(9000, 9000)] * 9, selectivity=0.1, key_shares=shares)
+    events_ = simulate(
+        Auto(3, has_remote_hosts=True), [(9000, 9000)] * 9, selectivity=0.1, key_shares=shares
+    )
     assert [e.batch for e in events_ if isinstance(e, PlacementChanged)] == [3]
     run, apart = EventIndex.from_events(events_), "have none in common"
     said = {
-        (a.batch >= 3, b.batch >= 3, apart in telling.explain_meeting(run, a.id, b.id))
+        (a.batch >= 3, b.batch >= 3, apart in narrative.explain_meeting(run, a.id, b.id))
         for a in run.blocks.values()
         for b in run.blocks.values()
-        if (a.stream, b.stream) == (0, 1) and (a.key_range[1] <= b.key_range[0] or b.key_range[1] <= a.key_range[0])
+        if (a.stream, b.stream) == (0, 1)
+        and (a.key_range[1] <= b.key_range[0] or b.key_range[1] <= a.key_range[0])
     }
     others = {(False, True, False), (True, False, False), (True, True, False)}
     assert said == {(False, False, True), *others}
     still = EventIndex.from_events(e for e in events_ if getattr(e, "batch", 0) < 3)
-    assert apart in telling.explain_meeting(still, *_apart_in(still))
+    assert apart in narrative.explain_meeting(still, *_apart_in(still))
 
 
 def _apart_in(run: EventIndex) -> tuple[int, int]:
@@ -211,16 +221,18 @@ def _apart_in(run: EventIndex) -> tuple[int, int]:
 
 def test_on_a_ring_two_old_blocks_are_visited_together() -> None:
     run = EventIndex.from_events(simulate(Ring(4), [(20, 20, 20)] * 12, windows=(5.0,) * 3, seed=1))
-    said = telling.explain_meeting(run, 3, 7)
+    said = narrative.explain_meeting(run, 3, 7)
     assert "visited together in batch 3: block 11 of t went to block 3, then to block 7" in said
-    assert "then t " in telling.describe_batch_plan(run, 6), "a path of two hops"
+    assert "then t " in narrative.describe_batch_plan(run, 6), "a path of two hops"
 
 
 def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
     """Elseidy 2014, Theorem 4.3 and Lemma 4.6, read off the words: through migrations no pair meets
     twice, and in the end none is owed.
     """
-    run = EventIndex.from_events(simulate(AdaptiveGrid(8), [(200, 20 + 60 * b) for b in range(9)], seed=1))
+    run = EventIndex.from_events(
+        simulate(AdaptiveGrid(8), [(200, 20 + 60 * b) for b in range(9)], seed=1)
+    )
     assert run.deferred and not run.pending_pairs()
     first, second = (
         [b for b in run.blocks.values() if b.stream == s and b.id not in run.sources]
@@ -229,7 +241,7 @@ def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
     for a in first:
         for b in second:
             direct = [m for m in run.meetings if {m.block, m.other} == {a.id, b.id}]
-            said = telling.explain_meeting(run, a.id, b.id)
+            said = narrative.explain_meeting(run, a.id, b.id)
             assert len(direct) <= 1 and ("  met in batch" in said) == bool(direct), said
             if a.batch == b.batch:
                 assert direct, "fresh together"
@@ -256,14 +268,14 @@ def test_a_folder_and_a_recording_say_the_same(
     the start and the end.
     """
     assert any(isinstance(e, MigrationEnded) for e in ran.events())
-    jsonl.write_events(tmp_path / "run.jsonl", ran.events())
+    event_io.write_events(tmp_path / "run.jsonl", ran.events())
     for question in ([], ["--batch", "2"], ["--block", "0"], ["--why", "3", "0"]):
         said = []
         for path in (ran.store.path, tmp_path / "run.jsonl"):
             assert main(["inspect", str(path), *question]) == 0
             said.append(capsys.readouterr().out)
         assert said[0] == said[1] and len(said[0].splitlines()) > 1
-    assert inspect.inspect_run(ran.store.path).endswith("completed")
+    assert run_inspector.inspect_run(ran.store.path).endswith("completed")
 
 
 @pytest.mark.parametrize(

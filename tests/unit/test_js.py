@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid_widgets.base import colours
-from braid_widgets.base.columns import Columns
-from braid_widgets.base.film import Player, read_bundle, render_page, thin
-from braid_widgets.base.steps import Stepper
+from braid_widgets.base import colors
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.player import Player, read_bundle, render_page, thin
+from braid_widgets.base.stepper import Stepper
 from braid_widgets.psp.ring import RingPlayer
 from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.shared_ring import SharedRingPlayer
@@ -64,14 +64,16 @@ def test_records_go_by_column() -> None:
     chips = [MoveChip(0, 0, 1, 1, 0, 5, 2, 3), MoveChip(0, 0, 1, 0.5, 1, 6, 2, 4)]
     columns = Columns.from_records(MoveChip, chips)
     assert (
-        columns["rows"] == [5, 6] and columns["y1"] == [1, 0.5] and list(columns) == [*MoveChip._fields]
+        columns["rows"] == [5, 6]
+        and columns["y1"] == [1, 0.5]
+        and list(columns) == [*MoveChip._fields]
     )
     assert Columns.from_records(MoveChip, []) == {name: [] for name in MoveChip._fields}
     assert json.loads(json.dumps(columns)) == columns
 
 
 def test_a_page_holds_its_frames_as_data_that_cannot_end_it() -> None:
-    text = render_page("ring", "", [{"title": "</script><b>"}], colours.make_palette(4), 0)
+    text = render_page("ring", "", [{"title": "</script><b>"}], colors.make_palette(4), 0)
     assert text.count("</script>") == 2 and "<b>" not in text
     data = text.split('<script type="application/json">')[1].split("</script>")[0]
     assert json.loads(data)["frames"] == [{"title": "</script><b>"}]

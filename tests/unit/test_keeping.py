@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.events import EventsTrimmed
-from braid.engine import rolling
-from braid.engine.check import check_run
-from braid.engine.entries import Merged
-from braid.engine.keeping import RetentionPolicy, count_expired_groups
-from braid.engine.store import RunStore
-from braid.join import JoinRun, StreamJoin
+from braid.storage import log_checkpointer
+from braid.storage.integrity import check_run
+from braid.storage.log_entries import Merged
+from braid.storage.result_retention import RetentionPolicy, count_expired_groups
+from braid.storage.run_store import RunStore
+from braid.stream_join import JoinRun, StreamJoin
 from duck import duck
 from merged_runs import (
     ON,
@@ -30,7 +30,7 @@ from merged_runs import (
     of_batches,
     read,
 )
-from oracle import differ, ids
+from oracle import describe_difference, result_ids
 from scatter import Scatter
 
 pytestmark = pytest.mark.usefixtures("often")
@@ -51,7 +51,9 @@ def test_what_another_process_has_dropped_is_not_lost(
                 reader.log.read_new_entries()
             assert len(readers[0].result_files(0, 1, merged=False)) == 1
             store.keep = RetentionPolicy(max_bytes=1)
-    assert store.log.first_retained_batch == 3 and [reader.log.first_retained_batch for reader in readers] == [0, 0]
+    assert store.log.first_retained_batch == 3 and [
+        reader.log.first_retained_batch for reader in readers
+    ] == [0, 0]
     assert readers[1].compacted_files() == [[], [], []] and not caplog.messages
     for reader in readers:
         with pytest.raises(ValueError, match="of batch 0 are no longer kept; those from batch 3"):
@@ -62,12 +64,12 @@ def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path)
     how: dict[str, Any] = {"keep": "1 B", "durability": "process"}
     run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch", **how)
     assert run.awaitTermination() and run.first_retained_batch == 6
-    wanted = ids(run.results())
-    rolled = sorted(tmp_path.glob("commits/rolled-*"))
+    wanted = result_ids(run.results())
+    rolled = sorted(tmp_path.glob("commits/checkpoint-*"))
     rolled[-1].write_bytes(b"")
     again = StreamJoin.resume(tmp_path, STREAMS, **how)
     assert again.awaitTermination() and again.first_retained_batch == 6
-    assert differ(ids(again.results()), wanted) == ""
+    assert describe_difference(result_ids(again.results()), wanted) == ""
     kept_from(tmp_path, 6)
     assert not rolled[-1].exists()
 
@@ -80,7 +82,7 @@ def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -
     first = b""
     for batch in range(12):
         add(store, batch)
-        if len(files := sorted(tmp_path.glob("commits/rolled-*"))) == 1:
+        if len(files := sorted(tmp_path.glob("commits/checkpoint-*"))) == 1:
             name, first = files[0], files[0].read_bytes()
     assert len(files) == 2 and name not in files
     name.write_bytes(first)
@@ -98,10 +100,10 @@ def kept_from(run: Path, first: int) -> None:
     assert names and min(int(name[:6]) for name in names) >= first
     wanted = read(of_batches(run, first, 99))
     assert log_of(run) == names
-    assert differ(read(RunStore(run).result_files()), wanted) == ""
+    assert describe_difference(read(RunStore(run).result_files()), wanted) == ""
     with duck() as db:
         found = db.execute(f"SELECT a.id, b.id FROM '{run}/results/*.parquet'").fetchall()
-        assert differ(Counter(found), wanted) == ""
+        assert describe_difference(Counter(found), wanted) == ""
     assert all(int(name[:6]) >= first for name in merged(run))
     assert check_run(run)[0] == []
 
@@ -125,7 +127,7 @@ def test_results_are_kept_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         real(store, batch, *given)
 
     monkeypatch.setattr(RunStore, "commit_batch", commit)
-    monkeypatch.setattr(rolling, "_current_microseconds", lambda: now[0])
+    monkeypatch.setattr(log_checkpointer, "_current_microseconds", lambda: now[0])
     run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch", keep="2 days")
     assert run.awaitTermination()
     assert run.first_retained_batch == 6

@@ -12,13 +12,20 @@ import pandas as pd
 import pytest
 from braid import Coordinated
 from braid.core.placement import Placement
-from braid.studies import diffusion as study
-from braid.studies import diffusion_figures as figures
-from braid.studies import diffusion_kept as kept
-from braid.studies import kept as tables
-from braid.studies import psp, psp_kept, psp_rivals
-from braid.studies.diffusion import DiffusionSetting
-from braid.studies.kept import CachedOutcome, ResultCache, fingerprint_outcomes, describe_cache_dates
+from braid_lab.common import result_cache as tables
+from braid_lab.common.result_cache import (
+    CachedOutcome,
+    ResultCache,
+    describe_cache_dates,
+    fingerprint_outcomes,
+)
+from braid_lab.diffusion import experiments as study
+from braid_lab.diffusion import figures as figures
+from braid_lab.diffusion import long_runs as kept
+from braid_lab.diffusion.experiments import DiffusionSetting
+from braid_lab.psp import cached_runs
+from braid_lab.psp import experiments as psp_experiments
+from braid_lab.psp import rivals as psp_rivals
 
 SMALL = DiffusionSetting(3, 2.0, hosts=4, seconds=2)
 
@@ -51,7 +58,9 @@ def test_a_run_of_other_settings_of_other_code_or_a_fresh_one_is_made(table: Res
 
 def test_what_was_kept_is_told_with_its_days() -> None:
     assert describe_cache_dates(["", ""]) == "2 runs, all made now (modelled)"
-    assert describe_cache_dates(["2026-01-31", ""]).endswith("1 kept, of 2026-01-31; the others made now")
+    assert describe_cache_dates(["2026-01-31", ""]).endswith(
+        "1 kept, of 2026-01-31; the others made now"
+    )
     days = ["2026-02-01", "2026-01-31"]
     assert describe_cache_dates(days) == "2 runs (modelled): 2 kept, of 2026-01-31 to 2026-02-01"
 
@@ -67,23 +76,29 @@ def test_every_setting_tells_a_run_from_another(field: str) -> None:
 
 def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A policy, a price, the search: each changes what short runs come to."""
-    assert fingerprint_outcomes([{"a": 1.0}]) == fingerprint_outcomes([{"a": 1.0000001}]) != fingerprint_outcomes([{"a": 1.001}])
+    assert (
+        fingerprint_outcomes([{"a": 1.0}])
+        == fingerprint_outcomes([{"a": 1.0000001}])
+        != fingerprint_outcomes([{"a": 1.001}])
+    )
     before = kept._fingerprint_code()
     assert before == kept.KEPT.code_fingerprint
     monkeypatch.setattr(
-        "braid.papers.diffusion.tuning.Search.decide",
+        "braid.papers.diffusion.segment_length_search.LengthSearch.next_length",
         lambda self, step: replace(self, busy=0.0, done=0.0, batches=0),
     )
     assert kept._fingerprint_code() != before
 
 
 def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
-    """If it is of other code: ``python -m braid.studies.diffusion_kept`` makes it anew."""
+    """If it is of other code: ``python -m braid_lab.diffusion.long_runs`` makes it anew."""
     asked = kept.requested_runs()
     assert set(kept.KEPT.cached_rows) <= set(asked) and len(asked) == 1238
     found = kept.cached_table()
     assert len(found) == len(list(kept.long_runs())), "all that claims are told of"
-    assert (kept.summarize_cached()["seeds"] == 5).sum() == 18 and set(kept.summarize_cached()["seeds"]) == {2, 5}
+    assert (kept.summarize_cached()["seeds"] == 5).sum() == 18 and set(
+        kept.summarize_cached()["seeds"]
+    ) == {2, 5}
     assert found["date"].str.match(r"\d{4}-\d{2}-\d{2}$").all()
 
 
@@ -145,58 +160,63 @@ def test_the_contest_of_wang_reads_the_runs_that_are_kept(
     table: ResultCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``full`` of notebook 03: no run is made that is kept, and settings tell runs apart."""
-    monkeypatch.setattr(psp_kept, "KEPT", mine := ResultCache("w.csv", psp_kept.COUNTS, lambda: "now"))
-    short = psp.RingSetting(seconds=12.0)
+    monkeypatch.setattr(
+        cached_runs, "KEPT", mine := ResultCache("w.csv", cached_runs.COUNTS, lambda: "now")
+    )
+    short = psp_experiments.RingSetting(seconds=12.0)
     names = list(psp_rivals.competitors(4, short))
     for k, name in enumerate(names):
         given = psp_rivals.with_fine_batches(replace(short, sigma=0.05), 4)
-        mine.store(psp_kept.run_key(name, 4, given), dict.fromkeys(psp_kept.COUNTS, 1.0 + k))
-    monkeypatch.setattr(psp_kept, "counts", lambda *run: pytest.fail(f"{run} is kept"))
-    found = psp_rivals.compare_schemes((4,), setting=short, made=psp_kept.cached_runs())
+        mine.store(cached_runs.run_key(name, 4, given), dict.fromkeys(cached_runs.COUNTS, 1.0 + k))
+    monkeypatch.setattr(cached_runs, "counts", lambda *run: pytest.fail(f"{run} is kept"))
+    found = psp_rivals.compare_schemes((4,), setting=short, made=cached_runs.cached_runs())
     assert found["kept"].all() and found["busy_modelled"].tolist() == [
-        1.0 + k for k in range(len(names)) for _ in psp.JOINS
+        1.0 + k for k in range(len(names)) for _ in psp_experiments.JOINS
     ]
-    assert len(psp.seed_statistics(found, "busy_modelled")) == len(found)
-    told = {psp_kept.run_key("PSP", 4, s) for s in (short, replace(short, seed=1))}
-    assert len(told | {psp_kept.run_key("PSP", 5, short), psp_kept.run_key("PSP-D", 4, short)}) == 4
+    assert len(psp_experiments.seed_statistics(found, "busy_modelled")) == len(found)
+    told = {cached_runs.run_key("PSP", 4, s) for s in (short, replace(short, seed=1))}
+    assert (
+        len(told | {cached_runs.run_key("PSP", 5, short), cached_runs.run_key("PSP-D", 4, short)})
+        == 4
+    )
 
 
 def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Copies at half of the nodes are those of two at four nodes, and others at six; where they
     are others at sixteen only, the scheme itself tells.
     """
-    now, plain, real = psp_kept.KEPT.code_fingerprint, psp_rivals.competitors, psp_kept.counts
-    made: dict[tuple[Placement, psp.RingSetting], dict[str, float]] = {}
+    now, plain, real = cached_runs.KEPT.code_fingerprint, psp_rivals.competitors, cached_runs.counts
+    made: dict[tuple[Placement, psp_experiments.RingSetting], dict[str, float]] = {}
 
-    def counts(scheme: str, nodes: int, setting: psp.RingSetting) -> dict[str, float]:
+    def counts(scheme: str, nodes: int, setting: psp_experiments.RingSetting) -> dict[str, float]:
         run = psp_rivals.competitors(nodes, setting)[scheme], setting
         if run not in made:
             made[run] = real(scheme, nodes, setting)
         return made[run]
 
-    monkeypatch.setattr(psp_kept, "counts", counts)
-    before = psp_kept._fingerprint_code()
+    monkeypatch.setattr(cached_runs, "counts", counts)
+    before = cached_runs._fingerprint_code()
     assert before == now
 
-    def third(nodes: int, setting: psp.RingSetting) -> dict[str, Placement]:
+    def third(nodes: int, setting: psp_experiments.RingSetting) -> dict[str, Placement]:
         half = Coordinated(nodes, max_copies=max(2, nodes // 3))
         return {**plain(nodes, setting), psp_rivals.HALF: half}
 
-    def few(nodes: int, setting: psp.RingSetting) -> dict[str, Placement]:
+    def few(nodes: int, setting: psp_experiments.RingSetting) -> dict[str, Placement]:
         half = Coordinated(nodes, max_copies=max(2, min(6, nodes // 2)))
         return {**plain(nodes, setting), psp_rivals.HALF: half}
 
     monkeypatch.setattr(psp_rivals, "competitors", third)
-    assert psp_kept._fingerprint_code() != before, "by what runs come to"
+    assert cached_runs._fingerprint_code() != before, "by what runs come to"
     monkeypatch.setattr(psp_rivals, "competitors", plain)
-    monkeypatch.setattr(psp_kept, "contenders", few)
-    assert psp_kept._fingerprint_code() != before, "by the scheme"
+    monkeypatch.setattr(cached_runs, "contenders", few)
+    assert cached_runs._fingerprint_code() != before, "by the scheme"
 
 
 def test_the_table_of_wang_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
-    """If it is of other code: ``python -m braid.studies.psp_kept`` makes it anew."""
-    asked = psp_kept.requested_runs()
-    assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(psp_kept.KEPT.cached_rows) <= set(asked)
-    with psp_kept.KEPT.file_path.open(encoding="utf-8", newline="") as file:
+    """If it is of other code: ``python -m braid_lab.psp.cached_runs`` makes it anew."""
+    asked = cached_runs.requested_runs()
+    assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(cached_runs.KEPT.cached_rows) <= set(asked)
+    with cached_runs.KEPT.file_path.open(encoding="utf-8", newline="") as file:
         codes = {row["code"] for row in csv.DictReader(file)}
-    assert codes == {psp_kept.KEPT.code_fingerprint}, "of other code than the present one"
+    assert codes == {cached_runs.KEPT.code_fingerprint}, "of other code than the present one"

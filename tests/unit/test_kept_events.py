@@ -17,7 +17,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.decisions import collect_decisions
+from braid.core.batch_history import LiveBlocks
+from braid.core.batch_report import HostMetrics
+from braid.core.decision_sentences import collect_decisions
+from braid.core.event_io import encode_event
+from braid.core.event_tail import EventTail
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -28,27 +32,23 @@ from braid.core.events import (
     RunStarted,
     count_event_numbers,
 )
-from braid.core.history import LiveBlocks
-from braid.core.jsonl import encode_event
 from braid.core.plan import Block
-from braid.core.report import HostMetrics
-from braid.core.state import RunState
-from braid.core.tail import EventTail
-from braid.engine import durable, rolling
-from braid.engine.check import check_run
-from braid.engine.durable import DamagedRunError
-from braid.engine.inspect import inspect_run, load_run
-from braid.engine.keeping import RetentionPolicy
-from braid.engine.store import RunStore
-from braid.engine.told import EventLog
+from braid.core.run_state import RunState
 from braid.health import read_health
-from braid.join import StreamJoin
-from braid.model.simulate import simulate
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.sharing.run import SharedRun
-from braid_widgets.base.fold import fold_events
-from braid_widgets.cockpit.inspect import host_details
+from braid.run_inspector import inspect_run, load_run
+from braid.shared.shared_run import SharedRun
+from braid.simulation.simulator import simulate
+from braid.storage import durable_files, log_checkpointer
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.event_log import EventLog
+from braid.storage.integrity import check_run
+from braid.storage.result_retention import RetentionPolicy
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from braid_widgets.base.run_view import fold_events
+from braid_widgets.cockpit.block_details import host_details
 from braid_widgets.cockpit.page import recorded_page
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,7 +69,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The same run of twelve batches twice: one keeps all, one as little as can be."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rolling, "_EVERY", 3)
+        patch.setattr(log_checkpointer, "_EVERY", 3)
         for name, how in (("all", {"durability": "process"}), ("some", HOW)):
             run = StreamJoin(STREAMS, ON, Scatter()).start(folder / name, batches="batch", **how)
             assert run.awaitTermination()
@@ -160,7 +160,9 @@ def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path
     since = told(pair[1])[1].batch + 1
     says = f"events are kept from batch {since} on"
     assert says in inspect_run(pair[1]) and says not in inspect_run(pair[0])
-    assert inspect_run(pair[1]).splitlines()[2] == inspect_run(pair[0]).splitlines()[2], "all results"
+    assert inspect_run(pair[1]).splitlines()[2] == inspect_run(pair[0]).splitlines()[2], (
+        "all results"
+    )
     assert inspect_run(pair[1], batch=since) == inspect_run(pair[0], batch=since)
     with pytest.raises(ValueError, match=f"of batch 2 no events are kept: {says}"):
         inspect_run(pair[1], batch=2)
@@ -174,7 +176,9 @@ def test_readers_say_from_which_batch_on_there_are_events(pair: tuple[Path, Path
     assert host_details(told(pair[1]), 0, 12) == host_details(told(pair[0]), 0, 12)
     with pytest.raises(ValueError, match=f"events are kept from batch {since + 1} on, not of ba"):
         host_details(told(pair[1]), 0, 1)
-    assert read_health(pair[1]).committed_batches == 12 and read_health(pair[1]).state == "completed"
+    assert (
+        read_health(pair[1]).committed_batches == 12 and read_health(pair[1]).state == "completed"
+    )
 
 
 def test_what_was_decided_before_is_not_told_again() -> None:
@@ -210,7 +214,7 @@ def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
 
 def test_the_roll_up_before_stands_in(pair: tuple[Path, Path], tmp_path: Path) -> None:
     folder = Path(shutil.copytree(pair[1], tmp_path / "run"))
-    sorted(folder.glob("commits/rolled-*"))[-1].write_bytes(b"")
+    sorted(folder.glob("commits/checkpoint-*"))[-1].write_bytes(b"")
     assert RunStore(folder).committed_events() == RunStore(pair[1]).committed_events()
     run = StreamJoin.resume(folder, STREAMS, **HOW)
     assert run.awaitTermination() and run.events()[1:-1] == told(pair[1])[1:-1]
@@ -251,7 +255,7 @@ def commit(
 def test_the_file_stays_small_however_long_a_run_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rolling, "_EVERY", 10)
+    monkeypatch.setattr(log_checkpointer, "_EVERY", 10)
     store, sizes = RunStore(tmp_path / "run", "process"), list[int]()
     store.create_run({})
     store.keep = RetentionPolicy(max_age=0)
@@ -314,7 +318,9 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "run")
     store.create_run({})
     store.keep = RetentionPolicy(max_bytes=1)
-    store.log_opening_events([START, *(QueryAdded(-1, q, n, {}, {}, {}) for n, q in enumerate("abc"))])
+    store.log_opening_events(
+        [START, *(QueryAdded(-1, q, n, {}, {}, {}) for n, q in enumerate("abc"))]
+    )
     changes: dict[int, list[Any]] = {
         2: [QueryRemoved(2, "b"), QueryRemoved(2, "c")],
         8: [QueryAdded(8, "c", 2, {}, {}, {})],
@@ -322,7 +328,7 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
     for batch in range(12):
         name = f"{batch:06d}-0-0000cafe.parquet"
         pq.write_table(pa.table({"batch": [batch]}), store.output.new / name)
-        seals = {name: durable.checksum_file(store.output.new / name, False)}
+        seals = {name: durable_files.checksum_file(store.output.new / name, False)}
         happened = [*changes.get(batch, []), commit(batch)]
         store.commit_batch(batch, store.write_state(RunState(batch)), seals, happened)
         store.log_events(happened)

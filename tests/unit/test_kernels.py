@@ -14,16 +14,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from braid.condition.predicate import IndexCondition, Predicate, ResidualPredicate, window_conditions
-from braid.condition.residual import evaluate_residual
-from braid.core.columns import TIME
-from braid.engine.wire import RoutingHash
-from braid.local.build import build_block, gather_blocks, merge_blocks
-from braid.local.intervals import _search_equal_ranges
-from braid.local.mixing import xxhash64
-from braid.local.order import sort_positions
-from braid.local.probe import BlockJoiner, ProbeInput
-from braid.local.rows import PartialMatches, BlockRows, variable_width_columns
+from braid.condition.predicate import (
+    IndexCondition,
+    Predicate,
+    ResidualPredicate,
+    window_conditions,
+)
+from braid.condition.residual_evaluation import evaluate_residual
+from braid.core.reserved_columns import TIME
+from braid.execution.wire_format import RoutingHash
+from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
+from braid.kernels.block_rows import BlockRows, PartialMatches, variable_width_columns
+from braid.kernels.hashing import xxhash64
+from braid.kernels.key_ranges import _search_equal_ranges
+from braid.kernels.probe import BlockJoiner, ProbeInput
+from braid.kernels.sort_order import sort_positions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +77,9 @@ def join(p: Predicate, *blocks: BlockRows, **more: Any) -> Counter[tuple[int, ..
         ]
     found: Counter[tuple[int, ...]] = Counter()
     for f in partials:
-        found.update(zip(*(f.column_values(s, "id").tolist() for s in range(len(blocks))), strict=True))
+        found.update(
+            zip(*(f.column_values(s, "id").tolist() for s in range(len(blocks))), strict=True)
+        )
     return found
 
 
@@ -82,7 +89,10 @@ def holds(link: IndexCondition, a: float, b: float) -> bool:
     """
     if isinstance(a, float) or isinstance(b, float):
         a, b = ((1, 0.0) if isnan(x) else (0, x) for x in (a, b))
-        low, high = (a > b if link.is_strict[0] else a >= b), (a < b if link.is_strict[1] else a <= b)
+        low, high = (
+            (a > b if link.is_strict[0] else a >= b),
+            (a < b if link.is_strict[1] else a <= b),
+        )
         return (low or link.lower == -inf) and (high or link.upper == inf)
     return link.lower <= a - b <= link.upper
 
@@ -169,14 +179,21 @@ def test_keys_come_in_order_group_after_group(
 
 def test_all_rows_of_a_block_are_what_their_positions_say() -> None:
     rows = BlockRows(pa.record_batch({"x": [7, 5, 9]}))
-    assert BlockRows(pa.record_batch({"__key": [1, 4, 2]}), (1, 3)).row_positions().tolist() == [0, 2]
-    all_of, copied = (PartialMatches({0: (rows, at)}) for at in (rows.row_positions(), np.arange(3)))
+    assert BlockRows(pa.record_batch({"__key": [1, 4, 2]}), (1, 3)).row_positions().tolist() == [
+        0,
+        2,
+    ]
+    all_of, copied = (
+        PartialMatches({0: (rows, at)}) for at in (rows.row_positions(), np.arange(3))
+    )
     chosen = np.array([2, 0, 2])
     for one in (all_of, copied):
         assert one.column_values(0, "x").tolist() == [7, 5, 9]
         assert one.values_at(0, "x", chosen).tolist() == [9, 7, 9]
         assert one.take_positions(chosen).column_values(0, "x").tolist() == [9, 7, 9]
-        assert one.take_positions(chosen).take_positions(np.array([1])).column_values(0, "x").tolist() == [7]
+        assert one.take_positions(chosen).take_positions(np.array([1])).column_values(
+            0, "x"
+        ).tolist() == [7]
 
 
 @pytest.mark.parametrize("keys", [1, 6, 8])
@@ -233,7 +250,9 @@ def test_an_inexact_index_leaves_nothing_out(a: list[float], b: list[float], c: 
     """a <= b + c in floats with all its roundings: the residual has the last word on what the index
     found.
     """
-    decides = ResidualPredicate(f'"a.x" <= "b.x" + {c}::DOUBLE', frozenset((0, 1)), ((0, "x"), (1, "x")))
+    decides = ResidualPredicate(
+        f'"a.x" <= "b.x" + {c}::DOUBLE', frozenset((0, 1)), ((0, "x"), (1, "x"))
+    )
     p = predicate([link(-inf, c, exact=False)], [decides])
     want = Counter(
         (i, j) for i, x in enumerate(a) for j, y in enumerate(b) if holds(link(-inf, 0), x, y + c)
@@ -252,9 +271,15 @@ def test_a_block_is_entered_by_any_of_its_indexes(b: list[tuple[int, int]], c: l
     mine, theirs = block(p, 1, x=[r[0] for r in b], y=[r[1] for r in b]), block(p, 2, y=c)
     joiner, found = BlockJoiner(p, (None,) * 3, (None,) * 3), Counter()
     for f in joiner.probe_block(
-        PartialMatches({2: (theirs, np.arange(len(c)))}), mine, 1, False, SimpleNamespace(compared=0)
+        PartialMatches({2: (theirs, np.arange(len(c)))}),
+        mine,
+        1,
+        False,
+        SimpleNamespace(compared=0),
     ):
-        found.update(zip(f.column_values(1, "id").tolist(), f.column_values(2, "id").tolist(), strict=True))
+        found.update(
+            zip(f.column_values(1, "id").tolist(), f.column_values(2, "id").tolist(), strict=True)
+        )
     assert found == Counter(
         (i, j) for i, (_, y) in enumerate(b) for j, z in enumerate(c) if abs(y - z) <= 1
     )
@@ -319,7 +344,7 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     k = link(-1, 1)
     p = predicate([k])
     left, right, sizes = block(p, 0, x=a), block(p, 1, x=b), []
-    monkeypatch.setattr("braid.local.probe.CHUNK", chunk)
+    monkeypatch.setattr("braid.kernels.probe.CHUNK", chunk)
     joiner, count, found = (
         BlockJoiner(p, (None, None), (None, None)),
         SimpleNamespace(compared=0),
@@ -327,7 +352,9 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     )
     for f in joiner.probe_block(PartialMatches({0: (left, np.arange(40))}), right, 1, False, count):
         sizes.append(len(f))
-        found.update(zip(f.column_values(0, "id").tolist(), f.column_values(1, "id").tolist(), strict=True))
+        found.update(
+            zip(f.column_values(0, "id").tolist(), f.column_values(1, "id").tolist(), strict=True)
+        )
     assert found == brute([k], {"x": a}, {"x": b})
     assert max(sizes) <= chunk
     assert count.compared == found.total()
@@ -370,25 +397,32 @@ def test_chunks_of_few_bytes_do_not_change_the_results(
     )
     left, blocks = block(p, 0, **a), [block(p, 1, **b), block(p, 1, **b)]
 
-    def mask(residual: ResidualPredicate, aliases: Any, columns: dict[Any, Any], measured: Any) -> Any:
+    def mask(
+        residual: ResidualPredicate, aliases: Any, columns: dict[Any, Any], measured: Any
+    ) -> Any:
         texts = [c for (_, name), c in columns.items() if name == "t"]
         assert sum(len(t) for c in texts for t in c.to_pylist()) <= most or len(texts[0]) == 1
         return evaluate_residual(residual, aliases, columns, measured)
 
     def found() -> list[PartialMatches]:
         joiner = BlockJoiner(p, (None, None), (None, None))
-        start, count = PartialMatches({0: (left, left.row_positions())}), SimpleNamespace(compared=0)
+        start, count = (
+            PartialMatches({0: (left, left.row_positions())}),
+            SimpleNamespace(compared=0),
+        )
         meets = [ProbeInput(start, rows, False, count) for rows in blocks]
         return [f for _, f in joiner.probe_blocks(meets, 1)]
 
     def pairs(several: list[PartialMatches]) -> list[tuple[int, ...]]:
-        ids = (zip(*(f.column_values(s, "id").tolist() for s in (0, 1)), strict=True) for f in several)
+        ids = (
+            zip(*(f.column_values(s, "id").tolist() for s in (0, 1)), strict=True) for f in several
+        )
         return [pair for each in ids for pair in each]
 
     whole = found()
     for name, value in (("BYTES", most), ("_LITTLE", most // 8), ("_NEAR", near)):
-        monkeypatch.setattr(f"braid.local.probe.{name}", value)
-    monkeypatch.setattr("braid.local.probe.residual_mask", mask)
+        monkeypatch.setattr(f"braid.kernels.probe.{name}", value)
+    monkeypatch.setattr("braid.kernels.probe.residual_mask", mask)
     pieces = found()
     assert len(whole) == 2 < len(pieces) and pairs(pieces) == pairs(whole)
     assert all(held_at_once(f) <= most or len(f) == 1 for f in pieces)
@@ -397,8 +431,8 @@ def test_chunks_of_few_bytes_do_not_change_the_results(
 def test_where_all_columns_are_of_fixed_width_nobody_looks_at_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("braid.local.probe.BYTES", 1)
-    monkeypatch.setattr("braid.local.probe._LITTLE", 0)
+    monkeypatch.setattr("braid.kernels.probe.BYTES", 1)
+    monkeypatch.setattr("braid.kernels.probe._LITTLE", 0)
     for name in ("held", "longest", "lengths"):
         monkeypatch.setattr(BlockRows, name, None)
     p = predicate([link(0, 0)], RESIDUALS[1])
@@ -503,7 +537,9 @@ def test_three_streams_by_an_index_a_link_and_a_residual(
         IndexCondition((1, "y"), (2, "y"), -2, 3),
         IndexCondition((0, "y"), (2, "x"), 1, inf),
     ]
-    over = ResidualPredicate('"a.y" + "b.y" <> "c.y"', frozenset((0, 1, 2)), ((0, "y"), (1, "y"), (2, "y")))
+    over = ResidualPredicate(
+        '"a.y" + "b.y" <> "c.y"', frozenset((0, 1, 2)), ((0, "y"), (1, "y"), (2, "y"))
+    )
     p = predicate(links, [over], streams=3)
     blocks = [
         block(p, s, x=[r[0] for r in side], y=[r[1] for r in side])

@@ -12,10 +12,10 @@ import braid as placements
 import ipywidgets as W
 import pytest
 from braid.core.placement import registered_placements
-from braid.launch import MULTIWAY, TWO_WAY, make_placement, make_workload
-from braid.studies import live
-from braid.workloads.base import Workload
-from braid.workloads.tpch import WORKLOADS
+from braid_lab.common import live_runs
+from braid_lab.common.launching import MULTIWAY, TWO_WAY, make_placement, make_workload
+from braid_lab.workloads.base import Workload
+from braid_lab.workloads.tpch import WORKLOADS
 from braid_widgets.base.launcher import LaunchPanel
 from unit.scripted import MIGRATION
 
@@ -34,9 +34,9 @@ class Counted:
 
 
 def test_every_placement_has_a_name_and_is_made_with_its_settings():
-    assert {n for n, c in registered_placements().items() if c.__module__.startswith("braid.")} <= set(
-        placements.__all__
-    )
+    assert {
+        n for n, c in registered_placements().items() if c.__module__.startswith("braid.")
+    } <= set(placements.__all__)
     made = make_placement("AdaptiveGrid", 16, epsilon=0.5)
     assert made == placements.AdaptiveGrid(16, epsilon=0.5)
     assert make_placement("Aligned", 6, length=3, adaptive=False) == placements.Aligned(6, 3, False)
@@ -50,7 +50,9 @@ def test_every_placement_has_a_name_and_is_made_with_its_settings():
 def test_the_oracle_counts_the_streams():
     join = Workload("two", {"r": Counted(30), "s": Counted(7)}, "r.x = s.x")  # type: ignore[dict-item]
     assert make_placement("StaticOpt", 4, join=join) == placements.StaticOpt(4, final_sizes=(30, 7))
-    assert make_placement("StaticOpt", 4, sizes=(1, 2)) == placements.StaticOpt(4, final_sizes=(1, 2))
+    assert make_placement("StaticOpt", 4, sizes=(1, 2)) == placements.StaticOpt(
+        4, final_sizes=(1, 2)
+    )
     with pytest.raises(
         ValueError,
         match="'StaticOpt' takes the sizes of both streams, or the join to count them in",
@@ -70,7 +72,7 @@ def test_the_oracle_counts_the_streams():
             "HashPartition takes no length and no form; it takes: hosts",
         ),
         ("Centralized", {}, "Centralized takes no hosts; it takes: nothing"),
-        ("Aligned", {"length": 0}, "length is 0"),
+        ("Aligned", {"length": 0}, "segment_batches is 0"),
     ],
 )
 def test_a_placement_refuses_what_it_does_not_take(
@@ -174,18 +176,18 @@ class Warmed:
 def small(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The small join, which needs no Spark here."""
     join = SimpleNamespace(awaitTermination=lambda: True)
-    monkeypatch.setattr(live, "_make_session_workload", lambda *names, **settings: None)
-    monkeypatch.setattr(live, "_launch_in_new_folder", lambda *names: join)
+    monkeypatch.setattr(live_runs, "_make_session_workload", lambda *names, **settings: None)
+    monkeypatch.setattr(live_runs, "_launch_in_new_folder", lambda *names: join)
     return join
 
 
 @pytest.mark.usefixtures("small")
 def test_spark_warms_up_on_what_a_panel_would_launch() -> None:
     panel, busy = Warmed(), Warmed(taken=True)
-    live.warm_up(panel, scale=0.01)
+    live_runs.warm_up(panel, scale=0.01)
     assert panel.asked == {"scale": 0.01, "hosts": 4} and panel.stopped
     assert panel.begun == 2, "the second is still slower than the third"
-    live.warm_up(busy)
+    live_runs.warm_up(busy)
     assert not busy.asked, "somebody has launched already"
 
 
@@ -193,7 +195,7 @@ def test_spark_warms_up_on_what_a_panel_would_launch() -> None:
 def test_what_warms_up_is_stopped_by_a_launch_and_by_a_failure() -> None:
     panel, broken = Warmed(told=()), Warmed(told=())
     panel.waited = lambda: setattr(panel, "taken", True)
-    live.warm_up(panel)
+    live_runs.warm_up(panel)
     assert panel.stopped and panel.begun == 1
 
     def failed() -> None:
@@ -201,7 +203,7 @@ def test_what_warms_up_is_stopped_by_a_launch_and_by_a_failure() -> None:
 
     broken.waited = failed
     with pytest.raises(RuntimeError, match="the run failed"):
-        live.warm_up(broken)
+        live_runs.warm_up(broken)
     assert broken.stopped
 
 
@@ -219,7 +221,7 @@ def test_who_launches_while_spark_starts_has_the_only_run(small: SimpleNamespace
 
     panel = LaunchPanel(launch, {"hosts": W.IntText(2)}, {})
     small.awaitTermination = pressed
-    live.warm_up(panel)
+    live_runs.warm_up(panel)
     go.set()
     panel.wait_for_work(10)
     assert begun == [{"hosts": 2}] and panel.state == "idle"
@@ -230,5 +232,5 @@ def test_nothing_warms_up_on_a_value_that_is_refused() -> None:
     hosts = W.IntText(2)
     hosts.refusal = "it must be from 1"  # type: ignore[attr-defined]
     panel = LaunchPanel(lambda settings: pytest.fail("launched"), {"hosts": hosts}, {})
-    live.warm_up(panel)
+    live_runs.warm_up(panel)
     assert panel.error is None, "and nothing new is told"

@@ -11,10 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from braid.engine.process import ThreadExecutor
+from braid.execution.thread_executor import ThreadExecutor
 from braid.hub.hub import QueryHub
-from braid.join import StreamJoin
-from hub_cases import answered
+from braid.stream_join import StreamJoin
+from hub_cases import query_rows
 from scatter import Scatter
 
 pytestmark = pytest.mark.unit
@@ -74,7 +74,7 @@ def test_not_like_is_the_negation_of_like(on: str, tmp_path: Path) -> None:
 def test_not_like_is_the_negation_in_processes_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid.tables.executor", lambda _: ThreadExecutor(2, alone=0))
+    monkeypatch.setattr("braid.arrow_join.executor", lambda _: ThreadExecutor(2, alone=0))
     test_not_like_is_the_negation_of_like("a.s NOT LIKE b.p", tmp_path)
 
 
@@ -85,7 +85,7 @@ def asked(streams: dict[str, pa.Table], sql: str, folder: Path) -> Counter[Any]:
     """The rows that a hub tells of a query."""
     run = QueryHub(streams, "ts").start(folder, 2, {"it": sql})
     run.awaitTermination()
-    return answered(run, "it")
+    return query_rows(run, "it")
 
 
 def timed(rows: pa.Table) -> pa.Table:

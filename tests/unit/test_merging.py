@@ -12,14 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.state import FileChecksum, RunState
-from braid.engine import durable, merging
-from braid.engine.check import check_run
-from braid.engine.durable import DamagedRunError
-from braid.engine.entries import Kept, Named
-from braid.engine.log import result_file_sort_key
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
+from braid.core.run_state import FileChecksum, RunState
+from braid.storage import durable_files, result_compactor
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.integrity import check_run
+from braid.storage.log_entries import Kept, Named
+from braid.storage.manifest_log import result_file_sort_key
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
 from duck import duck
 from merged_runs import (
     ON,
@@ -32,7 +32,7 @@ from merged_runs import (
     of_batches,
     read,
 )
-from oracle import differ, expected, ids
+from oracle import describe_difference, expected, result_ids
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -49,19 +49,19 @@ def test_merged_results_are_those_of_their_batches(run: Path) -> None:
             assert one_by_one == of_batches(run, first, end) and read(one_by_one) == wanted
     for n in (0, 3, 6):
         rows = pa.concat_tables([pq.read_table(f) for f in of_batches(run, n, n + 3)])
-        found = pq.read_table(run / "merged" / f"{n:06d}-{n + 2:06d}.parquet")
+        found = pq.read_table(run / "compacted" / f"{n:06d}-{n + 2:06d}.parquet")
         assert repr(found.to_pylist()) == repr(rows.to_pylist()), "batch after batch"
     resumed = StreamJoin.resume(run, STREAMS)
-    assert differ(ids(resumed.results()), WANTED) == ""
+    assert describe_difference(result_ids(resumed.results()), WANTED) == ""
     assert check_run(run)[0] == [] and resumed.awaitTermination()
 
 
 def test_others_read_either_folder(run: Path) -> None:
     with duck() as db:
-        for folder, wanted in (("results", WANTED), ("merged", read(of_batches(run, 0, 9)))):
+        for folder, wanted in (("results", WANTED), ("compacted", read(of_batches(run, 0, 9)))):
             found = db.execute(f"SELECT a.id, b.id FROM '{run}/{folder}/*.parquet'").fetchall()
-            assert differ(Counter(found), wanted) == ""
-            assert differ(ids(pq.read_table(run / folder)), wanted) == ""
+            assert describe_difference(Counter(found), wanted) == ""
+            assert describe_difference(result_ids(pq.read_table(run / folder)), wanted) == ""
 
 
 def test_names_of_merged_files_are_not_kept(run: Path) -> None:
@@ -69,12 +69,12 @@ def test_names_of_merged_files_are_not_kept(run: Path) -> None:
     store = RunStore(run)
     assert store.committed_batches() == [*range(12)]
     assert [kept.batch for kept in store.log.commits] == [9, 10, 11]
-    rolled = sorted(run.glob("commits/rolled-*"))[-1].read_text()
+    rolled = sorted(run.glob("commits/checkpoint-*"))[-1].read_text()
     assert not [name for name in of_batches(run, 0, 9) if Path(name).name in rolled]
 
 
 def rewritten(run: Path) -> dict[str, int]:
-    return {f: (run / "merged" / f).stat().st_nlink for f in merged(run)}
+    return {f: (run / "compacted" / f).stat().st_nlink for f in merged(run)}
 
 
 @pytest.mark.parametrize("why", ["large", "other columns"])
@@ -85,13 +85,13 @@ def test_what_is_large_or_of_other_columns_is_linked(
     store.create_run({})
     store.log_opening_events()
     if why == "large":
-        monkeypatch.setattr(merging, "_LARGE", 100)
+        monkeypatch.setattr(result_compactor, "_LARGE", 100)
     for batch in range(5):
         name = f"{batch:06d}-0-0000cafe.parquet"
         kind = pa.int32() if batch == 1 and why != "large" else pa.int64()
         pq.write_table(pa.table({"batch": pa.array([batch], kind)}), store.output.new / name)
         snapshot = store.write_state(RunState(batch))
-        seals = {name: durable.checksum_file(store.output.new / name, False)}
+        seals = {name: durable_files.checksum_file(store.output.new / name, False)}
         store.commit_batch(batch, snapshot, seals, [])
         store.log_events([])
     assert merged(store.path) == [f"{n:06d}-0-0000cafe.parquet" for n in range(3)]
@@ -106,7 +106,7 @@ def test_what_is_large_or_of_other_columns_is_linked(
 
 
 def test_killed_at_any_step_of_merging_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
-    """In the run that is killed there is never more under merged/ than its roll-up will say; resumed,
+    """In the run that is killed there is never more under compacted/ than its roll-up will say; resumed,
     it ends as if nothing had been.
     """
     streams = before(tmp_path / "before", 4)
@@ -115,31 +115,31 @@ def test_killed_at_any_step_of_merging_nothing_is_lost_or_doubled(tmp_path: Path
         folder = Path(shutil.copytree(tmp_path / "before", tmp_path / str(step)))
         with killed_at(step) as done, pytest.raises(Killed):
             StreamJoin.resume(folder, streams).awaitTermination()
-        seen = [*folder.glob("merged/*.parquet")]
+        seen = [*folder.glob("compacted/*.parquet")]
         assert [f.name for f in seen] in ([], ["000000-000002.parquet"])
         assert not seen or read([*map(str, seen)]) == read(of_batches(folder, 0, 3))
         last = RunStore(folder).committed_batches()[-1]
         assert read(RunStore(folder).result_files(0, last)) == read(of_batches(folder, 0, last))
         again = StreamJoin.resume(folder, streams, durability="process")
         assert again.awaitTermination()
-        assert differ(ids(again.results()), wanted) == ""
+        assert describe_difference(result_ids(again.results()), wanted) == ""
         assert merged(folder) == ["000000-000002.parquet"]
-        assert differ(read(of_batches(folder, 0, 6)), wanted) == ""
-        assert not [*folder.glob("new/*")]
+        assert describe_difference(read(of_batches(folder, 0, 6)), wanted) == ""
+        assert not [*folder.glob("staging/*")]
         step += 1
     assert step > 10 and {"write", "replace", "fsync", "mkdir"} < set(done)
 
 
 def test_a_roll_up_that_is_damaged_makes_the_same_files_again(run: Path) -> None:
-    before = {name: (run / "merged" / name).read_bytes() for name in merged(run)}
-    rolled = sorted(run.glob("commits/rolled-*"))
+    before = {name: (run / "compacted" / name).read_bytes() for name in merged(run)}
+    rolled = sorted(run.glob("commits/checkpoint-*"))
     rolled[-1].write_bytes(b"")
     store = RunStore(run)
     store.remove_unnamed_files()
     assert merged(run) == sorted(before)[:2]
     store.log_opening_events()
     store._write_checkpoint(store.log.uncheckpointed_commits()[-3].entry)
-    assert {name: (run / "merged" / name).read_bytes() for name in merged(run)} == before
+    assert {name: (run / "compacted" / name).read_bytes() for name in merged(run)} == before
 
 
 def test_names_without_a_number_of_a_task_come_first() -> None:
@@ -149,17 +149,19 @@ def test_names_without_a_number_of_a_task_come_first() -> None:
 
 def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Path) -> None:
     """So that damage is not sealed anew."""
-    made = merging.ResultCompactor(tmp_path)
+    made = result_compactor.ResultCompactor(tmp_path)
     for folder in (made.new, made.results):
         folder.mkdir()
     kept = []
     for batch in range(2):
         name = f"{batch:06d}-0-0000cafe.parquet"
         pq.write_table(pa.table({"x": [1]}), made.results / name)
-        named = Named(name, FileChecksum(*durable.checksum_file(made.results / name, False)))
+        named = Named(name, FileChecksum(*durable_files.checksum_file(made.results / name, False)))
         kept.append(Kept(batch, batch, None, (named,)))
     (made.results / kept[1].results[0].name).write_bytes(b"PAR1")
-    with pytest.raises(DamagedRunError, match=r"000001-0-0000cafe.parquet is damaged: it has 4 bytes"):
+    with pytest.raises(
+        DamagedRunError, match=r"000001-0-0000cafe.parquet is damaged: it has 4 bytes"
+    ):
         made.compact(kept, False, 0)
 
 
@@ -167,16 +169,16 @@ def test_a_roll_up_that_cannot_be_written_doubles_nothing(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its groups are not those of the log before it is there."""
-    store, real = RunStore(run), durable.write_atomically
+    store, real = RunStore(run), durable_files.write_atomically
     store.log.read_new_entries()
     before = [*store.log.merged]
 
     def full(path: Path, *given: Any, **more: Any) -> None:
-        if path.name.startswith("rolled-"):
+        if path.name.startswith("checkpoint-"):
             raise OSError("no space left")
         real(path, *given, **more)
 
-    monkeypatch.setattr(durable, "write_atomically", full)
+    monkeypatch.setattr(durable_files, "write_atomically", full)
     with pytest.raises(OSError, match="no space left"):
         store.log.write_checkpoint(store.log.rolled.archive, 0, before[:1], False)  # type: ignore[union-attr]
     assert store.log.merged == before
@@ -187,8 +189,8 @@ def test_no_group_of_rows_is_larger_than_what_arrow_reads(
 ) -> None:
     """Nor is more read at once: a result is a struct, and of its text there may be much."""
     tables = [pa.table({"a": pa.array([{"t": "x" * 100}] * rows)}) for rows in (30, 20, 50, 10)]
-    monkeypatch.setattr(merging, "_GROUP_BYTES", 4_000)
-    assert merging._try_write_tables(tmp_path / "some.parquet", tables)
+    monkeypatch.setattr(result_compactor, "_GROUP_BYTES", 4_000)
+    assert result_compactor._try_write_tables(tmp_path / "some.parquet", tables)
     file = pq.ParquetFile(tmp_path / "some.parquet")
     groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
     assert [n for n in groups if n] == [50, 50, 10]
@@ -197,5 +199,7 @@ def test_no_group_of_rows_is_larger_than_what_arrow_reads(
     monkeypatch.setattr(
         pq.ParquetFile, "read_row_group", lambda f, n: (asked.append(n), real(f, n))[1]
     )
-    assert merging.read_verified_pages(tmp_path / "some.parquet").equals(pa.concat_tables(tables))
+    assert result_compactor.read_verified_pages(tmp_path / "some.parquet").equals(
+        pa.concat_tables(tables)
+    )
     assert asked == [*range(len(groups))]

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from braid.join import StreamJoin
+from braid.stream_join import StreamJoin
 from fuzz.cases import Case, Stream, Tree
 from fuzz.grammar import columns_of, random_case, random_schemas, random_stream, write_tree
 from fuzz.outcomes import Answer, Ids
@@ -21,7 +21,7 @@ from fuzz.routes import timed as as_table
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from oracle import PLACEMENTS, ids, killed_before
+from oracle import PLACEMENTS, killed_before, result_ids
 
 pytestmark = pytest.mark.unit
 DRAWN = st.randoms(use_true_random=False)
@@ -267,4 +267,4 @@ def resumed(case: Case) -> Answer:
             join.start(f"{folder}/run", batches="batch").awaitTermination()
         run = StreamJoin.resume(f"{folder}/run", tables)
         run.awaitTermination()
-        return Answer("rows", ids(run.results()))
+        return Answer("rows", result_ids(run.results()))

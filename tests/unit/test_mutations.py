@@ -11,10 +11,21 @@ from typing import Any
 
 import mutations as faults
 import pytest
-from braid.studies import chained, theta_model
-from braid.studies.claim import Claim
+from braid_lab.common.claims import Claim
+from braid_lab.slices import chain_counting
+from braid_lab.theta import cluster_model
 from hypothesis import Phase, settings
-from mutations import KNOWN, Broken, Faulty, Mutation, Tries, broken, changed, known, mutations
+from mutations import (
+    KNOWN,
+    Broken,
+    Faulty,
+    Mutation,
+    Tries,
+    broken,
+    cached_run,
+    changed_placements,
+    mutations,
+)
 
 
 def verdicts(told: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[str]]:
@@ -36,14 +47,19 @@ def sound(claims: Callable[[], Tries]) -> tuple[tuple[Claim, ...], ...]:
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """What studies count once for all their figures is known as other runs are."""
-    grids, chains = theta_model._simulate_batches.__wrapped__, chained._simulate_slice_counts.__wrapped__
+    grids, chains = (
+        cluster_model._simulate_batches.__wrapped__,
+        chain_counting._simulate_slice_counts.__wrapped__,
+    )
 
     def of_grids(name: str, hosts: int, sizes: Any, *rest: Any) -> Any:
-        run = (theta_model.make_operator(name, hosts, sizes), *rest)
-        return known(run, lambda: grids(name, hosts, sizes, *rest))
+        run = (cluster_model.make_operator(name, hosts, sizes), *rest)
+        return cached_run(run, lambda: grids(name, hosts, sizes, *rest))
 
-    monkeypatch.setattr(theta_model, "_simulate_batches", of_grids)
-    monkeypatch.setattr(chained, "_simulate_slice_counts", lambda *run: known(run, lambda: chains(*run)))
+    monkeypatch.setattr(cluster_model, "_simulate_batches", of_grids)
+    monkeypatch.setattr(
+        chain_counting, "_simulate_slice_counts", lambda *run: cached_run(run, lambda: chains(*run))
+    )
 
 
 @pytest.mark.parametrize("m", mutations(), ids=lambda m: m.name)
@@ -59,7 +75,7 @@ def test_a_fault_breaks_the_claims_that_it_names(
     named = [any(c.statement.startswith(m.breaks) for c in some) for some in whole]
     both = zip(named, m.claims(), strict=True)
     after = verdicts((c for is_named, one in both if is_named for c in tried(one)), m.breaks)
-    others = changed(fault)
+    others = changed_placements(fault)
     assert not others, f"it changes runs of {others} too, which its `runs` lacks"
     assert all(found == {"no"} for found in after.values()), after
 
@@ -72,8 +88,8 @@ def test_a_fault_that_changes_more_runs_than_it_says_is_told(
     monkeypatch.setattr(faults, "faulty", fault)
     monkeypatch.setitem(KNOWN, run, (0.5, [1]))
     monkeypatch.setitem(faults.SECONDS, run, 0.0)
-    assert known(run, lambda: now) == (0.5, [1])
-    assert changed(fault) == told
+    assert cached_run(run, lambda: now) == (0.5, [1])
+    assert changed_placements(fault) == told
 
 
 @pytest.mark.parametrize("b", broken(), ids=lambda b: b.name)

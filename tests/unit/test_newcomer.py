@@ -7,15 +7,15 @@ from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
 from braid.core import placement as module
-from braid.core.codec import to_plain
 from braid.core.events import BatchCommitted, RunStarted
 from braid.core.placement import Placement, registered_placements
-from braid.launch import make_placement
-from braid.model.simulate import simulate
-from braid.studies import diffusion
+from braid.simulation.simulator import simulate
+from braid.util.json_codec import to_plain
+from braid_lab.common.launching import make_placement
+from braid_lab.diffusion import experiments as diffusion_experiments
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.theta.panel import ThetaPanel
-from checks import check, examples
+from placement_checks import check_placement, examples
 from unit.scripted import MIGRATION
 
 FILE = """
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from braid.core.placement import Placement
 from braid.core.plan import Plan
-from braid.papers.kit.local import local_routes
+from braid.papers.common.local_routes import local_routes
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ def written(tmp_path, monkeypatch):
 def test_a_new_placement_is_in_the_generic_checks(written):
     kind = written(SOUND)
     assert "Newcomer(hosts=4)" in examples()
-    check(kind)
+    check_placement(kind)
 
 
 def test_the_generic_checks_would_find_a_lost_result(written):
     with pytest.raises(AssertionError, match="blocks never met"):
-        check(written(LOSING))
+        check_placement(written(LOSING))
 
 
 def test_a_new_placement_is_simulated_launched_and_offered(written):
@@ -92,5 +92,7 @@ def test_a_new_placement_is_simulated_launched_and_offered(written):
     panel = ThetaPanel(lambda settings: None, Cockpit(MIGRATION), placement="Newcomer")
     assert ("A newcomer", "Newcomer") in panel.inputs["placement"].options
     assert panel.inputs["epsilon"].disabled and not panel.inputs["hosts"].disabled
-    assert "Newcomer" in diffusion.placement_names()
-    assert diffusion.make_placement("Newcomer", diffusion.DiffusionSetting(hosts=5)) == kind(5)
+    assert "Newcomer" in diffusion_experiments.placement_names()
+    assert diffusion_experiments.make_placement(
+        "Newcomer", diffusion_experiments.DiffusionSetting(hosts=5)
+    ) == kind(5)

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Aligned, Centralized, HashPartition, Ring, SharedJoin, StaticGrid
 from braid.core.query import Query
-from braid.join import StreamJoin
-from braid.launch import make_placement, make_workload
 from braid.papers.shedding.shed import Shed
-from oracle import EPOCH, files
+from braid.stream_join import StreamJoin
+from braid_lab.common.launching import make_placement, make_workload
+from oracle import EPOCH, list_files
 
 ROWS = pa.table(
     {
@@ -180,11 +180,17 @@ STARTS: dict[str, list[tuple[Any, str]]] = {
 PLACEMENTS: list[tuple[Callable[[], Any], str]] = [
     *((lambda v=v: AdaptiveGrid(v), HOSTS) for v in (0, -3, 1.5, True, "4", None, nan)),
     (lambda: HashPartition(10**9), f"hosts is 1000000000; {HOSTS} and at most 100,000"),
-    (lambda: AdaptiveGrid(2, max_tuples_per_host=9, max_hosts=2 * 4**14), "at most 100,000 and 16,777,216"),
+    (
+        lambda: AdaptiveGrid(2, max_tuples_per_host=9, max_hosts=2 * 4**14),
+        "at most 100,000 and 16,777,216",
+    ),
     (lambda: AdaptiveGrid(4, epsilon="x"), "epsilon is 'x'; it must be a number"),
     (lambda: AdaptiveGrid(4, epsilon=nan), "epsilon is nan"),
-    (lambda: AdaptiveGrid(4, warmup_tuples=1.5), "warmup is 1.5; it must be a whole number"),
-    (lambda: AdaptiveGrid(4, tuple_sizes="ab"), "sizes is 'ab'; it must be of type tuple[float, float]"),
+    (lambda: AdaptiveGrid(4, warmup_tuples=1.5), "warmup_tuples is 1.5; it must be a whole number"),
+    (
+        lambda: AdaptiveGrid(4, tuple_sizes="ab"),
+        "sizes is 'ab'; it must be of type tuple[float, float]",
+    ),
     (lambda: StaticGrid(4, n="2", m=2), "n is '2'; it must be a whole number or None"),
     (lambda: Aligned(4, adaptive="no"), "adaptive is 'no'; it must be True or False"),
     (lambda: Ring(4, form=3), "form is 3; it must be one of 'basic', 'interleaved', 'dynamic'"),
@@ -202,7 +208,11 @@ SHARED: dict[str, list[tuple[Any, str]]] = {
         (["soon"], "the end of a slice is 'soon'; it must be a positive span"),
     ],
     "hosts": [(0, HOSTS), ("2", HOSTS), (10**9, "at most 100,000")],
-    "overhead": [(-1, "0 or more"), (nan, "0 or more"), ("x", "overhead is 'x'; it must be a num")],
+    "overhead": [
+        (-1, "0 or more"),
+        (nan, "0 or more"),
+        ("x", "slice_overhead is 'x'; it must be a num"),
+    ],
 }
 SHEDS: list[tuple[dict[str, Any], str]] = [
     (dict(seconds="1"), "seconds is '1'; it must be a number greater than 0"),
@@ -233,7 +243,7 @@ WORKLOADS: list[tuple[Any, dict[str, Any], str]] = [
         {"rates": (inf, 1.0)},
         "rates are (inf, 1.0); a rate is 0 or more tuples per second",
     ),
-    ("arrivals", {"sigma": "x"}, "sigma is 'x'; it must be a number"),
+    ("arrivals", {"sigma": "x"}, "selection_selectivity is 'x'; it must be a number"),
 ]
 
 
@@ -268,7 +278,7 @@ def test_long_lists_are_no_deep_ones(word: str) -> None:
 def test_of_a_start(name: str, value: Any, said: str, tmp_path: Path) -> None:
     join = StreamJoin(STREAMS, ON, Centralized())
     refused(lambda: join.start(tmp_path / "run", **{name: value}), said)
-    assert files(tmp_path) == set() and not (tmp_path / "run").exists()
+    assert list_files(tmp_path) == set() and not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(("call", "said"), PLACEMENTS)
@@ -323,7 +333,7 @@ def test_of_a_path(tmp_path: Path) -> None:
         refused(lambda path=path: join.start(path), said)
         if path != "/proc/nope/x":
             refused(lambda path=path: StreamJoin.resume(path, STREAMS), said)
-    assert files(tmp_path) == {"dangling", "file"}
+    assert list_files(tmp_path) == {"dangling", "file"}
 
 
 @pytest.mark.parametrize("name", ["[ab]{c}", "a*?", "back\\slash", "new\nline", "pct%20 #", "ü 名"])
@@ -337,7 +347,8 @@ def test_odd_names_of_folders_are_taken(tmp_path: Path, name: str) -> None:
 )
 def test_one_window_is_that_of_all_streams(windows: Any) -> None:
     assert (
-        StreamJoin(STREAMS, ON, Centralized(), windows, time="ts").setup.window_limits == (3 * 10**8,) * 2
+        StreamJoin(STREAMS, ON, Centralized(), windows, time="ts").setup.window_limits
+        == (3 * 10**8,) * 2
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from oracle import Ids, differ, expected, tables
+from oracle import Ids, describe_difference, expected, tables
 
 Row = dict[str, Any]
 CASES: list[tuple[str, str, dict[str, int], Callable[..., Any]]] = [
@@ -70,9 +70,9 @@ def test_duckdb_agrees_with_loops(
     streams = tables(aliases, 25 if len(aliases) > 2 else 80, seed=4)
     want = brute(streams, on, windows, holds)
     assert want
-    assert differ(expected(streams, on, windows), want) == ""
+    assert describe_difference(expected(streams, on, windows), want) == ""
 
 
 def test_a_difference_is_told() -> None:
     found, want = Counter({(1, 2): 2}), Counter({(1, 2): 1, (3, 4): 1})
-    assert differ(found, want) == "1 of 2 lost, as [(3, 4)]; 1 too many, as [(1, 2)]"
+    assert describe_difference(found, want) == "1 of 2 lost, as [(3, 4)]; 1 too many, as [(1, 2)]"

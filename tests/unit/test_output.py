@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.engine import sink_log
-from braid.engine.disk import FileSystem
-from braid.engine.durable import DamagedRunError
-from braid.engine.entries import Merged
-from braid.engine.output import PublishedResults
-from braid.engine.sink_log import SparkSinkLog
+from braid.storage import spark_sink_log
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.log_entries import Merged
+from braid.storage.published_results import PublishedResults
+from braid.storage.spark_sink_log import SparkSinkLog
+from braid.util.file_system import FileSystem
 
 BATCHES = [[f"{b:06d}-{p}-0000cafe.parquet" for p in range(b % 3)] for b in range(450)]
 """Files by batch; some have none, batch 0 among them."""
@@ -162,7 +162,9 @@ def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
         change(out)
         for times in (1, 0):
             asked.clear()
-            PublishedResults(out.results.parent).recover_published(groups, BATCHES[420:450], earlier)
+            PublishedResults(out.results.parent).recover_published(
+                groups, BATCHES[420:450], earlier
+            )
             assert len(asked) == times, change
             assert logged(out) == listed(out) == upto(449)
             assert (out.log / "410").read_bytes()[:2] == b"v1"
@@ -282,7 +284,9 @@ def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: A
     lines = file.read_text().split("\n")
     file.write_text("\n".join([*lines[:12], way(lines[12]), *lines[13:]]))
     before = {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()}
-    with pytest.raises(DamagedRunError, match=r"^[^\n]*/19.compact is damaged: it has a line that is none"):
+    with pytest.raises(
+        DamagedRunError, match=r"^[^\n]*/19.compact is damaged: it has a line that is none"
+    ):
         out.unpublish(0, 5)
     assert {f: f.read_bytes() for f in out.results.rglob("*") if f.is_file()} == before
     files = [[], [], [], [], [], *BATCHES[5:25]]
@@ -327,9 +331,13 @@ def test_lines_that_are_written_again_are_whole(tmp_path: Path, way: Any) -> Non
     lines = file.read_text().split("\n")
     file.write_text("\n".join([*lines[:5], way(lines[5]), *lines[6:]]))
     name = Path(json.loads(lines[5])["path"]).name
-    assert out.logged_sizes() == {n: size for n, size in sizes.items() if n != name} and name in sizes
+    assert (
+        out.logged_sizes() == {n: size for n, size in sizes.items() if n != name} and name in sizes
+    )
     assert [*out.damaged_files()] == [file]
-    with pytest.raises(DamagedRunError, match=r"^[^\n]*/9.compact is damaged: it has a line that is none"):
+    with pytest.raises(
+        DamagedRunError, match=r"^[^\n]*/9.compact is damaged: it has a line that is none"
+    ):
         out.publish_batch(19, written(out, 19))
     out.republish([], BATCHES[:20])
     assert logged(out) == listed(out) == upto(19) and not out.damaged_files()
@@ -340,7 +348,7 @@ def test_lines_that_are_written_again_are_whole(tmp_path: Path, way: Any) -> Non
 def test_a_large_log_file_is_counted_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, body: bytes
 ) -> None:
-    monkeypatch.setattr(sink_log, "_CHUNK", chunk)
+    monkeypatch.setattr(spark_sink_log, "_CHUNK", chunk)
     (tmp_path / "9.compact").write_bytes(body)
-    found = sink_log._count_lines(tmp_path / "9.compact", 5)
+    found = spark_sink_log._count_lines(tmp_path / "9.compact", 5)
     assert found == (body.count(b"\n"), body[:5], body.rpartition(b"\n")[2])

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import Centralized
-from braid.condition.failing import OverflowFailure
+from braid.condition.evaluation_order import OverflowFailure
 from braid.condition.predicate import PredicateError
-from braid.core.accept import read_natural
-from braid.join import StreamJoin
+from braid.stream_join import StreamJoin
+from braid.util.validation import read_natural
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import ids
+from oracle import result_ids
 
 KINDS = {"tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "bigint": pa.int64()}
 BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -41,7 +41,7 @@ def joined(on: str, a: pa.Table, b: pa.Table, batches: int = 2) -> list[tuple[in
             Path(folder) / "run", batches=batches
         )
         run.awaitTermination()
-        return sorted(ids(run.results()).elements())
+        return sorted(result_ids(run.results()).elements())
 
 
 FAILS = [
@@ -190,7 +190,7 @@ def test_a_run_that_failed_fails_again_and_keeps_what_it_had(tmp_path: Path) -> 
         run = join.start(tmp_path / "run", batches=2)
         with pytest.raises(OverflowFailure, match=r"a\.n \+ 1 \(int\), batch 1, stream a"):
             run.awaitTermination()
-        assert ids(run.results()) == {(0, 0): 1}
+        assert result_ids(run.results()) == {(0, 0): 1}
         run.stop()
 
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from braid.papers.psp import reference as ring
-from braid.papers.slices import reference as chain
-from braid.papers.theta import reference as grid
-from braid.papers.trace import Trace, brute_force_join, parse_tuples
-from braid_widgets.base.own import TypedTupleStepper
+from braid_lab.common.trace import Trace, brute_force_join, parse_tuples
+from braid_lab.psp import reference as ring
+from braid_lab.slices import reference as chain
+from braid_lab.theta import reference as grid
+from braid_widgets.base.typed_steps import TypedTupleStepper
 from hypothesis import given
 from hypothesis import strategies as st
 
-OWN = {"grid": (grid.run_typed, 2, 10**6), "chain": (chain.run_typed, 2, 4), "ring": (ring.run_typed, 3, 16)}
+OWN = {
+    "grid": (grid.run_typed, 2, 10**6),
+    "chain": (chain.run_typed, 2, 4),
+    "ring": (ring.run_typed, 3, 16),
+}
 
 
 def lines(streams: int) -> Any:
@@ -68,12 +72,12 @@ def test_the_stepper_shows_what_is_typed_keeps_it_when_refused_and_comes_back_to
 
 
 def test_an_example_alone_is_what_a_report_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    from braid_widgets.base import own
+    from braid_widgets.base import typed_steps
 
     shown: list[Trace] = []
-    monkeypatch.setattr(own, "headless", lambda: True)
-    monkeypatch.setattr(own, "show", shown.append)
-    own.show_typed_steps(grid.grid_example(), grid.run_typed, "J")
+    monkeypatch.setattr(typed_steps, "headless", lambda: True)
+    monkeypatch.setattr(typed_steps, "show", shown.append)
+    typed_steps.show_typed_steps(grid.grid_example(), grid.run_typed, "J")
     assert len(shown) == 1
 
 

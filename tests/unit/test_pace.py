@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from braid_widgets.base.pace import KEPT, TimeLeftEstimator
+from braid_widgets.base.time_left import KEPT, TimeLeftEstimator
 
 
 class Clock:

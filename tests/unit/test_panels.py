@@ -9,9 +9,9 @@ import pytest
 from braid import Aligned, Ring
 from braid.core.events import BatchCommitted
 from braid.core.placement import placements_for
-from braid.model.simulate import simulate
-from braid_widgets.base import show as showing
-from braid_widgets.base import twin
+from braid.simulation.simulator import simulate
+from braid_widgets.base import display as showing
+from braid_widgets.base import static_fallback
 from braid_widgets.base.launcher import LaunchPanel
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.diffusion.panel import DiffusionPanel
@@ -24,7 +24,7 @@ from unit.test_widgets import FakeRun
 def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     shown: list[Any] = []
     taken = threading.Event()
-    monkeypatch.setattr(twin, "LATER", 0.01)
+    monkeypatch.setattr(static_fallback, "LATER", 0.01)
 
     class Handle:
         def update(self, picture: Any) -> None:
@@ -35,7 +35,7 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
         shown.append(view)
         return Handle() if display_id else None
 
-    monkeypatch.setattr(twin, "display", display)
+    monkeypatch.setattr(static_fallback, "display", display)
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
     panel = panel_with(lambda settings: FakeRun(MIGRATION))
     monkeypatch.setattr(showing, "LATER", 0.01)
@@ -276,7 +276,7 @@ def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.Monk
 
 def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
     answers: list[Any] = [
-        ValueError("copies is -1; it must be 0 or more"),
+        ValueError("max_copies is -1; it must be 0 or more"),
         FakeRun(LIVE[kind][:1], error=RuntimeError("gone")),
     ]
 
@@ -290,7 +290,9 @@ def test_a_panel_says_what_was_refused_and_what_failed(kind: str):
     before = panel.events
     panel.start.click()
     panel.wait_for_work(60)
-    assert "copies is -1; it must be 0 or more<" in panel.message.value and panel.state == "idle"
+    assert (
+        "max_copies is -1; it must be 0 or more<" in panel.message.value and panel.state == "idle"
+    )
     panel.start.click()
     panel.wait_for_work(60)
     panel.follower.wait_for_end(60)
@@ -313,7 +315,9 @@ def test_nothing_is_simulated_into_a_picture_that_is_live(
     if kind == "diffusion":
         assert panel.simulate.disabled
         panel.simulate.click()
-    panel.wait_for_work(60)  # a follower may paint before the launch that makes it has come to its end
+    panel.wait_for_work(
+        60
+    )  # a follower may paint before the launch that makes it has come to its end
     assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
     panel.stop.click()
     panel.follower.wait_for_end(60)

@@ -10,23 +10,30 @@ import numpy as np
 import pandas as pd
 import pytest
 from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
-from braid.studies import chain_claims, diffusion, psp, shared_ring, slices, slices_run
-from braid.studies import diffusion_claims as gu
-from braid.studies import diffusion_frames as frames
-from braid.studies import diffusion_trade_claims as trades
-from braid.studies import psp_claims as ring
-from braid.studies import psp_contest_claims as contests
-from braid.studies import psp_rivals_claims as rivals
-from braid.studies import shared_ring_claims as shared
-from braid.studies import slices_claims as chain
+from braid_lab.diffusion import claim_frames as frames
+from braid_lab.diffusion import claims as gu
+from braid_lab.diffusion import experiments as diffusion_experiments
+from braid_lab.diffusion import tradeoff_claims as trades
+from braid_lab.psp import claims as ring
+from braid_lab.psp import contest_claims as contests
+from braid_lab.psp import experiments as psp_experiments
+from braid_lab.psp import rival_claims as rivals
+from braid_lab.shared_ring import claims as shared
+from braid_lab.shared_ring import experiments as shared_ring_experiments
+from braid_lab.slices import chain_claims, live_chain
+from braid_lab.slices import claims as chain
+from braid_lab.slices import experiments as slices_experiments
 
 
 def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
     """Fig. 16.2 and Theorem 9, and they fail when hops cost nothing."""
-    times = psp.response_times(hops=psp.HOPS)
+    times = psp_experiments.response_times(hops=psp_experiments.HOPS)
     assert ring.interior_claim(times).holds == "under reading"
     assert ring.theorem_9_claim(times).holds == ring.response_growth_claim(times).holds == "yes"
-    assert ring.length_by_selectivity_claim(times).holds == "no" and ring.length_by_selectivity_claim(times).reason
+    assert (
+        ring.length_by_selectivity_claim(times).holds == "no"
+        and ring.length_by_selectivity_claim(times).reason
+    )
     free = times.assign(response_modelled=times["sigma"] / times["nodes"])
     assert ring.interior_claim(free).holds == ring.fourteen_nodes_claim(free).holds == "no"
     assert ring.response_growth_claim(free).holds == "yes"
@@ -112,13 +119,17 @@ def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
     """An experiment of Gu's: CTR over ATR by x, other placements by factors of ATR."""
     rows = []
     for x, r in enumerate(ratio, 2):
-        for name in {**diffusion.RIVALS, **diffusion.ALIGNED_OR_COORDINATED}:
+        for name in {
+            **diffusion_experiments.RIVALS,
+            **diffusion_experiments.ALIGNED_OR_COORDINATED,
+        }:
             bounds = (frames.TWO, frames.ROOT, frames.HALF, frames.ALL)
             f = r if name in bounds else factors.get(name.partition(",")[0], 0.5)
             through = 10.0 * x * (1.0 if name == "ATR" else f)
             sent = 1.0 if name == frames.TWO else 2.0
             rows += [
-                ("", x, name, 0, through, 1.0, sent, reading) for reading in diffusion.READINGS
+                ("", x, name, 0, through, 1.0, sent, reading)
+                for reading in diffusion_experiments.READINGS
             ]
     columns = ["figure", "x", "placement", "seed", "throughput", "work", "mbits", "reading"]
     return pd.DataFrame(rows, columns=columns)
@@ -182,15 +193,22 @@ def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
     """Fig. 14 of Gu 2007, made up so that only L = J/2 crosses, whatever a probe costs."""
     f = figures("14", [1.1, 1.0, 0.9])
     f.outcomes["14"].loc[f.outcomes["14"]["placement"] == frames.HALF, "throughput"] = [
-        10.0 * x * r for x, r in ((2, 0.9), (3, 1.0), (4, 1.1)) for _ in diffusion.READINGS
+        10.0 * x * r
+        for x, r in ((2, 0.9), (3, 1.0), (4, 1.1))
+        for _ in diffusion_experiments.READINGS
     ]
     found = trades.window_size_claims(f)[-1]
     assert found.holds == "under reading"
-    assert found.reason == "; ".join(f"L = J/2, {reading}" for reading in diffusion.READINGS)
+    assert found.reason == "; ".join(
+        f"L = J/2, {reading}" for reading in diffusion_experiments.READINGS
+    )
 
 
 def total(even: bool) -> pd.DataFrame:
-    rows = [(0, name, 100) for name in {**diffusion.RIVALS, **diffusion.ALIGNED_OR_COORDINATED}]
+    rows = [
+        (0, name, 100)
+        for name in {**diffusion_experiments.RIVALS, **diffusion_experiments.ALIGNED_OR_COORDINATED}
+    ]
     return pd.DataFrame(rows, columns=["second", "placement", "results"])
 
 
@@ -215,7 +233,7 @@ def test_a_run_that_is_not_its_model_breaks_the_claims() -> None:
 
 def test_what_the_chain_saves_and_does_not() -> None:
     """Fig. 5.8 to 6.7, closed forms; they fail for a chain that holds twice as much."""
-    memory, trees = slices.memory_savings(), slices.tree_ratios()
+    memory, trees = slices_experiments.memory_savings(), slices_experiments.tree_ratios()
     assert chain.always_saves_claim(memory, "5.8", "memory").holds == "yes"
     lost = memory.assign(saved_modelled=2 * memory["saved_modelled"] - 1)
     assert chain.always_saves_claim(lost, "5.8", "memory").holds == "no"
@@ -226,14 +244,16 @@ def test_what_the_chain_saves_and_does_not() -> None:
     assert chain_claims.two_slices_claim().holds == "no"
 
 
-ANSWERS = shared_ring.QueryAnswers({"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})}, ("a", "b"))
+ANSWERS = shared_ring_experiments.QueryAnswers(
+    {"q": Counter({(1, 2): 1})}, {"q": Counter({(1, 2): 1})}, ("a", "b")
+)
 
 
 def test_a_result_that_is_lost_or_made_twice_breaks_theorem_11() -> None:
     assert shared.results_claim(ANSWERS).holds == "yes"
     assert shared.each_result_once_claim(ANSWERS, {"results": 1}).holds == "yes"
     for got in (Counter(), Counter({(1, 2): 2})):
-        wrong = shared_ring.QueryAnswers({"q": got}, ANSWERS.expected, ANSWERS.streams)
+        wrong = shared_ring_experiments.QueryAnswers({"q": got}, ANSWERS.expected, ANSWERS.streams)
         assert shared.results_claim(wrong).holds == "no"
     assert shared.each_result_once_claim(ANSWERS, {"results": 2}).holds == "no"
 
@@ -254,12 +274,24 @@ def test_sharing_that_saves_nothing_breaks_theorems_12_and_13() -> None:
 
 
 def test_a_ring_whose_last_node_always_gains_breaks_eq_21_2() -> None:
-    lengths = shared_ring.length_table()
-    assert shared.selection_push_down_claim(lengths).holds == shared.length_claim(lengths).holds == "yes"
+    lengths = shared_ring_experiments.length_table()
+    assert (
+        shared.selection_push_down_claim(lengths).holds
+        == shared.length_claim(lengths).holds
+        == "yes"
+    )
     falling = lengths.assign(latency_modelled=1 / lengths["nodes"])
     assert shared.length_claim(falling).holds == "no"
-    assert shared.balance_claim(2.0, 1.4).holds == shared.selectivity_balance_claim(2.0, 1.4).holds == "yes"
-    assert shared.balance_claim(2.0, 1.6).holds == shared.selectivity_balance_claim(1.0, 1.6).holds == "no"
+    assert (
+        shared.balance_claim(2.0, 1.4).holds
+        == shared.selectivity_balance_claim(2.0, 1.4).holds
+        == "yes"
+    )
+    assert (
+        shared.balance_claim(2.0, 1.6).holds
+        == shared.selectivity_balance_claim(1.0, 1.6).holds
+        == "no"
+    )
 
 
 def test_the_batches_in_which_a_query_was_served() -> None:
@@ -268,8 +300,8 @@ def test_the_batches_in_which_a_query_was_served() -> None:
 
     come = QueryAdded(2, "late", 0, {}, {}, {})
     events = [planned(0), planned(1), come, planned(2), planned(3), QueryRemoved(4, "late")]
-    assert slices_run.served_batches(events, "late", 6) == range(2, 4)
-    assert slices_run.served_batches(events, "first", 6) == range(0, 6)
+    assert live_chain.served_batches(events, "late", 6) == range(2, 4)
+    assert live_chain.served_batches(events, "first", 6) == range(0, 6)
 
 
 def test_changes_are_made_while_the_run_is_held_at_its_share() -> None:
@@ -285,5 +317,5 @@ def test_changes_are_made_while_the_run_is_held_at_its_share() -> None:
     run.unpause = lambda: setattr(run, "held", False)
     seen: list[tuple[int, bool]] = []
     note = lambda: seen.append((run.planned, run.held))  # noqa: E731
-    slices_run.apply_changes(run, 10, {0.2: note, 0.5: note}, lambda text: None)  # type: ignore[arg-type]
+    live_chain.apply_changes(run, 10, {0.2: note, 0.5: note}, lambda text: None)  # type: ignore[arg-type]
     assert seen == [(2, True), (5, True)] and not run.held

@@ -1,4 +1,4 @@
-"""Every placement under the generic checks; see checks.py. A new one is covered by being defined."""
+"""Every placement under the generic checks; see placement_checks.py. A new one is covered by being defined."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid, StaticOpt
-from checks import SWING, Cluster, arrivals, check_meetings, check_start, examples, named
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from placement_checks import SWING, Cluster, arrivals, check_meetings, check_start, examples, named
 
 PLACEMENTS = examples()
 MANY_STREAMS = [p for p in PLACEMENTS.values() if p.serves(3)]
@@ -91,7 +91,7 @@ def test_two_stream_placements_refuse_three(placement):
         (lambda: AdaptiveGrid(4, epsilon=1.5), "epsilon is 1.5"),
         (lambda: AdaptiveGrid(4, size_estimation="guess"), "'sample' or 'exact'"),
         (lambda: AdaptiveGrid(4, tuple_sizes=(1, 0)), "sizes is"),
-        (lambda: AdaptiveGrid(4, warmup_tuples=-1), "warmup is -1"),
+        (lambda: AdaptiveGrid(4, warmup_tuples=-1), "warmup_tuples is -1"),
         (lambda: AdaptiveGrid(4, n=4, m=2), r"\(4, 2\) with 4 hosts"),
         (lambda: AdaptiveGrid(6, n=3, m=2), r"\(3, 2\) with 6 hosts"),
         (lambda: AdaptiveGrid(4, max_tuples_per_host=10), "growth needs both"),

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 from braid import Auto, Centralized, HashPartition
+from braid.arrow_join import ArrowJoinConfig
 from braid.core.events import PlacementChosen
-from braid.core.words import format_count
-from braid.join import StreamJoin
-from braid.model.placing import BATCHES, JoinStatistics, candidate_placements, choose_placement
-from braid.tables import ArrowJoinConfig
-from oracle import differ, expected, ids, tables
+from braid.core.plan_sentences import format_count
+from braid.simulation.placement_choice import (
+    BATCHES,
+    JoinStatistics,
+    candidate_placements,
+    choose_placement,
+)
+from braid.stream_join import StreamJoin
+from oracle import describe_difference, expected, result_ids, tables
 
 NONE = (None, None)
 
@@ -23,26 +28,43 @@ NONE = (None, None)
         (JoinStatistics((1, 1, 1), (None,) * 3, 4, True, True), {"Centralized"}),
         (JoinStatistics((1, 1), NONE, 4, True, False), {"HashPartition"}),
         (JoinStatistics((1, 1), NONE, 4, True, True, has_remote_hosts=True), {"HashPartition"}),
-        (JoinStatistics((1, 1, 1), (None,) * 3, 4, True, True, has_remote_hosts=True), {"HashPartition"}),
+        (
+            JoinStatistics((1, 1, 1), (None,) * 3, 4, True, True, has_remote_hosts=True),
+            {"HashPartition"},
+        ),
         (JoinStatistics((1, 1), NONE, 1, True, True), {"HashPartition"}),
         (JoinStatistics((1, 1), NONE, 1, False, True), {"AdaptiveGrid", "Centralized"}),
-        (JoinStatistics((1, 30), NONE, 4, False, True, has_remote_hosts=True), {"AdaptiveGrid", "StaticGrid"}),
+        (
+            JoinStatistics((1, 30), NONE, 4, False, True, has_remote_hosts=True),
+            {"AdaptiveGrid", "StaticGrid"},
+        ),
         (JoinStatistics((30, 1), NONE, 4, False, True, has_remote_hosts=True), {"AdaptiveGrid"}),
         (JoinStatistics((1, 1), NONE, 4, False, False), {"AdaptiveGrid", "StaticGrid"}),
-        (JoinStatistics((1, 1), NONE, 16, False, True, has_remote_hosts=True), {"AdaptiveGrid", "StaticGrid"}),
+        (
+            JoinStatistics((1, 1), NONE, 16, False, True, has_remote_hosts=True),
+            {"AdaptiveGrid", "StaticGrid"},
+        ),
     ],
 )
 def test_what_is_known_decides(known: JoinStatistics, best: set[str]) -> None:
     chosen = choose_placement(known)
     assert type(chosen.placement).__name__ in best
     assert next(iter(chosen.relative_costs.values())) == 1.0, "what is chosen comes first"
-    assert min(chosen.relative_costs.values()) > 0.98 and format_count(known.hosts, "host") in chosen.reason
+    assert (
+        min(chosen.relative_costs.values()) > 0.98
+        and format_count(known.hosts, "host") in chosen.reason
+    )
     assert choose_placement(known) == chosen, "and always the same"
 
 
 def test_a_frequent_value_weighs_on_one_host() -> None:
     even, uneven = (
-        choose_placement(JoinStatistics((1, 1), NONE, 8, True, False, most_frequent_share=s, has_remote_hosts=True)) for s in (0.0, 0.6)
+        choose_placement(
+            JoinStatistics(
+                (1, 1), NONE, 8, True, False, most_frequent_share=s, has_remote_hosts=True
+            )
+        )
+        for s in (0.0, 0.6)
     )
     assert isinstance(even.placement, HashPartition)
     assert not isinstance(uneven.placement, HashPartition) and "60.0%" in uneven.reason
@@ -63,17 +85,19 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams, on = tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
-    monkeypatch.setattr("braid.tables.cores", lambda: 3)
+    monkeypatch.setattr("braid.arrow_join.cores", lambda: 3)
     monkeypatch.setattr(ArrowJoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
-    monkeypatch.setattr(ArrowJoinConfig, "most_frequent_share", staticmethod(lambda streams, predicate: 0.0))
+    monkeypatch.setattr(
+        ArrowJoinConfig, "most_frequent_share", staticmethod(lambda streams, predicate: 0.0)
+    )
     join = StreamJoin(streams, on, check=True)
     assert join.placement == Auto(3, has_remote_hosts=True)
     why = [row[2] for row in join.explain().rows if row[:2] == ("placement", "auto")]
     assert len(why) == 1 and why[0].startswith("HashPartition for 2 streams, 3 hosts")
     run = join.start(tmp_path, batches="batch")
     run.awaitTermination()
-    assert differ(ids(run.results()), expected(streams, on)) == ""
-    monkeypatch.setattr("braid.tables.cores", lambda: 2)
+    assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
+    monkeypatch.setattr("braid.arrow_join.cores", lambda: 2)
     for start in (
         lambda: StreamJoin(streams, on, check=True).start(tmp_path),
         lambda: StreamJoin.resume(tmp_path, streams),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from braid.core.cover import CoverageError, CoverageChecker
+from braid.core.coverage import CoverageChecker, CoverageError
 from braid.core.plan import Block, Derivation, Hop, Path, Plan, Route, apply_derivations_and_drops
 
 A, B = Block(1, 0, (0, 8), 0, (0,)), Block(2, 1, (0, 8), 0, (1,))
@@ -29,7 +29,9 @@ def fresh(
     return Route(Block(id, stream, keys, 1, (0,)), paths, deferred)
 
 
-def check(blocks: tuple[Block, ...], plan: Plan, streams: int = 2, **more: object) -> CoverageChecker:
+def check(
+    blocks: tuple[Block, ...], plan: Plan, streams: int = 2, **more: object
+) -> CoverageChecker:
     ledger = CoverageChecker(streams, **more)  # type: ignore[arg-type]
     ledger.check_plan(blocks, plan)
     return ledger
@@ -234,7 +236,10 @@ def at_most_once(blocks: tuple[Block, ...], plan: Plan, streams: int = 2) -> Cov
 def test_what_is_left_out_is_in_the_account_of_a_placement_that_covers_at_most_once() -> None:
     plan = Plan((fresh(10, 0, (hop(1, h1=(2,)),)), fresh(11, 1, (hop(0, h0=(1,)),))))
     ledger = at_most_once((A, B, LOST), plan)
-    assert [(left.block, left.count_block_combinations) for left in ledger.uncovered] == [(10, 1), (11, 1)]
+    assert [(left.block, left.count_block_combinations) for left in ledger.uncovered] == [
+        (10, 1),
+        (11, 1),
+    ]
     rows = {1: 100, 2: 20, 5: 3, 10: 7, 11: 11}
     assert [left.count_tuple_combinations(rows) for left in ledger.uncovered] == [7 * 3, 11 * 7]
     with pytest.raises(CoverageError, match=r"block 10 meets 1 of 2 .* by stream: \{1: \[5\]\}"):
@@ -247,7 +252,9 @@ def test_the_account_of_three_streams_counts_combinations_of_tuples() -> None:
     (left,) = ledger.uncovered
     assert left.count_block_combinations == 2
     assert left.count_tuple_combinations({2: 20, 5: 3, 6: 5, 7: 2, 10: 4}) == 4 * (20 * 2 + 3 * 5)
-    assert left.count_tuple_combinations({2: 20, 6: 5, 7: 2, 10: 4}) == 4 * 20 * 2, "an empty block loses nothing"
+    assert left.count_tuple_combinations({2: 20, 6: 5, 7: 2, 10: 4}) == 4 * 20 * 2, (
+        "an empty block loses nothing"
+    )
 
 
 def test_a_plan_that_leaves_nothing_out_has_an_empty_account() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.papers.kit.printed import PrintedFigure
-from braid_widgets.base import curves
+from braid_lab.common.printed_figures import PrintedFigure
+from braid_widgets.base import line_charts
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.printed import LABEL, READ, add_printed_values
+from braid_widgets.base.printed_values import LABEL, READ, add_printed_values
 
 pytestmark = pytest.mark.unit
 
@@ -24,7 +24,7 @@ def lines() -> Chart:
         for x in (10.0, 20.0)
     ]
     data = pd.DataFrame(rows, columns=["x", "curve", "wide", "y"])
-    return curves.line_chart(data, "title", "y", x="x", y="y", color="curve", facet_col="wide")
+    return line_charts.line_chart(data, "title", "y", x="x", y="y", color="curve", facet_col="wide")
 
 
 def printed(chart: Chart) -> list[Any]:
@@ -43,7 +43,9 @@ def test_a_value_stands_below_the_curves_of_its_panel(lines: Chart) -> None:
 
 
 def test_a_ratio_goes_by_the_curve_that_it_is_of(lines: Chart) -> None:
-    one = PrintedFigure("section 1", "half to once", y=(0.5,), y_max=(1.0,), series="ours", measure="rival")
+    one = PrintedFigure(
+        "section 1", "half to once", y=(0.5,), y_max=(1.0,), series="ours", measure="rival"
+    )
     both = printed(add_printed_values(lines, [one]))
     assert [t.xaxis for t in both] == ["x", "x2"]
     assert [t.showlegend for t in both] == [True, False], "once in the legend"
@@ -62,15 +64,19 @@ def test_a_level_goes_through_and_a_place_across(lines: Chart) -> None:
 
 
 def test_a_ratio_is_drawn_where_the_curve_that_it_is_of_has_its_place(lines: Chart) -> None:
-    at = PrintedFigure("section 1", "twice", (20.0, 80.0), (2.0, 3.0), series="ours", measure="rival")
+    at = PrintedFigure(
+        "section 1", "twice", (20.0, 80.0), (2.0, 3.0), series="ours", measure="rival"
+    )
     assert [list(t.x) for t in printed(add_printed_values(lines, [at], wide=False))] == [[20.0]]
-    elsewhere = PrintedFigure("section 1", "thrice", (80.0,), (3.0,), series="ours", measure="rival")
+    elsewhere = PrintedFigure(
+        "section 1", "thrice", (80.0,), (3.0,), series="ours", measure="rival"
+    )
     assert printed(add_printed_values(lines, [elsewhere], wide=False)) == []
 
 
 def test_a_level_of_one_place_is_a_mark_and_what_we_read_into_it_is_said() -> None:
     data = pd.DataFrame([(1.0, 2.0, "ours")], columns=["x", "y", "curve"])
-    one = curves.line_chart(data, "title", "y", x="x", y="y", color="curve")
+    one = line_charts.line_chart(data, "title", "y", x="x", y="y", color="curve")
     level = PrintedFigure("section 1", "seven", y=(7.0,), interpretation="where, it does not say")
     drawn = add_printed_values(one, [level]).figure.data[0]
     assert (list(drawn.y), drawn.mode, drawn.name) == ([7.0], "markers", READ)
@@ -80,7 +86,7 @@ def test_a_level_of_one_place_is_a_mark_and_what_we_read_into_it_is_said() -> No
 def test_bars_have_what_is_printed_beside_them() -> None:
     rows = [("q", "ours", 2.0), ("q", "rival", 8.0)]
     data = pd.DataFrame(rows, columns=["query", "by", "y"])
-    chart = curves.bar_chart(data, "title", "y", x="query", y="y", color="by")
+    chart = line_charts.bar_chart(data, "title", "y", x="query", y="y", color="by")
     one = PrintedFigure(
         "section 1", "three to five times", y=(3.0,), y_max=(5.0,), series="rival", measure="ours"
     )

@@ -9,18 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid.core.event_io import read_events, write_events
 from braid.core.events import BatchCommitted, BatchPlanned, QueryAdded, RunStarted
 from braid.core.facts import Facts
-from braid.core.jsonl import read_events, write_events
 from braid.core.placement import Placement
 from braid.core.query import Query
-from braid.model.simulate import simulate
 from braid.papers.slices.events import ChainChanged
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.studies import recordings
-from braid.studies.theta import RIVALS, competitor_name
-from braid.workloads.dashboards import DASHBOARDS
+from braid.simulation.simulator import simulate
+from braid_lab.common import recordings
+from braid_lab.theta.experiments import RIVALS, competitor_name
+from braid_lab.workloads.dashboards import DASHBOARDS
 
 PICTURE = Path(__file__).parents[2] / "docs" / "fluct.webp"
 
@@ -41,7 +41,11 @@ def recorded(start: RunStarted) -> Placement:
 
 
 def mappings(events: list[Any]) -> list[tuple[int, int, Any, Any]]:
-    return [(e.batch, e.group, e.previous_mapping, e.mapping) for e in events if isinstance(e, MappingChanged)]
+    return [
+        (e.batch, e.group, e.previous_mapping, e.mapping)
+        for e in events
+        if isinstance(e, MappingChanged)
+    ]
 
 
 def test_every_recording_is_shipped_and_nothing_else() -> None:
@@ -62,8 +66,10 @@ def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[
     start, chosen = events[0], recordings.SETTINGS[name]
     kind = Placement.class_by_name(chosen["placement"])
     settings = {k: chosen[k] for k in ("hosts", "epsilon") if k in kind.setting_names()}
-    if "sizes" in kind.setting_names() and kind is not AdaptiveGrid:  # the oracle counted them
-        settings["sizes"] = start.settings["sizes"]
+    if (
+        "final_sizes" in kind.setting_names() and kind is not AdaptiveGrid
+    ):  # the oracle counted them
+        settings["final_sizes"] = start.settings["final_sizes"]
     now = kind.from_settings(settings)
     assert recorded(start) == now
     assert (start.hosts, start.keys) == (now.hosts, now.key_space_size)
@@ -104,7 +110,9 @@ def test_the_grid_changes_when_it_would_today(events: list[Any]) -> None:
 
 
 def test_the_recorded_rivals_are_those_of_the_paper() -> None:
-    assert list(recordings.recorded_competitors()) == [competitor_name(n, z) for z in recordings.SKEWS for n in RIVALS]
+    assert list(recordings.recorded_competitors()) == [
+        competitor_name(n, z) for z in recordings.SKEWS for n in RIVALS
+    ]
 
 
 def test_the_picture_is_of_the_recording() -> None:

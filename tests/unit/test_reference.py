@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from braid.papers import trace as reference
-from braid.papers.diffusion import reference_atr as reference_aligned
-from braid.papers.diffusion import reference_ctr as reference_coordinated
-from braid.papers.psp import reference as reference_ring
-from braid.papers.trace import Tuple, merge_arrivals, brute_force_join
+from braid_lab.common import trace as reference
+from braid_lab.common.trace import Tuple, brute_force_join, merge_arrivals
+from braid_lab.diffusion import reference_atr as reference_aligned
+from braid_lab.diffusion import reference_ctr as reference_coordinated
+from braid_lab.psp import reference as reference_ring
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,9 +34,9 @@ def test_the_ring_finds_what_brute_force_finds_in_any_join_order(given_, nodes, 
         for s in range(len(windows))
         if (others := [t for t in range(len(windows)) if t != s])
     ]
-    assert sorted(reference_ring.run_ring(tuples, windows, nodes, orders).all_results) == brute_force_join(
-        tuples, windows
-    )
+    assert sorted(
+        reference_ring.run_ring(tuples, windows, nodes, orders).all_results
+    ) == brute_force_join(tuples, windows)
 
 
 @given(inputs(), st.integers(1, 5), st.integers(1, 8), st.integers(1, 20), st.integers(0, 3))
@@ -73,7 +73,8 @@ def test_marks_matter_when_a_host_serves_the_old_and_the_new_master():
     tuples, windows = merge_arrivals([[(4, 1), (6, 1)], [(4, 1), (6, 1)]]), (9, 9)
     trace = reference_aligned.run_atr(tuples, windows, 1, 5, (5, 1))
     assert (
-        Counter(trace.all_results) == Counter(brute_force_join(tuples, windows)) and len(trace.all_results) == 4
+        Counter(trace.all_results) == Counter(brute_force_join(tuples, windows))
+        and len(trace.all_results) == 4
     )
     assert {text[-1] for step in trace.steps for held in step.stored[0] for text in held} >= {
         "*",

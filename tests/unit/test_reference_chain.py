@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 from braid.core.query import Query
-from braid.papers.slices import reference as chains
-from braid.papers.slices.reference import ReferenceChain, symmetric_query
-from braid.papers.trace import Tuple, merge_arrivals, brute_force_join
+from braid_lab.common.trace import Tuple, brute_force_join, merge_arrivals
+from braid_lab.slices import reference as chains
+from braid_lab.slices.reference import ReferenceChain, symmetric_query
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,7 +69,9 @@ def test_table_5_1_follows_figure_5_2_and_not_definition_1():
 
 
 times = st.lists(st.integers(0, 12), max_size=9)
-streams = st.tuples(times, times).map(lambda both: merge_arrivals([[(t, 0) for t in ts] for ts in both]))
+streams = st.tuples(times, times).map(
+    lambda both: merge_arrivals([[(t, 0) for t in ts] for ts in both])
+)
 cuts = st.sets(st.integers(1, 9), min_size=1, max_size=4).map(lambda w: tuple(sorted(w)))
 
 
@@ -209,7 +211,9 @@ def test_selections_in_the_chain_change_no_result_and_hold_nothing_useless(
 
     scheduled(chain, tuples, data, useful)
     for query, output in zip(queries, chain.results_by_query, strict=True):
-        wanted = [g for g in brute_force_join(tuples, query.windows) if all(keeps(query, t) for t in g)]
+        wanted = [
+            g for g in brute_force_join(tuples, query.windows) if all(keeps(query, t) for t in g)
+        ]
         assert sorted(output) == wanted, "Theorem 4"
         check_order(output)
     found = chain.recorded_trace.all_results
@@ -237,7 +241,9 @@ def test_the_union_waits_for_the_punctuation():
         chain.process_tuple(t)
         while chain.slices[0].queue:
             chain.run_slice(0)
-    assert [len(o) for o in chain.results_by_query] == [1, 0], "a2 b1 waits for J2 to say what else b1 finds"
+    assert [len(o) for o in chain.results_by_query] == [1, 0], (
+        "a2 b1 waits for J2 to say what else b1 finds"
+    )
     chain.run_until_empty()
     assert [len(o) for o in chain.results_by_query] == [1, 2]
 
@@ -258,7 +264,9 @@ def test_steps_can_be_shown_after_splits_and_merges():
 
 def test_theta_and_no_query_that_selects():
     tuples = merge_arrivals([[(0, 1), (1, 2)], [(2, 1)]])
-    assert [[str(t) for t in g] for g in chains.run_chain(tuples, (5,)).all_results] == [["a1", "b1"]]
+    assert [[str(t) for t in g] for g in chains.run_chain(tuples, (5,)).all_results] == [
+        ["a1", "b1"]
+    ]
     chain = ReferenceChain((5,), (symmetric_query(5),), keeps=lambda q, t: False)
     chain.process_tuple(tuples[0])
     assert not chain.busy_slices and "no query selects it" in chain.steps[-1].text

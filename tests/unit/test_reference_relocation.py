@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 from braid.papers.psp.cost import insertion_points, relocated_shares
-from braid.papers.psp.reference_relocation import relocation_example
+from braid_lab.psp.reference_relocation import relocation_example
 
 GROWN = [(3, 1), (3, 2), (2, 3), (4, 4), (5, 1)]
 

@@ -6,10 +6,10 @@ import math
 from dataclasses import asdict
 
 import pytest
-from braid.papers.shedding import index as inverted
-from braid.papers.shedding import reference
-from braid.papers.shedding.index import InvertedIndex
-from braid.papers.shedding.reference import SetTuple, brute_force
+from braid_lab.shedding import inverted_index as inverted
+from braid_lab.shedding import reference
+from braid_lab.shedding.inverted_index import InvertedIndex
+from braid_lab.shedding.reference import SetTuple, brute_force
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 from braid.papers.theta.mapping import input_load_factor, optimal_mapping
-from braid.papers.theta.reference import MARKS, grid_example, find_partition, run_grid, golden_ratio_key, next_place
-from braid.papers.trace import Tuple, brute_force_join
-from braid_widgets.base.steps import step_frames
+from braid_lab.common.trace import Tuple, brute_force_join
+from braid_lab.theta.reference import (
+    MARKS,
+    find_partition,
+    golden_ratio_key,
+    grid_example,
+    next_place,
+    run_grid,
+)
+from braid_widgets.base.stepper import step_frames
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +57,11 @@ def test_in_the_end_each_joiner_holds_what_its_place_has(letters, hosts, delay):
     n, m = eval(last.table[1][0])
     for held in last.stored:
         rows, columns = (
-            {find_partition(golden_ratio_key(t), k) for t in came if str(t) in held[t.stream] and t.stream == s}
+            {
+                find_partition(golden_ratio_key(t), k)
+                for t in came
+                if str(t) in held[t.stream] and t.stream == s
+            }
             for s, k in ((0, n), (1, m))
         )
         assert len(rows) <= 1 and len(columns) <= 1, "one part of each stream"
@@ -96,7 +107,10 @@ def test_a_decision_has_the_figures_of_algorithm_2():
     (step,) = (s for s in grid_example().steps if "migrate" in s.text)
     r, s, dr, ds = map(int, step.table[1][1:])
     assert (dr, ds) == (0, 0) and optimal_mapping(r, s, 4) == (1, 4)
-    assert f"ILF {input_load_factor(r, s, 2, 2):g} under (2, 2), {input_load_factor(r, s, 1, 4):g} under (1, 4)" in step.text
+    assert (
+        f"ILF {input_load_factor(r, s, 2, 2):g} under (2, 2), {input_load_factor(r, s, 1, 4):g} under (1, 4)"
+        in step.text
+    )
 
 
 def test_it_is_drawn_like_the_other_examples():

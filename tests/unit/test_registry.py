@@ -13,14 +13,14 @@ from math import inf
 import pyarrow as pa
 import pytest
 from braid.core import placement as module
-from braid.core.codec import round_trip, to_plain, from_plain
 from braid.core.placement import Placement, registered_placements
 from braid.core.plan import Plan
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
 from braid.papers.psp.ring import Ring
 from braid.papers.theta.grid import AdaptiveGrid
-from oracle import files
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from braid.util.json_codec import from_plain, round_trip, to_plain
+from oracle import list_files
 
 OURS = {name: c for name, c in registered_placements().items() if c.__module__.startswith("braid.")}
 
@@ -105,14 +105,14 @@ def test_a_run_folder_cannot_name_a_function(tmp_path):
     StreamJoin(streams, "a.k = b.k").start(tmp_path / "run", batches=1).awaitTermination()
     settings = RunStore(tmp_path / "run").read_settings()
     assert settings is not None
-    for name in ("os.system", "posix.system", "subprocess.run", "braid.join.StreamJoin"):
+    for name in ("os.system", "posix.system", "subprocess.run", "braid.stream_join.StreamJoin"):
         folder = tmp_path / name
         command = {"placement": name, "settings": {"command": f"touch {made}"}}
         RunStore(folder).create_run(settings | command)
-        before = files(folder)
+        before = list_files(folder)
         with pytest.raises(ValueError, match=f"no placement is named {name!r}; there are: "):
             StreamJoin.resume(folder, streams)
-        assert not made.exists() and files(folder) == before
+        assert not made.exists() and list_files(folder) == before
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def test_a_placement_that_is_defined_again_replaces_its_elder(apart):
         class Mine(Placement):
             hosts: int
 
-            def plan(self, facts, state):
+            def plan_batch(self, facts, state):
                 return Plan()
 
         return Mine
@@ -140,7 +140,11 @@ def test_a_placement_that_is_defined_again_replaces_its_elder(apart):
     first, second = cell(), cell()
     assert registered_placements()["Mine"] is second is not first
     assert [p.hosts for p in second.example_instances()] == [4] and second(7).max_hosts == 7
-    assert (second.label, second(1).key_space_size, second(1).supports_streams(9)) == ("Mine", 1, True)
+    assert (second.label, second(1).key_space_size, second(1).supports_streams(9)) == (
+        "Mine",
+        1,
+        True,
+    )
 
 
 def test_what_is_private_or_has_no_plan_is_not_listed(apart):

@@ -10,16 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from braid.core.state import RunState
-from braid.engine import check as checking
-from braid.engine import durable, merging, sink_log
-from braid.engine.check import check_run, repair_run
-from braid.engine.durable import DamagedRunError
-from braid.engine.keeping import RetentionPolicy
-from braid.engine.remaking import find_repairable
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from braid.reports.cli import main
+from braid.cli import main
+from braid.core.run_state import RunState
+from braid.storage import durable_files, result_compactor, spark_sink_log
+from braid.storage import integrity as checking
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.file_repair import find_repairable
+from braid.storage.integrity import check_run, repair_run
+from braid.storage.result_retention import RetentionPolicy
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
 from merged_runs import (
     STREAMS,
     WANTED,
@@ -30,23 +30,27 @@ from merged_runs import (
     of_batches,
     read,
 )
-from oracle import Ids, differ, ids
+from oracle import Ids, describe_difference, result_ids
 from unit.test_durability import Disk
 
 pytestmark = pytest.mark.usefixtures("often")
 
 
-@pytest.mark.parametrize("gone", ["merged", "results"])
+@pytest.mark.parametrize("gone", ["compacted", "results"])
 def test_damage_in_merged_results_is_found(run: Path, gone: str) -> None:
-    file = run / "merged" / merged(run)[1] if gone == "merged" else Path(of_batches(run, 3, 6)[0])
+    file = (
+        run / "compacted" / merged(run)[1]
+        if gone == "compacted"
+        else Path(of_batches(run, 3, 6)[0])
+    )
     body = bytearray(file.read_bytes())
     body[len(body) // 3] ^= 1
     file.write_bytes(body)
     assert str(file) in check_run(run)[0][0] and "is damaged" in check_run(run)[0][0]
     file.unlink()
     if gone == "results":
-        (run / "merged" / merged(run)[1]).unlink()
-    sentence = f"{file} is missing" if gone == "merged" else f"{merged(run)[0][:3]}.* is missing"
+        (run / "compacted" / merged(run)[1]).unlink()
+    sentence = f"{file} is missing" if gone == "compacted" else f"{merged(run)[0][:3]}.* is missing"
     with pytest.raises(DamagedRunError, match=sentence):
         StreamJoin.resume(run, STREAMS)
 
@@ -57,21 +61,29 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
 ) -> None:
     """The run goes on, a repair brings the file back, and Spark's log has its size."""
     files = of_batches(run, 3, 6)
-    rows = [ids(pq.read_table(file)) for file in files]
+    rows = [result_ids(pq.read_table(file)) for file in files]
     gone = [Path(file) for file in files[lost]]
     for file in gone:
         file.unlink()
     caplog.set_level("WARNING", "braid")
     again = StreamJoin.resume(run, STREAMS)
-    assert differ(ids(again.results()), WANTED) == "" and again.awaitTermination()
-    told = f"results lacks {len(gone)} files of the batches 3 to 5, as {gone[0].name}; merged/ has"
+    assert (
+        describe_difference(result_ids(again.results()), WANTED) == "" and again.awaitTermination()
+    )
+    told = (
+        f"results lacks {len(gone)} files of the batches 3 to 5, as {gone[0].name}; compacted/ has"
+    )
     assert [told in message for message in caplog.messages] == [True]
     assert log_of(run) == sorted(f.name for f in [*run.glob("results/*.parquet"), *gone])
-    with pytest.raises(DamagedRunError, match=f"{gone[0].name} is missing; merged/ has its rows, and `br"):
+    with pytest.raises(
+        DamagedRunError, match=f"{gone[0].name} is missing; compacted/ has its rows, and `br"
+    ):
         again.results_since(int(gone[0].name[:6]))
     assert check_run(run)[0] == [f"{file} is missing" for file in gone]
     (made,) = repair_run(run)
-    assert made.startswith(f"results/{gone[0].name}") and "from merged/000003-000005.parq" in made
+    assert (
+        made.startswith(f"results/{gone[0].name}") and "from compacted/000003-000005.parq" in made
+    )
     assert check_run(run)[0] == []
     for batch in range(3, 6):
         ours = [k for k, file in enumerate(files) if int(Path(file).name[:6]) == batch]
@@ -80,18 +92,18 @@ def test_a_file_that_is_lost_has_its_rows_in_merged(
         assert found == [files[k] for k in ours] and read(found) == wanted
     sizes = {f.name: f.stat().st_size for f in run.glob("results/*.parquet")}
     for log in run.glob("results/_spark_metadata/[0-9]*"):
-        for line in map(json.loads, sink_log._read_lines(log)):
+        for line in map(json.loads, spark_sink_log._read_lines(log)):
             assert line["size"] == sizes[Path(line["path"]).name]
     caplog.clear()
     last = StreamJoin.resume(run, STREAMS)
     assert last.awaitTermination() and not caplog.messages
-    assert differ(ids(last.results()), WANTED) == ""
+    assert describe_difference(result_ids(last.results()), WANTED) == ""
 
 
 def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(merging, "_LARGE", 100)
+    monkeypatch.setattr(result_compactor, "_LARGE", 100)
     store = RunStore(run)
-    rolled = sorted(run.glob("commits/rolled-*"))
+    rolled = sorted(run.glob("commits/checkpoint-*"))
     rolled[-1].write_bytes(b"")
     store.remove_unnamed_files()
     store.log_opening_events()
@@ -101,8 +113,8 @@ def test_a_file_that_is_linked_comes_back(run: Path, monkeypatch: pytest.MonkeyP
     rows = read(of_batches(run, batch, batch + 1))
     file.unlink()
     assert read(RunStore(run).result_files(batch, batch + 1, merged=False)) == rows
-    assert differ(ids(StreamJoin.resume(run, STREAMS).results()), WANTED) == ""
-    assert repair_run(run) == [f"results/{file.name}, from merged/, where it is too"]
+    assert describe_difference(result_ids(StreamJoin.resume(run, STREAMS).results()), WANTED) == ""
+    assert repair_run(run) == [f"results/{file.name}, from compacted/, where it is too"]
     assert file.read_bytes() == body and check_run(run)[0] == []
 
 
@@ -112,7 +124,9 @@ def test_a_file_that_is_lost_while_results_are_read_is_named(run: Path) -> None:
     batch = int(file.name[:6])
     assert str(file) in store.result_files(batch, batch + 1, merged=False)
     file.unlink()
-    with pytest.raises(DamagedRunError, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
+    with pytest.raises(
+        DamagedRunError, match=f"{file.name} is missing; compacted/ has its rows, and `braid"
+    ):
         store.result_files(batch, batch + 1, merged=False)
 
 
@@ -129,7 +143,9 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named(
         real(store, name, deep)
 
     monkeypatch.setattr(RunStore, "check_published_file", going)
-    with pytest.raises(DamagedRunError, match=f"{file.name} is missing; merged/ has its rows, and `braid"):
+    with pytest.raises(
+        DamagedRunError, match=f"{file.name} is missing; compacted/ has its rows, and `braid"
+    ):
         store.result_files(batch, batch + 1, merged=False)
     with pytest.raises(DamagedRunError, match=f"{file.name} is missing$"):
         real(store, file.name)
@@ -151,7 +167,7 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
     file.unlink()
     compact = run / "results" / "_spark_metadata" / "9.compact"
     compact.write_text(compact.read_text() + '\n{"path":')
-    monkeypatch.setattr(merging, "_try_write_tables", written_otherwise)
+    monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
     real = os.replace
 
     def replace(source: Any, target: Any) -> None:
@@ -164,7 +180,7 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
         with pytest.raises(Killed):
             repair_run(run)
     assert not file.exists()
-    for line in sink_log._read_lines(compact)[:-1]:
+    for line in spark_sink_log._read_lines(compact)[:-1]:
         if json.loads(line)["path"].endswith(file.name):
             assert json.loads(line)["size"] == (run / "new" / file.name).stat().st_size
     made, logged = repair_run(run)
@@ -188,11 +204,15 @@ def test_a_damaged_line_of_sparks_log_is_told_and_repaired(run: Path) -> None:
     assert fault.startswith(f"{compact} is damaged: it has a line that is none of Spark's log; `br")
     body = file.read_bytes()
     pq.write_table(pa.concat_tables([pq.read_table(file)] * 9), file, write_page_checksum=True)
-    assert check_run(run)[0][0].startswith(f"{file} is damaged: it has {file.stat().st_size} bytes, ")
+    assert check_run(run)[0][0].startswith(
+        f"{file} is damaged: it has {file.stat().st_size} bytes, "
+    )
     file.write_bytes(body)
     (made,) = repair_run(run)
     assert made.startswith("results/_spark_metadata/9.compact, from the names of the files in resu")
-    assert check_run(run)[0] == [] and log_of(run) == [f.name for f in sorted(run.glob("results/*.p*"))]
+    assert check_run(run)[0] == [] and log_of(run) == [
+        f.name for f in sorted(run.glob("results/*.p*"))
+    ]
     assert sizes_of(compact.read_text()) == sizes_of(before)
 
 
@@ -200,8 +220,12 @@ def test_sparks_log_is_read_once_however_many_files_are_wrong(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And anew as soon as it has changed."""
-    real, reads = sink_log.SparkSinkLog._read_logged_entries, list[int]()
-    monkeypatch.setattr(sink_log.SparkSinkLog, "_read_logged_entries", lambda log: reads.append(1) or real(log))
+    real, reads = spark_sink_log.SparkSinkLog._read_logged_entries, list[int]()
+    monkeypatch.setattr(
+        spark_sink_log.SparkSinkLog,
+        "_read_logged_entries",
+        lambda log: reads.append(1) or real(log),
+    )
     wrong = of_batches(run, 0, 9)
     for file in wrong:
         pq.write_table(pa.concat_tables([pq.read_table(file)] * 9), file, write_page_checksum=True)
@@ -233,7 +257,7 @@ def test_a_log_that_is_written_anew_names_no_foreign_file(run: Path, same_name: 
         RunStore(run).result_files(batch, batch + 1, merged=False)
     (made,) = repair_run(run)
     assert made.startswith(f"results/{file.name}") and check_run(run)[0] == []
-    assert ids(pq.read_table(file)) == ids(rows)
+    assert result_ids(pq.read_table(file)) == result_ids(rows)
 
 
 @pytest.mark.parametrize("keep", [None, RetentionPolicy(max_bytes=1)])
@@ -252,13 +276,16 @@ def test_a_damaged_line_of_sparks_log_ends_no_run(
     assert [("9.compact is damaged" in m, "done now" in m) for m in caplog.messages] == [(1, 1)]
     assert (store.log.first_retained_batch > 12) == (keep is not None)
     assert log_of(store.path) == [f.name for f in sorted(store.results.glob("*.parquet"))]
-    assert len(log_of(store.path)) == 22 - store.log.first_retained_batch and not store.output.damaged_files()
+    assert (
+        len(log_of(store.path)) == 22 - store.log.first_retained_batch
+        and not store.output.damaged_files()
+    )
 
 
 @pytest.mark.parametrize("same_name", [True, False])
 def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> None:
     """In the place of one of a batch that is merged: who asks for that batch is told, and a repair
-    brings back what was there. Results as a whole are read from merged/.
+    brings back what was there. Results as a whole are read from compacted/.
     """
     file = Path(of_batches(run, 3, 6)[1])
     batch, rows = int(file.name[:6]), pq.read_table(file)
@@ -266,11 +293,11 @@ def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> No
     file.unlink()
     pq.write_table(pa.concat_tables([rows] * 9), other, write_page_checksum=True)
     store = RunStore(run)
-    assert differ(ids(pq.read_table(store.result_files())), WANTED) == ""
+    assert describe_difference(result_ids(pq.read_table(store.result_files())), WANTED) == ""
     said = (
         f"{file} is damaged: it has {other.stat().st_size} bytes"
         if same_name
-        else (f"{file} is missing; merged/ has its rows, and `braid repair")
+        else (f"{file} is missing; compacted/ has its rows, and `braid repair")
     )
     with pytest.raises(DamagedRunError, match=said):
         store.result_files(batch, batch + 1, merged=False)
@@ -278,9 +305,11 @@ def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> No
     assert fault.startswith(f"{file} is ")
     (made,) = repair_run(run)
     assert made.startswith(f"results/{file.name}") and check_run(run)[0] == []
-    assert ids(pq.read_table(file)) == ids(rows)
+    assert result_ids(pq.read_table(file)) == result_ids(rows)
     again = StreamJoin.resume(run, STREAMS)
-    assert again.awaitTermination() and differ(ids(again.results()), WANTED) == ""
+    assert (
+        again.awaitTermination() and describe_difference(result_ids(again.results()), WANTED) == ""
+    )
     assert other.exists() == same_name and log_of(run) == [
         f.name for f in sorted(run.glob("results/*.parquet"))
     ]
@@ -292,7 +321,7 @@ def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
     """What Spark's log says is on disk before the file that is brought back is."""
     file = Path(of_batches(run, 3, 6)[1])
     file.unlink()
-    monkeypatch.setattr(merging, "_try_write_tables", written_otherwise)
+    monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
     disk, log = Disk(run), "run/results/_spark_metadata"
     with disk.is_recording():
         repair_run(run)
@@ -308,7 +337,7 @@ def test_a_merged_file_is_made_anew(
     run: Path, way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the same rows in results/; no batch is given up."""
-    file = run / "merged" / "000003-000005.parquet"
+    file = run / "compacted" / "000003-000005.parquet"
     body = bytearray(file.read_bytes())
     rows = repr(pq.read_table(file).to_pylist())
     file.unlink()
@@ -326,22 +355,22 @@ def test_a_merged_file_is_made_anew(
     assert main(["check", str(run)]) == 1
     assert f": `braid repair {run}` makes anew {file.name}, from" in capsys.readouterr().out
     if way == "written otherwise":
-        monkeypatch.setattr(merging, "_try_write_tables", written_otherwise)
+        monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
     assert main(["repair", str(run)]) == 0
     assert "made anew: 000003-000005.parquet, from" in capsys.readouterr().out
     assert (file.read_bytes() == body) == (way != "written otherwise")
     assert repr(pq.read_table(file).to_pylist()) == rows
     assert check_run(run)[0] == [] and main(["repair", str(run)]) == 2
     assert "is to be made anew; `braid check` says" in capsys.readouterr().err
-    sorted(run.glob("commits/rolled-*"))[-1].write_bytes(b"")
+    sorted(run.glob("commits/checkpoint-*"))[-1].write_bytes(b"")
     assert RunStore(run).committed_batches() == [*range(12)] and check_run(run)[0] == []
     again = StreamJoin.resume(run, STREAMS)
-    assert differ(ids(again.results()), WANTED) == ""
+    assert describe_difference(result_ids(again.results()), WANTED) == ""
     assert again.awaitTermination()
 
 
 def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
-    (run / "merged" / "000003-000005.parquet").unlink()
+    (run / "compacted" / "000003-000005.parquet").unlink()
     file = Path(of_batches(run, 3, 6)[0])
     body = bytearray(file.read_bytes())
     body[len(body) // 3] ^= 1
@@ -356,23 +385,25 @@ def test_a_repair_that_cannot_be_changes_nothing(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that can does both: makes anew what came before, and goes back."""
-    (run / "merged" / "000003-000005.parquet").unlink()
+    (run / "compacted" / "000003-000005.parquet").unlink()
     before = {f: f.read_bytes() for f in run.rglob("*") if f.is_file()}
     with pytest.raises(ValueError, match="cannot go back to batch 5; it can to -1, 10, 11"):
         repair_run(run, 5)
     assert {f: f.read_bytes() for f in run.rglob("*") if f.is_file()} == before
-    monkeypatch.setattr(merging, "_try_write_tables", written_otherwise)
+    monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
     (made,) = repair_run(run, 10)
     assert made.startswith("000003-000005.parquet, from")
     assert RunStore(run).committed_batches() == [*range(11)] and check_run(run)[0] == []
     again = StreamJoin.resume(run, STREAMS)
-    assert again.awaitTermination() and differ(ids(again.results()), WANTED) == ""
+    assert (
+        again.awaitTermination() and describe_difference(result_ids(again.results()), WANTED) == ""
+    )
 
 
 def test_advice_looks_once_for_what_can_be_made_anew(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (run / "merged" / "000003-000005.parquet").unlink()
+    (run / "compacted" / "000003-000005.parquet").unlink()
     asked, real = list[RunStore](), checking.find_repairable
     monkeypatch.setattr(checking, "remakable", lambda s: (asked.append(s), real(s))[1])
     assert "makes anew 000003-000005.parquet" in checking.repair_hint(RunStore(run))
@@ -390,10 +421,10 @@ def test_what_is_made_anew_has_the_order_of_many_tasks(tmp_path: Path) -> None:
             name = f"{batch:06d}-{task}-0000cafe.parquet"
             rows = pa.table({"batch": [batch], "task": [task]})
             pq.write_table(rows, store.output.new / name, write_page_checksum=True)
-            seals[name] = durable.checksum_file(store.output.new / name, False)
+            seals[name] = durable_files.checksum_file(store.output.new / name, False)
         store.commit_batch(batch, store.write_state(RunState(batch)), seals, [])
         store.log_events([])
-    (file,) = store.path.glob("merged/*")
+    (file,) = store.path.glob("compacted/*")
     body = file.read_bytes()
     rows = [(row["batch"], row["task"]) for row in pq.read_table(file).to_pylist()]
     assert rows == [(batch, task) for batch in range(3) for task in range(12)]

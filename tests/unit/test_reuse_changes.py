@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from braid.papers.reuse.changes import diff_deployments, replan_after_failure
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
-from braid.papers.reuse.deployment import DeployedQuery, Deployment, NewOperator, StreamLeaf, with_operator_moved, add_query
+from braid.papers.reuse.deployment import (
+    DeployedQuery,
+    Deployment,
+    NewOperator,
+    StreamLeaf,
+    add_query,
+    with_operator_moved,
+)
+from braid.papers.reuse.deployment_changes import diff_deployments, replan_after_failure
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Planner
-from braid.papers.reuse.rates import Rates, StreamRate
+from braid.papers.reuse.stream_rates import Rates, StreamRate
 from reuse_cases import MINUTE, consistent, joined
 
 pytestmark = pytest.mark.unit
@@ -28,7 +35,9 @@ def scene() -> tuple[Network, Rates, Deployment]:
     rates = Rates({s: StreamRate(10.0, {"k": 8.0}) for s in "abc"}, default_selectivity=1e-4)
     joins = [joined("a", "k", "b", "k"), joined("b", "k", "c", "k")]
     columns = {s: ["k"] for s in "abc"}
-    query = DeployedQuery("q", Definition.make(dict.fromkeys("abc", MINUTE), joins, columns=columns), "T")
+    query = DeployedQuery(
+        "q", Definition.make(dict.fromkeys("abc", MINUTE), joins, columns=columns), "T"
+    )
     inner = NewOperator(("a", "b"), "M", (StreamLeaf("a"), StreamLeaf("b")))
     tree = NewOperator(("a", "b", "c"), "B", (inner, StreamLeaf("c")))
     deployed = add_query(Deployment({"a": "M", "b": "M", "c": "T"}), query, tree)
@@ -42,7 +51,9 @@ def put(deployment: Deployment) -> list[tuple[int, str]]:
 
 def test_what_somebody_has_put_somewhere_stays_when_another_node_fails() -> None:
     network, rates, before = scene()
-    after = replan_after_failure(Planner(CostModel(network.without_nodes("B"), rates)), before, ["B"])
+    after = replan_after_failure(
+        Planner(CostModel(network.without_nodes("B"), rates)), before, ["B"]
+    )
     consistent(after)
     assert put(after) == put(before) and "B" not in {o.node for o in after.operators.values()}
     ((there, _),) = put(before)
@@ -52,7 +63,9 @@ def test_what_somebody_has_put_somewhere_stays_when_another_node_fails() -> None
 
 def test_it_goes_where_planned_when_its_own_node_fails_or_cannot_be_reached() -> None:
     network, rates, before = scene()
-    assert not put(replan_after_failure(Planner(CostModel(network.without_nodes("A"), rates)), before, ["A"]))
+    assert not put(
+        replan_after_failure(Planner(CostModel(network.without_nodes("A"), rates)), before, ["A"])
+    )
     links = tuple(link for link in network.links if "A" not in link[:2])
     cut = CostModel(replace(network, links=links).without_nodes("B"), rates)
     after = replan_after_failure(Planner(cut), before, ["B"])
@@ -63,7 +76,11 @@ def test_what_was_there_is_not_put_where_something_like_it_was() -> None:
     network, rates, before = scene()
     ((there, _),) = put(before)
     alike = DeployedQuery("other", before.operators[there].demands[0].definition, "M")
-    before = add_query(before, alike, NewOperator(("a", "b"), "C", (StreamLeaf("a"), StreamLeaf("b"))))
+    before = add_query(
+        before, alike, NewOperator(("a", "b"), "C", (StreamLeaf("a"), StreamLeaf("b")))
+    )
     other = before.queries["other"].operator
-    after = replan_after_failure(Planner(CostModel(network.without_nodes("B"), rates)), before, ["B"])
+    after = replan_after_failure(
+        Planner(CostModel(network.without_nodes("B"), rates)), before, ["B"]
+    )
     assert after.operators[other].node == "C" and not after.operators[other].is_pinned

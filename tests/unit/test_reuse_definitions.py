@@ -7,11 +7,30 @@ from itertools import permutations, product
 
 import pytest
 from braid.papers.reuse import relaxation
-from braid.papers.reuse.definition import Definition, make_compensation, can_serve, may_reuse, slides_contain
-from braid.papers.reuse.domains import NOTHING, NULL, SOME, ColumnDomain, make_value_set, make_interval
-from braid.papers.reuse.lattice import windows_contain
-from braid.papers.reuse.relaxation import relax_lifetimes, relax_operator, relax_all
-from braid.papers.reuse.selections import Conjunction, Selection, intersect_selections, union_selections, implies_selection
+from braid.papers.reuse.column_domains import (
+    NOTHING,
+    NULL,
+    SOME,
+    ColumnDomain,
+    make_interval,
+    make_value_set,
+)
+from braid.papers.reuse.definition import (
+    Definition,
+    can_serve,
+    make_compensation,
+    may_reuse,
+    slides_contain,
+)
+from braid.papers.reuse.relaxation import relax_all, relax_lifetimes, relax_operator
+from braid.papers.reuse.reuse_lattice import windows_contain
+from braid.papers.reuse.selections import (
+    Conjunction,
+    Selection,
+    implies_selection,
+    intersect_selections,
+    union_selections,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from reuse_cases import (
@@ -38,12 +57,18 @@ ROWS = [dict(x=x, y=y) for x, y in product(VALUES, VALUES)]
 
 
 @given(domains, domains)
-def test_a_domain_within_another_has_no_value_that_the_other_lacks(p: ColumnDomain, q: ColumnDomain) -> None:
+def test_a_domain_within_another_has_no_value_that_the_other_lacks(
+    p: ColumnDomain, q: ColumnDomain
+) -> None:
     if p.is_subset(q):
         assert all(q.contains(v) for v in VALUES if p.contains(v))
-    assert [p.intersect(q).contains(v) for v in VALUES] == [p.contains(v) and q.contains(v) for v in VALUES]
+    assert [p.intersect(q).contains(v) for v in VALUES] == [
+        p.contains(v) and q.contains(v) for v in VALUES
+    ]
     if (whole := p.union(q)) is not None:
-        assert [whole.contains(v) for v in VALUES] == [p.contains(v) or q.contains(v) for v in VALUES]
+        assert [whole.contains(v) for v in VALUES] == [
+            p.contains(v) or q.contains(v) for v in VALUES
+        ]
 
 
 @given(selections, selections)
@@ -51,7 +76,9 @@ def test_an_implication_that_is_found_is_one(p: Selection, q: Selection) -> None
     if implies_selection(p, q):
         assert all(q.accepts(row) for row in ROWS if p.accepts(row))
     assert implies_selection(p, p)
-    assert implies_selection(p, union_selections([p, q])) and implies_selection(q, union_selections([p, q]))
+    assert implies_selection(p, union_selections([p, q])) and implies_selection(
+        q, union_selections([p, q])
+    )
 
 
 @given(selections, selections)
@@ -67,8 +94,13 @@ def test_implications_that_are_easy_are_found() -> None:
     dl, two = where(c=make_value_set("DL")), where(c=make_value_set("DL", "CO"))
     assert implies_selection(dl, two) and not implies_selection(two, dl)
     assert implies_selection(where(c=make_value_set("DL"), t=make_value_set("A")), dl)
-    assert implies_selection(where(x=make_interval((3, True), (4, True))), where(x=make_interval((2, False))))
-    assert union_selections([where(c=make_value_set("DL"), t=make_value_set("A")), two]).to_sql == "c IN ('CO', 'DL')"
+    assert implies_selection(
+        where(x=make_interval((3, True), (4, True))), where(x=make_interval((2, False)))
+    )
+    assert (
+        union_selections([where(c=make_value_set("DL"), t=make_value_set("A")), two]).to_sql
+        == "c IN ('CO', 'DL')"
+    )
     assert union_selections([dl, where(c=make_value_set("CO"))]).to_sql == "c IN ('CO', 'DL')"
 
 
@@ -86,7 +118,9 @@ def test_windows_hold_others_as_in_figure_2() -> None:
     assert held[6, 2] == {(5, 2), (6, 4), (5, 6), (4, 2)}
     assert held[5, 2] == {(5, 6), (4, 2)}
     assert held[5, 3] == {(5, 6)}
-    assert slides_contain(frozenset(), frozenset([5])) and not slides_contain(frozenset([5]), frozenset())
+    assert slides_contain(frozenset(), frozenset([5])) and not slides_contain(
+        frozenset([5]), frozenset()
+    )
 
 
 def test_the_relaxation_of_section_3_2_comes_out_as_the_paper_has_it() -> None:
@@ -98,7 +132,10 @@ def test_the_relaxation_of_section_3_2_comes_out_as_the_paper_has_it() -> None:
     )  # fmt: skip
     assert existing.columns == (frozenset({"status"}), frozenset({"num", "gate", "dest"}))
     found = relax_operator(existing, q2, until=8 * 60 * MINUTE, wanted_until=None)
-    flights, checkins = found.relaxed.stream_index("flights"), found.relaxed.stream_index("checkins")
+    flights, checkins = (
+        found.relaxed.stream_index("flights"),
+        found.relaxed.stream_index("checkins"),
+    )
     assert found.relaxed.selections[flights].to_sql == "carrier_code IN ('CO', 'DL')"
     assert found.relaxed.columns[flights] == {"num", "gate", "dest", "terminal", "carrier_code"}
     assert found.relaxed.columns[checkins] == {"status", "vacant_seats"}
@@ -154,7 +191,9 @@ def test_a_relaxation_is_minimal_idempotent_and_of_no_order(seed: int) -> None:
     relaxed = relax_all(whole)
     for d in whole:
         assert can_serve(relaxed, d)
-        assert relax_operator(relaxed, d).relaxed == relaxed and not relax_operator(relaxed, d).changes
+        assert (
+            relax_operator(relaxed, d).relaxed == relaxed and not relax_operator(relaxed, d).changes
+        )
     for order in permutations(whole):
         step = order[0]
         for d in order[1:]:

@@ -6,10 +6,10 @@ import random
 import time
 
 import pytest
+from braid.papers.reuse.column_domains import make_interval
 from braid.papers.reuse.definition import Definition
-from braid.papers.reuse.domains import make_interval
-from braid.papers.reuse.lattice import ALL, LatticeEntry, ReuseLattice, linear_search
 from braid.papers.reuse.relaxation import relax_all
+from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry, ReuseLattice, linear_search
 from reuse_cases import MINUTE, definition_of, joined, selection_of, where
 
 pytestmark = pytest.mark.unit
@@ -72,10 +72,16 @@ def test_a_query_inside_a_union_of_demands_but_in_none_is_relaxed() -> None:
     both = relax_all((low, high, ranged(0, 0)))
     assert both.selections[0] != whole
     one = Definition.make(
-        {"a": MINUTE, "b": MINUTE}, low.joins, {"b": where(x=make_interval((3, True)))}, {"a": ["x"]}
+        {"a": MINUTE, "b": MINUTE},
+        low.joins,
+        {"b": where(x=make_interval((3, True)))},
+        {"a": ["x"]},
     )
     other = Definition.make(
-        {"a": MINUTE, "b": MINUTE}, low.joins, {"a": where(x=make_interval((3, True)))}, {"a": ["x"]}
+        {"a": MINUTE, "b": MINUTE},
+        low.joins,
+        {"a": where(x=make_interval((3, True)))},
+        {"a": ["x"]},
     )
     crossing = Definition.make({"a": MINUTE, "b": MINUTE}, low.joins, {}, {"a": ["x"]})
     offer = LatticeEntry(1, relax_all((one, other)), (one, other))
@@ -86,7 +92,10 @@ def test_a_query_inside_a_union_of_demands_but_in_none_is_relaxed() -> None:
     assert lattice.find_reusable_operators(crossing) == [(offer, False)]
     assert lattice.find_reusable_operators(crossing, relax=False) == []
     assert (
-        ReuseLattice([LatticeEntry(2, relax_all((low, high)), (low, high))]).find_reusable_operators(middle, relax=False) == []
+        ReuseLattice(
+            [LatticeEntry(2, relax_all((low, high)), (low, high))]
+        ).find_reusable_operators(middle, relax=False)
+        == []
     )
 
 
@@ -97,7 +106,9 @@ def test_the_nid_of_a_node_is_that_of_its_operators() -> None:
         [LatticeEntry(i, first, (first,), nid) for i, nid in enumerate((0b0001, 0b0010, 0b1000))]
     )
     assert {
-        v.nid for v in lattice.trace_search(first) if v.level in ("selections", "columns", "windows")
+        v.nid
+        for v in lattice.trace_search(first)
+        if v.level in ("selections", "columns", "windows")
     } == {0b1011}
     assert lattice.find_reusable_operators(first, regions=0b0100) == []
     assert [o.id for o, _ in lattice.find_reusable_operators(first, regions=0b1010)] == [1, 2]
@@ -107,7 +118,9 @@ def test_the_nid_of_a_node_is_that_of_its_operators() -> None:
 
 def test_a_search_for_what_serves_is_much_quicker_than_a_scan() -> None:
     rng = random.Random(1)
-    offers = [LatticeEntry(i, d, (d,)) for i, d in enumerate(definition_of(rng) for _ in range(1500))]
+    offers = [
+        LatticeEntry(i, d, (d,)) for i, d in enumerate(definition_of(rng) for _ in range(1500))
+    ]
     lattice, wanted = ReuseLattice(offers), [definition_of(rng) for _ in range(20)]
     began = time.process_time()
     found = [lattice.find_reusable_operators(w) for w in wanted]

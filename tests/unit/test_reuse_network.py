@@ -8,7 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from braid.papers.reuse.cost import integrate_cost
-from braid.papers.reuse.deployment import DeployedQuery, Deployment, NewOperator, StreamLeaf, add_query
+from braid.papers.reuse.deployment import (
+    DeployedQuery,
+    Deployment,
+    NewOperator,
+    StreamLeaf,
+    add_query,
+)
 from braid.papers.reuse.network import ONE_SITE, Network, Node
 from braid.papers.reuse.topologies import make_figure_1, transit_stub
 from reuse_cases import asked, rates_of, setting, small_network
@@ -20,7 +26,13 @@ def test_paths_are_the_shortest_and_go_through_no_source_and_no_sink() -> None:
     network = make_figure_1()
     assert network.shortest_path("FLIGHTS", "SINK3") == ("FLIGHTS", "N1", "N3", "SINK3")
     assert network.shortest_path("CHECKINS", "N2") == ("CHECKINS", "N2")
-    assert network.shortest_path("N1", "N2") == ("N1", "N3", "N4", "N5", "N2")  # not by way of FLIGHTS
+    assert network.shortest_path("N1", "N2") == (
+        "N1",
+        "N3",
+        "N4",
+        "N5",
+        "N2",
+    )  # not by way of FLIGHTS
     length = dict(((a, b), ms) for a, b, ms in network.links) | {
         (b, a): ms for a, b, ms in network.links
     }
@@ -28,9 +40,12 @@ def test_paths_are_the_shortest_and_go_through_no_source_and_no_sink() -> None:
         for b in network.node_index:
             steps = list(pairwise(network.shortest_path(a, b)))
             assert (
-                sum(length[s] for s in steps) == network.latency_ms[network.find_node_index(a), network.find_node_index(b)]
+                sum(length[s] for s in steps)
+                == network.latency_ms[network.find_node_index(a), network.find_node_index(b)]
             )
-            assert all(network.nodes[network.find_node_index(s)].can_host_operators for s, _ in steps[1:])
+            assert all(
+                network.nodes[network.find_node_index(s)].can_host_operators for s, _ in steps[1:]
+            )
 
 
 def test_a_small_network_s_latencies_are_those_of_all_simple_paths() -> None:
@@ -59,7 +74,10 @@ def test_a_small_network_s_latencies_are_those_of_all_simple_paths() -> None:
 def test_regions_have_a_bit_each_and_operators_the_bits_of_theirs() -> None:
     network = make_figure_1()
     assert [network.region_id(r) for r in range(3)] == [1, 2, 4]
-    assert network.location_indicator(["N1", "N3"]) == 0b011 and network.location_indicator(["N5"]) == 0b100
+    assert (
+        network.location_indicator(["N1", "N3"]) == 0b011
+        and network.location_indicator(["N5"]) == 0b100
+    )
     assert Network(network.nodes, network.links).location_indicator(["N1"]) == 1
 
 
@@ -79,7 +97,9 @@ def test_k_means_on_delays_finds_nodes_that_are_near_each_other() -> None:
 
 def test_a_node_that_is_down_passes_nothing_on() -> None:
     network = make_figure_1().without_nodes("N3")
-    assert not np.isfinite(network.latency_ms[network.find_node_index("WEATHER"), network.find_node_index("SINK4")])
+    assert not np.isfinite(
+        network.latency_ms[network.find_node_index("WEATHER"), network.find_node_index("SINK4")]
+    )
     with pytest.raises(ValueError, match="there is no path from WEATHER to SINK3"):
         network.shortest_path("WEATHER", "SINK3")
 
@@ -100,7 +120,11 @@ def test_networks_that_cannot_be_are_refused() -> None:
 def test_a_network_goes_through_plain_data() -> None:
     assert Network.from_dict(make_figure_1().to_dict()) == make_figure_1()
     links = [("a", "b", 3.0), ("b", "c", 4.0)]
-    assert Network.from_links(links, sources=["a"], sinks=["c"]).shortest_path("a", "c") == ("a", "b", "c")
+    assert Network.from_links(links, sources=["a"], sinks=["c"]).shortest_path("a", "c") == (
+        "a",
+        "b",
+        "c",
+    )
 
 
 def test_network_usage_is_the_sum_over_links_of_what_is_on_them() -> None:
@@ -110,7 +134,9 @@ def test_network_usage_is_the_sum_over_links_of_what_is_on_them() -> None:
         nodes = [n.name for n in model.network.nodes]
         streams = query.definition.streams
         deployment = add_query(
-            deployment, query, NewOperator(streams, rng.choice(nodes), tuple(map(StreamLeaf, streams)))
+            deployment,
+            query,
+            NewOperator(streams, rng.choice(nodes), tuple(map(StreamLeaf, streams))),
         )
     on_link: dict[frozenset[str], float] = {}
     for flow in deployment.all_flows():
@@ -123,19 +149,25 @@ def test_network_usage_is_the_sum_over_links_of_what_is_on_them() -> None:
         length[link] = min(length.get(link, ms), ms)
     usage = sum(rate * length[link] / 1e3 for link, rate in on_link.items())
     assert model.network_usage(deployment) == pytest.approx(usage)
-    assert model.total_cost(deployment) == pytest.approx(usage + model.work_weight * model.processed_tuples_per_second(deployment))
+    assert model.total_cost(deployment) == pytest.approx(
+        usage + model.work_weight * model.processed_tuples_per_second(deployment)
+    )
 
 
 def test_costs_add_up_over_time() -> None:
     costs = [(0.0, 10.0), (5.0, 20.0), (7.0, 0.0)]
-    assert integrate_cost(costs, 9) == integrate_cost(costs[:1], 5) + integrate_cost(costs[1:], 9) == 90
+    assert (
+        integrate_cost(costs, 9)
+        == integrate_cost(costs[:1], 5) + integrate_cost(costs[1:], 9)
+        == 90
+    )
 
 
 def test_rates_follow_windows_selections_and_slides() -> None:
     rates = rates_of(1)
     _, model, deployment = setting(1, 3)
+    from braid.papers.reuse.column_domains import make_value_set
     from braid.papers.reuse.definition import Definition
-    from braid.papers.reuse.domains import make_value_set
     from reuse_cases import MINUTE, joined, where
 
     def asked_of(window: int, slides: tuple[int, ...] = (), **on) -> Definition:
@@ -148,10 +180,17 @@ def test_rates_follow_windows_selections_and_slides() -> None:
     pairs = rates.selectivity["a.k = b.k"]
     assert rates.result_rate(plain) == pytest.approx(2 * a * b * 60 * pairs)
     assert rates.result_rate(asked_of(2 * MINUTE)) == pytest.approx(2 * rates.result_rate(plain))
-    assert rates.result_rate(asked_of(MINUTE, a=where(x=make_value_set(1)))) < rates.result_rate(plain)
+    assert rates.result_rate(asked_of(MINUTE, a=where(x=make_value_set(1)))) < rates.result_rate(
+        plain
+    )
     assert rates.result_rate(asked_of(MINUTE, (5 * MINUTE,))) == pytest.approx(
         rates.result_rate(plain) / 2 / 5
     )
-    assert rates.result_byte_rate(plain) == rates.result_rate(plain) * (16 + rates.stream_rate("a").column_bytes["k"])
+    assert rates.result_byte_rate(plain) == rates.result_rate(plain) * (
+        16 + rates.stream_rate("a").column_bytes["k"]
+    )
     assert Deployment({"a": "here"}).source_node("a#2") == "here"
-    assert DeployedQuery("q", plain, "here").ends_at is None and model.processed_tuples_per_second(deployment) == 0
+    assert (
+        DeployedQuery("q", plain, "here").ends_at is None
+        and model.processed_tuples_per_second(deployment) == 0
+    )

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 from braid.core.query import MOST
-from braid.papers.reuse import rates as rates_module
+from braid.papers.reuse import stream_rates as rates_module
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
@@ -19,23 +19,23 @@ from braid.papers.reuse.deployment import (
     ReusedOperator,
     StreamLeaf,
     Tree,
-    with_operator_moved,
     add_query,
     remove_queries,
+    with_operator_moved,
 )
-from braid.papers.reuse.hierarchy import HierarchicalPlanner, build_hierarchy, count_plans
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.planner import REUSES, PlanningError, Planner, Reuse, PlanningService
-from braid.papers.reuse.rates import Rates
-from braid.papers.reuse.rivals import (
-    plan_all_at_sink,
-    tree_cost,
-    enumerate_plans,
-    plan_exactly,
-    stream_leaves,
-    plan_then_deploy,
-)
+from braid.papers.reuse.planner import REUSES, Planner, PlanningError, PlanningService, Reuse
+from braid.papers.reuse.stream_rates import Rates
 from braid.papers.reuse.topologies import make_figure_1, transit_stub
+from braid_lab.reuse.hierarchy import HierarchicalPlanner, build_hierarchy, count_plans
+from braid_lab.reuse.rivals import (
+    enumerate_plans,
+    plan_all_at_sink,
+    plan_exactly,
+    plan_then_deploy,
+    stream_leaves,
+    tree_cost,
+)
 from reuse_cases import (
     STREAMS,
     asked,
@@ -105,7 +105,9 @@ def test_without_anything_to_reuse_it_equals_all_trees_and_places(streams: int) 
             tree_cost(model, deployment, query, tree)
             for tree in enumerate_plans(query.definition, [k.tree for k in leaves], names)
         ]
-        chosen = plan_exactly(model, query.definition, leaves, model.network.find_node_index(query.sink))
+        chosen = plan_exactly(
+            model, query.definition, leaves, model.network.find_node_index(query.sink)
+        )
         assert tree_cost(model, deployment, query, chosen) == pytest.approx(min(costs))
         assert len(costs) <= count_plans(len(leaves), len(names))
 
@@ -181,7 +183,7 @@ def test_a_plan_costs_the_same_whether_it_tells_the_others_or_not(reuse: Reuse) 
 
 
 def test_q1_is_deployed_as_the_paper_has_it_and_q2_by_where_it_is_asked() -> None:
-    from braid.papers.reuse.example import figure_1_example
+    from braid_lab.reuse.paper_example import figure_1_example
 
     network, rates, at = figure_1_example()
     q1, q2 = figure1_queries()
@@ -215,11 +217,20 @@ def test_the_rivals_make_valid_plans_that_are_no_better_than_the_exact_one() -> 
     deployment = Deployment({s: rng.choice(names) for s in STREAMS})
     for i in range(12):
         query = DeployedQuery(f"q{i}", definition_of(rng, most=5), rng.choice(names))
-        leaves, sink = stream_leaves(model, deployment, query.definition), network.find_node_index(query.sink)
-        best = tree_cost(model, deployment, query, plan_exactly(model, query.definition, leaves, sink))
+        leaves, sink = (
+            stream_leaves(model, deployment, query.definition),
+            network.find_node_index(query.sink),
+        )
+        best = tree_cost(
+            model, deployment, query, plan_exactly(model, query.definition, leaves, sink)
+        )
         plans = {
-            "top down": HierarchicalPlanner(model, 16).plan_top_down(query.definition, leaves, sink),
-            "bottom up": HierarchicalPlanner(model, 16).plan_bottom_up(query.definition, leaves, sink),
+            "top down": HierarchicalPlanner(model, 16).plan_top_down(
+                query.definition, leaves, sink
+            ),
+            "bottom up": HierarchicalPlanner(model, 16).plan_bottom_up(
+                query.definition, leaves, sink
+            ),
             "plan then deploy": plan_then_deploy(model, query.definition, leaves, sink),
             "all to the sink": plan_all_at_sink(model, query.definition, leaves, sink),
         }
@@ -270,14 +281,18 @@ def test_an_operator_is_not_relaxed_when_one_that_it_reads_is_full_and_must_be_r
     assert not deployment.can_relax(full, longer.restrict_to(first))
     for reuse in ("relaxed", "always"):
         asked = DeployedQuery("Q", longer, "SINK3")
-        found = add_query(deployment, asked, Planner(model, reuse).plan_query(deployment, asked).tree)
+        found = add_query(
+            deployment, asked, Planner(model, reuse).plan_query(deployment, asked).tree
+        )
         assert found.queries["Q"].operator != whole.id
     more = {s: (2 if s in second else 1) for s in q.streams}
     wider = replace(
         q, windows=tuple(more[s] * w for s, w in zip(q.streams, q.windows, strict=True))
     )
     assert deployment.can_relax(whole, wider), "the full one holds its part"
-    found = add_query(deployment, DeployedQuery("Q", wider, "SINK3"), ReusedOperator(whole.id, whole.node))
+    found = add_query(
+        deployment, DeployedQuery("Q", wider, "SINK3"), ReusedOperator(whole.id, whole.node)
+    )
     assert found.operators[full.id].demands[1:] == full.demands[1:]
     assert found.operators[full.id].find_demand(0).consumers == only.consumers + 1
 

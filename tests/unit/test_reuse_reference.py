@@ -9,13 +9,13 @@ import random
 from collections import Counter
 
 import pytest
-from braid.papers.reuse.changes import diff_deployments, replan_after_failure
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, with_operator_moved
-from braid.papers.reuse.planner import PlanningError, Planner, Reuse, PlanningService
-from braid.papers.reuse.reference import Arrival, Match, isolated_results, query_results
-from braid.papers.reuse.rest import best_replan
-from braid.papers.reuse.stored import deployment_from_plain, deployment_to_plain
+from braid.papers.reuse.deployment_changes import diff_deployments, replan_after_failure
+from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
+from braid.papers.reuse.planner import Planner, PlanningError, PlanningService, Reuse
+from braid.papers.reuse.reoptimization import best_replan
+from braid_lab.reuse.reference import Arrival, Match, isolated_results, query_results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reuse_cases import MINUTE, STREAMS, definition_of, setting
@@ -54,7 +54,9 @@ def changed(rng: random.Random, service: PlanningService) -> Deployment:
     here = [(o.id, o.version) for o in deployment.operators.values()]
     todo = diff_deployments(service.deployment, deployment)
     assert {(o.id, o.version) for o in todo.build} <= set(here) and not set(todo.drop) & set(here)
-    assert deployment_from_plain(json.loads(json.dumps(deployment_to_plain(deployment)))) == deployment
+    assert (
+        deployment_from_plain(json.loads(json.dumps(deployment_to_plain(deployment)))) == deployment
+    )
     return deployment
 
 

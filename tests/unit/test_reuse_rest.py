@@ -6,15 +6,34 @@ import math
 from dataclasses import replace
 
 import pytest
-from braid.papers.reuse.changes import diff_deployments, keep_operator_ids, replan_in_order, is_worthwhile
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
-from braid.papers.reuse.deployment import DeployedQuery, Deployment, NewOperator, StreamLeaf, with_operator_moved, add_query
+from braid.papers.reuse.deployment import (
+    DeployedQuery,
+    Deployment,
+    NewOperator,
+    StreamLeaf,
+    add_query,
+    with_operator_moved,
+)
+from braid.papers.reuse.deployment_changes import (
+    diff_deployments,
+    is_worthwhile,
+    keep_operator_ids,
+    replan_in_order,
+)
 from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Planner, PlanningService
-from braid.papers.reuse.rates import Rates, StreamRate
-from braid.papers.reuse.rest import ReviewQueue, review_item, review_items, best_replan, review_until_stable, place_optimally
-from braid.studies.reuse import reoptimization_costs, make_scenario
+from braid.papers.reuse.reoptimization import (
+    ReviewQueue,
+    best_replan,
+    place_optimally,
+    review_item,
+    review_items,
+    review_until_stable,
+)
+from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid_lab.reuse.experiments import make_scenario, reoptimization_costs
 from reuse_cases import MINUTE, consistent, definition_of, joined, setting
 from reuse_cases import asked as any_query
 
@@ -41,7 +60,9 @@ def query(name: str, sink: str, minutes: int = 1) -> DeployedQuery:
 
 
 def placed(deployment: Deployment, asked: DeployedQuery, node: str) -> Deployment:
-    return add_query(deployment, asked, NewOperator(("x", "y"), node, (StreamLeaf("x"), StreamLeaf("y"))))
+    return add_query(
+        deployment, asked, NewOperator(("x", "y"), node, (StreamLeaf("x"), StreamLeaf("y")))
+    )
 
 
 @pytest.mark.parametrize("minutes", [1, 2])
@@ -72,7 +93,9 @@ def test_what_somebody_has_put_somewhere_stays_until_all_is_planned_anew() -> No
     both = placed(placed(empty, query("q1", "T1", 2), "A"), query("q2", "T2"), "M")
     put = with_operator_moved(both, 0, "B", stays=True)
     for item in (0, "q1"):
-        assert review_item(planner, with_operator_moved(both, 0, "B"), item, lasts=math.inf).operators.keys() == {1}
+        assert review_item(
+            planner, with_operator_moved(both, 0, "B"), item, lasts=math.inf
+        ).operators.keys() == {1}
         assert review_item(planner, put, item, lasts=math.inf) is put
     assert place_optimally(model, put, 0) is put
     rests = review_until_stable(planner, put, lasts=math.inf)
@@ -90,7 +113,9 @@ def test_nothing_changes_that_does_not_save_in_time_what_it_sends() -> None:
     assert after is not both
     saving = model.total_cost(both) - model.total_cost(after)
     sent = sum(
-        model.rates.result_byte_rate(flow.definition) * 120 * model.path_latency_seconds(flow.source_node, flow.target_node)
+        model.rates.result_byte_rate(flow.definition)
+        * 120
+        * model.path_latency_seconds(flow.source_node, flow.target_node)
         for operator in diff_deployments(both, after).build
         for flow in after.operator_inflows(operator, operator.definition)
     )
@@ -124,7 +149,9 @@ def test_a_move_is_weighed_against_the_state_that_it_sends() -> None:
     rate = 2 * 10.0 * 16
     saving = model.total_cost(far) - model.total_cost(near)
     pays = rate * 60 * 0.02 / saving
-    assert is_worthwhile(model, far, near, 1.01 * pays) and not is_worthwhile(model, far, near, 0.99 * pays)
+    assert is_worthwhile(model, far, near, 1.01 * pays) and not is_worthwhile(
+        model, far, near, 0.99 * pays
+    )
 
 
 def test_without_reuse_all_is_at_rest_from_the_start() -> None:
@@ -202,7 +229,7 @@ def test_what_comes_out_as_it_was_is_the_same_object() -> None:
 
 def test_the_study_has_each_way_of_reuse_before_and_at_rest() -> None:
     found = reoptimization_costs("enterprise", 25).set_index(["strategy", "planned"])
-    usage = found["usage_modelled"]
+    usage = found["network_usage_modelled"]
     for strategy in ("separate", "contained", "relaxed"):
         assert usage[strategy, "at rest"] <= usage[strategy, "one by one"]
         assert found["built"][strategy, "one by one"] == 0

@@ -7,12 +7,18 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from braid.core import jsonl
+from braid.core import event_io
 from braid.core.events import BatchCommitted, BatchPlanned
-from braid.model.simulate import simulate
 from braid.papers.psp.cost import relocated_shares
-from braid.papers.psp.events import HeadMoved, StateRelocated, RingResized, SliceTableChanged, TailMoved
+from braid.papers.psp.events import (
+    HeadMoved,
+    RingResized,
+    SliceTableChanged,
+    StateRelocated,
+    TailMoved,
+)
 from braid.papers.psp.ring import Ring
+from braid.simulation.simulator import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +79,9 @@ def joins(draw):
         form,
         rings=tuple(draw(st.just(()) | st.tuples(*[others] * streams))),
         slicing=draw(st.sampled_from(["time", "count"])),
-        max_tuples_in_flight=draw(st.none() | st.integers(1, 40)) if form == "interleaved" else None,
+        max_tuples_in_flight=draw(st.none() | st.integers(1, 40))
+        if form == "interleaved"
+        else None,
         resize=tuple(resize),
         relocation=draw(st.sampled_from(["passive", "aggressive"])),
     )
@@ -103,8 +111,8 @@ def test_events_survive_a_file(tmp_path_factory, join):
         simulate(ring, counts, windows=windows),
         tmp_path_factory.mktemp("run") / "run.jsonl",
     )
-    jsonl.write_events(path, run)
-    assert jsonl.read_events(path) == run
+    event_io.write_events(path, run)
+    assert event_io.read_events(path) == run
 
 
 def test_the_head_moves_and_nothing_else():
@@ -118,7 +126,9 @@ def test_the_head_moves_and_nothing_else():
     heads = {e.batch: e.new for e in of(HeadMoved, run) if e.stream == 0}
     assert heads == {2: 3, 4: 2, 6: 1, 8: 0, 10: 3}
     assert holders(run)[9] == {0: [9, 8, 1], 1: [7, 6], 2: [5, 4], 3: [3, 2]}
-    assert not of(StateRelocated, run) and not any(e.total_host_metrics.moved for e in committed(run))
+    assert not of(StateRelocated, run) and not any(
+        e.total_host_metrics.moved for e in committed(run)
+    )
 
 
 def test_the_tail_follows_by_expiry():
@@ -198,7 +208,9 @@ def test_psp_i_stores_more_than_psp():
     )
     assert {e.total_host_metrics.stored / sum(e.live) for e in plain} == {1.0}
     assert all(1.0 < e.total_host_metrics.stored / sum(e.live) <= 2.0 for e in interleaved[10:])
-    assert [e.total_host_metrics.compared for e in plain] == [e.total_host_metrics.compared for e in interleaved]
+    assert [e.total_host_metrics.compared for e in plain] == [
+        e.total_host_metrics.compared for e in interleaved
+    ]
 
 
 @pytest.mark.parametrize("bound", [1, 20, 60])
@@ -207,7 +219,8 @@ def test_the_bound_on_what_is_in_flight(bound):
     alone; and what must wait is not lost from sight.
     """
     free, bounded = (
-        steady(Ring(4, "interleaved", max_tuples_in_flight=n), rate=20, streams=3) for n in (None, bound)
+        steady(Ring(4, "interleaved", max_tuples_in_flight=n), rate=20, streams=3)
+        for n in (None, bound)
     )
     assert max(e.total_host_metrics.moved for e in committed(free)) > 60
     for e in committed(bounded):
@@ -230,7 +243,9 @@ def test_only_the_dynamic_head_and_tail_store_tuples_without_moving_them():
     basic, dynamic = (committed(steady(Ring(8, form))) for form in ("basic", "dynamic"))
     assert sum(e.total_host_metrics.moved for e in basic) > 5 * sum(sum(e.received) for e in basic)
     assert sum(e.total_host_metrics.moved for e in dynamic) == 0
-    assert [e.total_host_metrics.compared for e in basic] == [e.total_host_metrics.compared for e in dynamic]
+    assert [e.total_host_metrics.compared for e in basic] == [
+        e.total_host_metrics.compared for e in dynamic
+    ]
 
 
 @every_form
@@ -321,7 +336,9 @@ def test_equation_14_1_says_what_moves():
     """
     run = resized("aggressive", 3, 4)
     (event,) = [e for e in of(StateRelocated, run) if e.stream == 0]
-    before = next(e.nodes for e in reversed(of(SliceTableChanged, run)) if e.stream == 0 and e.batch < 24)
+    before = next(
+        e.nodes for e in reversed(of(SliceTableChanged, run)) if e.stream == 0 and e.batch < 24
+    )
     counts = [sum(old == node for _, old, _ in event.moves) for node in before]
     assert counts == [3 * (s or 1) for s in relocated_shares(3, 1)]
     assert [new for _, _, new in event.moves][-3:] == [3, 3, 3]
@@ -357,7 +374,9 @@ def test_relocation_does_not_meet_compaction_halfway(batch):
 def test_passive_adjustment_moves_nothing_and_takes_a_window():
     """Section 14.2: no migration, but a long latency."""
     run = resized("passive", 3, 5, window=20)
-    assert not of(StateRelocated, run) and not any(e.total_host_metrics.moved for e in committed(run))
+    assert not of(StateRelocated, run) and not any(
+        e.total_host_metrics.moved for e in committed(run)
+    )
     assert min(stored(run, 25, 5)) == 0
     later = stored(run, 24 + 21, 5)
     assert max(later) <= sum(later) / 5 + 2 * 40
@@ -406,7 +425,9 @@ def test_the_ring_grows_and_shrinks_with_the_load():
     assert fixed > 4 * before
     assert nodes and nodes == sorted(nodes)
     assert adapted < 2.5 * before
-    _, nodes, _ = peak(Ring(4, max_pairs_per_node=capacity, max_hosts=64), [*rates, *[(50,) * 3] * 40])
+    _, nodes, _ = peak(
+        Ring(4, max_pairs_per_node=capacity, max_hosts=64), [*rates, *[(50,) * 3] * 40]
+    )
     assert nodes[-1] < max(nodes)
 
 
@@ -429,7 +450,7 @@ def test_join_orders_follow_the_measured_selectivities():
         ),
         (lambda: Ring(3, slicing="size"), "slicing is 'size'"),
         (lambda: Ring(3, relocation="fast"), "relocation is 'fast'"),
-        (lambda: Ring(3, max_tuples_in_flight=5), "in_flight is 5 in form 'dynamic'"),
+        (lambda: Ring(3, max_tuples_in_flight=5), "max_tuples_in_flight is 5 in form 'dynamic'"),
         (lambda: Ring(3, "interleaved", max_tuples_in_flight=0), "1 tuple or more"),
         (lambda: Ring(3, resize=((5, 2), (3, 4))), "batches rising"),
         (lambda: Ring(3, resize=((0, 2),)), "rising from 1 or more"),
@@ -443,7 +464,10 @@ def test_join_orders_follow_the_measured_selectivities():
         ),
         (lambda: Ring(3, rings=((0,), ())), "the ring of stream 1"),
         (lambda: Ring(3, rings=((0,), (2,)), resize=((4, 2),)), "below 2, the fewest nodes"),
-        (lambda: Ring(3, rings=((0,), (1,))).initial_state(3), "rings has 2 rings; the join has 3 streams"),
+        (
+            lambda: Ring(3, rings=((0,), (1,))).initial_state(3),
+            "rings has 2 rings; the join has 3 streams",
+        ),
     ],
 )
 def test_bad_settings_are_refused_with_a_sentence(make, sentence):

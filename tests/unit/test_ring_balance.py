@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid.core.events import BatchCommitted
-from braid.join import StreamJoin
-from braid.model.simulate import simulate
 from braid.papers.psp.ring import Ring
+from braid.simulation.simulator import simulate
+from braid.stream_join import StreamJoin
 
 every_form = pytest.mark.parametrize("form", ["basic", "interleaved", "dynamic"])
 

@@ -11,22 +11,22 @@ from math import prod, sqrt
 import pytest
 from braid.papers.psp.cost import (
     Workload,
+    atr_duplicates_per_tuple,
     centralized_work,
-    probe_inputs,
     initial_lengths,
     insertion_points,
+    lay_out_rings,
     mean_latency_seconds,
     memory_atr,
     memory_ctr,
     memory_psp,
     optimal_length,
     output_rate,
+    probe_inputs,
     probe_work,
+    relocated_shares,
     ring_work,
     service_rate,
-    relocated_shares,
-    lay_out_rings,
-    atr_duplicates_per_tuple,
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -156,8 +156,14 @@ def test_against_section_16_2_more_selective_joins_want_shorter_rings(hop):
 
 def test_latency_grows_with_selectivity_and_with_streams():
     """Section 16.2."""
-    assert mean_latency_seconds(equal(selectivity=0.05), (4,) * 3) < mean_latency_seconds(equal(selectivity=0.1), (4,) * 3)
-    assert mean_latency_seconds(equal(3), (4,) * 3) < mean_latency_seconds(equal(5), (4,) * 5) < mean_latency_seconds(equal(7), (4,) * 7)
+    assert mean_latency_seconds(equal(selectivity=0.05), (4,) * 3) < mean_latency_seconds(
+        equal(selectivity=0.1), (4,) * 3
+    )
+    assert (
+        mean_latency_seconds(equal(3), (4,) * 3)
+        < mean_latency_seconds(equal(5), (4,) * 5)
+        < mean_latency_seconds(equal(7), (4,) * 7)
+    )
 
 
 @given(
@@ -175,7 +181,9 @@ def test_the_join_order_has_the_fewest_intermediate_results(streams, start):
     assert intermediates(load.best_join_order(start)) == pytest.approx(
         min(intermediates(order) for order in permutations(others))
     )
-    assert sum(probe_inputs(load, start)[:-1]) == pytest.approx(intermediates(load.best_join_order(start)))
+    assert sum(probe_inputs(load, start)[:-1]) == pytest.approx(
+        intermediates(load.best_join_order(start))
+    )
 
 
 def test_intermediate_results_of_a_four_way_join():
@@ -197,7 +205,9 @@ def test_initial_lengths_are_no_worse_than_the_best_equal_ones(streams, hop):
     load = Workload(rates, windows, sigma, 5e-6, 5e-5, hop * 1e-4)
     lengths = initial_lengths(load, 20)
     assert all(1 <= n <= 20 for n in lengths)
-    assert mean_latency_seconds(load, lengths) <= mean_latency_seconds(load, (best(load, 21),) * load.stream_count) * (1 + 1e-12)
+    assert mean_latency_seconds(load, lengths) <= mean_latency_seconds(
+        load, (best(load, 21),) * load.stream_count
+    ) * (1 + 1e-12)
 
 
 def test_for_equal_streams_initial_lengths_is_theorem_9():
@@ -212,10 +222,13 @@ def test_against_section_13_3_the_heuristic_misses_what_unequal_rings_gain():
     """
     load = Workload((50, 50, 50), (4, 4, 40), (0.1, 0.1, 0.1), 5e-6, 5e-5, 1e-3)
     search = min(
-        product(range(1, 4), range(1, 4), range(1, 20)), key=lambda lengths: mean_latency_seconds(load, lengths)
+        product(range(1, 4), range(1, 4), range(1, 20)),
+        key=lambda lengths: mean_latency_seconds(load, lengths),
     )
     assert (initial_lengths(load, 40), search) == ((7, 7, 7), (1, 2, 13))
-    assert mean_latency_seconds(load, (7, 7, 7)) / mean_latency_seconds(load, search) == pytest.approx(1.33, abs=0.01)
+    assert mean_latency_seconds(load, (7, 7, 7)) / mean_latency_seconds(
+        load, search
+    ) == pytest.approx(1.33, abs=0.01)
 
 
 def test_spread_lays_rings_one_after_another():
@@ -274,7 +287,9 @@ def test_memory_of_section_15_1():
 @given(loads, st.floats(1, 500), st.integers(1, 30))
 def test_the_waste_of_atr_does_not_depend_on_its_nodes(load, segment, nodes):
     stored = nodes * segment * sum(load.rates)
-    assert memory_atr(load, nodes, segment) / stored - 1 == pytest.approx(atr_duplicates_per_tuple(load, segment))
+    assert memory_atr(load, nodes, segment) / stored - 1 == pytest.approx(
+        atr_duplicates_per_tuple(load, segment)
+    )
     assert atr_duplicates_per_tuple(load, segment) == pytest.approx(
         2 * load.windows[0] / segment * (load.streams - 1) / load.streams
     )

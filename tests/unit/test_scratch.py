@@ -10,7 +10,7 @@ from typing import Any
 
 import braid
 import pytest
-from braid.core import scratch
+from braid.util import temp_dirs
 
 PROGRAM = """
 import os, sys, tempfile
@@ -40,7 +40,7 @@ def test_a_folder_goes_with_its_process_or_with_the_next_one(
     left, code = made(tmp_path, "killed")
     assert code == -signal.SIGKILL and left.is_dir() and left.parent == tmp_path
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    here = scratch.make_temp_dir("runs")
+    here = temp_dirs.make_temp_dir("runs")
     assert not left.exists(), "of a process that was killed"
     gone, code = made(tmp_path)
     assert code == 0 and not gone.exists(), "of a process that has ended"
@@ -60,14 +60,14 @@ def test_a_folder_is_never_there_with_a_lock_that_nobody_holds(
         if event in ("c_call", "c_return") and (found := [*tmp_path.iterdir()]):
             sys.setprofile(None)
             steps += 1
-            scratch._remove_if_unlocked(found[0])
+            temp_dirs._remove_if_unlocked(found[0])
             sys.setprofile(swept)
 
     sys.setprofile(swept)
     try:
-        here = scratch.make_temp_dir("runs")
+        here = temp_dirs.make_temp_dir("runs")
     finally:
         sys.setprofile(None)
     assert here.is_dir() and steps > 5
-    scratch.remove_temp_dir(here)
+    temp_dirs.remove_temp_dir(here)
     assert not here.exists()

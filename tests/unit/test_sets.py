@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from braid import Centralized, inner_product
 from braid.condition.predicate import CommonElements
-from braid.join import StreamJoin
-from braid.local import sets as kernel
-from braid.local.rows import PartialMatches, BlockRows
-from braid.local.sets import SetColumn, pairwise_overlap, pairs_sharing
+from braid.kernels import set_overlap as kernel
+from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.set_overlap import SetColumn, pairs_sharing, pairwise_overlap
+from braid.stream_join import StreamJoin
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +61,9 @@ def test_tiles_are_put_together(monkeypatch):
     monkeypatch.setattr(kernel, "_CELLS", 7)
     a = SetColumn.from_arrow(pa.array([[i, i + 1] for i in range(9)]))
     b = SetColumn.from_arrow(pa.array([[i] for i in range(5)]))
-    found = {(i, j) for x, y in pairs_sharing(a, np.arange(9), b, 1) for i, j in zip(x, y, strict=True)}
+    found = {
+        (i, j) for x, y in pairs_sharing(a, np.arange(9), b, 1) for i, j in zip(x, y, strict=True)
+    }
     assert found == {(i, j) for i in range(9) for j in range(5) if j in (i, i + 1)}
 
 
@@ -86,18 +88,24 @@ def test_integers_of_two_widths():
     a = SetColumn.from_arrow(pa.array([[1, 300]], pa.list_(pa.int64())))
     b = SetColumn.from_arrow(pa.array([[1, 44]], pa.list_(pa.int8())))
     one = np.zeros(1, int)
-    assert pairwise_overlap(a, one, b, one).to_pylist() == pairwise_overlap(b, one, a, one).to_pylist() == [1.0]
+    assert (
+        pairwise_overlap(a, one, b, one).to_pylist()
+        == pairwise_overlap(b, one, a, one).to_pylist()
+        == [1.0]
+    )
 
 
 def test_a_set_that_many_partial_results_have_is_counted_once():
-    from braid.local.candidates import find_sharing_pairs
+    from braid.kernels.candidate_pairs import find_sharing_pairs
 
     rows = BlockRows(pa.record_batch({"x": pa.array([[1], [2]])}))
     stored = BlockRows(pa.record_batch({"y": pa.array([[2, 1], [2]])}))
     partial = PartialMatches({0: (rows, np.array([1, 0, 1]))})
     found = [
         pair
-        for left, right in find_sharing_pairs(*partial.set_column(0, "x"), stored.set_column("y"), 1)
+        for left, right in find_sharing_pairs(
+            *partial.set_column(0, "x"), stored.set_column("y"), 1
+        )
         for pair in zip(left.tolist(), right.tolist(), strict=True)
     ]
     assert sorted(found) == [(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)]
@@ -185,7 +193,10 @@ def test_inner_products_of_weighted_sets_are_found_by_common_elements(tmp_path):
 
     for op, index in ((">= 0.5", True), ("> 0", True), ("< 0.25", False), (">= 0", False)):
         join = StreamJoin(tables, f"{inner_product('a.w', 'b.w')} {op}", Centralized())
-        assert isinstance(join.predicate.next_step(frozenset({0}), 1).index_condition, CommonElements) == index
+        assert (
+            isinstance(join.predicate.next_step(frozenset({0}), 1).index_condition, CommonElements)
+            == index
+        )
         run = join.start(tmp_path / f"run {op}", batches=2)
         run.awaitTermination()
         rows = run.results()

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
-from braid.engine.process import _assign_fresh_blocks
+from braid.execution.thread_executor import _assign_fresh_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,9 @@ def shares(streams: Sequence[int], rows: dict[int, int], tasks: int) -> list[lis
         for n, s in enumerate(streams)
     ]
     tuples = {s: [pa.record_batch({"x": range(n)})] for s, n in rows.items()}
-    return [[route.number for route in mine] for mine in _assign_fresh_blocks(routes, tuples, tasks)]
+    return [
+        [route.number for route in mine] for mine in _assign_fresh_blocks(routes, tuples, tasks)
+    ]
 
 
 def test_each_task_makes_the_blocks_of_a_stream_where_these_have_as_many_tuples() -> None:

@@ -19,24 +19,24 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from braid.condition.predicate import IndexCondition, Predicate
-from braid.core.clocks import find_watermarks
-from braid.core.columns import MARK, QUERIES, ROUTING, TIME
 from braid.core.plan import Block
 from braid.core.query import Query
-from braid.engine.engine import Engine
-from braid.engine.files import read_parquet, open_replica
-from braid.engine.store import RunStore
-from braid.engine.wire import JoinSpec, StreamLayout
-from braid.local.bitmaps import QueryBitmaps
+from braid.core.reserved_columns import MARK, QUERIES, ROUTING, TIME
+from braid.core.stream_clocks import find_watermarks
+from braid.execution.engine import Engine
+from braid.execution.wire_format import JoinSpec, StreamLayout
+from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import Chain
-from braid.sharing import calibrate
-from braid.sharing.changes import add_query, remove_query
-from braid.sharing.remark import report_from_row, plan_rewrite, make_writer
+from braid.shared import calibrate
+from braid.shared.block_marking import make_writer, plan_rewrite, report_from_row
+from braid.shared.query_changes import add_query, remove_query
+from braid.storage.block_files import open_replica, read_parquet
+from braid.storage.run_store import RunStore
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
-from stages import Turns
+from stages import AlternatingExecutor
 
 SELECTIONS = {
     None: lambda v: True,
@@ -107,7 +107,7 @@ class Shared:
             (0,) * self.streams,
             True,
             lambda events: None,
-            Turns(),
+            AlternatingExecutor(),
             queries,
         )
 
@@ -125,7 +125,9 @@ class Shared:
             self.ids += 1
             self.came[stream].append((number, row))
             mark = sum(
-                1 << q.bitmap_position for q in self.engine.state.queries if SELECTIONS[q.selections[stream]](v)
+                1 << q.bitmap_position
+                for q in self.engine.state.queries
+                if SELECTIONS[q.selections[stream]](v)
             )
             if mark:
                 lines.append((stream, *row, mark))
@@ -168,7 +170,10 @@ class Shared:
         for line in lines:  # they take what they would, had they come so
             (made,), (seal,) = line.replicas, line.files.values()
             file = str(self.engine.store.blocks / made.address.file)
-            assert made.size.size_bytes == open_replica(file, made.address.record_batch, None, seal).nbytes
+            assert (
+                made.size.size_bytes
+                == open_replica(file, made.address.record_batch, None, seal).nbytes
+            )
         self.engine.commit_change(queries, self.engine.state.placement_state, lines, [], 0.0)
 
     def add(self, name: str, windows: tuple[int, ...], where: tuple[str | None, ...]) -> None:
@@ -210,7 +215,9 @@ class Shared:
             axes = []
             for s, came in enumerate(self.came):
                 mine = [
-                    (b, t[0], t[3]) for b, t in came if t[1] == key and SELECTIONS[q.selections[s]](t[2])
+                    (b, t[0], t[3])
+                    for b, t in came
+                    if t[1] == key and SELECTIONS[q.selections[s]](t[2])
                 ]
                 axes.append(np.array(mine, np.int64).reshape(-1, 3).T)
             batches, ids, times = (np.ix_(*each) for each in zip(*axes, strict=True))
@@ -249,7 +256,9 @@ class Shared:
             chosen = rows.key_mask()
             keep = np.arange(rows.batch.num_rows) if chosen is None else np.flatnonzero(chosen)
             held.update((b.stream, id) for id in rows.numpy_column("id")[keep].tolist())
-            lives = bitmaps.lifetimes(b.stream)[bitmaps.longest_window_rank(b.stream, rows.numpy_column(MARK)[keep])]
+            lives = bitmaps.lifetimes(b.stream)[
+                bitmaps.longest_window_rank(b.stream, rows.numpy_column(MARK)[keep])
+            ]
             assert (rows.numpy_column(MARK)[keep] != 0).all()
             limit = (
                 self.purged[b.stream]
@@ -333,7 +342,9 @@ class SharedRuns(RuleBasedStateMachine):
     @rule(mode=st.sampled_from(("memory", "cpu", "auto")))
     def another_chain(self, mode: Any) -> None:
         state = self.run.engine.state
-        self.run.engine.commit_change(state.queries, chains.request_rebalance(state.placement_state, mode), None, [], 0.0)
+        self.run.engine.commit_change(
+            state.queries, chains.request_rebalance(state.placement_state, mode), None, [], 0.0
+        )
         self.run.before = []
 
     @rule()
@@ -371,7 +382,10 @@ def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
             lives = [
                 (
                     t[3],
-                    max((q.windows[s] for q in served if SELECTIONS[q.selections[s]](t[2])), default=0),
+                    max(
+                        (q.windows[s] for q in served if SELECTIONS[q.selections[s]](t[2])),
+                        default=0,
+                    ),
                 )
                 for _, t in run.came[s]
             ]
@@ -429,7 +443,9 @@ def four(where: tuple[str | None, str | None] = (None, None)) -> tuple[Query, ..
     """A query for each window; the longer ones select."""
     served: tuple[Query, ...] = ()
     for w in WINDOWS:
-        served = add_query(served, Query(f"w{w}", (w, w), where if w > WINDOWS[0] else (None, None)))
+        served = add_query(
+            served, Query(f"w{w}", (w, w), where if w > WINDOWS[0] else (None, None))
+        )
     return served
 
 
@@ -483,7 +499,7 @@ def test_a_ring_is_shared_out_by_what_selections_leave(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("overhead", [float("inf"), float("nan"), -1.0])
 def test_an_overhead_that_cannot_be_kept_is_refused(overhead: float) -> None:
-    with pytest.raises(ValueError, match="overhead is .*; it must be comparisons, 0 or more"):
+    with pytest.raises(ValueError, match="slice_overhead is .*; it must be comparisons, 0 or more"):
         Chain("cpu", slice_overhead=overhead)
 
 

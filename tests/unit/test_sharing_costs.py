@@ -11,9 +11,9 @@ from math import prod
 import pytest
 from braid.papers.psp import cost as ring_cost
 from braid.papers.slices import cost as costs
-from braid.papers.slices import cost_tree as tree_costs
 from braid.papers.slices.cost import SharedLoad
-from braid.papers.slices.cost_tree import MEGABYTES, JoinTree
+from braid_lab.slices import cost_tree as tree_costs
+from braid_lab.slices.cost_tree import MEGABYTES, JoinTree
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +26,11 @@ def test_the_equations_for_two_queries_as_printed():
     terms of Table 4.1.
     """
     rate, (w1, w2), s, join = TWO.rate, TWO.windows, TWO.selection_selectivity, TWO.join_selectivity
-    pull, split, chain = costs.pull_up_cost(TWO), costs.partition_cost(TWO), costs.state_slice_cost(TWO)
+    pull, split, chain = (
+        costs.pull_up_cost(TWO),
+        costs.partition_cost(TWO),
+        costs.state_slice_cost(TWO),
+    )
     assert pull.state_tuples == pytest.approx(2 * rate * w2)
     assert pull.comparisons == pytest.approx(2 * rate**2 * w2 + 2 * rate + 4 * rate**2 * w2 * join)
     assert split.state_tuples == pytest.approx((2 - s) * rate * w1 + (1 + s) * rate * w2)
@@ -44,9 +48,15 @@ def test_equation_5_2_follows_without_the_terms_linear_in_lambda(rate, rho, sigm
     q = SharedLoad(rate, (60 * rho, 60.0), sigma, join)
     pull, split, chain = costs.pull_up_cost(q), costs.partition_cost(q), costs.state_slice_cost(q)
     said = costs.chain_savings(rho, sigma, join)
-    assert 1 - chain.state_tuples / pull.state_tuples == pytest.approx(said.memory_pull_up, abs=1e-9)
+    assert 1 - chain.state_tuples / pull.state_tuples == pytest.approx(
+        said.memory_pull_up, abs=1e-9
+    )
     assert 1 - chain.state_tuples / split.state_tuples == pytest.approx(said.memory_partition)
-    chain2, pull2, split2 = chain.comparisons - 7 * rate, pull.comparisons - 2 * rate, split.comparisons - 4 * rate
+    chain2, pull2, split2 = (
+        chain.comparisons - 7 * rate,
+        pull.comparisons - 2 * rate,
+        split.comparisons - 4 * rate,
+    )
     assert 1 - chain2 / pull2 == pytest.approx(said.cpu_pull_up)
     assert 1 - chain2 / split2 == pytest.approx(said.cpu_partition)
 
@@ -84,7 +94,9 @@ def test_three_queries_of_8_2():
         "two windows to compare with, one selection"
     )
     assert split.route == pytest.approx(2 * 0.2 * pull.filter)
-    assert chain.state_tuples < min(pull.state_tuples, split.state_tuples) and chain.comparisons < min(pull.comparisons, split.comparisons)
+    assert chain.state_tuples < min(
+        pull.state_tuples, split.state_tuples
+    ) and chain.comparisons < min(pull.comparisons, split.comparisons)
 
 
 def test_queries_without_selections_of_8_3():
@@ -96,7 +108,13 @@ def test_queries_without_selections_of_8_3():
         costs.state_slice_cost(q, (3, 12)),
     )
     pull = costs.pull_up_cost(q)
-    assert memory.state_tuples == one.state_tuples == some.state_tuples == pull.state_tuples == 2 * 20 * 12
+    assert (
+        memory.state_tuples
+        == one.state_tuples
+        == some.state_tuples
+        == pull.state_tuples
+        == 2 * 20 * 12
+    )
     assert memory.probe == one.probe == some.probe == pull.probe
     assert one.route == pull.route and one.purge == pull.purge, (
         "all merged is pull-up (section 7.2)"
@@ -240,7 +258,10 @@ def test_equation_21_2_has_the_mean_of_13_5(nodes):
         (lambda: SharedLoad(0.0, (1.0,)), "rate is above 0"),
         (lambda: SharedLoad(1.0, (2.0, 1.0)), "windows rise"),
         (lambda: SharedLoad(1.0, (1.0, 2.0), has_no_selection=3), "the number of queries, 2"),
-        (lambda: costs.partition_cost(SharedLoad(1.0, (1.0, 2.0), has_no_selection=2)), "nothing|partitioned"),
+        (
+            lambda: costs.partition_cost(SharedLoad(1.0, (1.0, 2.0), has_no_selection=2)),
+            "nothing|partitioned",
+        ),
         (lambda: costs.state_slice_cost(TWO, (10.0,)), "does not rise"),
         (lambda: costs.state_slice_cost(TWO, (20.0, 60.0)), "does not rise"),
         (lambda: costs.chain_savings(1.0, 0.5, 0.5), "between 0 and 1"),

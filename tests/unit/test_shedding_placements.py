@@ -15,17 +15,17 @@ from itertools import product
 import numpy as np
 import pytest
 from braid import Shed
-from braid.core import step
-from braid.core.harvest import SheddingOutcome, ItemYield
-from braid.core.report import BatchReport
-from braid.core.state import RunState, state_from_json, state_to_json
-from braid.core.step import RunRules
-from braid.local.harvest import draw_numbers
-from braid.papers.shedding.rate import Budget
+from braid.core import batch_step
+from braid.core.batch_report import BatchReport
+from braid.core.batch_step import RunRules
+from braid.core.run_state import RunState, state_from_json, state_to_json
+from braid.core.shedding_plan import ItemYield, SheddingOutcome
+from braid.kernels.pair_sampling import draw_numbers
 from braid.papers.shedding.shed import ShedState
-from checks import SWING, Cluster, arrivals, check_meetings, examples
+from braid.papers.shedding.shedding_rate import Budget
 from hypothesis import given
 from hypothesis import strategies as st
+from placement_checks import SWING, Cluster, arrivals, check_meetings, examples
 
 PLACEMENTS = examples()
 every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
@@ -54,8 +54,8 @@ class ShedCluster(Cluster):
         self.fresh_now, self.shed_pairs = {}, 0.0
 
     def _plan(self):
-        work = step.plan_batch(self.rules, self.now)
-        assert step.plan_batch(self.rules, self.now) == work
+        work = batch_step.plan_batch(self.rules, self.now)
+        assert batch_step.plan_batch(self.rules, self.now) == work
         self.harvest = work.plan.shedding
         return work
 
@@ -157,7 +157,9 @@ class ShedCluster(Cluster):
             probe_seconds=0.01,
             seconds=0.02,
         )
-        self.now, events = step.commit_batch(self.rules, self.now, work, BatchReport(sizes, shedding=came))
+        self.now, events = batch_step.commit_batch(
+            self.rules, self.now, work, BatchReport(sizes, shedding=came)
+        )
         blocks = self.now.blocks
         self.stored = {(b, h): t for (b, h), t in self.stored.items() if b in blocks}
         self.events += events
@@ -238,7 +240,9 @@ def test_whatever_is_adjusted_and_whenever_it_stops(name, first, batches, seed):
             cluster.now = replace(cluster.now, shedder_state=now)
         if stops:
             again = state_from_json(state_to_json(cluster.now), placement.State, ShedState)
-            assert step.plan_batch(cluster.rules, again) == step.plan_batch(cluster.rules, cluster.now)
+            assert batch_step.plan_batch(cluster.rules, again) == batch_step.plan_batch(
+                cluster.rules, cluster.now
+            )
             cluster.now = again
         cluster.run(tuples)
     cluster.drain()

@@ -8,16 +8,16 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from braid import Centralized, Shed
-from braid.core.codec import round_trip, to_plain, from_plain
-from braid.core.cover import CoverageError, CoverageChecker
+from braid.core.coverage import CoverageChecker, CoverageError
 from braid.core.facts import Facts
-from braid.core.harvest import SheddingPlan, SheddingOutcome, ItemYield, merge_outcomes
 from braid.core.plan import Block, Plan
-from braid.papers.shedding import rate, windows
-from braid.papers.shedding.knapsack import fill_by_heap, split_directions, fill_budget
-from braid.papers.shedding.profile import ProductivityProfile
-from braid.papers.shedding.rate import Budget
+from braid.core.shedding_plan import ItemYield, SheddingOutcome, SheddingPlan, merge_outcomes
+from braid.papers.shedding import basic_windows, shedding_rate
+from braid.papers.shedding.knapsack import fill_budget, fill_by_heap, split_directions
+from braid.papers.shedding.productivity_profile import ProductivityProfile
 from braid.papers.shedding.shed import METHODS, ShedState
+from braid.papers.shedding.shedding_rate import Budget
+from braid.util.json_codec import from_plain, round_trip, to_plain
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,7 +94,7 @@ def test_algorithm_4_as_printed_would_compare_twice_as_much():
 
 @given(st.floats(1e-3, 1), st.floats(0, 2))
 def test_algorithm_1_falls_when_input_is_left_and_rises_by_the_boost_at_most(r, beta):
-    following = rate.adapt_fraction(r, beta)
+    following = shedding_rate.adapt_fraction(r, beta)
     assert 0 <= following <= 1
     assert (following < r) == (beta < 1)
     assert following <= 1.2 * r
@@ -106,10 +106,10 @@ def test_the_fraction_that_fits_is_known_beforehand():
 
     pairs:  ____/^^^^\\____      r:  1 1 1 0.16 ... 1
     """
-    assert rate.affordable_fraction(1.0, 0.1, 1e-6, 200_000) == 1.0
-    assert rate.affordable_fraction(1.0, 0.1, 1e-6, 5_000_000) == pytest.approx(0.16)
-    assert rate.affordable_fraction(1.0, 0.95, 1e-6, 1) == 0.0
-    assert rate.affordable_fraction(1.0, 0.1, 1e-6, 0) == 1.0
+    assert shedding_rate.affordable_fraction(1.0, 0.1, 1e-6, 200_000) == 1.0
+    assert shedding_rate.affordable_fraction(1.0, 0.1, 1e-6, 5_000_000) == pytest.approx(0.16)
+    assert shedding_rate.affordable_fraction(1.0, 0.95, 1e-6, 1) == 0.0
+    assert shedding_rate.affordable_fraction(1.0, 0.1, 1e-6, 0) == 1.0
 
 
 @pytest.mark.parametrize("width", [0.02, 0.05, 0.2])
@@ -118,7 +118,7 @@ def test_whole_basic_windows_are_never_better_than_the_best_part_of_a_window(wid
     """Gedik 2007, section 5.1.1; and small ones come close."""
     age = np.linspace(0, 1, 2000)
     f = np.exp(-((age - 0.7) ** 2) / (2 * width**2))
-    phi = [windows.output_optimality(f, basic, share) for basic in (0.002, 0.05, 0.5)]
+    phi = [basic_windows.output_optimality(f, basic, share) for basic in (0.002, 0.05, 0.5)]
     assert phi[0] > 0.97 and all(p < 1.001 for p in phi)
     assert phi[0] > phi[2]
 
@@ -127,8 +127,15 @@ def test_age_based_reduction_needs_an_early_peak():
     """Gedik 2007, Fig. 1: for a density that falls, the newest is the best; for a late peak not."""
     age = np.linspace(0, 1, 1000)
     early, late = np.exp(-5 * age), np.exp(-((age - 0.8) ** 2) / 0.005)
-    assert windows.newest_output_share(early, 0.3) == pytest.approx(windows.best_output_share(early, 0.3), abs=1e-3)
-    assert windows.newest_output_share(late, 0.3) < 0.01 < 0.99 < windows.best_output_share(late, 0.3)
+    assert basic_windows.newest_output_share(early, 0.3) == pytest.approx(
+        basic_windows.best_output_share(early, 0.3), abs=1e-3
+    )
+    assert (
+        basic_windows.newest_output_share(late, 0.3)
+        < 0.01
+        < 0.99
+        < basic_windows.best_output_share(late, 0.3)
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,20 +144,23 @@ def test_age_based_reduction_needs_an_early_peak():
 )
 def test_a_block_lies_in_the_basic_window_of_its_middle(span, now, j):
     block = Block(0, 0, (0, 1), 0, (0,), 5, 5, span)
-    assert windows.locate_basic_window(block, 9, 95, 10, now) == j
+    assert basic_windows.locate_basic_window(block, 9, 95, 10, now) == j
 
 
 @pytest.mark.parametrize(("window", "now"), [(None, 5), (95, None)])
 def test_without_a_window_or_a_clock_basic_windows_double(window, now):
     block = Block(0, 0, (0, 1), 3, (0,), 5, 5, (0, 10))
-    found = [windows.locate_basic_window(block, batch, window, 10, now) for batch in (3, 4, 5, 7, 11)]
+    found = [
+        basic_windows.locate_basic_window(block, batch, window, 10, now)
+        for batch in (3, 4, 5, 7, 11)
+    ]
     assert found == [0, 1, 2, 3, 4]
 
 
 def test_basic_windows_end_with_the_window():
-    assert windows.basic_window_ends(95, 30) == (30, 60, 90, 95)
-    assert windows.basic_window_ends(None, 30) == ()
-    assert len(windows.basic_window_ends(1000, None)) == 20
+    assert basic_windows.basic_window_ends(95, 30) == (30, 60, 90, 95)
+    assert basic_windows.basic_window_ends(None, 30) == ()
+    assert len(basic_windows.basic_window_ends(1000, None)) == 20
 
 
 def harvested(rates, pairs=1000.0):
@@ -296,7 +306,7 @@ def test_seconds_are_kept_by_what_was_measured():
     assert plan.events[-1].fraction == pytest.approx(0.35e5 / 110_000, rel=0.01)
     assert plan.events[-1].is_full_join and plan.events[-1].allowance == 0.5
     tight, _ = planned(Shed(seconds=0.1), None, timed((1.1, 1.2)))
-    assert not tight.events[-1].is_full_join and tight.events[-1].fraction == rate.LEAST
+    assert not tight.events[-1].is_full_join and tight.events[-1].fraction == shedding_rate.LEAST
 
 
 def silent(given):
@@ -386,9 +396,14 @@ def test_the_cover_rule_is_held_beside_a_harvest():
 
 
 def test_what_hosts_report_is_added_up():
-    a = SheddingOutcome((ItemYield(0, 1, 0, (1.0,), (2.0,), (3.0,), 4.0),), ({5: 1}, {}), 1.0, 2.0, 3.0, 4.0)
+    a = SheddingOutcome(
+        (ItemYield(0, 1, 0, (1.0,), (2.0,), (3.0,), 4.0),), ({5: 1}, {}), 1.0, 2.0, 3.0, 4.0
+    )
     b = SheddingOutcome(
-        (ItemYield(0, 1, 0, (1.0,), (2.0,), (3.0,), 4.0), ItemYield(1, 0, 0, (1.0,), (0.0,), (0.0,), 0.0)),
+        (
+            ItemYield(0, 1, 0, (1.0,), (2.0,), (3.0,), 4.0),
+            ItemYield(1, 0, 0, (1.0,), (0.0,), (0.0,), 0.0),
+        ),
         ({5: 2}, {6: 1}),
         1.0,
         2.0,
@@ -396,7 +411,9 @@ def test_what_hosts_report_is_added_up():
         4.0,
     )
     both = merge_outcomes([a, b])
-    assert both.yields[0] == ItemYield(0, 1, 0, (2.0,), (4.0,), (6.0,), 8.0) and len(both.yields) == 2
+    assert (
+        both.yields[0] == ItemYield(0, 1, 0, (2.0,), (4.0,), (6.0,), 8.0) and len(both.yields) == 2
+    )
     assert both.types == ({5: 3}, {6: 1}) and both.variance == 4.0
     assert both.considered_pairs == 3.0 and both.skipped_pairs == 8.0
 
@@ -405,7 +422,9 @@ def test_what_hosts_report_is_added_up():
 def test_what_came_of_a_harvest_does_not_depend_on_which_task_ended_first(values, random):
     """A resumed run would plan something else for a last digit."""
     parts = [
-        SheddingOutcome((ItemYield(0, 1, 0, (1.0,), (1.0,), (v,), 0.0),), (), v, v / 3, v / 7, v / 9)
+        SheddingOutcome(
+            (ItemYield(0, 1, 0, (1.0,), (1.0,), (v,), 0.0),), (), v, v / 3, v / 7, v / 9
+        )
         for v in values
     ]
     shuffled = random.sample(parts, len(parts))

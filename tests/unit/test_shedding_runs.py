@@ -13,21 +13,29 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, Ring, Shed, StaticGrid
-from braid.core.columns import DRAW, ROUTING, TIME
 from braid.core.events import BatchCommitted, BatchShed
-from braid.core.harvest import SheddingPlan, SheddingOutcome, ResultUtility, ItemYield, sum_sketches, estimate_variances, merge_outcomes
-from braid.engine import probing
-from braid.engine.engine import Engine
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from braid.local.harvest import PairSampler, sampling_hashes, distinct_hashes
-from braid.local.sums import sketch_values
-from braid.model.simulate import simulate
+from braid.core.reserved_columns import DRAW, ROUTING, TIME
+from braid.core.shedding_plan import (
+    ItemYield,
+    ResultUtility,
+    SheddingOutcome,
+    SheddingPlan,
+    estimate_variances,
+    merge_outcomes,
+    sum_sketches,
+)
+from braid.execution import path_probing
+from braid.execution.engine import Engine
+from braid.kernels.exact_sums import sketch_values
+from braid.kernels.pair_sampling import PairSampler, distinct_hashes, sampling_hashes
 from braid.papers.shedding.events import SheddingPlanned
-from braid.papers.shedding.rate import LEAST
-from cuts import cut
-from oracle import PLACEMENTS, Ids, differ, expected, files, tables
-from selection import came, selected
+from braid.papers.shedding.shedding_rate import LEAST
+from braid.simulation.simulator import simulate
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from input_splitting import cut
+from oracle import PLACEMENTS, Ids, describe_difference, expected, list_files, tables
+from shedding_oracle import arrived_tuples, expected_weights
 
 ON = "abs(a.n - b.n) <= 60"
 WINDOWS = {"a": 150, "b": 110}
@@ -58,7 +66,9 @@ def weighed(run: Any) -> dict[tuple[int, int], float]:
     return dict(zip(pairs, weights, strict=True))
 
 
-TWO = {n: p for n, p in PLACEMENTS.items() if p.supports_streams(2) and p.routing_key_source == "tuple"}
+TWO = {
+    n: p for n, p in PLACEMENTS.items() if p.supports_streams(2) and p.routing_key_source == "tuple"
+}
 SHEDS = [
     Shed(fraction=0.4),
     Shed(pairs=9000, method="partial", basic_window="40 seconds"),
@@ -77,14 +87,14 @@ TRIED += [(name, shed) for name in FEW for shed in SHEDS[1:]]
 def test_results_are_exactly_the_selected_pairs(name, shed, tmp_path):
     placement = TWO[name]
     run = ran(join(placement, shed), tmp_path / "run")
-    tuples = came(run, BATCHES)
-    found, wanted = weighed(run), selected(run.events(), tuples, FULL)
-    assert differ(Ids(found), Ids(wanted)) == ""
+    tuples = arrived_tuples(run, BATCHES)
+    found, wanted = weighed(run), expected_weights(run.events(), tuples, FULL)
+    assert describe_difference(Ids(found), Ids(wanted)) == ""
     assert 0 < len(found) < FULL.total()
     assert [*found.values()] == pytest.approx([wanted[pair] for pair in found])
     whole = run.estimate_results().iloc[-1]
-    assert whole["found"] == len(found)
-    assert whole["estimated"] == pytest.approx(sum(found.values()))
+    assert whole["results"] == len(found)
+    assert whole["estimated_results"] == pytest.approx(sum(found.values()))
     done = [e for e in run.events() if isinstance(e, BatchCommitted)]
     stored = [sum(e.received_tuples[s] for e in done) for s in tuples]
     assert stored == [sum(len(b["id"]) for b in each) for each in tuples.values()], "all are kept"
@@ -108,7 +118,7 @@ def test_tuples_that_come_in_meet_all_that_came_in(method, tmp_path):
         assert set(found.values()) <= {1.0, 4.0 if method == "drop" else 2.0}
         counts.append((len(found), sum(found.values())))
         whole = run.estimate_results().iloc[-1]
-        inside += abs(whole["estimated"] - full.total()) <= whole["error"]
+        inside += abs(whole["estimated_results"] - full.total()) <= whole["error_95"]
         received = sum(e.received_tuples[0] for e in run.events() if isinstance(e, BatchCommitted))
         assert received < 0.8 * STREAMS["a"].num_rows
     share, estimate = (np.mean(x) / full.total() for x in zip(*counts, strict=True))
@@ -116,14 +126,17 @@ def test_tuples_that_come_in_meet_all_that_came_in(method, tmp_path):
     assert estimate == pytest.approx(1, rel=0.2)
     assert inside >= 6
     off = np.std([estimated for _, estimated in counts])
-    assert whole["error"] / 1.96 == pytest.approx(off, rel=0.7)
+    assert whole["error_95"] / 1.96 == pytest.approx(off, rel=0.7)
 
 
 def test_a_fraction_of_1_is_the_whole_join(tmp_path):
     run = ran(join(StaticGrid(4), Shed(fraction=1)), tmp_path / "run")
-    assert differ(Ids(weighed(run)), FULL) == ""
+    assert describe_difference(Ids(weighed(run)), FULL) == ""
     assert set(weighed(run).values()) == {1.0}
-    assert run.estimate_results().iloc[-1][["considered", "error"]].tolist() == [1.0, 0.0]
+    assert run.estimate_results().iloc[-1][["considered_pair_share", "error_95"]].tolist() == [
+        1.0,
+        0.0,
+    ]
 
 
 @pytest.mark.parametrize("placement", [Centralized(), StaticGrid(4)], ids=["one", "grid"])
@@ -161,16 +174,16 @@ def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkey
     """As without shedding, where twenty basic windows would be met one by one; what came of each
     of them is known all the same, and once something is shed each has draws of its own.
     """
-    real, gathered = probing.gather_blocks, []
+    real, gathered = path_probing.gather_blocks, []
 
     def gather(each: Any, indexes: Any) -> Any:
         gathered.append(len(each))
         return real(each, indexes)
 
-    monkeypatch.setattr(probing, "gather", gather)
+    monkeypatch.setattr(path_probing, "gather", gather)
     told, times = {}, {}
     for small, fraction in ((4096, 1), (0, 1), (4096, 0.9)):
-        monkeypatch.setattr(probing, "_SMALL", small)
+        monkeypatch.setattr(path_probing, "_SMALL", small)
         shed = Shed(fraction=fraction, method="uniform")
         run = ran(join(Centralized(), shed, on=on), tmp_path / f"{small} {fraction}")
         told[small, fraction] = [e for e in run.events() if isinstance(e, BatchShed)]
@@ -210,14 +223,14 @@ def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 def test_columns_of_many_blocks_need_not_be_copied_together(on, fraction, tmp_path, monkeypatch):
     """Candidates of each block by itself, few as they are, beside those of others."""
-    monkeypatch.setattr(probing, "_SMALL", 0)
+    monkeypatch.setattr(path_probing, "_SMALL", 0)
     found, whole = {}, expected(STREAMS, on, WINDOWS)
     for long in (0, 1 << 30):
-        monkeypatch.setattr("braid.local.probe._LONG", long)
+        monkeypatch.setattr("braid.kernels.probe._LONG", long)
         shed = Shed(fraction=fraction, method="uniform")
         found[long] = weighed(ran(join(Centralized(), shed, on=on), tmp_path / f"{long}"))
     assert found[0] == found[1 << 30] and found[0]
-    assert (differ(Ids(found[0]), whole) == "") == (fraction == 1)
+    assert (describe_difference(Ids(found[0]), whole) == "") == (fraction == 1)
 
 
 def test_without_shed_nothing_is_new(tmp_path):
@@ -237,7 +250,9 @@ def test_equal_tuples_are_not_drawn_all_or_none(tmp_path):
     made = StreamJoin({"a": same, "b": same}, "a.id = b.id", Centralized(), shed=Shed(fraction=0.3))
     run = ran(made, tmp_path / "run")
     items = [y for e in run.events() if isinstance(e, BatchShed) for y in e.items]
-    assert all(0 < sum(y.considered_pairs) < sum(y.considered_pairs) + y.skipped_pairs for y in items)
+    assert all(
+        0 < sum(y.considered_pairs) < sum(y.considered_pairs) + y.skipped_pairs for y in items
+    )
     assert run.results().num_rows == pytest.approx(0.3 * 300 * 300, rel=0.25)
 
 
@@ -333,8 +348,8 @@ def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
     for seed in range(40):
         made = join(Centralized(), Shed(fraction=0.3), streams, seed=seed, check=False)
         whole = ran(made, tmp_path / f"{seed}").estimate_results().iloc[-1]
-        found.append(whole["estimated"])
-        inside += abs(whole["estimated"] - full) <= whole["error"]
+        found.append(whole["estimated_results"])
+        inside += abs(whole["estimated_results"] - full) <= whole["error_95"]
     spread = np.std(found) / np.sqrt(len(found))
     assert abs(np.mean(found) - full) <= 3.5 * spread
     assert inside >= 0.85 * len(found)
@@ -401,7 +416,7 @@ def test_a_budget_is_adjusted_while_the_run_goes_on(tmp_path):
     run.awaitTermination()
     assert harvests(run)[-1].fraction == 0.2 and harvests(run)[-1].budget == "fraction"
     assert run.status["shedding"]["fraction"] == 0.2
-    wanted = selected(run.events(), came(run, BATCHES), FULL)
+    wanted = expected_weights(run.events(), arrived_tuples(run, BATCHES), FULL)
     assert weighed(run).keys() == wanted.keys()
     with pytest.raises(RuntimeError, match="the run has ended"):
         run.adjust(fraction=0.5)
@@ -439,7 +454,7 @@ def test_three_streams_lose_at_the_first_hop_only(tmp_path):
         )
         assert ids <= full and 0 < ids.total() < full.total()
         estimates.append(sum(found["weight"].to_pylist()))
-        errors.append(run.estimate_results().iloc[-1]["error"] / 1.96)
+        errors.append(run.estimate_results().iloc[-1]["error_95"] / 1.96)
     assert np.mean(estimates) == pytest.approx(full.total(), rel=0.25)
     assert (
         sum(abs(e - full.total()) <= 1.96 * s for e, s in zip(estimates, errors, strict=True)) >= 6
@@ -457,7 +472,9 @@ def test_a_sketch_knows_the_squares_of_what_was_drawn_together():
         truth = float(np.sum(np.bincount(draw, values) ** 2))
         thrown = sampling_hashes(draw.astype(np.uint64) + np.uint64(1000 * trial), 7)
         parts = [(sketch_values(thrown[at::4], values[at::4]),) for at in range(4)]
-        ratios.append(estimate_variances(sum_sketches([[z.tolist() for z in part] for part in parts])) / truth)
+        ratios.append(
+            estimate_variances(sum_sketches([[z.tolist() for z in part] for part in parts])) / truth
+        )
     assert np.mean(ratios) == pytest.approx(1, abs=4 * 0.18 / np.sqrt(60))
     assert np.std(ratios) == pytest.approx(0.18, abs=0.08)
 
@@ -465,7 +482,10 @@ def test_a_sketch_knows_the_squares_of_what_was_drawn_together():
 BAD = [
     (dict(shed=0.3), "shed is 0.3; it must be a Shed"),
     (dict(shed=Shed()), "static streams are replayed as fast as they go; give fraction"),
-    (dict(shed=Shed(event_time_speed=1), time=None, windows=None), "by speed, which needs event time"),
+    (
+        dict(shed=Shed(event_time_speed=1), time=None, windows=None),
+        "by speed, which needs event time",
+    ),
     (dict(shed=Shed(fraction=0.5, method="keys")), "has no equality that links all streams"),
     (
         dict(shed=Shed(fraction=0.5, basic_window="10 minutes")),
@@ -489,7 +509,7 @@ def test_what_cannot_work_is_refused_before_anything_starts(given, sentence, tmp
     shed = given.pop("shed")
     with pytest.raises(ValueError, match=sentence):
         join(Centralized(), shed, **given)
-    assert files(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 def test_an_alias_that_is_the_weight_is_refused():
@@ -508,7 +528,10 @@ def test_a_run_of_another_shed_is_another_run(tmp_path):
 def test_an_item_that_some_tuples_met_whole_and_some_thinned_is_counted_once():
     """A task tells of it twice; what it says of two types holds for each."""
     item, other = (0, 1, 0), (0, 1, 1)
-    reaper = PairSampler(SheddingPlan(basic_windows={7: 0, 8: 1}, shares={item: (1.0,), other: (1.0, 1.0)}), ResultUtility())
+    reaper = PairSampler(
+        SheddingPlan(basic_windows={7: 0, 8: 1}, shares={item: (1.0,), other: (1.0, 1.0)}),
+        ResultUtility(),
+    )
     for block, pairs, found in ((7, 6, 1.0), (7, 4, 2.0), (8, 5, 3.0), (9, 9, 9.0)):
         reaper.count_full_meeting(0, 1, block, pairs, found)
     tally = reaper._get_tally(item, 1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
-from braid.core import jsonl
-from braid.core.cluster import CostParameters, HostCapacity
-from braid.core.cover import CoverageError
-from braid.core.events import BatchCommitted, BatchShed, BatchPlanned, RunEnded, RunStarted
+from braid.core import event_io
+from braid.core.cluster_model import CostParameters, HostCapacity
+from braid.core.coverage import CoverageError
+from braid.core.events import BatchCommitted, BatchPlanned, BatchShed, RunEnded, RunStarted
 from braid.core.plan import Block, Plan, Route
-from braid.model.simulate import simulate
 from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
+from braid.simulation.simulator import simulate
 
 BATCHES = [(40, 10), (0, 80), (30, 30), (0, 90)]
 
@@ -37,8 +37,8 @@ def test_a_run_starts_ends_and_tells_every_batch():
 
 def test_events_survive_a_file(tmp_path):
     run = simulate(AdaptiveGrid(4), BATCHES)
-    jsonl.write_events(tmp_path / "run.jsonl", run)
-    assert jsonl.read_events(tmp_path / "run.jsonl") == run
+    event_io.write_events(tmp_path / "run.jsonl", run)
+    assert event_io.read_events(tmp_path / "run.jsonl") == run
 
 
 def test_the_same_seed_gives_the_same_run():
@@ -62,8 +62,14 @@ def test_what_a_tuple_costs(placement, sent, stored):
     """
     run = committed(simulate(placement, [(40, 40), (100, 100)], tuple_bytes=(10, 10)))
     first, last = run
-    assert last.total_host_metrics.stored == 280 * stored and last.total_host_metrics.stored_bytes == 2800 * stored
-    assert last.total_host_metrics.received == 200 * sent and last.total_host_metrics.received_bytes == 2000 * sent
+    assert (
+        last.total_host_metrics.stored == 280 * stored
+        and last.total_host_metrics.stored_bytes == 2800 * stored
+    )
+    assert (
+        last.total_host_metrics.received == 200 * sent
+        and last.total_host_metrics.received_bytes == 2000 * sent
+    )
     assert not any(e.total_host_metrics.moved + e.total_host_metrics.discarded for e in run)
 
 
@@ -126,7 +132,7 @@ def test_an_unsound_plan_is_caught():
     class _Forgetful(Centralized):
         """Stores everything, joins nothing."""
 
-        def plan(self, facts, state):
+        def plan_batch(self, facts, state):
             blocks = [Block(facts.next_id + s, s, (0, 1), facts.batch, (0,)) for s in (0, 1)]
             return Plan(tuple(Route(b, ()) for b in blocks))
 
@@ -164,7 +170,7 @@ def test_a_placement_is_told_what_hosts_work_on_and_so_sees_what_waits():
     seen = []
 
     class _Curious(Centralized):
-        def plan(self, facts, state):
+        def plan_batch(self, facts, state):
             seen.append(facts.usage[0].probed if facts.usage else 0)
             return super().plan_batch(facts, state)
 
@@ -211,7 +217,9 @@ def test_load_is_shed_in_a_simulation(placement):
     came = [e for e in part if isinstance(e, BatchShed)]
     assert sum(e.estimated_results for e in came) == pytest.approx(results[0], rel=0.02)
     assert sum(e.considered_pairs for e in came) == pytest.approx(pairs[1], rel=0.02)
-    assert sum(e.considered_pairs + e.skipped_pairs for e in came) == pytest.approx(pairs[0], rel=0.02)
+    assert sum(e.considered_pairs + e.skipped_pairs for e in came) == pytest.approx(
+        pairs[0], rel=0.02
+    )
     hosts = [h.shed for e in committed(part) for h in e.hosts]
     assert sum(hosts) == pytest.approx(sum(e.skipped_pairs for e in came), rel=0.02)
     assert not any(e.total_host_metrics.shed for e in committed(whole))

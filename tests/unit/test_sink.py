@@ -16,12 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import SharedJoin
-from braid.engine.check import check_run, repair_run
-from braid.engine.delivered import SinkProgress
-from braid.engine.durable import DamagedRunError
-from braid.engine.store import RunStore
-from braid.join import JoinRun, StreamJoin
-from oracle import Ids, differ, expected, ids, tables
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.integrity import check_run, repair_run
+from braid.storage.run_store import RunStore
+from braid.storage.sink_progress import SinkProgress
+from braid.stream_join import JoinRun, StreamJoin
+from oracle import Ids, describe_difference, expected, result_ids, tables
 from scatter import Scatter
 
 ON = "a.k = b.k"
@@ -38,12 +38,12 @@ class Idempotent:
         self.calls: list[int] = []
 
     def __call__(self, results: pa.Table, batch: int) -> None:
-        found = ids(results)
+        found = result_ids(results)
         assert self.batches.setdefault(batch, found) == found, "the same rows again"
         self.calls.append(batch)
 
     def has_all(self) -> bool:
-        return differ(sum(self.batches.values(), Ids()), WANTED) == ""
+        return describe_difference(sum(self.batches.values(), Ids()), WANTED) == ""
 
 
 def start(folder: Path, give: Give | None = None, **more: Any) -> JoinRun:
@@ -174,7 +174,7 @@ def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="foreachBatch is 3; it must be a function of the results"):
         start(tmp_path / "run", 3)  # type: ignore[arg-type]
     assert not (tmp_path / "run").exists()
-    from braid.sink import check_sink
+    from braid.batch_sink import check_sink
 
     with pytest.raises(ValueError, match=r"shared run are of many queries.*results_since"):
         check_sink(print, SharedJoin.config_class.shares_queries)
@@ -202,19 +202,19 @@ def test_into_delta_with_its_transaction_numbers(tmp_path: Path) -> None:
     table, folder = str(tmp_path / "table"), tmp_path / "run"
     with pytest.raises(RuntimeError, match="killed"):
         start(folder, fails).awaitTermination()
-    SinkProgress(folder / "delivered.json", False).mark_delivered(0)
+    SinkProgress(folder / "sink-progress.json", False).mark_delivered(0)
     assert resume(folder, give).awaitTermination()
-    assert differ(ids(delta.DeltaTable(table).to_pyarrow_table()), WANTED) == ""
+    assert describe_difference(result_ids(delta.DeltaTable(table).to_pyarrow_table()), WANTED) == ""
 
 
 def test_how_far_it_is_has_a_seal(tmp_path: Path) -> None:
     assert start(tmp_path, Idempotent()).awaitTermination()
-    file = tmp_path / "delivered.json"
+    file = tmp_path / "sink-progress.json"
     assert json.loads(file.read_text())["batch"] == 5
     file.write_text(file.read_text().replace('"batch":5', '"batch":6'))
-    with pytest.raises(ValueError, match=r"delivered.json is damaged"):
+    with pytest.raises(ValueError, match=r"sink-progress.json is damaged"):
         resume(tmp_path, Idempotent())
-    assert "delivered.json is damaged" in check_run(tmp_path)[0][0]
+    assert "sink-progress.json is damaged" in check_run(tmp_path)[0][0]
 
 
 def test_a_sink_may_stop_the_run(tmp_path: Path) -> None:
@@ -241,17 +241,17 @@ def test_what_is_known_of_deliveries_is_made_anew(tmp_path: Path, batch: int | N
     """What is lost is what has been given: it is given again."""
     sink = Idempotent()
     assert start(tmp_path, sink).awaitTermination()
-    file = tmp_path / "delivered.json"
+    file = tmp_path / "sink-progress.json"
     file.write_bytes(file.read_bytes()[:9])
     sentence = (
         f"after `braid repair {tmp_path}`, foreachBatch is given the batches from 0 on again, each "
         "with the number and the rows that it had"
     )
-    with pytest.raises(DamagedRunError, match=f"delivered.json is damaged: .*; {sentence}"):
+    with pytest.raises(DamagedRunError, match=f"sink-progress.json is damaged: .*; {sentence}"):
         resume(tmp_path, sink)
     assert resume(tmp_path).awaitTermination(), "without foreachBatch nothing needs it"
     (made,) = repair_run(tmp_path, batch)
-    assert "delivered.json, after which foreachBatch is given the batches from 0 on" in made
+    assert "sink-progress.json, after which foreachBatch is given the batches from 0 on" in made
     assert resume(tmp_path, sink).awaitTermination()
     assert sink.calls == [*range(6)] * 2 and sink.has_all()
     assert check_run(tmp_path)[0] == []

@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import pytest
-from braid.papers.slices import cuts as slices
-from braid.papers.slices.cost import SharedLoad, state_slice_cost
-from braid.papers.slices.cuts import (
+from braid.papers.slices import chain_optimizer as slices
+from braid.papers.slices.chain_optimizer import (
     ChainStatistics,
     chain_cost,
     chain_memory,
@@ -16,6 +15,7 @@ from braid.papers.slices.cuts import (
     edge_memory,
     unfiltered_statistics,
 )
+from braid.papers.slices.cost import SharedLoad, state_slice_cost
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,7 +35,9 @@ def settings_of_a_stream(draw, filters=True):
     surviving = (draw(falling), draw(falling)) if filters else ((1.0,) * n,) * 2
     rates = draw(st.tuples(st.floats(0.1, 100), st.floats(0.1, 100)))
     queries = tuple(draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)))
-    return windows, ChainStatistics(rates, draw(fraction), surviving, draw(st.floats(0, 100)), queries)
+    return windows, ChainStatistics(
+        rates, draw(fraction), surviving, draw(st.floats(0, 100)), queries
+    )
 
 
 def all_chains(windows):
@@ -97,7 +99,9 @@ def test_equation_5_1_but_for_the_purging_that_a_selection_saves(rate, rho, sigm
     a = ChainStatistics((rate, rate), join, (passing, (1.0, 1.0)), 0.0, (1, 1))
     b = ChainStatistics((rate, rate), join, ((1.0, 1.0), passing), 0.0, (1, 1))
     book = state_slice_cost(SharedLoad(rate, windows, sigma, join))
-    assert sum(chain_memory(windows, windows, s) for s in (a, b)) == pytest.approx(book.state_tuples)
+    assert sum(chain_memory(windows, windows, s) for s in (a, b)) == pytest.approx(
+        book.state_tuples
+    )
     saved = rate * (1 - sigma)
     assert sum(chain_cost(windows, windows, s) for s in (a, b)) == pytest.approx(
         book.probe + book.purge + book.route - saved
@@ -148,7 +152,10 @@ def test_choose_takes_cpu_opt_unless_it_holds_too_much():
         (lambda: slices.memory_chain([0, 5]), "all above 0"),
         (lambda: unfiltered_statistics((1.0, 1.0), 2.0, 0.0, 1), "join is at most 1"),
         (lambda: ChainStatistics((1.0, 1.0), 0.1, ((1.0,), (1.0, 1.0)), 0.0, (1,)), "one for each"),
-        (lambda: ChainStatistics((1.0, 1.0), 0.1, ((0.5, 0.6), (1.0, 1.0)), 0.0, (1, 1)), "never rise"),
+        (
+            lambda: ChainStatistics((1.0, 1.0), 0.1, ((0.5, 0.6), (1.0, 1.0)), 0.0, (1, 1)),
+            "never rise",
+        ),
         (
             lambda: chain_cost((2.0,), (1.0, 3.0), unfiltered_statistics((1.0, 1.0), 0.1, 0.0, 2)),
             "does not rise",
@@ -158,7 +165,9 @@ def test_choose_takes_cpu_opt_unless_it_holds_too_much():
             "to the last",
         ),
         (
-            lambda: chain_memory((3.0, 1.0, 3.0), (1.0, 3.0), unfiltered_statistics((1.0, 1.0), 0.1, 0.0, 2)),
+            lambda: chain_memory(
+                (3.0, 1.0, 3.0), (1.0, 3.0), unfiltered_statistics((1.0, 1.0), 0.1, 0.0, 2)
+            ),
             "does not rise",
         ),
     ],

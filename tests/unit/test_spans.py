@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from braid.core.spans import UNITS, parse_duration, format_duration
+from braid.util.durations import UNITS, format_duration, parse_duration
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +72,11 @@ def test_a_text_is_short():
         *("0 s", "1.5 ms", "45 s", "1 min", "1 min 30 s", "3 min 20 s", "1 h", "2 h 5 min"),
         "1 d 3 h",
     ]
-    assert [format_duration(4), format_duration(73_500_000), format_duration(73_500_000, exact=True)] == [
+    assert [
+        format_duration(4),
+        format_duration(73_500_000),
+        format_duration(73_500_000, exact=True),
+    ] == [
         *("4 µs", "1 min 14 s", "1 min 13.5 s"),
     ]
 

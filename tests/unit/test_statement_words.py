@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from braid.condition.sqltypes import SqlType
-from braid.hub.dialect import QueryError
-from braid.hub.query import parse_stream_query
+from braid.condition.sql_types import SqlType
+from braid.hub.query_dialect import QueryError
+from braid.hub.query_parser import parse_stream_query
 
 pytestmark = pytest.mark.unit
 INT, TIME = SqlType("int"), SqlType("timestamp")

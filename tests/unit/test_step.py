@@ -9,16 +9,25 @@ from typing import Any
 
 import pytest
 from braid import Aligned, Centralized, Chain, SemanticsUnaware
-from braid.core import facts, step
-from braid.core.cover import CoverageError
+from braid.core import batch_step, facts
+from braid.core.batch_report import (
+    BlockSize,
+    HostMetrics,
+    KeyCount,
+    MatchCount,
+    ReplicaReport,
+    TaskReport,
+    merge_reports,
+    report_from_json,
+)
+from braid.core.coverage import CoverageError
 from braid.core.events import BatchCommitted, BatchPlanned, Event
 from braid.core.facts import AGES, Facts
 from braid.core.placement import Placement
 from braid.core.plan import Block, Hop, Plan, Route
 from braid.core.query import Query
-from braid.core.report import HostMetrics, KeyCount, MatchCount, ReplicaReport, TaskReport, BlockSize, report_from_json, merge_reports
-from braid.core.state import ReplicaAddress
-from braid.model.simulate import simulate
+from braid.core.run_state import ReplicaAddress
+from braid.simulation.simulator import simulate
 from unit.test_bitmaps import Counted, made
 
 
@@ -90,7 +99,7 @@ def test_the_simulation_hands_on_all_facts() -> None:
 
     @dataclass(frozen=True)
     class _Chained(Chain):
-        def plan(self, facts: Facts, state: Any) -> Plan:
+        def plan_batch(self, facts: Facts, state: Any) -> Plan:
             SEEN.append(facts)
             return super().plan_batch(facts, state)
 
@@ -130,20 +139,25 @@ def test_ages_are_parts_of_the_window(span: tuple[int, int], expected: int) -> N
     block = Block(1, 0, (0, 1), 0, (0,), 5, 5, span)
     assert facts.block_age(block, 7, 160, (None, 160)) == expected
     assert facts.block_age(replace(block, event_time_range=(500, 500)), 7, 160, (None, 160)) == 0
-    assert facts.block_age(replace(block, event_time_range=(-900, -900)), 7, 160, (900, 160)) == AGES - 1
+    assert (
+        facts.block_age(replace(block, event_time_range=(-900, -900)), 7, 160, (900, 160))
+        == AGES - 1
+    )
 
 
 def test_with_full_history_ages_double() -> None:
     ages = [facts.block_age(Block(1, 0, (0, 1), b, (0,)), 8, None, (5, 5)) for b in range(9)]
     assert ages == [4, 3, 3, 3, 3, 2, 2, 1, 0]
-    assert facts.block_age(Block(1, 0, (0, 1), 6, (0,)), 8, 100, (5, None)) == 2, "the others are silent"
+    assert facts.block_age(Block(1, 0, (0, 1), 6, (0,)), 8, 100, (5, None)) == 2, (
+        "the others are silent"
+    )
 
 
 def test_matches_of_all_ages_are_those_of_the_steps_here_and_in_the_engine(tmp_path: Path) -> None:
     """Windows are 160: a block of a batch of 10 lies in one sixteenth of it."""
     run = Counted(tmp_path, made((160, 160)), 1, streams=2).fed(tens(24, 2))
     state = run.engine.state
-    work = step.plan_batch(run.engine.rules, state)
+    work = batch_step.plan_batch(run.engine.rules, state)
     by_age = work.facts.match_counts_by_age
     assert set(work.facts.match_counts) == {((0,), 1), ((1,), 0)}
     for visit, (pairs, found) in work.facts.match_counts.items():
@@ -168,7 +182,9 @@ def counted(events: list[Event]) -> Counter[str]:
     found: Counter[str] = Counter()
     for e in events:
         if isinstance(e, BatchCommitted):
-            found += Counter(missed=e.missed_combinations, compared=e.total_host_metrics.compared_pairs)
+            found += Counter(
+                missed=e.missed_combinations, compared=e.total_host_metrics.compared_pairs
+            )
     return found
 
 
@@ -224,10 +240,13 @@ def test_a_placement_that_leaves_out_is_refused_unless_it_says_so() -> None:
 
     @dataclass(frozen=True)
     class _Admits(_Forgets):
-        coverage = "at most once"
+        delivery_guarantee = "at most once"
 
     events = simulate(_Admits(), [(2, 3), (5, 7)])
-    assert [e.missed_combinations for e in events if isinstance(e, BatchCommitted)] == [0, 5 * 3 + 7 * 2]
+    assert [e.missed_combinations for e in events if isinstance(e, BatchCommitted)] == [
+        0,
+        5 * 3 + 7 * 2,
+    ]
     assert counted(events)["compared"] == 2 * 3 + 5 * 7
 
 
@@ -254,12 +273,23 @@ def test_reports_of_tasks_are_merged() -> None:
         source_seconds=0.5,
         kernel_seconds=1.0,
     )
-    later = [TaskReport({}, stage=1, kernel_seconds=0.25), TaskReport({}, stage=1, kernel_seconds=0.5)]
+    later = [
+        TaskReport({}, stage=1, kernel_seconds=0.25),
+        TaskReport({}, stage=1, kernel_seconds=0.5),
+    ]
     assert [report_from_json(r.to_json()) for r in (one, two)] == [one, two]
     outcome = merge_reports([one, two, *later], 2)
-    assert outcome.source_seconds == 0.5 and outcome.kernel_seconds == 2.5  # the slowest task of each stage
-    assert outcome.block_sizes == {7: size} and outcome.replica_addresses == {(7, 0): where, (7, 1): where}
-    assert outcome.hosts == {0: HostMetrics(received_tuples=3, seconds=0.5), 1: HostMetrics(results=4)}
+    assert (
+        outcome.source_seconds == 0.5 and outcome.kernel_seconds == 2.5
+    )  # the slowest task of each stage
+    assert outcome.block_sizes == {7: size} and outcome.replica_addresses == {
+        (7, 0): where,
+        (7, 1): where,
+    }
+    assert outcome.hosts == {
+        0: HostMetrics(received_tuples=3, seconds=0.5),
+        1: HostMetrics(results=4),
+    }
     assert outcome.results == ["r0", "r1"]
     assert outcome.matches == {(((0,), 1), 3): (15, 3), (((0,), 1), 0): (1, 1)}
     assert outcome.key_counts == ({0: 5}, {4: 3})

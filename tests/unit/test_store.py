@@ -12,15 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core.clocks import IrregularCounts
 from braid.core.events import RunEnded
 from braid.core.facts import HostUsage
 from braid.core.plan import Block
 from braid.core.query import Query
-from braid.core.state import ReplicaAddress, FileChecksum, RunState, state_from_json, state_to_json
-from braid.engine import durable
-from braid.engine.store import RunStore
+from braid.core.run_state import (
+    FileChecksum,
+    ReplicaAddress,
+    RunState,
+    state_from_json,
+    state_to_json,
+)
+from braid.core.stream_clocks import IrregularCounts
 from braid.papers.theta.events import MigrationEnded
+from braid.storage import durable_files
+from braid.storage.run_store import RunStore
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,7 +123,7 @@ def test_another_version_is_refused_in_one_sentence(
     file = next(store.commits.glob("state-*")) if part == "state" else store.path / part
     changed = {k: v for k, v in json.loads(file.read_text()).items() if k != "crc"}
     body = json.dumps(changed | {"v": version}).encode()
-    file.write_bytes(durable.encode_checksummed(body) if whole else body)
+    file.write_bytes(durable_files.encode_checksummed(body) if whole else body)
     sentence = rf"^(a|the|entry) .* is of version {version}; this version of Braid reads version 5$"
     with pytest.raises(ValueError, match=sentence):
         if part == "state":
@@ -174,7 +180,12 @@ def results(store: RunStore) -> list[str]:
 
 
 def test_before_the_first_commit_there_is_nothing(store: RunStore) -> None:
-    assert (store.last_state(), store.committed_batches(), store.result_files(), store.committed_events()) == (
+    assert (
+        store.last_state(),
+        store.committed_batches(),
+        store.result_files(),
+        store.committed_events(),
+    ) == (
         None,
         [],
         [],
@@ -265,7 +276,7 @@ def test_blocks_that_cannot_be_removed_are_told_of_and_hold_nothing_up(
     store.acquire_run()
     for batch in range(3):
         commit(store, batch, [B[batch]], [])
-    monkeypatch.setattr("braid.engine.files.remove", dies)
+    monkeypatch.setattr("braid.storage.block_files.remove_block_files", dies)
     last = commit(store, 3, [B[3]], [], tidy=False)
     store.remove_old_files(last, store.write_state(last))
     store.release_run()
@@ -282,7 +293,7 @@ def test_a_commit_is_whole_or_absent(store: RunStore, monkeypatch: pytest.Monkey
         raise OSError("no space left")
 
     snapshot = store.write_state(state(1))
-    monkeypatch.setattr("braid.engine.disk.os.fsync", dies)
+    monkeypatch.setattr("braid.util.file_system.os.fsync", dies)
     with pytest.raises(OSError, match="no space left"):
         store.commit_batch(1, snapshot, {}, [])
     assert (RunStore(store.path).last_state(), store.committed_batches()) == (first, [0])
@@ -300,7 +311,7 @@ def test_results_are_seen_after_their_manifest_only(
         raise OSError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("braid.engine.output.Output.publish", dies)
+        patch.setattr("braid.storage.published_results.PublishedResults.publish_batch", dies)
         with pytest.raises(OSError, match="killed"):
             commit(store, 1, [B[1]], [R[1]])
     again = RunStore(store.path)
@@ -312,7 +323,9 @@ def test_results_are_seen_after_their_manifest_only(
 
 
 def test_events_are_kept_in_the_manifests(store: RunStore) -> None:
-    store.commit_batch(0, store.write_state(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")])
+    store.commit_batch(
+        0, store.write_state(state(0)), {}, [MigrationEnded(0, 1), RunEnded(0, "stopped")]
+    )
     assert store.committed_events() == [MigrationEnded(0, 1), RunEnded(0, "stopped")]
 
 

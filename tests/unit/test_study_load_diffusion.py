@@ -10,19 +10,26 @@ from dataclasses import replace
 from math import inf
 
 import pytest
-from braid.core.cluster import REFERENCE_MIPS
+from braid.core.cluster_model import REFERENCE_MIPS
 from braid.core.events import BatchCommitted
-from braid.studies import diffusion as study
-from braid.studies import diffusion_figures as figures
-from braid.studies import diffusion_plans as plans
-from braid.studies.diffusion import ALIGNED_OR_COORDINATED, PLACEMENTS, RIVALS, DiffusionSetting
-from braid.studies.kept import CachedOutcome
+from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.diffusion import experiments as study
+from braid_lab.diffusion import figures as figures
+from braid_lab.diffusion import plan_costs as plans
+from braid_lab.diffusion.experiments import (
+    ALIGNED_OR_COORDINATED,
+    PLACEMENTS,
+    RIVALS,
+    DiffusionSetting,
+)
 
 SMALL = DiffusionSetting(streams=3, window=5.0, hosts=6, seconds=10)
 
 
 def outcome(name: str, setting: DiffusionSetting = SMALL) -> dict[str, float]:
-    return study.summarize(study.simulate_setting(study.make_placement(name, setting), setting), setting.window)
+    return study.summarize(
+        study.simulate_setting(study.make_placement(name, setting), setting), setting.window
+    )
 
 
 def small(name: str, setting: DiffusionSetting) -> CachedOutcome:
@@ -52,7 +59,9 @@ def test_an_unknown_placement_is_refused():
 def test_all_but_the_baseline_find_the_same_where_no_host_sheds():
     calm = replace(SMALL, patience=inf)
     found = {
-        name: study.count_totals(study.simulate_setting(study.make_placement(name, calm), calm))["results"]
+        name: study.count_totals(study.simulate_setting(study.make_placement(name, calm), calm))[
+            "results"
+        ]
         for name in PLACEMENTS
     }
     lost = found.pop("Semantics-unaware")
@@ -145,13 +154,17 @@ def test_the_time_of_a_plan_is_shared_out_over_its_tuples(monkeypatch):
     monkeypatch.setattr(plans, "perf_counter", lambda: next(clock))
     found = plans.routing_time(5.0, 5, seed=1)
     rates = dict(window=5.0, rates=(2.0, 8.0), hosts=6, seconds=5, seed=1)
-    came = [sum(batch) for batch in study.make_arrivals(DiffusionSetting(3, **rates)).batch_counts()]
+    came = [
+        sum(batch) for batch in study.make_arrivals(DiffusionSetting(3, **rates)).batch_counts()
+    ]
     atr = found[found["placement"] == "ATR"].set_index("second")["micros"]
     assert atr.to_dict() == {k: 1e6 / n for k, n in enumerate(came) if n}
 
 
 def test_the_greedy_cover_is_exact_with_a_bound_on_copies_and_within_chvatals_without():
-    found = plans.greedy_cover_ratios(replace(SMALL, hosts=12, window=10.0, seconds=20), (None, 0, 6))
+    found = plans.greedy_cover_ratios(
+        replace(SMALL, hosts=12, window=10.0, seconds=20), (None, 0, 6)
+    )
     assert found.groupby("copies").size().to_dict() == {"4": 18, "6": 18, "none": 18}
     assert (found["ratio"] >= 1 - 1e-6).all() and (found["ratio"] <= found["bound"] + 1e-9).all()
     worst = found.groupby("copies")["ratio"].max()

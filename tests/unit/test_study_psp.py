@@ -9,10 +9,12 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 from braid.core.events import BatchCommitted
-from braid.studies import psp, psp_comparison, psp_rivals
-from braid.studies.psp_rivals import HALF, LONG, PAIR, SHORT
+from braid_lab.psp import comparison as psp_comparison
+from braid_lab.psp import experiments as psp_experiments
+from braid_lab.psp import rivals as psp_rivals
+from braid_lab.psp.rivals import HALF, LONG, PAIR, SHORT
 
-QUICK = psp.RingSetting(sigma=0.05, rate=20.0, seconds=20.0)
+QUICK = psp_experiments.RingSetting(sigma=0.05, rate=20.0, seconds=20.0)
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +38,9 @@ def test_every_number_that_is_not_a_setting_says_that_it_is_modelled(runs):
         "kept",
     }
     for frame in (
-        psp.cost_breakdown(2, QUICK),
-        psp.response_times((4,)),
-        psp.adaptation_curves("16.6", 10.0),
+        psp_experiments.cost_breakdown(2, QUICK),
+        psp_experiments.response_times((4,)),
+        psp_experiments.adaptation_curves("16.6", 10.0),
         runs,
         psp_rivals.add_response_times(runs),
         psp_rivals.best_node_counts(runs),
@@ -47,42 +49,44 @@ def test_every_number_that_is_not_a_setting_says_that_it_is_modelled(runs):
         psp_rivals.replica_table((2,), setting=replace(QUICK, seconds=0.0, step=1.0)),
         psp_comparison.scheme_properties(3, QUICK),
         psp_comparison.relocation_table(((3, 1),)),
-        psp.seed_statistics(runs, "busy_modelled"),
+        psp_experiments.seed_statistics(runs, "busy_modelled"),
     ):
         assert len(frame) and all(c in known or c.endswith("_modelled") for c in frame.columns)
         assert not frame.isna().any().any()
 
 
 def test_a_spread_is_over_the_seeds(runs):
-    over = psp.seed_statistics(runs, "stored_modelled")
+    over = psp_experiments.seed_statistics(runs, "stored_modelled")
     assert len(over) * 2 == len(runs)
     assert (over["low_modelled"] < over["mean_modelled"]).all()
     assert (over["mean_modelled"] < over["high_modelled"]).all()
 
 
 def test_the_best_ring_is_inside_and_longer_for_more_selectivity():
-    times = psp.response_times(tuple(range(1, 40)), joins=("small",))
+    times = psp_experiments.response_times(tuple(range(1, 40)), joins=("small",))
     best = times.loc[times.groupby("sigma")["response_modelled"].idxmin()].set_index("sigma")
     assert 1 < best["nodes"][0.05] <= best["nodes"][0.1] < best["nodes"][0.5] < 39
     assert (abs(best["nodes"] - best["best_modelled"]) <= 1.5).all(), "near Theorem 9"
 
 
 def test_theorem_9_gives_the_hop_of_a_best_length():
-    hop = psp.hop_seconds_for(14)
+    hop = psp_experiments.hop_seconds_for(14)
     assert hop == pytest.approx(1.66e-3, rel=0.01), "with 1 ns for a pixel"
-    load = psp.RingSetting(sigma=0.5, hop=hop).cost_workload()
-    assert psp.cost.optimal_length(load) == pytest.approx(14)
+    load = psp_experiments.RingSetting(sigma=0.5, hop=hop).cost_workload()
+    assert psp_experiments.cost.optimal_length(load) == pytest.approx(14)
 
 
 def test_a_hop_that_costs_nothing_makes_the_longest_ring_the_best():
-    times = psp.response_times(tuple(range(4, 20)), joins=("small",), hops=(1e-4, 2e-3))
+    times = psp_experiments.response_times(tuple(range(4, 20)), joins=("small",), hops=(1e-4, 2e-3))
     least = times.loc[times.groupby(["hop", "sigma"])["response_modelled"].idxmin()]
     best = least.set_index(["hop", "sigma"])["nodes"]
     assert (best[1e-4] == 19).all() and (best[2e-3] < 19).all()
 
 
 def test_probing_is_priced_by_pixels_and_sending_is_not():
-    parts = psp.cost_breakdown(4, QUICK).pivot(index="join", columns="part", values="mean_modelled")
+    parts = psp_experiments.cost_breakdown(4, QUICK).pivot(
+        index="join", columns="part", values="mean_modelled"
+    )
     assert parts.loc["large", "join"] == pytest.approx(4 * parts.loc["small", "join"])
     assert parts.loc["large", "network"] == parts.loc["small", "network"]
 
@@ -153,10 +157,10 @@ def test_each_row_of_figure_15_1_is_counted():
     assert by.loc["Per Segment Metadata"].tolist()[::2] == [0, 1], "the ring's way is fixed"
 
 
-@pytest.mark.parametrize("figure", list(psp.CHANGES))
+@pytest.mark.parametrize("figure", list(psp_experiments.CHANGES))
 def test_a_ring_that_takes_nodes_in_keeps_up(figure):
     """Fig. 16.6 and 16.7."""
-    grown = psp.adaptation_curves(figure)
+    grown = psp_experiments.adaptation_curves(figure)
     end = grown[grown["second"] > 54].groupby("adapts")["response_modelled"].mean()
     assert end[True] < end[False] / 2 and set(grown["seed"]) == {0}
     nodes = grown.groupby("adapts")["nodes"].max()
@@ -165,11 +169,11 @@ def test_a_ring_that_takes_nodes_in_keeps_up(figure):
 
 def test_an_unknown_figure_is_refused():
     with pytest.raises(ValueError, match="there are: 16.6"):
-        psp.adaptation_curves("16.9")
+        psp_experiments.adaptation_curves("16.9")
 
 
 def test_runs_by_settings_and_their_agreement():
-    arrivals, ring = psp.run_from_controls(
+    arrivals, ring = psp_experiments.run_from_controls(
         rates="5,10", windows="4", streams=2, nodes=3, resize=5, seconds=20.0
     )
     assert (
@@ -178,10 +182,10 @@ def test_runs_by_settings_and_their_agreement():
         and ring.resize == ((10, 5),)
         and ring.max_hosts == 5
     )
-    events = psp.simulate_all(arrivals, ring)
+    events = psp_experiments.simulate_all(arrivals, ring)
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     assert [tuple(e.received_tuples) for e in commits] == arrivals.batch_counts()
-    both = psp.compare_with_model(events, events)
+    both = psp_experiments.compare_with_model(events, events)
     assert (
         both["ratio"].dropna().eq(1).all()
         and both.set_index("what").loc["state at the end", "measured"]
@@ -196,10 +200,10 @@ def test_runs_by_settings_and_their_agreement():
         (dict(windows="soon"), "windows are 'soon'"),
         (dict(windows="0"), "longer than 0 seconds"),
         (dict(form="round"), "form is 'round'"),
-        (dict(sigma=2.0), "sigma is 2.0"),
+        (dict(sigma=2.0), "selection_selectivity is 2.0"),
     ],
 )
 def test_settings_that_cannot_be_get_one_sentence(settings, told):
     with pytest.raises(ValueError, match=told) as raised:
-        psp.run_from_controls(**settings)
+        psp_experiments.run_from_controls(**settings)
     assert "\n" not in str(raised.value)

@@ -8,13 +8,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from braid.papers.slices import cuts as slices
+from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices.cost import SharedLoad
-from braid.studies import slices as sharing
-from braid.studies import slices_claims as paper
-from braid.studies.chained import ChainExperiment
-from braid.studies.claim import check_claims
-from braid.studies.counted import TupleCounts, plan_joins
+from braid_lab.common.claims import check_claims
+from braid_lab.slices import claims as paper
+from braid_lab.slices import experiments as sharing
+from braid_lab.slices.chain_counting import ChainExperiment
+from braid_lab.slices.counting import TupleCounts, plan_joins
 
 SMALL = SharedLoad(6.0, (1.0, 2.0, 5.0), 0.4, 0.3)
 
@@ -52,15 +52,17 @@ def test_every_number_that_is_not_a_setting_says_whether_it_is_counted_or_modell
 
 def test_table_8_2():
     assert sharing.window_distribution("uniform") == pytest.approx([2.5 * k for k in range(1, 13)])
-    assert sharing.window_distribution("mostly small") == pytest.approx([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30])
+    assert sharing.window_distribution("mostly small") == pytest.approx(
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 30]
+    )
     assert sharing.window_distribution("small large") == pytest.approx(
         [1, 2, 3, 4, 5, 6, 25, 26, 27, 28, 29, 30]
     )
     for name, n in ((name, n) for name in sharing.SPREADS for n in (24, 36)):
         windows = sharing.window_distribution(name, n)
-        assert len(windows) == n and set(sharing.window_distribution(name)) <= {round(w, 9) for w in windows}, (
-            "the twelve are among them"
-        )
+        assert len(windows) == n and set(sharing.window_distribution(name)) <= {
+            round(w, 9) for w in windows
+        }, "the twelve are among them"
 
 
 @pytest.mark.parametrize("name, n", [("skewed", 12), ("uniform", 13), ("uniform", 0)])
@@ -83,7 +85,9 @@ def all_pairs(run):
 def test_pairs_are_counted_as_one_by_one(seed):
     run = TupleCounts(SMALL, seconds=20.0, seed=seed)
     assert run.pair_counts.tolist() == all_pairs(run)
-    assert (run.match_counts <= run.pair_counts).all() and 0.2 < run.match_counts.sum() / run.pair_counts.sum() < 0.4
+    assert (
+        run.match_counts <= run.pair_counts
+    ).all() and 0.2 < run.match_counts.sum() / run.pair_counts.sum() < 0.4
 
 
 def test_state_is_what_is_young_enough():
@@ -101,7 +105,12 @@ def test_state_is_what_is_young_enough():
 
 def test_plans_compare_what_their_joins_say():
     run = TupleCounts(SMALL, seconds=20.0)
-    pairs, matches, (passes, fails), b = run.pair_counts, run.match_counts, map(len, run.a_times_micros), len(run.b_times_micros)
+    pairs, matches, (passes, fails), b = (
+        run.pair_counts,
+        run.match_counts,
+        map(len, run.a_times_micros),
+        len(run.b_times_micros),
+    )
     everything = passes + fails + b
     assert run.comparisons("pull-up") == pairs.sum() + matches.sum() * 3 + everything
     chain = pairs[:, 0].sum() + pairs[0, 1:].sum() + matches[:, 0].sum()
@@ -118,9 +127,9 @@ def test_a_chain_of_one_slice_routes_like_pull_up():
     run = TupleCounts(q, seconds=20.0)
     parts = plan_joins(q, "state-slice", (5.0,))
     assert parts == plan_joins(q, "pull-up")
-    assert run.comparisons("state-slice", (5.0,)) - run.comparisons("pull-up") == 2 * run.probing_tuples(parts), (
-        "two union operators"
-    )
+    assert run.comparisons("state-slice", (5.0,)) - run.comparisons(
+        "pull-up"
+    ) == 2 * run.probing_tuples(parts), "two union operators"
 
 
 @pytest.mark.parametrize("name", list(sharing.WINDOWS))
@@ -132,7 +141,10 @@ def test_the_chain_placement_does_what_is_counted_tuple_by_tuple(name, sigma, jo
     q = SharedLoad(20.0, sharing.WINDOWS[name], sigma, join)
     chained = ChainExperiment(q, 60.0, 0.5, seed=4)
     for strategy in ("state-slice", "pull-up", "partition"):
-        exact = chained.tuple_counts.stored_tuples(plan_joins(q, strategy)), chained.tuple_counts.comparisons(strategy)
+        exact = (
+            chained.tuple_counts.stored_tuples(plan_joins(q, strategy)),
+            chained.tuple_counts.comparisons(strategy),
+        )
         assert exact[0] <= chained.stored_tuples(strategy) <= 1.05 * exact[0]
         assert chained.comparisons(strategy) == pytest.approx(exact[1], rel=0.03)
 
@@ -168,7 +180,7 @@ def test_counted_and_modelled_agree():
         found["state_modelled"].to_numpy(), rel=0.1
     )
     ratio = found["service_counted"] / found["service_modelled"]
-    assert ratio.read_events(0.9, 1.15).all(), (
+    assert ratio.between(0.9, 1.15).all(), (
         "a run that starts with empty states, and purges only what comes"
     )
 
@@ -194,10 +206,15 @@ def test_the_chain_is_best_in_all_27_settings(seed):
 @pytest.mark.parametrize("name", list(sharing.SPREADS))
 def test_overhead_ranges_are_those_of_cpu_chain(name):
     for n, rate, k in product((12, 24), (20.0, 80.0), range(len(sharing.printed_chains(name)))):
-        windows, chain = sharing.window_distribution(name, n), list(sharing.printed_chains(name, n).values())[k]
+        windows, chain = (
+            sharing.window_distribution(name, n),
+            list(sharing.printed_chains(name, n).values())[k],
+        )
 
         def best(overhead, rate=rate, n=n, windows=windows):
-            return slices.cpu_chain(windows, slices.unfiltered_statistics((rate, rate), 0.025, overhead, n))
+            return slices.cpu_chain(
+                windows, slices.unfiltered_statistics((rate, rate), 0.025, overhead, n)
+            )
 
         low, high = sharing.overhead_range(windows, chain, rate, 0.025)
         if low <= high:

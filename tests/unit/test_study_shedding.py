@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from braid.studies import shedding, shedding_measured
-from braid.studies import shedding_claims as claims
-from braid.workloads.legs import flight_legs
-from braid.workloads.sets import SetStreams, burst_rates, overlap_probabilities
-from braid.workloads.zipf import zipf_probabilities
+from braid_lab.shedding import claims as claims
+from braid_lab.shedding import experiments as shedding_experiments
+from braid_lab.shedding import measured
+from braid_lab.workloads.flight_legs import flight_legs
+from braid_lab.workloads.set_streams import SetStreams, burst_rates, overlap_probabilities
+from braid_lab.workloads.zipf_skew import zipf_probabilities
 
 
 def test_optimality_falls_with_load_skew_and_size():
     """Fig. 5."""
-    frame = shedding.optimality_table()
+    frame = shedding_experiments.optimality_table()
     tried = (claims.load_claim, claims.skew_claim, claims.size_claim)
     assert [claim(frame).holds for claim in tried] == ["yes"] * 3
     upside = frame.assign(optimality_modelled=1 - frame["optimality_modelled"])
@@ -38,9 +39,14 @@ def test_every_claim_but_three_holds():
 
 def test_claims_fail_on_other_figures():
     """Fig. 8, 10, 11, 15 and 16, and they fail where nothing is adapted."""
-    still = shedding.adaptation_curves().assign(fraction_modelled=0.5, load_modelled=2.0)
+    still = shedding_experiments.adaptation_curves().assign(
+        fraction_modelled=0.5, load_modelled=2.0
+    )
     assert claims.burst_claim(still).holds == claims.forward_claim(still).holds == "no"
-    newest, wider = shedding.recall_table((0.4, 0.8), shift=0.0), shedding.recall_by_window()
+    newest, wider = (
+        shedding_experiments.recall_table((0.4, 0.8), shift=0.0),
+        shedding_experiments.recall_by_window(),
+    )
     assert claims.growth_claim(newest, wider).holds == "yes"
     narrow = wider.assign(gain_modelled=0.5 - wider["gain_modelled"])
     assert claims.growth_claim(newest, narrow).holds == "no"
@@ -50,12 +56,12 @@ def test_claims_fail_on_other_figures():
         assert claims.growth_claim(*pair).holds == "no", "a gain that stays does not grow"
     alone = newest[newest["kappa"] == 0.8]
     assert claims.growth_claim(alone, wider).holds == "not tried", "one skew"
-    even = shedding.direction_shares().assign(r1=0.5, r2=0.5)
+    even = shedding_experiments.direction_shares().assign(r1=0.5, r2=0.5)
     assert claims.direction_claim(even).holds == "no"
-    none = shedding.gain_over_dropping((100.0, 500.0)).assign(gain_modelled=0.0)
+    none = shedding_experiments.gain_over_dropping((100.0, 500.0)).assign(gain_modelled=0.0)
     assert claims.dropping_claims(none)[0].holds == "no"
-    flat = shedding.utility_by_skew().assign(gain_modelled=0.0)
-    assert claims.utility_claims(flat, shedding.utility_by_types())[0].holds == "no"
+    flat = shedding_experiments.utility_by_skew().assign(gain_modelled=0.0)
+    assert claims.utility_claims(flat, shedding_experiments.utility_by_types())[0].holds == "no"
 
 
 def test_one_knapsack_is_never_worse_than_a_direction_first():
@@ -63,10 +69,15 @@ def test_one_knapsack_is_never_worse_than_a_direction_first():
     for kappa in (0.4, 0.8):
         for r in (0.05, 0.2, 0.5, 0.8):
             sets = SetStreams(kappa=kappa)
-            found = {m: shedding.compute_recall(sets, r, m) for m in shedding.METHODS}
+            found = {
+                m: shedding_experiments.compute_recall(sets, r, m)
+                for m in shedding_experiments.METHODS
+            }
             assert found["selective"] >= found["direction"] - 1e-9
             assert found["selective"] >= found["time"] - 1e-9
-    assert shedding.compute_recall(sets, 0.5, "selective") > shedding.compute_recall(sets, 0.5, "direction")
+    assert shedding_experiments.compute_recall(
+        sets, 0.5, "selective"
+    ) > shedding_experiments.compute_recall(sets, 0.5, "direction")
 
 
 def test_the_workload_matches_as_its_density_says():
@@ -123,15 +134,15 @@ def test_legs_share_tags_with_their_own_arrival():
 
 def test_methods_differ_on_flights_and_all_know_how_many_results_there_are():
     """A quarter of the pairs; the order is the claim. Claims fail where methods do not differ."""
-    found = shedding_measured.compare_methods(1, 0.25, 24)
+    found = measured.compare_methods(1, 0.25, 24)
     share = found.results.set_index(["condition", "method"])["found of all"]
     assert share["tags", "uniform"] == pytest.approx(0.25, abs=0.08)
     assert share["tail number", "keys"] == pytest.approx(0.5, abs=0.15)
-    best, none, estimates = shedding_measured.flight_comparison_claims(found)
+    best, none, estimates = measured.flight_comparison_claims(found)
     assert best.holds == estimates.holds == "yes" and none.holds == "no" and none.reason
     truth = found.results.set_index(["condition", "method"])["in truth"]["tags", "uniform"]
     assert found.carriers["in truth"].sum() == truth
     even = found._replace(
         results=found.results.assign(**{"found of all": 0.25, "estimated": 2.0 * truth})
     )
-    assert [c.holds for c in shedding_measured.flight_comparison_claims(even)] == ["no", "yes", "no"]
+    assert [c.holds for c in measured.flight_comparison_claims(even)] == ["no", "yes", "no"]

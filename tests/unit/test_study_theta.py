@@ -8,9 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from braid.core.events import BatchCommitted
-from braid.studies import recordings, theta_claims, theta_figures, theta_inputs, theta_model
-from braid.studies.theta_inputs import JoinInput, count_input
-from braid.studies.theta_model import JOINER, ModelledMachine, simulate_progress
+from braid_lab.common import recordings
+from braid_lab.theta import claims as theta_claims
+from braid_lab.theta import cluster_model, join_inputs
+from braid_lab.theta import figures as theta_figures
+from braid_lab.theta.cluster_model import JOINER, ModelledMachine, simulate_progress
+from braid_lab.theta.join_inputs import JoinInput, count_input
 
 FEW = JoinInput(
     "made up", 100, 6400, 3200, (np.array([40, 30, 20, 10]), np.array([3200, 1600, 1600, 0]))
@@ -51,7 +54,9 @@ def test_a_batch_takes_as_long_as_its_busiest_joiner_and_disk_longer():
     took, made = each * JOINER.tuple_us / 1e6, 3_200_000 / 4 * JOINER.result_us / 1e6
     assert last["seconds_modelled"] == pytest.approx(took + made, rel=0.005)
     assert last["results_modelled"] == pytest.approx(3200 * 1000, rel=1e-6)
-    slow = simulate_progress("StaticMid", FEW, 1000.0, 4, 4, ModelledMachine(memory_mb=0.0)).iloc[-1]
+    slow = simulate_progress("StaticMid", FEW, 1000.0, 4, 4, ModelledMachine(memory_mb=0.0)).iloc[
+        -1
+    ]
     assert slow["overflow"]
     assert slow["seconds_modelled"] == pytest.approx(JOINER.disk * took + made, rel=0.005)
 
@@ -64,7 +69,7 @@ def test_skew_loads_one_host_of_shj_and_results_wait_only_while_tuples_migrate()
     assert moving["moved"].sum() > 0 == still["moved"].sum()
     assert moving["latency_ms_modelled"].max() > still["latency_ms_modelled"].max()
     with pytest.raises(ValueError, match="no operator is named 'Flux'"):
-        theta_model.make_operator("Flux", 4, (1, 1))
+        cluster_model.make_operator("Flux", 4, (1, 1))
 
 
 def test_the_tables_have_every_query_operator_and_skew():
@@ -75,7 +80,7 @@ def test_the_tables_have_every_query_operator_and_skew():
     )
     runs = theta_figures.performance_runs(0.01, 1, 16, 3)
     ends = theta_figures.final_batches(runs)
-    assert len(ends) == 2 * 4 + 2 * 3 and set(ends["query"]) == set(theta_inputs.QUERIES)
+    assert len(ends) == 2 * 4 + 2 * 3 and set(ends["query"]) == set(join_inputs.QUERIES)
     tables = {"runs": runs, "mapped": theta_figures.mapping_curves(16, 3, scale=0.01)}
     tables |= dict.fromkeys(("scaled", "disk"), theta_figures.weak_scaling((16,), 3, 0.01))
     tables["swung"] = theta_figures.fluctuation_progress((2,), growth=2)
@@ -99,4 +104,7 @@ def test_table_2_is_shown_without_what_one_seed_cannot_tell():
     found = theta_figures.format_table_2(one)
     assert {*found.columns} == {*columns, *last} - {"least", "most"}
     assert found["memory full, of runs"].tolist() == ["50%"]
-    assert {*theta_figures.format_table_2(one.assign(most_modelled=90.0)).columns} == {*columns, *last}
+    assert {*theta_figures.format_table_2(one.assign(most_modelled=90.0)).columns} == {
+        *columns,
+        *last,
+    }

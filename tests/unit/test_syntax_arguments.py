@@ -12,12 +12,12 @@ import braid
 import pyarrow as pa
 import pytest
 import sqlglot
-from braid.condition.calls import CALLS
-from braid.condition.compiler import _RULES, DuckDBCompiler
-from braid.condition.dialect import SparkSql, to_sql
-from braid.condition.parse import parse_predicate
+from braid.condition.duckdb_compiler import _RULES, DuckDBCompiler
+from braid.condition.duckdb_functions import CALLS
+from braid.condition.parser import parse_predicate
 from braid.condition.predicate import PredicateError
-from braid.condition.sqltypes import sql_type_of_arrow
+from braid.condition.spark_dialect import SparkSql, to_sql
+from braid.condition.sql_types import sql_type_of_arrow
 from braid.condition.syntax_arguments import (
     CONSTANT,
     READ,
@@ -26,7 +26,7 @@ from braid.condition.syntax_arguments import (
     has_supported_syntax,
     keep_unread,
 )
-from braid.hub.dialect import STATEMENT
+from braid.hub.query_dialect import STATEMENT
 from sqlglot import exp
 
 pytestmark = pytest.mark.unit

@@ -23,26 +23,34 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, Shed
-from braid.condition.failing import OverflowFailure
-from braid.condition.parse import parse_predicate
+from braid.condition.evaluation_order import OverflowFailure
+from braid.condition.parser import parse_predicate
 from braid.condition.predicate import PredicateError
-from braid.core import step
+from braid.core import batch_step
+from braid.core.batch_phases import PHASE_COLUMNS, PHASES
 from braid.core.events import BatchCommitted
-from braid.core.seconds import PHASES
-from braid.engine import process
-from braid.engine.choice import COPIES, recent_timings
-from braid.engine.engine import Engine
-from braid.engine.fresh import FreshBlockBuilder
-from braid.engine.process import ThreadExecutor
-from braid.engine.replicas import ReplicaStore
-from braid.engine.store import RunStore
-from braid.engine.tables import ArrowFeed
-from braid.join import StreamJoin
-from braid.papers.baselines.hashing import HashPartition
-from braid.run import JoinRun
-from oracle import PLACEMENTS, differ, expected, files, ids, killed_before, tables
+from braid.execution import thread_executor
+from braid.execution.engine import Engine
+from braid.execution.executor_choice import COPIES, recent_timings
+from braid.execution.fresh_blocks import FreshBlockBuilder
+from braid.execution.host_replicas import ReplicaStore
+from braid.execution.thread_executor import ThreadExecutor
+from braid.join_run import JoinRun
+from braid.papers.baselines.hash_partition import HashPartition
+from braid.sources.arrow_replay import ArrowFeed
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from oracle import (
+    PLACEMENTS,
+    describe_difference,
+    expected,
+    killed_before,
+    list_files,
+    result_ids,
+    tables,
+)
 from scatter import Scatter
-from stages import Stages, Turns
+from stages import AlternatingExecutor, InProcessStages
 
 US = pa.timestamp("us", "UTC")
 ON = "a.k = b.k AND a.n < b.n + 3 AND a.s <> b.s || 'x' AND (b.flag OR a.f > 0.5D)"
@@ -80,7 +88,7 @@ def test_tables_are_joined_as_streams_are(tmp_path: Path, name: str) -> None:
         streams, ON, PLACEMENTS[name], spans, time="ts", lateness="1 minute", check=True
     )
     run = ended(join.start(tmp_path / "run", batches="batch"))
-    assert differ(ids(run.results()), expected(streams, ON, windows)) == ""
+    assert describe_difference(result_ids(run.results()), expected(streams, ON, windows)) == ""
     assert run.metrics()["results"].sum() == run.results().num_rows
 
 
@@ -92,8 +100,8 @@ def test_texts_that_differ_a_little_are_found_by_their_lengths(tmp_path: Path) -
     on = "levenshtein(a.s, b.s) <= 2"
     run = ended(StreamJoin({"a": rows, "b": rows}, on, Scatter()).start(tmp_path, batches=2))
     near = [(i, k) for i, s in enumerate(texts) for k, t in enumerate(texts) if distance(s, t) <= 2]
-    assert differ(ids(run.results()), Counter(near)) == ""
-    assert run.metrics()["compared"].sum() < 0.7 * 60 * 60
+    assert describe_difference(result_ids(run.results()), Counter(near)) == ""
+    assert run.metrics()["compared_pairs"].sum() < 0.7 * 60 * 60
 
 
 def distance(s: str, t: str) -> int:
@@ -106,7 +114,7 @@ def distance(s: str, t: str) -> int:
     return row[-1]
 
 
-@pytest.mark.parametrize("way", [Stages, Turns])
+@pytest.mark.parametrize("way", [InProcessStages, AlternatingExecutor])
 def test_each_stream_may_have_its_own_event_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
 ) -> None:
@@ -115,11 +123,14 @@ def test_each_stream_may_have_its_own_event_time(
     given = streams | {
         "b": streams["b"].rename_columns(names).to_pandas(types_mapper=pd.ArrowDtype)
     }
-    monkeypatch.setattr("braid.tables.executor", lambda _: way())
+    monkeypatch.setattr("braid.arrow_join.executor", lambda _: way())
     times = {"b": "came at", "a": "ts"}
     join = StreamJoin(given, ON, AdaptiveGrid(4), "100 s", times, lateness="1 day", check=True)
     run = ended(join.start(tmp_path / "run", batches=6))
-    assert differ(ids(run.results()), expected(streams, ON, {"a": 100, "b": 100})) == ""
+    assert (
+        describe_difference(result_ids(run.results()), expected(streams, ON, {"a": 100, "b": 100}))
+        == ""
+    )
     ended(StreamJoin.resume(tmp_path / "run", given))
 
 
@@ -134,11 +145,11 @@ def test_every_placement_by_the_stages_of_spark_and_by_turns(
     want = expected(given, on)
     for name, placement in PLACEMENTS.items():
         if placement.supports_streams(streams):
-            for way in (Stages, Turns):
-                monkeypatch.setattr("braid.tables.executor", lambda _, way=way: way())
+            for way in (InProcessStages, AlternatingExecutor):
+                monkeypatch.setattr("braid.arrow_join.executor", lambda _, way=way: way())
                 join = StreamJoin(given, on, placement, partitions=2, check=True)
                 run = ended(join.start(tmp_path / name / way.__name__, batches="batch"))
-                wrong[name, way] = differ(ids(run.results()), want)
+                wrong[name, way] = describe_difference(result_ids(run.results()), want)
     assert len(wrong) > 9 and not any(wrong.values()), wrong
 
 
@@ -152,7 +163,7 @@ files and its result files, between its manifest and what others see, and before
 """
 KILLED = """
 import importlib, os, signal, sys
-from braid.join import StreamJoin
+from braid.stream_join import StreamJoin
 from oracle import ids, tables
 from scatter import Scatter
 
@@ -190,14 +201,16 @@ def test_killed_between_files(tmp_path: Path, point: str) -> None:
     if point == "results":
         assert [*store.blocks.glob("000003-*")], "block files that no manifest names"
     run = ended(StreamJoin.resume(folder, streams))
-    assert differ(ids(run.results()), expected(streams, "a.k = b.k")) == ""
+    assert describe_difference(result_ids(run.results()), expected(streams, "a.k = b.k")) == ""
     assert store.committed_batches() == [*range(6)]
     states = [store.read_state(kept) for kept in store.log.commits[-2:]]
-    assert files(store.blocks) == {a.file for state in states for a in state.replica_addresses.values()}
+    assert list_files(store.blocks) == {
+        a.file for state in states for a in state.replica_addresses.values()
+    }
     assert {f.name for f in store.commits.glob("state-*")} == {
         kept.state.name for kept in store.log.commits[-2:]
     }
-    assert files(folder / "new") == set()
+    assert list_files(folder / "staging") == set()
     named = {name for n in store.committed_batches() for name, _ in store.read_manifest(n).results}
     assert {f.name for f in store.results.glob("*.parquet")} == named
 
@@ -205,7 +218,7 @@ def test_killed_between_files(tmp_path: Path, point: str) -> None:
 def test_three_tables_with_partial_results_between_hosts(tmp_path: Path) -> None:
     streams, on = tables("abc", 70, seed=82, batches=3), "a.k = b.k AND b.k = c.k AND a.n < c.n"
     run = ended(StreamJoin(streams, on, Scatter(), check=True).start(tmp_path / "run", batches=4))
-    assert differ(ids(run.results()), expected(streams, on)) == ""
+    assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
 
 
 @pytest.mark.parametrize("batches", [1, 3, "batch"])
@@ -214,7 +227,7 @@ def test_pandas_frames_are_streams(tmp_path: Path, batches: Any) -> None:
     b = pd.DataFrame({"id": [7, 8], "k": [2, 2], "batch": [0, 1], "c": pd.Categorical(["x", "y"])})
     join = StreamJoin({"a": a, "b": b}, "a.k = b.k AND b.c = 'y'", Scatter())
     run = ended(join.start(tmp_path / "run", batches=batches))
-    assert ids(run.results()) == Counter([(2, 8), (3, 8)])
+    assert result_ids(run.results()) == Counter([(2, 8), (3, 8)])
     assert ("batch" in run.results()["a"].type.fields.__repr__()) == (batches != "batch")
 
 
@@ -246,7 +259,7 @@ def test_polars_frames_are_streams(tmp_path: Path) -> None:
             tmp_path / "run", batches=2
         )
     )
-    assert ids(run.results()) == Counter([(1, 11), (2, 12)])
+    assert result_ids(run.results()) == Counter([(1, 11), (2, 12)])
     found = pl.from_arrow(run.results()["a"].combine_chunks()).struct.unnest().sort("id")
     want = a.head(2).with_columns(pl.col("kind", "fixed").cast(pl.String))
     assert found.to_dicts() == want.to_dicts()
@@ -268,13 +281,13 @@ def test_two_streams_are_compared_in_the_types_of_spark(tmp_path: Path, on: str)
     both = {"y": pa.array([60], pa.int8())}
     streams = {"a": pa.table({"id": [1], **both, **a}), "b": pa.table({"id": [2], **both, **b})}
     run = ended(StreamJoin(streams, on, Scatter()).start(tmp_path, batches=1))
-    assert ids(run.results()) == Counter([(1, 2)])
+    assert result_ids(run.results()) == Counter([(1, 2)])
 
 
 def pairs(tmp_path: Path, a: Any, b: Any, on: str) -> Counter[tuple[int, ...]]:
     """What a join of these finds, by id."""
     join = StreamJoin({"a": a, "b": b}, on, Centralized(), check=True)
-    return ids(ended(join.start(tmp_path / "run", batches=2)).results())
+    return result_ids(ended(join.start(tmp_path / "run", batches=2)).results())
 
 
 SHOWN = [
@@ -483,7 +496,7 @@ def test_a_run_goes_on_where_it_was(tmp_path: Path) -> None:
     run = ended(StreamJoin.resume(tmp_path, streams))
     rest, end = run.results_since(batch)
     assert (batch, end) == (3, 6)
-    assert differ(ids(first) + ids(rest), expected(streams, on)) == ""
+    assert describe_difference(result_ids(first) + result_ids(rest), expected(streams, on)) == ""
 
 
 def test_a_run_of_tables_may_be_stopped(tmp_path: Path) -> None:
@@ -493,7 +506,7 @@ def test_a_run_of_tables_may_be_stopped(tmp_path: Path) -> None:
     assert not run.isActive
     assert run.status["state"] == "stopped"
     run = ended(StreamJoin.resume(tmp_path, streams))
-    assert differ(ids(run.results()), expected(streams, "a.k = b.k")) == ""
+    assert describe_difference(result_ids(run.results()), expected(streams, "a.k = b.k")) == ""
 
 
 @pytest.mark.parametrize(
@@ -512,7 +525,7 @@ def test_a_run_of_tables_may_be_stopped(tmp_path: Path) -> None:
 def test_what_may_mean_another_thing_is_refused(tmp_path: Path, on: str, said: str) -> None:
     with pytest.raises(PredicateError, match=said):
         StreamJoin(tables("ab", 5, seed=1), on, Scatter())
-    assert files(tmp_path) == set()
+    assert list_files(tmp_path) == set()
 
 
 @pytest.mark.parametrize("threads", [2, 8])
@@ -540,14 +553,14 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
         columns = {f"c{i}": np.arange(rows) * 1.5 for i in range(20)}
         return pa.table({"k": np.arange(rows) + first, **columns})
 
-    arrived = process.ThreadExecutor._collect_tuples
-    monkeypatch.setattr(process, "cores", lambda: threads)
-    monkeypatch.setattr(process.ThreadExecutor, "_collect_tuples", tuples)
+    arrived = thread_executor.ThreadExecutor._collect_tuples
+    monkeypatch.setattr(thread_executor, "cores", lambda: threads)
+    monkeypatch.setattr(thread_executor.ThreadExecutor, "_collect_tuples", tuples)
     for owner, name in ((FreshBlockBuilder, "cut"), (ReplicaStore, "take")):
         monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
     streams = {"a": wide(0), "b": wide(10**9)}
     run = StreamJoin(streams, "abs(a.k - b.k) <= 0.5", AdaptiveGrid(64)).start(tmp_path, batches=1)
-    assert ended(run).metrics(by="batch")["received"].sum() == 2 * rows
+    assert ended(run).metrics(by="batch")["received_tuples"].sum() == 2 * rows
     base, size = before
     assert size > 5 << 20
     assert max(most) - base < 2.2 * size < COPIES * size
@@ -557,21 +570,21 @@ def test_small_batches_of_much_work_are_shared_by_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first one shows what there is to do."""
-    monkeypatch.setattr(process, "cores", lambda: 2)
+    monkeypatch.setattr(thread_executor, "cores", lambda: 2)
     streams = tables("ab", 60, seed=86, batches=3)
     for short, tasks in ((1e-9, [1, 2, 2]), (60.0, [1, 1, 1])):
-        monkeypatch.setattr(process, "_SHORT", short)
+        monkeypatch.setattr(thread_executor, "_SHORT", short)
         join = StreamJoin(streams, "a.n < b.n", Scatter(), check=True)
         run = ended(join.start(tmp_path / str(short), batches="batch"))
         assert [e.task_count for e in run.events() if isinstance(e, BatchCommitted)] == tasks
-        assert differ(ids(run.results()), expected(streams, "a.n < b.n")) == ""
+        assert describe_difference(result_ids(run.results()), expected(streams, "a.n < b.n")) == ""
 
 
-@pytest.mark.parametrize("way", [ThreadExecutor, Stages])
+@pytest.mark.parametrize("way", [ThreadExecutor, InProcessStages])
 def test_what_came_is_told_before_a_shedder_drops_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
 ) -> None:
-    monkeypatch.setattr("braid.tables.executor", lambda _: way())
+    monkeypatch.setattr("braid.arrow_join.executor", lambda _: way())
     rows = pa.table({"id": range(4000), "k": np.arange(4000) % 50})
     ways = {"all": None, "few": Shed(fraction=0.04, method="drop")}
     told = {}
@@ -590,7 +603,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """What the seconds of batches are taken from."""
     clock = Clock()
     monkeypatch.setattr(time, "perf_counter", clock)
-    monkeypatch.setattr("braid.running.Engine", partial(Engine, clock=clock))
+    monkeypatch.setattr("braid.run_lifecycle.Engine", partial(Engine, clock=clock))
     return clock
 
 
@@ -601,8 +614,8 @@ def test_what_a_commit_took_is_told_with_the_next_batch(
     streams = tables("ab", 60, seed=87, batches=3)
     run = ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path, batches="batch"))
     spent = run.metrics(by="batch")
-    assert list(spent["last_commit"]) == [0, 0.5, 0.5]
-    assert (spent[[*PHASES, "total"]] == 0).all(axis=None)
+    assert list(spent["previous_commit_seconds"]) == [0, 0.5, 0.5]
+    assert (spent[[*PHASE_COLUMNS.values()]] == 0).all(axis=None)
 
 
 def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
@@ -699,8 +712,8 @@ def test_the_seconds_of_a_batch_are_split_by_part(
     """What is slow shows in its own part, and the parts make up the batch."""
     slow: dict[str, tuple[Any, str]] = {
         "source": (ArrowFeed, "tuples"),
-        "planning": (step, "plan"),
-        "carriage": (process, "hand_over"),
+        "planning": (batch_step, "plan"),
+        "transfer": (thread_executor, "hand_over"),
         "kernels": (ReplicaStore, "derive"),
         "commit": (RunStore, "snapshot"),
     }
@@ -709,10 +722,11 @@ def test_the_seconds_of_a_batch_are_split_by_part(
             clock.slows(patch, owner, name, 0.25)
             join = StreamJoin(tables("ab", 40, seed=83), "a.k = b.k", Scatter(), partitions=2)
             run = ended(join.start(tmp_path / part, batches=2, durability="process"))
-        spent = run.metrics(by="batch")
-        assert list(spent["batch"]) == [0, 1] and (spent[part] >= 0.25).all()
-        assert (spent[part] == spent["total"]).all()
-        assert (spent[list(PHASES)].drop(columns=part) == 0).all(axis=None), part
+        spent, column = run.metrics(by="batch"), PHASE_COLUMNS[part]
+        phases = [PHASE_COLUMNS[p] for p in PHASES]
+        assert list(spent["batch"]) == [0, 1] and (spent[column] >= 0.25).all()
+        assert (spent[column] == spent["total_seconds"]).all()
+        assert (spent[phases].drop(columns=column) == 0).all(axis=None), part
 
 
 def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
@@ -720,7 +734,7 @@ def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
     run = ended(join.start(tmp_path / "run", batches=2))
     hosts, batches = run.metrics(), run.metrics(by="batch")
     assert list(batches["results"]) == list(hosts.groupby("batch")["results"].sum())
-    assert batches["received"].sum() == run.status["tuples"] > 0
+    assert batches["received_tuples"].sum() == run.status["tuples"] > 0
     with pytest.raises(ValueError, match="metrics are by 'query'; it must be one of host, batch"):
         run.metrics(by="query")
 

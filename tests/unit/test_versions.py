@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from braid.core.state import VERSION
-from braid.engine import durable
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
+from braid.core.run_state import VERSION
 from braid.papers.baselines.centralized import Centralized
+from braid.storage import durable_files
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
 
 ROWS = pa.table({"id": [1, 2], "k": [1, 2], "n": [3, 4]})
 STREAMS = {"a": ROWS, "b": ROWS}
@@ -22,7 +22,7 @@ def test_a_run_of_another_version_is_refused(tmp_path: Path, version: int | str 
     assert join.start(tmp_path).awaitTermination()
     query = RunStore(tmp_path).read_settings()
     assert query is not None
-    (tmp_path / "run.json").write_bytes(durable.encode_checksummed({"v": version, **query}))
+    (tmp_path / "run.json").write_bytes(durable_files.encode_checksummed({"v": version, **query}))
     says = f"of version {version!r}; this version of Braid reads version {VERSION}"
     for go_on in (lambda: join.start(tmp_path), lambda: StreamJoin.resume(tmp_path, STREAMS)):
         with pytest.raises(ValueError, match=says):

@@ -10,19 +10,19 @@ import pytest
 from braid import Centralized
 from braid.core.events import BatchCommitted, QueryAdded, QueryRemoved, RunStarted
 from braid.core.query import Query
-from braid.model.simulate import simulate
 from braid.papers.slices import chain as chains
+from braid.papers.slices import chain_optimizer as slices
 from braid.papers.slices import cost as costs
-from braid.papers.slices import cuts as slices
 from braid.papers.slices.chain import Chain as Placement
-from braid.reports.page import find_external_urls
-from braid.sharing.changes import add_query
+from braid.shared.query_changes import add_query
+from braid.simulation.simulator import simulate
+from braid_lab.reports.report_page import find_external_urls
 from braid_widgets.base import progress
-from braid_widgets.base.fold import fold_events
-from braid_widgets.base.queries import QueryRow, QueryTable
+from braid_widgets.base.query_table import QueryRow, QueryTable
+from braid_widgets.base.run_view import fold_events
 from braid_widgets.slices import chain, merge_graph
 from braid_widgets.slices.chain_panel import SOURCES, ChainPanel
-from braid_widgets.slices.strategies import strategy_charts, strategy_costs, chain_statistics
+from braid_widgets.slices.strategy_charts import chain_statistics, strategy_charts, strategy_costs
 from unit.scripted import kept
 from unit.test_sharing import Shared
 
@@ -74,15 +74,17 @@ def test_slices_hold_what_the_run_stores_and_serve_queries_with_longer_windows(r
         held = (sum(part["rows"] for part in s["slices"]) for s in picture["streams"])
         assert tuple(held) == commit.live_tuples
         assert all(0 <= part["share"] <= 1 for s in picture["streams"] for part in s["slices"])
-        assert tuple(s["received_tuples"] for s in picture["streams"]) == tuple(commit.received_tuples)
+        assert tuple(s["received_tuples"] for s in picture["streams"]) == tuple(
+            commit.received_tuples
+        )
     a, b = pictures[-1]["streams"]
     assert [(part["first"], part["last"], part["serves"]) for part in a["slices"]] == [
         (0, 4, "near, far"),
         (4, 12, "far"),
     ]
-    near, far = {"name": "near", "window": 4, "where": ""}, {"name": "far", "window": 12}
-    assert a["queries"] == [near, far | {"where": "v < 3"}]
-    assert b["queries"][1] == far | {"where": ""}
+    near, far = {"name": "near", "window": 4, "selection": ""}, {"name": "far", "window": 12}
+    assert a["queries"] == [near, far | {"selection": "v < 3"}]
+    assert b["queries"][1] == far | {"selection": ""}
     assert all(part["rows"] > 0 for s in (a, b) for part in s["slices"])
 
 
@@ -94,7 +96,9 @@ def test_no_tuple_gets_lost_between_two_pictures(run):
                 sum(part["rows"] for part in s["slices"]),
                 sum(part["rows"] for part in s["trimmed"]),
             )
-            assert before[s["name"]] + s["received_tuples"] == held + cut + s["expired"], picture["title"]
+            assert before[s["name"]] + s["received_tuples"] == held + cut + s["expired"], picture[
+                "title"
+            ]
             before[s["name"]] = held
             flowed["aged"] += sum(part["rows"] for part in s["aged"])
             flowed["cut"] += cut
@@ -110,14 +114,17 @@ def test_what_a_slice_loses_by_age_another_gains(run):
         for old, new in zip(before["streams"], after["streams"], strict=True):
             left = sum(part["rows"] for part in new["aged"] if part["source"] == 0)
             cut = sum(part["rows"] for part in new["trimmed"] if part["slice"] == 1)
-            assert new["slices"][0]["rows"] == old["slices"][0]["rows"] + new["received_tuples"] - left - cut
+            assert (
+                new["slices"][0]["rows"]
+                == old["slices"][0]["rows"] + new["received_tuples"] - left - cut
+            )
 
 
 def test_a_chain_whose_first_events_are_gone_goes_on_with_the_blocks_that_they_left(run):
     later, whole = chain.make_frames(kept(run.events, 9)), chain.make_frames(run.events)[10:]
     assert later[1:] == whole[1:] and len(whole) > 2
     first, same = (
-        [{key: s[key] for key in ("slices", "came", "queries")} for s in f["streams"]]
+        [{key: s[key] for key in ("slices", "received_tuples", "queries")} for s in f["streams"]]
         for f in (later[0], whole[0])
     )
     assert first == same, "where its tuples came from is not known"
@@ -239,7 +246,10 @@ def test_what_is_typed_becomes_windows_and_selections():
     q = typed.to_query("ab")
     assert q.name == "q" and q.windows == (3_600_000_000, 300_000_000)
     assert QueryRow("q", "2 minutes").to_query("ab").windows == (120_000_000,) * 2
-    assert q.selections_by_alias("ab") == {"a": "a.x > 3 AND a.z IS NULL", "b": "(b.y = 1 OR b.y = 2)"}
+    assert q.selections_by_alias("ab") == {
+        "a": "a.x > 3 AND a.z IS NULL",
+        "b": "(b.y = 1 OR b.y = 2)",
+    }
     again = QueryRow.from_query(q, "ab", on=False)
     assert again.to_query("ab") == q and again.window == "a: 1 h, b: 5 min" and not again.is_active
 
@@ -264,7 +274,9 @@ def test_bad_input_gets_a_sentence(asked, told):
 def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
     seen = []
     table = QueryTable(
-        "ab", [QueryRow("one", "1 minute"), QueryRow("two", "2 minutes", is_active=False)], seen.append
+        "ab",
+        [QueryRow("one", "1 minute"), QueryRow("two", "2 minutes", is_active=False)],
+        seen.append,
     )
     first, second = table.rows.children
     first.window.value = "soon"
@@ -316,9 +328,12 @@ def test_queries_are_modelled_by_the_equations():
         one["slices, CPU-Opt"].state_tuples == pytest.approx(costs.pull_up_cost(q).state_tuples)
         and "slices, Mem-Opt" in one
     )
-    assert "partition" not in strategy_costs(costs.SharedLoad.from_queries(asked[:1], 20.0, 0.3, 0.05), (5.0,))
+    assert "partition" not in strategy_costs(
+        costs.SharedLoad.from_queries(asked[:1], 20.0, 0.3, 0.05), (5.0,)
+    )
     assert all(
-        "modelled" in c.figure.layout.title.text for c in strategy_charts(asked, "rs", 20.0, 0.3, 0.05, 2.5)
+        "modelled" in c.figure.layout.title.text
+        for c in strategy_charts(asked, "rs", 20.0, 0.3, 0.05, 2.5)
     )
     with pytest.raises(ValueError, match="every query has a selection"):
         costs.SharedLoad.from_queries(asked[3:], 20.0, 0.3, 0.05)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from braid.core.events import BatchPlanned, RunEnded, RunStarted
 from braid.papers.theta.events import MappingChanged
-from braid_widgets.base import totals
-from braid_widgets.base.fold import HISTORY, RunView, fold_events
+from braid_widgets.base import run_totals
+from braid_widgets.base.run_view import HISTORY, RunView, fold_events
 from braid_widgets.theta import grid, matrix
 from unit.scripted import MIGRATION, committed, rows, scenes, started
 
@@ -19,7 +19,10 @@ from unit.scripted import MIGRATION, committed, rows, scenes, started
 
 def test_a_batch_colours_the_cells_by_the_host_that_joined_them():
     scene = scenes(MIGRATION)[0]
-    assert matrix.matrix_cells(scene) == [(0.0, 0.5, 0.0, 1.0, 0, 100, 0), (0.5, 1.0, 0.0, 1.0, 1, 100, 0)]
+    assert matrix.matrix_cells(scene) == [
+        (0.0, 0.5, 0.0, 1.0, 0, 100, 0),
+        (0.5, 1.0, 0.0, 1.0, 1, 100, 0),
+    ]
     assert scene.grids[0].mapping == (2, 1)
     assert scene.totals.received == (4, 6)
     assert scene.points[0].ilf == (2 + 6 + 2 + 6) / 2
@@ -84,8 +87,11 @@ def test_memory_is_bounded_however_long_the_run():
 def test_an_empty_run_has_pictures():
     for events in ([], [started()], [started(), RunEnded(-1, "failed", "no source")]):
         scene = scenes(events)[0]
-        assert rows(matrix.matrix_frame(scene)["cells"]) == [] and grid.hosts_frame(scene)["stored"] == []
-        assert totals.totals_rows(scene)
+        assert (
+            rows(matrix.matrix_frame(scene)["cells"]) == []
+            and grid.hosts_frame(scene)["stored"] == []
+        )
+        assert run_totals.totals_rows(scene)
 
 
 def test_hosts_that_came_by_growth_are_in_use():

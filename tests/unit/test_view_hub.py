@@ -9,43 +9,58 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.hub import moving, status
+from braid.hub import hub_metrics, operator_moves
 from braid.hub.hub import QueryHub
 from braid.papers.reuse.deployment import DeployedQuery, add_query
-from braid.papers.reuse.events import OperatorMetrics, HubBatchCommitted, HubStarted, QueryEnded, QuerySubmitted
-from braid.papers.reuse.lattice import LEVELS, ReuseLattice
-from braid.studies import airport
-from braid.studies import reuse_claims as paper
+from braid.papers.reuse.events import (
+    HubBatchCommitted,
+    HubStarted,
+    OperatorMetrics,
+    QueryEnded,
+    QuerySubmitted,
+)
+from braid.papers.reuse.reuse_lattice import LEVELS, ReuseLattice
+from braid_lab.reuse import airport
+from braid_lab.reuse import claims as paper
 from braid_widgets.reuse.console import Console
-from braid_widgets.reuse.figures import HubFigures
+from braid_widgets.reuse.hub_figures import HubFigures
 from braid_widgets.reuse.hub_map import HubMap, moment_map
+from braid_widgets.reuse.hub_moments import hub_moments, initial_network
 from braid_widgets.reuse.lattice_view import lattice_search
-from braid_widgets.reuse.plan_tree import ACROSS, PAGE, PlanBox, PlanEdge, TextBox, _make_figure, _place_edge_labels, plan_tree
-from braid_widgets.reuse.scenes import initial_network, hub_moments
-from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, Driven, tables
-from oracle import until
+from braid_widgets.reuse.plan_tree import (
+    ACROSS,
+    PAGE,
+    PlanBox,
+    PlanEdge,
+    TextBox,
+    _make_figure,
+    _place_edge_labels,
+    plan_tree,
+)
+from hub_cases import AT, NARROW, NETWORK, THREE, WIDE, SteppedHub, tables
+from oracle import wait_until
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture(scope="module")
-def hub(tmp_path_factory: pytest.TempPathFactory) -> Driven:
+def hub(tmp_path_factory: pytest.TempPathFactory) -> SteppedHub:
     """One on which something of everything has happened."""
-    hub = Driven(tmp_path_factory.mktemp("view") / "hub", tables(2), NETWORK, AT)
+    hub = SteppedHub(tmp_path_factory.mktemp("view") / "hub", tables(2), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.step()
     hub.submit(THREE, "three", "S2")
     hub.step()
     operator = hub.desk.current_deployment.queries["wide"].operator
-    moving.move_operator(hub.desk, operator, "N4")
-    moving.fail_node(hub.desk, "N4")
+    operator_moves.move_operator(hub.desk, operator, "N4")
+    operator_moves.fail_node(hub.desk, "N4")
     hub.step()
-    moving.restore_node(hub.desk, "N4")
+    operator_moves.restore_node(hub.desk, "N4")
     hub.desk.withdraw_query("three")
     return hub
 
 
-def test_after_every_event_the_scene_is_what_is_deployed(hub: Driven) -> None:
+def test_after_every_event_the_scene_is_what_is_deployed(hub: SteppedHub) -> None:
     moments = hub_moments(hub.desk.all_events())
     now, deployment = moments[-1], hub.desk.current_deployment
     assert {id: b.node for id, b in now.operators.items()} == {
@@ -63,18 +78,20 @@ def test_after_every_event_the_scene_is_what_is_deployed(hub: Driven) -> None:
         initial_network([])
 
 
-def test_the_links_of_the_map_are_as_counted(hub: Driven) -> None:
+def test_the_links_of_the_map_are_as_counted(hub: SteppedHub) -> None:
     happened = hub.desk.all_events()
-    counted = status.link_traffic_table(happened)
+    counted = hub_metrics.link_traffic_table(happened)
     batches = [m for m in hub_moments(happened) if m.title.startswith("batch ")]
     for n, moment in enumerate(batches):
         mine = counted[counted["batch"] == n]
-        assert moment.links == {(r.a, r.b): r.bytes_counted for r in mine.itertuples()}
+        assert moment.links == {(r.node_a, r.node_b): r.bytes_measured for r in mine.itertuples()}
     shown = HubMap(happened)
     assert [f["title"] for f in shown.frames] == [m.title for m in hub_moments(happened)]
-    failing = next(f for f, m in zip(shown.frames, hub_moments(happened), strict=True) if m.failed_nodes)
-    assert ">N4</text>" in failing["picture"] and ">down</text>" in failing["picture"]
-    told = {text for f in shown.frames for text in re.findall(">([^<]+)</text>", f["picture"])}
+    failing = next(
+        f for f, m in zip(shown.frames, hub_moments(happened), strict=True) if m.failed_nodes
+    )
+    assert ">N4</text>" in failing["svg"] and ">down</text>" in failing["svg"]
+    told = {text for f in shown.frames for text in re.findall(">([^<]+)</text>", f["svg"])}
     assert any("σ" in text for text in told) and max(map(len, told)) <= 24, "over no other node"
     sent = {(m, a): n for m, _, a, n in shown.to_dict()["rows"]}
     busiest = max(batches, key=lambda m: sum(m.links.values()))
@@ -90,13 +107,17 @@ def test_the_links_of_the_map_are_as_counted(hub: Driven) -> None:
     assert idle.count("stroke-dasharray") == len(NETWORK.links), "flows, and nothing in them"
 
 
-def test_what_a_map_tells_of_a_query_is_what_served_it_then(hub: Driven) -> None:
+def test_what_a_map_tells_of_a_query_is_what_served_it_then(hub: SteppedHub) -> None:
     happened, shown = hub.desk.all_events(), HubMap(hub.desk.all_events())
     moments = zip(hub_moments(happened), shown.frames, strict=True)
     second = next(f for m, f in moments if m.title == "batch 2")
-    assert set(second["told"]) == {"wide", "three"} and list(shown.frames[-1]["told"]) == ["wide"]
+    assert set(second["query_texts"]) == {"wide", "three"} and list(
+        shown.frames[-1]["query_texts"]
+    ) == ["wide"]
     commits = [e for e in happened if isinstance(e, HubBatchCommitted)]
-    serving = {f.consumer: int(f.item) for f in commits[1].flows if f.consumer in second["told"]}
+    serving = {
+        f.consumer: int(f.item) for f in commits[1].flows if f.consumer in second["query_texts"]
+    }
     for name, id in serving.items():
         did = [d for e in commits[:2] for d in e.operator_metrics if d.operator == id]
         told = shown.describe_query(name, second)
@@ -149,8 +170,13 @@ def test_the_deeper_a_plan_the_shorter_the_lines_of_its_texts() -> None:
 
 
 def test_texts_of_a_plan_lie_over_no_other_text() -> None:
-    boxes = [PlanBox(name, 0, y, f"<b>{name}</b> from there", "stream") for y, name in enumerate("abc")]
-    boxes += [PlanBox("σ0", 1, 1.5, "σ0<br>b ⋈ c", "new"), PlanBox("σ1", 2, 0.75, "σ1", "as it was")]
+    boxes = [
+        PlanBox(name, 0, y, f"<b>{name}</b> from there", "stream") for y, name in enumerate("abc")
+    ]
+    boxes += [
+        PlanBox("σ0", 1, 1.5, "σ0<br>b ⋈ c", "new"),
+        PlanBox("σ1", 2, 0.75, "σ1", "as it was"),
+    ]
     told = [
         "z",
         "k, status, vacant",
@@ -191,7 +217,10 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     assert list(run.queries) == ["q1"] and "compensation" in console.answer.value
     console.example.value = "narrow"
     press["Submit"]()
-    assert run.queries["q2"].reuse_kind in ("relaxed", "holds") and console.query.options == ("q1", "q2")
+    assert run.queries["q2"].reuse_kind in ("relaxed", "holds") and console.query.options == (
+        "q1",
+        "q2",
+    )
     console.text.value = "SELECT"
     press["Submit"]()
     assert "role=" in console.fault.value and list(run.queries) == ["q1", "q2"]
@@ -225,7 +254,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     assert ">paused</b>" in console.strip.value
     press["Go on"]()
     run.awaitTermination()
-    until(lambda: ">ended</b>" in console.strip.value, "end in the strip", 20)
+    wait_until(lambda: ">ended</b>" in console.strip.value, "end in the strip", 20)
     came = f"{sum(did.results for e in batches(run.events()) for did in e.operator_metrics):,}"
     assert f"<b>{came}</b><span>results so far</span>" in console.strip.value
     assert "bytes in transit saved by reuse" in console.strip.value
@@ -264,7 +293,7 @@ def test_the_last_change_of_a_hub_is_drawn(tmp_path: Path, monkeypatch: pytest.M
         tmp_path / "hub", "batch", pace=30
     )
     console = Console(run, {})
-    run.submit(WIDE, at="S2", name="asked last")
+    run.submit(WIDE, sink="S2", name="asked last")
     run.stop()
     console._follow_hub()
     assert console.query.options == ("asked last",) and "asked last" in console.map.value
@@ -306,7 +335,9 @@ def test_the_figures_of_a_hub_tell_what_reuse_spares_the_queries_of_now() -> Non
         "operators": "2",
         "bytes in transit saved by reuse (modelled)": "2.0 MB (27%)",
     }
-    told.apply_events([QueryEnded(1, name, "withdrawn") for name in ("first", "second", "only here")])
+    told.apply_events(
+        [QueryEnded(1, name, "withdrawn") for name in ("first", "second", "only here")]
+    )
     assert "reuse" not in str([*told.key_figures()]) and [*HubFigures().key_figures()] == []
 
 
@@ -318,11 +349,13 @@ def test_a_day_at_the_airport_answers_every_query_as_a_hub_of_its_own(tmp_path: 
     assert own["display"] and own["late"]
     other = airport.play_day(tmp_path / "separate", 40, 14, "separate")
     found = airport.measured_costs({"relaxed": day, "separate": other}).set_index("reuse")
-    assert found["bytes_counted"]["relaxed"] < found["bytes_counted"]["separate"]
+    assert found["bytes_measured"]["relaxed"] < found["bytes_measured"]["separate"]
     took = airport.deployment_times({"relaxed": day, "separate": other})
     assert list(took["query"]) == [*airport.ASKED] * 2
     assert (took["built_counted"] > 0).all()
-    once = airport.deployment_times({"relaxed": airport.repeat_queries(airport.repeat_queries(day))})
+    once = airport.deployment_times(
+        {"relaxed": airport.repeat_queries(airport.repeat_queries(day))}
+    )
     assert list(once["query"]) == [
         *airport.ASKED,
         *(q + " again" for q in airport.ASKED if q != "manager"),

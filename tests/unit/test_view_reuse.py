@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from braid.papers.reuse.deployment import DeployedQuery, add_query
-from braid.studies import reuse_claims as paper
-from braid_widgets.reuse.network_map import network_map, link_loads
+from braid_lab.reuse import claims as paper
+from braid_widgets.reuse.network_map import link_loads, network_map
 
 pytestmark = pytest.mark.unit
 

@@ -9,19 +9,19 @@ import threading
 import pytest
 from braid import Centralized
 from braid import Ring as Placement
+from braid.core.batch_history import LiveBlocks
+from braid.core.batch_report import HostMetrics
 from braid.core.events import BatchCommitted, EventsTrimmed
-from braid.core.history import LiveBlocks
-from braid.core.report import HostMetrics
-from braid.model.simulate import simulate
-from braid.papers.diffusion import reference_atr as reference_aligned
-from braid.papers.diffusion import reference_ctr as reference_coordinated
-from braid.papers.psp import reference as reference_ring
 from braid.papers.psp.events import HeadMoved, StateRelocated
-from braid.reports.page import find_external_urls
-from braid_widgets.base import steps
-from braid_widgets.base.film import Player
-from braid_widgets.base.inputs import REFUSED
+from braid.simulation.simulator import simulate
+from braid_lab.diffusion import reference_atr as reference_aligned
+from braid_lab.diffusion import reference_ctr as reference_coordinated
+from braid_lab.psp import reference as reference_ring
+from braid_lab.reports.report_page import find_external_urls
+from braid_widgets.base import stepper
+from braid_widgets.base.controls import REFUSED
 from braid_widgets.base.launcher import EARLIER, PICTURE
+from braid_widgets.base.player import Player
 from braid_widgets.psp import ring
 from braid_widgets.psp.panel import RingPanel
 
@@ -43,7 +43,11 @@ def test_slices_add_up_to_what_the_hosts_store(form):
     events = run(form=form, resize=((10, 6),))
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     for picture, commit in zip(ring.make_frames(events), commits, strict=True):
-        assert sum(picture["slices"]["rows"]) == commit.total_host_metrics.stored_tuples == picture["stored"]
+        assert (
+            sum(picture["slices"]["rows"])
+            == commit.total_host_metrics.stored_tuples
+            == picture["stored"]
+        )
         assert all(0 < share <= 1 for share in picture["slices"]["share"])
         assert len(picture["loads"]) <= picture["nodes"] <= 6 and picture["live"] == list(
             commit.live_tuples
@@ -99,7 +103,9 @@ def test_a_resize_is_told_and_adds_sectors():
 
 def test_modelled_and_measured_runs_never_look_alike():
     events = run()
-    assert all("modelled" in p["note"] and "modelled" in p["measure"] for p in ring.make_frames(events))
+    assert all(
+        "modelled" in p["note"] and "modelled" in p["measure"] for p in ring.make_frames(events)
+    )
     events[0] = events[0].__class__(
         **{f: getattr(events[0], f) for f in events[0].__slots__} | {"clock": "measured"}
     )
@@ -122,7 +128,7 @@ def test_a_run_without_a_ring_is_refused():
 
 
 def test_the_pages_need_no_network():
-    for view in (ring.RingPlayer(run()), steps.Stepper(reference_ring.ring_example(), "M")):
+    for view in (ring.RingPlayer(run()), stepper.Stepper(reference_ring.ring_example(), "M")):
         page = view.to_html()
         assert find_external_urls(page) == [] and '<div data-film="' in page
         assert view._repr_mimebundle_()
@@ -133,13 +139,15 @@ def test_a_film_goes_back_and_forth_and_opens_where_it_should():
     assert view.position == len(view.frames) - 1 == 24
     view.load_events(run(resize=((5, 2),))[:40])
     assert view.position == len(view.frames) - 1 < 24
-    assert steps.Stepper(reference_aligned.atr_example()).position == 0 and isinstance(view, Player)
+    assert stepper.Stepper(reference_aligned.atr_example()).position == 0 and isinstance(
+        view, Player
+    )
 
 
 @pytest.mark.parametrize("model", [reference_ring, reference_aligned, reference_coordinated])
 def test_every_step_is_a_picture_with_its_state_and_all_results_in_the_end(model):
     trace = model.example()
-    pictures = steps.step_frames(trace)
+    pictures = stepper.step_frames(trace)
     assert [p["text"] for p in pictures] == [s.text for s in trace.steps]
     for picture, step in zip(pictures, trace.steps, strict=True):
         assert [[[c["text"] for c in held] for held in n["stored"]] for n in picture["nodes"]] == [
@@ -152,7 +160,7 @@ def test_every_step_is_a_picture_with_its_state_and_all_results_in_the_end(model
 
 
 def test_what_a_step_puts_somewhere_is_marked_new():
-    pictures = steps.step_frames(reference_ring.ring_example(), "M")
+    pictures = stepper.step_frames(reference_ring.ring_example(), "M")
     new = [
         [c["text"] for n in p["nodes"] for held in n["stored"] for c in held if c["is_new"]]
         for p in pictures

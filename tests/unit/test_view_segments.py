@@ -12,10 +12,10 @@ import pytest
 from braid import Aligned, Coordinated
 from braid.core.events import BatchPlanned
 from braid.core.plan import Block, Derivation, Hop, Route
-from braid.model.simulate import simulate
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
-from braid_widgets.base import curves
-from braid_widgets.diffusion import by_arrival, loads, routing, segments
+from braid.simulation.simulator import simulate
+from braid_widgets.base import line_charts
+from braid_widgets.diffusion import arrival_matrix, host_load, routing_path, segments
 from braid_widgets.diffusion.panel import VIEWS, DiffusionPanel
 from unit.scripted import committed, route, started
 
@@ -97,7 +97,7 @@ def test_a_routing_path_goes_hop_by_hop():
         replace(started(), streams=("r", "s", "t")),
         plan(0, [Route(block(9, 0, [2]), (path,))]),
     ]
-    chart = routing.route_chart(run)
+    chart = routing_path.route_chart(run)
     assert chart.data.values.tolist() == [
         [0, 0, 1, 0, 1, 9],
         [0, 0, 1, 1, 1, 9],
@@ -111,15 +111,15 @@ def test_a_routing_path_goes_hop_by_hop():
 
 def test_another_block_can_be_chosen_and_streams_have_a_legend():
     run = simulate(Coordinated(4), [(5, 5, 5)] * 9, windows=(3,) * 3)
-    chart = routing.route_chart(run)
+    chart = routing_path.route_chart(run)
     (menu,) = chart.figure.layout.updatemenus
-    assert 2 < len(menu.buttons) <= routing.MOST + 1
+    assert 2 < len(menu.buttons) <= routing_path.MOST + 1
     *drawn, r, s, t = chart.figure.data
     assert [trace.name for trace in (r, s, t)] == ["r", "s", "t"]
     for place, button in enumerate(menu.buttons):
         seen, title = button.args
         assert len(seen["visible"]) == len(chart.figure.data) and all(seen["visible"][-3:])
-        alone = routing.route_chart(run, int(button.label.removeprefix("block ")))
+        alone = routing_path.route_chart(run, int(button.label.removeprefix("block ")))
         mine = [t for t, shown in zip(drawn, seen["visible"], strict=False) if shown]
         assert [list(t.y) for t in mine] == [list(t.y) for t in alone.figure.data[:-3]]
         assert title["xaxis.title.text"] == alone.figure.layout.xaxis.title.text
@@ -130,19 +130,19 @@ def test_another_block_can_be_chosen_and_streams_have_a_legend():
 
 def test_a_segment_that_was_never_routed_is_refused():
     with pytest.raises(ValueError, match="no segment begins with block 77"):
-        routing.route_chart(RUN, 77)
+        routing_path.route_chart(RUN, 77)
     with pytest.raises(ValueError, match="no segment has met anything yet"):
-        routing.route_chart(RUN[:1])
+        routing_path.route_chart(RUN[:1])
 
 
 def test_the_join_orders_that_were_compared_are_told():
     run = simulate(Coordinated(4), [(5, 5, 5)] * 6, windows=(3,) * 3)
-    note = routing.route_chart(run).figure.layout.xaxis.title.text
+    note = routing_path.route_chart(run).figure.layout.xaxis.title.text
     assert "estimated sends for a tuple by join order" in note
 
 
 def test_loads_say_whether_they_are_measured():
-    chart = loads.load_chart(RUN)
+    chart = host_load.load_chart(RUN)
     assert "modelled seconds" in chart.figure.layout.title.text and chart.data["host"].tolist() == [
         0,
         1,
@@ -150,12 +150,14 @@ def test_loads_say_whether_they_are_measured():
         1,
     ]
     measured = [started(), *RUN[1:]]
-    assert "measured seconds" in loads.load_chart(measured).figure.layout.title.text
+    assert "measured seconds" in host_load.load_chart(measured).figure.layout.title.text
 
 
 def test_every_pair_of_batches_within_the_window_is_met_and_atr_makes_a_staircase():
-    run = simulate(Aligned(4, segment_batches=2, adaptive=False, master=1), [(5, 5)] * 10, windows=(3, 3))
-    found = by_arrival.meeting_table(run)
+    run = simulate(
+        Aligned(4, segment_batches=2, adaptive=False, master=1), [(5, 5)] * 10, windows=(3, 3)
+    )
+    found = arrival_matrix.meeting_table(run)
     assert not found.duplicated(["first", "second"]).any(), "one host for each pair"
     pairs = set(zip(found["first"], found["second"], strict=True))
     assert {(a, b) for a in range(10) for b in range(10) if abs(a - b) < 3} <= pairs
@@ -163,13 +165,13 @@ def test_every_pair_of_batches_within_the_window_is_met_and_atr_makes_a_staircas
     assert (steps == 1).all(), (
         "all that a batch of the master meets, it meets on the host of its segment"
     )
-    matrix = by_arrival.arrival_matrix(run).figure
+    matrix = arrival_matrix.arrival_matrix(run).figure
     assert matrix.layout.yaxis.autorange == "reversed" and matrix.layout.yaxis.scaleanchor == "x"
 
 
 def test_a_series_looks_alike_in_every_panel():
     one, two = pd.DataFrame({"a": [1, 2], "b": [3, 4]}), pd.DataFrame({"b": [5, 6]})
-    chart = curves.panel_chart("t", "x", {"one": one, "two": two}, names=("z", "a", "b"))
+    chart = line_charts.panel_chart("t", "x", {"one": one, "two": two}, names=("z", "a", "b"))
     a, b, again = chart.figure.data
     assert b.line.color == again.line.color != a.line.color and not again.showlegend
     assert set(chart.data["quantity"]) == {"one", "two"} and len(chart.data) == 6
@@ -178,10 +180,10 @@ def test_a_series_looks_alike_in_every_panel():
 @pytest.mark.parametrize(("high", "marks"), [(4.5, None), (22, "D2"), (2200, 1)])
 def test_a_logarithmic_axis_has_marks_for_close_values_too_and_not_too_many(high, marks):
     tidy = pd.DataFrame({"x": [1, 2], "y": [2.2, high]})
-    plot = curves.line_chart(tidy, "t", "u", x="x", y="y", log_y=True).figure
+    plot = line_charts.line_chart(tidy, "t", "u", x="x", y="y", log_y=True).figure
     assert (plot.layout.xaxis.dtick, plot.layout.yaxis.dtick) == (None, marks)
     side = pd.DataFrame({"one": [2.2, high]}, index=[1, 2])
-    plot = curves.panel_chart("t", "x", {"u": side, "v": side * 0 + 1}, log=True).figure
+    plot = line_charts.panel_chart("t", "x", {"u": side, "v": side * 0 + 1}, log=True).figure
     assert (plot.layout.yaxis.dtick, plot.layout.yaxis2.dtick) == (marks, None)
 
 

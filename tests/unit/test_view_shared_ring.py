@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from braid.core.events import BatchQueryResults, QueryAdded, QueryRemoved, RunStarted
 from braid.papers.slices.events import ChainChanged
-from braid.reports.page import find_external_urls
-from braid_widgets.base.queries import QueryRow
-from braid_widgets.slices import asked
+from braid_lab.reports.report_page import find_external_urls
+from braid_widgets.base.query_table import QueryRow
+from braid_widgets.slices import query_details
 from braid_widgets.slices.shared_ring import SharedRingPlayer, make_frames
 from braid_widgets.slices.shared_ring_panel import SharedRingPanel
 from unit.scripted import kept, rows
@@ -53,13 +53,19 @@ def events(run: Counted) -> list[Any]:
 
 def test_pieces_add_up_to_what_the_hosts_store(run: Counted, events: list[Any]):
     for picture, commit in zip(make_frames(events), run.commits, strict=True):
-        assert [sum(by) for by in picture["stored"]] == [h.stored_tuples for h in commit.host_metrics]
+        assert [sum(by) for by in picture["stored"]] == [
+            h.stored_tuples for h in commit.host_metrics
+        ]
         assert (
             tuple(sum(by[s] for by in picture["stored"]) for s in range(3))
             == commit.live_tuples
             == tuple(picture["live"])
         )
-        assert sum(picture["pieces"]["rows"]) == commit.total_host_metrics.stored_tuples == picture["mean"] * HOSTS
+        assert (
+            sum(picture["pieces"]["rows"])
+            == commit.total_host_metrics.stored_tuples
+            == picture["mean"] * HOSTS
+        )
         assert all(0 <= share <= 1 for share in picture["pieces"]["share"])
 
 
@@ -94,7 +100,7 @@ def test_a_stretch_serves_the_queries_whose_windows_reach_into_it(events: list[A
 def test_a_query_tells_its_windows_its_slices_with_their_blocks_and_its_results(
     run: Counted, events: list[Any]
 ):
-    told = asked.describe_query(events, "q1", 7)
+    told = query_details.describe_query(events, "q1", 7)
     mine = [e.results_by_query["q1"] for e in events if isinstance(e, BatchQueryResults)][:7]
     assert told.splitlines()[:3] == [
         "query q1 after batch 7",
@@ -109,25 +115,29 @@ def test_a_query_tells_its_windows_its_slices_with_their_blocks_and_its_results(
     assert 0 < sum(held) <= picture["live"][0]
     for name, batch, wrong in (("q9", 7, "no query 'q9' is served"), ("q1", 99, "no batch 99")):
         with pytest.raises(ValueError, match=wrong):
-            asked.describe_query(events, name, batch)
+            query_details.describe_query(events, name, batch)
     older = [e for e in events if not isinstance(e, BatchQueryResults)]
-    assert "do not tell whose they are" in asked.describe_query(older, "q1", 7)
+    assert "do not tell whose they are" in query_details.describe_query(older, "q1", 7)
 
 
 def test_where_events_are_no_longer_kept_the_batches_since_are_told(events: list[Any]):
     later = kept(events, 3)
     found = [e.results_by_query["q1"] for e in events if isinstance(e, BatchQueryResults)][4:7]
     results = f"  results: {sum(found):,} since batch 5, {found[-1]:,} of them in this batch"
-    told, whole = (asked.describe_query(each, "q1", 7).splitlines() for each in (later, events))
+    told, whole = (
+        query_details.describe_query(each, "q1", 7).splitlines() for each in (later, events)
+    )
     assert told == [*whole[:2], results, *whole[3:]]
     assert make_frames(later)[1:] == make_frames(events)[5:] and found[-1] < sum(found)
     came = [replace(e, batch=4) if isinstance(e, QueryAdded) else e for e in later]
-    assert " so far, " in asked.describe_query(came, "q1", 7), "of a query that came later none is lacking"
+    assert " so far, " in query_details.describe_query(came, "q1", 7), (
+        "of a query that came later none is lacking"
+    )
     for batch in (1, 4):
         with pytest.raises(ValueError, match=f"kept from batch 5 on, not of batch {batch}$"):
-            asked.describe_query(later, "q1", batch)
+            query_details.describe_query(later, "q1", batch)
     with pytest.raises(ValueError, match="there is no batch 99"):
-        asked.describe_query(later, "q1", 99)
+        query_details.describe_query(later, "q1", 99)
 
 
 def test_a_film_says_what_serves_a_query_or_why_it_cannot(
@@ -145,7 +155,7 @@ def test_a_film_says_what_serves_a_query_or_why_it_cannot(
     for nowhere in ({"query": "q1"}, {"query": "q1", "position": 99}):
         film._handle_query_message(film, nowhere, [])
     first, unknown, *faults = (each["inspected"] for each in told)
-    assert first == asked.describe_query(events, "q1", 7)
+    assert first == query_details.describe_query(events, "q1", 7)
     assert unknown == "no query 'q9' is served after batch 7; there are: q0, q1"
     assert len(faults) == 2 and all(faults)
 
@@ -158,7 +168,10 @@ def test_what_changes_is_told_in_its_batch(events: list[Any]):
     gone = [*events[:-20], QueryRemoved(9, "q0"), *events[-20:]]
     assert [q["name"] for q in make_frames(gone)[-1]["queries"]] == ["q1"]
     assert make_frames(events)[-1]["title"] == "batch 12 · shared ring of a ⋈ b ⋈ c"
-    assert len(make_frames(events, most=5)) <= 6 and make_frames(events, most=5)[-1] == make_frames(events)[-1]
+    assert (
+        len(make_frames(events, most=5)) <= 6
+        and make_frames(events, most=5)[-1] == make_frames(events)[-1]
+    )
 
 
 def test_the_page_needs_no_network_and_a_run_of_one_query_is_refused(events: list[Any]):
@@ -214,7 +227,9 @@ def test_a_recorded_run_is_there_until_one_is_launched(events: list[Any]):
     ]
     panel = SharedRingPanel(lambda settings: live, ("a", "d"), ASKED, half)
     note, film = panel.place.children
-    assert "A recorded run" in note.value and len(film.frames) < 12 and panel.visible_events() == half
+    assert (
+        "A recorded run" in note.value and len(film.frames) < 12 and panel.visible_events() == half
+    )
     panel.start.click()
     panel.wait_for_work()
     assert panel.follower is not None

@@ -10,19 +10,21 @@ from braid import Shed
 from braid.core.events import BatchCommitted, BatchShed, RunStarted
 from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.shedding.knapsack import fill_budget
-from braid.studies import shedding_run
-from braid_widgets.shedding import views
+from braid_lab.shedding import runs as shedding_runs
+from braid_widgets.shedding import charts
 from braid_widgets.shedding.panel import ShedPanel
 
 SETTINGS = dict(rate=60.0, window=6.0, seconds=18.0, kappa=1.0)
-EVENTS = shedding_run.simulate_shedding(
-    shedding_run.sets_from_controls(**SETTINGS), Shed(fraction=0.2, basic_window="1 second")
+EVENTS = shedding_runs.simulate_shedding(
+    shedding_runs.sets_from_controls(**SETTINGS), Shed(fraction=0.2, basic_window="1 second")
 )
 
 
 WHOLE = sum(
     e.results
-    for e in shedding_run.simulate_shedding(shedding_run.sets_from_controls(**SETTINGS), Shed(fraction=1))
+    for e in shedding_runs.simulate_shedding(
+        shedding_runs.sets_from_controls(**SETTINGS), Shed(fraction=1)
+    )
     if isinstance(e, BatchCommitted)
 )
 
@@ -31,7 +33,9 @@ def test_a_modelled_run_is_planned_by_the_policy():
     """It learns where matches are: more than twice as many as a share of all."""
     told = [e for e in EVENTS if isinstance(e, SheddingPlanned)]
     assert len(told) == 18 and {e.fraction for e in told} == {0.2}
-    whole = shedding_run.simulate_shedding(shedding_run.sets_from_controls(**SETTINGS), Shed(fraction=1))
+    whole = shedding_runs.simulate_shedding(
+        shedding_runs.sets_from_controls(**SETTINGS), Shed(fraction=1)
+    )
     found = [
         sum(e.results for e in events if isinstance(e, BatchCommitted))
         for events in (EVENTS, whole)
@@ -41,9 +45,9 @@ def test_a_modelled_run_is_planned_by_the_policy():
 
 def test_seconds_are_kept_in_the_burst():
     """A closed loop without a clock: batches of the burst take what they may, and not more."""
-    sets = shedding_run.sets_from_controls(**SETTINGS | dict(rate=200.0))
-    free = shedding_run.simulate_shedding(sets, Shed(fraction=1))
-    kept = shedding_run.simulate_shedding(sets, Shed(seconds=1.0))
+    sets = shedding_runs.sets_from_controls(**SETTINGS | dict(rate=200.0))
+    free = shedding_runs.simulate_shedding(sets, Shed(fraction=1))
+    kept = shedding_runs.simulate_shedding(sets, Shed(seconds=1.0))
     took = [
         [e.seconds_by_phase["modelled"] for e in events if isinstance(e, BatchCommitted)]
         for events in (free, kept)
@@ -58,8 +62,8 @@ def test_a_batch_without_tuples_of_a_stream_is_modelled(method, burst):
     """The least rate that the control takes: five tuples a second, of which few are kept."""
     settings = {**SETTINGS, "rate": 5.0, "burst": burst}
     for fraction in (0.05, 0.25):
-        shed = shedding_run.make_shedder(method=method, fraction=fraction)
-        events = shedding_run.simulate_shedding(shedding_run.sets_from_controls(**settings), shed)
+        shed = shedding_runs.make_shedder(method=method, fraction=fraction)
+        events = shedding_runs.simulate_shedding(shedding_runs.sets_from_controls(**settings), shed)
         assert sum(isinstance(e, BatchCommitted) for e in events) == 18
         assert all(np.isfinite(e.estimated) for e in harvested(events))
 
@@ -76,8 +80,8 @@ def test_dear_tuples_come_first_where_it_is_known_what_tuples_are_worth(method):
     found = {}
     for dear in (0.0, 0.1):
         chosen = SETTINGS | dict(dear=dear, fraction=0.2, method=method)
-        events = shedding_run.simulate_shedding(
-            shedding_run.sets_from_controls(**chosen), shedding_run.make_shedder(**chosen)
+        events = shedding_runs.simulate_shedding(
+            shedding_runs.sets_from_controls(**chosen), shedding_runs.make_shedder(**chosen)
         )
         came = harvested(events)
         found[dear] = [
@@ -97,11 +101,13 @@ def test_what_was_learned_is_nearly_as_good_as_what_is_known():
     """Matches expected of what is processed from the tenth batch on, over those of the best pairs by
     the workload's own density, as many of them and as large a sample.
     """
-    densities = [shedding_run.sets_from_controls(**SETTINGS).match_density(i, 60) for i in (0, 1)]
+    densities = [shedding_runs.sets_from_controls(**SETTINGS).match_density(i, 60) for i in (0, 1)]
     mine = best = 0.0
     for e in [e for e in EVENTS if isinstance(e, SheddingPlanned)][10:]:
         volumes = np.array([i.pairs for i in e.items])
-        ages = [(i.basic_window + 1) / SETTINGS["window"] for i in e.items]  # when a batch is processed
+        ages = [
+            (i.basic_window + 1) / SETTINGS["window"] for i in e.items
+        ]  # when a batch is processed
         known = np.array(
             [
                 np.interp(age, np.linspace(0, 1, 60), densities[i.window])
@@ -116,28 +122,35 @@ def test_what_was_learned_is_nearly_as_good_as_what_is_known():
 
 def test_a_burst_is_as_high_as_is_asked_for():
     def tuples(burst):
-        sets = shedding_run.sets_from_controls(**SETTINGS | dict(burst=burst))
+        sets = shedding_runs.sets_from_controls(**SETTINGS | dict(burst=burst))
         return sum(n for n, _ in sets.make_arrivals.batch_counts()[6:12])
 
     assert tuples(5.0) == pytest.approx(5 * tuples(1.0), rel=0.15)
 
 
 def test_the_film_has_a_frame_a_batch():
-    chart = views.shedding_animation(EVENTS)
+    chart = charts.shedding_animation(EVENTS)
     assert len(chart.figure.frames) == 18 and len(chart.figure.data) == 4
-    assert chart.data["share"].read_events(0, 1).all() and "modelled" in chart.figure.layout.title.text
+    assert chart.data["share"].between(0, 1).all() and "modelled" in chart.figure.layout.title.text
     assert chart.figure.layout.xaxis.title.text == "age, in basic windows of 1 s"
 
 
 def test_batches_are_counted_from_1_as_everywhere():
-    film, line, cells = (view(EVENTS).figure for view in (views.shedding_animation, views.throttle_chart, views.processed_share_matrix))
+    film, line, cells = (
+        view(EVENTS).figure
+        for view in (
+            charts.shedding_animation,
+            charts.throttle_chart,
+            charts.processed_share_matrix,
+        )
+    )
     assert "Batch 1:" in film.frames[0].layout.title.text
     assert "Batch 18:" in film.layout.title.text and film.layout.sliders[0].steps[0].label == "1"
     assert line.data[0].x[0] == cells.data[0].x[0] == cells.data[0].y[0] == 1
 
 
 def test_the_time_line_holds_the_estimates():
-    data = views.throttle_chart(EVENTS).data
+    data = charts.throttle_chart(EVENTS).data
     assert (data["low"] <= data["estimated"]).all() and (data["estimated"] <= data["high"]).all()
     assert (data["found"] <= data["low"]).all(), (
         "a full join has what is found, of the same batches"
@@ -146,20 +159,20 @@ def test_the_time_line_holds_the_estimates():
 
 
 def test_the_yield_curve_rises_and_bends():
-    data = views.yield_curve(EVENTS).data
+    data = charts.yield_curve(EVENTS).data
     assert data["results"].is_monotonic_increasing and data["results"].iloc[-1] == pytest.approx(1)
     assert np.interp(0.2, data["pairs"], data["results"]) > 0.3
 
 
 def test_cells_fade_with_the_share():
-    cells = views.processed_share_matrix(EVENTS).data.to_numpy()
+    cells = charts.processed_share_matrix(EVENTS).data.to_numpy()
     assert cells.shape == (18, 18) and cells.max() == 1
     assert set(np.unique(cells >= 0)) == {True} and (cells[12:, :4] == 0).all()
 
 
 def test_events_of_another_run_are_refused():
     with pytest.raises(ValueError, match="not of a run that sheds load"):
-        views.shedding_animation([e for e in EVENTS if isinstance(e, RunStarted)])
+        charts.shedding_animation([e for e in EVENTS if isinstance(e, RunStarted)])
 
 
 class Going:

@@ -15,13 +15,13 @@ import pytest
 from braid import AdaptiveGrid, HashPartition, JoinBiclique, StaticGrid
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.plan import Block
-from braid.model.simulate import simulate
 from braid.papers.theta.events import MappingChanged, MigrationAdvanced
-from braid_widgets.base import totals
-from braid_widgets.base.fold import fold_events
-from braid_widgets.base.joined import JoinMatrix, tile_rectangles
+from braid.simulation.simulator import simulate
+from braid_widgets.base import run_totals
+from braid_widgets.base.join_matrix import JoinMatrix, tile_rectangles
+from braid_widgets.base.run_view import fold_events
+from braid_widgets.cockpit.frames import FrameCollector
 from braid_widgets.cockpit.page import recorded_page
-from braid_widgets.cockpit.track import FrameCollector
 from braid_widgets.theta import grid, matrix, timeline
 from unit.scripted import rows, scenes
 
@@ -68,7 +68,12 @@ def brute(events: list[Any]) -> tuple[np.ndarray, set[tuple[int, int]], dict[int
                     if id in blocks and b in blocks:
                         r, s = sorted((blocks[id], blocks[b]), key=lambda block: block.stream)
                         share = (
-                            r.rows * s.rows / ((r.key_range[1] - r.key_range[0]) * (s.key_range[1] - s.key_range[0]))
+                            r.rows
+                            * s.rows
+                            / (
+                                (r.key_range[1] - r.key_range[0])
+                                * (s.key_range[1] - s.key_range[0])
+                            )
                         )
                         met[slice(*r.key_range), slice(*s.key_range)] += share
         owed = {(a, b) for a, b in owed if a in blocks and b in blocks}
@@ -136,11 +141,17 @@ def test_what_is_shown_of_a_batch_does_not_depend_on_what_came_later(events):
     for k in random.Random(1).sample(range(len(ends)), 3):
         shown = recorded_page(events[: ends[k]])
         assert shown["frames"] == page["frames"][: k + 1]
-        assert shown["annotations"] == [flag for flag in page["annotations"] if flag["batch"] <= k + 1]
+        assert shown["annotations"] == [
+            flag for flag in page["annotations"] if flag["batch"] <= k + 1
+        ]
 
 
 def test_what_comes_in_pieces_is_what_comes_at_once(events):
-    whole, pieces, cuts = FrameCollector(), FrameCollector(), [0, 3, 4, len(events) // 2, len(events)]
+    whole, pieces, cuts = (
+        FrameCollector(),
+        FrameCollector(),
+        [0, 3, 4, len(events) // 2, len(events)],
+    )
     whole.apply_events(events)
     for a, b in pairwise(cuts):
         pieces.apply_events(events[a:b])
@@ -152,8 +163,10 @@ def test_totals_are_sums_over_the_batches(events):
     committed = [e for e in events if isinstance(e, BatchCommitted)]
     t = fold_events(events).totals
     assert t.sent == sum(e.total_host_metrics.received_tuples for e in committed)
-    assert t.moved == sum(e.total_host_metrics.migrated_tuples for e in committed) and t.batches == len(committed)
-    assert totals.totals_table(events)["value"].notna().all()
+    assert t.moved == sum(
+        e.total_host_metrics.migrated_tuples for e in committed
+    ) and t.batches == len(committed)
+    assert run_totals.totals_table(events)["value"].notna().all()
 
 
 def test_frames_are_small_and_hold_only_numbers(events):
@@ -197,7 +210,10 @@ def test_growth_adds_hosts_to_the_grid():
 def test_a_placement_without_tuples_has_pictures():
     events = simulate(AdaptiveGrid(64), [(0, 0)] * 2)
     scene = fold_events(events)
-    assert rows(matrix.matrix_frame(scene)["chips"]) == [] and grid.hosts_frame(scene)["scale_max"] == 0
+    assert (
+        rows(matrix.matrix_frame(scene)["chips"]) == []
+        and grid.hosts_frame(scene)["scale_max"] == 0
+    )
     json.dumps(recorded_page(events), allow_nan=False)
     timeline.timeline_chart(events)
 

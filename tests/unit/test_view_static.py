@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.core.seconds import PHASES
-from braid_widgets.base import colours, compare, progress, totals
-from braid_widgets.base.fold import fold_events
-from braid_widgets.base.listing import TextTable
+from braid.core.batch_phases import PHASES
+from braid_widgets.base import colors, progress, run_comparison, run_totals
+from braid_widgets.base.run_view import fold_events
+from braid_widgets.base.text_table import TextTable
 from braid_widgets.cockpit.page import page_html, recorded_page, save_run_page
 from braid_widgets.theta import grid, matrix, timeline
 from unit.scripted import MIGRATION, committed, rows, scenes, started
@@ -58,10 +58,10 @@ def test_a_modelled_run_shows_no_rates_and_every_title_says_so():
     assert "modelled" in page["timeline"]["title"] and "modelled" in page["note"]
     assert "modelled" in page["frames"][1]["state_map"]["grid"]["hosts"]["title"]
     assert page["state"] == "modelled"
-    assert "modelled" in totals.totals_html(scenes(events)[1]) and "modelled" in progress.progress_line(
-        fold_events(events)
-    )
-    assert not totals.totals_table(events)["unit"].eq("seconds").any()
+    assert "modelled" in run_totals.totals_html(
+        scenes(events)[1]
+    ) and "modelled" in progress.progress_line(fold_events(events))
+    assert not run_totals.totals_table(events)["unit"].eq("seconds").any()
 
 
 def test_sizes_of_tuples_weigh_in_the_ratio():
@@ -78,7 +78,7 @@ def test_sizes_of_tuples_weigh_in_the_ratio():
 
 
 def test_the_totals_add_up():
-    table = totals.totals_table(MIGRATION).set_index(["figure", "unit"])["value"]
+    table = run_totals.totals_table(MIGRATION).set_index(["figure", "unit"])["value"]
     assert (
         table["in, r", "tuples"] == 4
         and table["in, s", "tuples"] == 10
@@ -100,8 +100,11 @@ def test_the_time_line_stacks_the_seconds_of_a_batch_by_part():
     bars = {bar.name: list(bar.y) for bar in chart.figure.data if bar.type == "bar"}
     assert list(bars) == list(PHASES) and chart.figure.layout.barmode == "stack"
     assert [sum(batch) for batch in zip(*bars.values(), strict=True)] == pytest.approx([0.5] * 3)
-    assert list(chart.data["carriage"]) == pytest.approx([0.2 - 0.1] * 3)
-    known = [replace(e, seconds={"total": 0.5}) if hasattr(e, "seconds") else e for e in MIGRATION]
+    assert list(chart.data["transfer"]) == pytest.approx([0.2 - 0.1] * 3)
+    known = [
+        replace(e, seconds_by_phase={"total": 0.5}) if hasattr(e, "seconds_by_phase") else e
+        for e in MIGRATION
+    ]
     assert not [bar for bar in timeline.timeline_chart(known).figure.data if bar.type == "bar"]
 
 
@@ -109,33 +112,48 @@ def uneven() -> list[Any]:
     """MIGRATION, with batches of 0.5, 0.6 and 0.7 seconds."""
     events, took = [], iter((0.5, 0.6, 0.7))
     for e in MIGRATION:
-        events.append(replace(e, seconds={"total": next(took)}) if hasattr(e, "seconds") else e)
+        events.append(
+            replace(e, seconds_by_phase={"total": next(took)})
+            if hasattr(e, "seconds_by_phase")
+            else e
+        )
     return events
 
 
 def test_runs_are_compared_side_by_side():
     plain = [started(placement="HashPartition"), committed(0, [3, 3], [3, 3], stored=[6, 0])]
-    table = compare.comparison_table({"dynamic": MIGRATION, "SHJ": plain})
+    table = run_comparison.comparison_table({"dynamic": MIGRATION, "SHJ": plain})
     assert table.loc["dynamic", "results"] == 21 and table.loc["SHJ", "most stored on a host"] == 6
     assert table.loc["SHJ", "mean stored per host"] == 3 and pd.isna(
         table.loc["SHJ", "max ILF/ILF*"]
     )
-    chart = compare.comparison_chart({"dynamic": MIGRATION, "SHJ": plain})
+    chart = run_comparison.comparison_chart({"dynamic": MIGRATION, "SHJ": plain})
     assert all(list(bar.x) == ["dynamic", "SHJ"] for bar in chart.figure.data)
     measured = chart.figure.data[-1]
     assert measured.name == "median batch (s)" and list(measured.error_y.array) == [0, 0]
-    quartiles = compare.comparison_table({"uneven": uneven()}).loc["uneven", list(compare.SPREAD)]
+    quartiles = run_comparison.comparison_table({"uneven": uneven()}).loc[
+        "uneven", list(run_comparison.SPREAD)
+    ]
     assert list(quartiles) == pytest.approx([0.6, 0.55, 0.65])
-    assert "SHJ" in compare.comparison_html({"dynamic": MIGRATION, "SHJ": plain})
+    assert "SHJ" in run_comparison.comparison_html({"dynamic": MIGRATION, "SHJ": plain})
     with pytest.raises(ValueError, match="nothing to compare"):
-        compare.comparison_table({})
+        run_comparison.comparison_table({})
 
 
 def test_progress_tells_batches_rate_and_time_left():
-    assert progress.progress_line(fold_events(MIGRATION[:4])) == "batch 1 of 3 (33%) · 20 tuples/s · 1 s left"
-    assert progress.progress_line(fold_events(MIGRATION)) == "batch 3 of 3 (100%) · 9 tuples/s · completed"
+    assert (
+        progress.progress_line(fold_events(MIGRATION[:4]))
+        == "batch 1 of 3 (33%) · 20 tuples/s · 1 s left"
+    )
+    assert (
+        progress.progress_line(fold_events(MIGRATION))
+        == "batch 3 of 3 (100%) · 9 tuples/s · completed"
+    )
     assert progress.progress_line(fold_events([])) == "nothing has started"
-    assert progress.progress_line(fold_events([started(batches=None), *MIGRATION[1:4]])) == "batch 1 · 20 tuples/s"
+    assert (
+        progress.progress_line(fold_events([started(batches=None), *MIGRATION[1:4]]))
+        == "batch 1 · 20 tuples/s"
+    )
 
 
 def test_batches_without_input_only_finish_a_migration():
@@ -147,7 +165,9 @@ def test_batches_without_input_only_finish_a_migration():
     page = recorded_page(fed[:9])
     assert page["frames"][-1]["title"].startswith("batch 2 of 2 · ")
     assert page["note"].endswith(" · input done, finishing a migration")
-    assert progress.progress_line(fold_events(fed)) == "batch 2 of 2 (100%) · 14 tuples/s · completed"
+    assert (
+        progress.progress_line(fold_events(fed)) == "batch 2 of 2 (100%) · 14 tuples/s · completed"
+    )
 
 
 def test_a_chart_saves_an_offline_page_once(tmp_path):
@@ -162,7 +182,7 @@ def test_a_chart_saves_an_offline_page_once(tmp_path):
 
 
 def test_a_chart_shows_itself_in_a_notebook_without_carrying_plotly():
-    bundle = compare.comparison_chart({"a": MIGRATION})._repr_mimebundle_()
+    bundle = run_comparison.comparison_chart({"a": MIGRATION})._repr_mimebundle_()
     assert len(json.dumps(bundle)) < 100_000 and "application/vnd.plotly.v1+json" in bundle
 
 
@@ -185,7 +205,7 @@ def test_a_page_cannot_be_broken_by_a_predicate():
 
 def test_neighbouring_hosts_never_look_alike():
     def distance(a: int, b: int) -> int:
-        x, y = (int(colours.host_color(h)[1:], 16) for h in (a, b))
+        x, y = (int(colors.host_color(h)[1:], 16) for h in (a, b))
         return sum(abs((x >> k & 255) - (y >> k & 255)) for k in (0, 8, 16))
 
     assert min(distance(h, h + step) for step in (1, 2, 4, 8, 16, 32) for h in range(64)) > 50

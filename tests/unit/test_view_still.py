@@ -10,18 +10,19 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
-from braid.model.simulate import simulate
 from braid.papers.psp.ring import Ring as PSP
-from braid.papers.theta import reference
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.studies import diffusion, recordings
-from braid_widgets.base import axes, colours, compare, curves, still
+from braid.simulation.simulator import simulate
+from braid_lab.common import recordings
+from braid_lab.diffusion import experiments as diffusion_experiments
+from braid_lab.theta import reference
+from braid_widgets.base import axes, colors, line_charts, run_comparison, svg_chart
 from braid_widgets.base.charts import Chart
-from braid_widgets.base.steps import Stepper
+from braid_widgets.base.stepper import Stepper
 from braid_widgets.cockpit.page import page_html, recorded_page
-from braid_widgets.diffusion import by_arrival, loads, routing, segments
+from braid_widgets.diffusion import arrival_matrix, host_load, routing_path, segments
 from braid_widgets.psp.ring import RingPlayer
-from braid_widgets.slices import strategies
+from braid_widgets.slices import strategy_charts
 from braid_widgets.slices.chain import ChainPlayer
 from braid_widgets.slices.chain_panel import SOURCES
 from braid_widgets.slices.shared_ring import SharedRingPlayer
@@ -30,7 +31,7 @@ from plotly.subplots import make_subplots
 
 
 def parsed(figure: Any, name: str = "a chart") -> ElementTree.Element:
-    return ElementTree.fromstring(still.chart_svg(figure, name))
+    return ElementTree.fromstring(svg_chart.chart_svg(figure, name))
 
 
 def boxes(root: ElementTree.Element, shade: str) -> list[tuple[float, ...]]:
@@ -66,7 +67,7 @@ def test_lines_go_through_their_points_have_gaps_and_know_logarithms():
     plot = go.Figure(go.Scatter(x=[1, 2, 3, 4], y=[1, 10, None, 100], mode="lines"))
     plot.update_yaxes(type="log")
     (path,) = [
-        p.get("d", "") for p in parsed(plot).iter("path") if p.get("stroke") == still.COLOURS[0]
+        p.get("d", "") for p in parsed(plot).iter("path") if p.get("stroke") == svg_chart.COLOURS[0]
     ]
     assert path.count("M") == 2 and path.count("L") == 1, "a gap where there is no value"
     (_, first), (_, second), (_, last) = re.findall(r"([\d.]+) ([\d.]+)", path)
@@ -164,18 +165,18 @@ def of_all() -> list[Chart]:
         placement="ATR", streams=3, window=4.0, slowest=5.0, fastest=20.0, selectivity=0.1,
         hosts=6, length=2, copies=0, bursts=False, burst=0.5,
     )  # fmt: skip
-    ran = diffusion.simulate_all(chosen, 8)
+    ran = diffusion_experiments.simulate_all(chosen, 8)
     asked = [a.to_query(("r", "s")) for a in SOURCES["arrivals"].queries]
     tidy = pd.DataFrame(
         dict(x=[1, 2, 3] * 4, y=range(12), a=list("pq") * 6, b=["u"] * 6 + ["v"] * 6)
     )
     return [
-        compare.comparison_chart(recordings.recorded_competitors()),
+        run_comparison.comparison_chart(recordings.recorded_competitors()),
         timeline.timeline_chart(recordings.recorded_events("fluct")),
-        *(view.figure(ran) for view in (segments, by_arrival, routing, loads)),
-        *strategies.strategy_charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
-        curves.line_chart(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
-        curves.bar_chart(tidy, "Bars", "tuples", x="a", y="y", color="b", barmode="relative"),
+        *(view.figure(ran) for view in (segments, arrival_matrix, routing_path, host_load)),
+        *strategy_charts.strategy_charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
+        line_charts.line_chart(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
+        line_charts.bar_chart(tidy, "Bars", "tuples", x="a", y="y", color="b", barmode="relative"),
     ]
 
 
@@ -200,11 +201,14 @@ def heights(html: str) -> list[float]:
     """Of the bars that a film has where no script runs."""
     drawn = html[html.index("<noscript>") :]
     root = ElementTree.fromstring(drawn[drawn.index("<svg") : drawn.index("</svg>") + 6])
-    return [h for shade in colours.STREAMS for *_, h in boxes(root, shade)]
+    return [h for shade in colors.STREAMS for *_, h in boxes(root, shade)]
 
 
 def test_films_without_javascript_are_what_is_held_where_or_all_steps_in_words():
-    chain, ring = ChainPlayer(recordings.recorded_events("slices")), SharedRingPlayer(recordings.recorded_events("shared_ring"))
+    chain, ring = (
+        ChainPlayer(recordings.recorded_events("slices")),
+        SharedRingPlayer(recordings.recorded_events("shared_ring")),
+    )
     rows = [each["rows"] for stream in chain.frames[-1]["streams"] for each in stream["slices"]]
     tall = heights(chain.to_html())
     assert len(tall) == len(rows) and [h / max(tall) for h in tall] == pytest.approx(
@@ -229,4 +233,4 @@ def test_a_run_without_javascript_has_a_bar_for_each_host():
     html = page_html(recorded_page(recordings.recorded_events("eq5-SHJ-z1")))
     root = ElementTree.fromstring(html[html.index("<svg") : html.index("</svg>") + 6])
     assert "Tuples stored by each host (counted)" in words(root)
-    assert len(boxes(root, colours.RATIO)) == 16
+    assert len(boxes(root, colors.RATIO)) == 16

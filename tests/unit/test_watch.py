@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 import pytest
+from braid.cli import main
+from braid.core.event_io import write_events
+from braid.core.event_tail import EventTail
 from braid.core.events import RunStarted
-from braid.core.jsonl import write_events
-from braid.core.tail import EventTail
 from braid.papers.reuse.events import HubStarted
-from braid.reports.cli import main
-from braid_widgets.cockpit import serve
+from braid_widgets.cockpit import server
 from braid_widgets.cockpit.page import recorded_page
 from unit.scripted import MIGRATION, committed
 
@@ -72,7 +72,7 @@ def test_what_is_no_run_is_refused(tmp_path):
 def test_a_hub_is_refused_by_the_name_of_its_own_view(tmp_path):
     network = {"nodes": [{}], "links": []}
     write_events(tmp_path / "events.jsonl", [HubStarted(("f",), "ts", "relaxed", network, {}, 0)])
-    for show in (serve.make_server, recorded_of):
+    for show in (server.make_server, recorded_of):
         with pytest.raises(ValueError, match="the events of a hub, which has views of its own"):
             show(tmp_path)
 
@@ -84,7 +84,7 @@ def recorded_of(folder: Path) -> object:
 @pytest.fixture
 def address(folder: Path) -> Iterator[str]:
     """Where the run is served, with the token."""
-    made, found = serve.make_server(folder)
+    made, found = server.make_server(folder)
     thread = threading.Thread(target=made.serve_forever, args=(0.01,))
     thread.start()
     yield found
@@ -163,7 +163,7 @@ def test_connections_have_a_bound(address):
     where = urlsplit(address)
     silent = [
         create_connection((where.hostname, where.port), timeout=10)
-        for _ in range(serve.MOST_CONNECTIONS)
+        for _ in range(server.MOST_CONNECTIONS)
     ]
     with create_connection((where.hostname, where.port), timeout=10) as refused:
         assert refused.makefile("rb").read().startswith(b"HTTP/1.0 503 ")
@@ -179,11 +179,11 @@ def test_connections_have_a_bound(address):
 
 
 def test_a_connection_that_says_nothing_is_ended(folder, monkeypatch):
-    monkeypatch.setattr(serve, "TIMEOUT", 0.01)
-    made, _ = serve.make_server(folder)
+    monkeypatch.setattr(server, "TIMEOUT", 0.01)
+    made, _ = server.make_server(folder)
     thread = threading.Thread(target=made.serve_forever, args=(0.01,))
     thread.start()
-    with create_connection((serve.LOOPBACK, made.server_port), timeout=10) as silent:
+    with create_connection((server.LOOPBACK, made.server_port), timeout=10) as silent:
         assert silent.recv(1) == b""
     made.shutdown()
     thread.join()
@@ -196,7 +196,9 @@ def test_the_lag_is_that_since_the_last_commit_and_goes_with_the_end(folder, add
     assert 75 <= told["lag"] < 105
     write_events(folder / "events.jsonl", MIGRATION[4:], append=True)
     assert json.loads(get(address.replace("/?", "/more?since=0&")))["lag"] is None
-    assert recorded_page(MIGRATION[:4], live=True)["seconds_since_commit"] is None, "nobody knows when it was made"
+    assert recorded_page(MIGRATION[:4], live=True)["seconds_since_commit"] is None, (
+        "nobody knows when it was made"
+    )
 
 
 def test_what_is_new_is_given_once(folder, address):
@@ -213,12 +215,12 @@ def test_what_is_new_is_given_once(folder, address):
 
 def test_a_run_without_end_needs_no_more_memory(tmp_path):
     write_events(tmp_path / "events.jsonl", [MIGRATION[0]])
-    served = serve.ServedRun(tmp_path)
-    many = [committed(k, [1, 1], [k + 1, k + 1]) for k in range(serve.HISTORY + 20)]
+    served = server.ServedRun(tmp_path)
+    many = [committed(k, [1, 1], [k + 1, k + 1]) for k in range(server.HISTORY + 20)]
     write_events(tmp_path / "events.jsonl", many, append=True)
     page = served.page_since()
-    assert len(served.frames) == serve.HISTORY and page["frames"][-1]["batch"] == len(many)
-    assert len(page["hosts"]["batch"]) == serve.HISTORY
+    assert len(served.frames) == server.HISTORY and page["frames"][-1]["batch"] == len(many)
+    assert len(page["hosts"]["batch"]) == server.HISTORY
 
 
 def test_a_replay_is_a_page_that_needs_no_network(folder, tmp_path, capsys):

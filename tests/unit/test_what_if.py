@@ -5,28 +5,36 @@ from __future__ import annotations
 import pytest
 from braid import AdaptiveGrid, Aligned, Ring, StaticGrid
 from braid.core.events import BatchCommitted, RunStarted
-from braid.model.simulate import simulate
-from braid.model.what_if import observed_input, comparable_placements, simulate_alternative
+from braid.simulation.simulator import simulate
+from braid.simulation.what_if import comparable_placements, observed_input, simulate_alternative
 
 GROWING = [(90, 10)] * 4 + [(1, 200)] * 12
 WINDOWED = dict(windows=(4, 4, 4), selectivity=0.1)
 
 
 def fullest(events):
-    return [max(h.stored_tuples for h in e.host_metrics) for e in events if isinstance(e, BatchCommitted)]
+    return [
+        max(h.stored_tuples for h in e.host_metrics)
+        for e in events
+        if isinstance(e, BatchCommitted)
+    ]
 
 
 def test_the_same_placement_from_the_start_is_the_run_itself_but_for_the_draw():
     events = simulate(AdaptiveGrid(16), GROWING)
     ghost = simulate_alternative(events, "AdaptiveGrid", 16, ahead=0)
     assert ghost.batch == tuple(range(len(ghost.batch)))
-    assert fullest(events)[: len(ghost.max_host_tuples)] == pytest.approx(list(ghost.max_host_tuples), rel=0.15)
+    assert fullest(events)[: len(ghost.max_host_tuples)] == pytest.approx(
+        list(ghost.max_host_tuples), rel=0.15
+    )
 
 
 def test_a_grid_that_does_not_adapt_holds_what_the_square_grid_would():
     events = simulate(AdaptiveGrid(16), GROWING)
     ghost = simulate_alternative(events, "StaticGrid", 16, ahead=0)
-    assert list(ghost.max_host_tuples) == pytest.approx(fullest(simulate(StaticGrid(16), GROWING)), rel=0.1)
+    assert list(ghost.max_host_tuples) == pytest.approx(
+        fullest(simulate(StaticGrid(16), GROWING)), rel=0.1
+    )
     assert ghost.max_host_tuples[-1] > 1.3 * fullest(events)[-1], "adapting has paid"
 
 
@@ -45,7 +53,10 @@ def test_windows_are_kept_by_event_time():
     assert isinstance(start, RunStarted)
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     given = observed_input(start, commits, 7)
-    assert sum(given.held_tuples) == sum(commits[7].live_tuples) and len(given.received_tuples) == len(commits) - 8
+    assert (
+        sum(given.held_tuples) == sum(commits[7].live_tuples)
+        and len(given.received_tuples) == len(commits) - 8
+    )
     assert given.seconds[1:] == pytest.approx([1.0] * len(given.received_tuples), abs=1e-3)
     ghost = simulate_alternative(events, "Aligned", 4, since=7, ahead=4)
     own = fullest(simulate(Aligned(4), [(9, 9, 9)] * 16, **WINDOWED))
@@ -54,7 +65,9 @@ def test_windows_are_kept_by_event_time():
 
 def test_offered_is_what_joins_so_many_streams():
     two, three = (simulate(AdaptiveGrid(4), [(1, 1)])[0], simulate(Ring(3), [(1, 1, 1)])[0])
-    assert "AdaptiveGrid" in comparable_placements(two) and "AdaptiveGrid" not in comparable_placements(three)
+    assert "AdaptiveGrid" in comparable_placements(
+        two
+    ) and "AdaptiveGrid" not in comparable_placements(three)
     assert {"Ring", "Aligned", "Coordinated"} <= set(comparable_placements(three))
     assert "Chain" not in comparable_placements(two), "it serves the queries of a shared join"
 

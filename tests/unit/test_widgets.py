@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 from braid import AdaptiveGrid, watch
+from braid.core.batch_report import HostMetrics
+from braid.core.event_index import EventIndex
+from braid.core.event_io import write_events
 from braid.core.events import EventsTrimmed, QueryAdded, RunEnded
-from braid.core.jsonl import write_events
-from braid.core.recorded import EventIndex
-from braid.core.report import HostMetrics
-from braid.model.simulate import simulate
-from braid.model.what_if import simulate_alternative
-from braid_widgets.base import show as showing
-from braid_widgets.base.fold import fold_events
-from braid_widgets.base.live import EventPump
-from braid_widgets.base.show import display_view
-from braid_widgets.cockpit import inspect
+from braid.simulation.simulator import simulate
+from braid.simulation.what_if import simulate_alternative
+from braid_widgets.base import display as showing
+from braid_widgets.base.display import display_view
+from braid_widgets.base.live_updates import EventPump
+from braid_widgets.base.run_view import fold_events
+from braid_widgets.cockpit import block_details
 from braid_widgets.cockpit.page import recorded_page
 from braid_widgets.cockpit.view import Cockpit, LiveUpdater
 from braid_widgets.theta import timeline
@@ -157,14 +157,14 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     events = simulate(AdaptiveGrid(16), SWINGING)
     cockpit = watch(events)
     told = sent(cockpit, monkeypatch)
-    assert {"StaticGrid", "JoinBiclique"} <= set(cockpit.page["offers"])
+    assert {"StaticGrid", "JoinBiclique"} <= set(cockpit.page["what_if_placements"])
     cockpit._asked(None, {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}, [])
     cockpit._imagining.join(10)
-    (curve,) = cockpit.page["line"]["panels"][-1]
-    (ghost,) = curve["ghosts"]
+    (curve,) = cockpit.page["timeline"]["panels"][-1]
+    (ghost,) = curve["baselines"]
     assert ghost["name"] == "StaticGrid(16)" and "modelled" in curve["name"]
-    assert len(ghost["batch"]) > len(cockpit.page["line"]["batch"]), "it goes on"
-    assert told[-1]["frames"] == [] and told[-1]["line"] == cockpit.page["line"]
+    assert len(ghost["batch"]) > len(cockpit.page["timeline"]["batch"]), "it goes on"
+    assert told[-1]["frames"] == [] and told[-1]["timeline"] == cockpit.page["timeline"]
     assert told[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
     assert '"offers":[]' in cockpit.to_html(), "on a page there is nobody to ask"
@@ -186,14 +186,17 @@ def test_what_was_simulated_for_one_run_is_not_drawn_beside_another(monkeypatch)
     cockpit.load_run(MIGRATION)
     go.set()
     cockpit._imagining.join(10)
-    assert told == [] and "ghosts" not in str(cockpit.page["line"])
-    line = cockpit.page["line"]
+    assert told == [] and "baselines" not in str(cockpit.page["timeline"])
+    line = cockpit.page["timeline"]
     cockpit._showing = LiveUpdater(cockpit, FakeRun(MIGRATION, shown=1))
     cockpit._handle_browser_message(None, what, [])
     cockpit._imagining.join(10)
-    assert "this is an earlier run; ask again" in told[-1]["told"] and told[-1]["line"] == line
+    assert (
+        "this is an earlier run; ask again" in told[-1]["what_if_message"]
+        and told[-1]["timeline"] == line
+    )
     cockpit._showing.start()
-    assert cockpit.page["told"] == ""
+    assert cockpit.page["what_if_message"] == ""
 
 
 def test_a_host_that_is_clicked_says_what_it_holds(monkeypatch):
@@ -237,7 +240,7 @@ def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkey
     assert several == "3 blocks were asked about; ask about one, or about two"
     gone = EventsTrimmed(0, 2, 0, 0, 0, 0, 0, (), (), HostMetrics(), {})
     with pytest.raises(ValueError, match="; events are kept from batch 2 on$"):
-        inspect.block_details(
+        block_details.block_details(
             [MIGRATION[0], gone, *(e for e in MIGRATION if getattr(e, "batch", 0))], [9999]
         )
 
@@ -247,7 +250,9 @@ def test_what_cannot_be_simulated_is_said(monkeypatch):
     told = sent(cockpit, monkeypatch)
     cockpit._asked(None, {"what_if": {"placement": "AdaptiveGrid", "hosts": 0, "since": 0}}, [])
     cockpit._imagining.join(10)
-    assert "hosts is 0" in told[-1]["told"] and len(cockpit.page["line"]["panels"]) == 3
+    assert (
+        "hosts is 0" in told[-1]["what_if_message"] and len(cockpit.page["timeline"]["panels"]) == 3
+    )
     with pytest.raises(ValueError, match="this view cannot simulate; braid.watch makes one"):
         Cockpit(MIGRATION).draw_alternative("StaticGrid", 4)
 

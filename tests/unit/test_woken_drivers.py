@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid.core.event_io import decode_event
 from braid.core.events import BatchCommitted
-from braid.core.jsonl import decode_event
-from braid.core.state import RunState
-from braid.engine import bucketed, rolling, store
-from braid.engine.check import check_run, repair_run
-from braid.engine.durable import is_temporary
-from braid.engine.log import FencedError, is_run_file
-from braid.engine.store import RunStore
-from braid.join import StreamJoin
-from oracle import differ, expected, ids, killed_before, tables
+from braid.core.run_state import RunState
+from braid.storage import log_checkpointer, remote_parts, run_store
+from braid.storage.durable_files import is_temporary
+from braid.storage.integrity import check_run, repair_run
+from braid.storage.manifest_log import FencedError, is_run_file
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from oracle import describe_difference, expected, killed_before, result_ids, tables
 from scatter import Scatter
 from world.files import Folder
 from world.machine import URL, Machine, overtake
@@ -56,12 +56,12 @@ def named(machine: Machine, place: Path | str) -> dict[str, bytes]:
     may also say that its own batch is delivered, so that what comes after is given again.
     """
     found = machine.content(str(place)).items()
-    left = {".lock"} if place == RUN else {"delivered.json"}
+    left = {".lock"} if place == RUN else {"sink-progress.json"}
     return {n: body for n, body in found if not _may_be_left(n, place == URL) and n not in left}
 
 
 def _may_be_left(name: str, is_object: bool) -> bool:
-    folders = ("blocks/", "new/", "commits/state-", *(["results/"] if is_object else []))
+    folders = ("blocks/", "staging/", "commits/state-", *(["results/"] if is_object else []))
     file = name.rpartition("/")[2]
     return (name.startswith(folders) and is_run_file(file)) or is_temporary(file)
 
@@ -115,7 +115,9 @@ def is_whole(machine: Machine, place: Path | str) -> None:
     """A third driver finds nothing amiss, tells each batch once, and has all results."""
     run = StreamJoin.resume(place, STREAMS, durability="process")
     assert run.awaitTermination()
-    assert differ(ids(run.results()), wanted_since(run.first_retained_batch)) == ""
+    assert (
+        describe_difference(result_ids(run.results()), wanted_since(run.first_retained_batch)) == ""
+    )
     assert check_run(place)[0] == []
     events = run.events()
     if place == RUN:
@@ -163,8 +165,8 @@ def early(machine: Machine) -> bool:
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rolling, "_EVERY", 3)
-    monkeypatch.setattr(store, "_SWEEP_EVERY", 3)
+    monkeypatch.setattr(log_checkpointer, "_EVERY", 3)
+    monkeypatch.setattr(run_store, "_SWEEP_EVERY", 3)
 
 
 COMMITS = [
@@ -178,13 +180,13 @@ COMMITS = [
     "names blocks",
     "unlink blocks/",
     "append events.jsonl",
-    "replace new/0",
+    "replace staging/0",
     "replace commits/rolled",
     "unlink commits/0",
     "unlink commits/rolled",
-    "link merged/",
+    "link compacted/",
     "names new",
-    "unlink new/0",
+    "unlink staging/0",
 ]
 
 
@@ -194,11 +196,11 @@ def test_asleep_in_a_commit(change: str) -> None:
 
 
 KEPT = [
-    "link merged/",
+    "link compacted/",
     "replace commits/rolled",
     "replace events.jsonl",
     "replace results/_spark_metadata/",
-    "unlink merged/",
+    "unlink compacted/",
     "unlink results/0",
 ]
 
@@ -210,7 +212,7 @@ def test_asleep_while_the_oldest_results_go(change: str) -> None:
     assert sleeps(change, keep_some, late, keep_some)
 
 
-DELIVERS = ["sink begin", "sink commit", "write .delivered.json", "replace delivered.json"]
+DELIVERS = ["sink begin", "sink commit", "write .sink-progress.json", "replace sink-progress.json"]
 
 
 @pytest.mark.parametrize("change", [*DELIVERS, "unlink commits/state", "link results/0"])
@@ -220,7 +222,7 @@ def test_asleep_while_a_sink_is_given_results(change: str) -> None:
     sink = TransactionalSink(lambda operation: machine.step(operation, f"{RUN}/sink") < 1)
     give = partial(begin, foreachBatch=sink.give)
     assert sleeps(change, give, late, give, machine=machine)
-    assert differ(sum(sink.taken, Counter()), WANTED) == ""
+    assert describe_difference(sum(sink.taken, Counter()), WANTED) == ""
 
 
 REQUESTS = [
@@ -232,21 +234,21 @@ REQUESTS = [
     "size commits/0",
     "delete commits/state",
     "delete blocks/",
-    "put delivered.json",
+    "put sink-progress.json",
 ]
 
 
 @pytest.mark.parametrize("change", REQUESTS)
 def test_asleep_before_a_request_to_a_bucket(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also between the put of a manifest and the tidying; with a sink."""
-    monkeypatch.setattr(bucketed, "_TOGETHER", 5)
+    monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
     machine = Machine()
     sink = TransactionalSink(lambda operation: machine.step(operation, "sink") < 1)
     give = partial(begin, URL, foreachBatch=sink.give)
     assert sleeps(change, give, late, give, machine=machine, place=URL)
     with machine.simulated():
         give()
-    assert differ(sum(sink.taken, Counter()), WANTED) == ""
+    assert describe_difference(sum(sink.taken, Counter()), WANTED) == ""
 
 
 BEGINS = [
@@ -274,7 +276,7 @@ def stop_early(machine: Machine) -> None:
     """A run whose driver was killed, with what its tasks have left."""
     with killed_before(10), pytest.raises(OSError, match="killed"):
         begin()
-    for name in ("blocks/000007-0-0000cafe-0.arrow", "new/000010-0-0000cafe.parquet"):
+    for name in ("blocks/000007-0-0000cafe-0.arrow", "staging/000010-0-0000cafe.parquet"):
         machine.files.create(f"{RUN}/{name}")
     machine.files.create(f"{RUN}/results/_spark_metadata/77")
 
@@ -286,7 +288,12 @@ def is_before_its_end(machine: Machine) -> bool:
 @pytest.mark.parametrize(
     "change",
     [
-        *("link commits/0", "unlink new/0", "unlink results/_spark_metadata/77", "unlink blocks/"),
+        *(
+            "link commits/0",
+            "unlink staging/0",
+            "unlink results/_spark_metadata/77",
+            "unlink blocks/",
+        ),
         *("replace events.jsonl", "append events.jsonl"),
     ],
 )

@@ -14,7 +14,7 @@ import braid
 import pytest
 from braid import spark_session
 from braid.spark_session import prepare_workers
-from warm import end
+from shared_jvm import end
 
 HOME = str(Path(braid.__file__).parents[1])
 

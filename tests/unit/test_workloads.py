@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from braid.local.mixing import mix_bits
-from braid.workloads.tpch import fluctuation_phases
-from braid.workloads.zipf import remap_keys, zipf_probabilities
+from braid.kernels.hashing import mix_bits
+from braid_lab.workloads.tpch import fluctuation_phases
+from braid_lab.workloads.zipf_skew import remap_keys, zipf_probabilities
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from inspect import signature
 
 import pytest
-from braid.engine.disk import FileSystem
+from braid.util.file_system import FileSystem
 from world.disk import SimulatedDisk
 
 
-@pytest.mark.parametrize("verb", [v for v in vars(FileSystem) if not v.startswith("_") and v != "find"])
+@pytest.mark.parametrize(
+    "verb", [v for v in vars(FileSystem) if not v.startswith("_") and v != "find"]
+)
 def test_the_simulated_disk_has_each_method_of_the_disk(verb: str) -> None:
     """One that it has not would reach this machine's files. ``find`` calls others."""
     real, simulated = vars(FileSystem)[verb], vars(SimulatedDisk)[verb]

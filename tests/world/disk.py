@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 import pyarrow as pa
-from braid.engine.disk import FileSystem, Place
+from braid.util.file_system import FileSystem, Place
 
 from world.drivers import Driver, current
 from world.files import Files, Folder, Inode

@@ -43,7 +43,7 @@ _FOLDER = (
     Moment("unlink", re.compile(r"/commits/[^./][^/]+$")),
     Moment("replace", re.compile(r"/_spark_metadata/[^/]+$")),
     Moment("replace", re.compile(r"/rolled-\d+\.json$"), True),
-    Moment("replace", re.compile(r"/delivered\.json$")),
+    Moment("replace", re.compile(r"/sink-progress\.json$")),
 )
 _BUCKET = (
     COMMITTED[1],

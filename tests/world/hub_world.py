@@ -11,12 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
-from braid.engine.durable import DamagedRunError
-from braid.hub import batches, desk, hub, resting
-from braid.hub.instance import operator_folder
-from braid.hub.ledger import HubState
-from braid.hub.run import HubRun
+from braid.hub import hub, hub_batches, query_registry, reoptimizer
+from braid.hub.hub_run import HubRun
+from braid.hub.hub_state import HubState
+from braid.hub.operator_instance import operator_folder
 from braid.papers.reuse.events import HistoryLost, HubBatchCommitted, QuerySubmitted
+from braid.storage.durable_files import DamagedRunError
 
 from world import invariants
 from world.hub_scenario import Bag, HubScenario, Serving, Statement, hub_scenario
@@ -45,7 +45,7 @@ class HubWorld(World):
         clock = SimpleNamespace(perf_counter=self.environment.read_clock)
         with ExitStack() as stack:
             stack.enter_context(super()._simulated())
-            for module in (batches, desk, resting):
+            for module in (hub_batches, query_registry, reoptimizer):
                 stack.enter_context(patch.object(module, "clock", clock))
             stack.enter_context(patch.object(hub, "HubRun", self._acting()))
             yield
@@ -68,11 +68,11 @@ class HubWorld(World):
         world = self
 
         class ActingRun(HubRun):
-            def _batch(self, source: Any, epoch: int) -> None:
+            def _run_batch(self, source: Any, epoch: int) -> None:
                 for again in offered(world.source, epoch):
                     super()._run_batch(again, again)
 
-            def _joined(self, source: Any, epoch: int) -> None:
+            def _join_batch(self, source: Any, epoch: int) -> None:
                 if epoch > self.state.epoch:
                     world.act(self, epoch)
                 super()._join_batch(source, epoch)
@@ -150,7 +150,9 @@ class HubWorld(World):
             there = [q for q in ledger.queries if q.name == name]
             if len(there) != 1:
                 raise Wrong(f"{name} was submitted, and is there {len(there)} times")
-            found = there[0].serving_intervals[0].first_epoch if act == "submit" else there[0].end_epoch
+            found = (
+                there[0].serving_intervals[0].first_epoch if act == "submit" else there[0].end_epoch
+            )
             if found != batch:
                 raise Wrong(f"{act} of {name} held from batch {batch} on, and now from {found}")
 
@@ -160,7 +162,9 @@ class HubWorld(World):
             raise Wrong(f"the hub has ended after batch {run.state.epoch}")
         for served in run.state.queries:
             statement = self.scenario.statements[served.name]
-            serving = Serving(served.serving_intervals[0].first_epoch, served.end_epoch, served.complete_since)
+            serving = Serving(
+                served.serving_intervals[0].first_epoch, served.end_epoch, served.complete_since
+            )
             self._check_answer(run, served.name, statement, serving)
         self._check_events(run)
         self._check_folder(run.state)
@@ -205,7 +209,11 @@ class HubWorld(World):
         with_state = {n for n in there if self.disk.exists(operators / n / "blocks")}
         kept = {operator_folder(Path(RUN), *key).name for key in running}
         invariants.check_same("operators with state", with_state, kept)
-        files = {f"{f.epoch:06d}-{s}.parquet" for s, kept in ledger.backfill_batches.items() for f in kept}
+        files = {
+            f"{f.epoch:06d}-{s}.parquet"
+            for s, kept in ledger.backfill_batches.items()
+            for f in kept
+        }
         invariants.check_same("history/", {*self.disk.list_names(history)}, files)
         invariants.check_no_temporaries(self)
 

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from braid.engine.durable import DamagedRunError
-from braid.engine.files import read_parquet
-from braid.engine.log import OLD, FencedError, is_run_file
-from braid.engine.store import RunStore
+from braid.storage.block_files import read_parquet
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.manifest_log import OLD, FencedError, is_run_file
+from braid.storage.run_store import RunStore
 
 from world.sink import Ids, Wrong, ids_of
 
@@ -130,16 +130,18 @@ def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int
     check_same("Spark's log", logged, listed)
     kept = store.log.commits
     named = {f.name for k in kept for f in k.results if k.batch >= since}
-    check_same("results/", {n for n in listed if int(n[:6]) >= store.log.first_uncompacted_batch}, named)
-    check_same("new/", set(disk.list_names(store.output.new)), set())
+    check_same(
+        "results/", {n for n in listed if int(n[:6]) >= store.log.first_uncompacted_batch}, named
+    )
+    check_same("staging/", set(disk.list_names(store.output.new)), set())
     states = [k for k in kept[-OLD:] if k.state is not None]
     blocks = {name for k in states for name in store.read_state(k).block_files}
     check_same("blocks/", set(disk.list_names(store.blocks)), blocks)
     there = {n for n in disk.list_names(store.commits) if n.startswith("state-")}
     check_same("states", there, {k.state.name for k in states if k.state is not None})
     parts = {part.name for m in store.log.merged for part in m.parts}
-    merged = store.path / "merged"
-    check_same("merged/", set(disk.list_names(merged)) if disk.exists(merged) else set(), parts)
+    merged = store.path / "compacted"
+    check_same("compacted/", set(disk.list_names(merged)) if disk.exists(merged) else set(), parts)
     check_no_temporaries(world)
 
 
@@ -164,7 +166,9 @@ def _logged(world: World, log: Path) -> set[str]:
     compact = max((int(n.partition(".")[0]) for n in names if n.endswith(".compact")), default=-1)
     numbers = [n for n in names if n.isdecimal() and int(n) > compact]
     files = [*([f"{compact}.compact"] if compact >= 0 else []), *numbers]
-    lines = [line for n in files for line in world.disk.read_file(log / n).decode().splitlines()[1:]]
+    lines = [
+        line for n in files for line in world.disk.read_file(log / n).decode().splitlines()[1:]
+    ]
     found = [str(json.loads(line)["path"]).rpartition("/")[2] for line in lines]
     if len(found) != len({*found}):
         raise Wrong("Spark's log names a file twice")

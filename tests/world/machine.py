@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from braid.core.environment import replace_environment
-from braid.core.work import replace_workers
-from braid.engine import bucket as buckets
-from braid.engine import files
-from braid.engine.disk import replace_file_system
+from braid.storage import block_files
+from braid.storage import object_store as buckets
+from braid.util.environment import replace_environment
+from braid.util.file_system import replace_file_system
+from braid.util.worker_threads import replace_workers
 
 from world.disk import SimulatedDisk
 from world.drivers import Driver, Killed, PerDriver, current
@@ -24,7 +24,7 @@ from world.process import SimulatedEnvironment, SimulatedWorkers
 from world.store import ObjectStore, SimulatedBucket
 
 URL = "world://run"
-_READERS = type(files._readers)
+_READERS = type(block_files._readers)
 
 
 class Machine:
@@ -76,10 +76,10 @@ class Machine:
                 replace_file_system(self.disk),
                 replace_environment(self.environment),
                 replace_workers(SimulatedWorkers(random.Random("threads"))),
-                patch.object(files, "_readers", PerDriver("readers", _READERS)),
+                patch.object(block_files, "_readers", PerDriver("readers", _READERS)),
                 patch.object(buckets, "ObjectStore", self._open_bucket),
-                patch("braid.core.scratch.folder", self._make_scratch),
-                patch("braid.core.scratch.remove", lambda folder: None),
+                patch("braid.util.temp_dirs.make_temp_dir", self._make_scratch),
+                patch("braid.util.temp_dirs.remove_temp_dir", lambda folder: None),
             ):
                 stack.enter_context(replaced)
             stack.callback(buckets.open_object_store.cache_clear)

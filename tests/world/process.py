@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
 
-from braid.core.environment import Environment
-from braid.core.work import WorkerThreads
+from braid.util.environment import Environment
+from braid.util.worker_threads import WorkerThreads
 
 from world.drivers import current
 

@@ -11,8 +11,8 @@ from functools import cache
 import pyarrow as pa
 import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
 from braid.core.placement import Placement
-from braid.join import StreamJoin
-from checks import examples
+from braid.stream_join import StreamJoin
+from placement_checks import examples
 
 Row = dict[str, int]
 Ids = Counter[tuple[int, ...]]

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from braid.arrow_join import ArrowJoinRun
 from braid.core.events import BatchCommitted
-from braid.tables import ArrowJoinRun
 
 
 def repeating(draw: random.Random, told: Callable[[int], None]) -> type[ArrowJoinRun]:
@@ -17,12 +17,12 @@ def repeating(draw: random.Random, told: Callable[[int], None]) -> type[ArrowJoi
     """
 
     class RepeatedRun(ArrowJoinRun):
-        def _turn_batch(self, frame: Any, number: int) -> None:
+        def _run_next_batch(self, frame: Any, number: int) -> None:
             for again in offered(draw, number):
                 feed = partial(frame.func, frame.args[0], again)
                 super()._run_next_batch(feed, again)
 
-        def _publish(self, happened: list[Any]) -> None:
+        def _publish_events(self, happened: list[Any]) -> None:
             super()._publish_events(happened)
             for event in happened:
                 if isinstance(event, BatchCommitted):

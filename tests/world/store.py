@@ -1,11 +1,11 @@
-"""An object store in memory, with the methods of ``braid.engine.bucket.Bucket``."""
+"""An object store in memory, with the methods of ``braid.storage.object_store.ObjectStore``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from braid.engine.disk import current_file_system
+from braid.util.file_system import current_file_system
 
 
 class ObjectStore:

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from braid.core.environment import replace_environment
-from braid.core.work import replace_workers
-from braid.engine import bucket as buckets
-from braid.engine import files, process, rolling
-from braid.engine.copied import InputSnapshot
-from braid.engine.disk import replace_file_system
-from braid.engine.whole import StagedStream
+from braid.execution import thread_executor
+from braid.storage import block_files, log_checkpointer
+from braid.storage import object_store as buckets
+from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.staged_input import StagedStream
+from braid.util.environment import replace_environment
+from braid.util.file_system import replace_file_system
+from braid.util.worker_threads import replace_workers
 
 from world import invariants
 from world.disk import SimulatedDisk
@@ -341,14 +342,14 @@ class World:
                 replace_file_system(self.disk),
                 replace_environment(self.environment),
                 replace_workers(self.workers),
-                patch.object(files, "_readers", PerDriver("readers", type(_READERS))),
-                patch.object(rolling, "_EVERY", _ROLL_UP),
-                patch.object(process, "_SHORT", -1.0 if self.scenario.many else 0.05),
-                patch.object(process, "cores", lambda: 2),
+                patch.object(block_files, "_readers", PerDriver("readers", type(_READERS))),
+                patch.object(log_checkpointer, "_EVERY", _ROLL_UP),
+                patch.object(thread_executor, "_SHORT", -1.0 if self.scenario.many else 0.05),
+                patch.object(thread_executor, "cores", lambda: 2),
                 patch.object(buckets, "ObjectStore", self._bucket),
                 *map(_unlocked, (InputSnapshot, StagedStream)),
-                patch("braid.core.scratch.folder", self._scratch),
-                patch("braid.core.scratch.remove", lambda folder: None),
+                patch("braid.util.temp_dirs.make_temp_dir", self._scratch),
+                patch("braid.util.temp_dirs.remove_temp_dir", lambda folder: None),
             ):
                 stack.enter_context(replaced)
             buckets.open_object_store.cache_clear()
@@ -381,4 +382,4 @@ def _unlocked(owner: type) -> AbstractContextManager[Any]:
     return stack
 
 
-_READERS = files._readers
+_READERS = block_files._readers

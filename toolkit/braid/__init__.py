@@ -6,18 +6,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from braid.condition.sets import inner_product as inner_product
-    from braid.engine.durable import DamagedRunError as DamagedRunError
+    from braid.condition.set_similarity import inner_product as inner_product
     from braid.hub.hub import QueryHub as QueryHub
-    from braid.hub.run import HubRun as HubRun
-    from braid.join import StreamJoin as StreamJoin
-    from braid.model.auto import Auto as Auto
-    from braid.papers.baselines.biclique import JoinBiclique as JoinBiclique
+    from braid.hub.hub_run import HubRun as HubRun
+    from braid.join_run import JoinRun as JoinRun
     from braid.papers.baselines.centralized import Centralized as Centralized
-    from braid.papers.baselines.hashing import HashPartition as HashPartition
+    from braid.papers.baselines.hash_partition import HashPartition as HashPartition
+    from braid.papers.baselines.join_biclique import JoinBiclique as JoinBiclique
     from braid.papers.diffusion.aligned import Aligned as Aligned
     from braid.papers.diffusion.coordinated import Coordinated as Coordinated
-    from braid.papers.diffusion.unaware import SemanticsUnaware as SemanticsUnaware
+    from braid.papers.diffusion.semantics_unaware import SemanticsUnaware as SemanticsUnaware
     from braid.papers.psp.ring import Ring as Ring
     from braid.papers.reuse.network import Network as Network
     from braid.papers.reuse.topologies import make_figure_1 as make_figure_1
@@ -27,41 +25,43 @@ if TYPE_CHECKING:
     from braid.papers.theta.grid import AdaptiveGrid as AdaptiveGrid
     from braid.papers.theta.grid import StaticGrid as StaticGrid
     from braid.papers.theta.grid import StaticOpt as StaticOpt
-    from braid.run import JoinRun as JoinRun
-    from braid.sharing.join import SharedJoin as SharedJoin
-    from braid.sharing.run import SharedRun as SharedRun
+    from braid.run_views import watch as watch
+    from braid.shared.shared_join import SharedJoin as SharedJoin
+    from braid.shared.shared_run import SharedRun as SharedRun
+    from braid.simulation.auto_placement import Auto as Auto
     from braid.spark_session import session as session
-    from braid.watching import watch as watch
+    from braid.storage.durable_files import DamagedRunError as DamagedRunError
+    from braid.stream_join import StreamJoin as StreamJoin
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "StreamJoin": "join",
-    "JoinRun": "run",
-    "SharedJoin": "sharing.join",
-    "SharedRun": "sharing.run",
+    "StreamJoin": "stream_join",
+    "JoinRun": "join_run",
+    "SharedJoin": "shared.shared_join",
+    "SharedRun": "shared.shared_run",
     "QueryHub": "hub.hub",
-    "HubRun": "hub.run",
+    "HubRun": "hub.hub_run",
     "session": "spark_session",
     "AdaptiveGrid": "papers.theta.grid",
     "StaticGrid": "papers.theta.grid",
     "StaticOpt": "papers.theta.grid",
     "Aligned": "papers.diffusion.aligned",
     "Coordinated": "papers.diffusion.coordinated",
-    "SemanticsUnaware": "papers.diffusion.unaware",
+    "SemanticsUnaware": "papers.diffusion.semantics_unaware",
     "Ring": "papers.psp.ring",
     "Shed": "papers.shedding.shed",
-    "inner_product": "condition.sets",
+    "inner_product": "condition.set_similarity",
     "Chain": "papers.slices.chain",
     "Network": "papers.reuse.network",
     "figure1": "papers.reuse.topologies",
     "transit_stub": "papers.reuse.topologies",
-    "Auto": "model.auto",
-    "HashPartition": "papers.baselines.hashing",
-    "JoinBiclique": "papers.baselines.biclique",
+    "Auto": "simulation.auto_placement",
+    "HashPartition": "papers.baselines.hash_partition",
+    "JoinBiclique": "papers.baselines.join_biclique",
     "Centralized": "papers.baselines.centralized",
-    "watch": "watching",
-    "Damaged": "engine.durable",
+    "watch": "run_views",
+    "DamagedRunError": "storage.durable_files",
 }
 
 __all__ = sorted(_HOME)

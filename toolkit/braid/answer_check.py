@@ -24,17 +24,17 @@ import pyarrow as pa
 import sqlglot
 
 from braid.answer_report import AnswerReport, DifferingRow
-from braid.condition.dialect import translate
-from braid.core.accept import format_value
+from braid.condition.spark_dialect import translate
 from braid.core.events import BatchCommitted
-from braid.core.spans import parse_duration
-from braid.engine import microbatches
-from braid.engine.copied import InputSnapshot
-from braid.engine.log import result_file_batch
-from braid.engine.mirror import RemoteRunStore, open_store
-from braid.engine.store import RunStore
-from braid.engine.whole import StagedStream
-from braid.streams import parse_lateness
+from braid.storage import micro_batch_files
+from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.manifest_log import result_file_batch
+from braid.storage.remote_run_store import RemoteRunStore, open_store
+from braid.storage.run_store import RunStore
+from braid.storage.staged_input import StagedStream
+from braid.stream_arguments import parse_lateness
+from braid.util.durations import parse_duration
+from braid.util.validation import format_value
 
 _EXAMPLES = 5
 """Differing rows that a report shows."""
@@ -106,7 +106,8 @@ class _Recomputation:
         except (duckdb.Error, sqlglot.errors.SqlglotError) as error:
             line = str(error).splitlines()[0]
             raise ValueError(
-                f"the condition {format_value(self.query['on'])} cannot be evaluated a second time by "
+                f"the condition {format_value(self.query['on'])} cannot be evaluated a second "
+                "time by "
                 f"DuckDB: {line}"
             ) from None
         return self._make_report()
@@ -118,7 +119,9 @@ class _Recomputation:
         self.kinds: dict[str, str] = {}
         if not files:
             return
-        batches = pa.table({"file": [*files], "of": [result_file_batch(Path(f).name) for f in files]})
+        batches = pa.table(
+            {"file": [*files], "of": [result_file_batch(Path(f).name) for f in files]}
+        )
         self.database.register("result_batches", batches)
         source = f"read_parquet({_format_text_list(files)}, filename = true)"
         described = self.database.sql(f"DESCRIBE SELECT * FROM {source}").fetchall()
@@ -126,7 +129,8 @@ class _Recomputation:
         names = ", ".join(map(_quote_text, self.aliases))
         self.database.execute(
             f"CREATE TEMP VIEW results AS SELECT {names}, b.of AS __batch FROM {source} r "
-            f"JOIN result_batches b ON b.file = r.filename{self._sample_results(_quote_text(self.aliases[0]))}"
+            "JOIN result_batches b ON b.file = "
+            f"r.filename{self._sample_results(_quote_text(self.aliases[0]))}"
         )
 
     def _sample_results(self, struct: str) -> str:
@@ -143,7 +147,9 @@ class _Recomputation:
         """
         source, names = self._read_input(alias)
         time = self._find_time_columns.get(alias)
-        micros_of_row = "NULL::BIGINT" if time is None else f"epoch_us({_quote_text(time)}::TIMESTAMP)"
+        micros_of_row = (
+            "NULL::BIGINT" if time is None else f"epoch_us({_quote_text(time)}::TIMESTAMP)"
+        )
         packed = ", ".join(f"{_quote_text(n)} := {_quote_text(n)}" for n in names)
         struct = f"CAST(struct_pack({packed}) AS {self.kinds.get(alias, 'VARCHAR')})"
         where = self._sample_results("__struct") if alias == self.aliases[0] and self.kinds else ""
@@ -171,7 +177,9 @@ class _Recomputation:
                 f"{self.store.where} once, then check its answers"
             )
         files = self.input_files(alias)
-        source = f"read_parquet({_format_text_list(files)}, filename = true, file_row_number = true)"
+        source = (
+            f"read_parquet({_format_text_list(files)}, filename = true, file_row_number = true)"
+        )
         if not files:
             raise ValueError(
                 f"stream {alias} does not end and its input is not kept, so the answers of "
@@ -201,7 +209,7 @@ class _Recomputation:
     def input_files(self, alias: str) -> list[str]:
         """The files of a stream's committed micro-batches, in order."""
         folder = self.store.input / alias
-        files = [microbatches.batch_file(folder, n) for n in range(self.epoch + 1)]
+        files = [micro_batch_files.batch_file(folder, n) for n in range(self.epoch + 1)]
         return [str(f) for f in files if f.exists()]
 
     # The pairs.
@@ -211,7 +219,9 @@ class _Recomputation:
         the last member came, and whether a member was late.
         """
         self._register_lateness()
-        given = self._find_pairs_with_duckdb() if self.is_table_run else self._find_pairs_with_spark()
+        given = (
+            self._find_pairs_with_duckdb() if self.is_table_run else self._find_pairs_with_spark()
+        )
         structs = ", ".join(f"{_quote_text(a)}.__struct AS {_quote_text(a)}" for a in self.aliases)
         batch = f"greatest({', '.join(f'{_quote_text(a)}.__batch' for a in self.aliases)})"
         late = " OR ".join(self._is_late(a) for a in self.aliases)
@@ -230,7 +240,8 @@ class _Recomputation:
         pairs = _join_row_numbers(self.store.copied, files, self.query["on"])
         self.database.register("pairs", pairs)
         joins = " ".join(
-            f"JOIN {_quote_text(a)} ON {_quote_text(a)}.__row = pairs.{_quote_text(a)}" for a in self.aliases
+            f"JOIN {_quote_text(a)} ON {_quote_text(a)}.__row = pairs.{_quote_text(a)}"
+            for a in self.aliases
         )
         where = " AND ".join(self._keep_within_windows()) or "true"
         return f"pairs {joins} WHERE {where}"
@@ -242,7 +253,9 @@ class _Recomputation:
         times = [f"{_quote_text(a)}.__time" for a in self.aliases]
         latest = f"greatest({', '.join(times)})"
         known = [f"{t} IS NOT NULL" for t in times]
-        return known + [f"{latest} - {_quote_text(a)}.__time < {w}" for a, w in self.windows.items()]
+        return known + [
+            f"{latest} - {_quote_text(a)}.__time < {w}" for a, w in self.windows.items()
+        ]
 
     # Lateness.
 
@@ -315,13 +328,15 @@ class _Recomputation:
         )
 
 
-def _join_row_numbers(copied: InputSnapshot, files: Mapping[str, Sequence[str]], on: str) -> pa.Table:
+def _join_row_numbers(
+    copied: InputSnapshot, files: Mapping[str, Sequence[str]], on: str
+) -> pa.Table:
     """Return the numbers of the rows that Spark's batch join combines, a column for each stream."""
     from functools import reduce
 
     from pyspark.sql import functions as F
 
-    from braid.engine.static import stored_schema
+    from braid.sources.static_replay import stored_schema
     from braid.spark_session import session
 
     spark = session()
@@ -343,7 +358,9 @@ def _format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
 def _format_struct(alias: str, struct: Any) -> str:
     if not isinstance(struct, Mapping):  # text, if there are no results that say the types
         return f"{alias}{struct}"
-    return f"{alias}({', '.join(f'{name}={format_value(value)}' for name, value in struct.items())})"
+    return (
+        f"{alias}({', '.join(f'{name}={format_value(value)}' for name, value in struct.items())})"
+    )
 
 
 def _quote_text(name: str) -> str:

@@ -8,17 +8,17 @@ from math import inf
 from typing import Any
 
 from braid.condition.predicate import IndexCondition
-from braid.core.columns import TIME
 from braid.core.events import BatchCommitted
-from braid.core.markup import render_html_table
 from braid.core.query import longest_windows
-from braid.core.spans import UNITS, format_duration
-from braid.engine.choice import format_megabytes
-from braid.engine.executor import available_parallelism
-from braid.engine.memory import available_cores
-from braid.model.simulate import simulate
-from braid.setup import JoinConfig
-from braid.streams import column_types
+from braid.core.reserved_columns import TIME
+from braid.execution.executor_choice import format_megabytes
+from braid.execution.executors import available_parallelism
+from braid.join_config import JoinConfig
+from braid.simulation.simulator import simulate
+from braid.stream_arguments import column_types
+from braid.util.durations import UNITS, format_duration
+from braid.util.html_table import render_html_table
+from braid.util.machine import available_cores
 
 _BATCHES, _PER_HOST = 4, 16
 """The simulated run that copies are counted in: its batches, and tuples per host, stream and
@@ -79,7 +79,13 @@ def _describe_streams(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
     for i, alias in enumerate(setup.streams):
         kind = "static, replayed in micro-batches" if alias in setup.static_streams else "streaming"
         limit = setup.window_limits[i]
-        window = "per query" if setup.shares_queries else "full history" if limit is None else format_duration(limit)
+        window = (
+            "per query"
+            if setup.shares_queries
+            else "full history"
+            if limit is None
+            else format_duration(limit)
+        )
         yield "stream", alias, f"{kind}; window: {window}"
         if (condition := setup.predicate.filters[i]) is not None:
             yield "filter", alias, condition
@@ -102,7 +108,11 @@ def _describe_index_conditions(setup: JoinConfig) -> Iterator[tuple[str, str, st
     for pair, links in pairs.items():
         for n, link in enumerate(links):
             role = "index" if n == 0 else "check" if link.is_exact else "left to a residual"
-            yield "link", _join_aliases(setup, pair), f"{role}: {_classify_index_condition(link)}: {_format_bounds(setup, link)}"
+            yield (
+                "link",
+                _join_aliases(setup, pair),
+                f"{role}: {_classify_index_condition(link)}: {_format_bounds(setup, link)}",
+            )
     for c in p.common_elements:
         yield (
             "link",
@@ -145,7 +155,11 @@ def _describe_event_time(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
         name = setup.time if isinstance(setup.time, str) else each
         yield "event time", name, f"lateness: {_describe_lateness(setup)}; ahead: {setup.ahead}"
     if (shed := setup.shed) is not None:
-        basic = "a twentieth of the window" if shed.basic_window_length is None else format_duration(shed.basic_window_length)
+        basic = (
+            "a twentieth of the window"
+            if shed.basic_window_length is None
+            else format_duration(shed.basic_window_length)
+        )
         how = f"{shed.method}; basic windows: {basic}; least share: {shed.sample:g} of r"
         yield "shedding", str(shed.processing_budget), how
 
@@ -153,7 +167,10 @@ def _describe_event_time(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
 def _describe_lateness(setup: JoinConfig) -> str:
     if len(set(setup.lateness_microseconds)) == 1:
         return format_duration(setup.lateness_microseconds[0])
-    return ", ".join(f"{a} {format_duration(t)}" for a, t in zip(setup.streams, setup.lateness_microseconds, strict=True))
+    return ", ".join(
+        f"{a} {format_duration(t)}"
+        for a, t in zip(setup.streams, setup.lateness_microseconds, strict=True)
+    )
 
 
 def _describe_placement(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
@@ -185,7 +202,8 @@ def _describe_executor(setup: JoinConfig) -> str:
     machine = available_parallelism(setup.spark, setup.driver_memory)
     return (
         f"each batch {here}, or by Spark's tasks, {on_spark}: as the batches before make the one "
-        f"or the other faster; over {format_megabytes(machine.collect_limit_bytes)} of tuples always by Spark "
+        f"or the other faster; over {format_megabytes(machine.collect_limit_bytes)} of tuples "
+        "always by Spark "
         f"(the driver may hold {format_megabytes(machine.memory)})"
     )
 
@@ -202,7 +220,11 @@ def _describe_storage_cost(setup: JoinConfig, count: bool) -> Iterator[tuple[str
         stored = "" if copies is None else f"; {copies[s]:.3g} copies (modelled, {within})"
         yield "stored", alias, f"about {size} bytes a tuple{stored}"
         if count and copies is not None and alias in setup.static_streams:
-            yield "state", alias, _describe_state_size(*setup.stream_extent(alias), limits[s], copies[s], size)
+            yield (
+                "state",
+                alias,
+                _describe_state_size(*setup.stream_extent(alias), limits[s], copies[s], size),
+            )
 
 
 def _describe_state_size(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:
@@ -230,7 +252,9 @@ def _estimate_replication(setup: JoinConfig) -> list[float]:
     live: dict[int, tuple[int, int]] = {}
     held, total = [0] * len(batch), batch
     names = tuple(setup.streams)
-    for event in simulate(setup.placement, [batch] * _BATCHES, streams=names, **_shared_simulation_options(setup)):
+    for event in simulate(
+        setup.placement, [batch] * _BATCHES, streams=names, **_shared_simulation_options(setup)
+    ):
         if isinstance(event, BatchCommitted):
             live |= {b.id: (b.stream, b.rows * len(b.hosts)) for b in event.changed_blocks}
             for id in event.dropped_block_ids:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from braid.core.event_io import decode_event
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
-from braid.core.jsonl import decode_event
-from braid.engine import durable
-from braid.engine.mirror import is_object_store_url
-from braid.engine.store import RunStore
 from braid.papers.reuse.events import HubBatchCommitted
+from braid.storage import durable_files
+from braid.storage.remote_run_store import is_object_store_url
+from braid.storage.run_store import RunStore
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -36,9 +36,9 @@ class RunHealth:
     ``died``: nobody runs it, and it has told of no end; resumed, it goes on. ``batches`` are those
     that are committed, ``due`` how many there will be (None: unknown). ``received`` tuples are
     since the start, ``live`` ones are held now; ``late``, ``untimed`` and ``ahead`` ones are by
-    stream, since the start (see ``core.clocks.Irregular``), and ``irregular`` says so in words,
-    with the jumps of clocks. Of the last batch are ``results``, ``missed`` combinations, and
-    ``seconds``, by part and in all ("total"). ``lag``: seconds since the last commit, while it
+    stream, since the start (see ``core.stream_clocks.IrregularCounts``), and ``irregular`` says so
+    in words, with the jumps of clocks. Of the last batch are ``results``, ``missed`` combinations,
+    and ``seconds``, by part and in all ("total"). ``lag``: seconds since the last commit, while it
     runs. Of a hub, ``queries`` are those that it answers (None: a join), ``live`` and ``results``
     those of all its operators, which are the parts of its seconds.
     """
@@ -72,19 +72,29 @@ class RunHealth:
             f"{k} {s:.2f}" for k, s in self.seconds_by_phase.items() if k != "total" and s >= 0.005
         )
         split = f" ({parts})" if parts else ""
-        took = f"; the last took {self.seconds_by_phase['total']:.2f} s{split}" if self.seconds_by_phase else ""
-        lag = f", {self.seconds_since_commit:.1f} s ago" if self.state == "running" and self.committed_batches else ""
+        took = (
+            f"; the last took {self.seconds_by_phase['total']:.2f} s{split}"
+            if self.seconds_by_phase
+            else ""
+        )
+        lag = (
+            f", {self.seconds_since_commit:.1f} s ago"
+            if self.state == "running" and self.committed_batches
+            else ""
+        )
         error = f": {self.error}" if self.error else ""
         irregular = f"; {self.irregular_counts}" if self.irregular_counts else ""
         asked = f"; {self.queries:,} queries" if self.queries is not None else ""
         return (
-            f"{self.run}, {self.placement}: {self.state}{error}; batch {self.committed_batches:,}{of}{lag}"
-            f"{took}{asked}; {self.received_tuples:,} tuples so far, {self.live_tuples:,} held{irregular}"
+            f"{self.run}, {self.placement}: {self.state}{error}; batch "
+            f"{self.committed_batches:,}{of}{lag}"
+            f"{took}{asked}; {self.received_tuples:,} tuples so far, {self.live_tuples:,} "
+            f"held{irregular}"
         )
 
     def to_json(self) -> str:
         """As one JSON object."""
-        return msgspec.json.encode({**asdict(self), "well": self.is_healthy}).decode()
+        return msgspec.json.encode({**asdict(self), "is_healthy": self.is_healthy}).decode()
 
     def to_prometheus(self) -> str:
         """As Prometheus's text, for a node's textfile collector."""
@@ -101,7 +111,11 @@ class RunHealth:
         told("received_tuples", "tuples since the start", self.received_tuples)
         told("live_tuples", "tuples held", self.live_tuples)
         told("batch_results", "results of the last batch", self.results)
-        told("batch_missed_pairs", "combinations left out in the last batch", self.missed_combinations)
+        told(
+            "batch_missed_pairs",
+            "combinations left out in the last batch",
+            self.missed_combinations,
+        )
         told("lag_seconds", "seconds since the last commit", self.seconds_since_commit)
         self._count_irregular(registry)
         if self.queries is not None:
@@ -119,7 +133,7 @@ class RunHealth:
         labels = ["run", "stream", "kind"]
         counted = Gauge("braid_irregular_tuples", about, labels, registry=registry)
         for kind in ("late", "untimed", "ahead"):
-            for stream, tuples in getattr(self, kind).items():
+            for stream, tuples in getattr(self, "late_tuples" if kind == "late" else kind).items():
                 counted.labels(self.run, stream, kind).set(tuples)
 
 
@@ -140,7 +154,7 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     start, last, end = _read_start_and_last_commit(file)
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)
-    did = _read_hub_counts(store.path) if not joined else {"due": start.batches}
+    did = _read_hub_counts(store.path) if not joined else {"planned_batches": start.batches}
     if isinstance(last, BatchCommitted):
         did |= _join_batch_counts(last, start.streams)
     elif last is not None:
@@ -157,11 +171,17 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
 
 def _join_batch_counts(last: BatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
     """Return the counts and seconds of a join's batch."""
-    counts: dict[str, Any] = {name: getattr(last, name) for name in ("results", "missed")}
+    counts: dict[str, Any] = {
+        name: getattr(last, name) for name in ("results", "missed_combinations")
+    }
     counts |= last.irregular_counts.count_by_stream(streams)
-    counts["irregular"] = last.irregular_counts.describe_counts(streams, last.clocks)
-    did = {"batches": last.batch + 1, "received": sum(last.total_received_tuples), "live": sum(last.live_tuples)}
-    return {**did, **counts, "seconds": dict(last.seconds_by_phase)}
+    counts["irregular_counts"] = last.irregular_counts.describe_counts(streams, last.clocks)
+    did = {
+        "committed_batches": last.batch + 1,
+        "received_tuples": sum(last.total_received_tuples),
+        "live_tuples": sum(last.live_tuples),
+    }
+    return {**did, **counts, "seconds_by_phase": dict(last.seconds_by_phase)}
 
 
 def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
@@ -170,33 +190,41 @@ def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[s
     """
     did = last.operator_metrics
     seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
-    held = {"results": sum(d.results for d in did), "live": sum(d.live_tuples for d in did)}
+    held = {"results": sum(d.results for d in did), "live_tuples": sum(d.live_tuples for d in did)}
     counts: dict[str, Any] = last.irregular_counts.count_by_stream(streams)
-    counts["irregular"] = last.irregular_counts.describe_counts(streams, [last.latest_event_times.get(s) for s in streams])
-    return {"batches": last.epoch + 1, **held, **counts, "seconds": seconds}
+    counts["irregular_counts"] = last.irregular_counts.describe_counts(
+        streams, [last.latest_event_times.get(s) for s in streams]
+    )
+    return {"committed_batches": last.epoch + 1, **held, **counts, "seconds_by_phase": seconds}
 
 
 class _Query(msgspec.Struct):
-    end: int | None
+    end_epoch: int | None
 
 
 class _Hub(msgspec.Struct):
     """What of hub.json is told: tuples and bytes by stream, and queries, which may have ended."""
 
-    counted: dict[str, tuple[int, int]]
+    received_counts: dict[str, tuple[int, int]]
     queries: list[_Query]
 
 
 def _read_hub_counts(path: Path) -> dict[str, Any]:
-    body = durable.read_checksummed(path / "hub.json", f"the hub in {path}")
+    body = durable_files.read_checksummed(path / "hub.json", f"the hub in {path}")
     known = msgspec.json.decode(body, type=_Hub)
     settings = msgspec.json.decode((path / "run.json").read_bytes())
-    received = sum(tuples for tuples, _ in known.counted.values())
-    asked = sum(q.end is None for q in known.queries)
-    return {"received": received, "queries": asked, "due": settings.get("batches")}
+    received = sum(tuples for tuples, _ in known.received_counts.values())
+    asked = sum(q.end_epoch is None for q in known.queries)
+    return {
+        "received_tuples": received,
+        "queries": asked,
+        "planned_batches": settings.get("batches"),
+    }
 
 
-def _read_start_and_last_commit(file: Path) -> tuple[Any, BatchCommitted | HubBatchCommitted | None, RunEnded | None]:
+def _read_start_and_last_commit(
+    file: Path,
+) -> tuple[Any, BatchCommitted | HubBatchCommitted | None, RunEnded | None]:
     """The start, the last commit, and the end if nothing came after it."""
     with open(file, "rb") as lines:
         first = decode_event(lines.readline())

@@ -21,11 +21,11 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from braid.cluster import ship_package
-from braid.core.log import LOGGER
-from braid.core.scratch import make_temp_dir
-from braid.engine import memory
-from braid.engine.own_files import register_private_file_system
+from braid.core.event_logging import LOGGER
+from braid.spark_workers import ship_package
+from braid.storage.checkpoint_files import register_private_file_system
+from braid.util import machine
+from braid.util.temp_dirs import make_temp_dir
 
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -98,14 +98,14 @@ def session(
     default ``cores`` worker threads of this process (default: all), where a failed task is tried
     four times. ``settings`` are Spark's, with ``_`` for ``.``. Temporary files go to a private
     folder of the system's temporary directory, which goes with this process. Spark's own errors go
-    to stderr; what Braid logs, under the logger ``braid``, is in ``braid.core.log``.
+    to stderr; what Braid logs, under the logger ``braid``, is in ``braid.core.event_logging``.
     """
     # A refused condition is an exception that says so; Spark would also print it as JSON.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master is None or urlsplit(master).hostname in LOOPBACK:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark's workers must reach us
-    here = f"local[{cores or memory.available_cores()},4]"
+    here = f"local[{cores or machine.available_cores()},4]"
     builder = SparkSession.builder.appName(name).master(master or here)
     scratch, forked = _scratch_folder(), _fork_settings(master or here)
     conf = {
@@ -129,12 +129,12 @@ def session(
 
 
 def _fork_settings(master: str) -> dict[str, str]:
-    """Have workers of this machine forked from `braid.engine.daemon`, where they run this Python.
-    Not on macOS, whose libraries may not be used after a fork.
+    """Have workers of this machine forked from `braid.execution.spark_daemon`, where they run this
+    Python. Not on macOS, whose libraries may not be used after a fork.
     """
     here = master.startswith("local") and sys.platform == "linux"
     mine = here and _is_this_python(os.environ["PYSPARK_PYTHON"])
-    return {"spark.python.daemon.module": "braid.engine.daemon"} if mine else {}
+    return {"spark.python.daemon.module": "braid.execution.spark_daemon"} if mine else {}
 
 
 def _launch_jvm_once(conf: Mapping[str, str]) -> None:
@@ -250,7 +250,7 @@ def _find_import_error(python: str) -> str:
     """What another Python says when it imports what workers need; empty when it can."""
     try:
         done = subprocess.run(
-            [python, "-c", "import braid.engine.spark"], capture_output=True, text=True
+            [python, "-c", "import braid.execution.spark_executor"], capture_output=True, text=True
         )
     except OSError as error:
         return str(error)

@@ -2,7 +2,7 @@
 
 from importlib.util import find_spec
 
-from braid.core.extras import missing_dependency_message
+from braid.util.optional_imports import missing_dependency_message
 
 for _package in ("anywidget", "ipywidgets", "plotly"):
     if find_spec(_package) is None:

@@ -8,10 +8,10 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-from braid_widgets.base.colours import Palette
-from braid_widgets.base.columns import Columns
-from braid_widgets.base.steps import StepFrame
-from braid_widgets.cockpit.track import LinkedViewsPage, CockpitPage
+from braid_widgets.base.colors import Palette
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.stepper import StepFrame
+from braid_widgets.cockpit.frames import CockpitPage, LinkedViewsPage
 from braid_widgets.psp.ring import RingFrame
 from braid_widgets.reuse.hub_map import HubFrame
 from braid_widgets.slices.chain import ChainFrame

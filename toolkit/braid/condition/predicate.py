@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
 
-from braid.condition.functions import Function
-from braid.core.columns import TIME
+from braid.condition.vector_functions import Function
+from braid.core.reserved_columns import TIME
 
 
 class PredicateError(ValueError):
@@ -180,7 +180,9 @@ class Predicate:
         if common is not None and not (ends and ends[0].cost_rank == 0):
             left = tuple(r for r in residuals if r != common.is_exact)
             links = tuple(k for k in ends if k.is_exact)
-            return ProbeStep(stream, common, links, left, self._guard_step(visited, stream, common, links))
+            return ProbeStep(
+                stream, common, links, left, self._guard_step(visited, stream, common, links)
+            )
         index = ends[0] if ends else None
         links = tuple(k for k in ends[1:] if k.is_exact)
         dangers = self._guard_step(visited, stream, index, links)
@@ -202,7 +204,9 @@ class Predicate:
                 dangers.append(GuardedStep(guard, finder, others))
         return tuple(dangers)
 
-    def _choose_common_elements(self, visited: frozenset[int], stream: int) -> CommonElements | None:
+    def _choose_common_elements(
+        self, visited: frozenset[int], stream: int
+    ) -> CommonElements | None:
         """The sets that find most: those that must have most in common."""
         known = [
             c
@@ -227,7 +231,9 @@ class Predicate:
 
 def with_windows(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:
     """The condition and the window condition; ``windows`` as for ``window_links``."""
-    return replace(predicate, index_conditions=predicate.index_conditions + window_conditions(windows))
+    return replace(
+        predicate, index_conditions=predicate.index_conditions + window_conditions(windows)
+    )
 
 
 def window_conditions(windows: Sequence[int | None]) -> tuple[IndexCondition, ...]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from braid.condition.calls import BITS, CALLS, COMPARISONS, PARTS
+from braid.condition.duckdb_functions import BITS, CALLS, COMPARISONS, PARTS
 
 Table = dict[type[exp.Expr], tuple[str, ...]]
 """Names of arguments by class of node."""

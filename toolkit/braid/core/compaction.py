@@ -57,15 +57,17 @@ def plan_compaction(
             if b.id not in pinned:
                 drops[b.id] = b.hosts
         elif b.id not in pinned:
-            groups.setdefault((b.stream, b.hosts, count_reached_ages(b, slices[b.stream], limit)), []).append(
-                b
-            )
+            groups.setdefault(
+                (b.stream, b.hosts, count_reached_ages(b, slices[b.stream], limit)), []
+            ).append(b)
     derivations: list[Derivation] = []
     for (stream, _, at), group in groups.items():
         if len(group) < FANOUT:
             continue
         width = _slice_length(slices[stream], at)
-        for few in (few for tier in _group_by_tier(group) for few in _find_mergeable_runs(tier, width)):
+        for few in (
+            few for tier in _group_by_tier(group) for few in _find_mergeable_runs(tier, width)
+        ):
             derivations.append(_make_merge_derivation(few, next_id + len(derivations)))
             drops |= {b.id: b.hosts for b in few}
     return Plan(derivations=tuple(derivations), drops=drops)
@@ -75,7 +77,11 @@ def count_reached_ages(b: Block, ages: Sequence[int], watermark: int | None) -> 
     """How many of the ages (rising, microseconds) all tuples of a block have reached, for every
     tuple that may still come.
     """
-    return 0 if watermark is None or b.event_time_range is None else bisect_right(ages, watermark - b.event_time_range[1])
+    return (
+        0
+        if watermark is None or b.event_time_range is None
+        else bisect_right(ages, watermark - b.event_time_range[1])
+    )
 
 
 def _slice_length(ages: Sequence[int], at: int) -> int | None:
@@ -168,6 +174,13 @@ def _make_merge_derivation(few: list[Block], id: int) -> Derivation:
     first = few[0]
     rows, size = sum(b.rows for b in few), sum(b.size_bytes for b in few)
     block = Block(
-        id, first.stream, _union_key_ranges(few), min(b.batch for b in few), first.hosts, rows, size, _union_block_spans(few)
+        id,
+        first.stream,
+        _union_key_ranges(few),
+        min(b.batch for b in few),
+        first.hosts,
+        rows,
+        size,
+        _union_block_spans(few),
     )
     return Derivation(block, tuple(b.id for b in few), {h: h for h in first.hosts})

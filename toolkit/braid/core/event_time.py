@@ -7,11 +7,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from braid.core.clocks import SUPPORT, ClockAdvance, StreamClock, IrregularCounts, TimeSpread, advance_clock
+from braid.core.batch_report import BatchReport
 from braid.core.events import ClockJumped
 from braid.core.plan import Block
-from braid.core.report import BatchReport
-from braid.core.state import RunState
+from braid.core.run_state import RunState
+from braid.core.stream_clocks import (
+    SUPPORT,
+    ClockAdvance,
+    IrregularCounts,
+    StreamClock,
+    TimeSpread,
+    advance_clock,
+)
 
 
 def advance_clocks(
@@ -27,7 +34,9 @@ def advance_clocks(
     if seen:
         pairs = zip(state.clocks, seen, strict=True)
         return tuple(
-            ClockAdvance(StreamClock(max((time for time in pair if time is not None), default=None)))
+            ClockAdvance(
+                StreamClock(max((time for time in pair if time is not None), default=None))
+            )
             for pair in pairs
         )
     blocks: list[list[tuple[int, int, TimeSpread | None]]] = [[] for _ in state.clocks]
@@ -36,7 +45,9 @@ def advance_clocks(
             spread = outcome.block_sizes[block.id].spread
             blocks[block.stream].append((block.rows, block.event_time_range[1], spread))
     clocks = zip(state.clocks, state.pending, blocks, strict=True)
-    return tuple(advance_clock(StreamClock(at, pending), each, ahead) for at, pending, each in clocks)
+    return tuple(
+        advance_clock(StreamClock(at, pending), each, ahead) for at, pending, each in clocks
+    )
 
 
 def count_irregular(

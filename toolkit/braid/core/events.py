@@ -14,14 +14,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from braid.core.clocks import IrregularCounts
-from braid.core.harvest import ItemYield
+from braid.core.batch_report import HostMetrics
 from braid.core.plan import Block, Derivation, Route
-from braid.core.report import HostMetrics
-from braid.core.spans import format_instant, format_duration
+from braid.core.shedding_plan import ItemYield
+from braid.core.stream_clocks import IrregularCounts
+from braid.util.durations import format_duration, format_instant
 
 KINDS: dict[str, type[Event]] = {}
-"""Those of the modules that have been imported, by name; ``core.jsonl.kinds`` has all."""
+"""Those of the modules that have been imported, by name; ``core.event_io.event_types`` has all."""
 
 
 class Event:
@@ -32,7 +32,7 @@ class Event:
 
     __slots__ = ()
     level: ClassVar[int] = DEBUG
-    """At which ``core.log`` logs it."""
+    """At which ``core.event_logging`` logs it."""
     retention_key: ClassVar[tuple[str, ...] | None] = None
     """When earlier events are no longer kept, the last one stays of those that have the same values
     in these fields; None: none of this kind stays."""
@@ -134,8 +134,10 @@ class PlacementChanged(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         return (
-            f"{self.previous_placement} to {self.placement}: one host had {self.max_host_share:.0%} of a stream, "
-            f"where {self.even_share:.0%} is even; {self.remaining_work_share:.2f} of the modelled work is left, with "
+            f"{self.previous_placement} to {self.placement}: one host had "
+            f"{self.max_host_share:.0%} of a stream, "
+            f"where {self.even_share:.0%} is even; {self.remaining_work_share:.2f} of the "
+            "modelled work is left, with "
             f"{self.moved_tuples:,} tuples moved; older blocks are met where they are"
         )
 
@@ -194,8 +196,9 @@ class BatchCommitted(Event):
     """By stream, tuples held after the batch."""
     results: int
     seconds_by_phase: Mapping[str, float]
-    """Wall-clock of the parts (see ``core.seconds``), and of the batch: "total". Of a simulated
-    one, what is "modelled"."""
+    """Wall-clock of the parts (see ``core.batch_phases``), and of the batch: "total". Of a
+    simulated one, what is "modelled".
+    """
     changed_blocks: tuple[Block, ...]
     """Every block that is new or has changed."""
     dropped_block_ids: tuple[int, ...]
@@ -237,7 +240,11 @@ class BatchCommitted(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         """The way that it went, where the batch before went another."""
-        if moment.previous_commit is None or not self.executor or self.executor == moment.previous_commit.executor:
+        if (
+            moment.previous_commit is None
+            or not self.executor
+            or self.executor == moment.previous_commit.executor
+        ):
             return ""
         way = "in this process" if self.executor == "process" else "on Spark"
         return f"tasks run {way}{f': {self.executor_reason}' if self.executor_reason else ''}"
@@ -246,7 +253,10 @@ class BatchCommitted(Event):
     def total_host_metrics(self) -> HostMetrics:
         """What all hosts did together."""
         return HostMetrics(
-            *(sum(values) for values in zip(*map(msgspec.structs.astuple, self.host_metrics), strict=True))
+            *(
+                sum(values)
+                for values in zip(*map(msgspec.structs.astuple, self.host_metrics), strict=True)
+            )
         )
 
 
@@ -271,7 +281,10 @@ class ClockJumped(Event):
     def describe_decision(self, moment: EventContext) -> str:
         tuples = f"{self.support} tuple{'s' if self.support > 1 else ''}"
         if self.before is None:
-            return f"the clock of {self.stream} begins at {format_instant(self.after)}, by {tuples} alone"
+            return (
+                f"the clock of {self.stream} begins at {format_instant(self.after)}, by "
+                f"{tuples} alone"
+            )
         return (
             f"the clock of {self.stream} jumps from {format_instant(self.before)} to "
             f"{format_instant(self.after)}, where {tuples} are"

@@ -73,7 +73,10 @@ def _latest_other_clock(stream: int, clocks: Sequence[int | None]) -> int | None
 def _age_class(b: Block, batch: int, window: int | None, now: int | None) -> int:
     if window is None or b.event_time_range is None or now is None:
         return (batch - b.batch).bit_length()
-    return min(AGES - 1, max(0, (now - (b.event_time_range[0] + b.event_time_range[1]) // 2) * AGES // window))
+    return min(
+        AGES - 1,
+        max(0, (now - (b.event_time_range[0] + b.event_time_range[1]) // 2) * AGES // window),
+    )
 
 
 @dataclass(frozen=True, slots=True)

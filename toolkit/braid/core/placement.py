@@ -15,11 +15,11 @@ from inspect import isabstract
 from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from braid.core.accept import check_int, checks_field_types
-from braid.core.codec import from_plain
 from braid.core.facts import Facts
-from braid.core.markup import render_html_table
 from braid.core.plan import Coverage, Keying, KeySpace, Plan
+from braid.util.html_table import render_html_table
+from braid.util.json_codec import from_plain
+from braid.util.validation import check_int, checks_field_types
 
 MOST_HOSTS = 100_000
 """Of one join; a plan of so many takes seconds."""
@@ -152,7 +152,7 @@ def registered_placements() -> dict[str, type[Placement]]:
     """All placements by name, sorted: those of every paper, the one that changes among them, and
     those that were defined since.
     """
-    import_module("braid.model.auto")
+    import_module("braid.simulation.auto_placement")
     papers = import_module("braid.papers")
     for module in walk_packages(papers.__path__, "braid.papers."):
         import_module(module.name)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
 
-from braid.core.harvest import SheddingPlan
+from braid.core.shedding_plan import SheddingPlan
 
 Keys = tuple[int, int]
 """Half-open range [lo, hi) of routing keys."""
@@ -78,7 +78,13 @@ class Block:
 
     def with_hosts(self, hosts: tuple[int, ...]) -> Block:
         """The same block on these hosts."""
-        made = self.id, self.stream, self.key_range, self.batch, hosts  # replace() takes many times this
+        made = (
+            self.id,
+            self.stream,
+            self.key_range,
+            self.batch,
+            hosts,
+        )  # replace() takes many times this
         return Block(*made, self.rows, self.size_bytes, self.event_time_range)
 
     def with_contents(self, rows: int, size: int, span: tuple[int, int] | None) -> Block:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from braid.core.accept import format_value
-from braid.core.spans import Span, parse_duration, format_duration
+from braid.util.durations import Span, format_duration, parse_duration
+from braid.util.validation import format_value
 
 MOST = 63
 """How many queries one run can serve: the bits of a signed 64-bit number but for the sign."""
@@ -50,10 +50,13 @@ complete=())
         """
         known, where = ", ".join(streams), {} if where is None else where
         if not isinstance(name, str) or not name.strip():
-            raise ValueError(f"a query is named {format_value(name)}; a name must be text, and not empty")
+            raise ValueError(
+                f"a query is named {format_value(name)}; a name must be text, and not empty"
+            )
         if not isinstance(where, Mapping):
             raise ValueError(
-                f"query {name!r} has where {format_value(where)}; it must be a condition by alias, as in "
+                f"query {name!r} has where {format_value(where)}; it must be a condition by "
+                "alias, as in "
                 "{'a': 'a.x > 3'}"
             )
         spans = dict(windows) if isinstance(windows, Mapping) else dict.fromkeys(streams, windows)
@@ -71,7 +74,9 @@ complete=())
 
     def to_arguments(self, streams: Sequence[str]) -> dict[str, Any]:
         """As people ask for it, the arguments of ``SharedJoin.add``: name, windows and where."""
-        windows = {a: format_duration(w, exact=True) for a, w in zip(streams, self.windows, strict=True)}
+        windows = {
+            a: format_duration(w, exact=True) for a, w in zip(streams, self.windows, strict=True)
+        }
         return dict(name=self.name, windows=windows, where=self.selections_by_alias(streams))
 
     def selections_by_alias(self, streams: Sequence[str]) -> dict[str, str]:

@@ -9,24 +9,23 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from braid import fingerprints
-from braid.core.accept import check_folder, check_seconds, check_int
-from braid.core.spans import Span, parse_duration, normalize_duration
-from braid.engine import tables
-from braid.engine.conversion import convert_frame
-from braid.engine.memory import parse_memory_limit
-from braid.engine.store import RunStore
-from braid.hub.handle import HubQuery
-from braid.hub.reader import StreamReader
-from braid.hub.run import HubRun
-from braid.hub.settings import HubSettings
-from braid.hub.table_reader import ArrowStreamReader
+from braid.arrow_join import ArrowJoinConfig
+from braid.hub.arrow_reader import ArrowStreamReader
+from braid.hub.hub_run import HubRun
+from braid.hub.hub_settings import HubSettings
+from braid.hub.query_handle import HubQuery
+from braid.hub.stream_reader import StreamReader
+from braid.join_config import AHEAD, COPIES, LONGEST_PACE, PAGES, JoinConfig, ReplaySource
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import REUSES, Reuse
-from braid.papers.reuse.rates import Rates
-from braid.setup import AHEAD, COPIES, LONGEST_PACE, PAGES, ReplaySource, JoinConfig
-from braid.streams import parse_condition, parse_lateness
-from braid.tables import ArrowJoinConfig
+from braid.papers.reuse.stream_rates import Rates
+from braid.sources import arrow_replay, input_fingerprints
+from braid.sources.frame_conversion import convert_frame
+from braid.storage.run_store import RunStore
+from braid.stream_arguments import parse_condition, parse_lateness
+from braid.util.durations import Span, normalize_duration, parse_duration
+from braid.util.machine import parse_memory_limit
+from braid.util.validation import check_folder, check_int, check_seconds
 
 _BATCHES = 20
 """Micro-batches in which static streams are replayed unless another number is asked for."""
@@ -163,7 +162,7 @@ class QueryHub:
                 store.create_run(known | self._record_fingerprints())
             else:
                 store.copied.check_files()
-                fingerprints.check_batches(batches, known, store.where)
+                input_fingerprints.check_batches(batches, known, store.where)
                 self._check_input(store, known)
             named = queries if isinstance(queries, Mapping) else dict(_number_queries(queries))
             reader = self._make_reader(store, known["batches"])
@@ -197,7 +196,9 @@ class QueryHub:
         return f"DuckDB {duckdb.__version__}" if self.tables else ""
 
     def _make_settings(self) -> HubSettings:
-        slack = {s: parse_duration(t, f"lateness of {s}", zero=True) for s, t in self._slack.items()}
+        slack = {
+            s: parse_duration(t, f"lateness of {s}", zero=True) for s, t in self._slack.items()
+        }
         kept = parse_duration(self.history, "history", zero=True)
         ahead = parse_duration(self.ahead, "ahead")
         return HubSettings(
@@ -214,30 +215,33 @@ class QueryHub:
             return None
         times = dict.fromkeys(copied, self.time)
         if self.tables:
-            return tables.ArrowReplay(copied, times, batches)
-        from braid.engine import static
+            return arrow_replay.ArrowReplay(copied, times, batches)
+        from braid.sources import static_replay
 
-        return static.StaticReplay(copied, times, batches, parse_memory_limit() // COPIES)
+        return static_replay.StaticReplay(copied, times, batches, parse_memory_limit() // COPIES)
 
     def _record_fingerprints(self) -> dict[str, Any]:
         """Return what tells later whether the hub is given the streams that it began with."""
         if self.tables:
-            rows = {s: fingerprints.fingerprint_table(t).to_plain() for s, t in self.tables.items()}
+            rows = {
+                s: input_fingerprints.fingerprint_table(t).to_plain()
+                for s, t in self.tables.items()
+            }
             return {"fingerprints": rows}
-        return fingerprints.record_fingerprints(self.streams, self._static_streams())
+        return input_fingerprints.record_fingerprints(self.streams, self._static_streams())
 
     def _check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
         """Raise ValueError unless the streams are those that the hub in a folder began with."""
         for stream, plain in known.get("fingerprints", {}).items():
-            before = fingerprints.InputFingerprint.from_plain(plain)
-            here = fingerprints.fingerprint_table(self.tables[stream])
-            fingerprints.check_rows(stream, store.where, before, here, "")
+            before = input_fingerprints.InputFingerprint.from_plain(plain)
+            here = input_fingerprints.fingerprint_table(self.tables[stream])
+            input_fingerprints.check_rows(stream, store.where, before, here, "")
         if "sources" not in known:
             return
-        sources = fingerprints.describe_sources(self.streams)
-        fingerprints.check_sources(sources, known, store.where)
+        sources = input_fingerprints.describe_sources(self.streams)
+        input_fingerprints.check_sources(sources, known, store.where)
         for stream, frame in self._static_streams().items():
-            fingerprints.check_frame(stream, frame, store, known, "")
+            input_fingerprints.check_frame(stream, frame, store, known, "")
 
     def _make_reader(self, store: RunStore, batches: int | None) -> StreamReader:
         if self.tables:
@@ -250,11 +254,11 @@ class QueryHub:
         return SparkStreamReader(self._open_frames(store), self.time, batches)
 
     def _open_frames(self, store: RunStore) -> dict[str, Any]:
-        from braid.engine import static
+        from braid.sources import static_replay
 
         found = dict(self.streams)
         for name, frame in self._static_streams().items():
-            schema = static.stored_schema(store.copied, name, frame.sparkSession)
+            schema = static_replay.stored_schema(store.copied, name, frame.sparkSession)
             reader = frame.sparkSession.readStream.schema(schema)
             one_by_one = reader.options(maxFilesPerTrigger=1, **PAGES)
             found[name] = one_by_one.parquet(str(store.input / name))

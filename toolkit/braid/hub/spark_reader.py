@@ -16,24 +16,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from braid.condition.failing import OverflowFailure
-from braid.condition.spark import make_arrow_schema, make_spark_nullable
-from braid.condition.sqltypes import SqlType
-from braid.condition.zones import UTC
-from braid.core.columns import QUERIES
-from braid.engine.checkpoint import SparkCheckpoint
-from braid.engine.collect import LIMIT, SparkResultLimitExceeded, collect_batch
-from braid.engine.layout import project_stream, make_layouts
-from braid.engine.own_files import make_own_path
-from braid.engine.spark import disable_adaptive_execution
-from braid.engine.weakly import weak_callback
-from braid.engine.wire import StreamLayout
-from braid.hub.answers import answer_query, check_query
-from braid.hub.flat import flat_columns, flat_column_name
-from braid.hub.query import StreamQuery
-from braid.hub.reader import AnswerPart, StreamReader, TickRange, Turn
+from braid.condition.evaluation_order import OverflowFailure
+from braid.condition.spark_analyzer import make_arrow_schema, make_spark_nullable
+from braid.condition.sql_types import SqlType
+from braid.condition.time_zones import UTC
+from braid.core.reserved_columns import QUERIES
+from braid.execution.driver_collect import LIMIT, SparkResultLimitExceeded, collect_batch
+from braid.execution.spark_executor import disable_adaptive_execution
+from braid.execution.stream_layout import make_layouts, project_stream
+from braid.execution.weak_callbacks import weak_callback
+from braid.execution.wire_format import StreamLayout
+from braid.hub.flat_results import flat_column_name, flat_columns
+from braid.hub.query_parser import StreamQuery
+from braid.hub.spark_answers import answer_query, check_query
+from braid.hub.stream_reader import AnswerPart, StreamReader, TickRange, Turn
 from braid.papers.reuse.definition import Column
-from braid.results import read_results
+from braid.run_results import read_results
+from braid.storage.checkpoint_files import make_own_path
+from braid.storage.spark_checkpoint import SparkCheckpoint
 
 
 @dataclass(frozen=True)
@@ -104,15 +104,21 @@ class SparkStreamReader(StreamReader):
     def _make_schema(self, columns: Mapping[str, Column]) -> T.StructType:
         return T.StructType([self._make_field(n, c) for n, c in columns.items()])
 
-    def read_batch(self, source: Any, wanted: Mapping[str, Mapping[str, str]]) -> Mapping[str, pa.Table]:
+    def read_batch(
+        self, source: Any, wanted: Mapping[str, Mapping[str, str]]
+    ) -> Mapping[str, pa.Table]:
         """In one job. Where DuckDB knows all that is computed, Spark only reads."""
         columns = {s: {c: (s, c) for c in self.schemas[s]} for s in wanted}
-        if all(self._compile_all_to_duckdb(columns[s], sql) is not None for s, sql in wanted.items()):
+        if all(
+            self._compile_all_to_duckdb(columns[s], sql) is not None for s, sql in wanted.items()
+        ):
             came = self._split_by_stream(_collect_batch(source), self._read)
             return {s: self.with_computed_columns(s, came[s], sql) for s, sql in wanted.items()}
         arriving = self._plan_cached_arrivals(wanted)
         parts = [
-            project_stream(i, self._select_stream_rows(source, i), "0", wanted[s], arriving[s].layout)
+            project_stream(
+                i, self._select_stream_rows(source, i), "0", wanted[s], arriving[s].layout
+            )
             for i, s in enumerate(self.frames)
             if s in wanted
         ]
@@ -125,7 +131,9 @@ class SparkStreamReader(StreamReader):
         own = source.where(F.col("__stream") == number)
         return own.select(*(F.col(slot).alias(name) for name, slot in slots))
 
-    def _plan_cached_arrivals(self, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, _Arriving]:
+    def _plan_cached_arrivals(
+        self, wanted: Mapping[str, Mapping[str, str]]
+    ) -> dict[str, _Arriving]:
         """How tuples arrive with what is computed of them."""
         key = repr(wanted)
         if key not in self._arriving:
@@ -170,7 +178,9 @@ class SparkStreamReader(StreamReader):
         fields = [T.StructField(a, self.columns[s]) for a, s in query.aliases.items()]
         check_query(self.spark.createDataFrame([], T.StructType(fields)), query, self.time)
 
-    def answer_query(self, query: StreamQuery, parts: Sequence[AnswerPart], ticks: TickRange) -> DataFrame:
+    def answer_query(
+        self, query: StreamQuery, parts: Sequence[AnswerPart], ticks: TickRange
+    ) -> DataFrame:
         named = [self._read_matches(query, p) for p in parts]
         whole = reduce(DataFrame.unionByName, named)
         return answer_query(whole, query, self.time, ticks)
@@ -184,7 +194,11 @@ class SparkStreamReader(StreamReader):
         return plain.select(
             *(
                 F.struct(
-                    *(F.col(f"`{flat_column_name(s, c)}`").alias(c) for c in self.schemas[s] if c in columns[s])
+                    *(
+                        F.col(f"`{flat_column_name(s, c)}`").alias(c)
+                        for c in self.schemas[s]
+                        if c in columns[s]
+                    )
                 ).alias(a)
                 for a, s in query.aliases.items()
             )

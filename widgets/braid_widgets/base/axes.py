@@ -72,7 +72,9 @@ def read_axis(figure: go.Figure, name: str, height: int) -> Axis:
     first = layout.matches or name
     group |= {first, *(_shorten_axis_name(a) for a in axes if a.matches == first)}
     mine = [t for t in figure.data if (t[f"{side}axis"] or side) in group]
-    values = [v for t in mine for v in _collect_trace_values(t, side)] + _sum_stacked_bars(figure, mine, side)
+    values = [v for t in mine for v in _collect_trace_values(t, side)] + _sum_stacked_bars(
+        figure, mine, side
+    )
     texts = tuple(dict.fromkeys(str(v) for v in values if isinstance(v, str)))
     log = layout.type == "log"
     low, high = _compute_axis_range(layout, values, texts, log)
@@ -129,7 +131,9 @@ def _sum_stacked_bars(figure: go.Figure, traces: list[Any], side: str) -> list[f
     return list(sums.values())
 
 
-def _compute_axis_range(layout: Any, values: list[Any], texts: tuple[str, ...], log: bool) -> tuple[float, float]:
+def _compute_axis_range(
+    layout: Any, values: list[Any], texts: tuple[str, ...], log: bool
+) -> tuple[float, float]:
     """The lowest and highest value that is drawn, or its logarithm."""
     if layout.range and all(isinstance(v, int | float) for v in layout.range):
         low, high = map(float, layout.range)

@@ -15,8 +15,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import plotly.io as pio
 
-from braid_widgets.base import still
-from braid_widgets.base.film import read_bundle
+from braid_widgets.base import svg_chart
+from braid_widgets.base.player import read_bundle
 
 WIDTH = "1080px"
 """The widest that a stage or a panel gets; stage.css has it too."""
@@ -65,7 +65,7 @@ class Chart:
             div_id=id,
         )
         plain = self.data.to_html(index=False, border=0, max_rows=_ROWS, na_rep="–")
-        drawn = still.chart_svg(self.figure, self.name)
+        drawn = svg_chart.chart_svg(self.figure, self.name)
         told = f"<noscript>{drawn}<p>{escape(self.name)}</p>{plain}</noscript>"
         fitting = f'<script type="module">{read_bundle("charts")}</script>'
         return (

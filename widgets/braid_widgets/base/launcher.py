@@ -11,11 +11,11 @@ import ipywidgets as W
 from traitlets import TraitError
 
 from braid_widgets.base.charts import STYLE, WIDTH
-from braid_widgets.base.fold import RunView
-from braid_widgets.base.follow import follow_run
-from braid_widgets.base.inputs import NumberSliders, validation_errors
-from braid_widgets.base.live import RunFollower, ObservableRun, error_html
+from braid_widgets.base.controls import NumberSliders, validation_errors
+from braid_widgets.base.live_updates import ObservableRun, RunFollower, error_html
 from braid_widgets.base.progress import progress_line
+from braid_widgets.base.progress_line import follow_run
+from braid_widgets.base.run_view import RunView
 
 State = Literal["idle", "simulating", "starting", "running", "paused", "stopping"]
 
@@ -187,7 +187,10 @@ class LaunchPanel(W.VBox):
             self.message.value, self.error = "", None
             self.set_state(state)
         self._worker = threading.Thread(
-            target=self._run_and_show_errors, args=(work, self._worker), name="braid-panel", daemon=True
+            target=self._run_and_show_errors,
+            args=(work, self._worker),
+            name="braid-panel",
+            daemon=True,
         )
         self._worker.start()
 
@@ -243,7 +246,9 @@ class LaunchPanel(W.VBox):
                 kept = f"one of {', '.join(map(str, choices))}" if choices else "another value"
                 raise ValueError(f"{name} is {value!r}; its control takes {kept}") from None
 
-    def _run_and_show_errors(self, work: Callable[[], Any], before: threading.Thread | None = None) -> None:
+    def _run_and_show_errors(
+        self, work: Callable[[], Any], before: threading.Thread | None = None
+    ) -> None:
         try:
             if before is not None:  # a launch is not done when its run can be stopped
                 before.join()
@@ -286,7 +291,9 @@ class LaunchPanel(W.VBox):
             if self.state in ("running", "paused"):
                 if not self.applies_while_running(change.owner):
                     self.message.value = "<i>A change counts from the next launch on.</i>"
-            elif self.state == "idle" and not self.has_invalid_controls() and self.error is not None:
+            elif (
+                self.state == "idle" and not self.has_invalid_controls() and self.error is not None
+            ):
                 self.message.value, self.error = "", None
 
     def _handle_launch_click(self, button: Any) -> None:

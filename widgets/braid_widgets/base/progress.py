@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from braid.core.spans import UNITS, format_duration
+from braid.util.durations import UNITS, format_duration
 
-from braid_widgets.base.fold import RunView
-from braid_widgets.base.words import MODELLED
+from braid_widgets.base.run_view import RunView
+from braid_widgets.base.text import MODELLED
 
 FINISHING = "input done, finishing a migration"
 
@@ -22,7 +22,12 @@ def input_batches(scene: RunView) -> int:
 def is_finishing(scene: RunView) -> bool:
     """Whether all input is done and a migration is not."""
     known = scene.start.planned_batches if scene.start else None
-    return known is not None and input_batches(scene) == known and bool(scene.migrating) and scene.end is None
+    return (
+        known is not None
+        and input_batches(scene) == known
+        and bool(scene.migrating)
+        and scene.end is None
+    )
 
 
 def progress_line(scene: RunView, live: bool = True) -> str:

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import plotly.graph_objects as go
+from braid.core.event_io import read_events
 from braid.core.events import BatchCommitted
-from braid.core.jsonl import read_events
 
-from braid_widgets.base import colours
+from braid_widgets.base import colors
 from braid_widgets.base.charts import save_page
-from braid_widgets.base.film import read_bundle, read_styles, thin
-from braid_widgets.base.still import chart_svg
-from braid_widgets.cockpit.track import CockpitPage, FrameCollector, make_page, run_state
+from braid_widgets.base.player import read_bundle, read_styles, thin
+from braid_widgets.base.svg_chart import chart_svg
+from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, make_page, run_state
 
 FRAMES = 200
 """Batches of a run of which a page has a picture; of longer runs some are left out."""
@@ -47,7 +47,7 @@ def page_html(shown: CockpitPage, more: str = "") -> str:
     asks for what is new.
     """
     hosts = _most_hosts(shown)
-    data = {"page": shown, "palette": colours.make_palette(hosts), "more": more}
+    data = {"page": shown, "palette": colors.make_palette(hosts), "more": more}
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
     return (
         f'<style>{CSS}</style><div data-film="cockpit">'
@@ -100,7 +100,7 @@ def _render_stored_bars(shown: CockpitPage) -> str:
     if "stored" not in hosts["names"]:
         return ""
     rows = hosts["values"][-1][hosts["names"].index("stored")]
-    bars = go.Bar(x=[f"{h}" for h in range(len(rows))], y=rows, marker_color=colours.RATIO)
+    bars = go.Bar(x=[f"{h}" for h in range(len(rows))], y=rows, marker_color=colors.RATIO)
     how = "modelled" if shown["state"] == "modelled" else "counted"
     title = f"Tuples stored by each host ({how})"
     plot = go.Figure(bars, layout=dict(title=title, height=320))
@@ -108,7 +108,9 @@ def _render_stored_bars(shown: CockpitPage) -> str:
     return chart_svg(plot, title)
 
 
-def save_run_page(events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False) -> Path:
+def save_run_page(
+    events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False
+) -> Path:
     """Write a run as a page that works offline. Raises FileExistsError rather than replace a file
     silently.
     """

@@ -9,27 +9,33 @@ from typing import Any
 
 import anywidget
 import traitlets
-from braid.core.causes import summarize_error
 from braid.core.events import BatchCommitted, RunEnded, RunStarted, count_event_numbers
+from braid.util.error_summary import summarize_error
 from IPython.display import HTML, display
 
-from braid_widgets.base import colours
-from braid_widgets.base.film import read_bundle, thin
-from braid_widgets.base.fold import HISTORY, RunView
-from braid_widgets.base.live import INTERVAL, RunFollower, ObservableRun, is_paused
-from braid_widgets.base.pace import TimeLeftEstimator
-from braid_widgets.base.somebody import is_headless
-from braid_widgets.base.twin import StaticFallback
-from braid_widgets.cockpit import inspect
-from braid_widgets.cockpit.page import CSS, FRAMES, page_html, load_events, recorded_page
-from braid_widgets.cockpit.track import BatchFrame, CockpitPage, FrameCollector, make_page, run_state
-from braid_widgets.slices import asked
+from braid_widgets.base import colors
+from braid_widgets.base.interactivity import is_headless
+from braid_widgets.base.live_updates import INTERVAL, ObservableRun, RunFollower, is_paused
+from braid_widgets.base.player import read_bundle, thin
+from braid_widgets.base.run_view import HISTORY, RunView
+from braid_widgets.base.static_fallback import StaticFallback
+from braid_widgets.base.time_left import TimeLeftEstimator
+from braid_widgets.cockpit import block_details
+from braid_widgets.cockpit.frames import (
+    BatchFrame,
+    CockpitPage,
+    FrameCollector,
+    make_page,
+    run_state,
+)
+from braid_widgets.cockpit.page import CSS, FRAMES, load_events, page_html, recorded_page
+from braid_widgets.slices import query_details
 
 TWIN = 60
 """Batches of a run that a picture has which is saved with a notebook."""
 Imagine = Callable[[list[Any], str, int, int], Any]
 """What if: events, a placement's name, hosts, and the batch (from 0; -1: none) after which it would
-have taken over, to a ``braid.model.what_if.Ghost``. Raises ValueError.
+have taken over, to a ``braid.simulation.what_if.BaselineCurve``. Raises ValueError.
 """
 
 
@@ -63,7 +69,7 @@ class Cockpit(anywidget.AnyWidget):
         self._imagining: threading.Thread | None = None
         self._gate = threading.RLock()
         shown = self._with_what_if_placements(recorded_page(self.events))
-        super().__init__(page=dict(shown), palette=colours.make_palette(256))
+        super().__init__(page=dict(shown), palette=colors.make_palette(256))
         self.on_msg(self._handle_browser_message)
 
     def load_run(self, source: Iterable[Any] | str | Path) -> None:
@@ -76,7 +82,10 @@ class Cockpit(anywidget.AnyWidget):
     def _with_what_if_placements(self, page: CockpitPage) -> CockpitPage:
         """The page, with the placements that a what-if may take."""
         start = next((e for e in self.events if isinstance(e, RunStarted)), None)
-        return {**page, "what_if_placements": [] if start is None else self.what_if_placements(start)}
+        return {
+            **page,
+            "what_if_placements": [] if start is None else self.what_if_placements(start),
+        }
 
     def what_if_placements(self, start: RunStarted) -> list[str]:
         """The placements that a what-if may take."""
@@ -96,7 +105,10 @@ class Cockpit(anywidget.AnyWidget):
         else:
             self._showing.start()
         self._follower = RunFollower(
-            run, self._showing.send_new, lambda error: self._finish_run(run, error, ended), self.interval
+            run,
+            self._showing.send_new,
+            lambda error: self._finish_run(run, error, ended),
+            self.interval,
         )
         return self._follower
 
@@ -115,7 +127,10 @@ class Cockpit(anywidget.AnyWidget):
         super().close()
 
     def _finish_run(
-        self, run: ObservableRun, error: BaseException | None, ended: Callable[[BaseException | None], Any]
+        self,
+        run: ObservableRun,
+        error: BaseException | None,
+        ended: Callable[[BaseException | None], Any],
     ) -> None:
         try:
             self.events = run.events()
@@ -174,7 +189,7 @@ class Cockpit(anywidget.AnyWidget):
     def _send_timeline(self) -> None:
         """Tell the browser what stands beside the run."""
         rest = self._get_frame_collector().page_fields(self.page["state"])
-        self._send_page_update({name: rest[name] for name in ("line", "told")})
+        self._send_page_update({name: rest[name] for name in ("timeline", "what_if_message")})
 
     def _send_page_update(self, new: dict[str, Any]) -> None:
         """Tell the browser what is new besides batches."""
@@ -204,21 +219,27 @@ class Cockpit(anywidget.AnyWidget):
     def _send_details(self, place: dict[str, Any]) -> None:
         try:
             if (ids := place.get("blocks")) is not None:
-                text = inspect.block_details(self._get_events(), [int(id) for id in ids])
+                text = block_details.block_details(self._get_events(), [int(id) for id in ids])
             elif (query := place.get("query")) is not None:
-                text = asked.describe_query(self._get_events(), str(query), int(place["batch"]))
+                text = query_details.describe_query(
+                    self._get_events(), str(query), int(place["batch"])
+                )
             else:
-                text = inspect.host_details(self._get_events(), int(place["host"]), int(place["batch"]))
+                text = block_details.host_details(
+                    self._get_events(), int(place["host"]), int(place["batch"])
+                )
         except (ValueError, KeyError, TypeError) as error:
             text = summarize_error(error)
         self.send({"inspected": text})
 
     def _answer_what_if(self, imagined: dict[str, Any]) -> None:
         try:
-            self.draw_alternative(str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"]))
+            self.draw_alternative(
+                str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"])
+            )
         except (ValueError, KeyError, TypeError) as error:
             if self._is_showing_previous_run:  # what is told is not of the run that comes
-                self._send_page_update({"told": summarize_error(error)})
+                self._send_page_update({"what_if_message": summarize_error(error)})
                 return
             self._get_frame_collector().told = summarize_error(error)
             self._send_timeline()
@@ -231,7 +252,11 @@ class Cockpit(anywidget.AnyWidget):
         """The run as far as it is, as HTML that needs no kernel and no network; of at most so many
         batches.
         """
-        kept = {"frames": thin(self.page["frames"], most), "offers": [], "lag": None}
+        kept = {
+            "frames": thin(self.page["frames"], most),
+            "what_if_placements": [],
+            "seconds_since_commit": None,
+        }
         return page_html({**self.page, **kept})  # type: ignore[typeddict-item]
 
     def _ipython_display_(self) -> None:
@@ -307,12 +332,20 @@ class LiveUpdater:
 
     def make_page(self, state: str) -> CockpitPage:
         """All that there is to see."""
-        return make_page(self.track, self.frames, state, self._estimate_seconds_left(), self.pace.seconds_since_batch())
+        return make_page(
+            self.track,
+            self.frames,
+            state,
+            self._estimate_seconds_left(),
+            self.pace.seconds_since_batch(),
+        )
 
     def _send_update(self, state: str, since: int, told: str = "") -> None:
         if (start := self.track.scene.start) is not None and not self.track.offers:
             self.track.offers = self.cockpit.what_if_placements(start)
-        rest = self.track.page_fields(state, self._estimate_seconds_left(), self.pace.seconds_since_batch())
+        rest = self.track.page_fields(
+            state, self._estimate_seconds_left(), self.pace.seconds_since_batch()
+        )
         rest["note"] += told
         fresh = [frame for frame in self.frames if frame["batch"] > since]
         self.cockpit.page.update({**rest, "frames": self.frames, "hosts": self.track.host_rows()})

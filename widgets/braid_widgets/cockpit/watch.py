@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from braid.core.event_tail import EventTail
 from braid.core.events import RunStarted
-from braid.core.tail import EventTail
 
-from braid_widgets.base.live import ObservableRun
+from braid_widgets.base.live_updates import ObservableRun
 from braid_widgets.cockpit.view import Cockpit, Imagine
 
 

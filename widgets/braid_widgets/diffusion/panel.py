@@ -10,21 +10,21 @@ from typing import Any
 
 import ipywidgets as W
 from braid.core.events import BatchCommitted
-from braid.core.words import format_count
+from braid.core.plan_sentences import format_count
 
-from braid_widgets.base import inputs
+from braid_widgets.base import controls
 from braid_widgets.base.charts import Chart
 from braid_widgets.base.launcher import PICTURE, Launch, LaunchPanel, State
-from braid_widgets.diffusion import by_arrival, loads, routing, segments
+from braid_widgets.diffusion import arrival_matrix, host_load, routing_path, segments
 
 HEIGHT = "520px"
 """Kept free for a view, so that the page does not jump when it is drawn anew."""
 
 VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
     "Segments": segments.segment_chart,
-    "Join matrix": by_arrival.arrival_matrix,
-    "Routing path": routing.route_chart,
-    "Host loads": loads.load_chart,
+    "Join matrix": arrival_matrix.arrival_matrix,
+    "Routing path": routing_path.route_chart,
+    "Host loads": host_load.load_chart,
 }
 
 
@@ -96,7 +96,9 @@ class DiffusionPanel(LaunchPanel):
         events: list[Any] = []
         for event in coming:
             if self._changed.is_set():
-                self.set_state("idle", "given up, as a control changed; Simulate models what it says")
+                self.set_state(
+                    "idle", "given up, as a control changed; Simulate models what it says"
+                )
                 return
             events.append(event)
             if isinstance(event, BatchCommitted):
@@ -105,7 +107,8 @@ class DiffusionPanel(LaunchPanel):
         start, end = events[0], events[-1]
         self.set_state(
             "idle",
-            f"{start.placement}, {format_count(start.hosts, 'host')}, {end.batch + 1} batches, modelled",
+            f"{start.placement}, {format_count(start.hosts, 'host')}, {end.batch + 1} batches, "
+            "modelled",
         )
 
     def _disable_unused_controls(self, change: Any = None) -> None:
@@ -141,27 +144,27 @@ BURSTS = "0: rates as they are; 1: all comes in bursts, nothing between them"
 
 def _make_controls(placements: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "placement": inputs.choice_control("placement", placements, None, inputs.PLACED),
-        "streams": inputs.int_control("streams (n)", 2, 6, 3, "that are joined with each other"),
-        "window": inputs.float_control(
+        "placement": controls.choice_control("placement", placements, None, controls.PLACED),
+        "streams": controls.int_control("streams (n)", 2, 6, 3, "that are joined with each other"),
+        "window": controls.float_control(
             "window (W, s)", 1, 120, 10.0, None, "how long a tuple can be joined"
         ),
-        "slowest": inputs.float_control("slowest rate (tuples/s)", 0.1, 500, 5.0, None, SLOW),
-        "fastest": inputs.float_control("fastest rate (tuples/s)", 0.1, 500, 20.0, None, FAST),
-        "selectivity": inputs.float_control(
+        "slowest": controls.float_control("slowest rate (tuples/s)", 0.1, 500, 5.0, None, SLOW),
+        "fastest": controls.float_control("fastest rate (tuples/s)", 0.1, 500, 20.0, None, FAST),
+        "selectivity": controls.float_control(
             "selectivity (σ)", 0, 1, 0.1, 0.05, "share of pairs that match"
         ),
-        "hosts": inputs.int_control("hosts (J)", 1, 256, 12, "logical hosts that share the join"),
-        "length": inputs.int_control(
+        "hosts": controls.int_control("hosts (J)", 1, 256, 12, "logical hosts that share the join"),
+        "length": controls.int_control(
             "segment length (T, s)", 1, 60, 2, "tuples of a segment go the same way"
         ),
-        "copies": inputs.int_control(
+        "copies": controls.int_control(
             "copies (L; 0: √J)",
             0,
             256,
             0,
             "hosts that store a segment under CTR; 0: the root of their number",
         ),
-        "bursts": inputs.checkbox_control("bursts", "rates go up and down"),
-        "burst": inputs.float_control("share in bursts (θ)", 0, 1, 0.5, 0.25, BURSTS),
+        "bursts": controls.checkbox_control("bursts", "rates go up and down"),
+        "burst": controls.float_control("share in bursts (θ)", 0, 1, 0.5, 0.25, BURSTS),
     }

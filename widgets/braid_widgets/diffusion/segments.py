@@ -10,12 +10,12 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 from braid.core.events import BatchPlanned, RunStarted
-from braid.core.words import format_count
+from braid.core.plan_sentences import format_count
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned, SegmentPlaced
 
-from braid_widgets.base import colours
+from braid_widgets.base import colors
 from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
-from braid_widgets.base.words import data_origin
+from braid_widgets.base.text import data_origin
 
 LATEST = 60
 """Batches that are shown, the last ones."""
@@ -132,7 +132,7 @@ def _format_note(events: list[Any]) -> str:
 
 
 def _make_stream_bars(rows: pd.DataFrame, stream: int, name: str, streams: int) -> go.Bar:
-    height, shade = 0.84 / streams, colours.stream_color(stream)
+    height, shade = 0.84 / streams, colors.stream_color(stream)
     words = [
         f"{name}, batches {r.first + 1} to {r.last + 1}, host {r.host}"
         + (", master" if r.master else "")
@@ -162,7 +162,7 @@ def _annotate_change(plot: go.Figure, e: Any, streams: tuple[str, ...], low: int
     switched = isinstance(e, MasterSwitched)
     text = f"master {streams[e.old]} → {streams[e.new]}" if switched else f"T {e.old} → {e.new}"
     line = dict(
-        color=colours.BOUND if switched else colours.MIGRATION,
+        color=colors.BOUND if switched else colors.MIGRATION,
         width=2,
         dash="solid" if switched else "dot",
     )

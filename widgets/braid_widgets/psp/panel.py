@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from braid_widgets.base import inputs
+from braid_widgets.base import controls
 from braid_widgets.base.launcher import PICTURE, Launch
-from braid_widgets.base.modelled import SimulationPanel, Simulate
+from braid_widgets.base.simulation_panel import Simulate, SimulationPanel
 from braid_widgets.psp.ring import RingPlayer
 
 
@@ -42,20 +42,22 @@ EACH = "one number, or one for each stream, with commas"
 
 def _make_controls() -> dict[str, Any]:
     return {
-        "streams": inputs.int_control("streams (M)", 2, 5, 3, "that are joined with each other"),
-        "rates": inputs.text_control("rates (λ, tuples/s)", "20", EACH),
-        "windows": inputs.text_control("windows (W, s)", "10", EACH),
-        "sigma": inputs.float_control("selectivity (σ)", 0, 1, 0.05, 0.01, "share of pairs that match"),
-        "nodes": inputs.int_control(
+        "streams": controls.int_control("streams (M)", 2, 5, 3, "that are joined with each other"),
+        "rates": controls.text_control("rates (λ, tuples/s)", "20", EACH),
+        "windows": controls.text_control("windows (W, s)", "10", EACH),
+        "sigma": controls.float_control(
+            "selectivity (σ)", 0, 1, 0.05, 0.01, "share of pairs that match"
+        ),
+        "nodes": controls.int_control(
             "nodes (N)", 1, 24, 6, "hosts of the ring; each holds a slice of every window"
         ),
-        "form": inputs.choice_control(
+        "form": controls.choice_control(
             "form", FORMS, "dynamic", "how tuples and slices move round the ring"
         ),
-        "slicing": inputs.choice_control(
+        "slicing": controls.choice_control(
             "slices by", ["time", "count"], "time", "windows are cut by age, or in equal numbers"
         ),
-        "resize": inputs.int_control(
+        "resize": controls.int_control(
             "half-way to (nodes)", 0, 24, 0, "the ring gets so many nodes then; 0: it stays"
         ),
     }

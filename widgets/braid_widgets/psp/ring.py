@@ -1,8 +1,8 @@
 """The ring of a PSP run: slices by stream and node with their fill, head and tail, what is in
 flight, and what is relocated.
 
-A function of events alone: ``frames`` folds them, ``Ring`` shows them, live or recorded, and is its
-own static twin.
+A function of events alone: ``frames`` folds them, ``RingPlayer`` shows them, live or recorded, and
+is its own static twin.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypedDict
 
+from braid.core.batch_history import LiveBlocks
 from braid.core.events import BatchCommitted, EventsTrimmed, RunStarted
-from braid.core.history import LiveBlocks
-from braid.core.spans import format_duration
-from braid.papers.psp.events import StateRelocated, RingResized, SliceTableChanged, TailMoved
+from braid.papers.psp.events import RingResized, SliceTableChanged, StateRelocated, TailMoved
+from braid.util.durations import format_duration
 
-from braid_widgets.base.columns import Columns
-from braid_widgets.base.film import MOST, Player, read_bundle, collect_frames
-from braid_widgets.base.words import data_origin
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.player import MOST, Player, collect_frames, read_bundle
+from braid_widgets.base.text import data_origin
 
 
 class RingSlice(NamedTuple):
@@ -142,7 +142,10 @@ def make_frame(scene: RingViewState) -> RingFrame:
         RingSlice(s, n, k, round(k / most, 3), _format_slice_length(scene, s, n))
         for (s, n), k in sorted(rows.items())
     ]
-    loads = [last.host_metrics[n].compared_pairs if n < len(last.host_metrics) else 0 for n in sorted(used)]
+    loads = [
+        last.host_metrics[n].compared_pairs if n < len(last.host_metrics) else 0
+        for n in sorted(used)
+    ]
     return {
         "title": _format_title(scene),
         "note": _format_note(scene),
@@ -171,7 +174,8 @@ def _format_title(scene: RingViewState) -> str:
     assert scene.start is not None and scene.last is not None
     form = scene.start.placement_settings.get("form", "")
     return (
-        f"batch {scene.last.batch + 1} of {scene.start.planned_batches or '?'} · PSP ring, {form} · "
+        f"batch {scene.last.batch + 1} of {scene.start.planned_batches or '?'} · PSP ring, "
+        f"{form} · "
         f"{' ⋈ '.join(scene.start.streams)}"
     )
 
@@ -182,7 +186,8 @@ def _format_note(scene: RingViewState) -> str:
     if scene.resized is not None:
         r = scene.resized
         return (
-            f"{run} · the ring goes from {r.previous_nodes} to {r.nodes} nodes ({r.reason}, {r.relocation} "
+            f"{run} · the ring goes from {r.previous_nodes} to {r.nodes} nodes ({r.reason}, "
+            f"{r.relocation} "
             "relocation)"
         )
     moved = sum(m.moved_tuples for m in scene.moves)
@@ -231,7 +236,7 @@ class RingPlayer(Player):
         super().__init__(make_frames(events))
 
     def load_events(self, events: Iterable[Any]) -> None:
-        """Show another run, or the same one as far as it is now; see ``Film.update``."""
+        """Show another run, or the same one as far as it is now; see ``Film.refresh``."""
         self.refresh(make_frames(events))
 
     def held_tuples(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:

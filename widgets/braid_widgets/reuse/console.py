@@ -10,19 +10,19 @@ from html import escape
 from typing import Any, ClassVar, Protocol, Self
 
 import ipywidgets as W
-from braid.core.spans import UNITS, format_duration
+from braid.util.durations import UNITS, format_duration
 
-from braid_widgets.base import facts
-from braid_widgets.base.facts import KeyFigure
-from braid_widgets.base.listing import TextTable
-from braid_widgets.base.live import is_paused, error_html
-from braid_widgets.base.pace import TimeLeftEstimator
-from braid_widgets.base.picture import ClickableHTML
-from braid_widgets.reuse import asked
-from braid_widgets.reuse.figures import HubFigures
+from braid_widgets.base import key_figures
+from braid_widgets.base.clickable_html import ClickableHTML
+from braid_widgets.base.key_figures import KeyFigure
+from braid_widgets.base.live_updates import error_html, is_paused
+from braid_widgets.base.text_table import TextTable
+from braid_widgets.base.time_left import TimeLeftEstimator
+from braid_widgets.reuse import query_details
+from braid_widgets.reuse.hub_figures import HubFigures
 from braid_widgets.reuse.hub_map import HubMap, moment_map
+from braid_widgets.reuse.hub_moments import HubMoment, hub_moments, initial_network
 from braid_widgets.reuse.plan_tree import plan_tree
-from braid_widgets.reuse.scenes import HubMoment, initial_network, hub_moments
 
 _SHOWN = 20
 """Rows of an answer that are shown."""
@@ -143,7 +143,9 @@ class Console(W.VBox):
         self.said, self.fault, self.strip = W.HTML(), W.HTML(), W.HTML()
         self.map, self.answer = ClickableHTML(), W.HTML()
         self.map.on_msg(self._handle_map_click)
-        self.buttons = {name: self._make_button(name, act) for name, act in self._make_button_actions().items()}
+        self.buttons = {
+            name: self._make_button(name, act) for name, act in self._make_button_actions().items()
+        }
         self.example.observe(lambda _: self._load_example(), "value")
         super().__init__(self._lay_out_rows())
         self.add_class("braid-live")
@@ -219,7 +221,9 @@ class Console(W.VBox):
             self.seen += len(new)
             last = self.figures.apply_events(new).last
             self.pace.note_batches(0 if last is None else last.epoch + 1)
-            self.strip.value = facts.render_strip([self._make_state_figure(), *self._make_time_figures(), *self.figures.key_figures()])
+            self.strip.value = key_figures.render_strip(
+                [self._make_state_figure(), *self._make_time_figures(), *self.figures.key_figures()]
+            )
             return bool(new)
 
     def _make_state_figure(self) -> KeyFigure:
@@ -262,14 +266,14 @@ class Console(W.VBox):
 
     def _show_query_details(self) -> None:
         name, run = self.query.value, self.run
-        told = asked.describe_query(run.deployment, run.events(), run.blocks, name)
+        told = query_details.describe_query(run.deployment, run.events(), run.blocks, name)
         self.said.value = f"<pre>{escape(told)}</pre>"
 
     def _load_example(self) -> None:
         self.text.value = self.examples[self.example.value]
 
     def _get_submit_options(self) -> dict[str, Any]:
-        return {} if self.alone else {"at": self.sink.value}
+        return {} if self.alone else {"sink": self.sink.value}
 
     def _show_explanation(self) -> None:
         told = self.run.explain(self.text.value, **self._get_submit_options())

@@ -17,12 +17,12 @@ import plotly.graph_objects as go
 from braid.papers.reuse.network import Network
 
 from braid_widgets.base.charts import TEMPLATE
-from braid_widgets.base.colours import BOUND, MIGRATION
-from braid_widgets.base.film import Player, read_bundle, thin
-from braid_widgets.base.still import chart_svg
-from braid_widgets.reuse import asked
-from braid_widgets.reuse.scenes import HubMoment, start_event, hub_moments
-from braid_widgets.reuse.traces import path_trace, link_traces, node_traces
+from braid_widgets.base.colors import BOUND, MIGRATION
+from braid_widgets.base.player import Player, read_bundle, thin
+from braid_widgets.base.svg_chart import chart_svg
+from braid_widgets.reuse import query_details
+from braid_widgets.reuse.hub_moments import HubMoment, hub_moments, start_event
+from braid_widgets.reuse.network_traces import link_traces, node_traces, path_trace
 
 _LETTERS = 24
 """Of a line of an operator's text at most: more would lie over the nodes beside it."""
@@ -58,17 +58,20 @@ class HubMap(Player):
                 title=m.title,
                 note=NAME,
                 svg=moment_map(network, replace(m, title=""), most),
-                query_texts={name: asked.describe_recorded_query(m, start.stream_nodes, name) for name in m.queries},
+                query_texts={
+                    name: query_details.describe_recorded_query(m, start.stream_nodes, name)
+                    for name in m.queries
+                },
             )
             for m in self.moments
         ]
         super().__init__(frames, busy.index(max(busy)))
 
     def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
-        return str(frame["told"][query])
+        return str(frame["query_texts"][query])
 
     def frame_text(self, frame: Mapping[str, Any]) -> str:
-        return f"<p>{escape(frame['title'])}: {NAME}</p>{frame['picture']}"
+        return f"<p>{escape(frame['title'])}: {NAME}</p>{frame['svg']}"
 
     def to_dict(self) -> dict[str, Any]:
         """What was counted on each link, as JSON has it."""
@@ -96,14 +99,20 @@ def moment_map(network: Network, moment: HubMoment, most: float = 0.0) -> str:
 
 def _make_moment_traces(network: Network, moment: HubMoment, most: float) -> Iterator[go.Scatter]:
     yield from link_traces(network, moment.links, most, "bytes", moment.failed_nodes)
-    yield path_trace(network, moment.migration_path, "state on its way", color=MIGRATION, width=4, dash="dash")
-    yield from node_traces(network, partial(_list_node_labels, moment), partial(_choose_node_color, moment))
+    yield path_trace(
+        network, moment.migration_path, "state on its way", color=MIGRATION, width=4, dash="dash"
+    )
+    yield from node_traces(
+        network, partial(_list_node_labels, moment), partial(_choose_node_color, moment)
+    )
 
 
 def _choose_node_color(moment: HubMoment, node: str, own: str) -> str:
     if node in moment.failed_nodes:
         return BOUND
-    moving = any(b.node == node and b.id in moment.changed_operators for b in moment.operators.values())
+    moving = any(
+        b.node == node and b.id in moment.changed_operators for b in moment.operators.values()
+    )
     return MIGRATION if moving else own
 
 

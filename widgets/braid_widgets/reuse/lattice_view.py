@@ -10,10 +10,10 @@ from textwrap import wrap
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.papers.reuse.lattice import LEVELS, SearchStep
+from braid.papers.reuse.reuse_lattice import LEVELS, SearchStep
 
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
-from braid_widgets.base.colours import RATIO, RESULTS
+from braid_widgets.base.colors import RATIO, RESULTS
 
 _LETTERS, _LINES = 36, 4
 """Letters of a line of a text, and its lines, at most: as wide as a narrow window."""
@@ -46,7 +46,12 @@ def lattice_search(visits: Sequence[SearchStep], regions: int = 4) -> Chart:
     plot.update_xaxes(range=[-0.8, _NARROW / _INDENT], **bare)
     plot.update_yaxes(range=[end, 0], **bare)
     rows = [
-        {"level": v.level, "key": v.key, "NID": format_indicator(v.nid, regions), "left aside": v.prune_reason}
+        {
+            "level": v.level,
+            "key": v.key,
+            "NID": format_indicator(v.nid, regions),
+            "left aside": v.prune_reason,
+        }
         for v in visits
     ]
     return Chart("Lattice", plot, pd.DataFrame(rows))
@@ -61,7 +66,9 @@ def format_indicator(nid: int, regions: int) -> str:
     return "".join("1" if nid >> i & 1 else "0" for i in range(regions))
 
 
-def _place_visits(visits: Sequence[SearchStep], texts: Sequence[str]) -> tuple[list[tuple[int, float]], int]:
+def _place_visits(
+    visits: Sequence[SearchStep], texts: Sequence[str]
+) -> tuple[list[tuple[int, float]], int]:
     """Where each key is drawn: its level, and pixels from the top; and where the last one ends."""
     found, top = [], 0
     shown = [level for level in LEVELS if any(v.level == level for v in visits)]
@@ -76,7 +83,9 @@ def _format_visit(v: SearchStep, regions: int) -> str:
     """The level of a key, the key in lines, and below it its NID and why it is left aside."""
     lines = wrap(f"{v.level}: {v.key or 'none'}", _LETTERS, max_lines=_LINES, placeholder=" …")
     lines[0] = lines[0].replace(f"{v.level}:", f"<b>{v.level}</b>", 1)
-    said = f"NID {format_indicator(v.nid, regions)}" + (f" · {v.prune_reason}" if v.prune_reason else "")
+    said = f"NID {format_indicator(v.nid, regions)}" + (
+        f" · {v.prune_reason}" if v.prune_reason else ""
+    )
     return "<br>".join([*lines, said])
 
 
@@ -98,9 +107,13 @@ def _make_key_trace(
     )
 
 
-def _make_visited_trace(visits: Sequence[SearchStep], places: Sequence[tuple[int, float]]) -> go.Scatter:
+def _make_visited_trace(
+    visits: Sequence[SearchStep], places: Sequence[tuple[int, float]]
+) -> go.Scatter:
     """The keys that it has come to: those that it entered, found at the last level, left aside."""
-    colours = [GREY if v.prune_reason else RESULTS if v.level == LEVELS[-1] else RATIO for v in visits]
+    colours = [
+        GREY if v.prune_reason else RESULTS if v.level == LEVELS[-1] else RATIO for v in visits
+    ]
     symbols = ["x" if v.prune_reason else "square" for v in visits]
     return go.Scatter(
         x=[x for (x, _), _v in zip(places, visits, strict=False)],
@@ -114,7 +127,11 @@ def _make_visited_trace(visits: Sequence[SearchStep], places: Sequence[tuple[int
 def _make_slider(visits: Sequence[SearchStep]) -> dict[str, object]:
     how = dict(mode="immediate", frame=dict(duration=0, redraw=True), transition=dict(duration=0))
     marks = [
-        dict(method="animate", args=[[str(n)], how], label=f"{v.level}: {v.prune_reason or 'entered'}")
+        dict(
+            method="animate",
+            args=[[str(n)], how],
+            label=f"{v.level}: {v.prune_reason or 'entered'}",
+        )
         for n, v in enumerate(visits, 1)
     ]
     return dict(

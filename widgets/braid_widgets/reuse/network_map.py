@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from functools import partial
 
 import pandas as pd
-from braid.core.words import format_count
+from braid.core.plan_sentences import format_count
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.network import Link
 from plotly.subplots import make_subplots
 
 from braid_widgets.base.charts import TEMPLATE, Chart
-from braid_widgets.reuse.traces import link_traces, node_traces
+from braid_widgets.reuse.network_traces import link_traces, node_traces
 
 
 def link_loads(model: CostModel, deployment: Deployment) -> dict[Link, float]:

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.spans import format_duration
 from braid.papers.reuse.definition import Compensation, Definition, make_compensation
 from braid.papers.reuse.deployment import Deployment, Operator
 from braid.papers.reuse.relaxation import format_window
+from braid.util.durations import format_duration
 
 from braid_widgets.base.charts import GREY, TEMPLATE, Chart
-from braid_widgets.base.colours import MIGRATION, RATIO, RESULTS
+from braid_widgets.base.colors import MIGRATION, RATIO, RESULTS
 
 COLOURS = {
     "stream": GREY,
@@ -124,7 +124,9 @@ def _draw_operator(
     for read in operator.inputs:
         if isinstance(read, str):
             definition = operator.definition.restrict_to((read,))
-            boxes.append(PlanBox(read, 0, row[0], f"<b>{read}</b> from {after.source_node(read)}", "stream"))
+            boxes.append(
+                PlanBox(read, 0, row[0], f"<b>{read}</b> from {after.source_node(read)}", "stream")
+            )
             edges.append(PlanEdge(read, own, _format_source(definition)))
             heights.append(float(row[0]))
             row[0] += 1
@@ -137,7 +139,9 @@ def _draw_operator(
     depth = max(depths) + 1
     told = f"<b>{own}</b> at {operator.node}<br>{' ⋈ '.join(operator.definition.streams)}"
     told += f"<br>{len(operator.demands)} demands" if len(operator.demands) > 1 else ""
-    boxes.append(PlanBox(own, depth, sum(heights) / len(heights), told, _classify_reuse(before, operator)))
+    boxes.append(
+        PlanBox(own, depth, sum(heights) / len(heights), told, _classify_reuse(before, operator))
+    )
     return depth
 
 
@@ -180,7 +184,9 @@ def _make_figure(boxes: list[PlanBox], edges: list[PlanEdge], name: str) -> go.F
     row = max(ROW, LINE * (max(lines) + max(t.count("<br>") + 1 for t in told.values())))
     plot = go.Figure()
     at = {b.key: b for b in boxes}
-    for edge, words, spot in zip(edges, said, _place_edge_labels(boxes, edges, told, said, row), strict=True):
+    for edge, words, spot in zip(
+        edges, said, _place_edge_labels(boxes, edges, told, said, row), strict=True
+    ):
         ends = at[edge.source], at[edge.target]
         plot.add_trace(
             go.Scatter(
@@ -213,7 +219,11 @@ def _make_figure(boxes: list[PlanBox], edges: list[PlanEdge], name: str) -> go.F
 
 
 def _place_edge_labels(
-    boxes: list[PlanBox], edges: list[PlanEdge], told: Mapping[str, str], said: Sequence[str], row: int
+    boxes: list[PlanBox],
+    edges: list[PlanEdge],
+    told: Mapping[str, str],
+    said: Sequence[str],
+    row: int,
 ) -> Iterator[EdgeLabel]:
     """Where the texts of edges stand: over no other text, if there is such a place."""
     deep = max(b.x for b in boxes)

@@ -9,11 +9,11 @@ from typing import Any
 
 import ipywidgets as W
 
-from braid_widgets.base import inputs
+from braid_widgets.base import controls
 from braid_widgets.base.charts import BELOW
 from braid_widgets.base.launcher import PICTURE, Launch
-from braid_widgets.base.modelled import SimulationPanel, Simulate
-from braid_widgets.shedding import views
+from braid_widgets.base.simulation_panel import Simulate, SimulationPanel
+from braid_widgets.shedding import charts
 
 METHODS = {
     "selective (Algorithm 5)": "selective",
@@ -52,8 +52,11 @@ class ShedPanel(SimulationPanel):
         """Draw the throttle and the harvest of these events."""
         with self.lock:
             self.events = events
-            charts = (views.throttle_chart(events), views.shedding_animation(events, played=False))
-            for output, chart in zip(self.outputs, charts, strict=True):
+            drawn = (
+                charts.throttle_chart(events),
+                charts.shedding_animation(events, played=False),
+            )
+            for output, chart in zip(self.outputs, drawn, strict=True):
                 legend = {"xanchor": "left", **BELOW}
                 chart.figure.update_layout(legend=legend, margin_b=100)
                 data = chart._repr_mimebundle_()
@@ -62,7 +65,7 @@ class ShedPanel(SimulationPanel):
     def static_views(self) -> list[Any]:
         """The pictures of the modelled run."""
         self.events = list(self.simulate(self.requested_settings()))
-        return [views.throttle_chart(self.events), views.shedding_animation(self.events)]
+        return [charts.throttle_chart(self.events), charts.shedding_animation(self.events)]
 
     def applies_while_running(self, control: Any) -> bool:
         """The budget does."""
@@ -87,17 +90,27 @@ class ShedPanel(SimulationPanel):
 
 def _make_controls() -> dict[str, Any]:
     return {
-        "kappa": inputs.float_control("skew of items (κ)", 0, 2, 0.8, 0.1, "Zipf; 0: all as often"),
-        "theta": inputs.int_control("common items (θ)", 1, 8, 3, "two sets join if they share so many"),
-        "window": inputs.float_control("window (w, s)", 2, 60, 10, 1, "how long a tuple can be joined"),
-        "shift": inputs.float_control("delay (τ / cycle)", 0, 1, 0.625, 0.025, SHIFT),
-        "rate": inputs.float_control("rate (tuples/s)", 5, 2000, 100, 10, "of each stream"),
-        "burst": inputs.float_control("burst (times the rate)", 1, 10, 3, 0.5, BURST),
-        "dear": inputs.float_control("dear tuples (share)", 0, 1, 0, 0.05, DEAR),
-        "method": inputs.choice_control("method", METHODS, "selective", "which pairs are left out"),
-        "budget": inputs.choice_control("budget", BUDGETS, "fraction", "what bounds the work of a batch"),
-        "fraction": inputs.slider_control("processed (r)", 0.02, 1, 0.25, 0.01, BUDGET),
-        "allowed": inputs.float_control("allowance (s a batch)", 0.05, 60, 1, 0.05, ALLOWED),
-        "sample": inputs.float_control("sample (γ)", 0.01, 1, 0.3, 0.05, SAMPLE),
-        "pace": inputs.pace_control(0),
+        "kappa": controls.float_control(
+            "skew of items (κ)", 0, 2, 0.8, 0.1, "Zipf; 0: all as often"
+        ),
+        "theta": controls.int_control(
+            "common items (θ)", 1, 8, 3, "two sets join if they share so many"
+        ),
+        "window": controls.float_control(
+            "window (w, s)", 2, 60, 10, 1, "how long a tuple can be joined"
+        ),
+        "shift": controls.float_control("delay (τ / cycle)", 0, 1, 0.625, 0.025, SHIFT),
+        "rate": controls.float_control("rate (tuples/s)", 5, 2000, 100, 10, "of each stream"),
+        "burst": controls.float_control("burst (times the rate)", 1, 10, 3, 0.5, BURST),
+        "dear": controls.float_control("dear tuples (share)", 0, 1, 0, 0.05, DEAR),
+        "method": controls.choice_control(
+            "method", METHODS, "selective", "which pairs are left out"
+        ),
+        "budget": controls.choice_control(
+            "budget", BUDGETS, "fraction", "what bounds the work of a batch"
+        ),
+        "fraction": controls.slider_control("processed (r)", 0.02, 1, 0.25, 0.01, BUDGET),
+        "allowed": controls.float_control("allowance (s a batch)", 0.05, 60, 1, 0.05, ALLOWED),
+        "sample": controls.float_control("sample (γ)", 0.01, 1, 0.3, 0.05, SAMPLE),
+        "pace": controls.pace_control(0),
     }

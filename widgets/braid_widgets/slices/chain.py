@@ -14,7 +14,8 @@ from typing import Any, TypedDict
 
 import sqlglot
 import traitlets
-from braid.condition.dialect import SparkSql
+from braid.condition.spark_dialect import SparkSql
+from braid.core.batch_history import LiveBlocks
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -23,13 +24,12 @@ from braid.core.events import (
     QueryRemoved,
     RunStarted,
 )
-from braid.core.history import LiveBlocks
-from braid.core.spans import format_duration
-from braid.papers.slices.events import SliceContents, ChainChanged
+from braid.papers.slices.events import ChainChanged, SliceContents
+from braid.util.durations import format_duration
 
-from braid_widgets.base.film import MOST, Player, read_bundle, collect_frames
-from braid_widgets.base.words import data_origin
-from braid_widgets.slices.asked import describe_query as serving
+from braid_widgets.base.player import MOST, Player, collect_frames, read_bundle
+from braid_widgets.base.text import data_origin
+from braid_widgets.slices.query_details import describe_query as serving
 
 
 class ChainMark(TypedDict):
@@ -172,7 +172,8 @@ class ChainViewState:
         if before is not None and before != event.slice_ends:
             self._resliced.add(event.stream)
             self.changes.append(
-                f"{name}: slices end at {', '.join(map(format_duration, event.slice_ends))} now ({event.reason})"
+                f"{name}: slices end at {', '.join(map(format_duration, event.slice_ends))} now "
+                f"({event.reason})"
             )
         self.ends[event.stream] = event.slice_ends
 
@@ -209,7 +210,9 @@ class ChainViewState:
             else:
                 self.flows[stream].expired += rows
 
-    def _record_flow(self, flow: SliceFlow, stream: int, came: Counter[int], place: int, rows: int) -> None:
+    def _record_flow(
+        self, flow: SliceFlow, stream: int, came: Counter[int], place: int, rows: int
+    ) -> None:
         lost = came.total() - rows
         if came and lost > 0:
             flow.cut[place] += lost
@@ -242,7 +245,11 @@ class ChainViewState:
 
     def list_served_queries(self, stream: int, begin: int) -> list[str]:
         """The queries that a slice from this age on serves: those with a longer window."""
-        return [q.name for q in self._sort_queries_by_window(stream) if self._get_window(q, stream) > begin]
+        return [
+            q.name
+            for q in self._sort_queries_by_window(stream)
+            if self._get_window(q, stream) > begin
+        ]
 
     def _sort_queries_by_window(self, stream: int) -> list[QueryAdded]:
         return sorted(self.queries.values(), key=lambda q: (self._get_window(q, stream), q.name))
@@ -256,7 +263,8 @@ class ChainViewState:
         assert self.start is not None
         alias = self.start.streams[stream]
         return [
-            (q.name, self._get_window(q, stream), _format_selection(q.selections[alias])) for q in self._sort_queries_by_window(stream)
+            (q.name, self._get_window(q, stream), _format_selection(q.selections[alias]))
+            for q in self._sort_queries_by_window(stream)
         ]
 
 
@@ -377,7 +385,7 @@ class ChainPlayer(Player):
         super().__init__(make_frames(self.events, pick))
 
     def load_events(self, events: Iterable[Any]) -> None:
-        """Show another run, or the same one as far as it is now; see ``Film.update``."""
+        """Show another run, or the same one as far as it is now; see ``Film.refresh``."""
         self.events = list(events)
         self.refresh(make_frames(self.events, self.pick))
 
@@ -393,7 +401,8 @@ class ChainPlayer(Player):
         """By stream and slice."""
         return {
             stream["name"]: {
-                f"{stream['name']}, {format_duration(each['first'])} to {format_duration(each['last'])}": each["rows"]
+                f"{stream['name']}, {format_duration(each['first'])} to "
+                f"{format_duration(each['last'])}": each["rows"]
                 for each in stream["slices"]
             }
             for stream in frame["streams"]

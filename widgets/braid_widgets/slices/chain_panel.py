@@ -13,13 +13,13 @@ import ipywidgets as W
 import pandas as pd
 from braid.papers.slices.events import ChainChanged
 
-from braid_widgets.base import inputs
+from braid_widgets.base import controls
 from braid_widgets.base.launcher import PICTURE, ControllableRun, LaunchPanel
-from braid_widgets.base.listing import TextTable
-from braid_widgets.base.live import RunFollower
-from braid_widgets.base.queries import QueryRow, QueryTable
+from braid_widgets.base.live_updates import RunFollower
+from braid_widgets.base.query_table import QueryRow, QueryTable
+from braid_widgets.base.text_table import TextTable
 from braid_widgets.slices.chain import ChainPlayer
-from braid_widgets.slices.strategies import strategy_charts
+from braid_widgets.slices.strategy_charts import strategy_charts
 
 EMPTY = "<i>Launch on Spark, and the chain is drawn here as it fills.</i>"
 RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fills.</i>"
@@ -164,7 +164,10 @@ class ChainPanel(LaunchPanel):
         rows = [(q.name, q.window, q.selection or "every tuple") for q in asked]
         queries = pd.DataFrame(rows, columns=["query", "window", "selection"])
         costs = {name: chosen[name] for name in ("rate", "sigma", "join", "overhead")}
-        return [TextTable(queries), *strategy_charts(self.table.active_queries, self.table.streams, **costs)]
+        return [
+            TextTable(queries),
+            *strategy_charts(self.table.active_queries, self.table.streams, **costs),
+        ]
 
     def wait_for_changes(self, timeout: float | None = None) -> None:
         """Wait until what was asked of the running join so far is done."""
@@ -191,13 +194,17 @@ class ChainPanel(LaunchPanel):
     def _handle_pick(self, change: Any) -> None:
         pick = change["new"]
         if not self._is_running():
-            self.show_error(RuntimeError("no run is going on whose slices could be changed; launch one"))
+            self.show_error(
+                RuntimeError("no run is going on whose slices could be changed; launch one")
+            )
             return
         age = f"{pick['age']} microseconds"
         self._submit_change(lambda run: self._change_slices(run, pick["act"], age, pick["stream"]))
 
     def _change_slices(self, run: ControllableSharedRun, act: str, age: str, stream: int) -> None:
-        getattr(run, act)(age, list(run.setup.streams)[stream])
+        getattr(run, {"merge": "merge_slices", "split": "split_slice"}[act])(
+            age, list(run.setup.streams)[stream]
+        )
         self._tell_chain(BY_HAND)
 
     def _submit_change(self, work: Callable[[ControllableSharedRun], Any]) -> None:
@@ -209,7 +216,9 @@ class ChainPanel(LaunchPanel):
         self.message.value, self.error = "", None
         self._changes.submit(self._apply_change, run, work)
 
-    def _apply_change(self, run: ControllableSharedRun, work: Callable[[ControllableSharedRun], Any]) -> None:
+    def _apply_change(
+        self, run: ControllableSharedRun, work: Callable[[ControllableSharedRun], Any]
+    ) -> None:
         try:
             work(run)
         except Exception as error:
@@ -275,16 +284,24 @@ def _make_controls() -> dict[str, Any]:
         "by hand": BY_HAND,
     }
     return {
-        "source": inputs.choice_control(
+        "source": controls.choice_control(
             "streams", [(s.label, name) for name, s in SOURCES.items()], None, OF
         ),
-        "chain": inputs.choice_control("chain", kinds, None, "where the windows are cut in slices"),
-        "rate": inputs.float_control("rate (λ, tuples/s)", 0.001, 1000, 20.0, None, "of each stream"),
-        "sigma": inputs.float_control("selections pass (Sσ)", 0, 1, 0.3, 0.05, "share of the tuples"),
-        "join": inputs.float_control("pairs that match (S⋈)", 0, 1, 0.05, 0.01, "share of all pairs"),
-        "overhead": inputs.float_control(
+        "chain": controls.choice_control(
+            "chain", kinds, None, "where the windows are cut in slices"
+        ),
+        "rate": controls.float_control(
+            "rate (λ, tuples/s)", 0.001, 1000, 20.0, None, "of each stream"
+        ),
+        "sigma": controls.float_control(
+            "selections pass (Sσ)", 0, 1, 0.3, 0.05, "share of the tuples"
+        ),
+        "join": controls.float_control(
+            "pairs that match (S⋈)", 0, 1, 0.05, 0.01, "share of all pairs"
+        ),
+        "overhead": controls.float_control(
             "cost of a slice (C_sys)", 0, 1000, 2.5, 0.5, "in comparisons, for each tuple"
         ),
-        "batches": inputs.batches_control(60),
-        "pace": inputs.pace_control(0.5),
+        "batches": controls.batches_control(60),
+        "pace": controls.pace_control(0.5),
     }

@@ -9,17 +9,19 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
-from braid.papers.slices import cuts as slices
-from braid.papers.slices.cuts import ChainStatistics
+from braid.papers.slices import chain_optimizer as slices
+from braid.papers.slices.chain_optimizer import ChainStatistics
 
 from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
-from braid_widgets.base.colours import MIGRATION
+from braid_widgets.base.colors import MIGRATION
 
 FEW = 6
 """Windows up to which every edge has its cost written on it."""
 
 
-def edge_table(windows: slices.Chain, statistics: ChainStatistics, chain: slices.Chain) -> pd.DataFrame:
+def edge_table(
+    windows: slices.Chain, statistics: ChainStatistics, chain: slices.Chain
+) -> pd.DataFrame:
     """The edges of the graph: i, j, start, end (w_i and w_j), cost_modelled (comparisons per unit
     of time), chosen.
     """
@@ -68,7 +70,8 @@ def merge_graph_chart(
         slices.chain_cost(windows, windows, statistics),
     )
     told = (
-        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {_format_cost(kept)} comparisons per "
+        f"CPU-Opt keeps {len(chain)} of {len(windows)} slices: {_format_cost(kept)} comparisons "
+        "per "
         f"{unit}, Mem-Opt {_format_cost(all_cost)}"
     )
     told += f", C<sub>sys</sub> = {statistics.slice_overhead:.3g}"
@@ -107,7 +110,8 @@ def _make_arc_traces(
         connectgaps=False,
     )
     said = [
-        f"from {r.start:.3g} to {r.end:.3g} {unit}: {_format_cost(r.cost_modelled)} comparisons per "
+        f"from {r.start:.3g} to {r.end:.3g} {unit}: {_format_cost(r.cost_modelled)} comparisons "
+        "per "
         f"{unit}"
         for r in table.itertuples()
     ]

@@ -12,13 +12,13 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict
 
 from braid.core.events import QueryAdded
-from braid.core.spans import format_duration
+from braid.util.durations import format_duration
 
-from braid_widgets.base.columns import Columns
-from braid_widgets.base.film import MOST, Player, read_bundle, collect_frames
-from braid_widgets.base.words import data_origin
-from braid_widgets.slices.asked import describe_query as serving
-from braid_widgets.slices.shared_scene import SlicePiece, SharedViewState
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.player import MOST, Player, collect_frames, read_bundle
+from braid_widgets.base.text import data_origin
+from braid_widgets.slices.query_details import describe_query as serving
+from braid_widgets.slices.shared_view_state import SharedViewState, SlicePiece
 
 
 class SharedPiece(NamedTuple):
@@ -174,7 +174,12 @@ def _make_shared_query(scene: SharedViewState, q: QueryAdded) -> SharedQuery:
         used.append(QueryUse(s, host, round(min(1.0, max(0, reach - a) / (b - a)), 3)))
     where = " AND ".join(f"{alias}: {sql}" for alias, sql in q.selections.items() if sql)
     windows = ", ".join(f"{alias} {format_duration(w)}" for alias, w in q.windows.items())
-    return {"name": q.name, "windows": windows, "selections": where, "used": Columns.from_records(QueryUse, used)}
+    return {
+        "name": q.name,
+        "windows": windows,
+        "selections": where,
+        "used": Columns.from_records(QueryUse, used),
+    }
 
 
 def make_frames(events: Iterable[Any], most: int = MOST) -> list[SharedFrame]:
@@ -195,7 +200,7 @@ class SharedRingPlayer(Player):
         super().__init__(make_frames(self.events))
 
     def load_events(self, events: Iterable[Any]) -> None:
-        """Show another run, or the same one as far as it is now; see ``Film.update``."""
+        """Show another run, or the same one as far as it is now; see ``Film.refresh``."""
         self.events = list(events)
         self.refresh(make_frames(self.events))
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import ipywidgets as W
 from braid.papers.slices.events import ChainChanged
 
-from braid_widgets.base import inputs
+from braid_widgets.base import controls
 from braid_widgets.base.launcher import PICTURE, ControllableRun, LaunchPanel, State
-from braid_widgets.base.queries import QueryRow, QueryTable
+from braid_widgets.base.query_table import QueryRow, QueryTable
 from braid_widgets.slices.shared_ring import SharedRingPlayer
 
 EMPTY = "<i>Launch on Spark, and the ring is drawn here as it fills.</i>"
@@ -107,11 +107,11 @@ class SharedRingPanel(LaunchPanel):
 
 def _make_controls() -> dict[str, Any]:
     return {
-        "hosts": inputs.int_control(
+        "hosts": controls.int_control(
             "hosts (J)", 1, 24, 4, "of the ring; each holds some ages of every window"
         ),
-        "month": inputs.int_control("month of 2013", 1, 12, 2, "of the flights that are joined"),
-        "days": inputs.int_control("days", 1, 31, 3, "so many, from the first of the month"),
-        "batches": inputs.batches_control(24),
-        "pace": inputs.pace_control(0.0),
+        "month": controls.int_control("month of 2013", 1, 12, 2, "of the flights that are joined"),
+        "days": controls.int_control("days", 1, 31, 3, "so many, from the first of the month"),
+        "batches": controls.batches_control(24),
+        "pace": controls.pace_control(0.0),
     }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import ceil, sqrt
 from typing import NamedTuple, TypedDict
 
-from braid_widgets.base.columns import Columns
-from braid_widgets.base.fold import RunView
-from braid_widgets.base.metrics import GroupMapping
-from braid_widgets.base.words import MODELLED
+from braid_widgets.base.batch_figures import GroupMapping
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.run_view import RunView
+from braid_widgets.base.text import MODELLED
 
 
 class HostCell(NamedTuple):
@@ -58,7 +58,9 @@ def hosts_frame(scene: RunView) -> HostsFrame:
     mean, most = (round(point.ilf, 1), point.ilf_max) if point else (0, 0)
     square = point.ilf_square if point else None
     hosts = max(len(stored), scene.start.hosts if scene.start else 1)
-    groups = [_make_grid_group(g) for _, g in sorted(scene.grids.items())] or [_make_gridless_group(hosts)]
+    groups = [_make_grid_group(g) for _, g in sorted(scene.grids.items())] or [
+        _make_gridless_group(hosts)
+    ]
     return {
         "title": _format_title(scene),
         "note": _format_note(scene, mean, square),

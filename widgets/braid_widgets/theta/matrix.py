@@ -6,9 +6,9 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from braid_widgets.base.columns import Columns
-from braid_widgets.base.fold import RunView
-from braid_widgets.base.joined import tile_rectangles as tiles
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.join_matrix import tile_rectangles as tiles
+from braid_widgets.base.run_view import RunView
 
 STEP = 5
 """Fractions are shown to this many percent."""
@@ -75,7 +75,10 @@ def matrix_cells(scene: RunView) -> list[MatrixCell]:
     for r0, r1, c0, c1 in tiles(columned.T):
         value, migrates = divmod(int(columned[c0, r0]), 2)
         host, done = divmod(value, 101)
-        corners = (*_compute_span_fractions(rows, r0, r1), *_compute_span_fractions(columns, c0, c1))
+        corners = (
+            *_compute_span_fractions(rows, r0, r1),
+            *_compute_span_fractions(columns, c0, c1),
+        )
         found.append(MatrixCell(*corners, host, done, bool(migrates)))
     return found
 
@@ -124,7 +127,11 @@ def matrix_frame(scene: RunView) -> MatrixFrame:
     """What the stage paints of the join matrix."""
     rectangles = matrix_cells(scene)
     live = scene.last.live_tuples if scene.last else [0, 0]
-    names = [*scene.stream_aliases, "R", "S"][:2] if len(scene.stream_aliases) < 2 else list(scene.stream_aliases[:2])
+    names = (
+        [*scene.stream_aliases, "R", "S"][:2]
+        if len(scene.stream_aliases) < 2
+        else list(scene.stream_aliases[:2])
+    )
     return {
         "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
         "note": "colour: host that joined last · pale: to come · outlined: migrating · "

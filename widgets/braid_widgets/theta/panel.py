@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from braid.core.placement import Placement, placements_for
 
-from braid_widgets.base import inputs
-from braid_widgets.base.launcher import Launch, ControllableRun, LaunchPanel
-from braid_widgets.base.live import RunFollower, ObservableRun
+from braid_widgets.base import controls
+from braid_widgets.base.launcher import ControllableRun, Launch, LaunchPanel
+from braid_widgets.base.live_updates import ObservableRun, RunFollower
 
 
 class RunScreen(Protocol):
@@ -18,7 +18,9 @@ class RunScreen(Protocol):
 
     events: list[Any]
 
-    def follow(self, run: ObservableRun, ended: Callable[[BaseException | None], Any]) -> RunFollower:
+    def follow(
+        self, run: ObservableRun, ended: Callable[[BaseException | None], Any]
+    ) -> RunFollower:
         """Follow a live run, and call ``ended`` when it is over."""
 
     def load_run(self, source: Iterable[Any]) -> None:
@@ -44,7 +46,9 @@ WORKLOADS = {
     "eq5": PanelWorkload("EQ5: supplier ⋈ lineitem, equality", frozenset({"skew"})),
     "eq7": PanelWorkload("EQ7: supplier ⋈ lineitem 1995-96, equality", frozenset({"skew"})),
     "bci": PanelWorkload("BCI: ship dates, band", frozenset({"width"}), "days", False),
-    "bnci": PanelWorkload("BNCI: order keys, band", frozenset({"skew", "width"}), "order keys", False),
+    "bnci": PanelWorkload(
+        "BNCI: order keys, band", frozenset({"skew", "width"}), "order keys", False
+    ),
     "fluct": PanelWorkload(
         "Fluct-Join: orders ⋈ lineitem, in turns", frozenset({"skew", "fluctuation"})
     ),
@@ -116,13 +120,13 @@ def _make_placement_options(kinds: Mapping[str, type[Placement]]) -> list[tuple[
 
 def _make_controls() -> dict[str, Any]:
     return {
-        "workload": inputs.choice_control(
+        "workload": controls.choice_control(
             "workload", [(w.label, k) for k, w in WORKLOADS.items()], None, JOINED
         ),
-        "skew": inputs.float_control(
+        "skew": controls.float_control(
             "skew (Zipf z)", 0, 4, 0.0, 0.25, "of the foreign keys; 0: all as often"
         ),
-        "scale": inputs.float_control(
+        "scale": controls.float_control(
             "data (GB, TPC-H SF)",
             0.001,
             100,
@@ -130,17 +134,19 @@ def _make_controls() -> dict[str, Any]:
             0.01,
             "a scale factor of 1 is about 1 GB; made once, then kept",
         ),
-        "width": inputs.int_control("band width", 0, 365, 1, "tuples at most so far apart join"),
-        "hosts": inputs.int_control("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
-        "placement": inputs.choice_control("placement", _make_placement_options(placements_for(2)), DEFAULT, inputs.PLACED),
-        "fluctuation": inputs.int_control(
+        "width": controls.int_control("band width", 0, 365, 1, "tuples at most so far apart join"),
+        "hosts": controls.int_control("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
+        "placement": controls.choice_control(
+            "placement", _make_placement_options(placements_for(2)), DEFAULT, controls.PLACED
+        ),
+        "fluctuation": controls.int_control(
             "swing of |R|/|S| (k)",
             2,
             16,
             4,
             "one side grows until it is k times the other, then the other does",
         ),
-        "epsilon": inputs.float_control("adapt at growth by (ε)", 0.05, 1, 1.0, 0.05, GROWTH),
-        "batches": inputs.batches_control(20),
-        "pace": inputs.pace_control(0.0),
+        "epsilon": controls.float_control("adapt at growth by (ε)", 0.05, 1, 1.0, 0.05, GROWTH),
+        "batches": controls.batches_control(20),
+        "pace": controls.pace_control(0.0),
     }

@@ -11,15 +11,15 @@ from typing import Any, NotRequired, TypedDict
 
 import pandas as pd
 import plotly.graph_objects as go
+from braid.core.batch_phases import PHASES
 from braid.core.events import BatchCommitted, RunStarted
-from braid.core.seconds import PHASES
 from plotly.subplots import make_subplots
 
-from braid_widgets.base import colours
+from braid_widgets.base import colors
+from braid_widgets.base.batch_figures import BatchFigures
 from braid_widgets.base.charts import TEMPLATE, Chart
-from braid_widgets.base.fold import RunView
-from braid_widgets.base.metrics import BatchFigures
-from braid_widgets.base.words import MODELLED
+from braid_widgets.base.run_view import RunView
+from braid_widgets.base.text import MODELLED
 
 CAP = 2.0
 """Where the axis of the ratio ends; before both streams flow, the ratio of a mapping can be as
@@ -185,10 +185,11 @@ def _round_values(values: Iterable[float]) -> list[float | None]:
 
 def timeline_table(events: Iterable[Any]) -> pd.DataFrame:
     """One row per batch: everything in Point, its parts as columns, with the ratios and rates."""
-    columns = ("ratio_stored", "rows_per_second", "results_per_second")
-    fields = [name for name in BatchFigures.__dataclass_fields__ if name != "parts"]
+    columns = ("stored_ratio", "rows_per_second", "results_per_second")
+    fields = [name for name in BatchFigures.__dataclass_fields__ if name != "seconds_by_phase"]
     rows = [
-        {c: getattr(p, c) for c in (*fields, *columns)} | dict(p.seconds_by_phase) for p in batch_figures(events)
+        {c: getattr(p, c) for c in (*fields, *columns)} | dict(p.seconds_by_phase)
+        for p in batch_figures(events)
     ]
     return pd.DataFrame(rows, columns=[*fields, *columns, *PHASES])
 
@@ -207,20 +208,34 @@ def timeline_chart(events: Iterable[Any]) -> Chart:
     )
     x, names = [p.batch + 1 for p in points], [*scene.stream_aliases[:2], "R", "S"]
     _draw_curve(
-        plot, x, _round_values(map(_compute_stream_ratio, points)), f"|{names[0]}| / |{names[1]}|", colours.SIDES, 1, True
+        plot,
+        x,
+        _round_values(map(_compute_stream_ratio, points)),
+        f"|{names[0]}| / |{names[1]}|",
+        colors.SIDES,
+        1,
+        True,
     )
     _draw_curve(
-        plot, x, ratios := _choose_ratios(points, gridded), _ratio_name(gridded), colours.RATIO, 1, False
+        plot,
+        x,
+        ratios := _choose_ratios(points, gridded),
+        _ratio_name(gridded),
+        colors.RATIO,
+        1,
+        False,
     )
     if gridded:
-        _draw_ratio_bound(plot, points, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)]))
+        _draw_ratio_bound(
+            plot, points, max([1.3, *(min(CAP, 1.02 * v) for v in ratios if v is not None)])
+        )
     if not scene.is_modelled:
         _draw_curve(
             plot,
             x,
             _round_values(p.rows_per_second for p in points),
             "tuples in per second",
-            colours.THROUGHPUT,
+            colors.THROUGHPUT,
             2,
             False,
         )
@@ -229,18 +244,19 @@ def timeline_chart(events: Iterable[Any]) -> Chart:
             x,
             _round_values(p.results_per_second for p in points),
             "results per second",
-            colours.RESULTS,
+            colors.RESULTS,
             2,
             True,
         )
     if timed:
         _draw_phases(plot, points, rows)
-    shade = dict(fillcolor=colours.MIGRATION, opacity=0.25, line_width=0)
+    shade = dict(fillcolor=colors.MIGRATION, opacity=0.25, line_width=0)
     for (first, last), row in product(migration_ranges(points), range(1, rows + 1)):
         plot.add_vrect(first + 0.5, last + 1.5, row=row, col=1, **shade)
     plot.update_xaxes(title="batch", row=rows, col=1)
     plot.update_layout(
-        template=TEMPLATE, title=dict(text=_format_title(points, scene.is_modelled), font=dict(size=15))
+        template=TEMPLATE,
+        title=dict(text=_format_title(points, scene.is_modelled), font=dict(size=15)),
     )
     plot.update_layout(showlegend=False, height=140 + 180 * rows, margin=dict(t=60, b=50))
     return Chart("time line", plot, timeline_table(events))
@@ -249,11 +265,11 @@ def timeline_chart(events: Iterable[Any]) -> Chart:
 def _draw_phases(plot: go.Figure, points: Sequence[BatchFigures], row: int) -> None:
     """The seconds of every batch, stacked by part; the sum is the batch."""
     x = [p.batch + 1 for p in points if p.seconds_by_phase]
-    for part, colour in colours.PARTS.items():
+    for part, colour in colors.PARTS.items():
         seconds = [p.seconds_by_phase[part] for p in points if p.seconds_by_phase]
         plot.add_trace(go.Bar(x=x, y=seconds, name=part, marker_color=colour), row=row, col=1)
     title = " + ".join(
-        f'<span style="color:{c}">■</span> {part}' for part, c in colours.PARTS.items()
+        f'<span style="color:{c}">■</span> {part}' for part, c in colors.PARTS.items()
     )
     plot.update_layout(barmode="stack", bargap=0.15)
     plot.update_yaxes(title="seconds", row=row, col=1, secondary_y=False)
@@ -268,7 +284,7 @@ def _draw_ratio_bound(plot: go.Figure, points: Sequence[BatchFigures], top: floa
     plot.update_yaxes(range=[0.98, seen], row=1, col=1, secondary_y=False)
     if not any(bound):
         return
-    line = dict(color=colours.BOUND, dash="dash", shape="hvh")
+    line = dict(color=colors.BOUND, dash="dash", shape="hvh")
     allowed = go.Scatter(
         x=[p.batch + 1 for p in points], y=bound, name="bound", mode="lines", line=line
     )

@@ -7,24 +7,24 @@ export interface Palette {
   streams: string[];
   ratio: string;
   sides: string;
-  bound: string;
+  ratio_bound: string;
   migration: string;
   throughput: string;
   results: string;
 }
 
 /** A figure: its name, its value with the unit, and what exactly it is. */
-export interface Fact {
+export interface KeyFigure {
   name: string;
   value: string;
-  meaning: string;
+  tooltip: string;
 }
 
 /**
  * A replica: its host, stream and tuples; from `first` to `last` of the axis (0: the oldest that is
  * held, 1: the youngest).
  */
-export interface HeldBlock {
+export interface BlockBar {
   block: number;
   host: number;
   stream: number;
@@ -37,22 +37,22 @@ export interface HeldBlock {
  * Blocks by host, stream and age. `stored` are tuples by host, a full bar is `top`; `ends` name the
  * ends of the axis.
  */
-export interface HeldFrame {
+export interface BlockMapFrame {
   title: string;
   note: string;
   hosts: number;
   streams: string[];
   ends: string[];
-  blocks: Columns<HeldBlock>;
+  blocks: Columns<BlockBar>;
   stored: number[];
-  top: number;
+  scale_max: number;
 }
 
 /**
  * A rectangle of the matrix, in shares of the two key spaces; `percent` of its pairs that came due
  * are joined.
  */
-export interface Cell {
+export interface MatrixCell {
   top: number;
   bottom: number;
   left: number;
@@ -63,7 +63,7 @@ export interface Cell {
 }
 
 /** Tuples that go from host to host: from and to where, in shares of the two key spaces. */
-export interface Chip {
+export interface MoveChip {
   x0: number;
   y0: number;
   x1: number;
@@ -84,9 +84,9 @@ export interface MatrixFrame {
   note: string;
   streams: string[];
   rows: number[];
-  most: number;
-  cells: Columns<Cell>;
-  chips: Columns<Chip>;
+  max_rows: number;
+  cells: Columns<MatrixCell>;
+  chips: Columns<MoveChip>;
 }
 
 /** A host's place in its group. */
@@ -115,8 +115,8 @@ export interface HostsFrame {
   groups: HostGroup[];
   stored: number[];
   mean: number;
-  top: number;
-  ghost: number | null;
+  scale_max: number;
+  baseline: number | null;
 }
 
 /** The join matrix and the hosts' grid after a batch. */
@@ -134,7 +134,7 @@ export interface RingSlice {
   node: number;
   rows: number;
   share: number;
-  lasts: string;
+  retention: string;
 }
 
 /** The nodes on which a stream's head and tail are. */
@@ -149,7 +149,7 @@ export interface RingMove {
   source: number;
   target: number;
   rows: number;
-  why: string;
+  reason: string;
 }
 
 /**
@@ -212,19 +212,19 @@ export interface ChainCut {
 export interface ChainQuery {
   name: string;
   window: number;
-  where: string;
+  selection: string;
 }
 
 /** A stream's slices, youngest first, and what happened to its tuples in the batch. */
 export interface ChainStream {
   name: string;
   index: number;
-  came: number;
+  received_tuples: number;
   expired: number;
   marks: ChainMark[];
   slices: ChainSlice[];
   aged: ChainAged[];
-  cut: ChainCut[];
+  trimmed: ChainCut[];
   queries: ChainQuery[];
 }
 
@@ -259,7 +259,7 @@ export interface SharedStretch {
 }
 
 /** How much of a host's stretch of a stream a query uses, from 0 to 1. */
-export interface SharedUse {
+export interface QueryUse {
   stream: number;
   host: number;
   share: number;
@@ -269,8 +269,8 @@ export interface SharedUse {
 export interface SharedQuery {
   name: string;
   windows: string;
-  where: string;
-  used: Columns<SharedUse>;
+  selections: string;
+  used: Columns<QueryUse>;
 }
 
 /**
@@ -295,7 +295,7 @@ export interface SharedFrame {
 
 /** The map, under the name of what draws it. */
 export interface MapFrame {
-  held?: HeldFrame;
+  blocks?: BlockMapFrame;
   grid?: GridFrame;
   ring?: RingFrame;
   chain?: ChainFrame;
@@ -306,18 +306,18 @@ export interface MapFrame {
 export interface BatchFrame {
   batch: number;
   title: string;
-  facts: Columns<Fact>;
-  map: MapFrame;
+  key_figures: Columns<KeyFigure>;
+  state_map: MapFrame;
 }
 
 /** Batches from `first` to `last`, both in it. */
-export interface Stretch {
+export interface BatchRange {
   first: number;
   last: number;
 }
 
 /** A modelled curve beside a counted one; `batch` may go beyond the run. */
-export interface Ghost {
+export interface BaselineSeries {
   name: string;
   batch: number[];
   values: (number | null)[];
@@ -328,28 +328,28 @@ export interface Ghost {
  * more, and ends at `cap` at most; `bound` is a dashed line, by batch. `ghost` curves are modelled,
  * by name: what another placement would do.
  */
-export interface Curve {
+export interface TimelineCurve {
   name: string;
-  colour: string;
+  color: string;
   values: (number | null)[];
   floor?: number;
   ceiling?: number;
   cap?: number;
   bound?: (number | null)[];
-  ghosts?: Ghost[];
+  baselines?: BaselineSeries[];
 }
 
 /**
  * The time line: panels of one or two curves (axes left and right) over the batches, of which
  * `last` is the last to come.
  */
-export interface LineFrame {
+export interface TimelineFrame {
   title: string;
   axis: string;
   batch: number[];
   last: number;
-  migrations: Stretch[];
-  panels: Curve[][];
+  migrations: BatchRange[];
+  panels: TimelineCurve[][];
 }
 
 /** For each batch, what each host did, by measure; a host that was not there yet has no entry. */
@@ -360,7 +360,7 @@ export interface HostRows {
 }
 
 /** What was decided in a batch (from 1), as a sentence. */
-export interface Flag {
+export interface Annotation {
   batch: number;
   text: string;
 }
@@ -374,21 +374,21 @@ export interface Flag {
 export interface CockpitPage {
   state: string;
   note: string;
-  left: string;
-  lag: number | null;
+  seconds_left: string;
+  seconds_since_commit: number | null;
   frames: BatchFrame[];
-  line: LineFrame;
+  timeline: TimelineFrame;
   hosts: HostRows;
-  flags: Flag[];
-  offers: string[];
-  told: string;
+  annotations: Annotation[];
+  what_if_placements: string[];
+  what_if_message: string;
 }
 
 /** Runs by name; `whole` has the time line of all, and no frame. */
-export interface AbreastPage {
+export interface LinkedViewsPage {
   names: string[];
   pages: CockpitPage[];
-  whole: CockpitPage;
+  timeline_page: CockpitPage;
 }
 
 /**
@@ -398,7 +398,7 @@ export interface AbreastPage {
 export interface StepChip {
   text: string;
   stream: number | null;
-  fresh: boolean;
+  is_new: boolean;
 }
 
 /**
@@ -407,7 +407,7 @@ export interface StepChip {
  */
 export interface StepNode {
   name: string;
-  here: boolean;
+  is_active: boolean;
   stored: StepChip[][];
   queued: StepChip[] | null;
 }
@@ -430,7 +430,7 @@ export interface StepFrame {
   streams: string[];
   nodes: StepNode[];
   moves: StepMove[];
-  found: StepChip[];
+  results: StepChip[];
   table: string[][];
 }
 
@@ -438,6 +438,6 @@ export interface StepFrame {
 export interface HubFrame {
   title: string;
   note: string;
-  picture: string;
-  told: Record<string, string>;
+  svg: string;
+  query_texts: Record<string, string>;
 }

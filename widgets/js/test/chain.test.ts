@@ -71,8 +71,8 @@ test("labels that would overlap are left out", () => {
 
 test("ages and queries are put in words", () => {
   assert.deepEqual([inWords(MARKS, 4e6), inWords(MARKS, 5e6)], ["4 s", "5 s"]);
-  assert.equal(said({ name: "far", window: 1, where: "v < 3" }), "far: v < 3");
-  assert.equal(said({ name: "near", window: 1, where: "" }), "near");
+  assert.equal(said({ name: "far", window: 1, selection: "v < 3" }), "far: v < 3");
+  assert.equal(said({ name: "near", window: 1, selection: "" }), "near");
   assert.deepEqual([part(1200, "n →", "").text, part(0, "n →", "").text], ["1,200 →", ""]);
 });
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { rowOf as heldRow } from "../src/base/held.ts";
-import { longest } from "../src/cockpit/abreast.ts";
-import { blocksOf, hostOf } from "../src/cockpit/inspect.ts";
+import { rowOf as heldRow } from "../src/base/block_map.ts";
+import { longest } from "../src/cockpit/linked_views.ts";
+import { blocksOf, hostOf } from "../src/cockpit/block_details.ts";
 import { batchAt, didWords, rowOf, within } from "../src/cockpit/lines.ts";
 import { extend, KEPT, positionOf, scaled } from "../src/cockpit/page.ts";
 import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../src/frames.ts";
@@ -10,23 +10,23 @@ import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../src/frames
 const BOX = { x: 40, y: 0, wide: 100, tall: 50 };
 
 function frame(batch: number, top = 1): BatchFrame {
-  const grid = { hosts: { top }, matrix: { most: top } } as unknown as GridFrame;
-  const facts = { name: [], value: [], meaning: [] };
-  return { batch, title: `batch ${batch}`, facts, map: { grid } };
+  const grid = { hosts: { scale_max: top }, matrix: { max_rows: top } } as unknown as GridFrame;
+  const facts = { name: [], value: [], tooltip: [] };
+  return { batch, title: `batch ${batch}`, key_figures: facts, state_map: { grid } };
 }
 
 function page(batches: number[], more: Partial<CockpitPage> = {}): CockpitPage {
   return {
     state: "live",
     note: "",
-    left: "",
-    lag: null,
+    seconds_left: "",
+    seconds_since_commit: null,
     frames: batches.map((batch) => frame(batch, batch)),
-    line: { title: "", axis: "batch", batch: batches, last: 1, migrations: [], panels: [] },
+    timeline: { title: "", axis: "batch", batch: batches, last: 1, migrations: [], panels: [] },
     hosts: { batch: batches, names: ["stored"], values: batches.map((batch) => [[batch]]) },
-    flags: [],
-    offers: [],
-    told: "",
+    annotations: [],
+    what_if_placements: [],
+    what_if_message: "",
     ...more,
   };
 }
@@ -44,7 +44,7 @@ test("what comes is put to what is there, and nothing is there twice", () => {
 });
 
 test("what comes puts all that is there on its scale", () => {
-  const tops = (shown: CockpitPage) => shown.frames.map(({ map }) => map.grid?.hosts.top);
+  const tops = (shown: CockpitPage) => shown.frames.map(({ state_map: map }) => map.grid?.hosts.scale_max);
   assert.deepEqual(tops(scaled(page([1, 5, 2]))), [5, 5, 5]);
   assert.deepEqual(tops(extend(page([1, 2]), page([3]))), [3, 3, 3]);
 });

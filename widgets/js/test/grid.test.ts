@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { progress } from "../src/base/canvas.ts";
-import { clamped } from "../src/base/film.ts";
+import { clamped } from "../src/base/player.ts";
 import { fontSize, hit } from "../src/base/painter.ts";
-import type { Cell, Chip, GridFrame, HostGroup } from "../src/frames.ts";
+import type { MatrixCell, MoveChip, GridFrame, HostGroup } from "../src/frames.ts";
 import { layout, oneScale } from "../src/theta/grid.ts";
 import { bar, hostBoxes, upright } from "../src/theta/hosts.ts";
 import { boxOf, chipAt, eased, LEAST, rectangle } from "../src/theta/matrix.ts";
 
 const SQUARE = { x: 10, y: 20, size: 100 };
 const AREA = { x: 10, y: 20, wide: 100, tall: 100 };
-const CELL: Cell = {
+const CELL: MatrixCell = {
   top: 0.5,
   bottom: 1,
   left: 0,
@@ -19,7 +19,7 @@ const CELL: Cell = {
   percent: 60,
   moving: true,
 };
-const CHIP: Chip = { x0: 0, y0: 0, x1: 1, y1: 0.5, stream: 0, rows: 7, source: 0, target: 1 };
+const CHIP: MoveChip = { x0: 0, y0: 0, x1: 1, y1: 0.5, stream: 0, rows: 7, source: 0, target: 1 };
 
 function group(n: number, m: number): HostGroup {
   const hosts = Array.from({ length: n * m }, (_, host) => host);
@@ -56,12 +56,12 @@ test("a side too short to be seen is drawn longer, and that is said", () => {
 });
 
 test("all pictures of a run are on the scale of the greatest", () => {
-  const frame = (top: number, most: number) =>
-    ({ hosts: { top }, matrix: { most } }) as unknown as GridFrame;
+  const frame = (scale_max: number, max_rows: number) =>
+    ({ hosts: { scale_max }, matrix: { max_rows } }) as unknown as GridFrame;
   const frames = [frame(3, 40), frame(9, 20)];
   oneScale(frames);
   assert.deepEqual(
-    frames.map(({ hosts, matrix }) => [hosts.top, matrix.most]),
+    frames.map(({ hosts, matrix }) => [hosts.scale_max, matrix.max_rows]),
     [
       [9, 40],
       [9, 40],

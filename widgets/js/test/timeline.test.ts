@@ -9,11 +9,11 @@ import {
   strokes,
   ticks,
 } from "../src/cockpit/timeline.ts";
-import type { Curve } from "../src/frames.ts";
+import type { TimelineCurve } from "../src/frames.ts";
 
 const BOX = { x: 40, y: 10, wide: 200, tall: 100 };
-const curve = (values: (number | null)[], more: Partial<Curve> = {}): Curve => {
-  return { name: "x", colour: "ratio", values, ...more };
+const curve = (values: (number | null)[], more: Partial<TimelineCurve> = {}): TimelineCurve => {
+  return { name: "x", color: "ratio", values, ...more };
 };
 
 test("an axis has room above its peak", () => {
@@ -29,7 +29,7 @@ test("an axis reaches its ceiling, and ends at its cap", () => {
 test("what is allowed, and what another placement would do, fit on the axis", () => {
   const ghosts = [{ name: "static", batch: [1, 2], values: [null, 7] }];
   assert.equal(axisOf(curve([1], { bound: [1.4, null] })).peak, 1.4);
-  assert.equal(axisOf(curve([1], { ghosts })).peak, 7);
+  assert.equal(axisOf(curve([1], { baselines: ghosts })).peak, 7);
 });
 
 test("names of two curves are shorter where they would run into each other", () => {

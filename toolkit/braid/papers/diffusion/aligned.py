@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from braid.core.cluster import check_cluster, check_weights
-from braid.core.draft import PlanBuilder
+from braid.core.cluster_model import check_cluster, check_weights
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
+from braid.core.plan_builder import PlanBuilder
+from braid.papers.common.event_time_rate import EventTimeRate
+from braid.papers.common.load_balance import GU_PRICES, Cluster, LoadBalance, Prices, Weights
 from braid.papers.diffusion.alignment import Alignment
 from braid.papers.diffusion.events import MasterSwitched, SegmentLengthTuned
 from braid.papers.diffusion.overhead import atr_overhead
+from braid.papers.diffusion.segment_length_search import LengthSearch
 from braid.papers.diffusion.segments import MasterTenure, Segment
-from braid.papers.diffusion.tuning import LengthSearch
-from braid.papers.kit.balance import GU_PRICES, LoadBalance, Cluster, Prices, Weights
-from braid.papers.kit.pace import EventTimeRate
 
 GAIN = 0.2
 """The master changes when that lowers the overhead by more than this fraction."""
@@ -106,7 +106,7 @@ class Aligned(Placement):
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
-        for name in ("length", "step", "sample"):
+        for name in ("segment_batches", "step_batches", "sample_batches"):
             if (
                 isinstance(value := getattr(self, name), bool)
                 or not isinstance(value, int)
@@ -151,11 +151,16 @@ class _Planner:
 
     def plan_batch(self) -> Plan:
         if not any(
-            b.batch < self.reign.since_batch and b.stream in (self.reign.master, self.reign.previous_master)
+            b.batch < self.reign.since_batch
+            and b.stream in (self.reign.master, self.reign.previous_master)
             for b in self.facts.blocks
         ):
             self.reign = replace(self.reign, previous_master=None)
-        if self.settings.adaptive and self.settings.hosts > 1 and self.reign.previous_master is None:
+        if (
+            self.settings.adaptive
+            and self.settings.hosts > 1
+            and self.reign.previous_master is None
+        ):
             self._elect_master()
             self._tune_segment_length()
         self._drop_dead_segments()
@@ -250,13 +255,17 @@ class _Planner:
             live[b.stream] += b.rows
         offered = sum(n * (sum(live) - live[s]) for s, n in enumerate(new))
         return (
-            sum(new) * sum(did.compared_pairs for did in self.facts.host_usage) / offered if offered else 0.0
+            sum(new) * sum(did.compared_pairs for did in self.facts.host_usage) / offered
+            if offered
+            else 0.0
         )
 
     def _drop_dead_segments(self) -> None:
         """Segments that have ended and have no live block."""
         batches = {
-            b.batch for b in self.facts.blocks if b.stream in (self.reign.master, self.reign.previous_master)
+            b.batch
+            for b in self.facts.blocks
+            if b.stream in (self.reign.master, self.reign.previous_master)
         }
         self.segments = [
             s
@@ -277,7 +286,9 @@ class _Planner:
         )
         chosen = Counter(s.host for s in self.segments if s.start >= self.batch)
         end, last = (
-            (self.segments[-1].end_batch, self.segments[-1].host) if self.segments else (self.batch, -1)
+            (self.segments[-1].end_batch, self.segments[-1].host)
+            if self.segments
+            else (self.batch, -1)
         )
         while end <= self.batch + furthest:
             last = self.load_balance.least_loaded_host(chosen, last)

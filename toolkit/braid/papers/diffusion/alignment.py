@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from braid.core.draft import PlanBuilder
 from braid.core.facts import Facts
 from braid.core.plan import Block, Hop, Ids, Route
+from braid.core.plan_builder import PlanBuilder
+from braid.papers.common.join_orders import IntermediateGrowth, Order
 from braid.papers.diffusion.events import SegmentPlaced
-from braid.papers.diffusion.segments import MasterTenure, BlockRoles, Segment
-from braid.papers.kit.joinorder import IntermediateGrowth, Order
+from braid.papers.diffusion.segments import BlockRoles, MasterTenure, Segment
 
 
 class Alignment:
@@ -102,7 +102,9 @@ class Alignment:
             block = Block(self.facts.next_id + stream, stream, (0, 1), self.batch, ())
             self.roles.add_block(block)
             rows[block.id] = round(rates[stream])
-            boxes = [(host, box) for host, box in self.roles.host_boxes() if block.id in box[stream]]
+            boxes = [
+                (host, box) for host, box in self.roles.host_boxes() if block.id in box[stream]
+            ]
             hosts = {host for host, _ in boxes} | (
                 set() if stream == self.reign.master else self._find_hosts_in_reach(stream)
             )
@@ -120,10 +122,14 @@ class Alignment:
         if reach is None:
             return set(range(self.hosts))
         return {
-            s.host for s in self.segments if s.start <= self.batch + reach and s.end_batch > self.batch
+            s.host
+            for s in self.segments
+            if s.start <= self.batch + reach and s.end_batch > self.batch
         }
 
-    def _choose_join_order(self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]) -> Order:
+    def _choose_join_order(
+        self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]
+    ) -> Order:
         """The order of the hops, all on one host: by the intermediate results that it is expected
         to make there.
         """

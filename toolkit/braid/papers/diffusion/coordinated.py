@@ -17,15 +17,21 @@ from math import isqrt
 from random import Random
 from typing import Self
 
-from braid.core.cluster import check_cluster, check_weights
+from braid.core.cluster_model import check_cluster, check_weights
 from braid.core.facts import Facts, HostUsage
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Plan, Route
+from braid.papers.common.join_orders import IntermediateGrowth, Order
+from braid.papers.common.load_balance import (
+    GU_PRICES,
+    Prices,
+    compute_loads,
+    stack_capacities,
+    stack_usage,
+)
 from braid.papers.diffusion.events import JoinOrder, PathChosen
-from braid.papers.diffusion.setcover import Sets, greedy_cover, random_cover
-from braid.papers.diffusion.table import Probes, RoutingTable
-from braid.papers.kit.balance import GU_PRICES, Prices, compute_loads, stack_capacities, stack_usage
-from braid.papers.kit.joinorder import IntermediateGrowth, Order
+from braid.papers.diffusion.routing_table import Probes, RoutingTable
+from braid.papers.diffusion.set_cover import Sets, greedy_cover, random_cover
 
 KEPT = 0.75
 """The weight of earlier loads of a host beside that of the last batch."""
@@ -111,14 +117,15 @@ class Coordinated(Placement):
 
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
-        for name, least in (("length", 1), ("orders", 1), ("warmup", 0)):
+        for name, least in (("segment_batches", 1), ("max_join_orders", 1), ("warmup_hosts", 0)):
             if (value := getattr(self, name)) < least:
                 raise ValueError(f"{name} is {value}; it must be a whole number, {least} or more")
         if self.max_copies == 0:
-            object.__setattr__(self, "copies", isqrt(self.hosts - 1) + 1)
+            object.__setattr__(self, "max_copies", isqrt(self.hosts - 1) + 1)
         if self.max_copies is not None and not 0 < self.max_copies <= self.hosts:
             raise ValueError(
-                f"copies is {self.max_copies}; it must be from 1 to hosts, {self.hosts}, or None for "
+                f"max_copies is {self.max_copies}; it must be from 1 to hosts, {self.hosts}, or "
+                "None for "
                 "no bound"
             )
         check_weights(self.load_weights)
@@ -213,7 +220,8 @@ class _Planner:
 
     def plan_batch(self) -> Plan:
         planned = [
-            self._route_segment(stream, segment) for stream, segment in enumerate(self.state.segments)
+            self._route_segment(stream, segment)
+            for stream, segment in enumerate(self.state.segments)
         ]
         ends = (self.facts.batch + 1) % self.settings.segment_batches == 0
         state = CoordinatedState(
@@ -233,12 +241,17 @@ class _Planner:
         going = segment if segment is not None and segment.join_order else None
         ways = self._list_routing_paths(stream, going)
         way = min(ways, key=lambda w: w.overhead, default=_Way(0.0, 0.0, (), ()))
-        stored = segment.storing_hosts if segment else self._choose_storing_hosts(way.hops[0] if way.hops else ())
+        stored = (
+            segment.storing_hosts
+            if segment
+            else self._choose_storing_hosts(way.hops[0] if way.hops else ())
+        )
         block = Block(self.facts.next_id + stream, stream, (0, 1), self.facts.batch, stored)
         if ways and not going:
             self._emit_path_chosen(block, way, ways)
         path = tuple(
-            self.table.make_hop(other, probes) for other, probes in zip(way.order, way.hops, strict=True)
+            self.table.make_hop(other, probes)
+            for other, probes in zip(way.order, way.hops, strict=True)
         )
         self._charge_expected_load(stream, way, stored)
         self.table.add_block(block, self.facts.previous_received[stream])
@@ -254,9 +267,13 @@ class _Planner:
             return []
         if segment:
             return [self._make_routing_path(stream, segment.join_order, segment.hop_hosts, {})]
-        orders = self.growth.best_join_orders(stream, self.settings.max_join_orders if self.settings.optimize else 1)
+        orders = self.growth.best_join_orders(
+            stream, self.settings.max_join_orders if self.settings.optimize else 1
+        )
         known: dict[Order, Probes] = {}
-        return [self._make_routing_path(stream, order, [()] * len(order), known) for order in orders]
+        return [
+            self._make_routing_path(stream, order, [()] * len(order), known) for order in orders
+        ]
 
     def _make_routing_path(
         self, stream: int, order: Order, kept: Sequence[Collection[int]], known: dict[Order, Probes]
@@ -264,7 +281,9 @@ class _Planner:
         """The path for an order; ``known`` hops are those of orders that begin alike."""
         hops: list[Probes] = []
         overhead = eq3 = -1.0
-        for other, chi, mine in zip(order, self.growth.intermediate_counts(stream, order), kept, strict=True):
+        for other, chi, mine in zip(
+            order, self.growth.intermediate_counts(stream, order), kept, strict=True
+        ):
             before = hops[-1] if hops else {}
             begun = order[: len(hops) + 1]
             hop = known[begun] = known.get(begun) or self._choose_hop_hosts(other, mine, before)
@@ -274,7 +293,9 @@ class _Planner:
             hops.append(hop)
         return _Way(overhead, eq3, order, tuple(hops))
 
-    def _choose_hop_hosts(self, stream: int, kept: Collection[int], before: Collection[int]) -> Probes:
+    def _choose_hop_hosts(
+        self, stream: int, kept: Collection[int], before: Collection[int]
+    ) -> Probes:
         """V_k: hosts that hold all blocks of a stream. First those that the segment has used, then
         those of the hop before.
 
@@ -301,7 +322,9 @@ class _Planner:
             return greedy_cover(sets, self.weights, wanted)
         return random_cover(sets, self.draw, wanted)
 
-    def _assign_blocks_to_hosts(self, sets: dict[int, int], hosts: Collection[int], left: int) -> Probes:
+    def _assign_blocks_to_hosts(
+        self, sets: dict[int, int], hosts: Collection[int], left: int
+    ) -> Probes:
         probes = {}
         for host in sorted(hosts, key=self.weights.__getitem__):
             if mask := sets[host] & left:
@@ -336,18 +359,26 @@ class _Planner:
         tells nothing of this one.
         """
         tuples = self.facts.previous_received[stream]
-        self._add_load({*stored, *(way.hops[0] if way.hops else ())}, HostUsage(received_tuples=tuples))
+        self._add_load(
+            {*stored, *(way.hops[0] if way.hops else ())}, HostUsage(received_tuples=tuples)
+        )
         for k, (chi, probes) in enumerate(
             zip(self.growth.intermediate_counts(stream, way.order), way.hops, strict=False)
         ):
             entering = round(tuples * chi)
             met = self.table.rows[way.order[k]] // max(len(probes), 1)
-            did = HostUsage(received_partials=entering if k else 0, probes=entering, compared_pairs=entering * met)
+            did = HostUsage(
+                received_partials=entering if k else 0,
+                probes=entering,
+                compared_pairs=entering * met,
+            )
             self._add_load(probes, did)
 
     def _add_load(self, hosts: Iterable[int], will_do: HostUsage) -> None:
         settings = self.settings
-        brings = compute_loads(will_do, self.machines, settings.load_weights, self.seconds, settings.cost_parameters)
+        brings = compute_loads(
+            will_do, self.machines, settings.load_weights, self.seconds, settings.cost_parameters
+        )
         more = ((1 - KEPT) * brings).tolist()
         for host in hosts:
             self.weights[host] += more[host]

@@ -39,7 +39,9 @@ class SegmentPlaced(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         how = "as was chosen ahead" if self.is_planned else "chosen now"
-        copied = f", {self.copied_tuples:,} tuples had to be copied there" if self.copied_tuples else ""
+        copied = (
+            f", {self.copied_tuples:,} tuples had to be copied there" if self.copied_tuples else ""
+        )
         lasts = f"{self.batches} batch{'es' if self.batches > 1 else ''}"
         name = moment.streams[self.master_stream]
         return f"master {name}: its segment of {lasts} goes to host {self.host}, {how}{copied}"
@@ -91,7 +93,8 @@ class SegmentLengthTuned(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         return (
-            f"segments of {self.batches} batches in place of {self.previous_batches}: with {self.previous_batches} the busiest "
+            f"segments of {self.batches} batches in place of {self.previous_batches}: with "
+            f"{self.previous_batches} the busiest "
             f"host had a load of {self.sampled_cost:,.3g} a tuple"
         )
 

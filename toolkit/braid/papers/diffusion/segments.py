@@ -98,8 +98,14 @@ class BlockRoles:
         late = self.marked[reign.previous_master]
         made = [(h, everything | {reign.previous_master: ids}) for h, ids in self.old.items()]
         made += [
-            (h, everything | {reign.previous_master: late, reign.master: ids}) for h, ids in self.new.items()
+            (h, everything | {reign.previous_master: late, reign.master: ids})
+            for h, ids in self.new.items()
         ]
         if early := self.marked[reign.master]:
-            made.append((reign.last_old_batch, everything | {reign.previous_master: late, reign.master: early}))
+            made.append(
+                (
+                    reign.last_old_batch,
+                    everything | {reign.previous_master: late, reign.master: early},
+                )
+            )
         return made

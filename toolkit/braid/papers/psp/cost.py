@@ -126,7 +126,9 @@ def probe_work(load: Workload) -> float:
     """T_j times the pairs that a tuple compares, in seconds: L_C without insertion and purge, as
     Eq. 13.5 uses it.
     """
-    return load.join * load.mean_cost(lambda stream: sum(pairs for _, _, pairs in _list_probing_rounds(load, stream)))
+    return load.join * load.mean_cost(
+        lambda stream: sum(pairs for _, _, pairs in _list_probing_rounds(load, stream))
+    )
 
 
 def centralized_work(load: Workload) -> float:
@@ -145,7 +147,9 @@ def send_seconds(load: Workload) -> float:
     """Seconds that each node of a ring spends on receiving and sending for one tuple: T_s (1 +
     intermediate results).
     """
-    return load.send * load.mean_cost(lambda stream: sum(n for _, n, _ in _list_probing_rounds(load, stream)))
+    return load.send * load.mean_cost(
+        lambda stream: sum(n for _, n, _ in _list_probing_rounds(load, stream))
+    )
 
 
 def service_rate(load: Workload, nodes: int) -> float:
@@ -157,7 +161,11 @@ def output_rate(load: Workload, nodes: int) -> float:
     """O_PSP (Eq. 13.4): results per second that N busy nodes can make. Grows with N, up to what
     sending leaves room for.
     """
-    return nodes * service_rate(load, nodes) * load.mean_cost(lambda stream: probe_inputs(load, stream)[-1])
+    return (
+        nodes
+        * service_rate(load, nodes)
+        * load.mean_cost(lambda stream: probe_inputs(load, stream)[-1])
+    )
 
 
 def mean_latency_seconds(load: Workload, lengths: Sequence[int]) -> float:
@@ -176,7 +184,8 @@ def mean_latency_seconds(load: Workload, lengths: Sequence[int]) -> float:
 
     def probing(stream: int) -> float:
         return sum(
-            load.join * pairs / lengths[probed] for probed, _, pairs in _list_probing_rounds(load, stream)
+            load.join * pairs / lengths[probed]
+            for probed, _, pairs in _list_probing_rounds(load, stream)
         )
 
     travel = (sum(lengths) / load.stream_count - 1) / 2 * load.hop
@@ -202,7 +211,9 @@ def initial_lengths(load: Workload, most: int) -> tuple[int, ...]:
     """
     known: dict[int, int] = {}
     for stream in sorted(range(load.stream_count), key=lambda s: load.growth_factors[s]):
-        trials = {n: [known.get(s, n) for s in range(load.stream_count)] for n in range(1, most + 1)}
+        trials = {
+            n: [known.get(s, n) for s in range(load.stream_count)] for n in range(1, most + 1)
+        }
         known[stream] = min(trials, key=lambda n: mean_latency_seconds(load, trials[n]))
     return tuple(known[s] for s in range(load.stream_count))
 
@@ -258,7 +269,8 @@ def memory_atr(load: Workload, nodes: int, segment: float, master: int = 0) -> f
     2 W for slave streams.
     """
     return nodes * sum(
-        rate * span for rate, span in zip(load.rates, _compute_state_spans(load, segment, master), strict=True)
+        rate * span
+        for rate, span in zip(load.rates, _compute_state_spans(load, segment, master), strict=True)
     )
 
 

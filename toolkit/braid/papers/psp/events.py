@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from logging import INFO
 
-from braid.core.events import ReplicaCopy, Event, EventContext
-from braid.core.spans import format_duration
-from braid.core.words import format_hosts
+from braid.core.events import Event, EventContext, ReplicaCopy
+from braid.core.plan_sentences import format_hosts
+from braid.util.durations import format_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,21 @@ class SliceTableChanged(Event):
     slice_bound_tuples: int | None
 
     def describe_decision(self, moment: EventContext) -> str:
-        name, first = moment.streams[self.stream], self.slice_lengths[0] if self.slice_lengths else None
-        cut = f"of {self.slice_bound_tuples:,} tuples" if self.slice_bound_tuples is not None else "of full history"
+        name, first = (
+            moment.streams[self.stream],
+            self.slice_lengths[0] if self.slice_lengths else None,
+        )
+        cut = (
+            f"of {self.slice_bound_tuples:,} tuples"
+            if self.slice_bound_tuples is not None
+            else "of full history"
+        )
         if self.slice_bound_tuples is None and first is not None:
-            cut = f"of {format_duration(first)} each" if len(set(self.slice_lengths)) == 1 else "of unequal lengths"
+            cut = (
+                f"of {format_duration(first)} each"
+                if len(set(self.slice_lengths)) == 1
+                else "of unequal lengths"
+            )
         return f"{name} is cut in {len(self.nodes)} slices {cut} on {format_hosts(self.nodes)}"
 
 
@@ -50,7 +61,9 @@ class HeadMoved(Event):
 
     def describe_decision(self, moment: EventContext) -> str:
         name = moment.streams[self.stream]
-        return f"new tuples of {name} go to host {self.host}, no longer to host {self.previous_host}"
+        return (
+            f"new tuples of {name} go to host {self.host}, no longer to host {self.previous_host}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,5 +119,6 @@ class RingResized(Event):
     def describe_decision(self, moment: EventContext) -> str:
         why = "as was scheduled" if self.reason == "scheduled" else f"for its {self.reason}"
         return (
-            f"the ring goes from {self.previous_nodes} to {self.nodes} nodes {why}, {self.relocation} relocation"
+            f"the ring goes from {self.previous_nodes} to {self.nodes} nodes {why}, "
+            f"{self.relocation} relocation"
         )

@@ -30,20 +30,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
-from braid.core.draft import PlanBuilder
 from braid.core.events import ReplicaCopy
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan, Route
-from braid.papers.kit.hopping import hopping_routes
-from braid.papers.psp.events import HeadMoved, StateRelocated, RingResized, SliceTableChanged, TailMoved
-from braid.papers.psp.slices import (
+from braid.core.plan_builder import PlanBuilder
+from braid.papers.common.hop_routes import hopping_routes
+from braid.papers.psp.events import (
+    HeadMoved,
+    RingResized,
+    SliceTableChanged,
+    StateRelocated,
+    TailMoved,
+)
+from braid.papers.psp.slice_table import (
     BlockMove,
     SliceTable,
     StreamState,
-    plan_purges,
     newest_first_key,
     oldest_first_key,
+    plan_purges,
     plan_relocation,
     rotate_head,
 )
@@ -143,9 +149,12 @@ class Ring(Placement):
                 raise ValueError(
                     f"{name} is {value!r}; it must be one of {', '.join(map(repr, accepted))}"
                 )
-        if self.max_tuples_in_flight is not None and (self.form != "interleaved" or self.max_tuples_in_flight < 1):
+        if self.max_tuples_in_flight is not None and (
+            self.form != "interleaved" or self.max_tuples_in_flight < 1
+        ):
             raise ValueError(
-                f"in_flight is {self.max_tuples_in_flight} in form {self.form!r}; it takes 'interleaved', and "
+                f"max_tuples_in_flight is {self.max_tuples_in_flight} in form {self.form!r}; it "
+                "takes 'interleaved', and "
                 "1 tuple or more"
             )
         object.__setattr__(
@@ -174,7 +183,8 @@ class Ring(Placement):
             self.max_pairs_per_node < 1 or self.resize or self.max_hosts == self.hosts
         ):
             raise ValueError(
-                f"capacity is {self.max_pairs_per_node}, max_hosts {self.max_hosts} with {self.hosts} hosts; "
+                f"max_pairs_per_node is {self.max_pairs_per_node}, max_hosts {self.max_hosts} "
+                f"with {self.hosts} hosts; "
                 "it must be 1 pair or more, "
                 "max_hosts above hosts, and no resize given beside it"
             )
@@ -294,7 +304,9 @@ class _Planner:
                 self.ring.hosts,
                 *(n for batch, n in self.ring.resize if batch <= self.facts.batch + 1),
             ][-1]
-        needed = min(max(-(-int(load) // self.ring.max_pairs_per_node), self.ring.hosts), self.ring.max_hosts)
+        needed = min(
+            max(-(-int(load) // self.ring.max_pairs_per_node), self.ring.hosts), self.ring.max_hosts
+        )
         rested = self.facts.batch >= self.before.resized_in + _REST
         return load, needed if rested and (needed > nodes or needed < 0.75 * nodes) else nodes
 
@@ -355,7 +367,9 @@ class _Planner:
             self.at[b.id] = max(b.hosts, key=lambda h: place.get(h, -1))
             self.draft.drop_replicas(b, set(b.hosts) - {self.at[b.id]})
 
-    def _relocate_blocks(self, stream: int, moves: Sequence[BlockMove], reason: str, kept: bool) -> None:
+    def _relocate_blocks(
+        self, stream: int, moves: Sequence[BlockMove], reason: str, kept: bool
+    ) -> None:
         """Copy blocks to other nodes. Unless the old node keeps its replica for this batch, they
         are probed on the new one.
         """

@@ -16,9 +16,9 @@ from operator import or_
 from braid.papers.reuse.definition import Definition, join_columns, union_slides
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, Operator
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.rates import Rates, BoundedCache
 from braid.papers.reuse.relaxation import Lifetime
 from braid.papers.reuse.selections import implies_selection
+from braid.papers.reuse.stream_rates import BoundedCache, Rates
 
 KAPPA = 1e-3
 """Bytes in transit that one tuple of work a second counts as: it decides between plans of one
@@ -47,7 +47,8 @@ class CostModel:
     def network_usage(self, deployment: Deployment) -> float:
         """Bytes in transit at an instant (section 2.2; Pietzuch et al.)."""
         return sum(
-            self.rates.result_byte_rate(f.definition) * self.path_latency_seconds(f.source_node, f.target_node)
+            self.rates.result_byte_rate(f.definition)
+            * self.path_latency_seconds(f.source_node, f.target_node)
             for f in deployment.all_flows()
         )
 
@@ -103,7 +104,9 @@ class CostModel:
         known = self._get_operator_cost(deployment, operator)
         return known.cost
 
-    def relaxation_cost(self, deployment: Deployment, operator: Operator, wanted: Definition) -> float:
+    def relaxation_cost(
+        self, deployment: Deployment, operator: Operator, wanted: Definition
+    ) -> float:
         """What it costs more to have what is wanted of an operator, those that it reads included:
         nothing if one of its demands holds it.
         """
@@ -130,7 +133,9 @@ class CostModel:
             if more >= limit:
                 break
             if isinstance(read, int):
-                part = replace(wanted.restrict_to(inflow.streams), columns=inflow.carried_columns(columns))
+                part = replace(
+                    wanted.restrict_to(inflow.streams), columns=inflow.carried_columns(columns)
+                )
                 upstream = deployment.operators[read]
                 if upstream.serving_demand(part) is None:
                     own = [masks[i] for i in inflow.places]
@@ -165,7 +170,9 @@ class CostModel:
                 for i in operator.inputs
             ]
             far = [self.path_latency_seconds(source, operator.node) for source in sources]
-            found = self._kept[key] = OperatorCost(operator, self.rates, inputs, far, self.work_weight)
+            found = self._kept[key] = OperatorCost(
+                operator, self.rates, inputs, far, self.work_weight
+            )
         return found
 
     def lifetime_extension_cost(
@@ -180,7 +187,9 @@ class CostModel:
         more = share * self.operator_cost(deployment, operator)
         for read in operator.inputs:
             if isinstance(read, int):
-                more += self.lifetime_extension_cost(deployment, deployment.operators[read], now, until)
+                more += self.lifetime_extension_cost(
+                    deployment, deployment.operators[read], now, until
+                )
         return more
 
 
@@ -215,7 +224,12 @@ class OperatorCost:
             for streams, seconds in zip(inputs, far, strict=True)
         ]
         self.each_in = [
-            (i, self.each[i] * self._compute_column_bytes(inflow, i, definition.columns) * inflow.seconds)
+            (
+                i,
+                self.each[i]
+                * self._compute_column_bytes(inflow, i, definition.columns)
+                * inflow.seconds,
+            )
             for inflow in self.inputs
             if len(inflow.places) == 1
             for i in inflow.places
@@ -262,7 +276,11 @@ class OperatorCost:
         own = self.operator.definition
         masks = list(map(or_, self.masks, wanted_masks))
         windows = tuple(map(max, own.windows, wanted.windows))
-        slides = union_slides(own.slides | wanted.slides) if own.slides and wanted.slides else frozenset()
+        slides = (
+            union_slides(own.slides | wanted.slides)
+            if own.slides and wanted.slides
+            else frozenset()
+        )
         return self._compute_cost(masks, windows, columns, slides)
 
     def _compute_cost(
@@ -279,13 +297,17 @@ class OperatorCost:
         usage, worked = 0.0, rates.join_rate(arriving, windows, self.joint, slides)
         for inflow in self.inputs:
             at = inflow.places
-            tuples = rates.join_rate([arriving[i] for i in at], [windows[i] for i in at], inflow.joint)
+            tuples = rates.join_rate(
+                [arriving[i] for i in at], [windows[i] for i in at], inflow.joint
+            )
             width = sum(self._compute_column_bytes(inflow, i, columns) for i in at)
             usage += tuples * width * inflow.seconds
             worked += tuples
         return usage + self.kappa * worked
 
-    def _compute_column_bytes(self, inflow: _Inflow, place: int, columns: Sequence[frozenset[str]]) -> float:
+    def _compute_column_bytes(
+        self, inflow: _Inflow, place: int, columns: Sequence[frozenset[str]]
+    ) -> float:
         """Bytes of what comes in of one stream, with the columns that results have of it."""
         stream = self.operator.definition.streams[place]
         read = columns[place] | inflow.crossing.get(stream, _NONE)

@@ -84,13 +84,17 @@ class Definition:
 
     @cached_property
     def _cached_hash(self) -> int:
-        return hash((self.joins, self.selections, self.windows, self.columns, self.slides, self.groups))
+        return hash(
+            (self.joins, self.selections, self.windows, self.columns, self.slides, self.groups)
+        )
 
     def __hash__(self) -> int:
         return self._cached_hash
 
     @cached_property
-    def base_conditions(self) -> tuple[tuple[str, ...], frozenset[JoinCondition], frozenset[Column] | None]:
+    def base_conditions(
+        self,
+    ) -> tuple[tuple[str, ...], frozenset[JoinCondition], frozenset[Column] | None]:
         """What the base conditions are about: streams, join conditions, grouping."""
         return self.streams, self.joins, self.groups
 
@@ -210,7 +214,10 @@ def make_compensation(existing: Definition, wanted: Definition) -> Compensation:
     extra = wanted.joins - existing.joins
     inner = join_columns(j for j in extra if not j.is_implied)
     return Compensation(
-        tuple(None if p == q else p for p, q in zip(wanted.selections, existing.selections, strict=True)),
+        tuple(
+            None if p == q else p
+            for p, q in zip(wanted.selections, existing.selections, strict=True)
+        ),
         extra,
         tuple(None if w == v else w for w, v in zip(wanted.windows, existing.windows, strict=True)),
         wanted.slides if wanted.slides != existing.slides else frozenset(),
@@ -231,7 +238,9 @@ def can_serve(existing: Definition, wanted: Definition) -> bool:
         return False
     if any(w > v for w, v in zip(wanted.windows, existing.windows, strict=True)):
         return False
-    if not all(implies_selection(p, q) for p, q in zip(wanted.selections, existing.selections, strict=True)):
+    if not all(
+        implies_selection(p, q) for p, q in zip(wanted.selections, existing.selections, strict=True)
+    ):
         return False
     needed = make_compensation(existing, wanted).required_columns
     if not all(n <= c for n, c in zip(needed, existing.columns, strict=True)):

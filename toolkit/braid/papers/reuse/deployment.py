@@ -13,8 +13,8 @@ from functools import cached_property
 
 from braid.core.query import MOST
 from braid.papers.reuse.definition import Definition, can_serve
-from braid.papers.reuse.lattice import LatticeEntry, with_result_columns
-from braid.papers.reuse.relaxation import Lifetime, relax_lifetimes, relax_all
+from braid.papers.reuse.relaxation import Lifetime, relax_all, relax_lifetimes
+from braid.papers.reuse.reuse_lattice import LatticeEntry, with_result_columns
 
 Input = str | int
 """What an operator reads: a stream by name, or an operator by id."""
@@ -77,12 +77,16 @@ class Operator:
     def serving_demand(self, wanted: Definition) -> Demand | None:
         """The demand that holds what is wanted, if one does."""
         columns = self.definition.columns
-        found = (d for d in self.demands if can_serve(with_result_columns(d.definition, columns), wanted))
+        found = (
+            d for d in self.demands if can_serve(with_result_columns(d.definition, columns), wanted)
+        )
         return next(found, None)
 
     def lattice_entry(self, nid: int) -> LatticeEntry:
         """As the reuse lattice keeps it."""
-        return LatticeEntry(self.id, self.definition, tuple(d.definition for d in self.demands), nid)
+        return LatticeEntry(
+            self.id, self.definition, tuple(d.definition for d in self.demands), nid
+        )
 
 
 @dataclass(frozen=True)
@@ -166,11 +170,17 @@ class Deployment:
         if operator.is_full or self._has_free_demand_bits(operator):
             return not operator.is_full
         relaxed = relax_all((operator.definition, wanted))
-        below = [(o, upstream_demand(relaxed, wanted, o)) for o in self._list_input_operators(operator)]
-        return all(o.serving_demand(part) is not None or self.can_relax(o, part) for o, part in below)
+        below = [
+            (o, upstream_demand(relaxed, wanted, o)) for o in self._list_input_operators(operator)
+        ]
+        return all(
+            o.serving_demand(part) is not None or self.can_relax(o, part) for o, part in below
+        )
 
     def _has_free_demand_bits(self, operator: Operator) -> bool:
-        return not operator.is_full and all(map(self._has_free_demand_bits, self._list_input_operators(operator)))
+        return not operator.is_full and all(
+            map(self._has_free_demand_bits, self._list_input_operators(operator))
+        )
 
     def _list_input_operators(self, operator: Operator) -> Iterator[Operator]:
         return (self.operators[i] for i in operator.inputs if isinstance(i, int))
@@ -228,7 +238,9 @@ class _Changes:
         }
         return replace(self.old, operators=self.operators, queries=queries, next_id=self.next_id)
 
-    def add_planned_demand(self, tree: Tree, wanted: Definition, until: Lifetime) -> tuple[int, int]:
+    def add_planned_demand(
+        self, tree: Tree, wanted: Definition, until: Lifetime
+    ) -> tuple[int, int]:
         """Have what is wanted made as planned; the operator and the demand that make it."""
         if isinstance(tree, ReusedOperator):
             return tree.operator, self.reuse_operator(tree.operator, wanted, until)
@@ -240,7 +252,9 @@ class _Changes:
         self.operators[id] = Operator(id, tree.node, inputs, wanted, (first,), until=until)
         return id, 0
 
-    def _add_input(self, tree: Tree, wanted: Definition, until: Lifetime) -> tuple[Input, int | None]:
+    def _add_input(
+        self, tree: Tree, wanted: Definition, until: Lifetime
+    ) -> tuple[Input, int | None]:
         if isinstance(tree, StreamLeaf):
             return tree.stream, None
         streams = (
@@ -258,7 +272,8 @@ class _Changes:
         operator = replace(operator, until=relax_lifetimes((operator.until, until)))
         if (there := operator.serving_demand(wanted)) is not None:
             demands = tuple(
-                replace(d, consumers=d.consumers + 1) if d.bit == there.bit else d for d in operator.demands
+                replace(d, consumers=d.consumers + 1) if d.bit == there.bit else d
+                for d in operator.demands
             )
             self.operators[id] = replace(operator, demands=demands)
             return there.bit
@@ -266,7 +281,9 @@ class _Changes:
         uses = tuple(
             None
             if isinstance(i, str)
-            else self.reuse_operator(i, upstream_demand(definition, wanted, self.operators[i]), until)
+            else self.reuse_operator(
+                i, upstream_demand(definition, wanted, self.operators[i]), until
+            )
             for i in operator.inputs
         )
         new = Demand(operator.free_bit, wanted, uses)
@@ -323,7 +340,9 @@ def _release_demand(operators: dict[int, Operator], id: int, bit: int) -> None:
             _release_demand(operators, read, use)
 
 
-def _update_lifetimes(operators: Mapping[int, Operator], queries: Mapping[str, DeployedQuery]) -> dict[int, Operator]:
+def _update_lifetimes(
+    operators: Mapping[int, Operator], queries: Mapping[str, DeployedQuery]
+) -> dict[int, Operator]:
     """The operators with the lifetimes of the queries that are left."""
     ends: dict[int, list[Lifetime]] = {}
 
@@ -342,7 +361,9 @@ def _update_lifetimes(operators: Mapping[int, Operator], queries: Mapping[str, D
     }
 
 
-def with_operator_moved(deployment: Deployment, operator: int, node: str, stays: bool = False) -> Deployment:
+def with_operator_moved(
+    deployment: Deployment, operator: int, node: str, stays: bool = False
+) -> Deployment:
     """The deployment with an operator at another node, where it ``stays`` or not. Raises KeyError
     if it is not there.
     """
@@ -353,6 +374,7 @@ def with_operator_moved(deployment: Deployment, operator: int, node: str, stays:
 def unpin_operators(deployment: Deployment) -> Deployment:
     """The deployment with no operator that stays where somebody has put it."""
     operators = {
-        id: replace(o, is_pinned=False) if o.is_pinned else o for id, o in deployment.operators.items()
+        id: replace(o, is_pinned=False) if o.is_pinned else o
+        for id, o in deployment.operators.items()
     }
     return replace(deployment, operators=operators)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from logging import INFO, WARNING
 from typing import Any, NamedTuple
 
-from braid.core.clocks import IrregularCounts
 from braid.core.events import Event, EventContext
+from braid.core.stream_clocks import IrregularCounts
 
 
 class OperatorMetrics(NamedTuple):
@@ -65,8 +65,8 @@ class HubStarted(Event):
 class QuerySubmitted(Event):
     """A query is answered from the batch after ``epoch`` on. ``match`` is "new", "holds" or
     "relaxed". ``cost_modelled`` is what it adds; ``considered`` what could have been done and its
-    cost. ``complete`` is by stream (see ``HubQuery.complete``). ``planning`` and ``deploying`` are
-    seconds.
+    cost. ``complete`` is by stream (see ``HubQuery.complete_since``). ``planning`` and
+    ``deploying`` are seconds.
     """
 
     level = INFO
@@ -211,11 +211,11 @@ class HistoryLost(Event):
 @dataclass(frozen=True, slots=True)
 class HubBatchCommitted(Event):
     """A batch went through all operators. ``received`` tuples and ``latest`` event times are by
-    stream; ``usage_modelled`` is the network usage of what is deployed, in bytes in transit;
-    ``flows`` are counted, on a network only. Tuples that did not come at their time are counted by
-    stream in the order of their names: ``late``, ``untimed`` and ``ahead`` ones of the batch, and
-    ``irregular`` since the start; see ``core.clocks.Irregular``. Late ones lay further behind the
-    clock of their stream than its lateness.
+    stream; ``network_usage_modelled`` is the network usage of what is deployed, in bytes in
+    transit; ``flows`` are counted, on a network only. Tuples that did not come at their time are
+    counted by stream in the order of their names: ``late``, ``untimed`` and ``ahead`` ones of the
+    batch, and ``irregular`` since the start; see ``core.stream_clocks.IrregularCounts``. Late ones
+    lay further behind the clock of their stream than its lateness.
     """
 
     epoch: int

@@ -28,9 +28,9 @@ from braid.papers.reuse.deployment import (
     add_query,
     remove_queries,
 )
-from braid.papers.reuse.lattice import ALL, ReuseLattice
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.plans import ReuseCandidate, PlanLeaf, PlanTable
+from braid.papers.reuse.plan_search import PlanLeaf, PlanTable, ReuseCandidate
+from braid.papers.reuse.reuse_lattice import ALL, ReuseLattice
 
 Reuse = Literal["relaxed", "contained", "exact", "always", "separate"]
 """What may be reused: what can be relaxed, what holds the query, what is the same, whatever meets
@@ -117,7 +117,9 @@ class Planner:
         for id, operator in deployment.operators.items():
             there = old.get(id)
             if there is not operator and there != operator:
-                self.lattice.insert_entry(operator.lattice_entry(self.network.location_indicator([operator.node])))
+                self.lattice.insert_entry(
+                    operator.lattice_entry(self.network.location_indicator([operator.node]))
+                )
         self.deployment = deployment
 
     def plan_query(
@@ -154,7 +156,9 @@ class Planner:
     ) -> PlanTable:
         wanted, network = asked.definition, self.network
         leaves = [
-            PlanLeaf(frozenset([s]), network.find_node_index(deployment.source_node(s)), StreamLeaf(s))
+            PlanLeaf(
+                frozenset([s]), network.find_node_index(deployment.source_node(s)), StreamLeaf(s)
+            )
             for s in wanted.streams
         ]
 
@@ -169,7 +173,9 @@ class Planner:
                     continue
                 node, price = network.node_index[operator.node], 0.0
                 if self.reuse != "always":
-                    price = self.model.lifetime_extension_cost(deployment, operator, now, asked.ends_at)
+                    price = self.model.lifetime_extension_cost(
+                        deployment, operator, now, asked.ends_at
+                    )
                 if serves or self.reuse != "relaxed":
                     yield ReuseCandidate(operator.id, node, price, partial(_ignore_limit, price))
                     continue
@@ -191,7 +197,9 @@ class Planner:
 
     def _list_alternatives(self, plans: PlanTable, sink: int) -> Iterator[Alternative]:
         whole = plans.whole
-        carried = plans.far[:, sink] * plans.tuples[whole] * self.model.rates.result_width(plans.wanted)
+        carried = (
+            plans.far[:, sink] * plans.tuples[whole] * self.model.rates.result_width(plans.wanted)
+        )
         new = [cost for cost, way in plans.ways[whole] if isinstance(way, tuple)]
         if new:
             costs = np.min(new, axis=0) + carried

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from braid.core.spans import format_duration
 from braid.papers.reuse.definition import (
     UNBOUNDED,
     Compensation,
@@ -19,6 +18,7 @@ from braid.papers.reuse.definition import (
     union_slides,
 )
 from braid.papers.reuse.selections import union_selections
+from braid.util.durations import format_duration
 
 Lifetime = int | None
 """When a query ends, in microseconds; None: nobody knows."""
@@ -45,7 +45,9 @@ def relax_selections(relaxed: Definition, all_of: Sequence[Definition]) -> Defin
 
 def relax_columns(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
     """Step 2: the union of the columns, those that compensations read included."""
-    needed = [d.columns for d in all_of] + [make_compensation(relaxed, d).required_columns for d in all_of]
+    needed = [d.columns for d in all_of] + [
+        make_compensation(relaxed, d).required_columns for d in all_of
+    ]
     by_stream = zip(*needed, strict=True)
     return replace(relaxed, columns=tuple(frozenset().union(*cs) for cs in by_stream))
 
@@ -97,7 +99,12 @@ def relax_operator(
     changes = [
         ("selections", _describe_selection_changes(existing, relaxed)),
         ("columns", _describe_column_changes(existing, relaxed)),
-        ("lifetimes", "" if ends == until else f"{_format_lifetime_end(until)} -> {_format_lifetime_end(ends)}"),
+        (
+            "lifetimes",
+            ""
+            if ends == until
+            else f"{_format_lifetime_end(until)} -> {_format_lifetime_end(ends)}",
+        ),
         ("windows", _describe_window_changes(existing, wanted, relaxed)),
     ]
     return Relaxation(
@@ -132,7 +139,10 @@ def _describe_window_changes(old: Definition, wanted: Definition, new: Definitio
         if a != b
     ]
     if old.slides != new.slides or (said and old.slides != wanted.slides):
-        said.append(f"SLIDE {format_slide(old.slides)} OR {format_slide(wanted.slides)} = {format_slide(new.slides)}")
+        said.append(
+            f"SLIDE {format_slide(old.slides)} OR {format_slide(wanted.slides)} = "
+            f"{format_slide(new.slides)}"
+        )
     return "; ".join(said)
 
 

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from braid.papers.reuse.domains import ColumnDomain
+from braid.papers.reuse.column_domains import ColumnDomain
 
 MOST_BOXES = 64
 """A selection of more boxes is not told apart: its text is one opaque condition."""
@@ -36,7 +36,9 @@ class Conjunction:
     opaque_conditions: frozenset[OpaqueCondition] = frozenset()
 
     @classmethod
-    def make(cls, domains: Mapping[str, ColumnDomain], opaque: Iterable[OpaqueCondition] = ()) -> Conjunction:
+    def make(
+        cls, domains: Mapping[str, ColumnDomain], opaque: Iterable[OpaqueCondition] = ()
+    ) -> Conjunction:
         """A box from domains by column."""
         return cls(tuple(sorted(domains.items(), key=lambda d: d[0])), frozenset(opaque))
 
@@ -75,13 +77,20 @@ class Conjunction:
 
     def union(self, other: Conjunction) -> Conjunction | None:
         """What passes here or there, if that is a box: the two differ in one column."""
-        if self.opaque_conditions != other.opaque_conditions or self.by_column.keys() != other.by_column.keys():
+        if (
+            self.opaque_conditions != other.opaque_conditions
+            or self.by_column.keys() != other.by_column.keys()
+        ):
             return None
         apart = [c for c, domain in self.domains if other.by_column[c] != domain]
         if len(apart) != 1:
             return None
         whole = self.by_column[apart[0]].union(other.by_column[apart[0]])
-        return None if whole is None else Conjunction.make({**self.by_column, apart[0]: whole}, self.opaque_conditions)
+        return (
+            None
+            if whole is None
+            else Conjunction.make({**self.by_column, apart[0]: whole}, self.opaque_conditions)
+        )
 
     @property
     def to_sql(self) -> str:
@@ -156,7 +165,9 @@ def implies_selection(p: Selection, q: Selection) -> bool:
     """Whether every tuple that passes p passes q. "Yes" is certain. "No" may be wrong: where two
     boxes of q are needed to hold one of p, or where text hides a reason.
     """
-    return p == q or all(any(box.is_subset(other) for other in q.conjunctions) for box in p.conjunctions)
+    return p == q or all(
+        any(box.is_subset(other) for other in q.conjunctions) for box in p.conjunctions
+    )
 
 
 def union_selections(selections: Iterable[Selection]) -> Selection:

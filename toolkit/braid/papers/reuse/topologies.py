@@ -56,7 +56,9 @@ def transit_stub(
             names = [f"T{t}S{s}N{n}" for n in range(size)]
             centre = 22 * np.cos(turn), 22 * np.sin(turn)
             nodes += [
-                Node(name, "site", _round_point(*(c + d for c, d in zip(centre, spot, strict=True))))
+                Node(
+                    name, "site", _round_point(*(c + d for c, d in zip(centre, spot, strict=True)))
+                )
                 for name, spot in zip(names, rng.normal(0, 2, (size, 2)), strict=True)
             ]
             links.append((f"T{t}", names[0], float(rng.uniform(8, 12))))

@@ -52,7 +52,9 @@ class SheddingPlanned(Event):
     def describe_decision(self, moment: EventContext) -> str:
         if self.fraction >= 1:
             return "all pairs are processed: nothing is shed"
-        clock = "" if self.allowed_seconds is None else f", {self.allowed_seconds:,.2f} s are allowed"
+        clock = (
+            "" if self.allowed_seconds is None else f", {self.allowed_seconds:,.2f} s are allowed"
+        )
         late = "" if self.is_full_join else "; even without probing it takes longer"
         return (
             f"{self.fraction:.0%} of all pairs are processed ({self.method}; budget "

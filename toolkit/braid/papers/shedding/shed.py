@@ -9,17 +9,17 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from braid.core.accept import checks_field_types
 from braid.core.facts import Facts
-from braid.core.harvest import SheddingPlan, SheddingOutcome, Item
 from braid.core.plan import Block, Plan, apply_derivations_and_drops
-from braid.core.shedder import Shedder
-from braid.core.spans import parse_duration
-from braid.papers.shedding import rate, windows
+from braid.core.shedding_plan import Item, SheddingOutcome, SheddingPlan
+from braid.core.shedding_policy import Shedder
+from braid.papers.shedding import basic_windows, shedding_rate
 from braid.papers.shedding.events import SheddingPlanned, ShedItem
 from braid.papers.shedding.knapsack import Floats, fill_budget
-from braid.papers.shedding.profile import ProductivityProfile
-from braid.papers.shedding.rate import Budget
+from braid.papers.shedding.productivity_profile import ProductivityProfile
+from braid.papers.shedding.shedding_rate import Budget
+from braid.util.durations import parse_duration
+from braid.util.validation import checks_field_types
 
 Method = Literal["selective", "direction", "time", "partial", "uniform", "drop", "keys"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -120,7 +120,9 @@ class Shed(Shedder):
     @property
     def basic_window_length(self) -> int | None:
         """b in microseconds, None for a twentieth of the window."""
-        return None if self.basic_window is None else parse_duration(self.basic_window, "basic window")
+        return (
+            None if self.basic_window is None else parse_duration(self.basic_window, "basic window")
+        )
 
     def initial_state(self, streams: int) -> ShedState:
         """Nothing has been learned."""
@@ -132,7 +134,7 @@ class Shed(Shedder):
 
     def merge_boundaries(self, windows_: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
         """By stream, the ends of its basic windows."""
-        return tuple(windows.basic_window_ends(w, self.basic_window_length) for w in windows_)
+        return tuple(basic_windows.basic_window_ends(w, self.basic_window_length) for w in windows_)
 
     def plan_shedding(
         self, facts: Facts, plan: Plan, state: ShedState, last: SheddingOutcome | None
@@ -141,16 +143,24 @@ class Shed(Shedder):
         known = _update_arrivals(_learn_from_harvest(state, last), facts)
         budget = known.budget or self.processing_budget
         types = known.profile.common_types()
-        work = _Work(self, facts, plan, known.profile, types, known.keep_shares, known.received_tuples)
+        work = _Work(
+            self, facts, plan, known.profile, types, known.keep_shares, known.received_tuples
+        )
         allowance = _compute_allowed_seconds(budget, known)
-        volume, fits = work.count_full_join_pairs(), _count_affordable_pairs(budget, allowance, known, work.settled)
+        volume, fits = (
+            work.count_full_join_pairs(),
+            _count_affordable_pairs(budget, allowance, known, work.settled),
+        )
         r, enough = _choose_fraction(budget, known, volume, fits)
         whole = self.method in ("drop", "keys")
         keep = (max(FLOOR, sqrt(r)),) * len(facts.streams) if whole else ()
         shares = work.choose_item_shares(1.0 if whole else r)
         expected = {} if whole or fits is None else work.bound_fresh_rows(fits, r * volume)
         harvest = SheddingPlan(work.basic, shares, types, expected, keep)
-        lengths = tuple(None if w is None else windows.basic_window_length(w, self.basic_window_length) for w in facts.windows)
+        lengths = tuple(
+            None if w is None else basic_windows.basic_window_length(w, self.basic_window_length)
+            for w in facts.windows
+        )
         items = tuple(
             ShedItem(*item, work.volumes[item], work.outputs[item], shares[item])
             for item in sorted(shares)
@@ -184,7 +194,9 @@ def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
     """
     came = tuple(
         now or before
-        for now, before in zip(facts.previous_received, state.received_tuples or facts.previous_received, strict=True)
+        for now, before in zip(
+            facts.previous_received, state.received_tuples or facts.previous_received, strict=True
+        )
     )
     passed = [
         now - before
@@ -204,7 +216,9 @@ def _compute_allowed_seconds(budget: Budget, state: ShedState) -> float | None:
     return state.elapsed_event_time / 1e6 / budget.amount or None
 
 
-def _count_affordable_pairs(budget: Budget, allowance: float | None, state: ShedState, settled: float) -> float | None:
+def _count_affordable_pairs(
+    budget: Budget, allowance: float | None, state: ShedState, settled: float
+) -> float | None:
     """The pairs that fit the budget; None where it does not count any, or nothing has been measured
     yet. ``settled`` are pairs that cannot be shed.
     """
@@ -212,7 +226,7 @@ def _count_affordable_pairs(budget: Budget, allowance: float | None, state: Shed
         return max(0.0, budget.amount - settled)
     if allowance is None or not state.cost:
         return None
-    return max(0.0, rate.affordable_pairs(allowance, state.overhead, state.cost) - settled)
+    return max(0.0, shedding_rate.affordable_pairs(allowance, state.overhead, state.cost) - settled)
 
 
 def _choose_fraction(
@@ -224,7 +238,7 @@ def _choose_fraction(
     if fits is None:
         return state.fraction, True
     r = min(1.0, fits / volume) if volume else 1.0
-    return max(r, rate.LEAST), r >= rate.LEAST
+    return max(r, shedding_rate.LEAST), r >= shedding_rate.LEAST
 
 
 class _Work:
@@ -260,7 +274,9 @@ class _Work:
         self.basic, length = dict.fromkeys((b.id for b in fresh), 0), shed.basic_window_length
         for b in live.values():
             i = b.stream
-            self.basic[b.id] = windows.locate_basic_window(b, facts.batch, limits[i], length, now[i])
+            self.basic[b.id] = basic_windows.locate_basic_window(
+                b, facts.batch, limits[i], length, now[i]
+            )
         self.volumes: dict[Item, float] = {}
         self.settled = 0.0
         for source, window, met in _iterate_first_hops(plan):
@@ -295,7 +311,10 @@ class _Work:
         tuple is expected for.
         """
         if r >= 1 or self.shed.method == "uniform":
-            alike = {k: (min(1.0, r),) * len(self._get_type_frequencies(k)) for k in {k for k, *_ in self.volumes}}
+            alike = {
+                k: (min(1.0, r),) * len(self._get_type_frequencies(k))
+                for k in {k for k, *_ in self.volumes}
+            }
             return {item: alike[item[0]] for item in self.volumes}
         items = sorted(self.volumes, key=lambda item: (item[2], item[:2]))  # the newest first
         typed = [
@@ -358,7 +377,9 @@ def _iterate_first_hops(plan: Plan) -> Iterator[tuple[Any, int, int]]:
 
 def _measure_key_fractions(fresh: Sequence[Block]) -> dict[int, float]:
     """By fresh block, its part of its stream's keys."""
-    widths = {s: max(b.key_range[1] for b in fresh if b.stream == s) for s in {b.stream for b in fresh}}
+    widths = {
+        s: max(b.key_range[1] for b in fresh if b.stream == s) for s in {b.stream for b in fresh}
+    }
     return {b.id: (b.key_range[1] - b.key_range[0]) / widths[b.stream] for b in fresh}
 
 
@@ -368,5 +389,7 @@ def _estimate_fresh_rows(
     """Rows of fresh blocks: as many as that of the same keys had in the last batch, or the block's
     part of what last ``came`` of the stream.
     """
-    before = {(b.stream, b.key_range): float(b.rows) for b in facts.blocks if b.batch == facts.batch - 1}
+    before = {
+        (b.stream, b.key_range): float(b.rows) for b in facts.blocks if b.batch == facts.batch - 1
+    }
     return {b.id: before.get((b.stream, b.key_range), came[b.stream] * parts[b.id]) for b in fresh}

@@ -20,16 +20,20 @@ from math import inf
 from typing import Any, Literal, Self
 
 from braid.core.compaction import count_reached_ages
-from braid.core.draft import PlanBuilder
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Plan
+from braid.core.plan_builder import PlanBuilder
 from braid.core.query import MOST
-from braid.core.spans import format_duration
-from braid.papers.kit.hopping import hopping_routes
-from braid.papers.slices.cuts import chain_cost, choose_chain, cpu_chain, memory_chain
-from braid.papers.slices.events import SliceContents, ChainChanged, HostAgeRange
-from braid.papers.slices.statistics import StreamPosition, choose_host_ages, measure_chain_statistics
+from braid.papers.common.hop_routes import hopping_routes
+from braid.papers.slices.chain_optimizer import chain_cost, choose_chain, cpu_chain, memory_chain
+from braid.papers.slices.chain_statistics import (
+    StreamPosition,
+    choose_host_ages,
+    measure_chain_statistics,
+)
+from braid.papers.slices.events import ChainChanged, HostAgeRange, SliceContents
+from braid.util.durations import format_duration
 
 Mode = Literal["memory", "cpu", "auto", "given"]
 MODES = ("auto", "memory", "cpu")
@@ -92,7 +96,9 @@ class Chain(Placement):
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
         if not 0 <= self.slice_overhead < inf:
-            raise ValueError(f"overhead is {self.slice_overhead}; it must be comparisons, 0 or more")
+            raise ValueError(
+                f"slice_overhead is {self.slice_overhead}; it must be comparisons, 0 or more"
+            )
 
     @property
     def key_space_size(self) -> int:
@@ -131,9 +137,12 @@ def split_slice(state: ChainState, age: int, stream: int | None = None) -> Chain
     ]
     if age <= 0 or not chosen:
         raise ValueError(
-            f"no slice can be split at {format_duration(age, exact=True)}; slices end at {_format_slice_ends(state)}"
+            f"no slice can be split at {format_duration(age, exact=True)}; slices end at "
+            f"{_format_slice_ends(state)}"
         )
-    return _set_slice_ends(state, {s: tuple(sorted({*state.ends[s], age})) for s in chosen}, "split")
+    return _set_slice_ends(
+        state, {s: tuple(sorted({*state.ends[s], age})) for s in chosen}, "split"
+    )
 
 
 def merge_slices(state: ChainState, age: int, stream: int | None = None) -> ChainState:
@@ -144,7 +153,8 @@ def merge_slices(state: ChainState, age: int, stream: int | None = None) -> Chai
     chosen = [s for s, ends in enumerate(state.ends) if stream in (None, s) and age in ends[:-1]]
     if not chosen:
         raise ValueError(
-            f"no two slices meet at {format_duration(age, exact=True)}; slices end at {_format_slice_ends(state)}, "
+            f"no two slices meet at {format_duration(age, exact=True)}; slices end at "
+            f"{_format_slice_ends(state)}, "
             "and the last end stays"
         )
     return _set_slice_ends(
@@ -164,7 +174,8 @@ def _set_slice_ends(state: ChainState, ends: dict[int, tuple[int, ...]], reason:
 
 def _format_slice_ends(state: ChainState) -> str:
     return "; ".join(
-        ", ".join(format_duration(end, exact=True) for end in ends) or "no age before the first batch"
+        ", ".join(format_duration(end, exact=True) for end in ends)
+        or "no age before the first batch"
         for ends in state.ends
     )
 
@@ -181,7 +192,9 @@ class _Planner:
             memory_chain(q.windows[s] for q in facts.queries) for s in self.streams
         )
         self.changed = self.windows != state.windows
-        self.reviewing = state.last_statistics is None or facts.batch >= state.last_statistics.batch + _REVIEW
+        self.reviewing = (
+            state.last_statistics is None or facts.batch >= state.last_statistics.batch + _REVIEW
+        )
         self.floors = [self._find_lowest_rank(s) for s in self.streams]
         self.events: list[Any] = []
 
@@ -216,15 +229,25 @@ class _Planner:
             elif mode == "memory":
                 ends.append(windows)
             else:
-                ends.append(self._choose_best_chain(s, windows, now) if self.reviewing or self.changed else now)
-        seen = StreamPosition.from_facts(self.facts) if self.reviewing else self.state.last_statistics
+                ends.append(
+                    self._choose_best_chain(s, windows, now)
+                    if self.reviewing or self.changed
+                    else now
+                )
+        seen = (
+            StreamPosition.from_facts(self.facts) if self.reviewing else self.state.last_statistics
+        )
         self.state = replace(self.state, ends=tuple(ends), last_statistics=seen)
 
-    def _choose_best_chain(self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]) -> tuple[int, ...]:
+    def _choose_best_chain(
+        self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]
+    ) -> tuple[int, ...]:
         """The best chain by what was seen; the one that is there stays unless another is a good
         deal better.
         """
-        known = measure_chain_statistics(self.facts, self.state.last_statistics, stream, self.windows, self.chain.slice_overhead)
+        known = measure_chain_statistics(
+            self.facts, self.state.last_statistics, stream, self.windows, self.chain.slice_overhead
+        )
         if known is None:
             return windows if self.changed else now
         ends = (cpu_chain if self.state.mode == "cpu" else choose_chain)(windows, known)
@@ -252,7 +275,9 @@ class _Planner:
                 HostAgeRange(age, self._select_age_host(s, k))
                 for k, age in enumerate((*self.state.host_ages[s], self.windows[s][-1]))
             )
-            self.events.append(ChainChanged(self.facts.batch, s, reason, self.state.ends[s], stretches))
+            self.events.append(
+                ChainChanged(self.facts.batch, s, reason, self.state.ends[s], stretches)
+            )
 
     def _are_ages_similar(self, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
         """Whether hosts would hand tuples on at about the same ages."""
@@ -280,13 +305,17 @@ class _Planner:
         later.
         """
         limit, ends = self.facts.watermarks[b.stream], self.state.ends[b.stream]
-        place = min(count_reached_ages(b, self.state.host_ages[b.stream], limit), self.chain.hosts - 1)
+        place = min(
+            count_reached_ages(b, self.state.host_ages[b.stream], limit), self.chain.hosts - 1
+        )
         target = self._select_age_host(b.stream, place) if b.id < self.state.next_id else b.hosts[0]
         first = bisect_right(self.windows[b.stream], ends[past - 1]) if past else 0
         if first > max(b.key_range[0], self.floors[b.stream]):
             return self._cut_block(b, first, target)
         if target != b.hosts[0]:
-            self.draft.drop_replicas(copied := self.draft.copy_block(b, {target: b.hosts[0]}), b.hosts)
+            self.draft.drop_replicas(
+                copied := self.draft.copy_block(b, {target: b.hosts[0]}), b.hosts
+            )
             return replace(copied, hosts=(target,))
         return b
 
@@ -297,7 +326,12 @@ class _Planner:
 
     def _cut_block(self, b: Block, first: int, target: int) -> Block:
         piece = replace(
-            b, id=next(self.draft.ids), key_range=(first, b.key_range[1]), hosts=(target,), rows=0, size_bytes=0
+            b,
+            id=next(self.draft.ids),
+            key_range=(first, b.key_range[1]),
+            hosts=(target,),
+            rows=0,
+            size_bytes=0,
         )
         self.draft.derivations.append(Derivation(piece, (b.id,), {target: b.hosts[0]}))
         self.draft.drop_replicas(b, b.hosts)

@@ -21,7 +21,7 @@ from itertools import pairwise
 
 from braid.core.query import Query
 from braid.papers.psp import cost as ring_cost
-from braid.papers.slices.cuts import Chain
+from braid.papers.slices.chain_optimizer import Chain
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,16 @@ class SharedLoad:
             or not 1 <= self.has_no_selection <= len(self.windows)
         ):
             raise ValueError(
-                f"sigma is {self.selection_selectivity}, join {self.join_selectivity}, plain {self.has_no_selection}; the first two are "
+                f"selection_selectivity is {self.selection_selectivity}, join "
+                f"{self.join_selectivity}, plain {self.has_no_selection}; the first two are "
                 "from 0 to 1, plain from 1 to the "
                 f"number of queries, {len(self.windows)}"
             )
 
     @classmethod
-    def from_queries(cls, queries: Sequence[Query], rate: float, sigma: float, join: float) -> SharedLoad:
+    def from_queries(
+        cls, queries: Sequence[Query], rate: float, sigma: float, join: float
+    ) -> SharedLoad:
         """Queries as the equations of chapters 4 and 5 have them: rates alike, windows (seconds)
         those of the first stream, one selection on it, sigma.
 
@@ -120,14 +123,16 @@ class StrategyCost:
     @property
     def comparisons(self) -> float:
         """C_p."""
-        return float(sum(getattr(self, f.name) for f in fields(self) if f.name != "memory"))
+        return float(sum(getattr(self, f.name) for f in fields(self) if f.name != "state_tuples"))
 
 
 def isolated_cost(q: SharedLoad) -> StrategyCost:
     """Each query with a join of its own, and its selection before that. Not an equation of the book
     (but see Fig. 4.1).
     """
-    fractions = [1.0 if k < q.has_no_selection else q.selection_selectivity for k in range(len(q.windows))]
+    fractions = [
+        1.0 if k < q.has_no_selection else q.selection_selectivity for k in range(len(q.windows))
+    ]
     both = list(zip(q.windows, fractions, strict=True))
     return StrategyCost(
         state_tuples=sum((1 + s) * q.rate * w for w, s in both),
@@ -166,13 +171,20 @@ def partition_cost(q: SharedLoad) -> StrategyCost:
         raise ValueError("no query has a selection; a stream is partitioned by one")
     last, rest = q.windows[-1], 1 - q.selection_selectivity
     return StrategyCost(
-        state_tuples=(1 + rest) * q.rate * q.unselected_window + (1 + q.selection_selectivity) * q.rate * last,
-        probe=q.compared_pairs(q.unselected_window, rest) + q.compared_pairs(last, q.selection_selectivity),
+        state_tuples=(1 + rest) * q.rate * q.unselected_window
+        + (1 + q.selection_selectivity) * q.rate * last,
+        probe=q.compared_pairs(q.unselected_window, rest)
+        + q.compared_pairs(last, q.selection_selectivity),
         purge=3 * q.rate,
         route=q.join_selectivity
-        * (q.compared_pairs(last, q.selection_selectivity) * (len(q.windows) - 1) + q.compared_pairs(q.unselected_window, rest) * (q.has_no_selection - 1)),
+        * (
+            q.compared_pairs(last, q.selection_selectivity) * (len(q.windows) - 1)
+            + q.compared_pairs(q.unselected_window, rest) * (q.has_no_selection - 1)
+        ),
         split=q.rate,
-        union=sum(q.compared_pairs(w) * q.join_selectivity for w in q.windows[: q.has_no_selection]),
+        union=sum(
+            q.compared_pairs(w) * q.join_selectivity for w in q.windows[: q.has_no_selection]
+        ),
     )
 
 
@@ -194,15 +206,24 @@ def state_slice_cost(q: SharedLoad, chain: Chain = ()) -> StrategyCost:
             f"a chain cut at {chain} does not rise through some of the windows {q.windows} to the "
             "last"
         )
-    slices = [(a, b, q.selection_selectivity if a >= q.unselected_window else 1.0) for a, b in pairwise((0.0, *chain))]
+    slices = [
+        (a, b, q.selection_selectivity if a >= q.unselected_window else 1.0)
+        for a, b in pairwise((0.0, *chain))
+    ]
     return StrategyCost(
         state_tuples=sum((1 + s) * q.rate * (b - a) for a, b, s in slices),
         probe=sum(q.compared_pairs(b - a, s) for a, b, s in slices),
         purge=2 * q.rate * len(slices),
         route=sum(
-            q.join_selectivity * q.compared_pairs(b - a, s) * sum(a < w < b for w in q.windows) for a, b, s in slices
+            q.join_selectivity * q.compared_pairs(b - a, s) * sum(a < w < b for w in q.windows)
+            for a, b, s in slices
         ),
-        filter=q.rate + sum(q.join_selectivity * q.compared_pairs(b - a) for a, b, _ in slices if a < q.unselected_window)
+        filter=q.rate
+        + sum(
+            q.join_selectivity * q.compared_pairs(b - a)
+            for a, b, _ in slices
+            if a < q.unselected_window
+        )
         if q.has_selection
         else 0.0,
         union=2 * q.rate * (len(q.windows) - 1),
@@ -233,7 +254,9 @@ def chain_savings(rho: float, sigma: float, join: float) -> Savings:
     )
 
 
-def shared_ring_workload(load: ring_cost.Workload, passing: tuple[float, ...]) -> ring_cost.Workload:
+def shared_ring_workload(
+    load: ring_cost.Workload, passing: tuple[float, ...]
+) -> ring_cost.Workload:
     """The workload of a ring with selections pushed in, for L_C^share and L_PSP^share (Eq. 21.1).
 
     ``passing`` has for each stream S_sigma, the fraction of the tuples of its longest window that

@@ -7,7 +7,7 @@ from logging import INFO
 from typing import NamedTuple
 
 from braid.core.events import Event, EventContext
-from braid.core.spans import format_duration
+from braid.util.durations import format_duration
 
 
 class HostAgeRange(NamedTuple):

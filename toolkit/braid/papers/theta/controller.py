@@ -10,14 +10,21 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Literal
 
-from braid.core.draft import PlanBuilder
 from braid.core.facts import Facts
 from braid.core.plan import Block, Plan, Route
+from braid.core.plan_builder import PlanBuilder
 from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
-from braid.papers.theta.groups import HostGroup, blocks_by_group, mapping_event
+from braid.papers.theta.grid_routes import grid_routes
+from braid.papers.theta.host_groups import HostGroup, blocks_by_group, mapping_event
 from braid.papers.theta.mapping import MappingDecision
-from braid.papers.theta.migration import RATE, Migration, MigrationStep, advance_migration, begin_migration, arrival_routes
-from braid.papers.theta.routes import grid_routes
+from braid.papers.theta.migration import (
+    RATE,
+    Migration,
+    MigrationStep,
+    advance_migration,
+    arrival_routes,
+    begin_migration,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,9 @@ class Controller:
     def __init__(self, settings: ControllerSettings, facts: Facts, state: GridState) -> None:
         self.settings, self.facts, self.draft = settings, facts, PlanBuilder(facts)
         self.announced, self.check = state.has_announced, state.is_checkpoint_due
-        self.teams = [GroupPlan(k, g.group, g.tuple_counts, g.migration) for k, g in enumerate(state.groups)]
+        self.teams = [
+            GroupPlan(k, g.group, g.tuple_counts, g.migration) for k, g in enumerate(state.groups)
+        ]
         self.blocks = blocks_by_group([t.group for t in self.teams], facts.blocks)
         self.events: list[Any] = []
         self.steps: list[tuple[GroupPlan, MigrationStep, int]] = []
@@ -84,7 +93,8 @@ class Controller:
         """The plan of the batch: count, migrate, route."""
         if not self.announced:
             self.events += [
-                mapping_event(self.facts.batch, t.number, t.group, t.group, (0, 0)) for t in self.teams
+                mapping_event(self.facts.batch, t.number, t.group, t.group, (0, 0))
+                for t in self.teams
             ]
         for team in self.teams:
             self._count_fresh_tuples(team)
@@ -95,7 +105,9 @@ class Controller:
         self._grow_groups()
         known = self.draft.live_blocks()
         groups = [t.group for t in self.teams]
-        fresh = grid_routes(self.facts.batch, next(self.draft.ids), groups, blocks_by_group(groups, known))
+        fresh = grid_routes(
+            self.facts.batch, next(self.draft.ids), groups, blocks_by_group(groups, known)
+        )
         live = {b.id: b for b in known}
         settled = [
             r
@@ -172,7 +184,9 @@ class Controller:
 
     def _start_epoch(self, team: GroupPlan, new: HostGroup) -> None:
         """A new epoch: the fresh blocks of this very batch are routed by the new mapping."""
-        start = begin_migration(self.draft, team.group, new, self.blocks[team.number], self._compute_copy_budget(new))
+        start = begin_migration(
+            self.draft, team.group, new, self.blocks[team.number], self._compute_copy_budget(new)
+        )
         (r, s, dr, ds), (tau_r, tau_s) = team.counts, self._estimate_tuple_sizes()
         self.events += [
             mapping_event(
@@ -192,7 +206,8 @@ class Controller:
             RATE
             * share
             * sum(
-                n / parts for n, parts in zip(self.facts.previous_received, group.mapping, strict=True)
+                n / parts
+                for n, parts in zip(self.facts.previous_received, group.mapping, strict=True)
             )
         )
 
@@ -203,7 +218,9 @@ class Controller:
         )
         self.steps.append((team, step, team.migration.since_batch))
         self.events.append(
-            MigrationAdvanced(self.facts.batch, team.number, step.copies, step.moved, step.remaining_tuples)
+            MigrationAdvanced(
+                self.facts.batch, team.number, step.copies, step.moved, step.remaining_tuples
+            )
         )
         self._continue_migration(team, step.remaining)
 

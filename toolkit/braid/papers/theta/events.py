@@ -7,7 +7,7 @@ from logging import INFO
 from math import ceil
 from typing import NamedTuple
 
-from braid.core.events import ReplicaCopy, Event, EventContext
+from braid.core.events import Event, EventContext, ReplicaCopy
 from braid.papers.theta.mapping import input_load_factor
 
 
@@ -42,9 +42,15 @@ class MappingChanged(Event):
             return f"hosts of group {self.group} begin as the grid {self.mapping}"
         (n, m), (k, j) = self.previous_mapping, self.mapping
         if n * m != k * j:
-            return f"the grid grows from {n * m} to {k * j} hosts: {self.previous_mapping} to {self.mapping}"
+            return (
+                f"the grid grows from {n * m} to {k * j} hosts: {self.previous_mapping} to "
+                f"{self.mapping}"
+            )
         r, s = self.estimated_sizes
-        loads = f"ILF {input_load_factor(r, s, n, m):,.0f} to {input_load_factor(r, s, k, j):,.0f} unit tuples"
+        loads = (
+            f"ILF {input_load_factor(r, s, n, m):,.0f} to "
+            f"{input_load_factor(r, s, k, j):,.0f} unit tuples"
+        )
         sizes = " and ".join(f"{x:,} of {a}" for a, x in zip(moment.streams, (r, s), strict=False))
         return f"{self.previous_mapping} to {self.mapping}, {loads} (estimated: {sizes})"
 
@@ -66,7 +72,9 @@ class MigrationStarted(Event):
     def describe_decision(self, moment: EventContext) -> str:
         moves = f"moves {self.tuples_to_copy:,} tuples, gives up {self.discarded_tuples:,}"
         changed = [
-            e for e in moment.batch_events if isinstance(e, MappingChanged) and e.group == self.group
+            e
+            for e in moment.batch_events
+            if isinstance(e, MappingChanged) and e.group == self.group
         ]
         if not changed or moment.previous_commit is None:
             return moves

@@ -17,18 +17,18 @@ from typing import Literal, Self
 from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
-from braid.papers.theta.controller import Controller, GridState, GroupState, ControllerSettings
-from braid.papers.theta.groups import HostGroup, blocks_by_group, mapping_event, make_groups
+from braid.papers.theta.controller import Controller, ControllerSettings, GridState, GroupState
+from braid.papers.theta.grid_routes import grid_routes
+from braid.papers.theta.host_groups import HostGroup, blocks_by_group, make_groups, mapping_event
 from braid.papers.theta.mapping import (
     MappingDecision,
-    powers_of_two,
     input_load_factor,
     optimal_ilf,
     optimal_mapping,
     pad_sizes,
+    powers_of_two,
     square_mapping,
 )
-from braid.papers.theta.routes import grid_routes
 
 FINENESS = 16
 """Routing keys for each host of an adaptive grid, so that what migrates can be cut into pieces of
@@ -37,14 +37,14 @@ one host's share.
 
 __all__ = [
     "AdaptiveGrid",
-    "Decision",
+    "MappingDecision",
     "StaticGrid",
     "StaticOpt",
-    "decompose",
-    "ilf",
+    "input_load_factor",
     "optimal_ilf",
     "optimal_mapping",
-    "pad",
+    "pad_sizes",
+    "powers_of_two",
 ]
 
 
@@ -106,7 +106,9 @@ class StaticGrid(Placement):
             if state.has_announced
             else tuple(mapping_event(facts.batch, k, g, g, (0, 0)) for k, g in enumerate(groups))
         )
-        made = grid_routes(facts.batch, facts.next_id, groups, blocks_by_group(groups, facts.blocks))
+        made = grid_routes(
+            facts.batch, facts.next_id, groups, blocks_by_group(groups, facts.blocks)
+        )
         return Plan(tuple(made), state=StaticState(True), events=events)
 
 
@@ -192,11 +194,15 @@ class AdaptiveGrid(Placement):
         if not 0 < self.epsilon <= 1:
             raise ValueError(f"epsilon is {self.epsilon}; it must be more than 0 and at most 1")
         if self.size_estimation not in ("sample", "exact"):
-            raise ValueError(f"statistics is {self.size_estimation!r}; it must be 'sample' or 'exact'")
+            raise ValueError(
+                f"size_estimation is {self.size_estimation!r}; it must be 'sample' or 'exact'"
+            )
         if self.tuple_sizes is not None:
             _check_sizes(self.tuple_sizes)
         if self.warmup_tuples < 0:
-            raise ValueError(f"warmup is {self.warmup_tuples}; it must be a number of tuples, 0 or more")
+            raise ValueError(
+                f"warmup_tuples is {self.warmup_tuples}; it must be a number of tuples, 0 or more"
+            )
         object.__setattr__(self, "max_hosts", self.max_hosts or self.hosts)
         self._check_growth()
         self._check_mapping()
@@ -209,11 +215,13 @@ class AdaptiveGrid(Placement):
             )
         if self.max_tuples_per_host is not None and self.max_tuples_per_host < 1:
             raise ValueError(
-                f"capacity is {self.max_tuples_per_host}; it must be a number of tuples per host, 1 or more"
+                f"max_tuples_per_host is {self.max_tuples_per_host}; it must be a number of "
+                "tuples per host, 1 or more"
             )
         if (self.max_tuples_per_host is None) != (self.max_hosts == self.hosts):
             raise ValueError(
-                f"capacity is {self.max_tuples_per_host} and max_hosts is {self.max_hosts} with {self.hosts} "
+                f"max_tuples_per_host is {self.max_tuples_per_host} and max_hosts is "
+                f"{self.max_hosts} with {self.hosts} "
                 "hosts; growth needs both, "
                 "a capacity and more hosts to grow to"
             )

@@ -49,9 +49,12 @@ def optimal_mapping(r: float, s: float, hosts: int, current: Mapping | None = No
     """
     exponent = _compute_log2_hosts(hosts)
     best = min(
-        ((1 << k, hosts >> k) for k in range(exponent + 1)), key=lambda mapping: input_load_factor(r, s, *mapping)
+        ((1 << k, hosts >> k) for k in range(exponent + 1)),
+        key=lambda mapping: input_load_factor(r, s, *mapping),
     )
-    if current is not None and input_load_factor(r, s, *current) <= input_load_factor(r, s, *best) * (1 + 1e-12):
+    if current is not None and input_load_factor(r, s, *current) <= input_load_factor(
+        r, s, *best
+    ) * (1 + 1e-12):
         return current
     return best
 
@@ -121,7 +124,10 @@ class MappingDecision:
         """Line 2: whether either stream, padded, has grown by epsilon of what it was at the last
         checkpoint.
         """
-        then, now = self.unit_sizes(self.r, self.s), self.unit_sizes(self.r + self.delta_r, self.s + self.delta_s)
+        then, now = (
+            self.unit_sizes(self.r, self.s),
+            self.unit_sizes(self.r + self.delta_r, self.s + self.delta_s),
+        )
         grown = any(b - a >= self.epsilon * a for a, b in zip(then, now, strict=True))
         return self.delta_r + self.delta_s > 0 and grown
 

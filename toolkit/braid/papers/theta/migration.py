@@ -15,10 +15,10 @@ from collections.abc import Mapping as Map
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from braid.core.draft import PlanBuilder
 from braid.core.events import ReplicaCopy
 from braid.core.plan import Block, Hop, Keys, Route
-from braid.papers.theta.groups import HostGroup
+from braid.core.plan_builder import PlanBuilder
+from braid.papers.theta.host_groups import HostGroup
 
 RATE = 2
 """Migrated tuples that a host takes in for each new tuple it receives (Theorem 4.4)."""
@@ -52,7 +52,9 @@ class MigrationStart:
     discarded: int
 
 
-def begin_migration(draft: PlanBuilder, old: HostGroup, new: HostGroup, blocks: Iterable[Block], budget: float) -> MigrationStart:
+def begin_migration(
+    draft: PlanBuilder, old: HostGroup, new: HostGroup, blocks: Iterable[Block], budget: float
+) -> MigrationStart:
     """Cut and discard what the new mapping does not need in its place, and list what must be
     copied; no copy is made yet.
 
@@ -80,7 +82,9 @@ def begin_migration(draft: PlanBuilder, old: HostGroup, new: HostGroup, blocks: 
                 draft.drop_replicas(b, set(b.hosts) - set(stay))
         if len(ranges) > 1:
             draft.drop_replicas(b, b.hosts)
-    return MigrationStart(Migration(draft.facts.batch, tuple(pending)), round(tuples), round(discarded))
+    return MigrationStart(
+        Migration(draft.facts.batch, tuple(pending)), round(tuples), round(discarded)
+    )
 
 
 def _cut_key_ranges(block: Block, new: HostGroup, budget: float) -> list[Keys]:
@@ -94,7 +98,9 @@ def _cut_key_ranges(block: Block, new: HostGroup, budget: float) -> list[Keys]:
         first, last = max(first, lo), min(last, hi)
         moves = not set(block.hosts).issuperset(new.partition_hosts(stream, part))
         pieces = (
-            _count_pieces(block.rows * (last - first) / (hi - lo), last - first, budget) if moves else 1
+            _count_pieces(block.rows * (last - first) / (hi - lo), last - first, budget)
+            if moves
+            else 1
         )
         ranges += pairwise(first + (last - first) * k // pieces for k in range(pieces + 1))
     return ranges
@@ -110,7 +116,9 @@ def _count_pieces(rows: float, keys: int, budget: float) -> int:
     return pieces
 
 
-def _find_copy_sources(old: HostGroup, new: HostGroup) -> dict[int, tuple[dict[int, int], dict[int, int]]]:
+def _find_copy_sources(
+    old: HostGroup, new: HostGroup
+) -> dict[int, tuple[dict[int, int], dict[int, int]]]:
     """By host and stream: from which host each old partition is copied. It shares the old column
     (for R) or row (for S).
     """
@@ -139,7 +147,9 @@ class MigrationStep:
     remaining_tuples: int
 
 
-def advance_migration(draft: PlanBuilder, migration: Migration, group: HostGroup, blocks: dict[int, Block]) -> MigrationStep:
+def advance_migration(
+    draft: PlanBuilder, migration: Migration, group: HostGroup, blocks: dict[int, Block]
+) -> MigrationStep:
     """Copy what the hosts' allowances cover and drop the replicas that the new mapping does not
     need.
 
@@ -185,7 +195,11 @@ def _refill_allowances(
 
 
 def _copy_blocks(
-    draft: PlanBuilder, group: HostGroup, blocks: dict[int, Block], copies: list[ReplicaCopy], waiting: set[int]
+    draft: PlanBuilder,
+    group: HostGroup,
+    blocks: dict[int, Block],
+    copies: list[ReplicaCopy],
+    waiting: set[int],
 ) -> None:
     reads: dict[int, dict[int, int]] = {}
     for copy in copies:
@@ -196,11 +210,17 @@ def _copy_blocks(
             draft.drop_replicas(
                 block,
                 set(block.hosts)
-                - set(group.partition_hosts(block.stream, group.find_partition(block.stream, block.key_range[0]))),
+                - set(
+                    group.partition_hosts(
+                        block.stream, group.find_partition(block.stream, block.key_range[0])
+                    )
+                ),
             )
 
 
-def arrival_routes(step: MigrationStep, since: int, live: Map[int, Block], known: Iterable[Block]) -> list[Route]:
+def arrival_routes(
+    step: MigrationStep, since: int, live: Map[int, Block], known: Iterable[Block]
+) -> list[Route]:
     """mu joined with Delta': each block that has just arrived meets, there, the blocks born in the
     epoch that deferred it.
 

@@ -1,7 +1,7 @@
 // The canvas of a stage, with its colours and texts; parts of the picture paint with it.
 
 import type { Palette } from "../frames.ts";
-import { cycled, darker, paler } from "./colours.ts";
+import { cycled, darker, paler } from "./colors.ts";
 import { wrapped } from "./format.ts";
 
 export const BOLD = "600 12px system-ui, sans-serif";

@@ -1,10 +1,10 @@
 // The two ways in which a film is shown: by a kernel (anywidget), and on a page without one.
 import type { Palette } from "../frames.ts";
-import { type Asked, asking } from "./asking.ts";
+import { type Asked, asking } from "./query_help.ts";
 import { add } from "./dom.ts";
-import { Film } from "./film.ts";
-import { hearing } from "./hearing.ts";
-import { pressable, redrawn, roving, stopsOf } from "./pressing.ts";
+import { Player } from "./player.ts";
+import { startListening } from "./kernel_messages.ts";
+import { pressable, redrawn, rovingTabIndex, stopsOf } from "./keyboard.ts";
 
 /** The side of a widget's model that is used here. */
 export interface Model {
@@ -55,7 +55,7 @@ function film<Frame>(
   draw: Draw<Frame>,
   every: number,
   moved: (position: number) => void = () => {},
-): Film<Frame> {
+): Player<Frame> {
   root.classList.add("braid");
   const box = add(root, "div");
   const painter = {
@@ -64,7 +64,7 @@ function film<Frame>(
       root.dataset.seq = String(position);
     },
   };
-  return new Film(root, page.frames, painter, { start: page.position, every, moved });
+  return new Player(root, page.frames, painter, { start: page.position, every, moved });
 }
 
 /** What a frame tells of what was clicked; nothing of what is not in it. */
@@ -72,7 +72,7 @@ export type Tell<Frame> = (frame: Frame, what: Asked) => string;
 
 /** Asks the kernel what serves a query that is clicked; of the rest ``told`` says what there is to
  * tell, ``again`` once the film has gone on. ``end`` ends that. */
-function asked(
+function onQuery(
   root: HTMLElement,
   model: Model,
   position: () => number,
@@ -106,11 +106,11 @@ const askable =
       const queries = all("[data-query]");
       for (const part of slices) pressable(part, `slice ${part.dataset.tells}`);
       for (const part of queries) pressable(part, part.dataset.query ?? "");
-      for (const parts of [slices, queries]) roving(parts, stops);
+      for (const parts of [slices, queries]) rovingTabIndex(parts, stops);
     });
 
 /** A film without a kernel. What its frames tell of what was clicked last is shown. */
-function alone<Frame>(
+function staticPage<Frame>(
   root: HTMLElement,
   page: Page<Frame>,
   draw: Draw<Frame>,
@@ -141,9 +141,9 @@ export function filmWidget<Frame>(
   every: number,
   tell?: Tell<Frame>,
 ) {
-  onPages<Page<Frame>>(name, (root, page) => alone(root, page, draw, every, tell));
+  onPages<Page<Frame>>(name, (root, page) => staticPage(root, page, draw, every, tell));
   return {
-    initialize: hearing,
+    initialize: startListening,
     render({ model, el }: View): () => void {
       const root = add(el, "div");
       const frames = () => model.get<Frame[]>("frames");
@@ -159,7 +159,7 @@ export function filmWidget<Frame>(
       };
       const shown = film(root, page, askable(draw), every, (at) => save("position", at));
       root.addEventListener("pick", (event) => save("picked", (event as CustomEvent).detail));
-      const answered = asked(root, model, position, (what) => {
+      const answered = onQuery(root, model, position, (what) => {
         const frame = frames()[position()];
         return frame && tell ? tell(frame, what) : "";
       });

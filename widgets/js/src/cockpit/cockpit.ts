@@ -1,13 +1,13 @@
 // One view for every run: strip, map, hosts over time, time line with its decisions, and why.
 import { add } from "../base/dom.ts";
-import { Film, named } from "../base/film.ts";
+import { Player, named } from "../base/player.ts";
 import { ago } from "../base/format.ts";
-import type { BatchFrame, CockpitPage, Palette, Stretch } from "../frames.ts";
-import { Inspect, type Place } from "./inspect.ts";
+import type { BatchFrame, CockpitPage, Palette, BatchRange } from "../frames.ts";
+import { Inspect, type Place } from "./block_details.ts";
 import { Lines } from "./lines.ts";
 import { MapPane } from "./maps.ts";
 import { extend, type More, positionOf, scaled } from "./page.ts";
-import { strip } from "./strip.ts";
+import { strip } from "./key_figures.ts";
 import { type Ask, WhatIf } from "./what_if.ts";
 
 const SPEEDS = { "1 batch/s": 1000, "2.5 batches/s": 400, "6.7 batches/s": 150 };
@@ -25,7 +25,7 @@ export class Cockpit {
   private readonly facts: HTMLElement;
   private readonly map: MapPane;
   private readonly lines: Lines;
-  private readonly film: Film<BatchFrame>;
+  private readonly film: Player<BatchFrame>;
   private readonly now: HTMLButtonElement;
   private readonly all: HTMLButtonElement;
   private readonly measure: HTMLSelectElement;
@@ -80,7 +80,7 @@ export class Cockpit {
     this.inspect = new Inspect(root, here, inspect);
     this.inspect.watch(map);
     this.inspect.watch(lines);
-    this.film = new Film(root, page.frames, painter, options, bar);
+    this.film = new Player(root, page.frames, painter, options, bar);
     this.arrange(bar);
     this.clock = setInterval(() => this.late(), 500);
     this.sized = new ResizeObserver(() => this.mark());
@@ -131,14 +131,14 @@ export class Cockpit {
     this.all.hidden = true;
   }
 
-  private zoomed(stretch: Stretch | undefined): void {
+  private zoomed(stretch: BatchRange | undefined): void {
     this.all.hidden = stretch === undefined;
     if (stretch) this.all.textContent = `All batches (now ${stretch.first} to ${stretch.last})`;
   }
 
   /** What is the same whatever batch is looked at. */
   private refresh(): void {
-    const { state, left, note, flags, hosts, frames } = this.page;
+    const { state, seconds_left: left, note, annotations: flags, hosts, frames } = this.page;
     this.state.textContent = STATES[state] ?? state;
     this.state.dataset.state = state;
     this.left.textContent = left;
@@ -161,7 +161,7 @@ export class Cockpit {
 
   /** How long ago the last batch was committed, as long as the run goes on. */
   private late(): void {
-    const { lag, state } = this.page;
+    const { seconds_since_commit: lag, state } = this.page;
     const goes = state === "live" || state === "paused";
     const since = (lag ?? 0) + (performance.now() - this.told) / 1000;
     this.lag.textContent = goes && lag !== null ? `lag ${ago(since)}` : "";
@@ -171,7 +171,7 @@ export class Cockpit {
     this.position = position;
     this.title.textContent = frame.title;
     strip(this.facts, frame);
-    this.map.show(frame.map, glide);
+    this.map.show(frame.state_map, glide);
     this.lines.show(this.page, frame.batch);
     this.root.setAttribute("aria-label", `${frame.title}. ${this.page.note}`);
     this.root.dataset.seq = String(position);
@@ -182,7 +182,7 @@ export class Cockpit {
   /** The decisions as a list, the newest last. */
   private tell(): void {
     this.why.replaceChildren();
-    for (const { batch, text } of this.page.flags) {
+    for (const { batch, text } of this.page.annotations) {
       const item = add(this.why, "li");
       const link = button(item, text);
       link.dataset.batch = String(batch);

@@ -3,7 +3,7 @@
 import { Canvas, type Pointer } from "../base/canvas.ts";
 import { short } from "../base/format.ts";
 import { type Box, type Painter, SMALL } from "../base/painter.ts";
-import type { CockpitPage, Curve, Flag, HostRows, Palette, Stretch } from "../frames.ts";
+import type { CockpitPage, TimelineCurve, Annotation, HostRows, Palette, BatchRange } from "../frames.ts";
 import { CurvePainter, extent, namesOf, paintMigration, placeOf, ticks } from "./timeline.ts";
 
 const FLAGS = 20;
@@ -26,13 +26,13 @@ const UNITS: Record<string, string> = {
 export const rowOf = (hosts: number): number => Math.max(2, Math.min(9, Math.floor(112 / hosts)));
 
 /** The batch at a place of the axis. */
-export function batchAt(x: number, { first, last }: Stretch, { x: left, wide }: Box): number {
+export function batchAt(x: number, { first, last }: BatchRange, { x: left, wide }: Box): number {
   const share = Math.max(0, Math.min(1, (x - left) / wide));
   return Math.round(first + share * (last - first));
 }
 
 /** A stretch within another, of two batches at least. */
-export function within(from: number, to: number, whole: Stretch): Stretch {
+export function within(from: number, to: number, whole: BatchRange): BatchRange {
   const [low, high] = from < to ? [from, to] : [to, from];
   const first = Math.max(whole.first, Math.min(low, whole.last - 1));
   return { first, last: Math.max(first + 1, Math.min(high, whole.last)) };
@@ -54,10 +54,10 @@ export const unitOf = (name: string): string => UNITS[name] ?? "tuples";
 export class Lines {
   private readonly canvas: Canvas;
   private readonly seek: (batch: number) => void;
-  private readonly zoomed: (stretch: Stretch | undefined) => void;
+  private readonly zoomed: (stretch: BatchRange | undefined) => void;
   private page: CockpitPage | undefined;
   private batch = 1;
-  private stretch: Stretch | undefined;
+  private stretch: BatchRange | undefined;
   private measure = "";
   private drag: { from: Pointer; to: Pointer } | undefined;
 
@@ -65,7 +65,7 @@ export class Lines {
     box: HTMLElement,
     palette: Palette,
     seek: (batch: number) => void,
-    zoomed: (stretch: Stretch | undefined) => void,
+    zoomed: (stretch: BatchRange | undefined) => void,
   ) {
     this.seek = seek;
     this.zoomed = zoomed;
@@ -88,7 +88,7 @@ export class Lines {
   }
 
   /** Shows these batches, or all. */
-  zoom(stretch?: Stretch): void {
+  zoom(stretch?: BatchRange): void {
     this.stretch = stretch;
     this.zoomed(stretch);
     this.canvas.paint();
@@ -98,14 +98,14 @@ export class Lines {
     this.canvas.close();
   }
 
-  private get whole(): Stretch {
-    const { batch, last, panels } = this.page?.line ?? { batch: [], last: 1, panels: [] };
-    const ghosts = panels.flat().flatMap((curve) => curve.ghosts ?? []);
+  private get whole(): BatchRange {
+    const { batch, last, panels } = this.page?.timeline ?? { batch: [], last: 1, panels: [] };
+    const ghosts = panels.flat().flatMap((curve) => curve.baselines ?? []);
     const ahead = ghosts.map((ghost) => ghost.batch.at(-1) ?? 0);
     return extent({ batch, last: Math.max(last, ...ahead) });
   }
 
-  private get span(): Stretch {
+  private get span(): BatchRange {
     return this.stretch ? within(this.stretch.first, this.stretch.last, this.whole) : this.whole;
   }
 
@@ -118,7 +118,7 @@ export class Lines {
   }
 
   private tall(): number {
-    const panels = this.page?.line.panels.length ?? 0;
+    const panels = this.page?.timeline.panels.length ?? 0;
     const rows =
       this.hosts && this.page?.hosts.names.length ? GAP + this.hosts * rowOf(this.hosts) : 0;
     return FLAGS + panels * (PANEL + GAP) + rows + AXIS;
@@ -129,7 +129,7 @@ export class Lines {
     if (!page) return;
     const area = this.area(width);
     let y = area.y;
-    for (const curves of page.line.panels) {
+    for (const curves of page.timeline.panels) {
       const panel = { ...area, y: y + GAP, tall: PANEL };
       this.paintPanel(painter, curves, panel, span);
       y += PANEL + GAP;
@@ -140,8 +140,8 @@ export class Lines {
     this.paintAxis(painter, area, span);
   }
 
-  private paintPanel(painter: Painter, curves: Curve[], panel: Box, span: Stretch): void {
-    const { batch, migrations } = this.page?.line ?? { batch: [], migrations: [] };
+  private paintPanel(painter: Painter, curves: TimelineCurve[], panel: Box, span: BatchRange): void {
+    const { batch, migrations } = this.page?.timeline ?? { batch: [], migrations: [] };
     for (const stretch of migrations) paintMigration(painter, stretch, span, panel);
     painter.outline(panel, { colour: painter.rule });
     const names = namesOf(curves, panel.wide, (text) => painter.width(text, SMALL));
@@ -157,13 +157,13 @@ export class Lines {
   }
 
   /** What the pointer is told at a batch. */
-  private column(painter: Painter, batch: number, panel: Box, span: Stretch, text: string): void {
+  private column(painter: Painter, batch: number, panel: Box, span: BatchRange, text: string): void {
     if (batch < span.first || batch > span.last) return;
     const wide = panel.wide / (span.last - span.first);
     painter.target({ ...panel, x: placeOf(batch, span, panel) - wide / 2, wide }, text);
   }
 
-  private paintHosts(painter: Painter, area: Box, span: Stretch): void {
+  private paintHosts(painter: Painter, area: Box, span: BatchRange): void {
     const rows = this.page?.hosts;
     if (!rows?.names.length) return;
     const name = rows.names.includes(this.measure) ? this.measure : (rows.names[0] ?? "");
@@ -192,16 +192,16 @@ export class Lines {
     if (this.hosts > 1) painter.text(this.hosts - 1, area.x - 4, area.y + frame.tall - 4, style);
   }
 
-  private paintFlags(painter: Painter, area: Box, span: Stretch): void {
-    for (const flag of this.page?.flags ?? []) {
+  private paintFlags(painter: Painter, area: Box, span: BatchRange): void {
+    for (const flag of this.page?.annotations ?? []) {
       if (flag.batch < span.first || flag.batch > span.last) continue;
       this.paintFlag(painter, flag, placeOf(flag.batch, span, area), area);
     }
   }
 
-  private paintFlag(painter: Painter, { batch, text }: Flag, x: number, area: Box): void {
+  private paintFlag(painter: Painter, { batch, text }: Annotation, x: number, area: Box): void {
     const here = batch === this.batch;
-    const colour = here ? painter.shade("bound") : painter.shade("migration");
+    const colour = here ? painter.shade("ratio_bound") : painter.shade("migration");
     painter.line([x, 4], [x, FLAGS], { colour, wide: here ? 2 : 1 });
     painter.polygon(
       [
@@ -214,7 +214,7 @@ export class Lines {
     painter.target({ x: x - 5, y: 0, wide: 14, tall: area.y }, text);
   }
 
-  private paintCursor(painter: Painter, area: Box, span: Stretch): void {
+  private paintCursor(painter: Painter, area: Box, span: BatchRange): void {
     const x = placeOf(this.batch, span, area);
     const inside = this.batch >= span.first && this.batch <= span.last;
     const { y, tall } = area;
@@ -225,11 +225,11 @@ export class Lines {
     painter.fill(box, painter.shade("ratio"), 0.15);
   }
 
-  private paintAxis(painter: Painter, area: Box, span: Stretch): void {
+  private paintAxis(painter: Painter, area: Box, span: BatchRange): void {
     const style = { colour: painter.muted, align: "center" } as const;
     const y = area.y + area.tall + 10;
     for (const batch of ticks(span)) painter.text(batch, placeOf(batch, span, area), y, style);
-    painter.text(this.page?.line.axis ?? "", area.x + area.wide / 2, y + 14, style);
+    painter.text(this.page?.timeline.axis ?? "", area.x + area.wide / 2, y + 14, style);
   }
 
   private listen(element: HTMLCanvasElement): void {

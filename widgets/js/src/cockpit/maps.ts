@@ -1,5 +1,5 @@
 // What draws the map of a run, by the name that Python gives it.
-import { draw as held } from "../base/held.ts";
+import { draw as held } from "../base/block_map.ts";
 import type { MapFrame, Palette } from "../frames.ts";
 import { draw as ring } from "../psp/ring.ts";
 import { draw as chain } from "../slices/chain.ts";
@@ -23,7 +23,7 @@ const drawn =
   });
 
 const MAPS: { [K in keyof Named]: (box: HTMLElement, palette: Palette) => View<Named[K]> } = {
-  held: drawn(held),
+  blocks: drawn(held),
   grid: (box, palette) => new GridView(box, palette),
   ring: drawn(ring),
   chain: drawn(chain),

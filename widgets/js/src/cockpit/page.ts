@@ -28,10 +28,10 @@ export function extend(page: CockpitPage, more: More): CockpitPage {
 
 /** All frames of the page on one scale. */
 export function scaled(page: CockpitPage): CockpitPage {
-  oneScale(page.frames.flatMap(({ map }) => map.grid ?? []));
-  const held = page.frames.flatMap(({ map }) => map.held ?? []);
-  const top = Math.max(0, ...held.map((frame) => frame.top));
-  for (const frame of held) frame.top = top;
+  oneScale(page.frames.flatMap(({ state_map: map }) => map.grid ?? []));
+  const held = page.frames.flatMap(({ state_map: map }) => map.blocks ?? []);
+  const top = Math.max(0, ...held.map((frame) => frame.scale_max));
+  for (const frame of held) frame.scale_max = top;
   return page;
 }
 

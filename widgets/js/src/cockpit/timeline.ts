@@ -1,7 +1,7 @@
 // Curves over the batches: a panel has one or two, whose axes are at the left and at the right.
 import { short } from "../base/format.ts";
 import { type Box, type Painter, type Shade, SMALL, type Stroke } from "../base/painter.ts";
-import type { Curve, LineFrame, Stretch } from "../frames.ts";
+import type { TimelineCurve, TimelineFrame, BatchRange } from "../frames.ts";
 
 /** The axis of a curve: from ``floor`` to ``top``, of which ``peak`` is the most that is shown. */
 export interface Axis {
@@ -10,8 +10,8 @@ export interface Axis {
   top: number;
 }
 
-export function axisOf(curve: Curve): Axis {
-  const { floor = 0, ceiling = 0, cap = Infinity, bound = [], ghosts = [] } = curve;
+export function axisOf(curve: TimelineCurve): Axis {
+  const { floor = 0, ceiling = 0, cap = Infinity, bound = [], baselines: ghosts = [] } = curve;
   const all = [...curve.values, ...bound, ...ghosts.flatMap(({ values }) => values)];
   const known = all.filter((value) => value !== null);
   const peak = Math.min(cap, Math.max(ceiling, ...known));
@@ -23,17 +23,17 @@ export const heightOf = (value: number, { floor, top }: Axis, { y, tall }: Box):
   y + tall - ((value - floor) / (top - floor)) * tall;
 
 /** The first and the last batch of the time axis, which has two or more. */
-export function extent({ batch, last }: Pick<LineFrame, "batch" | "last">): Stretch {
+export function extent({ batch, last }: Pick<TimelineFrame, "batch" | "last">): BatchRange {
   const first = batch[0] ?? 1;
   return { first, last: Math.max(batch.at(-1) ?? 0, last, first + 1) };
 }
 
 /** The place of a batch on the canvas. */
-export const placeOf = (batch: number, { first, last }: Stretch, { x, wide }: Box): number =>
+export const placeOf = (batch: number, { first, last }: BatchRange, { x, wide }: Box): number =>
   x + ((batch - first) / (last - first)) * wide;
 
 /** Batches that are named below the axis: eleven at most. */
-export function ticks({ first, last }: Stretch): number[] {
+export function ticks({ first, last }: BatchRange): number[] {
   const every = Math.ceil((last - first) / 10);
   return Array.from(
     { length: Math.floor((last - first) / every) + 1 },
@@ -61,8 +61,8 @@ export function strokes(batches: number[], values: (number | null)[]): [number, 
 
 export function paintMigration(
   painter: Painter,
-  { first, last }: Stretch,
-  span: Stretch,
+  { first, last }: BatchRange,
+  span: BatchRange,
   panel: Box,
 ) {
   const left = Math.max(panel.x, placeOf(first - 0.5, span, panel));
@@ -71,7 +71,7 @@ export function paintMigration(
 }
 
 /** The names of a panel's curves, shorter where they would run into each other. */
-export function namesOf(curves: Curve[], wide: number, width: (text: string) => number): string[] {
+export function namesOf(curves: TimelineCurve[], wide: number, width: (text: string) => number): string[] {
   const names = curves.map(({ name }) => name);
   const needed = names.reduce((sum, name) => sum + width(name) + 10, 0);
   const short = (name: string) => name.replace(/,.*/, "").replace(/ per second$/, "/s");
@@ -80,7 +80,7 @@ export function namesOf(curves: Curve[], wide: number, width: (text: string) => 
 
 export class CurvePainter {
   private readonly painter: Painter;
-  private readonly curve: Curve;
+  private readonly curve: TimelineCurve;
   private readonly panel: Box;
   private readonly atRight: boolean;
   private readonly name: string;
@@ -88,18 +88,18 @@ export class CurvePainter {
   private readonly letters: string;
   private readonly axis: Axis;
 
-  constructor(painter: Painter, curve: Curve, panel: Box, atRight: boolean, name: string) {
+  constructor(painter: Painter, curve: TimelineCurve, panel: Box, atRight: boolean, name: string) {
     this.painter = painter;
     this.curve = curve;
     this.panel = panel;
     this.atRight = atRight;
     this.name = name;
-    this.colour = painter.shade(curve.colour as Shade);
+    this.colour = painter.shade(curve.color as Shade);
     this.letters = painter.letters(this.colour);
     this.axis = axisOf(curve);
   }
 
-  paint(batches: number[], span: Stretch): void {
+  paint(batches: number[], span: BatchRange): void {
     const { curve, panel } = this;
     if (curve.bound) this.paintBound(strokes(batches, curve.bound), span);
     const align = this.atRight ? "right" : "left";
@@ -108,7 +108,7 @@ export class CurvePainter {
     if (curve.values.every((value) => value === null)) return;
     this.paintAxis();
     this.paintStrokes(strokes(batches, curve.values), span);
-    (curve.ghosts ?? []).forEach(({ name, batch, values }, k) => {
+    (curve.baselines ?? []).forEach(({ name, batch, values }, k) => {
       this.paintGhost(name, strokes(batch, values), span, k % 2 ? 9 : -7);
     });
   }
@@ -125,8 +125,8 @@ export class CurvePainter {
   }
 
   /** What is allowed, by batch. */
-  private paintBound(found: [number, number][][], span: Stretch): void {
-    const stroke = { colour: this.painter.shade("bound"), wide: 1.2, dash: [5, 3] };
+  private paintBound(found: [number, number][][], span: BatchRange): void {
+    const stroke = { colour: this.painter.shade("ratio_bound"), wide: 1.2, dash: [5, 3] };
     this.inside(() => this.trace(found, span, stroke));
     const last = found.at(-1)?.at(-1);
     const letters = this.painter.letters(stroke.colour);
@@ -137,7 +137,7 @@ export class CurvePainter {
   private paintGhost(
     name: string,
     found: [number, number][][],
-    span: Stretch,
+    span: BatchRange,
     aside: number,
   ): void {
     this.inside(() => {
@@ -160,7 +160,7 @@ export class CurvePainter {
     this.aside(short(peak), this.height(peak) + 2, this.letters);
   }
 
-  private paintStrokes(found: [number, number][][], span: Stretch): void {
+  private paintStrokes(found: [number, number][][], span: BatchRange): void {
     this.inside(() => {
       this.trace(found, span, { colour: this.colour, wide: 1.6 });
       const [only, ...more] = found.flat();
@@ -170,7 +170,7 @@ export class CurvePainter {
     });
   }
 
-  private trace(found: [number, number][][], span: Stretch, stroke: Stroke): void {
+  private trace(found: [number, number][][], span: BatchRange, stroke: Stroke): void {
     const place = ([batch, value]: [number, number]): [number, number] => [
       placeOf(batch, span, this.panel),
       this.height(value),

@@ -36,7 +36,7 @@ export class WhatIf {
     this.told.setAttribute("aria-live", "polite");
   }
 
-  show({ offers, told, line, hosts }: CockpitPage): void {
+  show({ what_if_placements: offers, what_if_message: told, timeline: line, hosts }: CockpitPage): void {
     this.box.hidden = !this.ask || !offers.length;
     if (this.placement.options.length !== offers.length) {
       this.placement.replaceChildren();
@@ -44,7 +44,7 @@ export class WhatIf {
       const used = Math.max(1, ...hosts.values.map((values) => values[0]?.length ?? 1));
       this.hosts.value = String(used);
     }
-    const drawn = line.panels.flat().flatMap((curve) => curve.ghosts ?? []);
+    const drawn = line.panels.flat().flatMap((curve) => curve.baselines ?? []);
     this.told.textContent = told || (drawn.length ? "" : "drawn beside the run; modelled");
   }
 

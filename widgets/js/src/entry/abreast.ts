@@ -1,12 +1,12 @@
 // Runs side by side: by a kernel, which loads others, and on a page without one.
 import { add } from "../base/dom.ts";
-import { hearing } from "../base/hearing.ts";
+import { startListening } from "../base/kernel_messages.ts";
 import { observed, onPages, type View } from "../base/widget.ts";
-import { Abreast } from "../cockpit/abreast.ts";
-import type { AbreastPage, Palette } from "../frames.ts";
+import { Abreast } from "../cockpit/linked_views.ts";
+import type { LinkedViewsPage, Palette } from "../frames.ts";
 
 interface Held {
-  page: AbreastPage;
+  page: LinkedViewsPage;
   palette: Palette;
 }
 
@@ -15,7 +15,7 @@ onPages<Held>("abreast", (root, { page, palette }) => {
 });
 
 function render({ model, el }: View): () => void {
-  const page = () => model.get<AbreastPage>("page");
+  const page = () => model.get<LinkedViewsPage>("page");
   const abreast = new Abreast(add(el, "div"), page(), model.get<Palette>("palette"));
   const forget = observed(model, { page: () => abreast.load(page()) });
   return () => {
@@ -24,4 +24,4 @@ function render({ model, el }: View): () => void {
   };
 }
 
-export default { initialize: hearing, render };
+export default { initialize: startListening, render };

@@ -1,6 +1,6 @@
 import { filmWidget } from "../base/widget.ts";
 import type { ChainFrame } from "../frames.ts";
 import { draw } from "../slices/chain.ts";
-import { ofChain } from "../slices/telling.ts";
+import { describeSlice } from "../slices/descriptions.ts";
 
-export default filmWidget<ChainFrame>("chain", draw, 700, ofChain);
+export default filmWidget<ChainFrame>("chain", draw, 700, describeSlice);

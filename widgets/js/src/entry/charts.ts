@@ -1,5 +1,5 @@
 // The charts of a document are drawn as wide as they are.
-import { fitting } from "../base/fitting.ts";
+import { fitting } from "../base/resize.ts";
 
 fitting();
 

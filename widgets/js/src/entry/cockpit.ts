@@ -1,10 +1,10 @@
 // The cockpit of a run: by a kernel, which sends what is new; on a page without one; and on a page
 // that asks the server for what is new.
 import { add } from "../base/dom.ts";
-import { hearing } from "../base/hearing.ts";
+import { startListening } from "../base/kernel_messages.ts";
 import { onPages, type View } from "../base/widget.ts";
 import { Cockpit } from "../cockpit/cockpit.ts";
-import type { Place } from "../cockpit/inspect.ts";
+import type { Place } from "../cockpit/block_details.ts";
 import { extend, type More } from "../cockpit/page.ts";
 import type { Asked } from "../cockpit/what_if.ts";
 import type { CockpitPage, Palette } from "../frames.ts";
@@ -60,4 +60,4 @@ function render({ model, el }: View): () => void {
   };
 }
 
-export default { initialize: hearing, render };
+export default { initialize: startListening, render };

@@ -1,7 +1,7 @@
 // Thumbs for the number boxes of the panel that this widget is in; and the charts of its notebook are
 // drawn as wide as they are.
-import { dials } from "../base/dials.ts";
-import { fitting } from "../base/fitting.ts";
+import { makeSliders } from "../base/sliders.ts";
+import { fitting } from "../base/resize.ts";
 import type { View } from "../base/widget.ts";
 
 /** Milliseconds between two looks for the panel, which is there when all its parts are. */
@@ -15,8 +15,8 @@ function render({ el }: View): () => void {
     const controls = el.closest(".braid-panel")?.querySelector(".widget-gridbox");
     if (!controls) return;
     clearInterval(look);
-    dials(controls);
-    watching = new MutationObserver(() => dials(controls));
+    makeSliders(controls);
+    watching = new MutationObserver(() => makeSliders(controls));
     watching.observe(controls, { childList: true });
   }, EVERY);
   return () => {

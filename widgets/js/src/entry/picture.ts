@@ -1,7 +1,7 @@
 // A picture that Python draws; names in it can be clicked.
 import { add } from "../base/dom.ts";
-import { hearing } from "../base/hearing.ts";
-import { pressable, redrawn, roving } from "../base/pressing.ts";
+import { startListening } from "../base/kernel_messages.ts";
+import { pressable, redrawn, rovingTabIndex } from "../base/keyboard.ts";
 import { observed, type View } from "../base/widget.ts";
 
 function render({ model, el }: View): () => void {
@@ -18,11 +18,11 @@ function render({ model, el }: View): () => void {
       const name = text.textContent ?? "";
       if (names.has(name)) mark(text, name);
     }
-    roving([...root.querySelectorAll<SVGElement>("[data-press]")]);
+    rovingTabIndex([...root.querySelectorAll<SVGElement>("[data-press]")]);
   };
   const again = () => redrawn(root, draw);
   draw();
   return observed(model, { value: again, names: again });
 }
 
-export default { initialize: hearing, render };
+export default { initialize: startListening, render };

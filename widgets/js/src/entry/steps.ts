@@ -1,4 +1,4 @@
-import { draw } from "../base/steps.ts";
+import { draw } from "../base/stepper.ts";
 import { filmWidget } from "../base/widget.ts";
 import type { StepFrame } from "../frames.ts";
 

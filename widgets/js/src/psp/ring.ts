@@ -1,6 +1,6 @@
 // Draws a PSP ring: one annulus for each stream, one sector for each node.
 import { Annulus, CENTRE, type Point, point } from "../base/annulus.ts";
-import { cycled } from "../base/colours.ts";
+import { cycled } from "../base/colors.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { legend, lines, make, pair, titled } from "../base/svg.ts";
@@ -46,7 +46,7 @@ function drawSectors(svg: Element, ring: Annulus): void {
 }
 
 function drawSlices(svg: Element, ring: Annulus, frame: RingFrame, colour: Colour): void {
-  for (const { stream, node, rows, share, lasts } of records(frame.slices)) {
+  for (const { stream, node, rows, share, retention: lasts } of records(frame.slices)) {
     const piece = make(svg, "path", {
       d: ring.sector(stream, node, Math.max(0.06, share)),
       fill: colour(stream),
@@ -176,7 +176,7 @@ export function along([start, control, end]: Curve, share: number): Point {
 function drawMove(
   svg: Element,
   ring: Annulus,
-  { stream, source, target, rows, why }: RingMove,
+  { stream, source, target, rows, reason: why }: RingMove,
   streams: string[],
   colour: Colour,
   glide: number,

@@ -1,12 +1,12 @@
 // Draws the chain of a shared run: for each stream its slices by age, and under them the windows of
 // the queries that they serve.
-import { cycled } from "../base/colours.ts";
+import { cycled } from "../base/colors.ts";
 import { count, cut } from "../base/format.ts";
-import { roving } from "../base/pressing.ts";
+import { rovingTabIndex } from "../base/keyboard.ts";
 import { make, picture, titled } from "../base/svg.ts";
 import type { ChainFrame, ChainQuery, ChainSlice, ChainStream, Palette } from "../frames.ts";
 import { crossings, inWords, Labels, LEFT, placed, said, TALL, WIDE } from "./axis.ts";
-import { mergeable, splittable } from "./picking.ts";
+import { mergeable, splittable } from "./slice_actions.ts";
 
 const CUT = "#e03131";
 const WORDS =
@@ -49,7 +49,7 @@ export function draw(box: HTMLElement, frame: ChainFrame, palette: Palette, glid
   make(svg, "text", { x: LEFT, y: end - 4, class: "muted" }, WORDS);
   if (!frame.pick) return;
   make(svg, "text", { x: LEFT, y: end + 12, class: "muted" }, HELP);
-  roving([...svg.querySelectorAll<SVGElement>("[data-merge]")]);
+  rovingTabIndex([...svg.querySelectorAll<SVGElement>("[data-merge]")]);
 }
 
 function drawStream(lane: Lane, pick: boolean): void {
@@ -59,7 +59,7 @@ function drawStream(lane: Lane, pick: boolean): void {
   make(svg, "text", name, stream.name);
   make(svg, "text", { x: 4, y: top + 38, class: "muted" }, `${count(held)} held`);
   const came = { x: LEFT - 6, y: top - 7, "text-anchor": "end" };
-  if (stream.came) make(svg, "text", came, `${count(stream.came)} →`);
+  if (stream.received_tuples) make(svg, "text", came, `${count(stream.received_tuples)} →`);
   stream.slices.forEach((slice, k) => {
     const cell = drawSlice(lane, slice, k, pick);
     if (pick) splittable(lane, cell, slice);
@@ -124,12 +124,12 @@ function drawFlows(lane: Lane): void {
   for (const { source, target } of stream.aged) {
     drawToken(lane, middle(source), middle(target), 0, lane.colour);
   }
-  for (const { slice } of stream.cut) {
+  for (const { slice } of stream.trimmed) {
     const begin = x(slices[Math.min(slice, slices.length - 1)]?.first ?? 0);
     drawToken(lane, begin, begin, TALL + 26, CUT);
   }
   const over = crossings(stream);
-  const cuts = new Map(stream.cut.map(({ slice, rows }) => [slice, rows]));
+  const cuts = new Map(stream.trimmed.map(({ slice, rows }) => [slice, rows]));
   const texts = new Labels();
   slices.slice(0, -1).forEach(({ last }, k) => {
     const parts = [part(over.get(k), "n →", ""), part(cuts.get(k + 1), " ✂ n", CUT)];
@@ -186,7 +186,7 @@ function drawToken(lane: Lane, from: number, to: number, fall: number, colour: s
 }
 
 function drawQuery({ svg, stream, row, colour, at }: Lane, query: ChainQuery, y: number): void {
-  const { name, window, where } = query;
+  const { name, window, selection: where } = query;
   const reach = `window ${inWords(stream.marks, window)} on ${stream.name}`;
   const selection = where ? `where ${where}` : "no selection";
   const group = make(svg, "g", { "data-query": `${stream.index}:${name}` });

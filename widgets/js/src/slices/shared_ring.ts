@@ -2,7 +2,7 @@
 // pieces of logical slices that the host holds, young to old clockwise; beside it what hosts hold,
 // and which queries are served.
 import { Annulus, CENTRE, point, sector } from "../base/annulus.ts";
-import { cycled } from "../base/colours.ts";
+import { cycled } from "../base/colors.ts";
 import { records } from "../base/columns.ts";
 import { count, cut } from "../base/format.ts";
 import { legend, lines, make, pair, titled } from "../base/svg.ts";
@@ -198,7 +198,7 @@ function drawQuery(
   { left, y, wide, cell, row }: Record<"left" | "y" | "wide" | "cell" | "row", number>,
   colour: Colour,
 ): void {
-  const where = query.where ? `; ${query.where}` : "";
+  const where = query.selections ? `; ${query.selections}` : "";
   const group = make(svg, "g", { "data-query": `0:${query.name}` });
   titled(group, `${query.name}: windows ${query.windows}${where}`);
   const whole = { x: RIGHT, y, width: WIDE - RIGHT, height: row };

@@ -16,11 +16,11 @@ export function layout(width: number) {
 
 /** All frames on the scale of the greatest. */
 export function oneScale(frames: GridFrame[]): void {
-  const top = Math.max(0, ...frames.map(({ hosts }) => hosts.top));
-  const most = Math.max(0, ...frames.map(({ matrix }) => matrix.most));
+  const top = Math.max(0, ...frames.map(({ hosts }) => hosts.scale_max));
+  const most = Math.max(0, ...frames.map(({ matrix }) => matrix.max_rows));
   for (const frame of frames) {
-    frame.hosts.top = top;
-    frame.matrix.most = most;
+    frame.hosts.scale_max = top;
+    frame.matrix.max_rows = most;
   }
 }
 

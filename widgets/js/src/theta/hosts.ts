@@ -1,6 +1,6 @@
 // One box for each host, at its row and column in its group's grid; the bar is what it stores, the
 // tick the mean (ILF).
-import { ink } from "../base/colours.ts";
+import { textColor } from "../base/colors.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { BOLD, type Box, fontSize, type Painter } from "../base/painter.ts";
@@ -58,14 +58,14 @@ export function paintHosts(
   const fits = painter.width(frame.title, BOLD) <= side;
   const title = fits ? frame.title : frame.title.replace(/^.*?: /, "");
   painter.text(title, x, y + 8, { font: BOLD, most: side });
-  const scale = `tuples stored, a full box is ${count(frame.top)}`;
+  const scale = `tuples stored, a full box is ${count(frame.scale_max)}`;
   painter.text(scale, x, area.y - 10, { colour: painter.muted, most: side });
   for (const host of hostBoxes(frame.groups, area)) paintHost(painter, host, frame);
   painter.remark(frame.note, x, area.y + area.tall + 11, side);
 }
 
 function paintHost(painter: Painter, place: HostBox, frame: HostsFrame): void {
-  const { stored, top, mean, ghost } = frame;
+  const { stored, scale_max: top, mean, baseline: ghost } = frame;
   const { host, row, column, box, mapping } = place;
   const tuples = stored[host] ?? 0;
   const share = top ? tuples / top : 0;
@@ -83,7 +83,7 @@ function paintHost(painter: Painter, place: HostBox, frame: HostsFrame): void {
 function paintLevel(painter: Painter, box: Box, share: number, dash: number[] = []): void {
   const { x, y, wide, tall } = box;
   const end = bar(box, share);
-  const colour = dash.length ? painter.fg : painter.shade("bound");
+  const colour = dash.length ? painter.fg : painter.shade("ratio_bound");
   const stroke = { colour, wide: dash.length ? 1 : 1.5, dash };
   if (upright(box)) painter.line([x, end.y], [x + wide, end.y], stroke);
   else painter.line([end.x + end.wide, y], [end.x + end.wide, y + tall], stroke);
@@ -95,11 +95,11 @@ function paintName(painter: Painter, host: number, box: Box, share: number, bar:
   const font = fontSize(host, box, 12);
   if (font === undefined) return;
   if (upright(box)) {
-    const colour = share * tall > font ? ink(bar) : painter.fg;
+    const colour = share * tall > font ? textColor(bar) : painter.fg;
     const low = y + tall - padding(box) - font * 0.75;
     painter.text(host, x + wide / 2, low, { align: "center", colour, font });
   } else {
-    const colour = share * wide > font * 2 ? ink(bar) : painter.fg;
+    const colour = share * wide > font * 2 ? textColor(bar) : painter.fg;
     painter.text(host, x + 4, y + tall / 2, { align: "left", colour, font });
   }
 }

@@ -1,10 +1,10 @@
 // The join matrix: row 0 on top, column 0 at the left. It is a rectangle |R| by |S| to scale, so the
 // cells of a grid that suits the streams are squares.
-import { ink } from "../base/colours.ts";
+import { textColor } from "../base/colors.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { BOLD, type Box, fontSize, type Painter } from "../base/painter.ts";
-import type { Cell, Chip, MatrixFrame } from "../frames.ts";
+import type { MatrixCell, MoveChip, MatrixFrame } from "../frames.ts";
 
 /** A square of the canvas, in which the matrix grows from the upper left. */
 export interface Square {
@@ -25,7 +25,7 @@ export function rectangle(rows: number[], most: number, { x, y, size }: Square):
 }
 
 /** Where a cell lies. */
-export function boxOf(cell: Cell, { x, y, wide, tall }: Box): Box {
+export function boxOf(cell: MatrixCell, { x, y, wide, tall }: Box): Box {
   return {
     x: x + cell.left * wide,
     y: y + cell.top * tall,
@@ -38,7 +38,7 @@ export function boxOf(cell: Cell, { x, y, wide, tall }: Box): Box {
 export const eased = (time: number): number => time * time * (3 - 2 * time);
 
 /** Where a chip is at a share of its time. */
-export function chipAt(chip: Chip, { x, y, wide, tall }: Box, time: number): [number, number] {
+export function chipAt(chip: MoveChip, { x, y, wide, tall }: Box, time: number): [number, number] {
   const way = eased(time);
   return [
     x + (chip.x0 + (chip.x1 - chip.x0) * way) * wide,
@@ -53,7 +53,7 @@ export function paintMatrix(
   time: number,
 ): void {
   const square = { x: x + 24, y: y + 40, size: side - 62 };
-  const [area, faithful] = rectangle(frame.rows, frame.most, square);
+  const [area, faithful] = rectangle(frame.rows, frame.max_rows, square);
   painter.text(frame.title, x, y + 8, { font: BOLD, most: side });
   paintAxes(painter, frame, square);
   const cells = records(frame.cells);
@@ -77,7 +77,7 @@ function paintAxes(painter: Painter, frame: MatrixFrame, { x, y, size }: Square)
   painter.text(left, x - 14, y + size, { colour, turn: -Math.PI / 2 });
 }
 
-function paintCell(painter: Painter, cell: Cell, box: Box): void {
+function paintCell(painter: Painter, cell: MatrixCell, box: Box): void {
   const { host, percent, moving } = cell;
   const { x, y, wide, tall } = box;
   const colour = painter.host(host);
@@ -87,7 +87,7 @@ function paintCell(painter: Painter, cell: Cell, box: Box): void {
   painter.target(box, `host ${host}: ${percent}% of due pairs joined${migrates}`);
   const font = fontSize(host, box, 13);
   if (font === undefined) return;
-  const on = percent > 50 ? ink(colour) : painter.fg;
+  const on = percent > 50 ? textColor(colour) : painter.fg;
   painter.text(host, x + wide / 2, y + tall / 2, { colour: on, align: "center", font });
 }
 
@@ -114,7 +114,7 @@ function paintFrame(painter: Painter, { x, y, size }: Square, area: Box, empty: 
 
 function paintChip(
   painter: Painter,
-  chip: Chip,
+  chip: MoveChip,
   streams: string[],
   area: Box,
   radius: number,

@@ -1,0 +1,58 @@
+"""A driver in a process of its own, and how it is killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import driver
+import msgspec
+from oracle import wait_until
+
+
+def parents() -> dict[int, int]:
+    """The parent of every live process, from /proc; what has ended but not been reaped does not
+    count.
+    """
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = entry.read_text().rpartition(")")[2].split()[:2]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if state != "Z":
+            found[int(entry.parent.name)] = int(parent)
+    return found
+
+
+def descendants(pid: int) -> set[int]:
+    tree, family = parents(), {pid}
+    while more := {p for p, parent in tree.items() if parent in family} - family:
+        family |= more
+    return family - {pid}
+
+
+def launch(log: Path, *runs: driver.Run, master: str = "") -> subprocess.Popen[bytes]:
+    """A driver of these runs in a process of its own. Its output goes to a file."""
+    program = Path(driver.__file__)
+    root = program.parent.parent
+    paths = os.pathsep.join(map(str, (program.parent, root, root / "toolkit", root / "widgets")))
+    with open(log, "ab") as out:
+        return subprocess.Popen(
+            [sys.executable, str(program), msgspec.json.encode(runs).decode(), master],
+            env=os.environ | {"PYTHONPATH": paths},
+            stdout=out,
+            stderr=out,
+        )
+
+
+def kill(process: subprocess.Popen[bytes], log: Path) -> None:
+    """kill -9 the driver; its JVM and workers then end by themselves."""
+    family = descendants(process.pid)
+    assert process.poll() is None, f"the driver ended before it could be killed: {log.read_text()}"
+    process.kill()
+    process.wait()
+    assert len(family) >= 2
+    wait_until(lambda: not family & parents().keys(), "end of the JVM that lost its driver")

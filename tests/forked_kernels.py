@@ -1,0 +1,135 @@
+"""Kernels of notebooks that are forked from a process which has imported what notebooks import: such
+a kernel is there at once, and not after seconds.
+
+``python forked_kernels.py SOCKET`` is that process, SOCKET being the number of a file that it has, for as
+long as its stdin is open. The command of its kernels' spec, ``python forked_kernels.py PATH ...``, asks at
+that socket for a kernel and stands for it: it ends when the kernel does, hands an interrupt on, and
+the kernel goes when it goes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from subprocess import Popen
+
+
+def connect() -> socket.socket:
+    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+
+def stand_for(asked: str, *arguments: str) -> None:
+    """Have a kernel with this process's environment, folder and streams, and end with it."""
+    with connect() as kernel:
+        kernel.connect(asked)
+        told = json.dumps([dict(os.environ), os.getcwd(), arguments]).encode()
+        socket.send_fds(kernel, [told], [0, 1, 2])
+        process = int(kernel.recv(32))
+        signal.signal(signal.SIGINT, lambda *_: os.kill(process, signal.SIGINT))
+        kernel.recv(1)
+
+
+def serve(number: str) -> None:
+    import select
+
+    sys.path.pop(0)  # the folder of this file
+    with socket.socket(fileno=int(number)) as listening:
+        imported()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who asked for a kernel waits for it
+        while sys.stdin not in (ready := select.select([listening, sys.stdin], [], [])[0]):
+            assert ready
+            asked, _ = listening.accept()
+            with asked:
+                if os.fork() == 0:
+                    listening.close()
+                    become_kernel(asked)
+                    break
+    atexit._run_exitfuncs()
+    os._exit(0)  # to take apart what was imported takes a second
+
+
+def imported() -> None:
+    """Import what notebooks do, and more."""
+    import gc
+    from importlib import import_module
+    from pkgutil import walk_packages
+
+    # As braid's command has it: jsonschema would compile grammars for three seconds.
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    for name in ("ipykernel.kernelapp", "ipykernel.ipkernel", "plotly.express", "pyspark.sql"):
+        import_module(name)
+    for name in ("braid", "braid_widgets"):
+        for module in walk_packages(import_module(name).__path__, f"{name}."):
+            import_module(module.name)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+
+
+def become_kernel(asked: socket.socket) -> None:
+    """Be the kernel that somebody asks for, in a group of processes that ends if they do."""
+    import tempfile
+    import threading
+
+    from ipykernel.kernelapp import launch_new_instance
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    told, files, *_ = socket.recv_fds(asked, 1 << 20, 3)
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    environment, folder, arguments = json.loads(told)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.environ.pop("JPY_PARENT_PID", None)  # that process is not the parent
+    tempfile.tempdir = None
+    os.chdir(folder)
+    asked.send(str(os.getpid()).encode())
+
+    def end() -> None:
+        asked.recv(1)
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=end, daemon=True).start()
+    launch_new_instance([*arguments, "--IPKernelApp.parent_handle=1"])
+
+
+@contextmanager
+def forking(folder: Path) -> Iterator[Popen[bytes]]:
+    """The process that kernels are forked from, and their spec, which Jupyter finds where
+    JUPYTER_PATH names this folder.
+    """
+    import subprocess
+
+    (spec := folder / "kernels" / "python3").mkdir(parents=True)
+    command = [sys.executable, "-IS", __file__, str(folder / "asked"), "-f", "{connection_file}"]
+    secret = {"supported_encryption": ["curve"]}
+    told = dict(argv=command, display_name="Python 3", language="python", metadata=secret)
+    (spec / "kernel.json").write_text(json.dumps(told))
+    with connect() as listening:
+        listening.bind(str(folder / "asked"))
+        listening.listen()
+        number = listening.fileno()
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(number)],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=[number],
+        )
+    yield process
+    process.communicate(timeout=30)
+
+
+if __name__ == "__main__":
+    (serve if len(sys.argv) == 2 else stand_for)(*sys.argv[1:])

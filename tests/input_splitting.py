@@ -1,0 +1,92 @@
+"""The thread that cuts a run's input, held where a test wants it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from braid.core.run_state import FileChecksum
+from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.staged_input import StagedStream
+from oracle import wait_until
+
+
+@contextmanager
+def hooked_splitter(before: Callable[[Path, int], None]) -> Iterator[None]:
+    """``before`` is called with the input's folder and the number of each micro-batch, before its
+    first file is cut.
+    """
+    real, begun = StagedStream.write_micro_batch, set[tuple[Path, int]]()
+
+    def cut(stream: StagedStream, number: int, force: bool) -> FileChecksum:
+        if (turn := (stream.folder.parent, number)) not in begun:
+            begun.add(turn)
+            before(*turn)
+        return real(stream, number, force)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StagedStream, "write_micro_batch", cut)
+        yield
+
+
+class SplitterGate:
+    """Holds the cutting before a micro-batch, until it is let go or the run wants no more."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.reached, self.gone = number, threading.Event(), threading.Event()
+
+    def __call__(self, folder: Path, number: int) -> None:
+        if number == self.number:
+            self.reached.set()
+            wait_until(self.gone.is_set, "leave to cut on")
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Cutting is held in between."""
+        real = InputSnapshot.request_stop
+
+        def leave(copied: InputSnapshot) -> None:
+            real(copied)
+            self.gone.set()
+
+        with hooked_splitter(self), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(InputSnapshot, "request_stop", leave)
+            yield
+
+
+def failing(number: int) -> Callable[[Path, int], None]:
+    """The disk is full when a micro-batch is to be cut."""
+
+    def fail(folder: Path, at: int) -> None:
+        if at == number:
+            raise OSError(28, "No space left on device")
+
+    return fail
+
+
+def cut(folder: Path) -> InputSnapshot:
+    """All that was written to a folder, as files of micro-batches."""
+    copied = InputSnapshot(folder)
+    copied.write_checksums(False)
+    copied.split_all(False)
+    return copied
+
+
+def left(run: Path) -> dict[str, Any]:
+    """What the input of a run has: the whole streams, and by stream the numbers that are cut."""
+    folder = run / "input"
+    cut = {
+        f.name: [int(p.stem) for p in sorted(f.glob("*.parquet")) if p.stat().st_size]
+        for f in folder.iterdir()
+        if f.is_dir()
+    }
+    return {"whole": sorted(f.stem for f in folder.glob("*.arrow")), "cut": cut}
+
+
+def threads() -> list[str]:
+    """The threads that cut."""
+    return [t.name for t in threading.enumerate() if t.name == "braid-input"]

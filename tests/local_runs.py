@@ -1,0 +1,114 @@
+"""A run by the product's own executor in this process, on batches that Spark has prepared once.
+
+All that is Braid's own runs as it does on Spark, down to the files and the commits; what is left
+out are Spark's streaming and its shuffles: batches take turns at threads and at the stages of
+Spark's tasks. A run takes milliseconds, so every placement can be
+tried on every kind of join.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from braid.condition.spark_analyzer import make_arrow_schema
+from braid.core.placement import Placement
+from braid.core.reserved_columns import make_nullable
+from braid.execution.driver_collect import collect_batch
+from braid.execution.engine import Engine
+from braid.execution.wire_format import JoinSpec
+from braid.kernels.block_builder import replace_column
+from braid.storage.block_files import read_parquet
+from braid.storage.run_store import RunStore
+from braid.stream_join import StreamJoin
+from braid.util.durations import parse_duration
+from oracle import Ids
+from stages import AlternatingExecutor
+
+
+class LocalRun:
+    """A run of static streams that are cut by their column "batch", as StreamJoin.start and .resume
+    make it.
+
+    ``join`` is prepared by Spark once; its placement may be replaced by others.
+    """
+
+    def __init__(self, join: StreamJoin) -> None:
+        self.join = join
+        whole, where = join.setup.union_streams(join.streams)
+        schema = make_arrow_schema(whole.schema)
+        rows = pa.Table.from_batches(collect_batch(whole) or [_make_empty(schema)])
+        rows = rows.cast(make_nullable(rows.schema)).combine_chunks()
+        self.rows = rows.to_batches()[0] if rows.num_rows else _make_empty(rows.schema)
+        stream = self.rows.column("__stream").to_numpy()
+        slots = [
+            self.rows.column(layout.union_column("batch")).to_numpy(zero_copy_only=False)
+            for layout in where
+        ]
+        self.where = tuple(
+            replace(w, column_slots=tuple(s for s in w.column_slots if s[0] != "batch"))
+            for w in where
+        )
+        self.batch = np.choose(stream, slots).astype(int)
+        hashed = np.random.default_rng(0).integers(0, 1 << 31, self.rows.num_rows)
+        self.hashed = {"tuple": hashed, "join": self.rows.column("__key").to_numpy()}
+
+    def run(
+        self, placement: Placement, folder: Path, stops: tuple[int, ...] = ()
+    ) -> tuple[Ids, list[Any]]:
+        """Results by id, and the events. After the batches in ``stops`` another engine goes on."""
+        RunStore(folder).create_run({})
+        happened: list[Any] = []
+        engine = self._engine(placement, folder, happened)
+        rows = replace_column(self.rows, "__key", pa.array(self._key(placement).astype(np.int32)))
+        for b in range(self.batch.max(initial=0) + 1):
+            chosen = rows.take(pa.array(np.flatnonzero(self.batch == b)))
+            engine.run_batch(pa.Table.from_batches([chosen]), b)
+            if b in stops:
+                engine = self._engine(placement, folder, happened)
+        engine.drain(lambda: pa.Table.from_batches([rows.slice(0, 0)]), lambda: False)
+        return self._found(engine.store), happened
+
+    def _key(self, placement: Placement) -> np.ndarray:
+        """The routing key of each tuple."""
+        if placement.routing_key_source != "both":
+            return self.hashed[placement.routing_key_source] % placement.key_space_size
+        keys, hosts = placement.key_space_size, placement.hosts
+        return self.hashed["tuple"] % (keys // hosts) * hosts + self.hashed["join"] % hosts
+
+    def _engine(self, placement: Placement, folder: Path, happened: list[Any]) -> Engine:
+        join = self.join
+        columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
+        spec = JoinSpec(
+            join.setup.predicate,
+            columns,
+            self.where,
+            join.setup.window_limits,
+            str(folder),
+            min(2, placement.hosts),
+        )
+        return Engine(
+            spec,
+            placement,
+            RunStore(folder),
+            join.setup.lateness_microseconds,
+            join.setup.checks_coverage,
+            happened.extend,
+            AlternatingExecutor(),
+            ahead=parse_duration(join.setup.ahead, "ahead"),
+        )
+
+    def _found(self, store: RunStore) -> Ids:
+        found = Ids()
+        for file in store.result_files():
+            table = read_parquet(file)
+            ids = [table[a].combine_chunks().field("id").to_pylist() for a in self.join.streams]
+            found.update(zip(*ids, strict=True))
+        return found
+
+
+def _make_empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([], schema)

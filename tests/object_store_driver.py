@@ -1,0 +1,40 @@
+"""A driver for a test to kill: ``python object_store_driver.py URL HELD BATCH``. It joins seeded tables in a
+bucket, and right before that batch's commit makes the file HELD, and waits for ever.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+from braid.storage.remote_run_store import RemoteRunStore
+from braid.stream_join import StreamJoin
+from oracle import expected, tables
+from scatter import Scatter
+
+ON = "a.k = b.k"
+STREAMS = tables("ab", 60, seed=91, batches=4)
+WANTED = expected(STREAMS, ON)
+
+
+def join() -> StreamJoin:
+    return StreamJoin(STREAMS, ON, Scatter(), check=True)
+
+
+def main(url: str, held: str, batch: str) -> None:
+    commit = RemoteRunStore.commit_batch
+
+    def hold(mirror: RemoteRunStore, number: int, *given: Any) -> None:
+        if number == int(batch):
+            Path(held).touch()
+            threading.Event().wait()
+        commit(mirror, number, *given)
+
+    RemoteRunStore.commit_batch = hold  # type: ignore[method-assign]
+    join().start(url, batches="batch").awaitTermination()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

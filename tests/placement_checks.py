@@ -1,0 +1,296 @@
+"""Generic checks that every placement must pass, on any instance of it: in this process, tuple by
+tuple.
+
+A tuple-level model follows each plan to the letter: which host stores which tuple, which tuple
+probes which, where. Every combination of tuples must meet exactly once; at most once under a
+placement that leaves results out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import lru_cache
+from itertools import product
+
+import scatter  # noqa: F401 (placements of the tests' own, that register themselves)
+from braid.core import batch_step
+from braid.core.batch_report import BatchReport, BlockSize
+from braid.core.batch_step import RunRules
+from braid.core.events import BatchCommitted
+from braid.core.placement import registered_placements
+from braid.core.plan import Plan
+from braid.core.query import Query
+from braid.core.run_state import RunState, state_from_json, state_to_json
+from braid.util.json_codec import round_trip
+
+SWING = [(4, 1)] * 4 + [(1, 8)] * 8 + [(16, 2)] * 8 + [(2, 24)] * 8 + [(0, 0)] * 2 + [(2, 24)] * 8
+"""Long enough for mergers, checkpoints in a row, and arrivals in the middle of migrations.
+
+R: ====        ========
+S:     ========        ================    (a few of the other stream all the time)
+"""
+
+BATCH = 10
+"""Event time of a batch, in microseconds."""
+WINDOWS = (2 * BATCH, 7 * BATCH, 10**6)
+"""Of the queries of shared joins. The last is longer than any run, so that nothing expires."""
+
+
+def named(placement):
+    """A placement with the settings that differ from their defaults."""
+    given = [
+        f"{f.name}={value!r}"
+        for f in fields(placement)
+        if (value := getattr(placement, f.name)) != f.default
+    ]
+    return f"{type(placement).__name__}({', '.join(given)})"
+
+
+def examples(kinds=None):
+    """Instances of these classes, or of all that there are, by what they print as."""
+    known = registered_placements().values() if kinds is None else kinds
+    return {named(p): p for kind in known for p in kind.example_instances()}
+
+
+def check_placement(kind):
+    """All generic checks of one placement class."""
+    for placement in examples([kind]).values():
+        served = [n for n in (2, 3, 4) if placement.serves(n)]
+        assert served, "it joins neither two, three nor four streams"
+        for streams in served:
+            check_start(placement, streams)
+            counts = [(c * streams)[:streams] for c in SWING[::3]] if streams > 2 else SWING
+            small = [tuple(min(n, 2) for n in c) for c in counts[:8]] if streams > 2 else counts
+            check_meetings(placement, small, random.Random(7))
+
+
+def check_start(placement, streams=2):
+    """The first plan depends on nothing but its arguments, and the state has its declared type."""
+    twin = replace(placement)
+    state = placement.start(streams)
+    assert type(state) is placement.State and round_trip(state, placement.State) == state
+    cluster = Cluster(placement, streams)
+    facts = batch_step.plan_batch(cluster.rules, cluster.now).facts
+    assert placement.plan(facts, state) == twin.plan(facts, twin.start(streams)) != Plan()
+
+
+def check_meetings(placement, counts, draw):
+    """Tuples in batches of these ``counts`` by stream; returns the cluster that they ran on."""
+    streams = len(counts[0])
+    batches = arrivals(counts, placement.keys, draw)
+    cluster, all_due = (
+        all_meetings(placement, batches, streams),
+        expected(batches, streams, placement),
+    )
+    if placement.coverage == "exactly once":
+        assert dict(cluster.met) == dict(all_due)
+    else:
+        assert cluster.met <= all_due, "a result is made twice, or is none"
+        assert placement.keying != "tuple" or cluster.missed == (all_due - cluster.met).total(), (
+            "the account of what was left out is wrong"
+        )
+    return cluster
+
+
+class Cluster:
+    """Hosts that store and probe single tuples, exactly as the plans say. A tuple is (stream,
+    number, routing key, event time).
+    """
+
+    def __init__(self, placement, streams):
+        self.placement, self.streams = placement, streams
+        window = WINDOWS[-1] if placement.shares else None
+        self.rules = RunRules(placement, ("r", "s", "t", "u")[:streams], (window,) * streams)
+        queries = tuple(
+            Query(f"q{w}", (w,) * streams, (None,) * streams, bit, (None,) * streams)
+            for bit, w in enumerate(WINDOWS)
+        )
+        first = placement.start(streams)
+        self.now = RunState.initial(streams, first, queries if placement.shares else ())
+        self.stored = {}  # (block, host) -> tuples
+        self.met = Counter()  # groups of tuples, one of each stream, by number
+        self.events, self.settled, self.missed = [], 0, 0
+        self.came = {}  # by number, the tuple as it came
+
+    @property
+    def state(self):
+        return self.now.placement_state
+
+    def run(self, arrivals):
+        """One batch of new tuples."""
+        work = self._plan()
+        plan = work.whole
+        space = self.placement.key_space(work.plan.state)
+        self.came |= {t[1]: t for t in arrivals}
+        arrivals = [(s, number, space.of(key), time) for s, number, key, time in arrivals]
+        committed = dict(self.stored)
+        for d in plan.derivations:
+            for dst, src in d.source_hosts.items():
+                where = self.stored if src == dst else committed
+                pool = [t for s in d.sources for t in where[s, src]]
+                self.stored[d.block.id, dst] = [
+                    t for t in pool if d.block.keys[0] <= t[2] < d.block.keys[1]
+                ]
+        for block, hosts in plan.drops.items():
+            for h in hosts:
+                del self.stored[block, h]
+        fresh = self._store(plan, arrivals)
+        self._probe(plan, fresh)
+        self._commit(work, arrivals)
+
+    def _plan(self):
+        work = batch_step.plan_batch(self.rules, self.now)
+        assert type(self.state) is self.placement.State
+        saved = state_from_json(state_to_json(self.now), self.placement.State)
+        assert saved == self.now, "the state does not survive a file"
+        unchecked = batch_step.plan_batch(replace(self.rules, checks_coverage=False), saved)
+        again = replace(unchecked, pending_pairs=work.pending_pairs, uncovered=work.uncovered)
+        assert again == work, "a restart would plan otherwise"
+        return work
+
+    def _store(self, plan, arrivals):
+        fresh = {}
+        for route in (r for r in plan.routes if r.is_fresh):
+            b = route.block
+            mine = [t for t in arrivals if t[0] == b.stream and b.keys[0] <= t[2] < b.keys[1]]
+            for h in route.hosts():
+                fresh[b.id, h] = mine
+            for h in b.hosts:
+                self.stored[b.id, h] = mine
+        homes = Counter(
+            t
+            for r in plan.routes
+            if r.is_fresh
+            for t in fresh.get((r.block.id, r.block.hosts[0]), ())
+        )
+        assert set(homes.values()) <= {1} and len(homes) == len(arrivals), (
+            "a tuple belongs to exactly one fresh block"
+        )
+        return fresh
+
+    def _probe(self, plan, fresh):
+        self.settled += sum(not r.is_fresh for r in plan.routes)
+        for route in plan.routes:
+            at = fresh if route.is_fresh else self.stored
+            for path in route.paths:
+                for host in path[0].probes:
+                    self._follow([(t,) for t in at[route.block.id, host]], path, host)
+
+    def _follow(self, partials, path, host):
+        hop, rest = path[0], path[1:]
+        found = [
+            p + (t,)
+            for block in hop.probes[host]
+            for t in self.stored[block, host]
+            for p in partials
+        ]
+        if not rest:
+            self._meet(found)
+        for next_host in rest[0].probes if rest else ():
+            self._follow(found, rest, next_host)
+
+    def alike(self, group):
+        """Whether tuples can match, as they came."""
+        return self.placement.keying == "tuple" or may_match(
+            [self.came[t[1]] for t in group], self.placement
+        )
+
+    def numbers(self, group):
+        """Tuples that were put together, by number, stream by stream."""
+        return tuple([t[1] for t in sorted(group)])
+
+    def _meet(self, found):
+        self.met.update([self.numbers(g) for g in found if self.alike(g)])
+
+    def _sizes(self, work):
+        """By block that the batch made and that has tuples."""
+        made = {d.block.id for d in work.whole.derivations}
+        made |= {r.block.id for r in work.plan.routes if r.is_fresh}
+        sizes = {}
+        for (block, _), tuples in self.stored.items():
+            if block in made and tuples:
+                times = [t[3] for t in tuples]
+                sizes[block] = BlockSize(len(tuples), 10 * len(tuples), (min(times), max(times)))
+        return sizes
+
+    def _commit(self, work, arrivals):
+        sizes = self._sizes(work)
+        self.now, (*_, committed) = batch_step.commit_batch(
+            self.rules, self.now, work, BatchReport(sizes)
+        )
+        blocks = self.now.blocks
+        self.stored = {(b, h): tuples for (b, h), tuples in self.stored.items() if b in blocks}
+        for b in blocks.values():
+            contents = [sorted(self.stored[b.id, h]) for h in b.hosts]
+            assert all(c == contents[0] for c in contents), "replicas differ"
+            assert len(contents[0]) == b.rows > 0
+        assert all(h in blocks[b].hosts for b, h in self.stored), (
+            "a replica that no block accounts for"
+        )
+        came = Counter(t[0] for t in arrivals)
+        check_counts([came[s] for s in range(self.streams)], (0,) * self.streams, committed)
+        self.missed += committed.missed_combinations
+        self.events += work.plan.events
+
+    def drain(self):
+        """Empty batches until nothing is owed."""
+        for _ in range(50):
+            if not self.now.pending_pairs:
+                return
+            self.run([])
+        raise AssertionError(f"{len(self.now.pending_pairs)} pairs are owed for ever")
+
+
+def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitted) -> None:
+    """Check, by stream, that tuples are taken, filtered or untimed, and that late ones are taken."""
+    counted = zip(
+        given, filtered, e.received_tuples, e.untimed, e.late_tuples, e.ahead, strict=True
+    )
+    for came, dropped, taken, untimed, late, ahead in counted:
+        assert came == taken + dropped + untimed, "a tuple is neither taken nor left out"
+        assert 0 <= late <= taken and 0 <= ahead <= taken
+
+
+def arrivals(counts, keys, draw):
+    """Tuples with drawn routing keys and event times, batch by batch."""
+    number, batches = 0, []
+    for batch in counts:
+        batches.append([])
+        for stream, n in enumerate(batch):
+            for _ in range(n):
+                time = (len(batches) - 1) * BATCH + draw.randrange(BATCH)
+                batches[-1].append((stream, number, draw.randrange(keys), time))
+                number += 1
+    return batches
+
+
+def may_match(group, placement):
+    """Whether tuples as they came can match, where values are hashed: those of one."""
+    values = placement.hosts if placement.keying == "both" else placement.keys
+    return len({t[2] % values for t in group}) == 1
+
+
+def expected(batches, streams, placement):
+    """All groups of tuples that can match, one of each stream, by number."""
+    by_stream = [[t for batch in batches for t in batch if t[0] == s] for s in range(streams)]
+    if placement.keying == "tuple":
+        return _all_groups(*(tuple(t[1] for t in mine) for mine in by_stream))
+    groups = product(*by_stream)
+    return Counter(tuple(t[1] for t in g) for g in groups if may_match(g, placement))
+
+
+def all_meetings(placement, batches, streams=2):
+    cluster = Cluster(placement, streams)
+    for batch in batches:
+        cluster.run(batch)
+    cluster.drain()
+    return cluster
+
+
+@lru_cache(maxsize=1)
+def _all_groups(*streams):
+    """All that can be put together, of the numbers of each stream's tuples."""
+    return Counter(product(*streams))

@@ -1,0 +1,245 @@
+"""Joins of Arrow tables in this process: no Spark, no JVM. StreamJoin chooses this for tables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from braid.condition.predicate import Predicate
+from braid.core.reserved_columns import WEIGHT
+from braid.execution.executors import Executor, check_executor, make_executor
+from braid.execution.wire_format import JoinSpec
+from braid.join_config import JoinConfig
+from braid.join_run import JoinRun
+from braid.sources import arrow_replay, input_fingerprints
+from braid.storage.block_files import read_parquet
+from braid.storage.run_store import RunStore
+from braid.util.interruptible_wait import wait_interruptibly
+from braid.util.machine import available_cores
+from braid.util.worker_threads import current_workers
+
+
+@dataclass(frozen=True)
+class ArrowJoinConfig(JoinConfig):
+    """The settings of a StreamJoin of tables."""
+
+    most_batches = 100_000
+
+    @property
+    def static_streams(self) -> dict[str, Any]:
+        """All streams: a table is replayed."""
+        return dict(self.streams)
+
+    def stream_extent(self, alias: str) -> tuple[int, int]:
+        """How many rows a stream has, and how long they last (microseconds)."""
+        return arrow_replay.measure_extent(self.streams[alias], self.event_time_columns.get(alias))
+
+    @staticmethod
+    def task_parallelism(streams: Mapping[str, Any]) -> int:
+        """How many tasks run at once: one a core."""
+        return available_cores()
+
+    @property
+    def schemas(self) -> dict[str, str]:
+        """The columns of each stream and their types, by alias; and what tells a run of tables
+        from one of Spark's frames or of another DuckDB: the routing hash is theirs, and state that
+        is kept by it must be found by it.
+        """
+        routed = {"": f"tables, routed by DuckDB {duckdb.__version__}"}
+        return routed | {a: _format_columns(t.schema) for a, t in self.streams.items()}
+
+    def record_fingerprints(self) -> dict[str, Any]:
+        """Return the fingerprints of the tables."""
+        return {
+            "fingerprints": {
+                a: input_fingerprints.fingerprint_table(t).to_plain()
+                for a, t in self.streams.items()
+            }
+        }
+
+    def check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
+        """Raise ValueError unless the tables are those that the run in a folder began with."""
+        for alias, rows in self.streams.items() if not self.resumed else ():
+            before = input_fingerprints.InputFingerprint.from_plain(known["fingerprints"][alias])
+            input_fingerprints.check_rows(
+                alias, store.where, before, input_fingerprints.fingerprint_table(rows)
+            )
+
+    def check_source_position(self, store: RunStore) -> None:
+        """There is no checkpoint: the log alone says how far the tables were read."""
+
+    @staticmethod
+    def has_remote_hosts(streams: Mapping[str, Any]) -> bool:
+        """They are in this process."""
+        return False
+
+    @staticmethod
+    def row_estimates(streams: Mapping[str, Any]) -> tuple[float, ...]:
+        """Tables can be counted."""
+        return tuple(float(max(1, rows.num_rows)) for rows in streams.values())
+
+    @staticmethod
+    def most_frequent_share(streams: Mapping[str, Any], predicate: Predicate) -> float:
+        """Of the stream in which it is greatest, without NULL."""
+        if predicate.equality is None:
+            return 0.0
+        return max(
+            arrow_replay.most_frequent_share(
+                alias, rows, predicate.key_columns[i][predicate.equality[i]]
+            )
+            for i, (alias, rows) in enumerate(streams.items())
+        )
+
+    def prepare_workers(self) -> None:
+        """There are no workers."""
+
+    def check_shared_folder(self, store: RunStore) -> None:
+        """There are no workers."""
+
+    @staticmethod
+    def parse_trigger(given: Mapping[str, Any]) -> dict[str, Any]:
+        """Raises ValueError for any."""
+        if given:
+            raise ValueError(
+                f"a run of tables has no trigger; got {', '.join(given)}, leave it out"
+            )
+        return {}
+
+    def _make_replay(self, batches: int | str) -> arrow_replay.ArrowReplay:
+        return arrow_replay.ArrowReplay(self.streams, self.event_time_columns, batches)
+
+    def make_feed(self, schemas: Mapping[str, pa.Schema]) -> arrow_replay.ArrowFeed:
+        """What makes tuples of the run's copy."""
+        times = {alias: self._event_time_sql(alias) for alias in schemas}
+        p = self.placement
+        worth = None if self.shed is None else self.utilities
+        by_value = self.shed is not None and self.shed.method == "keys"
+        return arrow_replay.ArrowFeed(schemas, self.predicate, times, p, self.seed, worth, by_value)
+
+    def _event_time_sql(self, alias: str) -> str:
+        """Spark SQL of the event time."""
+        if (name := self.event_time_columns.get(alias)) is None:
+            return "cast(0 as bigint)"
+        time = f"unix_micros(cast(`{name}` as timestamp))"
+        return time if self.windows else f"coalesce({time}, cast(0 as bigint))"
+
+
+def _format_columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name}: {f.type}" for f in schema)
+
+
+class ArrowJoinRun(JoinRun):
+    """A run of tables, on a thread of its own; results are Arrow tables."""
+
+    setup: ArrowJoinConfig
+    _deep = True
+
+    def _open_input(self) -> tuple[JoinSpec, Any]:
+        setup = self.setup
+        schemas = {a: self.store.copied.stream_schema(a) for a in setup.streams}
+        columns = tuple(tuple(s.names) for s in schemas.values())
+        self._schema = pa.schema([pa.field(a, pa.struct(list(s))) for a, s in schemas.items()])
+        spec = JoinSpec(
+            setup.predicate,
+            columns,
+            (),
+            setup.window_limits,
+            str(self.store.path),
+            setup.partitions,
+            setup.utility_rule,
+            object_store_url=self.store.url,
+        )
+        return spec, setup.make_feed(schemas)
+
+    def _start_query(self, frame: Any, trigger: Mapping[str, Any]) -> Any:
+        todo = range(self._done_before, self._settings["batches"])
+        feed, folder = frame, self.store.input
+
+        def turn(number: int) -> None:
+            tuples: Any = partial(feed.tuples, folder, number)
+            self._run_next_batch(tuples, number)
+
+        return BatchThread(turn, todo, self._stopping.is_set)
+
+    def _prepare_batch(self, frame: Any, number: int) -> None:
+        self.store.copied.wait_for_batch(number)
+        self.store.copied.check_files(number, deep=True)
+
+    def _make_executor(self, way: str) -> Executor:
+        return make_executor("process")
+
+    def _make_empty_batch(self) -> Any:
+        return {}
+
+    def _read_results(self, files: list[str]) -> Any:
+        schema = self._result_schema
+        checked = {"schema": schema, "page_checksum_verification": True}
+        found = [read_parquet(f, **checked) for f in files]
+        return pa.concat_tables(found) if found else schema.empty_table()
+
+    def _read_lasting_results(self, files: list[str]) -> Any:
+        return self._read_results(files)
+
+    @property
+    def _result_schema(self) -> pa.Schema:
+        return (
+            self._schema
+            if self.setup.shed is None
+            else self._schema.append(pa.field(WEIGHT, pa.float64()))
+        )
+
+    def set_executor(self, way: str) -> None:
+        """Refused unless it is this process, where all of it runs."""
+        if check_executor(way) == "spark":
+            raise ValueError(f"the executor is {way!r}; a run of tables has 'process' only")
+
+    def results_stream(self) -> Any:
+        """Refused: a stream of Spark needs Spark."""
+        raise ValueError(
+            "a run of tables has no streaming DataFrame; read results/*.parquet of its folder, or "
+            "results_since(batch)"
+        )
+
+
+class BatchThread:
+    """A thread that gives batch after batch, with what a run asks of Spark's query."""
+
+    def __init__(
+        self, turn: Callable[[int], None], todo: range, stopped: Callable[[], bool] | None = None
+    ) -> None:
+        self._turn, self._todo = turn, todo
+        self._stopped = stopped or (lambda: False)
+        self._error: Exception | None = None
+        self._ended = threading.Event()
+        current_workers().start_thread("braid-tables", self._run_turns)
+
+    def _run_turns(self) -> None:
+        try:
+            for number in self._todo:
+                if self._stopped():
+                    return
+                self._turn(number)
+        except Exception as error:
+            self._error = error
+        finally:
+            self._ended.set()
+
+    def awaitTermination(self) -> None:
+        """Wait for the end; raises what went wrong."""
+        wait_interruptibly(self._ended)
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Wait for the turn that is on its way."""
+        wait_interruptibly(self._ended)
+
+    def exception(self) -> Exception | None:
+        """What went wrong; None: nothing."""
+        return self._error

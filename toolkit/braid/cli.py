@@ -1,0 +1,317 @@
+"""The console command ``braid``: notebooks as reports, runs in words and mended, advice on
+queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+
+from braid_lab.reports import notebook_runner as files
+from braid_lab.reports import outcome
+from braid_lab.reports import report as reports
+from braid_lab.reports.notebook_parameters import NotebookError, read_parameters
+
+from braid import __version__
+from braid.core.event_tail import EventTail
+from braid.run_views import load_view_module
+from braid.util.durations import UNITS, format_duration
+
+Command = Callable[[argparse.Namespace], int]
+_SIGPIPE = 141
+"""The exit code that a shell reports for a program whose reader has left."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; without ``arguments``, as the console does, the one that this process was
+    started with. Returns 0, or 1 when a notebook fails or a package is missing; wrong usage leaves
+    with 2 (argparse's SystemExit too). If nobody reads the output any more it returns 141.
+    """
+    try:
+        try:
+            return _run_command(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        if not _drop_output_without_reader():
+            raise
+        return _SIGPIPE
+
+
+def _run_command(arguments: Sequence[str] | None) -> int:
+    options = _make_parser().parse_args(arguments)
+    if arguments is None:  # this process is the command's own
+        # With it, jsonschema compiles grammars for seconds, to check IRIs; notebooks have none.
+        sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+    try:
+        return int(options.command(options))
+    except ModuleNotFoundError as error:
+        print(f"braid: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("braid: interrupted", file=sys.stderr)
+        return 130
+
+
+def _drop_output_without_reader() -> bool:
+    """Let what is still written to an output whose reader has left, as ``head`` does, go nowhere.
+    Return whether there was one.
+    """
+    gone = [out for out in (sys.stdout, sys.stderr) if _has_no_reader(out.fileno())]
+    for out in gone:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, out.fileno())
+        os.close(nowhere)
+    return bool(gone)
+
+
+def _has_no_reader(file: int) -> bool:
+    """Return whether the file is a pipe that nobody reads any more."""
+    poll = select.poll()
+    poll.register(file, select.POLLOUT)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
+
+
+def _make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="braid", description="Stream joins you can watch, on Apache Spark."
+    )
+    parser.add_argument("--version", action="version", version=_format_version())
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    report = commands.add_parser(
+        "report", help="run a notebook headless and write one self-contained HTML file"
+    )
+    reports.add_arguments(report)
+    report.set_defaults(command=reports.run_report)
+    listing = commands.add_parser(
+        "list", help="list the notebooks, with what each takes and how long"
+    )
+    listing.set_defaults(command=_list_notebooks)
+    asked = commands.add_parser("inspect", help="say in words what a run did, batch by batch")
+    question = asked.add_mutually_exclusive_group()
+    question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch")
+    question.add_argument("--block", metavar="B", type=int, help="the story of a block")
+    question.add_argument(
+        "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
+    )
+    asked.set_defaults(command=_inspect_run)
+    shown = commands.add_parser(
+        "watch", help="show a run that goes on, or has ended, in a browser of this machine"
+    )
+    shown.add_argument("--port", type=int, default=0, help="the port (default: any that is free)")
+    shown.set_defaults(command=_watch_run)
+    film = commands.add_parser("replay", help="write a run as one page that plays offline")
+    film.add_argument(
+        "-o", dest="output", metavar="FILE", type=Path, required=True, help="the HTML file"
+    )
+    film.add_argument("-f", "--force", action="store_true", help="replace the file if it exists")
+    film.set_defaults(command=_save_replay)
+    how = commands.add_parser(
+        "health", help="say how a run or a hub is, whoever runs it; fails if it failed or died"
+    )
+    form = how.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="as a JSON object")
+    form.add_argument("--prometheus", action="store_true", help="as Prometheus's text")
+    how.set_defaults(command=_print_health)
+    whole = commands.add_parser("check", help="say whether all files of a stopped run are whole")
+    back = commands.add_parser(
+        "repair", help="make anew what of a stopped run can be, or have it go back to a batch"
+    )
+    for command in (how, whole, back):
+        command.add_argument("run", metavar="RUN", type=Path, help="a run folder")
+    back.add_argument(
+        "--to-batch",
+        metavar="N",
+        type=int,
+        help="the last batch that is kept; -1: begin anew; without it, none is given up",
+    )
+    whole.add_argument(
+        "--answers",
+        action="store_true",
+        help="also recompute the results from the input, and show what differs",
+    )
+    whole.add_argument(
+        "--sample",
+        metavar="SHARE",
+        type=float,
+        default=1.0,
+        help="with --answers: the share of the first stream's rows to do that for (default: 1)",
+    )
+    whole.set_defaults(command=_check_run)
+    back.set_defaults(command=_repair_run)
+    advice = commands.add_parser(
+        "queries", help="say how many joins a file of queries needs, and what sharing them saves"
+    )
+    advice.add_argument("file", metavar="FILE", type=Path, help="SQL texts, each ended by ;")
+    advice.add_argument("--time", metavar="COLUMN", default="ts", help="the event-time column")
+    advice.set_defaults(command=_advise_on_queries)
+    several = commands.add_parser(
+        "cluster", help="run a small Spark cluster on this machine until it is interrupted"
+    )
+    several.add_argument("--workers", type=int, default=2, help="default: 2, of one core each")
+    several.set_defaults(command=_run_cluster)
+    for command in (asked, shown, film):
+        command.add_argument(
+            "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
+        )
+    for command in (report, listing):
+        command.add_argument(
+            "--notebooks",
+            metavar="FOLDER",
+            type=Path,
+            default=files.NOTEBOOKS,
+            help="the folder of the notebooks (default: the project's own)",
+        )
+    return parser
+
+
+def _format_version() -> str:
+    found = outcome.git_commit()
+    return f"braid {__version__}" + (f" (commit {found})" if found else "")
+
+
+def _list_notebooks(options: argparse.Namespace) -> int:
+    """The notebooks; 2 when there is none, 1 when one cannot be read."""
+    known = files.list_notebooks(options.notebooks)
+    if not known:
+        print(f"braid: there is no notebook in {options.notebooks}", file=sys.stderr)
+        return 2
+    code = 0
+    for name in known:
+        file = options.notebooks / f"{name}.ipynb"
+        try:
+            accepted = read_parameters(file)
+        except NotebookError as error:
+            print(f"braid: {error}", file=sys.stderr)
+            code = 1
+            continue
+        told = f"{files.read_notebook_info(file)}{_format_last_duration(name)}"
+        print(f"{name}: {told}" if told else name)
+        for parameter in accepted.values():
+            print(f"  {parameter}")
+    return code
+
+
+def _format_last_duration(name: str) -> str:
+    """How long its last report took, where the default place has that as JSON."""
+    last = outcome.read_outcome(reports.FOLDER / f"{name}.json")
+    return f" (the last took {format_duration(last['seconds'] * UNITS['second'])})" if last else ""
+
+
+def _exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
+    """A command whose errors of these kinds are sentences for who typed it; it ends with 2."""
+
+    def refusing(command: Command) -> Command:
+        @wraps(command)
+        def run(options: argparse.Namespace) -> int:
+            try:
+                return command(options)
+            except BrokenPipeError:  # an OSError that only `main` can judge
+                raise
+            except errors as error:
+                print(f"braid: {error}", file=sys.stderr)
+                return 2
+
+        return run
+
+    return refusing
+
+
+def _run_cluster(options: argparse.Namespace) -> int:
+    from braid.spark_workers import LocalCluster
+
+    with LocalCluster(options.workers) as cluster:
+        print(f"{options.workers} workers; session(master={cluster.url!r}), end with Ctrl-C")
+        cluster.wait()
+    return 0
+
+
+@_exit_on_errors(ValueError)
+def _inspect_run(options: argparse.Namespace) -> int:
+    from braid.run_inspector import inspect_run
+
+    print(inspect_run(options.run, options.batch, options.block, options.why))
+    return 0
+
+
+@_exit_on_errors(ValueError, OSError, OverflowError)
+def _watch_run(options: argparse.Namespace) -> int:
+    load_view_module("server").serve_forever(options.run, options.port)
+    return 0
+
+
+@_exit_on_errors(ValueError, OSError)
+def _save_replay(options: argparse.Namespace) -> int:
+    events = EventTail(options.run).read_new()
+    try:
+        written = load_view_module("page").save_run_page(events, options.output, options.force)
+    except FileExistsError:
+        raise ValueError(f"{options.output} exists; -f replaces it") from None
+    print(f"wrote {written} ({written.stat().st_size / 1e6:.1f} MB)")
+    return 0
+
+
+@_exit_on_errors(ValueError)
+def _print_health(options: argparse.Namespace) -> int:
+    from braid.health import read_health
+
+    found = read_health(options.run)
+    print(
+        found.to_json() if options.json else found.to_prometheus() if options.prometheus else found
+    )
+    return 0 if found.is_healthy else 1
+
+
+@_exit_on_errors(ValueError)
+def _check_run(options: argparse.Namespace) -> int:
+    from braid.storage.integrity import check_run, repair_hint
+    from braid.storage.remote_run_store import is_object_store_url
+    from braid.storage.run_store import RunStore
+
+    faults, has = check_run(options.run)
+    print(*faults, sep="\n", end="\n" if faults else "")
+    if not faults:
+        print(f"{has}: all whole")
+    elif is_object_store_url(options.run):
+        print(f"{has}: restore these objects")
+    else:
+        print(f"{has}: {repair_hint(RunStore(options.run))}")
+    if faults or not options.answers:
+        return 1 if faults else 0
+    return _check_answers(options)
+
+
+def _check_answers(options: argparse.Namespace) -> int:
+    from braid.answer_check import check_answers
+
+    report = check_answers(options.run, options.sample)
+    print(report)
+    return 0 if report.is_right else 1
+
+
+@_exit_on_errors(ValueError, RuntimeError)
+def _repair_run(options: argparse.Namespace) -> int:
+    from braid.storage.integrity import repair_run
+
+    for made in repair_run(options.run, options.to_batch):
+        print(f"made anew: {made}")
+    if options.to_batch is not None:
+        print(f"resumed, {options.run} goes on after batch {options.to_batch}")
+    return 0
+
+
+@_exit_on_errors(ValueError, OSError)
+def _advise_on_queries(options: argparse.Namespace) -> int:
+    from braid.hub.sharing_advisor import advise_sharing
+
+    print(advise_sharing(options.file.read_text(encoding="utf-8"), options.time))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

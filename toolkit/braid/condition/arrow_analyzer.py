@@ -1,0 +1,107 @@
+"""Conditions over Arrow tables, judged without Spark: of its SQL, what the compiler knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.column_names import quote_condition
+from braid.condition.duckdb_compiler import DuckDBCompiler
+from braid.condition.evaluation_order import can_fail
+from braid.condition.overflow_guards import describe_overflow, describe_with_type
+from braid.condition.predicate import PredicateError
+from braid.condition.set_similarity import rewrite_to_overlap
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import (
+    BOOLEAN,
+    INTERVAL,
+    SqlType,
+    arrow_type_of_sql,
+    sql_type_of_arrow,
+)
+from braid.condition.typed_expressions import Typed, UnsupportedExpressionError
+from braid.util.validation import refuse_nanoseconds
+
+
+class ArrowAnalyzer:
+    """Types and judges expressions over tables of these schemas."""
+
+    def __init__(self, streams: Mapping[str, pa.Table | pa.Schema]) -> None:
+        self.schemas = {a: s if isinstance(s, pa.Schema) else s.schema for a, s in streams.items()}
+        self.names: Mapping[str, Sequence[str]] = {a: s.names for a, s in self.schemas.items()}
+        self.is_ansi, self.sized_null, self.has_time_zone = True, False, False
+
+    def check_condition(self, tree: exp.Expr, on: str) -> None:
+        """Raises PredicateError for a condition that is not boolean, or not known to mean the same
+        in DuckDB as in Spark.
+        """
+        columns = {
+            (a, f.name): sql_type_of_arrow(f.type) for a, s in self.schemas.items() for f in s
+        }
+        for column in tree.find_all(exp.Column):
+            kind = columns.get((column.table, column.name))
+            if kind is not None and "timestamp[ns" in kind.name:
+                refuse_nanoseconds(column.table, column.name)
+        try:
+            kind = DuckDBCompiler(columns).compile_expression(
+                rewrite_to_overlap(tree.copy(), _find_aliases)
+            )[1]
+        except UnsupportedExpressionError as found:
+            raise PredicateError(
+                f"{quote_condition(found.text)} in the join "
+                f"condition{found.why and found.why + ' and'} is "
+                "not known to mean the same without Spark; give the streams as Spark DataFrames, "
+                "or write what it says into a column"
+            ) from None
+        if kind != BOOLEAN:
+            raise PredicateError(
+                f"the join condition {quote_condition(on)} is of type {kind}; it must be boolean"
+            )
+
+    def compile_expression(self, alias: str, sql: str) -> Typed:
+        """DuckDB SQL for Spark SQL over a stream's own columns. Raises Unknown for other SQL."""
+        columns = {("", f.name): sql_type_of_arrow(f.type) for f in self.schemas[alias]}
+        return DuckDBCompiler(columns, ours=True).compile_text(sql)
+
+    def can_fail(self, alias: str, sql: str) -> Iterator[tuple[str, str]]:
+        """Yield the parts that may leave their types in Spark SQL over a stream's own columns,
+        innermost first: the DuckDB SQL of each, and the sentence if it does.
+        """
+        for node in can_fail(sqlglot.parse_one(sql, dialect=SparkSql)):
+            compiled, kind = self.compile_expression(alias, node.sql(dialect=SparkSql))
+            named = node.copy()
+            for column in [*named.find_all(exp.Column)]:
+                column.set("table", exp.to_identifier(alias))
+            yield compiled, describe_overflow(describe_with_type(named, kind))
+
+    def infer_type(self, alias: str, sql: str) -> SqlType | None:
+        """Spark's type of an expression; None where it has none that is known."""
+        try:
+            return self.compile_expression(alias, sql)[1]
+        except UnsupportedExpressionError:
+            return None
+
+    def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
+        """The type of the column in Arrow; an interval's is that of its microseconds. Raises
+        PredicateError for a type that Braid makes no columns of.
+        """
+        tree = sqlglot.parse_one(sql, dialect=SparkSql)
+        if isinstance(tree, exp.Column):
+            return self.schemas[alias].field(tree.name).type
+        kind = self.compile_expression(alias, sql)[1]
+        arrow = pa.int64() if kind == INTERVAL else arrow_type_of_sql(kind)
+        if arrow is None:
+            raise PredicateError(
+                f"{quote_condition(sql)} in the join condition is of type {kind}; columns of "
+                "that type are "
+                "not made without Spark: give the streams as Spark DataFrames, or write what it "
+                "says into a column"
+            )
+        return arrow
+
+
+def _find_aliases(node: exp.Expr) -> set[str]:
+    return {column.table for column in node.find_all(exp.Column)}

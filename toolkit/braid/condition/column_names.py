@@ -1,0 +1,110 @@
+"""The text of a condition as a tree, and its columns by their exact names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.predicate import PredicateError
+from braid.condition.spark_dialect import SparkSql, describe_sql_error, to_sql
+from braid.util.validation import format_value
+
+_LONG = 300
+"""Letters of a condition that a sentence shows."""
+
+
+def quote_condition(on: object) -> str:
+    """A condition for a sentence."""
+    return format_value(on, _LONG)
+
+
+@contextmanager
+def limit_recursion(on: str) -> Iterator[None]:
+    """Raises PredicateError where what is done with a condition goes too deep for Python."""
+    try:
+        yield
+    except RecursionError:
+        raise PredicateError(
+            f"the join condition {format_value(on)} is too deep, with {len(on):,} letters; write "
+            "a long "
+            "list as IN (...), or what a deep part says into a column"
+        ) from None
+
+
+def parse_condition(on: str) -> exp.Expr:
+    """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
+    try:
+        trees = sqlglot.parse(on, dialect=SparkSql)
+        tree = trees[0] if len(trees) == 1 else None
+        if tree is not None:
+            to_sql(tree)  # as it is later, and nothing may be left out then
+    except sqlglot.errors.SqlglotError as error:
+        raise PredicateError(
+            f"the join condition {quote_condition(on)} is not valid Spark SQL: "
+            f"{describe_sql_error(error)}"
+        ) from None
+    if tree is None:
+        raise PredicateError(
+            f"the join condition {quote_condition(on)} holds {len(trees)} statements; it must be "
+            "one "
+            "condition over alias.column"
+        )
+    if tree.find(exp.Query, exp.Subquery):
+        raise PredicateError(
+            f"the join condition {quote_condition(on)} holds a query; it must be one condition "
+            "over "
+            "alias.column"
+        )
+    if not isinstance(tree, exp.Condition):
+        raise PredicateError(
+            f"the join condition {quote_condition(on)} is none; it must be one condition over "
+            "alias.column"
+        )
+    return tree
+
+
+def resolve_columns(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp.Expr:
+    """Give every column its alias and both their exact spelling; refuse unknown ones."""
+    aliases = {a.lower(): a for a in schemas}
+    names = {a: {n.lower(): n for n in s} for a, s in schemas.items()}
+
+    def column(node: exp.Column) -> exp.Expr:
+        parts = [p.name for p in node.parts]
+        alias = aliases.get(parts[0].lower())
+        if alias is None or len(parts) == 1:
+            owners = [a for a, n in names.items() if parts[0].lower() in n]
+            if len(owners) != 1 or (
+                len(parts) > 1 and alias is None and parts[0].lower() not in names[owners[0]]
+            ):
+                what = f"alias {parts[0]!r}" if len(parts) > 1 else f"column {parts[0]!r}"
+                say = (
+                    "is in several streams, write alias.column" if len(owners) > 1 else "is unknown"
+                )
+                raise PredicateError(
+                    f"{what} in the join condition {say}; streams and columns are: "
+                    f"{_list_columns(names)}"
+                )
+            alias, parts = owners[0], ["", *parts]
+        found = names[alias].get(parts[1].lower())
+        if found is None:
+            raise PredicateError(
+                f"column '{alias}.{parts[1]}' in the join condition is unknown; {alias} has: "
+                f"{', '.join(names[alias].values())}"
+            )
+        head: exp.Expr = exp.column(found, table=alias, quoted=True)
+        for name in parts[2:]:
+            head = exp.Dot(this=head, expression=exp.to_identifier(name, quoted=True))
+        return head
+
+    return tree.transform(
+        lambda n: (
+            column(n) if isinstance(n, exp.Column) and n.find_ancestor(exp.Column) is None else n
+        )
+    )
+
+
+def _list_columns(names: Mapping[str, Mapping[str, str]]) -> str:
+    return "; ".join(f"{a}({', '.join(n.values())})" for a, n in names.items())

@@ -1,0 +1,138 @@
+"""Functions that DuckDB evaluates as Spark does, each as a line of DuckDB SQL.
+
+Where the two differ at an edge (a root of what is negative, a logarithm of 0, NaN as a whole
+number), the line says what Spark says there. The last digit of a sine, an exponential and the like
+may differ between two machines, and so it may here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from braid.condition.sql_types import BOOLEAN, DOUBLE, INT, STRING, SqlType
+
+
+@dataclass(frozen=True)
+class FunctionRule:
+    """A function: its arguments' types, the DuckDB SQL with {0}, {1} for them, its result's type.
+    A ``cast`` argument of another number is cast to its type; any other must be of that type.
+    """
+
+    argument_types: tuple[SqlType, ...]
+    sql: str
+    result_type: SqlType
+    cast: bool = False
+
+
+def _make_double_rule(sql: str, arguments: int = 1) -> FunctionRule:
+    return FunctionRule((DOUBLE,) * arguments, sql, DOUBLE, cast=True)
+
+
+def _nan_outside_domain(edge: str, function: str) -> FunctionRule:
+    """NaN beyond an edge where DuckDB might have an error."""
+    return _make_double_rule(f"(CASE WHEN {edge} THEN 'nan'::DOUBLE ELSE {function}({{0}}) END)")
+
+
+_ASCII = "".join(map(chr, range(33, 127)))
+_BOTH = "array_to_string(list_distinct(string_split({0} || {1}, '')), '')"
+"""The different characters of two texts."""
+_PLAIN = exp.Literal.string(_ASCII).sql("duckdb").replace("{", "{{").replace("}", "}}")
+_LEVENSHTEIN = (
+    "CAST((CASE WHEN strlen({0}) = length({0}) AND strlen({1}) = length({1}) "
+    "THEN levenshtein({0}, {1}) "
+    f"WHEN length({_BOTH}) > {len(_ASCII)} "
+    f"THEN error('levenshtein of texts of more than {len(_ASCII)} different characters') "
+    f"ELSE levenshtein(translate({{0}}, {_BOTH}, {_PLAIN}), translate({{1}}, {_BOTH}, {_PLAIN})) "
+    "END) AS INTEGER)"
+)
+"""DuckDB counts bytes, Spark characters: other characters than those of ASCII are replaced by such,
+in both texts alike.
+"""
+_SIGN = "(CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END)"
+
+CALLS: dict[type[exp.Expr], FunctionRule] = {
+    exp.Levenshtein: FunctionRule((STRING, STRING), _LEVENSHTEIN, INT),
+    exp.Replace: FunctionRule((STRING,) * 3, "replace({0}, {1}, {2})", STRING),
+    exp.Substring: FunctionRule(
+        (STRING, INT, INT),
+        "substring({0}, CASE WHEN {1} = 0 THEN 1 ELSE {1} END, greatest({2}, 0))",
+        STRING,
+        cast=True,
+    ),
+    exp.Left: FunctionRule((STRING, INT), "left({0}, greatest({1}, 0))", STRING, cast=True),
+    exp.Right: FunctionRule((STRING, INT), "right({0}, greatest({1}, 0))", STRING, cast=True),
+    exp.Sign: _make_double_rule(_SIGN),
+    exp.Length: FunctionRule((STRING,), "length({0})", INT),
+    exp.StartsWith: FunctionRule((STRING, STRING), "starts_with({0}, {1})", BOOLEAN),
+    exp.EndsWith: FunctionRule((STRING, STRING), "ends_with({0}, {1})", BOOLEAN),
+    exp.Contains: FunctionRule((STRING, STRING), "contains({0}, {1})", BOOLEAN),
+    exp.DPipe: FunctionRule((STRING, STRING), "({0} || {1})", STRING),
+    exp.StrPosition: FunctionRule((STRING, STRING), "CAST(strpos({0}, {1}) AS INTEGER)", INT),
+    exp.IsNan: FunctionRule((DOUBLE,), "coalesce(isnan({0}), false)", BOOLEAN, cast=True),
+    exp.Sqrt: _nan_outside_domain("{0} < 0", "sqrt"),
+    exp.Ln: _make_double_rule("(CASE WHEN {0} > 0 THEN ln({0}) END)"),
+    exp.Exp: _make_double_rule("exp({0})"),
+    exp.Pow: _make_double_rule("pow({0}, {1})", 2),
+    exp.Sin: _nan_outside_domain("isinf({0})", "sin"),
+    exp.Cos: _nan_outside_domain("isinf({0})", "cos"),
+    exp.Tan: _nan_outside_domain("isinf({0})", "tan"),
+    exp.Asin: _nan_outside_domain("abs({0}) > 1", "asin"),
+    exp.Acos: _nan_outside_domain("abs({0}) > 1", "acos"),
+    exp.Atan: _make_double_rule("atan({0})"),
+    exp.Atan2: _make_double_rule("atan2({0}, {1})", 2),
+}
+"""By the kind of node."""
+
+WHOLE = (
+    "(CASE WHEN isnan({0}) THEN 0 WHEN {0} >= 9223372036854775807 THEN 9223372036854775807 "
+    "WHEN {0} <= -9223372036854775808 THEN -9223372036854775808 "
+    "ELSE CAST({1}({0}) AS BIGINT) END)"
+)
+"""The whole number at or above ({1} is ceil) or below (floor) a double, as Spark has it."""
+ROUNDED = (
+    "(CASE WHEN abs({0}) < 1e15 THEN CAST(CAST(CAST({0} AS VARCHAR) AS DECIMAL(38, {1})) "
+    "AS DOUBLE) ELSE {0} END)"
+)
+"""A double rounded to {1} digits as it is written, halves away from zero; those from 1e15 on have
+none but zeros there.
+"""
+BITS = {
+    exp.BitwiseAnd: "({0} & {1})",
+    exp.BitwiseOr: "({0} | {1})",
+    exp.BitwiseXor: "xor({0}, {1})",
+}
+"""Of two integers of one type."""
+PARTS = {
+    exp.Year: "year",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+"""Of dates and timestamps; the last three of timestamps only."""
+COMPARISONS = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+WIDENS = {
+    "tinyint": {"smallint", "int", "bigint", "float", "double", "string"},
+    "smallint": {"int", "bigint", "float", "double", "string"},
+    "int": {"bigint", "double", "string"},
+    "bigint": {"string"},
+    "float": {"double"},
+    "boolean": {"int", "bigint"},
+    "date": {"timestamp", "timestamp_ntz"},
+    "timestamp": {"date", "timestamp_ntz"},
+    "timestamp_ntz": {"date", "timestamp"},
+}
+"""Casts that mean the same in both and lose nothing but a time of day."""

@@ -1,0 +1,455 @@
+"""From Spark SQL to a predicate: Spark's own analyser judges the condition, sqlglot splits it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import pyarrow as pa
+from sqlglot import exp
+
+from braid.condition.analyzer import Analyzer
+from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.column_names import (
+    limit_recursion,
+    parse_condition,
+    quote_condition,
+    resolve_columns,
+)
+from braid.condition.index_conditions import (
+    End,
+    add_key_column,
+    combine_equalities,
+    common_equality_key,
+    implied_equalities,
+    intersect_conditions,
+)
+from braid.condition.overflow_guards import (
+    GuardedSum,
+    describe_overflow,
+    find_sums,
+    refuse_constant,
+    scale_limits,
+)
+from braid.condition.predicate import (
+    CommonElements,
+    IndexCondition,
+    OverflowGuard,
+    Predicate,
+    PredicateError,
+    with_windows,
+)
+from braid.condition.residuals import ResidualBuilder
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import BIGINT, REAL, TIMESTAMP, SqlType
+from braid.condition.term_normalizer import (
+    Term,
+    comparison_domain,
+    hash_type,
+    interval_microseconds,
+    key_sql,
+    nan_may_satisfy,
+    negate_terms,
+    offset_interval,
+    split_conjuncts,
+    split_summands,
+    strip_alias,
+    sum_constants,
+    sum_sql,
+    sum_type,
+)
+from braid.util.durations import UNITS
+
+_TURNED: dict[type, type] = {
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+}
+
+
+def parse_predicate(
+    on: str,
+    frames: Mapping[str, Any],
+    windows: Sequence[int | None],
+    analyser: Analyzer | None = None,
+) -> Predicate:
+    """Take the condition apart for streams of these schemas (only the schemas are looked at) and
+    windows (microseconds). ``analyser`` is what judges it, where there is one already.
+
+    Raises PredicateError for an unknown column, alias or function, and for a condition that is not
+    boolean.
+    """
+    if not isinstance(on, str) or not on.strip():
+        raise PredicateError(
+            f"the join condition is {quote_condition(on)}; it must be Spark SQL text such as "
+            "'a.x = b.x'"
+        )
+    with limit_recursion(on):
+        analyser = analyser or make_analyzer(frames)
+        tree = resolve_columns(parse_condition(on), analyser.names)
+        analyser.check_condition(tree, on)
+        return with_windows(_Parser(analyser).parse_predicate(tree), windows)
+
+
+def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:
+    """What judges expressions over these streams: Spark, or rules for tables."""
+    if all(isinstance(s, (pa.Table, pa.Schema)) for s in streams.values()):
+        return ArrowAnalyzer(streams)
+    from braid.condition.spark_analyzer import SparkAnalyzer
+
+    return SparkAnalyzer(streams)
+
+
+@dataclass
+class _Side:
+    """The part of a comparison that belongs to one stream: a sum of signed terms."""
+
+    stream: int
+    terms: list[Term] = field(default_factory=list)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one term, as it is written."""
+        return len(self.terms) == 1 and self.terms[0][0] > 0
+
+    def to_sql(self, kind: str = "", scale: int = 0) -> str:
+        """Spark SQL of it; what is not plain is added up in the numbers of a kind."""
+        return (
+            f"({strip_alias(self.terms[0][1])})"
+            if self.is_plain
+            else sum_sql(self.terms, kind, scale)
+        )
+
+    def complement_negated_bits(self, of: SqlType) -> int:
+        """Turn the bits of a BIGINT that is negated: -x may be none, ~x is -x - 1. Returns what is
+        missing then.
+        """
+        if of != BIGINT or self.is_plain or len(self.terms) > 1:
+            return 0
+        self.terms = [(1, exp.BitwiseNot(this=exp.paren(self.terms[0][1])))]
+        return 1
+
+
+def _negate_comparison(
+    op: type, a: _Side, b: _Side, free: list[Term]
+) -> tuple[type, _Side, _Side, list[Term]]:
+    """Return ``A - B + free op 0`` with all signs turned: the one place where it is done."""
+    a, b = (_Side(side.stream, negate_terms(side.terms)) for side in (a, b))
+    return _TURNED.get(op, op), a, b, negate_terms(free)
+
+
+class _Parser:
+    def __init__(self, analyser: Analyzer) -> None:
+        self.analyser = analyser
+        self.aliases = tuple(analyser.names)
+        self.keys: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
+        self.links: list[IndexCondition] = []
+        self.residuals = ResidualBuilder(analyser)
+        self.equal: list[tuple[End, End]] = []
+        self.commons: list[CommonElements] = []
+        self.guards: list[OverflowGuard] = []
+
+    def parse_predicate(self, tree: exp.Expr) -> Predicate:
+        filters: list[list[str]] = [[] for _ in self.aliases]
+        for conjunct in split_conjuncts(tree):
+            streams = self._find_streams(conjunct)
+            if len(streams) == 1:
+                filters[next(iter(streams))].append(f"({strip_alias(_make_boolean(conjunct))})")
+            elif not streams:
+                filters[0].append(f"({_make_boolean(conjunct).sql(dialect=SparkSql)})")
+            elif not any(rule(self, conjunct) for rule in LINKING):
+                self.residuals.add_conjunct(conjunct)
+        links = [
+            *combine_equalities(self.equal, self.keys),
+            *self.links,
+            *implied_equalities(self.equal),
+        ]
+        return Predicate(
+            self.aliases,
+            tuple(" AND ".join(f) or None for f in filters),
+            self.keys,
+            self.residuals.computed,
+            tuple(intersect_conditions(links)),
+            tuple(self.residuals.found),
+            common_equality_key(self.equal, len(self.aliases)),
+            tuple(self.commons),
+            tuple(dict.fromkeys(self.guards)),
+        )
+
+    def _try_add_common_elements(self, conjunct: exp.Expr) -> bool:
+        """``size(array_intersect(left, right)) >= c``, and what else needs common elements."""
+        if (common := self.residuals.common_elements(conjunct)) is None:
+            return False
+        self.commons.append(common)
+        return True
+
+    def _find_streams(self, node: exp.Expr) -> set[int]:
+        return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
+
+    def _try_add_edit_distance(self, conjunct: exp.Expr) -> bool:
+        """``levenshtein(left, right) < bound``: texts whose lengths differ by less, and no others
+        are compared.
+        """
+        if not isinstance(conjunct, (exp.LT, exp.LTE)):
+            return False
+        if not isinstance(conjunct.this, exp.Levenshtein) or self._find_streams(
+            conjunct.expression
+        ):
+            return False
+        texts = (conjunct.this.this, conjunct.this.expression)
+        left, right = (exp.Length(this=text.copy()) for text in texts)
+        apart = exp.Abs(this=exp.Sub(this=left, expression=right))
+        self._try_add_distance(type(conjunct)(this=apart, expression=conjunct.expression.copy()))
+        self.residuals.add_conjunct(conjunct)
+        return True
+
+    def _try_add_distance(self, conjunct: exp.Expr) -> bool:
+        """``abs(left - right) < bound``: two comparisons."""
+        if not isinstance(conjunct, (exp.LT, exp.LTE)) or not isinstance(conjunct.this, exp.Abs):
+            return False
+        kind, inner, bound = type(conjunct), conjunct.this.this, conjunct.expression
+        mirrored = exp.GT if kind is exp.LT else exp.GTE
+        if self._find_streams(bound):
+            return False
+        low = exp.Neg(this=bound)
+        sums = self._find_sums(inner, is_absolute=True) + self._find_sums(bound)
+        return self._try_add_comparison_link(
+            kind, inner, bound, conjunct, sums
+        ) and self._try_add_comparison_link(mirrored, inner, low, conjunct, sums, capped=True)
+
+    def _try_add_mirrored_distance(self, conjunct: exp.Expr) -> bool:
+        """``bound > abs(left - right)``: the same from the other side."""
+        if not isinstance(conjunct, (exp.GT, exp.GTE)):
+            return False
+        if not isinstance(conjunct.expression, exp.Abs):
+            return False
+        kind = exp.LT if isinstance(conjunct, exp.GT) else exp.LTE
+        return self._try_add_distance(kind(this=conjunct.expression, expression=conjunct.this))
+
+    def _try_add_comparison(self, conjunct: exp.Expr) -> bool:
+        """``left < right``, and the like, but for distances."""
+        if not isinstance(conjunct, (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
+            return False
+        left, right = conjunct.this, conjunct.expression
+        if isinstance(left, exp.Abs) and isinstance(conjunct, (exp.LT, exp.LTE)):
+            return False
+        if isinstance(right, exp.Abs) and isinstance(conjunct, (exp.GT, exp.GTE)):
+            return False
+        sums = self._find_sums(left) + self._find_sums(right)
+        return self._try_add_comparison_link(
+            type(conjunct), left, right, conjunct, sums, "capped" in conjunct.meta
+        )
+
+    def _try_add_comparison_link(
+        self,
+        op: type,
+        left: exp.Expr,
+        right: exp.Expr,
+        source: exp.Expr,
+        sums: list[GuardedSum],
+        capped: bool = False,
+    ) -> bool:
+        """Note ``left op right`` as a link. ``sums`` are those that it takes apart; ``capped`` says
+        that another comparison bounds ``left`` from above.
+        """
+        terms = [
+            *split_summands(left, 1, self._find_streams),
+            *split_summands(right, -1, self._find_streams),
+        ]
+        streams = sorted(set().union(*(owner for _, _, owner in terms)))
+        if len(streams) != 2 or any(len(owner) == 2 for _, _, owner in terms):
+            return False
+        a, b = _Side(streams[0]), _Side(streams[1])
+        free: list[Term] = []
+        for sign, term, owner in terms:
+            (free if not owner else a.terms if owner == {a.stream} else b.terms).append(
+                (sign, term)
+            )
+        if self.analyser.has_time_zone and self._infer_side_type(a) == TIMESTAMP:
+            if len(self._find_streams(left)) == 2 or len(self._find_streams(right)) == 2:
+                return False  # how long it is between two times goes by the zone's clocks
+            if (
+                sum(abs(interval_microseconds(term) or Fraction(0)) for _, term in free)
+                >= UNITS["day"]
+            ):
+                (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
+        elif (
+            op is exp.EQ
+            and sums
+            and self._is_exact(a, b)
+            and self._are_of_one_stream_each(left, right)
+        ):
+            (a, b), free, sums = self._make_unsplit_sides(left, right), [], []
+        nan = nan_may_satisfy(
+            op, len(self._find_streams(left)), len(self._find_streams(right)), capped
+        )
+        b = _Side(b.stream, negate_terms(b.terms))
+        if self._find_streams(left) == {b.stream}:  # NaN is the largest of a side as it is written
+            op, a, b, free = _negate_comparison(op, a, b, free)
+        return self._try_add_key_bound(op, a, b, free, source, nan, sums)
+
+    def _are_of_one_stream_each(self, *sides: exp.Expr) -> bool:
+        """Whether each side of an equality is of one stream. Spark computes such sides of every
+        tuple, so they stay whole, and fail where Spark's do.
+        """
+        return all(len(self._find_streams(side)) == 1 for side in sides)
+
+    def _is_exact(self, *sides: _Side) -> bool:
+        """Whether no side is of floats."""
+        kinds = [self._infer_side_type(side) for side in sides]
+        return all(kind is not None and kind.name not in REAL for kind in kinds)
+
+    def _find_sums(self, node: exp.Expr, is_absolute: bool = False) -> list[GuardedSum]:
+        return find_sums(node, self._find_streams, self._find_type, is_absolute)
+
+    def _find_type(self, node: exp.Expr, owners: set[int]) -> SqlType | None:
+        alias = self.aliases[min(owners, default=0)]
+        return self.analyser.infer_type(alias, f"({strip_alias(node)})")
+
+    def _make_unsplit_sides(self, left: exp.Expr, right: exp.Expr) -> tuple[_Side, _Side]:
+        """Each side whole, of the stream that comes first and of the other, on the left of the
+        comparison: a day may have 23 hours, and Spark knows which.
+        """
+        sides = (_Side(min(self._find_streams(s)), [(g, s)]) for g, s in ((1, left), (-1, right)))
+        a, b = sorted(sides, key=lambda side: side.stream)
+        return a, b
+
+    def _try_add_key_bound(
+        self,
+        op: type,
+        a: _Side,
+        b: _Side,
+        free: list[Term],
+        source: exp.Expr,
+        nan: bool | None,
+        sums: Sequence[GuardedSum],
+    ) -> bool:
+        """Note ``A - B + free op 0`` as a link between keys, where A and B are sums over one stream
+        each.
+        """
+        ta, tb = self._infer_side_type(a), self._infer_side_type(b)
+        if ta is None or tb is None:
+            return False
+        kind = comparison_domain(ta, tb)
+        if kind == "float" and (nan or len(a.terms) > 1 or len(b.terms) > 1):
+            return False
+        turned = a.terms[0][0] < 0 and b.terms[0][0] < 0  # both sides negated
+        if turned and (kind != "float" or nan is not None):  # NaN is the largest with either sign
+            op, a, b, free = _negate_comparison(op, a, b, free)
+        plain = a.is_plain and b.is_plain
+        if plain and self._try_add_text_equality(op, ta, tb, a, b, free, source):
+            return True
+        if kind is None or (kind not in ("int", "decimal", "float") and not plain):
+            return False
+        if (known := sum_constants(kind, free)) is None:
+            return False
+        offset = -known
+        if kind == "int":
+            offset += b.complement_negated_bits(tb) - a.complement_negated_bits(ta)
+        scale = max(ta.scale, tb.scale)
+        left, right = (
+            self._add_key_column(s, key_sql(kind, s.to_sql(kind, scale), scale)) for s in (a, b)
+        )
+        lo, hi, strict = offset_interval(
+            op, offset * 10**scale if kind == "decimal" else offset, kind == "float"
+        )
+        exact = kind != "float" or (not free and nan is None)
+        self.links.append(
+            IndexCondition((a.stream, left), (b.stream, right), lo, hi, strict, exact)
+        )
+        if not exact:
+            self.residuals.add_conjunct(source)
+        guards = (
+            [] if kind == "float" else self._make_guards(sums, kind, scale, (a, left), (b, right))
+        )
+        self.guards += guards
+        if op is exp.EQ and offset == 0 and exact and not guards:
+            self.equal.append(((a.stream, left), (b.stream, right)))
+        return True
+
+    def _make_guards(
+        self, sums: Sequence[GuardedSum], kind: str, scale: int, *sides: tuple[_Side, str]
+    ) -> list[OverflowGuard]:
+        """The guards of the sums that the link between two sides took apart."""
+        (a, left), (b, right) = sides
+        link = (a.stream, left), (b.stream, right)
+        guards = []
+        for each in sums:
+            factors: dict[End, int] = {}
+            moved = sum_constants(kind, [(sign, t) for sign, t, owner in each.terms if not owner])
+            for sign, term, owner in each.terms:
+                if owner:
+                    key = self._make_term_key(term, min(owner), kind, scale)
+                    factors[key] = factors.get(key, 0) + sign
+            low, high = each.find_limits(kind)
+            if moved is None or not factors:
+                if moved is not None and not low <= moved <= high:
+                    refuse_constant(each.display_text)
+                continue
+            unit = 10**scale if kind == "decimal" else 1
+            ends = tuple((*end, factor) for end, factor in factors.items())
+            text = describe_overflow(each.display_text, self.analyser.is_ansi)
+            guards.append(OverflowGuard(ends, *scale_limits(low, high, moved, unit), text, link))
+        return guards
+
+    def _make_term_key(self, term: exp.Expr, stream: int, kind: str, scale: int) -> End:
+        """The key column of a term by itself."""
+        side = _Side(stream, [(1, term)])
+        return stream, self._add_key_column(side, key_sql(kind, side.to_sql(kind, scale), scale))
+
+    def _try_add_text_equality(
+        self,
+        op: type,
+        ta: SqlType,
+        tb: SqlType,
+        a: _Side,
+        b: _Side,
+        free: list[Term],
+        source: exp.Expr,
+    ) -> bool:
+        """Equality of text, binary and wide decimals: by their hash, then by themselves."""
+        if op is not exp.EQ or free or (common := hash_type(ta, tb)) is None:
+            return False
+        left, right = (
+            self._add_key_column(s, f"xxhash64(cast({s.to_sql()} as {common}))", null=s.to_sql())
+            for s in (a, b)
+        )
+        self.links.append(IndexCondition((a.stream, left), (b.stream, right), 0, 0, is_exact=False))
+        self.residuals.add_conjunct(source)
+        self.equal.append(((a.stream, left), (b.stream, right)))
+        return True
+
+    def _infer_side_type(self, side: _Side) -> SqlType | None:
+        alias = self.aliases[side.stream]
+        kinds = [
+            self.analyser.infer_type(alias, f"({strip_alias(term)})") for _, term in side.terms
+        ]
+        return sum_type([k for k in kinds if k is not None]) if all(kinds) else None
+
+    def _add_key_column(self, side: _Side, sql: str, null: str | None = None) -> str:
+        """The name of the key column with this text; a hash of NULL is NULL."""
+        if null is not None:
+            sql = f"if(({null}) is null, null, {sql})"
+        return add_key_column(self.keys[side.stream], "__k", sql)
+
+
+def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
+    """Return a conjunct as a boolean: Spark filters by no NULL that has no type."""
+    if all(isinstance(null.parent, exp.Is) for null in conjunct.find_all(exp.Null)):
+        return conjunct
+    return exp.And(this=exp.paren(conjunct), expression=exp.true())
+
+
+LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
+    _Parser._try_add_edit_distance,
+    _Parser._try_add_distance,
+    _Parser._try_add_mirrored_distance,
+    _Parser._try_add_comparison,
+    _Parser._try_add_common_elements,
+)
+"""The rules by which a conjunct over two streams becomes links, tried in this order until one says
+that it was one; what none takes is a residual.
+"""

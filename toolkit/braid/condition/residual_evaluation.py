@@ -1,0 +1,108 @@
+"""What is asked of DuckDB: residuals, on columns of candidate pairs, and whatever of a table."""
+
+from __future__ import annotations
+
+import atexit
+import re
+import threading
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.condition.evaluation_order import OverflowFailure
+from braid.condition.predicate import ResidualPredicate
+
+_FEW = 10_000
+"""Up to so many rows it takes longer to plan a query well than to run it, and longer to find out
+its types than to copy what it finds.
+"""
+_TEXT, _HERE = "Arrow output on a DB-API result", re.escape(__name__)
+_COPIES = ("ignore", re.compile(_TEXT, re.IGNORECASE), UserWarning, re.compile(_HERE), 0)
+"""As Python keeps it, that a warning of DuckDB's is not told of here."""
+_OWN = threading.local()
+"""By thread, its cursors of the process's DuckDB: for few candidates, and for many."""
+
+
+@cache
+def _open_database() -> Any:
+    """This process's DuckDB: to open one takes longer than a small micro-batch."""
+    import duckdb
+
+    atexit.register(_open_database.cache_clear)  # else it is reported as leaked
+    found = duckdb.connect(config={"threads": 1})
+    found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
+    # It moves the constant of x + 1 > y to the other side, where nothing overflows.
+    found.execute("SET GLOBAL disabled_optimizers = 'expression_rewriter'")
+    return found
+
+
+def duckdb_cursor() -> Any:
+    """A new cursor of this process's DuckDB, in UTC. What is registered with it is its own."""
+    return _open_database().cursor()
+
+
+def _thread_cursor(candidates: int) -> Any:
+    if not hasattr(_OWN, "cursors"):
+        _OWN.cursors = [duckdb_cursor() for _ in range(2)]
+        _OWN.cursors[0].execute("PRAGMA disable_optimizer")
+    return _OWN.cursors[candidates > _FEW]
+
+
+def query_table(sql: str, rows: pa.Table) -> pa.Table:
+    """What DuckDB says of a table, whose name in the SQL is ``tuples``."""
+    tuples = rows  # noqa: F841  DuckDB finds it by this name
+    with duckdb_cursor() as db:
+        if rows.num_rows > _FEW:
+            return db.sql(sql).to_arrow_table()
+        if _COPIES not in warnings.filters:  # nobody has yet, or who did caught warnings
+            warnings.filterwarnings("ignore", _TEXT, UserWarning, _HERE)
+        return db.execute(sql).to_arrow_table()
+
+
+def evaluate_residual(
+    residual: ResidualPredicate,
+    aliases: Sequence[str],
+    columns: Mapping[tuple[int, str], pa.Array | pa.ChunkedArray],
+    measured: Sequence[pa.Array | pa.ChunkedArray] = (),
+) -> np.ndarray:
+    """Where the residual is true, for aligned columns by (stream, name) and what was ``measured``.
+
+    Raises OverflowFailure where a value leaves its type, and duckdb.Error where the residual cannot
+    be evaluated for another reason.
+    """
+    if residual.is_symmetric is not None:
+        a, b = (columns[end] for end in residual.is_symmetric)
+        return np.asarray(pc.fill_null(pc.equal(a, b), False))
+    names = [*(f"{aliases[s]}.{name}" for s, name in columns), *map(str, range(len(measured)))]
+    rows = pa.table([*columns.values(), *measured], names=names)
+    # DuckDB finds them by this name; to register them or to make a relation takes twice as long.
+    candidates = rows.to_reader()  # noqa: F841
+    try:
+        found = _thread_cursor(rows.num_rows).execute(
+            f"SELECT coalesce({residual.sql}, false) AS holds FROM candidates"
+        )
+        return np.asarray(found.fetchnumpy()["holds"])
+    except Exception as error:
+        raise_overflow(error, residual.can_fail, rows)
+        raise
+
+
+def raise_overflow(error: Exception, fallible: Iterable[tuple[str, str]], rows: pa.Table) -> None:
+    """Raise OverflowFailure with the sentence for the first of the ``fallible`` expressions that
+    leaves its type over the rows, if that is what the ``error`` of DuckDB is.
+    """
+    import duckdb
+
+    overflows = (duckdb.OutOfRangeException, duckdb.ConversionException)
+    if not isinstance(error, overflows):
+        return
+    for sql, text in fallible:
+        try:
+            query_table(f"SELECT {sql} AS it FROM tuples", rows)
+        except overflows:
+            raise OverflowFailure(text) from error

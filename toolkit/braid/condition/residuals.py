@@ -1,0 +1,296 @@
+"""Conjuncts that candidate pairs are checked by: DuckDB evaluates them on streams' columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NoReturn
+
+import pyarrow as pa
+from sqlglot import exp
+
+from braid.condition.analyzer import Analyzer
+from braid.condition.column_names import quote_condition
+from braid.condition.duckdb_compiler import DuckDBCompiler
+from braid.condition.evaluation_order import can_fail, is_skipped, marks_skipped
+from braid.condition.index_conditions import add_key_column
+from braid.condition.overflow_guards import describe_overflow, describe_with_type
+from braid.condition.predicate import CommonElements, Measure, PredicateError, ResidualPredicate
+from braid.condition.residual_evaluation import evaluate_residual
+from braid.condition.set_similarity import (
+    MEASURES,
+    check_element_types,
+    min_common_elements,
+    rewrite_to_overlap,
+)
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import DOUBLE, REAL, SqlType, sql_type_of_arrow
+from braid.condition.term_normalizer import split_name, strip_alias
+from braid.condition.time_zones import depends_on_time_zone
+from braid.condition.typed_expressions import UnsupportedExpressionError
+from braid.condition.vector_functions import FUNCTIONS
+
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
+
+
+class ResidualBuilder:
+    """The residuals ``found`` in a condition, and by stream what is ``computed`` for them."""
+
+    def __init__(self, analyser: Analyzer) -> None:
+        self.analyser, self.aliases = analyser, tuple(analyser.names)
+        self.computed: tuple[dict[str, str], ...] = tuple({} for _ in self.aliases)
+        self.found: list[ResidualPredicate] = []
+        self._kinds: dict[tuple[int, str], pa.DataType] = {}
+
+    def _find_streams(self, node: exp.Expr) -> set[int]:
+        return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
+
+    def _find_two_streams(self, node: exp.Expr) -> set[int]:
+        """Of its streams two at most: in a long list of conditions they are found at once."""
+        found = set[int]()
+        for column in node.find_all(exp.Column):
+            found.add(self.aliases.index(column.table))
+            if len(found) == 2:
+                break
+        return found
+
+    def add_conjunct(self, conjunct: exp.Expr) -> ResidualPredicate:
+        """Check candidate pairs by a conjunct. Raises PredicateError where that cannot be."""
+        measures, flat = self._flatten_structs(conjunct)
+        columns = self._list_columns(flat)
+        streams = frozenset(self._find_streams(conjunct))
+        sql = self._compile_to_duckdb(flat, columns, len(measures))
+        same = (columns[0], columns[1]) if self._is_plain_equality(flat) else None
+        fallible = tuple(self._can_fail(flat, columns, len(measures)))
+        residual = ResidualPredicate(sql, streams, tuple(columns), tuple(measures), same, fallible)
+        if residual not in self.found:
+            self._check_evaluates(residual, conjunct)
+            self.found.append(residual)
+        return residual
+
+    def _flatten_structs(self, conjunct: exp.Expr) -> tuple[list[Measure], exp.Expr]:
+        """Return the measures of a conjunct, and the conjunct over columns.
+
+        Parts of one stream that may fail, and that Spark skips where others decide, are left to
+        DuckDB, which skips them too. Those that it does not know are computed for every tuple.
+        """
+        tree, home = self._rewrite_set_conditions(conjunct), min(self._find_streams(conjunct))
+        before, kinds = [dict(c) for c in self.computed], dict(self._kinds)
+        if marks_skipped(tree):
+            measures: list[Measure] = []
+            try:
+                flat = self._flatten_to_columns(tree, home, measures)
+                self._compile_to_duckdb(flat, self._list_columns(flat), len(measures))
+                return measures, flat
+            except PredicateError:
+                self._kinds = kinds
+                for computed, known in zip(self.computed, before, strict=True):
+                    computed.clear()
+                    computed.update(known)
+        measures = []
+        return measures, self._flatten_to_columns(
+            self._rewrite_set_conditions(conjunct), home, measures
+        )
+
+    def _list_columns(self, flat: exp.Expr) -> list[tuple[int, str]]:
+        """The columns, by stream, that an expression over columns reads."""
+        names = {split_name(column) for column in flat.find_all(exp.Column)}
+        return sorted((self.aliases.index(a), name) for a, name in names if a in self.aliases)
+
+    def _rewrite_set_conditions(self, conjunct: exp.Expr) -> exp.Expr:
+        return rewrite_to_overlap(conjunct.copy(), self._find_streams, self.analyser.sized_null)
+
+    def common_elements(self, conjunct: exp.Expr) -> CommonElements | None:
+        """What the sets of two streams must have in common for a conjunct to hold; the conjunct is
+        a residual as well.
+        """
+        if (
+            found := min_common_elements(conjunct, self._find_streams, self.analyser.sized_null)
+        ) is None:
+            return None
+        x, y, count, exact = found
+        residual = self.add_conjunct(conjunct)
+        left, right = sorted(
+            (min(self._find_streams(side)), self._add_computed_column(side)) for side in (x, y)
+        )
+        return CommonElements(left, right, count, residual if exact else None)
+
+    def _add_computed_column(self, side: exp.Expr) -> str:
+        """The column of its stream that has an expression over one stream."""
+        stream = min(self._find_streams(side))
+        if isinstance(side, exp.Column):
+            return side.name
+        return add_key_column(self.computed[stream], "__v", strip_alias(side))
+
+    def _compile_to_duckdb(
+        self,
+        flat: exp.Expr,
+        columns: Sequence[tuple[int, str]],
+        measures: int,
+    ) -> str:
+        """DuckDB SQL, every operand cast to the type that Spark gives it: DuckDB's own choice is
+        often narrower, of a float and a decimal the float.
+        """
+        kinds = self._find_column_types(columns, measures)
+        if self.analyser.has_time_zone and depends_on_time_zone(
+            flat, lambda c: kinds["", c.name].name
+        ):
+            self._raise_unsupported(
+                self._restore_original_text(flat.sql(dialect=SparkSql), columns),
+                "it goes by the session's time zone, which is not UTC: have each stream's side say "
+                "what of it is compared, or set spark.sql.session.timeZone to UTC",
+            )
+        try:
+            return self._make_compiler(kinds).compile_expression(flat)[0]
+        except UnsupportedExpressionError as found:
+            why = found.why.strip() or "it may mean another thing to DuckDB"
+            self._raise_unsupported(self._restore_original_text(found.text, columns), why)
+
+    def _find_column_types(
+        self, columns: Sequence[tuple[int, str]], measures: int
+    ) -> dict[tuple[str, str], SqlType]:
+        """The types of the columns and measures that a residual reads."""
+        kinds = {("", str(n)): DOUBLE for n in range(measures)}
+        for s, name in columns:
+            kinds["", f"{self.aliases[s]}.{name}"] = sql_type_of_arrow(
+                self._find_arrow_type(s, name)
+            )
+        return kinds
+
+    def _make_compiler(self, kinds: Mapping[tuple[str, str], SqlType]) -> DuckDBCompiler:
+        by_zero = "error('DIVIDE_BY_ZERO')" if self.analyser.is_ansi else "NULL"
+        return DuckDBCompiler(kinds, by_zero=by_zero)
+
+    def _can_fail(
+        self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int
+    ) -> Iterator[tuple[str, str]]:
+        """Yield the parts of an expression that may leave their types, with the sentence if they
+        do.
+        """
+        compiler = self._make_compiler(self._find_column_types(columns, measures))
+        for node in can_fail(flat):
+            sql, kind = compiler.compile_expression(node)
+            text = self._restore_original_text(describe_with_type(node, kind), columns).replace(
+                "`", ""
+            )
+            yield sql, describe_overflow(text, self.analyser.is_ansi)
+
+    def _restore_original_text(self, text: str, columns: Sequence[tuple[int, str]]) -> str:
+        """Text over computed columns with what they are computed from in their place."""
+        for s, name in columns:
+            if name in self.computed[s]:
+                text = text.replace(f"{self.aliases[s]}.{name}", self.computed[s][name])
+        return text
+
+    def _is_plain_equality(self, flat: exp.Expr) -> bool:
+        """Whether all that it says is that two columns of text or bytes are equal."""
+        if not isinstance(flat, exp.EQ):
+            return False
+        sides = (flat.this, flat.expression)
+        if not all(isinstance(side, exp.Column) for side in sides):
+            return False
+        ends = [(self.aliases.index(a), name) for a, name in map(split_name, sides)]
+        kinds = {self._find_arrow_type(*end) for end in ends}
+        return len(kinds) == 1 and kinds <= {pa.string(), pa.binary()}
+
+    def _find_arrow_type(self, stream: int, name: str) -> pa.DataType:
+        """The type in Arrow of a column that a residual reads."""
+        if (stream, name) not in self._kinds:
+            own = exp.column(name, quoted=True).sql(dialect=SparkSql)
+            sql = self.computed[stream].get(name) or own
+            self._kinds[stream, name] = self.analyser.infer_arrow_type(self.aliases[stream], sql)
+        return self._kinds[stream, name]
+
+    def _flatten_to_columns(self, node: exp.Expr, home: int, measures: list[Measure]) -> exp.Expr:
+        """The expression over columns named "alias.column"; what one stream decides (or none:
+        ``home``) is such a column.
+
+        A function of two streams' vectors becomes a column too, and is added to ``measures``.
+        """
+        streams = self._find_two_streams(node)
+        if not streams and not node.find(exp.Func):
+            return node
+        is_whole = not (isinstance(node, exp.If) and isinstance(node.parent, exp.Case))
+        is_of_one = len(streams) < 2 and is_whole
+        if is_of_one and not (is_skipped(node) or self._is_checked_per_pair(node)):
+            stream = next(iter(streams), home)
+            name = (
+                node.name
+                if isinstance(node, exp.Column)
+                else add_key_column(self.computed[stream], "__v", strip_alias(node))
+            )
+            return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
+        function = FUNCTIONS.get(node.name.lower())
+        if node.name in MEASURES:
+            self._check_sets(node)
+            function = MEASURES[node.name]
+        if function and all(len(self._find_streams(side)) == 1 for side in node.expressions):
+            sides = node.expressions  # a measure reads columns alone, so their streams compute them
+            left, right = (
+                (min(self._find_streams(side)), self._add_computed_column(side)) for side in sides
+            )
+            measures.append(Measure(function, left, right))
+            return exp.column(str(len(measures) - 1), quoted=True)
+        if isinstance(node, exp.ILike):  # letters are made small by Spark
+            lower = (exp.Lower(this=side.copy()) for side in (node.this, node.expression))
+            node = exp.Like(this=next(lower), expression=next(lower))
+        for child in list(node.iter_expressions()):
+            child.replace(self._flatten_to_columns(child, home, measures))
+        return node
+
+    def _is_checked_per_pair(self, node: exp.Expr) -> bool:
+        """Whether an expression over one stream is computed pair by pair: it may overflow, and
+        Spark computes it only of pairs that the other conditions admit.
+        """
+        parts = [part for part in can_fail(node) if isinstance(part, _ARITHMETIC)]
+        names = {(c.table, c.name) for c in node.find_all(exp.Column)}
+        if not parts or not names or not self.analyser.is_ansi:
+            return False
+        kinds = {
+            (alias, name): sql_type_of_arrow(self._find_arrow_type(self.aliases.index(alias), name))
+            for alias, name in names
+        }
+        try:
+            typed = [
+                self._make_compiler(kinds).compile_expression(part)[1] for part in [node, *parts]
+            ]
+        except UnsupportedExpressionError:
+            return False
+        return any(kind.name not in REAL for kind in typed[1:])
+
+    def _check_sets(self, node: exp.Expr) -> None:
+        kinds = [
+            str(
+                self.analyser.infer_type(
+                    self.aliases[min(self._find_streams(side))], strip_alias(side)
+                )
+            )
+            for side in node.expressions
+        ]
+        sides = " and ".join(side.sql(dialect=SparkSql) for side in node.expressions)
+        check_element_types((kinds[0], kinds[1]), sides.replace("`", ""))
+
+    def _check_evaluates(self, residual: ResidualPredicate, conjunct: exp.Expr) -> None:
+        """Run the residual on no rows, so that what DuckDB cannot evaluate is refused before
+        anything starts.
+        """
+        import duckdb
+
+        empty = {(s, c): pa.array([], self._find_arrow_type(s, c)) for s, c in residual.columns}
+        try:
+            evaluate_residual(
+                residual, self.aliases, empty, [pa.array([], pa.float64())] * len(residual.measures)
+            )
+        except (duckdb.Error, pa.ArrowException) as error:
+            self._raise_unsupported(conjunct.sql(dialect=SparkSql), str(error).splitlines()[0])
+
+    def _raise_unsupported(self, text: str, why: str) -> NoReturn:
+        raise PredicateError(
+            f"{quote_condition(text.replace('`', ''))} in the join condition cannot be evaluated "
+            "over two "
+            f"streams at once ({why}); functions of one stream's columns alone may be any that "
+            "Spark knows, and two streams may share comparisons, arithmetic, AND, OR, NOT, IN, "
+            "LIKE, CASE, coalesce, greatest, least, concat, substring, left, right, replace, "
+            "levenshtein, power, sqrt, the trigonometric ones, "
+            f"{', '.join(FUNCTIONS)}, the size of array_intersect, array_except and array_union, "
+            "and arrays_overlap"
+        ) from None

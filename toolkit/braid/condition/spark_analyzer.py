@@ -1,0 +1,203 @@
+"""Spark's own analyser judges conditions and types over Spark DataFrames."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property, reduce
+from typing import Any
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from sqlglot import exp
+
+from braid.condition.column_names import parse_condition, quote_condition, resolve_columns
+from braid.condition.predicate import PredicateError
+from braid.condition.spark_dialect import SparkSql, to_sql
+from braid.condition.sql_types import SqlType
+from braid.condition.syntax_arguments import has_supported_syntax
+from braid.condition.time_zones import UTC
+from braid.core.reserved_columns import make_nullable
+from braid.util.error_summary import summarize_error
+
+
+class SparkAnalyzer:
+    """What Spark says of expressions over these streams; only their schemas are looked at."""
+
+    def __init__(self, frames: Mapping[str, DataFrame]) -> None:
+        self.empty = {alias: _make_empty_frame(frame) for alias, frame in frames.items()}
+        self.columns = {alias: _index_columns(frame.schema) for alias, frame in frames.items()}
+        self.names: Mapping[str, Sequence[str]] = {a: f.schema.names for a, f in frames.items()}
+        conf = next(iter(frames.values())).sparkSession.conf
+        self.is_ansi = conf.get("spark.sql.ansi.enabled") == "true"
+        self.sized_null = not self.is_ansi and conf.get("spark.sql.legacy.sizeOfNull") == "true"
+        self.has_time_zone = conf.get("spark.sql.session.timeZone") not in UTC
+        self._taken = set[str]()
+        self._fields: dict[tuple[str, str], StructField] = {}
+
+    def check_all(self, conditions: Sequence[str]) -> Sequence[str]:
+        """Judge conditions together, in one analysis. If Spark has nothing against any of them,
+        ``judge`` does not ask it again; else that says which it is, and why. Return those that are
+        taken: all or none.
+        """
+        try:
+            trees = [resolve_columns(parse_condition(text), self.names) for text in conditions]
+        except (PredicateError, RecursionError):
+            return []
+        if not all(map(has_supported_syntax, trees)):
+            return []
+        texts = [_to_spark_sql(tree) for tree in trees]
+        each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
+        try:  # a filter takes no aggregate, and a struct makes nothing a boolean that is none
+            whole = self._join_streams.filter(f"named_struct({each}) IS NOT NULL")
+        except (AnalysisException, ParseException, Py4JJavaError):
+            return []
+        plan: Any = whole._jdf.queryExecution().analyzed()
+        fields = json.loads(plan.condition().child().dataType().json())["fields"]
+        if not plan.deterministic() or [f["type"] for f in fields] != ["boolean"] * len(texts):
+            return []
+        self._taken.update(texts)
+        return conditions
+
+    def check_condition(self, tree: exp.Expr, on: str) -> None:
+        """Raises PredicateError for a condition that Spark does not take, or that is random."""
+        if _to_spark_sql(tree) in self._taken:
+            return
+        joined = self._join_streams
+        try:
+            whole = joined.filter(_to_spark_sql(tree))
+            if not has_supported_syntax(tree) and not _is_read_exactly(joined, on):
+                raise PredicateError(
+                    f"the join condition {quote_condition(on)} was understood as "
+                    f"{to_sql(parse_condition(on))}, which "
+                    "means another thing to Spark; write it otherwise, or write what it says into "
+                    "a column"
+                )
+        except (AnalysisException, ParseException) as error:
+            condition = str(error.getCondition() or "")
+            if condition.startswith("UNRESOLVED_ROUTINE"):
+                found = (error.getMessageParameters() or {}).get("routineName", "").strip("`")
+                raise PredicateError(
+                    f"function {found!r} in the join condition is unknown; "
+                    "built-in functions of Spark SQL and functions registered in this session are "
+                    "accepted"
+                ) from None
+            if "FILTER_NOT_BOOLEAN" in condition:
+                found = (error.getMessageParameters() or {}).get("type", "").strip('"')
+                raise PredicateError(
+                    f"the join condition {quote_condition(on)} is of type {found}; it must be "
+                    "boolean"
+                ) from None
+            first = next((line for line in str(error).splitlines() if line.strip()), condition)
+            raise PredicateError(
+                f"Spark refuses the join condition {quote_condition(on)}: {first}"
+            ) from None
+        except Py4JJavaError as error:  # Spark's own faults: it should not have tried this call
+            raise PredicateError(
+                f"Spark refuses the join condition {quote_condition(on)}: {summarize_error(error)}"
+            ) from None
+        if not whole._jdf.queryExecution().analyzed().deterministic():
+            raise PredicateError(
+                f"{quote_condition(on)} in the join condition has another answer each time, so "
+                "that a task "
+                "that is done again would lose or double results; write what it needs into a "
+                "column of the stream"
+            )
+
+    @cached_property
+    def _join_streams(self) -> DataFrame:
+        """Return the product of the streams without rows, by alias."""
+        named = (frame.alias(alias) for alias, frame in self.empty.items())
+        return reduce(DataFrame.crossJoin, named)
+
+    def infer_type(self, alias: str, sql: str) -> SqlType | None:
+        """Spark's type; None where the expression means nothing to Spark (a negated date, say)."""
+        try:
+            kind = self._infer_field(alias, sql).dataType
+        except AnalysisException:
+            return None
+        return SqlType.parse(kind.simpleString())
+
+    def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
+        """Return the type of the column in Arrow. Raises PredicateError for what is no value by
+        itself, as the patterns of LIKE ALL.
+        """
+        try:
+            schema = StructType([self._infer_field(alias, sql)])
+        except (AnalysisException, ParseException):
+            raise PredicateError(
+                f"{quote_condition(sql)} in the join condition is no value that Spark computes "
+                "of stream "
+                f"{alias} alone; write what it says into a column"
+            ) from None
+        return make_arrow_schema(schema).field(0).type
+
+    def _infer_field(self, alias: str, sql: str) -> StructField:
+        """What an expression comes to; of a column by itself Spark need not be asked."""
+        if (field := self.columns[alias].get(sql.removeprefix("(").removesuffix(")"))) is not None:
+            return field
+        if (alias, sql) not in self._fields:
+            made = self.empty[alias].select(F.expr(sql).alias("it"))
+            self._fields[alias, sql] = made.schema[0]
+        return self._fields[alias, sql]
+
+
+def make_arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the columns as Arrow has them: all nullable, times in UTC."""
+    return make_nullable(to_arrow_schema(schema, timezone="UTC"))
+
+
+def make_spark_nullable(schema: StructType) -> StructType:
+    """Return the schema with every field nullable at every depth, as ``make_nullable`` does."""
+    return StructType([_make_field_nullable(field) for field in schema.fields])
+
+
+def _make_field_nullable(field: StructField) -> StructField:
+    return StructField(field.name, _make_type_nullable(field.dataType), True, field.metadata)
+
+
+def _make_type_nullable(kind: DataType) -> DataType:
+    if isinstance(kind, StructType):
+        return make_spark_nullable(kind)
+    if isinstance(kind, ArrayType):
+        return ArrayType(_make_type_nullable(kind.elementType), True)
+    if isinstance(kind, MapType):
+        return MapType(_make_type_nullable(kind.keyType), _make_type_nullable(kind.valueType), True)
+    return kind
+
+
+def _index_columns(schema: StructType) -> dict[str, StructField]:
+    """The columns by how an expression names them."""
+    return {exp.to_identifier(f.name, quoted=True).sql(dialect=SparkSql): f for f in schema}
+
+
+def _to_spark_sql(tree: exp.Expr) -> str:
+    return tree.sql(dialect=SparkSql, normalize_functions=False)
+
+
+def _is_read_exactly(joined: DataFrame, on: str) -> bool:
+    """Return whether a condition means to Spark what it means as it is read and written again:
+    whether both have the same plan, once constants are computed. Raises AnalysisException or
+    ParseException for a text that Spark does not take.
+    """
+    jvm: Any = joined.sparkSession._jvm
+    rules = jvm.org.apache.spark.sql.catalyst.optimizer
+    texts = [f"({text}) IS NOT NULL" for text in (on, to_sql(parse_condition(on)))]
+    plan = joined.selectExpr(*texts)._jdf.queryExecution().analyzed()
+    for rule in (rules.ComputeCurrentTime, rules.ConstantFolding, rules.BooleanSimplification):
+        plan = rule.apply(plan)  # one time of now() for both, as they stand in one plan
+    one, other = (plan.projectList().apply(k).child() for k in range(2))
+    return bool(one.semanticEquals(other))
+
+
+def _make_empty_frame(frame: DataFrame) -> DataFrame:
+    """A frame of the same schema without rows; made by the JVM, which is faster by far."""
+    spark = frame.sparkSession
+    jvm: Any = spark._jvm
+    rows = spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), frame._jdf.schema())
+    return DataFrame(rows, spark)

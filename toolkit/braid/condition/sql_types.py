@@ -1,0 +1,146 @@
+"""Types of Spark SQL by name, without Spark: what Arrow and DuckDB call them, and in which of them
+Spark compares and calculates.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class SqlType:
+    """A type by Spark's name, as "bigint"; decimals have digits in all (``precision``) and after
+    the point (``scale``).
+    """
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> SqlType:
+        """From Spark's simple string, as "decimal(10,2)", "array<int>" or "string collate X",
+        which is another type than "string": it compares otherwise.
+        """
+        name = re.match(r"(array|map|struct)<.*|\w+( collate \w+)?", text)
+        digits = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", text)
+        assert name is not None
+        return cls(name[0], *(map(int, digits.groups()) if digits else ()))
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
+
+
+INTEGRAL = ("tinyint", "smallint", "int", "bigint")
+REAL = ("float", "double")
+NUMERIC = (*INTEGRAL, *REAL, "decimal")
+BOOLEAN, INT, BIGINT, DOUBLE = (SqlType(n) for n in ("boolean", "int", "bigint", "double"))
+STRING, DATE, TIMESTAMP = (SqlType(n) for n in ("string", "date", "timestamp"))
+INTERVAL = SqlType("interval")
+"""Of a fixed length: between two times. DuckDB calculates with its microseconds."""
+VOID = SqlType("void")
+
+MOST_DIGITS = 38
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+"""Of the decimals that Spark makes of integers."""
+_TIMES = ("date", "timestamp_ntz", "timestamp")
+"""The later one of two is what they are compared in."""
+_ARROW = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp_ntz",
+    pa.timestamp("us", "UTC"): "timestamp",
+}
+_DUCKDB = {
+    "int": "INTEGER",
+    "string": "VARCHAR",
+    "binary": "BLOB",
+    "timestamp": "TIMESTAMPTZ",
+    "timestamp_ntz": "TIMESTAMP",
+    "interval": "BIGINT",
+}
+
+
+def sql_type_of_arrow(kind: pa.DataType) -> SqlType:
+    """Spark's type for a column of Arrow; of what expressions do not take it is Arrow's name."""
+    if pa.types.is_decimal(kind):
+        return SqlType("decimal", kind.precision, kind.scale)
+    if pa.types.is_list(kind):
+        return SqlType(f"array<{sql_type_of_arrow(kind.value_type)}>")
+    if pa.types.is_map(kind):
+        return SqlType(
+            f"map<{sql_type_of_arrow(kind.key_type)},{sql_type_of_arrow(kind.item_type)}>"
+        )
+    if pa.types.is_struct(kind):
+        return SqlType(f"struct<{', '.join(str(sql_type_of_arrow(f.type)) for f in kind)}>")
+    return SqlType(_ARROW.get(kind, str(kind)))
+
+
+def arrow_type_of_sql(kind: SqlType) -> pa.DataType | None:
+    """The type in Arrow; None of NULL by itself and of what ``type_of`` names otherwise."""
+    if kind.name == "decimal":
+        return pa.decimal128(kind.precision, kind.scale)
+    if inner := re.fullmatch(r"array<(.*)>", kind.name):
+        items = arrow_type_of_sql(SqlType.parse(inner[1]))
+        return None if items is None else pa.list_(items)
+    return next((arrow for arrow, name in _ARROW.items() if name == kind.name), None)
+
+
+def duckdb_type_name(kind: SqlType) -> str:
+    """DuckDB's name of a type."""
+    return _DUCKDB.get(kind.name, str(kind).upper())
+
+
+def compares_alike(kind: SqlType, equality: bool = False) -> bool:
+    """Whether values of the type compare alike in Spark and in DuckDB, all or for ``equality``."""
+    nested = equality and kind.name.startswith(("array<", "struct<"))
+    return nested or kind.name in {*_ARROW.values(), "decimal", "interval"}
+
+
+def decimal_of_integer(kind: SqlType) -> SqlType:
+    """The decimal that Spark makes of an integer."""
+    return kind if kind.name == "decimal" else SqlType("decimal", _DIGITS[kind.name])
+
+
+def common_type(*kinds: SqlType) -> SqlType | None:
+    """The type in which Spark compares values of these types and chooses between them; None where
+    that is not known, as between text and numbers.
+    """
+    names = {k.name for k in kinds} - {"void"}
+    if len(set(kinds) - {VOID}) == 1:
+        return next(k for k in kinds if k != VOID)
+    if names <= {*INTEGRAL}:
+        return SqlType(max(names, key=INTEGRAL.index))
+    if names <= {*_TIMES}:
+        return SqlType(max(names, key=_TIMES.index))
+    if names <= {*NUMERIC} and names & {*REAL}:
+        return DOUBLE
+    if names <= {*INTEGRAL, "decimal"}:
+        exact = [decimal_of_integer(k) for k in kinds if k != VOID]
+        scale = max(k.scale for k in exact)
+        digits = max(k.precision - k.scale for k in exact) + scale
+        return SqlType("decimal", digits, scale) if digits <= MOST_DIGITS else None
+    return None
+
+
+def decimal_result_type(sign: str, a: SqlType, b: SqlType) -> SqlType | None:
+    """The decimal that Spark gives a sum, a difference or a product of two exact numbers; None
+    where it would round.
+    """
+    a, b = decimal_of_integer(a), decimal_of_integer(b)
+    scale = a.scale + b.scale if sign == "*" else max(a.scale, b.scale)
+    whole = max(a.precision - a.scale, b.precision - b.scale)
+    digits = a.precision + b.precision + 1 if sign == "*" else whole + scale + 1
+    return SqlType("decimal", digits, scale) if digits <= MOST_DIGITS else None

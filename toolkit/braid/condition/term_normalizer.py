@@ -1,0 +1,257 @@
+"""Terms of a comparison: what is added up, which constants there are, in which numbers two types
+are compared.
+
+Each rule is exact in a type of its own, which may hold more than the type that Spark computes in:
+
+- ``summands`` takes a sum apart; exact in the whole numbers and in decimals, not in floats, of
+  which a residual decides. ``guards`` holds the sums against Spark's types.
+- ``summed`` and ``total`` add up the terms of one stream in BIGINT or DECIMAL(18, s), which hold
+  every sum of the types that they take. A sum of BIGINTs is refused.
+- ``constant`` and ``interval_of`` compute in fractions, exactly; constants are held against
+  Spark's types by ``guards``.
+- ``normal_key`` is BIGINT: of dates in days, of times in microseconds, of decimals in units of the
+  last digit, of which there are 18 at most; all values of the type have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import ceil, floor, inf
+
+from sqlglot import exp
+from sqlglot.optimizer.simplify import simplify
+
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import BIGINT, INTEGRAL, NUMERIC, REAL, SqlType
+from braid.util.durations import UNITS
+
+_DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
+
+
+Term = tuple[int, exp.Expr]
+"""What is added (1) or taken away (-1)."""
+
+
+def nan_may_satisfy(op: type, left: int, right: int, capped: bool) -> bool | None:
+    """Whether floats that add up to NaN, the largest number, may satisfy a comparison whose sides
+    name that many streams.
+
+    None where no side names two, so that order among the keys tells all. Infinities of one sign
+    differ by NaN.
+    """
+    if left < 2 and right < 2:
+        return None
+    safe = (exp.LT, exp.LTE, exp.EQ) if left == 2 else (exp.GT, exp.GTE, exp.EQ)
+    return left + right > 2 or (op not in safe and not capped)
+
+
+def split_name(column: exp.Expr) -> tuple[str, str]:
+    """The alias and the name in "alias.column"; a name may hold dots."""
+    alias, _, name = column.name.partition(".")
+    return alias, name
+
+
+def split_conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    """The conditions that AND and BETWEEN combine, each on its own."""
+    tree = tree.unnest()
+    if isinstance(tree, exp.And):
+        return [*split_conjuncts(tree.this), *split_conjuncts(tree.expression)]
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        low, high = tree.args["low"], tree.args["high"]
+        both: list[exp.Expr] = [
+            exp.GTE(this=tree.this, expression=low),
+            exp.LTE(this=tree.this.copy(), expression=high),
+        ]
+        if not low.find(exp.Column) and not high.find(exp.Column):
+            both[0].meta["capped"] = True
+        return both
+    return [tree]
+
+
+def split_summands(
+    node: exp.Expr, sign: int, streams: Callable[[exp.Expr], set[int]]
+) -> list[tuple[int, exp.Expr, set[int]]]:
+    """The signed summands of an expression, each with the streams that it names.
+
+    What one stream says stays whole, so that its own types decide what it comes to and whether it
+    fails; only one term with constants beside it is taken from them. A difference of days is one of
+    day numbers.
+    """
+    node = node.unnest()
+    found = [s for g, part in split_sum(node) for s in split_summands(part, g * sign, streams)]
+    if not found:
+        return [(sign, node, streams(node))]
+    owners = [owner for _, _, owner in found if owner]
+    both = set().union(*owners)
+    shifted = len(owners) == 1 < len(found)
+    return found if shifted or len(both) != 1 else [(sign, node, both)]
+
+
+def split_sum(node: exp.Expr) -> list[tuple[int, exp.Expr]]:
+    """What an expression is the sum of; nothing where it is none."""
+    if isinstance(node, (exp.Add, exp.Sub)):
+        return [(1, node.this), (1 if isinstance(node, exp.Add) else -1, node.expression)]
+    if isinstance(node, exp.Neg):
+        return [(-1, node.this)]
+    if isinstance(node, exp.DateDiff) and not node.args.get("unit"):
+        days = (
+            exp.func("unix_date", exp.cast(_strip_date_cast(side).copy(), "date"))
+            for side in (node.this, node.expression)
+        )
+        return list(zip((1, -1), days, strict=True))
+    return []
+
+
+def _strip_date_cast(node: exp.Expr) -> exp.Expr:
+    return node.this if isinstance(node, exp.TsOrDsToDate) else node
+
+
+def constant_value(node: exp.Expr) -> Fraction | None:
+    """The number that an expression is without reading a column; None for any other expression."""
+    node = simplify(node.copy())
+    if isinstance(node, exp.Neg):
+        inner = constant_value(node.this)
+        return None if inner is None else -inner
+    return Fraction(node.this) if isinstance(node, exp.Literal) and node.is_number else None
+
+
+def _parse_interval(node: exp.Expr) -> Fraction | None:
+    """A literal interval in microseconds."""
+    sign = 1
+    while isinstance(node, (exp.Neg, exp.Paren)):
+        sign, node = (-sign if isinstance(node, exp.Neg) else sign), node.this
+    if not isinstance(node, exp.Interval) or node.this is None:
+        return None
+    unit = str(node.args.get("unit") or "").lower().removesuffix("s")
+    try:
+        return sign * Fraction(str(node.this.name)) * UNITS[unit]
+    except (KeyError, ValueError):
+        return None
+
+
+def interval_microseconds(node: exp.Expr) -> Fraction | None:
+    """The microseconds of an interval; None for what is none."""
+    return _parse_interval(node)
+
+
+def interval_days(node: exp.Expr) -> Fraction | None:
+    """The whole days of an interval or a number; None for what is no whole number of days."""
+    span = _parse_interval(node)
+    days = constant_value(node) if span is None else span / UNITS["day"]
+    return days if days is not None and days.denominator == 1 else None
+
+
+def sum_constants(kind: str, terms: Sequence[Term]) -> Fraction | None:
+    """What constants add up to in the unit of a kind's keys; None where it is not known."""
+    of = {
+        "date": interval_days,
+        "timestamp": interval_microseconds,
+        "timestamp_ntz": interval_microseconds,
+    }.get(kind, constant_value)
+    values = [(sign, of(term)) for sign, term in terms]
+    known = [sign * value for sign, value in values if value is not None]
+    return sum(known, Fraction(0)) if len(known) == len(terms) else None
+
+
+def comparison_domain(a: SqlType, b: SqlType) -> str | None:
+    """In which numbers two types are compared, or None where they are not."""
+    pair = {a.name, b.name}
+    if pair == {"boolean"}:
+        return "bool"
+    if pair <= {*INTEGRAL}:
+        return "int"
+    if len(pair) == 1 and pair <= {"date", "timestamp", "timestamp_ntz"}:
+        return a.name
+    if not pair <= {*NUMERIC}:
+        return None
+    if pair & {*REAL}:
+        return "float"
+    return "decimal" if sum(_count_digits(a, b)) <= 18 else None
+
+
+def sum_type(kinds: Sequence[SqlType]) -> SqlType | None:
+    """A type that holds every sum of values of these types, whatever their signs; None where there
+    may be none: floats round, and the sum of two BIGINTs may be no BIGINT.
+    """
+    if len(kinds) == 1:
+        return kinds[0]
+    if not {k.name for k in kinds} <= {*INTEGRAL[:3], "decimal"}:
+        return None
+    if all(k.name in INTEGRAL for k in kinds):
+        return BIGINT
+    whole, scale = _count_digits(*kinds)
+    return SqlType("decimal", whole + scale + len(kinds) - 1, scale)
+
+
+def hash_type(a: SqlType, b: SqlType) -> str | None:
+    """The type in which values of two types are hashed to find equal ones; None where they are
+    numbers, or not equal.
+    """
+    pair = {a.name, b.name}
+    if len(pair) == 1 and pair <= {"string", "binary"}:
+        return a.name
+    if comparison_domain(a, b) is not None or not pair <= {"decimal", *INTEGRAL}:
+        return None
+    digits, scale = _count_digits(a, b)
+    return f"decimal({digits + scale}, {scale})" if digits + scale <= 38 else None
+
+
+def _count_digits(*kinds: SqlType) -> tuple[int, int]:
+    """Digits before and after the point that hold the values of exact types."""
+    scale = max(k.scale for k in kinds)
+    return max(_DIGITS.get(k.name, k.precision) - k.scale for k in kinds), scale
+
+
+def negate_terms(terms: Sequence[Term]) -> list[Term]:
+    """The terms with the other signs."""
+    return [(-sign, term) for sign, term in terms]
+
+
+def sum_sql(terms: Sequence[Term], kind: str, scale: int) -> str:
+    """Spark SQL of a sum of one stream's terms, each in the numbers of its kind, which hold it."""
+    number = {"int": "bigint", "decimal": f"decimal(18, {scale})", "float": "double"}[kind]
+    return " + ".join(f"{'-' * (g < 0)}cast(({strip_alias(t)}) as {number})" for g, t in terms)
+
+
+def key_sql(kind: str, sql: str, scale: int) -> str:
+    """Spark SQL of the key: a BIGINT that keeps the order, or a DOUBLE."""
+    return {
+        "bool": f"cast(cast({sql} as int) as bigint)",
+        "int": f"cast({sql} as bigint)",
+        "date": f"cast(unix_date({sql}) as bigint)",
+        "timestamp": f"unix_micros({sql})",
+        # Of what a clock shows in any time zone: timestampdiff would go by that of the session.
+        "timestamp_ntz": f"(((cast(unix_date(cast({sql} as date)) as bigint) * 24 + hour({sql})) "
+        f"* 60 + minute({sql})) * 60000000 + cast(extract(SECOND FROM {sql}) * 1000000 as bigint))",
+        "decimal": f"cast(cast(({sql}) as decimal(18, {scale})) * {10**scale} as bigint)",
+        "float": f"cast({sql} as double)",
+    }[kind]
+
+
+def offset_interval(
+    op: type, offset: Fraction, real: bool
+) -> tuple[float, float, tuple[bool, bool]]:
+    """The interval of ``left - right`` for ``left - right op offset``; integers get closed integer
+    bounds.
+    """
+    strict = op in (exp.LT, exp.GT)
+    below, above = op in (exp.LT, exp.LTE, exp.EQ), op in (exp.GT, exp.GTE, exp.EQ)
+    if real:
+        value = float(offset)
+        return (
+            value if above else -inf,
+            value if below else inf,
+            (strict and above, strict and below),
+        )
+    hi = (ceil(offset) - 1 if strict else floor(offset)) if below else inf
+    lo = (floor(offset) + 1 if strict else ceil(offset)) if above else -inf
+    return lo, hi, (False, False)
+
+
+def strip_alias(node: exp.Expr) -> str:
+    """Spark SQL over the stream's own columns, without the alias."""
+    bare = node.copy().transform(
+        lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
+    )
+    return bare.sql(dialect=SparkSql)

@@ -1,0 +1,92 @@
+"""What a batch leaves behind: what its hosts did, as facts for the next plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from braid.core.events import BatchCommitted
+from braid.core.facts import AgedMatches, HostUsage, Matches
+from braid.core.plan import Block, Plan
+
+_KEPT = 0.75
+"""The weight of all earlier batches' matches beside those of the last one."""
+
+
+class LiveBlocks(dict[int, Block]):
+    """The live blocks of a run by id: take its commits in order."""
+
+    def apply_commit(self, event: BatchCommitted) -> None:
+        """Forget the blocks that are gone, know those that are new or have changed."""
+        self.apply_changes(event.changed_blocks, event.dropped_block_ids)
+
+    def apply_changes(self, blocks: Iterable[Block], dropped: Iterable[int] = ()) -> None:
+        """Forget some blocks by id, and know others."""
+        for id in dropped:
+            self.pop(id, None)
+        self.update((b.id, b) for b in blocks)
+
+
+def host_usages(e: BatchCommitted) -> tuple[HostUsage, ...]:
+    """By host, what it did in a batch and holds after it."""
+    return tuple(
+        HostUsage(
+            received_tuples=h.received_tuples,
+            received_partials=h.received_partials,
+            sent_partials=h.sent_partials,
+            probes=h.probes,
+            compared_pairs=h.compared_pairs,
+            stored_tuples=h.stored_tuples,
+            stored_bytes=h.stored_bytes,
+            network_bytes=h.received_bytes + h.received_partial_bytes + h.migrated_bytes,
+        )
+        for h in e.host_metrics
+    )
+
+
+def fade_match_counts(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
+    """The matches of a batch added to those before it, which fade."""
+    sums = {at: (_KEPT * pairs, _KEPT * found) for at, (pairs, found) in earlier.items()}
+    for at, (pairs, found) in batch.items():
+        before = sums.get(at, (0, 0))
+        sums[at] = (pairs + before[0], found + before[1])
+    return sums
+
+
+def sum_matches_by_step(matches: AgedMatches) -> Matches:
+    """Matches of all ages by step."""
+    found: Matches = {}
+    for (visit, _), (pairs, matched) in matches.items():
+        before = found.get(visit, (0, 0))
+        found[visit] = (before[0] + pairs, before[1] + matched)
+    return found
+
+
+def fade_key_counts(
+    earlier: Sequence[Mapping[int, float]], batch: Sequence[Mapping[int, int]]
+) -> tuple[dict[int, float], ...]:
+    """The tuples of a batch by stream and routing key, added to those before it, which fade."""
+    if not batch:
+        return tuple(dict(old) for old in earlier)
+    pairs = zip(earlier or ({},) * len(batch), batch, strict=True)
+    return tuple(
+        {k: _KEPT * old.get(k, 0) + new.get(k, 0) for k in old.keys() | new.keys()}
+        for old, new in pairs
+    )
+
+
+def count_discarded_tuples(
+    blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]
+) -> dict[int, int]:
+    """Tuples that each host gives up under the placement's plan: what it drops less what it keeps
+    of it in narrower blocks.
+    """
+    known = {b.id: b for b in blocks}
+    count: dict[int, int] = {}
+    for id, hosts in plan.drops.items():
+        for h in hosts:
+            count[h] = count.get(h, 0) + (known[id].rows if id in known else 0)
+    for d in plan.derivations:
+        for h, source in d.source_hosts.items():
+            if h == source and d.block.id in left and d.block.id not in d.source_blocks:
+                count[h] = count.get(h, 0) - left[d.block.id].rows
+    return {h: n for h, n in count.items() if n > 0}

@@ -1,0 +1,437 @@
+"""The step of a batch, without its tuples: from a state to the work, and from what the hosts report
+of it to the next state and the events.
+
+The engine, the simulation and the tests' models all take this step; they differ in who does the
+work in between. Pure: the same arguments, the same plan, state and events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple
+
+import msgspec
+
+from braid.core import batch_history
+from braid.core.batch_report import BatchReport, BlockSize, HostMetrics
+from braid.core.compaction import plan_compaction
+from braid.core.coverage import (
+    CoverageChecker,
+    CoverageError,
+    UncoveredCombinations,
+    check_key_partition,
+)
+from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
+from braid.core.events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
+from braid.core.facts import Facts, block_ages
+from braid.core.placement import Placement
+from braid.core.plan import Block, Plan, apply_derivations_and_drops, combine_plans
+from braid.core.plan_sentences import describe_block_state
+from braid.core.run_state import FileChecksum, Place, ReplicaAddress, RunState
+from braid.core.shedding_plan import SheddingOutcome, estimate_variances
+from braid.core.shedding_policy import Shedder
+from braid.core.stream_clocks import ClockAdvance, find_watermarks
+from braid.util import json_codec
+
+_TOLD = 8
+"""Of the blocks that an error concerns, how many have their story told."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRules:
+    """What stays the same from batch to batch: the policy, the streams' names, by stream the
+    windows (microseconds; None: full history) and how late tuples may be (microseconds; empty:
+    not at all), how far ahead of its clock a tuple moves it by itself (microseconds; None: any
+    distance), whether plans are held against the cover rule, and what sheds load, if anything does.
+    """
+
+    placement: Placement
+    streams: tuple[str, ...]
+    windows: tuple[int | None, ...]
+    lateness: tuple[int, ...] = ()
+    ahead: int | None = None
+    checks_coverage: bool = True
+    shedder: Shedder | None = None
+
+
+@dataclass(frozen=True)
+class BatchWork:
+    """What is to be done in a batch: compaction, then the placement's plan. ``live`` are the blocks
+    that may be met, those that are left once all but the routes is done, ``ages`` theirs; ``owed``
+    and ``left_out`` are the ledger's account; ``shedding`` is the shedder's next state.
+    """
+
+    facts: Facts
+    compaction: Plan
+    plan: Plan
+    live_blocks: tuple[Block, ...]
+    block_ages: Mapping[int, int]
+    pending_pairs: frozenset[Place] = frozenset()
+    uncovered: tuple[UncoveredCombinations, ...] = ()
+    shedder_state: Any = None
+
+    @cached_property
+    def combined_plan(self) -> Plan:
+        """Compaction and the placement's plan as one."""
+        return combine_plans(self.compaction, self.plan)
+
+
+class BatchStep(NamedTuple):
+    """What a batch leaves: the next state and the events, the last of which is the commit."""
+
+    state: RunState
+    events: tuple[Event, ...]
+
+
+def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
+    """The work of the next batch. Raises CoverError when the plan breaks the cover rule, with the
+    story of the blocks that it concerns.
+    """
+    placement = rules.placement
+    watermarks = find_watermarks(state.clocks, rules.lateness or (0,) * len(rules.streams))
+    policy = json_codec.round_trip(
+        state.placement_state, placement.State
+    )  # a restart plans the same
+    slices = _merge_slice_bounds(rules, placement.merge_boundaries(policy))
+    blocks = tuple(state.blocks.values())
+    kept = plan_compaction(
+        blocks, state.next_id, state.pinned_blocks, rules.windows, watermarks, slices
+    )
+    facts = _make_facts(rules, state, kept, watermarks)
+    own, shedding = placement.plan_batch(facts, policy), None
+    if (shedder := rules.shedder) is not None:
+        before = json_codec.round_trip(state.shedder_state, shedder.State)
+        own, shedding = shedder.plan_shedding(facts, own, before, state.last_shedding)
+    live = apply_derivations_and_drops(facts.blocks, own)
+    by_id = block_ages(live, facts.batch, rules.windows, state.clocks)
+    work = BatchWork(facts, kept, own, live, by_id, shedder_state=shedding)
+    return _check_work(rules, state, work) if rules.checks_coverage else work
+
+
+def _make_facts(
+    rules: RunRules, state: RunState, kept: Plan, watermarks: tuple[int | None, ...]
+) -> Facts:
+    """What the placement may know, once compaction is done."""
+    return Facts(
+        batch=state.batch + 1,
+        streams=rules.streams,
+        blocks=apply_derivations_and_drops(state.blocks.values(), kept),
+        next_id=state.next_id + len(kept.derivations),
+        received=state.received,
+        received_bytes=state.received_bytes,
+        previous_received=state.previous_received,
+        windows=rules.windows,
+        clocks=state.clocks,
+        host_usage=state.host_usage,
+        match_counts=batch_history.sum_matches_by_step(state.match_counts),
+        watermarks=watermarks,
+        queries=state.queries,
+        key_counts=state.key_counts,
+        match_counts_by_age=state.match_counts,
+        compacted_blocks=frozenset(d.block.id for d in kept.derivations),
+    )
+
+
+def _merge_slice_bounds(rules: RunRules, own: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
+    """By stream the ages across which nothing is merged: the placement's and the shedder's."""
+    if rules.shedder is None:
+        return own
+    own = own or tuple(() if w is None else (w,) for w in rules.windows)
+    more = rules.shedder.merge_boundaries(rules.windows)
+    return tuple(tuple(sorted({*a, *b})) for a, b in zip(own, more, strict=True))
+
+
+def _check_work(rules: RunRules, state: RunState, work: BatchWork) -> BatchWork:
+    placement, streams = rules.placement, len(rules.streams)
+    space = placement.key_space(work.plan.state)
+    check_key_partition(work.plan, streams, space.key_end, space.first)
+    ledger = CoverageChecker(
+        streams,
+        space.routing_key_source,
+        set(state.pending_pairs),
+        placement.delivery_guarantee,
+        first=space.first,
+    )
+    try:
+        ledger.check_plan(state.blocks.values(), work.combined_plan)
+    except CoverageError as error:
+        error.add_note(f"The plan of batch {work.facts.batch}, block by block:")
+        for id in dict.fromkeys(error.blocks[:_TOLD]):
+            error.add_note(
+                describe_block_state(
+                    id,
+                    state.blocks.values(),
+                    work.combined_plan,
+                    rules.streams,
+                    state.pending_pairs,
+                )
+            )
+        raise
+    return replace(work, pending_pairs=frozenset(ledger.pending_pairs), uncovered=ledger.uncovered)
+
+
+def commit_batch(
+    rules: RunRules,
+    state: RunState,
+    work: BatchWork,
+    outcome: BatchReport,
+    epoch: int | None = None,
+    seen: Sequence[int | None] = (),
+) -> BatchStep:
+    """What the batch leaves when its work has come out so. ``seen`` has, by stream, the clock,
+    where the tuples that were stored do not say it: more came, or they are results of other joins,
+    which may run ahead of one of their streams.
+
+    Raises RuntimeError when a host that is to have a replica has none.
+    """
+    fresh = {r.block.id for r in work.plan.routes if r.is_fresh}
+    blocks = _find_live_blocks(state, work, outcome, fresh)
+    new = [b for id, b in blocks.items() if id in fresh]
+    advances = advance_clocks(state, outcome, new, rules.ahead, seen)
+    following = _make_next_state(rules, state, work, outcome, blocks, fresh, advances)
+    jumps = tuple(find_jumps(rules.streams, state, following, advances, rules.ahead))
+    following = count_jumps(following, rules.streams, jumps)
+    following = replace(following, epoch=state.epoch if epoch is None else epoch)
+    rows = {id: size.rows for id, size in outcome.block_sizes.items()} | {
+        b.id: b.rows for b in work.facts.blocks
+    }
+    committed = replace(
+        make_commit_event(rules, state, following, work, outcome),
+        missed_combinations=sum(left.count_tuple_combinations(rows) for left in work.uncovered),
+    )
+    whole = work.combined_plan
+    planned = BatchPlanned(following.batch, whole.routes, whole.derivations, whole.drops)
+    return BatchStep(
+        replace(following, host_usage=batch_history.host_usages(committed)),
+        (
+            planned,
+            *work.plan.events,
+            *jumps,
+            *_make_shedding_events(following),
+            *_make_query_events(state, following, outcome),
+            committed,
+        ),
+    )
+
+
+def _make_next_state(
+    rules: RunRules,
+    state: RunState,
+    work: BatchWork,
+    outcome: BatchReport,
+    blocks: Mapping[int, Block],
+    fresh: set[int],
+    advances: Sequence[ClockAdvance],
+) -> RunState:
+    """The next state, but for the epoch and for what hosts did."""
+    new = [b for id, b in blocks.items() if id in fresh]
+    last, size = _sum_by_stream(rules, new, "rows"), _sum_by_stream(rules, new, "size_bytes")
+    places = locate_replicas(blocks.values(), state.replica_addresses, outcome.replica_addresses)
+    made = {*fresh, *(d.block.id for d in work.combined_plan.derivations)}
+    gone = (state.blocks.keys() | made) - blocks.keys()
+    return replace(
+        state,
+        batch=work.facts.batch,
+        blocks=blocks,
+        replica_addresses=places,
+        block_files=referenced_files(places, state.block_files, outcome.files),
+        next_id=1 + max([state.next_id - 1, *blocks, *made]),
+        placement_state=work.plan.state,
+        received=_add_by_stream(state.received, last),
+        received_bytes=_add_by_stream(state.received_bytes, size),
+        previous_received=last,
+        clocks=tuple(a.clock.time for a in advances),
+        pending=tuple(a.clock.pending for a in advances),
+        irregular=state.irregular.add(count_irregular(outcome, new, advances)),
+        pinned_blocks=frozenset(work.plan.pinned_blocks),
+        pending_pairs=_drop_removed_pairs(work.pending_pairs, gone),
+        match_counts=batch_history.fade_match_counts(state.match_counts, outcome.matches),
+        key_counts=batch_history.fade_key_counts(state.key_counts, outcome.key_counts),
+        shedder_state=work.shedder_state,
+        last_shedding=_finish_shedding_outcome(rules, work, outcome),
+    )
+
+
+def _finish_shedding_outcome(
+    rules: RunRules, work: BatchWork, outcome: BatchReport
+) -> SheddingOutcome | None:
+    """What came of the harvest, with the variance that sketches tell. Sketches of a batch are kept
+    where its draws go on: where tuples were left out as they came.
+    """
+    if (found := outcome.shedding) is None or (harvest := work.plan.shedding) is None:
+        return None
+    variance = (
+        None if found.variance is None else found.variance + estimate_variances(found.sketches)
+    )
+    return replace(found, variance=variance, sketches=found.sketches if harvest.keep_shares else ())
+
+
+def _make_shedding_events(state: RunState) -> tuple[BatchShed, ...]:
+    if (h := state.last_shedding) is None:
+        return ()
+    sums = (h.estimated_results, h.variance, h.utility, h.estimated_utility)
+    return (
+        BatchShed(state.batch, h.considered_pairs, h.skipped_pairs, *sums, h.yields, h.sketches),
+    )
+
+
+def _make_query_events(
+    state: RunState, following: RunState, outcome: BatchReport
+) -> tuple[BatchQueryResults, ...]:
+    if not state.queries or outcome.results_by_query is None:
+        return ()
+    results = {q.name: outcome.results_by_query.get(q.bitmap_position, 0) for q in state.queries}
+    return (BatchQueryResults(following.batch, results),)
+
+
+def _drop_removed_pairs(owed: frozenset[Place], gone: set[int]) -> frozenset[Place]:
+    """What is owed between blocks that are left, once some are gone."""
+    return owed.difference([(a, b) for a, b in owed if a in gone or b in gone]) if gone else owed
+
+
+def commit_amendment(
+    rules: RunRules, state: RunState, following: RunState, outcome: BatchReport
+) -> BatchStep:
+    """A batch of no tuples that leaves another state: other queries, say, and blocks made anew."""
+    nothing = BatchWork(Facts(following.batch, (), (), 0, (), (), ()), Plan(), Plan(), (), {})
+    committed = make_commit_event(rules, state, following, nothing, outcome)
+    return BatchStep(following, (committed,))
+
+
+def _find_live_blocks(
+    state: RunState, work: BatchWork, outcome: BatchReport, fresh: set[int]
+) -> dict[int, Block]:
+    """The live blocks with the sizes that were reported; those that turned out empty are gone."""
+    live = {b.id: b for b in work.live_blocks}
+    live |= {r.block.id: r.block for r in work.plan.routes if r.is_fresh}
+    made = {d.block.id for d in work.combined_plan.derivations} | fresh
+    found = {
+        id: with_reported_size(b, outcome.block_sizes) if id in made else b
+        for id, b in live.items()
+    }
+    return {
+        id: b
+        for id, b in found.items()
+        if id not in made or (b.rows and (id in outcome.block_sizes or id in state.blocks))
+    }
+
+
+def with_reported_size(b: Block, sizes: Mapping[int, BlockSize]) -> Block:
+    """A block with what it turned out to hold, where that was reported."""
+    if (size := sizes.get(b.id)) is None:
+        return b
+    return b.with_contents(size.rows, size.size_bytes, size.event_time_range)
+
+
+def locate_replicas(
+    blocks: Iterable[Block],
+    old: Mapping[Place, ReplicaAddress],
+    new: Mapping[Place, ReplicaAddress],
+) -> dict[Place, ReplicaAddress]:
+    """Where the replicas of blocks lie; nothing where nobody has stored any (in a simulation).
+
+    Raises RuntimeError when a host that is to have a replica has none.
+    """
+    if not old and not new:
+        return {}
+    found = {}
+    for b in blocks:
+        for h in b.hosts:
+            address = new.get((b.id, h)) or old.get((b.id, h))
+            if address is None:
+                raise RuntimeError(
+                    f"block {b.id} of stream {b.stream} was to be stored on host {h}, which has no "
+                    "replica"
+                )
+            found[b.id, h] = address
+    return found
+
+
+def referenced_files(
+    places: Mapping[Place, ReplicaAddress],
+    old: Mapping[str, FileChecksum],
+    new: Mapping[str, FileChecksum],
+) -> dict[str, FileChecksum]:
+    """The files that places name."""
+    return {f: new[f] if f in new else old[f] for f in {a.file for a in places.values()}}
+
+
+def _sum_by_stream(rules: RunRules, blocks: Iterable[Block], what: str) -> tuple[int, ...]:
+    sums = [0] * len(rules.streams)
+    for b in blocks:
+        sums[b.stream] += getattr(b, what)
+    return tuple(sums)
+
+
+def _add_by_stream(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _subtract_by_stream(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+def make_commit_event(
+    rules: RunRules, old: RunState, new: RunState, work: BatchWork, outcome: BatchReport
+) -> BatchCommitted:
+    """What a batch did, but for its seconds."""
+    before, now = old.blocks, new.blocks
+    irregular = new.irregular.subtract(old.irregular)
+    return BatchCommitted(
+        batch=new.batch,
+        received_tuples=new.previous_received,
+        total_received_tuples=new.received,
+        live_tuples=_sum_by_stream(rules, now.values(), "rows"),
+        results=sum(counts.results for counts in outcome.hosts.values()),
+        seconds_by_phase={},
+        changed_blocks=tuple(
+            b for b in now.values() if (was := before.get(b.id)) is not b and was != b
+        ),
+        dropped_block_ids=tuple(sorted(before.keys() - now.keys())),
+        host_metrics=_make_host_metrics(rules, before, now, work, outcome),
+        received_bytes=_subtract_by_stream(new.received_bytes, old.received_bytes),
+        late_tuples=irregular.late,
+        untimed=irregular.untimed,
+        ahead=irregular.ahead,
+        irregular_counts=new.irregular,
+        clocks=new.clocks,
+    )
+
+
+def count_hosts(blocks: Iterable[Block]) -> int:
+    """How many hosts there are at least, by those that blocks are on; one when they are on none."""
+    return 1 + max((max(hosts) for hosts in {b.hosts for b in blocks} if hosts), default=0)
+
+
+def _make_host_metrics(
+    rules: RunRules,
+    before: Mapping[int, Block],
+    now: Mapping[int, Block],
+    work: BatchWork,
+    outcome: BatchReport,
+) -> tuple[HostMetrics, ...]:
+    """What each host did and holds; hosts that have left are there as long as they had a block."""
+    touched = count_hosts(chain(before.values(), now.values()))
+    width = max([rules.placement.hosts, touched, *(1 + h for h in outcome.hosts)])
+    stored, size = [0] * width, [0] * width
+    alike: dict[tuple[int, ...], list[Block]] = {}
+    for b in now.values():
+        alike.setdefault(b.hosts, []).append(b)
+    for hosts, blocks in alike.items():
+        rows, held = sum(b.rows for b in blocks), sum(b.size_bytes for b in blocks)
+        for h in hosts:
+            stored[h] += rows
+            size[h] += held
+    gone = batch_history.count_discarded_tuples(work.facts.blocks, work.plan, now)
+    return tuple(
+        msgspec.structs.replace(
+            outcome.hosts.get(h, HostMetrics()),
+            stored_tuples=stored[h],
+            stored_bytes=size[h],
+            discarded_tuples=gone.get(h, 0),
+        )
+        for h in range(width)
+    )

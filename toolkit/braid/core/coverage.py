@@ -1,0 +1,366 @@
+"""The cover rule, checked plan by plan: every combination of due blocks is met exactly once.
+
+A placement that declares to cover "at most once" may leave combinations out: then none is met twice
+and none that is not due, and the ledger's account names what was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+from math import prod
+
+from braid.core.plan import (
+    Block,
+    Coverage,
+    Hop,
+    Keying,
+    Path,
+    Plan,
+    Route,
+    apply_derivations_and_drops,
+)
+from braid.core.shedding_plan import SheddingPlan
+
+_NONE: frozenset[int] = frozenset()
+
+
+class CoverageError(AssertionError):
+    """A plan that would lose a result or make one twice. The message is a sentence; where a batch
+    is planned (``step.plan``), the error's notes tell the story of each of the ``blocks`` that it
+    concerns.
+    """
+
+    def __init__(self, sentence: str, *blocks: int) -> None:
+        super().__init__(sentence)
+        self.blocks = blocks
+
+
+def may_join(a: Block, b: Block, keying: Keying, first: int = 0) -> bool:
+    """Whether two blocks of different streams can have tuples that join, as far as routing keys
+    tell. Those below ``first`` tell nothing.
+    """
+    if keying != "join" or min(a.key_range[0], b.key_range[0]) < first:
+        return True
+    return a.key_range[0] < b.key_range[1] and b.key_range[0] < a.key_range[1]
+
+
+class _Known:
+    """Blocks of one stream, and which of them a block of another stream is to meet."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks, self.ids = blocks, {b.id for b in blocks}
+
+    def find_joinable(self, f: Block, keying: Keying, first: int) -> set[int]:
+        """A new set of ids."""
+        if keying == "tuple":
+            return set(self.ids)
+        return {b.id for b in self.blocks if may_join(f, b, keying, first)}
+
+
+@dataclass(frozen=True, slots=True)
+class UncoveredCombinations:
+    """What a plan leaves out for a fresh block: ``due`` blocks by stream, of which each box of
+    ``met`` meets the product.
+    """
+
+    block: int
+    due_blocks: Mapping[int, frozenset[int]]
+    covered_boxes: tuple[Mapping[int, frozenset[int]], ...]
+
+    @property
+    def count_block_combinations(self) -> int:
+        """Of blocks, one of each other stream."""
+        return _count_combinations(self.due_blocks) - sum(
+            _count_combinations(box) for box in self.covered_boxes
+        )
+
+    def count_tuple_combinations(self, rows: Mapping[int, int]) -> int:
+        """Of tuples, one of each stream, by the rows of blocks; a block without rows has none."""
+        whole = _count_combinations(self.due_blocks, rows) - sum(
+            _count_combinations(box, rows) for box in self.covered_boxes
+        )
+        return rows.get(self.block, 0) * whole
+
+
+def _count_combinations(
+    box: Mapping[int, frozenset[int]], rows: Mapping[int, int] | None = None
+) -> int:
+    """Combinations of blocks; with ``rows``, of their tuples."""
+    return prod(
+        len(ids) if rows is None else sum(rows.get(b, 0) for b in ids) for ids in box.values()
+    )
+
+
+@dataclass
+class CoverageChecker:
+    """Checks the cover rule on every plan of a run, in order, and keeps account of what is
+    deferred.
+
+    ``owed`` holds the pairs (fresh block, other block) that some plan deferred and none has settled
+    yet; a run is complete when it is empty. Blocks with keys below ``first`` are due for all.
+    """
+
+    streams: int
+    keying: Keying = "tuple"
+    pending_pairs: set[tuple[int, int]] = field(default_factory=set)
+    coverage: Coverage = "exactly once"
+    uncovered: tuple[UncoveredCombinations, ...] = ()
+    """The account of the last plan; always empty when each combination must be met."""
+    first: int = 0
+
+    def check_plan(self, blocks: Iterable[Block], plan: Plan) -> None:
+        """Raise CoverError unless the plan, made for these live blocks, obeys the cover rule."""
+        blocks, self.uncovered = tuple(blocks), ()
+        _check_derivations(blocks, plan)
+        live = {b.id: b for b in apply_derivations_and_drops(blocks, plan)}
+        self._check_replaced(blocks, live)
+        fresh = {r.block.id: r.block for r in plan.routes if r.is_fresh}
+        streams: list[list[Block]] = [[] for _ in range(self.streams)]
+        for b in live.values():
+            streams[b.stream].append(b)
+        older = [_Known(each) for each in streams]
+        newer = [_Known([b for b in fresh.values() if b.stream == s]) for s in range(self.streams)]
+        if clash := fresh.keys() & live.keys():
+            raise CoverageError(
+                f"fresh blocks {sorted(clash)} carry ids that are in use", *sorted(clash)
+            )
+        known = live | fresh
+        there = _index_blocks_by_host(known.values())
+        for route in plan.routes:
+            _check_presence(route, there, self.streams)
+            if route.is_fresh:
+                self._check_fresh(route, older, newer)
+            else:
+                self._settle_deferred(route)
+        if plan.shedding is not None:
+            _check_harvest(plan, plan.shedding, known)
+
+    def _check_replaced(self, blocks: tuple[Block, ...], live: Mapping[int, Block]) -> None:
+        gone = {b.id for b in blocks} - live.keys()
+        if not gone or gone.isdisjoint(chain.from_iterable(self.pending_pairs)):
+            return
+        pair = next(pair for pair in self.pending_pairs if gone.intersection(pair))
+        raise CoverageError(
+            f"pair {pair} is owed, but block {min(gone.intersection(pair))} is dropped or replaced",
+            *pair,
+        )
+
+    def _check_fresh(self, route: Route, older: Sequence[_Known], newer: Sequence[_Known]) -> None:
+        f = route.block
+        due: dict[int, set[int]] = {}
+        for s in range(self.streams):
+            if s != f.stream:
+                due[s] = older[s].find_joinable(f, self.keying, self.first)
+                due[s] |= (
+                    newer[s].find_joinable(f, self.keying, self.first) if s < f.stream else set()
+                )
+        if route.deferred_blocks:
+            self._record_deferred(route, due)
+        boxes = _find_path_boxes(f, route.paths, due)
+        left = UncoveredCombinations(f.id, {s: frozenset(ids) for s, ids in due.items()}, boxes)
+        if not left.count_block_combinations:
+            return
+        if self.coverage == "exactly once":
+            raise _make_missing_error(left)
+        self.uncovered += (left,)
+
+    def _record_deferred(self, route: Route, due: dict[int, set[int]]) -> None:
+        if self.streams != 2:
+            raise CoverageError(
+                f"block {route.block.id} defers blocks, which only joins of two streams may",
+                route.block.id,
+            )
+        (others,) = due.values()
+        if wrong := sorted(set(route.deferred_blocks) - others):
+            raise CoverageError(
+                f"block {route.block.id} defers {wrong}, which are not due", route.block.id, *wrong
+            )
+        others.difference_update(route.deferred_blocks)
+        self.pending_pairs |= {(route.block.id, b) for b in route.deferred_blocks}
+
+    def _settle_deferred(self, route: Route) -> None:
+        b = route.block.id
+        for path in route.paths:
+            for other in path[0].probed_blocks():
+                pair = (other, b) if (other, b) in self.pending_pairs else (b, other)
+                if pair not in self.pending_pairs:
+                    raise CoverageError(
+                        f"block {b} settles block {other}, but owes it nothing", b, other
+                    )
+                self.pending_pairs.remove(pair)
+
+
+def _find_path_boxes(
+    f: Block, paths: tuple[Path, ...], due: Mapping[int, set[int]]
+) -> tuple[dict[int, frozenset[int]], ...]:
+    """What each path meets: the product of its hops' blocks. Raises CoverError unless the boxes
+    are disjoint and within the product of the due blocks.
+    """
+    boxes = []
+    for path in paths:
+        box = {hop.stream: frozenset(hop.probed_blocks()) for hop in path}
+        if twice := [
+            hop.stream for hop in path if len(box[hop.stream]) < _count_probed_blocks(hop)
+        ]:
+            raise CoverageError(
+                f"block {f.id} meets a block of stream {twice[0]} on two hosts of one hop", f.id
+            )
+        if any(not ids <= due[s] for s, ids in box.items()):
+            extra = [b for s, ids in box.items() for b in ids - due[s]]
+            raise CoverageError(
+                f"block {f.id} meets blocks {sorted(extra)}, which are not due",
+                f.id,
+                *sorted(extra),
+            )
+        boxes.append(box)
+    if both := _find_shared_blocks(boxes, due):
+        raise CoverageError(
+            f"block {f.id} meets blocks {both} on two paths", f.id, *chain.from_iterable(both)
+        )
+    return tuple(boxes)
+
+
+def _find_shared_blocks(
+    boxes: Sequence[Mapping[int, frozenset[int]]], due: Iterable[int]
+) -> list[list[int]]:
+    """By stream, what two boxes have in common that are not disjoint, if there are such."""
+    for s in due:  # most often one stream tells them all apart
+        if len(frozenset[int]().union(*(box[s] for box in boxes))) == sum(len(b[s]) for b in boxes):
+            return []
+    for a, b in combinations(boxes, 2):
+        if not any(a[s].isdisjoint(b[s]) for s in due):
+            return [sorted(a[s] & b[s]) for s in due]
+    return []
+
+
+def _count_probed_blocks(hop: Hop) -> int:
+    return sum(map(len, hop.blocks_by_host.values()))
+
+
+def _make_missing_error(left: UncoveredCombinations) -> CoverageError:
+    wanted = _count_combinations(left.due_blocks)
+    never = {
+        s: sorted(ids - frozenset().union(*(box[s] for box in left.covered_boxes)))
+        for s, ids in left.due_blocks.items()
+    }
+    return CoverageError(
+        f"block {left.block} meets {wanted - left.count_block_combinations} of {wanted} due "
+        "combinations; "
+        f"blocks never met, by stream: {never}",
+        left.block,
+        *chain.from_iterable(never.values()),
+    )
+
+
+def check_key_partition(plan: Plan, streams: int, keys: int, first: int = 0) -> None:
+    """Raise CoverError unless the fresh blocks of every stream share out the routing keys
+    [first, keys), so that each tuple is in one.
+    """
+    for s in range(streams):
+        ranges = sorted(
+            r.block.key_range for r in plan.routes if r.is_fresh and r.block.stream == s
+        )
+        ends = [first, *(end for _, end in ranges)]
+        if [start for start, _ in ranges] != ends[:-1] or ends[-1] != keys:
+            raise CoverageError(
+                f"the fresh blocks of stream {s} hold routing keys {ranges}; together they must "
+                f"hold [{first}, {keys}) once"
+            )
+
+
+def _check_harvest(plan: Plan, harvest: SheddingPlan, known: Mapping[int, Block]) -> None:
+    """Raise CoverError unless the harvest has a share in (0, 1] for every tuple that sets out."""
+    if unknown := sorted(harvest.basic_windows.keys() - known.keys()):
+        raise CoverageError(
+            f"the harvest puts blocks {unknown} in basic windows; they are not there", *unknown
+        )
+    for item, shares in harvest.shares.items():
+        if len(shares) != harvest.type_count(item[0]) or not all(
+            0 < share <= 1 for share in shares
+        ):
+            raise CoverageError(
+                f"the harvest has shares {shares} for item {item}; it must have "
+                f"{harvest.type_count(item[0])}, each greater than 0 and at most 1"
+            )
+    if not all(0 < share <= 1 for share in harvest.keep_shares):
+        raise CoverageError(
+            f"the harvest lets shares {harvest.keep_shares} of the streams in; each must be "
+            "greater than "
+            "0 and at most 1"
+        )
+    for route in (r for r in plan.routes if r.is_fresh):
+        for path in route.paths:
+            for b in path[0].probed_blocks():
+                item = (route.block.stream, path[0].stream, harvest.basic_windows.get(b, -1))
+                if item not in harvest.shares:
+                    raise CoverageError(
+                        f"block {route.block.id} is to meet block {b}, but the harvest has no "
+                        f"share for item {item}",
+                        route.block.id,
+                        b,
+                    )
+
+
+def _index_blocks_by_host(blocks: Iterable[Block]) -> dict[tuple[int, int], set[int]]:
+    """The blocks by stream and host."""
+    alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for b in blocks:
+        alike.setdefault((b.stream, b.hosts), []).append(b.id)
+    there: dict[tuple[int, int], set[int]] = {}
+    for (stream, hosts), ids in alike.items():
+        for h in hosts:
+            there.setdefault((stream, h), set()).update(ids)
+    return there
+
+
+def _check_presence(route: Route, there: Mapping[tuple[int, int], set[int]], streams: int) -> None:
+    f = route.block
+    for path in route.paths:
+        if sorted(hop.stream for hop in path) != [s for s in range(streams) if s != f.stream]:
+            raise CoverageError(
+                f"a path of block {f.id} visits streams {[h.stream for h in path]} of {streams}",
+                f.id,
+            )
+        if not route.is_fresh and not set(path[0].blocks_by_host) <= set(f.hosts):
+            raise CoverageError(
+                f"block {f.id} is stored on {f.hosts} but probes from "
+                f"{sorted(path[0].blocks_by_host)}",
+                f.id,
+            )
+        for hop in path:
+            for host, ids in hop.blocks_by_host.items():
+                if not there.get((hop.stream, host), _NONE).issuperset(ids):
+                    b = next(b for b in ids if b not in there.get((hop.stream, host), _NONE))
+                    raise CoverageError(
+                        f"block {f.id} probes block {b} of stream {hop.stream} on host {host}: "
+                        "not there",
+                        f.id,
+                        b,
+                    )
+
+
+def _check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
+    committed = {b.id: b for b in blocks}
+    known = dict(committed)
+    for d in plan.derivations:
+        for dst, src in d.source_hosts.items():
+            where = known if src == dst else committed
+            for s in d.source_blocks:
+                if s not in where or src not in where[s].hosts:
+                    raise CoverageError(
+                        f"block {d.block.id} on host {dst} reads block {s} of host {src}: not "
+                        "there",
+                        d.block.id,
+                        s,
+                    )
+        kept = set(known[d.block.id].hosts) if d.source_blocks == (d.block.id,) else set()
+        if set(d.block.hosts) != kept | set(d.source_hosts):
+            raise CoverageError(
+                f"block {d.block.id} is said to be on {d.block.hosts} but made on "
+                f"{sorted(d.source_hosts)}",
+                d.block.id,
+                *d.source_blocks,
+            )
+        known[d.block.id] = d.block

@@ -1,0 +1,196 @@
+"""What the events of a run say, put in order for questions: which blocks there were, what each was
+made from, which met, and what is owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from braid.core.events import (
+    BatchCommitted,
+    BatchPlanned,
+    EventsTrimmed,
+    PlacementChanged,
+    RunStarted,
+)
+from braid.core.placement import Placement
+from braid.core.plan import Block, Keying, Route
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMeeting:
+    """In a batch, the route of a block had another block probed on a host, in a hop (from 1)."""
+
+    batch: int
+    block: int
+    other: int
+    host: int
+    hop: int
+    is_fresh: bool
+
+
+@dataclass
+class EventIndex:
+    """What the events of a run say, ordered for questions.
+
+    ``blocks`` are all that ever were, as last known; ``born`` is the batch in which each was made
+    or arrived, ``gone`` the one that it left in. ``sources`` has, for a merged or cut block, those
+    it was made from. ``deferred`` is the batch in which a pair (fresh block, other) was put off.
+    ``changes`` are those of the placement. Batches count from 0; ``first`` is the number by which
+    the first is told, in all that is said of the run.
+    """
+
+    events: Sequence[Any]
+    start: RunStarted
+    plans_by_batch: dict[int, BatchPlanned] = field(default_factory=dict)
+    commits_by_batch: dict[int, BatchCommitted] = field(default_factory=dict)
+    blocks: dict[int, Block] = field(default_factory=dict)
+    created_in: dict[int, int] = field(default_factory=dict)
+    dropped_in: dict[int, int] = field(default_factory=dict)
+    sources: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    meetings: list[BlockMeeting] = field(default_factory=list)
+    deferred: dict[tuple[int, int], int] = field(default_factory=dict)
+    changes: list[PlacementChanged] = field(default_factory=list)
+    dropped: EventsTrimmed | None = None
+    """What stands for events that are no longer kept."""
+    first_batch_number: int = 0
+
+    @classmethod
+    def from_events(cls, happened: Iterable[Any], first: int = 0) -> EventIndex:
+        """Raises ValueError when no event says what is joined."""
+        happened = tuple(happened)
+        start = next((e for e in happened if isinstance(e, RunStarted)), None)
+        if start is None:
+            raise ValueError("there is no RunStarted among the events, so nothing has been joined")
+        run = cls(happened, start, first_batch_number=first)
+        for event in happened:
+            if isinstance(event, BatchPlanned):
+                run._record_plan(event)
+            elif isinstance(event, BatchCommitted):
+                run._record_commit(event)
+            elif isinstance(event, PlacementChanged):
+                run.changes.append(event)
+            elif isinstance(event, EventsTrimmed):
+                run.dropped = event
+                run.created_in |= {b.id: b.batch for b in event.live_blocks}
+                run.blocks |= {b.id: b for b in event.live_blocks}
+        return run
+
+    def _record_plan(self, event: BatchPlanned) -> None:
+        self.plans_by_batch[event.batch] = event
+        for d in event.derivations:
+            if d.source_blocks != (d.block.id,):
+                self.sources[d.block.id] = d.source_blocks
+            self._record_block(d.block, event.batch)
+        for route in event.routes:
+            self._record_block(route.block, event.batch)
+            self.meetings += route_meetings(event.batch, route)
+            self.deferred |= {
+                (route.block.id, other): event.batch for other in route.deferred_blocks
+            }
+
+    def _record_commit(self, event: BatchCommitted) -> None:
+        self.commits_by_batch[event.batch] = event
+        for block in event.changed_blocks:
+            self._record_block(block, event.batch)
+        self.dropped_in |= dict.fromkeys(event.dropped_block_ids, event.batch)
+
+    def _record_block(self, block: Block, batch: int) -> None:
+        self.blocks[block.id] = block
+        self.created_in.setdefault(block.id, batch)
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The names of the streams."""
+        return self.start.streams
+
+    def routing_key_source(self, a: Block, b: Block) -> Keying:
+        """What the routing keys of two blocks hash. "tuple", of which nothing follows, where they
+        came under different placements, or under one that is not known here.
+        """
+        first, later = sorted((a.batch, b.batch))
+        if any(first < c.batch <= later for c in self.changes):
+            return "tuple"
+        try:
+            return self._find_keying(first)
+        except ValueError:
+            return "tuple"
+
+    def _find_keying(self, batch: int) -> Keying:
+        """Of the placement at work in a batch. Raises ValueError when it is not known here."""
+        names = [c.placement for c in self.changes if c.batch <= batch]
+        if names:
+            return Placement.class_by_name(names[-1]).routing_key_source
+        start = self.start
+        placement = Placement.class_by_name(start.placement)
+        if placement.routing_key_source != "both":
+            return placement.routing_key_source
+        made = placement.from_settings(start.placement_settings)
+        return made.key_space(made.initial_state(len(start.streams))).routing_key_source
+
+    def display_number(self, batch: int) -> int:
+        """The number by which a batch is told."""
+        return batch + self.first_batch_number
+
+    @property
+    def first_retained_batch(self) -> int:
+        """The first batch whose events are kept."""
+        return 0 if self.dropped is None else self.dropped.batch + 1
+
+    @property
+    def describe_retention(self) -> str:
+        """That events are kept from a batch on, if they are not kept of all; else nothing."""
+        return (
+            f"events are kept from batch {self.display_number(self.first_retained_batch)} on"
+            if self.first_retained_batch
+            else ""
+        )
+
+    @property
+    def last_batch(self) -> int:
+        """The last committed batch, -1 before the first."""
+        return max(self.commits_by_batch, default=-1)
+
+    def live_blocks(self) -> list[Block]:
+        """The blocks that are held after the last commit: those with tuples."""
+        return [b for id, b in self.blocks.items() if id not in self.dropped_in and b.rows]
+
+    def pending_pairs(self) -> list[tuple[int, int]]:
+        """The pairs that were deferred and have not been settled."""
+        settled = {(m.other, m.block) for m in self.meetings if not m.is_fresh}
+        return [p for p in self.deferred if not settled & {p, p[::-1]}]
+
+    def find_block(self, id: int) -> Block:
+        """Raises ValueError for an id that no batch had."""
+        if id not in self.blocks:
+            raise ValueError(
+                f"there is no block {id}; this run has had {len(self.blocks):,} blocks, "
+                f"{min(self.blocks, default=0)} to {max(self.blocks, default=0)}"
+                + (self.describe_retention and f"; {self.describe_retention}")
+            )
+        return self.blocks[id]
+
+    def find_ancestors(self, id: int) -> set[int]:
+        """The blocks that a block's tuples were in before, by merges and cuts; not itself."""
+        found: set[int] = set()
+        waiting = list(self.sources.get(id, ()))
+        while waiting:
+            if (source := waiting.pop()) not in found:
+                found.add(source)
+                waiting += self.sources.get(source, ())
+        return found
+
+    def descendants(self, id: int) -> list[int]:
+        """The blocks that were made from a block, by a merge or by cuts."""
+        return [heir for heir, sources in self.sources.items() if id in sources]
+
+
+def route_meetings(batch: int, route: Route) -> Iterator[BlockMeeting]:
+    """All meetings that a route of a batch asks for."""
+    for path in route.paths:
+        for n, hop in enumerate(path, 1):
+            for host, ids in hop.blocks_by_host.items():
+                for other in ids:
+                    yield BlockMeeting(batch, route.block.id, other, host, n, route.is_fresh)

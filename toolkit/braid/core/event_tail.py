@@ -1,0 +1,46 @@
+"""The events of a run as another process writes them."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from braid.core.event_io import decode_event
+
+
+class EventTail:
+    """The events in a run folder, or in a recording (.jsonl), read on as the file grows.
+
+    Raises ValueError when the path is neither.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        path = Path(path)
+        self.file = path / "events.jsonl" if path.is_dir() else path
+        if not self.file.is_file():
+            raise ValueError(f"{path} is neither a run folder nor a recording (.jsonl)")
+        self._offset, self._begun, self._inode, self._head = 0, b"", -1, b""
+
+    def seconds_since_write(self) -> float:
+        """Seconds since the file was written last."""
+        return max(0.0, time.time() - self.file.stat().st_mtime)
+
+    def read_new(self) -> list[Any]:
+        """The events since the last call. A line that is not whole yet waits. A run that has been
+        resumed writes its file anew, and so does one that keeps the first events no longer: then
+        all come again, from its RunStarted on.
+        """
+        with open(self.file, "rb") as file:
+            now = os.fstat(file.fileno())
+            head = file.readline() + file.readline()  # a new file may have the old one's inode
+            same = now.st_ino == self._inode and head.startswith(self._head)
+            if not same or now.st_size < self._offset + len(self._begun):
+                self._offset, self._begun = 0, b""
+            self._inode, self._head = now.st_ino, head
+            file.seek(self._offset + len(self._begun))
+            text = self._begun + file.read()
+        *whole, self._begun = text.split(b"\n")
+        self._offset += len(text) - len(self._begun)
+        return [decode_event(line) for line in whole if line.strip()]

@@ -1,0 +1,255 @@
+"""A run in words: what a batch's plan was, what became of a block, and why two blocks met or not.
+All of it comes from the run's events alone. Batches are told by the run's numbers for them, from
+``first`` on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import fields
+from typing import Any
+
+from braid.core import plan_sentences
+from braid.core.coverage import may_join
+from braid.core.event_index import BlockMeeting, EventIndex
+from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
+from braid.core.plan import Block
+
+
+def describe_run(run: EventIndex) -> str:
+    """The run in a few lines."""
+    start = run.start
+    settings = ", ".join(f"{k}={v!r}" for k, v in start.placement_settings.items())
+    windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
+    hosts = plan_sentences.format_count(start.hosts, "host")
+    lines = [
+        f"{', '.join(start.streams)} joined on {start.condition or 'nothing'}; windows: {windows}",
+        f"placement: {start.placement}({settings}) on {hosts}, {start.time_source}",
+    ]
+    if run.commits_by_batch:
+        lines += _describe_progress(run)
+    else:
+        lines.append("no batch has been committed")
+    ends = [e for e in run.events if isinstance(e, RunEnded)]
+    lines += [run.describe_retention] if run.describe_retention else []
+    lines.append(f"{ends[-1].outcome} {ends[-1].error}".rstrip() if ends else "not ended")
+    return "\n".join(lines)
+
+
+def _describe_progress(run: EventIndex) -> list[str]:
+    last, live = run.commits_by_batch[run.last_batch], run.live_blocks()
+    came = " and ".join(
+        f"{n:,} of {a}" for a, n in zip(run.stream_names, last.total_received_tuples, strict=True)
+    )
+    earlier = 0 if run.dropped is None else run.dropped.results
+    stored = [h.stored_tuples for h in last.host_metrics]
+    lines = [
+        f"batches {run.first_batch_number} to {run.display_number(run.last_batch)} committed: "
+        f"{came} in, "
+        f"{earlier + sum(b.results for b in run.commits_by_batch.values()):,} results",
+        f"held: {len(live):,} blocks, {sum(last.live_tuples):,} tuples; {sum(stored):,} with "
+        "replicas, "
+        f"{max(stored, default=0):,} on the fullest of {len(stored)} hosts",
+    ]
+    if owed := run.pending_pairs():
+        lines.append(f"owed: {len(owed):,} pairs of blocks, such as {owed[0][0]} and {owed[0][1]}")
+    return lines
+
+
+def describe_batch_plan(run: EventIndex, batch: int) -> str:
+    """The plan of a batch (from 0), and what came of it. Raises ValueError for a batch that was
+    not.
+    """
+    told = run.display_number(batch)
+    if 0 <= batch < run.first_retained_batch:
+        raise ValueError(f"of batch {told} no events are kept: {run.describe_retention}")
+    if batch not in run.plans_by_batch:
+        raise ValueError(
+            f"there is no batch {told}; this run has batches {run.first_batch_number} to "
+            f"{run.display_number(run.last_batch)}"
+        )
+    planned = run.plans_by_batch[batch]
+    lines = [f"batch {told}"]
+    if batch in run.commits_by_batch:
+        did = run.commits_by_batch[batch]
+        came = ", ".join(
+            f"{n:,} of {a}" for a, n in zip(run.stream_names, did.received_tuples, strict=True)
+        )
+        lines[0] += f": {came} in, {did.results:,} results"
+    lines += [
+        f"  {plan_sentences.describe_derivation(d, run.stream_names, run.first_batch_number)}"
+        for d in planned.derivations
+    ]
+    replaced = {s for d in planned.derivations for s in d.source_blocks if s != d.block.id}
+    lines += [
+        f"  block {id} is given up by {plan_sentences.format_hosts(hosts)}"
+        for id, hosts in planned.drops.items()
+        if id not in replaced
+    ]
+    for route in planned.routes:
+        lines += [
+            f"  {line}"
+            for line in plan_sentences.describe_route(
+                route, run.stream_names, run.first_batch_number
+            )
+        ]
+    lines += [f"  {_format_event(e)}" for e in run.events if _is_paper_event(e, batch)]
+    return "\n".join(lines)
+
+
+def _is_paper_event(event: Any, batch: int) -> bool:
+    known = (RunStarted, BatchPlanned, BatchCommitted, RunEnded)
+    return not isinstance(event, known) and getattr(event, "batch", None) == batch
+
+
+def _format_event(event: Any) -> str:
+    values = ", ".join(
+        f"{f.name} {_shorten_value(getattr(event, f.name))}"
+        for f in fields(event)
+        if f.name != "batch"
+    )
+    return f"{type(event).__name__}: {values}"
+
+
+def _shorten_value(value: Any, width: int = 60) -> str:
+    text = str(value)
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def describe_block_history(run: EventIndex, id: int) -> str:
+    """What became of a block, batch by batch. Raises ValueError for an id that no batch had."""
+    block = run.find_block(id)
+    size = f", {block.rows:,} tuples" if block.rows else ""
+    lines = [
+        f"block {id} of "
+        f"{plan_sentences.describe_block(block, run.stream_names, run.first_batch_number)}{size}"
+    ]
+    lines += (
+        [f"  {run.describe_retention}; it was there then"]
+        if run.created_in[id] < run.first_retained_batch
+        else []
+    )
+    for batch, planned in sorted(run.plans_by_batch.items()):
+        gone = run.dropped_in.get(id) == batch
+        said = [
+            *plan_sentences.describe_block_in_plan(
+                id, planned, run.stream_names, gone, run.first_batch_number
+            )
+        ]
+        said += [f"gone from {plan_sentences.format_hosts(block.hosts)}"] if gone else []
+        lines += [f"  batch {run.display_number(batch)}: {line}" for line in said]
+    if id not in run.dropped_in:
+        held = (
+            f"held on {plan_sentences.format_hosts(block.hosts)}"
+            if block.rows
+            else "it got no tuple"
+        )
+        lines.append(f"  after batch {run.display_number(run.last_batch)}: {held}")
+    return "\n".join(lines)
+
+
+def explain_meeting(run: EventIndex, a: int, b: int) -> str:
+    """Why the tuples of two blocks met, or why not. Raises ValueError for an unknown id."""
+    one, two = run.find_block(a), run.find_block(b)
+    head = ", ".join(
+        f"block {x.id} of "
+        f"{plan_sentences.describe_block(x, run.stream_names, run.first_batch_number)}"
+        for x in (one, two)
+    )
+    if one.stream == two.stream:
+        return f"{head}\n  never met: they are of one stream, {run.stream_names[one.stream]}"
+    found = list(_describe_meetings(run, a, b))
+    return "\n".join(
+        [head, *(f"  {line}" for line in found or [_explain_no_meeting(run, one, two)])]
+    )
+
+
+def _describe_meetings(run: EventIndex, a: int, b: int) -> Iterator[str]:
+    """The batches in which two blocks met, as themselves or as what they were made from."""
+    family = [{id, *run.find_ancestors(id)} for id in (a, b)]
+    for left, right in (family, family[::-1]):
+        for m in run.meetings:
+            if m.block in left and m.other in right:
+                yield _describe_meeting(run, m, (a, b))
+    yield from _describe_shared_visits(run, *family)
+
+
+def _describe_meeting(run: EventIndex, m: BlockMeeting, asked: Collection[int]) -> str:
+    older = [
+        f"; block {id} is now part of block {heir}"
+        for id in (m.block, m.other)
+        if id not in asked
+        for heir in asked
+        if id in run.find_ancestors(heir)
+    ]
+    how = (
+        f"met in batch {run.display_number(m.batch)}: block {m.block} probed block {m.other} "
+        f"on host {m.host}"
+    )
+    if m.hop > 1:
+        how += f", in hop {m.hop}, with what the hops before had found"
+    if not m.is_fresh:
+        put_off = run.deferred.get((m.other, m.block), run.deferred.get((m.block, m.other)))
+        when = "before" if put_off is None else f"in batch {run.display_number(put_off)}"
+        how += f"; the pair had been put off {when} and was settled then"
+    return how + "".join(older)
+
+
+def _describe_shared_visits(
+    run: EventIndex, left: Collection[int], right: Collection[int]
+) -> Iterator[str]:
+    """Where a fresh block of a third stream visited two blocks on one path."""
+    for batch, planned in run.plans_by_batch.items():
+        for route in planned.routes:
+            for path in route.paths:
+                ids = {b: n for n, hop in enumerate(path, 1) for b in hop.probed_blocks()}
+                ones, others = left & ids.keys(), right & ids.keys()
+                if ones and others and route.block.id not in {*left, *right}:
+                    pair = sorted((min(ones), min(others)), key=ids.__getitem__)
+                    yield (
+                        f"visited together in batch {run.display_number(batch)}: block "
+                        f"{route.block.id} of "
+                        f"{run.stream_names[route.block.stream]} went to block {pair[0]}, then "
+                        f"to block {pair[1]}"
+                    )
+
+
+def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
+    """Why two blocks of different streams have not met."""
+    if not may_join(a, b, run.routing_key_source(a, b)):
+        return (
+            f"never met: the routing keys {plan_sentences.format_key_range(a)} and "
+            f"{plan_sentences.format_key_range(b)} have none in common, "
+            "so no tuples of theirs join"
+        )
+    early, late = sorted((a, b), key=lambda x: run.created_in[x.id])
+    born = run.created_in[late.id]
+    if (left := run.dropped_in.get(early.id)) is not None and left <= born:
+        if heirs := run.descendants(early.id):
+            return (
+                f"not met as such: block {early.id} became {plan_sentences.format_blocks(heirs)} "
+                "in batch "
+                f"{run.display_number(left)}; ask about those"
+            )
+        came = "was made" if late.id in run.sources else "came"
+        return (
+            f"never met: block {early.id} left in batch {run.display_number(left)}, block "
+            f"{late.id} {came} "
+            f"in batch {run.display_number(born)}"
+        )
+    for pair in ((a.id, b.id), (b.id, a.id)):
+        if pair in run.deferred:
+            return (
+                f"not met yet: block {pair[0]} put block {pair[1]} off in batch "
+                f"{run.display_number(run.deferred[pair])}; the pair is owed"
+            )
+    if not (a.rows and b.rows):
+        empty = a if not a.rows else b
+        return f"never met: block {empty.id} got no tuple"
+    if made := [x.id for x in (a, b) if x.id in run.sources]:
+        return (
+            f"not met as such: block {made[0]} was made from "
+            f"{plan_sentences.format_blocks(run.sources[made[0]])}; "
+            "ask about those"
+        )
+    return "never met: no route of any batch probes one for the other; they were not due"

@@ -1,0 +1,128 @@
+"""Blocks and plans in words: what `braid inspect` says of a run, and an error of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from braid.core.events import BatchPlanned
+from braid.core.plan import Block, Derivation, Plan, Route
+
+Names = Sequence[str]
+"""Of the streams, by index."""
+
+
+Planned = Plan | BatchPlanned
+"""What is to be done with blocks."""
+
+
+def describe_block(block: Block, streams: Names, first: int = 0) -> str:
+    """A block's stream, routing keys and batch. Here and below, ``first`` is the number of the
+    first batch.
+    """
+    return (
+        f"{streams[block.stream]}, keys {format_key_range(block)}, of batch {block.batch + first}"
+    )
+
+
+def format_key_range(block: Block) -> str:
+    """A block's range of routing keys."""
+    return f"[{block.key_range[0]}, {block.key_range[1]})"
+
+
+def format_count(n: int, what: str) -> str:
+    """So many of something, as "1 host" and "2,000 hosts"."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
+def format_hosts(found: Collection[int]) -> str:
+    """Some hosts."""
+    return f"host{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
+
+
+def format_blocks(ids: Collection[int]) -> str:
+    """Some blocks."""
+    return f"block{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
+
+
+def describe_route(route: Route, streams: Names, first: int = 0) -> Iterator[str]:
+    """What a route says: a line for the block, then one for each path, and what is put off."""
+    what = f"block {route.block.id} of {describe_block(route.block, streams, first)}"
+    if route.is_fresh:
+        yield f"fresh {what}: stored on {format_hosts(route.block.hosts)}"
+    else:
+        yield f"{what} settles what it owes"
+    several = len(route.paths) > 1
+    for n, path in enumerate(route.paths, 1):
+        hops = (
+            f"{streams[hop.stream]} "
+            + (
+                "; ".join(
+                    f"{format_blocks(ids)} on host {h}" for h, ids in hop.blocks_by_host.items()
+                )
+                or "none"
+            )
+            for hop in path
+        )
+        yield f"  {f'path {n} ' if several else ''}probes {', then '.join(hops)}"
+    if route.deferred_blocks:
+        yield f"  puts off {format_blocks(route.deferred_blocks)}"
+
+
+def describe_derivation(d: Derivation, streams: Names, first: int = 0) -> str:
+    """How a block is made."""
+    moved = [f"host {dst} reads host {src}" for dst, src in d.source_hosts.items() if src != dst]
+    how = f": {', '.join(moved)}" if moved else ""
+    what = f"block {d.block.id} of {describe_block(d.block, streams, first)}"
+    if d.source_blocks == (d.block.id,):
+        return f"{what} is copied{how}"
+    verb = "merged" if len(d.source_blocks) > 1 else "cut"
+    return (
+        f"{what} is {verb} from {format_blocks(d.source_blocks)} on "
+        f"{format_hosts(d.block.hosts)}{how}"
+    )
+
+
+def describe_block_in_plan(
+    id: int, plan: Planned, streams: Names, gone: bool = False, first: int = 0
+) -> Iterator[str]:
+    """What a plan does with a block; ``gone``: another line says that it leaves."""
+    for d in plan.derivations:
+        if d.block.id == id:
+            yield describe_derivation(d, streams, first)
+        elif id in d.source_blocks:
+            verb = "merged into" if len(d.source_blocks) > 1 else "cut into"
+            yield f"{verb} block {d.block.id}, keys {format_key_range(d.block)}"
+    if id in plan.drops and not gone:
+        yield f"given up by {format_hosts(plan.drops[id])}"
+    by: dict[int, list[int]] = {}
+    for route in plan.routes:
+        if route.block.id == id:
+            yield from (line.strip() for line in describe_route(route, streams, first))
+        for path in route.paths:
+            for host, ids in ((h, ids) for hop in path for h, ids in hop.blocks_by_host.items()):
+                if id in ids:
+                    by.setdefault(host, []).append(route.block.id)
+    for host, others in by.items():
+        yield f"probed by {format_blocks(dict.fromkeys(others))} on host {host}"
+
+
+def describe_block_state(
+    id: int,
+    live: Iterable[Block],
+    plan: Planned,
+    streams: Names,
+    owed: Iterable[tuple[int, int]] = (),
+) -> str:
+    """What is known of a block when a plan is made: what it was at the last commit, what it owes,
+    and what the plan does with it.
+    """
+    block = next((b for b in live if b.id == id), None)
+    head = f"block {id}: not there at the last commit"
+    if block is not None:
+        head = (
+            f"block {id} of {describe_block(block, streams)}, {block.rows:,} tuples, on "
+            f"{format_hosts(block.hosts)}"
+        )
+    pairs = [a if b == id else b for a, b in sorted(owed) if id in (a, b)]
+    lines = [f"owed with {format_blocks(pairs)}"] if pairs else []
+    return "\n  ".join([head, *lines, *describe_block_in_plan(id, plan, streams)])

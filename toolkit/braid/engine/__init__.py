@@ -1,1 +1,0 @@
-"""Runs plans: executors, tasks, files, commits."""

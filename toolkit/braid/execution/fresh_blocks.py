@@ -1,0 +1,165 @@
+"""Fresh blocks: the rows of a batch, sorted and cut by the plan's routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from braid.core.plan import Block, Route
+from braid.core.reserved_columns import ROUTING, TIME
+from braid.core.run_state import ReplicaAddress
+from braid.core.stream_clocks import TimeSpread, needs_spread
+from braid.execution.wire_format import BatchSpec
+from braid.kernels import generated_columns
+from braid.kernels.block_builder import build_block
+from braid.kernels.block_rows import BlockRows, take_block_rows, value_bytes
+from braid.kernels.pair_sampling import utility_types
+from braid.kernels.sort_order import sort_positions
+from braid.kernels.time_spread import describe_times
+from braid.storage.block_files import BlockFileWriter
+from braid.util.environment import current_environment
+
+Counts = dict[int, dict[int, int]]
+"""By stream: how often each value came."""
+
+
+class FreshBlock(NamedTuple):
+    """A fresh block: the ``hosts`` that store it or probe with it, its rows, the bytes of its
+    tuples, where it is stored, if it is, its late tuples, the spread of its event times, if a clock
+    needs it, and the seconds that each host worked on it.
+    """
+
+    block: Block
+    hosts: Collection[int]
+    rows: BlockRows
+    size_bytes: int
+    address: ReplicaAddress | None
+    late_tuples: int
+    spread: TimeSpread | None = None
+    seconds: float = 0.0
+
+
+class FreshBlockBuilder:
+    """Cuts what came into fresh blocks and writes them, with tuples counted by routing key, which
+    in a run for many queries tells how long each is of use, and by type (``kinds``), in a run that
+    sheds load by utility (``typed``).
+    """
+
+    def __init__(self, batch: BatchSpec, files: BlockFileWriter, typed: bool) -> None:
+        self.batch, self.files, self.typed = batch, files, typed
+        self.key_counts: Counts = {}
+        self.kinds: Counts = {}
+
+    def build_blocks(
+        self,
+        arrived: dict[int, list[pa.RecordBatch]],
+        routes: Sequence[Route],
+        serves: Callable[[int], bool],
+    ) -> list[FreshBlock]:
+        """Make the fresh blocks of these routes for the hosts that it serves, here or in other
+        tasks: sorted once, and written once.
+        """
+        found: list[FreshBlock] = []
+        for s, batches in arrived.items():
+            began = current_environment().read_clock()
+            whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+            made = [
+                self._build_fresh_block(*each, serves)
+                for each in self._split_by_route(whole, s, routes)
+            ]
+            seconds = current_environment().read_clock() - began
+            came = sum(f.rows.batch.num_rows * len([*filter(serves, f.hosts)]) for f in made)
+            found += [f._replace(seconds=seconds / came * f.rows.batch.num_rows) for f in made]
+        return found
+
+    def _split_by_route(
+        self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
+    ) -> Iterator[tuple[Route, pa.RecordBatch]]:
+        """The rows of the fresh block of each route of a stream, sorted by the first index: they
+        are copied once, and every block is a view of them.
+        """
+        routes = [r for r in routes if r.block.stream == stream]
+        if not routes:
+            return
+        number = np.full(
+            self.batch.key_space.key_end, len(routes), np.int16 if len(routes) < 1 << 15 else int
+        )
+        for n, route in enumerate(routes):
+            number[slice(*route.block.key_range)] = n
+        block = number[whole.column(ROUTING).to_numpy()]
+        ends = np.cumsum(np.bincount(block, minlength=len(routes)))[: len(routes)]
+        key = whole.column(self.batch.spec.predicate.index_columns(stream)[0])
+        key = key.to_numpy(zero_copy_only=False)
+        if ends[-1] < len(block):
+            at = np.flatnonzero(block < len(routes))
+            order = at[sort_positions(key[at], block[at])]
+        else:
+            order = sort_positions(key, block)
+        rows = generated_columns.restore_generated_columns(
+            take_block_rows(
+                generated_columns.drop_generated_columns(
+                    whole, self.batch.spec.generated_columns(stream)
+                ),
+                order,
+            )
+        )
+        for route, first, last in zip(routes, [0, *ends], ends, strict=False):
+            if first < last:
+                yield route, rows.slice(first, last - first)
+
+    def _build_fresh_block(
+        self, route: Route, part: pa.RecordBatch, serves: Callable[[int], bool]
+    ) -> FreshBlock:
+        """The fresh block of these rows, written when a host that is served stores it: hosts share
+        the file.
+        """
+        block = route.block
+        rows = BlockRows(
+            build_block(part, self.batch.spec.predicate.index_columns(block.stream), ordered=True)
+        )
+        if serves(block.hosts[0]):
+            self._count_keys_and_types(rows, block.stream)
+        address, late, spread = None, 0, None
+        if any(map(serves, block.hosts)):
+            address = self.files.append_block(block.stream, rows.batch)
+            late = self._count_late_rows(rows, block.stream)
+            spread = self._summarize_event_times(rows, block.stream)
+        return FreshBlock(
+            block, route.reading_hosts(), rows, value_bytes(part), address, late, spread
+        )
+
+    def _count_keys_and_types(self, rows: BlockRows, stream: int) -> None:
+        if self.batch.bitmaps is not None:
+            _add_value_counts(self.key_counts.setdefault(stream, {}), rows.numpy_column(ROUTING))
+        if self.typed:
+            _add_value_counts(self.kinds.setdefault(stream, {}), utility_types(rows))
+
+    def _count_late_rows(self, rows: BlockRows, stream: int) -> int:
+        """Rows behind what the other streams' stored tuples were kept for: they may have missed
+        partners.
+        """
+        bounds = [
+            h
+            for s, (h, w) in enumerate(
+                zip(self.batch.watermarks, self.batch.spec.windows, strict=True)
+            )
+            if s != stream and h is not None and w is not None
+        ]
+        return int(np.count_nonzero(rows.numpy_column(TIME) < max(bounds))) if bounds else 0
+
+    def _summarize_event_times(self, rows: BlockRows, stream: int) -> TimeSpread | None:
+        """The event times of a block, where their span does not suffice for the stream's clock."""
+        ahead = self.batch.ahead
+        at = self.batch.clocks[stream] if self.batch.clocks else None
+        if ahead is None or not needs_spread(rows.event_time_range(), at, ahead):
+            return None
+        return describe_times(rows.numpy_column(TIME), at, ahead)
+
+
+def _add_value_counts(counts: dict[int, int], values: np.ndarray) -> None:
+    """Count how often each value is there."""
+    for value, n in zip(*(each.tolist() for each in np.unique_counts(values)), strict=True):
+        counts[value] = counts.get(value, 0) + n

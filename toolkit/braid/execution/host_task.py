@@ -1,0 +1,87 @@
+"""What a task does for its hosts in one batch: derive blocks, build fresh ones, probe, ship,
+emit, report.
+
+A task serves the hosts h with ``h % partitions`` equal to its partition. Files are named by task
+attempt; only those that a report carries to the driver come into being.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from braid.core.batch_report import KeyCount, MatchCount, TaskReport
+from braid.core.shedding_plan import SheddingOutcome
+from braid.execution.fresh_blocks import FreshBlockBuilder
+from braid.execution.host_replicas import ReplicaStore
+from braid.execution.path_probing import PathProber
+from braid.execution.wire_format import BatchSpec
+from braid.kernels.block_rows import BlockRows
+from braid.kernels.pair_sampling import PairSampler
+from braid.storage.block_files import ResultFileWriter
+from braid.storage.task_files import TaskFiles
+from braid.util.environment import current_environment
+
+
+class HostTask:
+    """One task attempt, whatever its stage."""
+
+    def __init__(self, batch: BatchSpec, partition: int) -> None:
+        self.batch, self.partition = batch, partition
+        spec = batch.spec
+        stem, self.copies = (
+            f"{batch.batch:06d}-{partition}-{current_environment().make_token()}",
+            TaskFiles(batch),
+        )
+        self.reaper: PairSampler | None = None
+        if batch.shedding is not None and spec.utility_rule is not None:
+            self.reaper = PairSampler(batch.shedding, spec.utility_rule, len(spec.columns))
+        self.replicas = ReplicaStore(batch, partition, stem, self.copies)
+        typed = self.reaper is not None and self.reaper.utility_rule.typed
+        self.cutter = FreshBlockBuilder(batch, self.replicas.files, typed)
+        self.results = ResultFileWriter(spec, self.copies.folder / "staging", stem)
+        self.probing = PathProber(self.replicas, self.results, self.reaper)
+
+    def build_fresh_blocks(
+        self, arrived: dict[int, list[pa.RecordBatch]]
+    ) -> dict[tuple[int, int], BlockRows]:
+        """Sort what was routed here into fresh blocks, by (block, host), and store those that are
+        stored here.
+        """
+        mine = self.replicas.is_local_host
+        routes = [r for r in self.batch.routes if r.is_fresh and any(map(mine, r.reading_hosts()))]
+        return self.replicas.store_fresh(self.cutter.build_blocks(arrived, routes, mine))
+
+    def make_report(self) -> TaskReport:
+        """What the driver has to know, when all is done: the files are whole then."""
+        results, blocks = self.results.close_file(), self.replicas.files.close_files()
+        self.copies.upload(blocks, results)
+        matches = self.probing.matches.items()
+        return TaskReport(
+            hosts=self.replicas.counts,
+            replicas=self.replicas.told,
+            results=[*results],
+            files=blocks | results,
+            worker_id=current_environment().find_host_name(),
+            matches=[MatchCount(*visit, age, *n) for (visit, age), n in matches],
+            key_counts=[
+                KeyCount(stream, key, n)
+                for stream, counts in self.cutter.key_counts.items()
+                for key, n in counts.items()
+            ],
+            shedding=self._make_shedding_outcome(),
+            results_by_query=self.results.served,
+        )
+
+    def _make_shedding_outcome(self) -> SheddingOutcome | None:
+        """What came of the harvest here."""
+        if (r := self.reaper) is None:
+            return None
+        types = tuple(self.cutter.kinds.get(s, {}) for s in range(len(self.batch.spec.columns)))
+        return SheddingOutcome(
+            tuple(r.item_yields()),
+            types if r.utility_rule.typed else (),
+            variance=0.0 if r.has_variance else None,
+            probe_seconds=self.probing.seconds,
+            terms=tuple(r.weighted_terms()),
+            sketches=tuple(tuple(z.tolist()) for z in r.sketches),
+        )

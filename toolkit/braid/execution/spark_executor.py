@@ -1,0 +1,254 @@
+"""A batch on Spark: a stage of tasks that spreads tuples over partitions, one that joins, and one
+for each further time that partial results change partition. A small batch is one task, so that
+nothing is shuffled.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from braid.core.batch_report import TaskReport, report_from_json
+from braid.execution.driver_collect import announced_bytes
+from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
+from braid.execution.host_task import HostTask
+from braid.execution.wire_format import (
+    BatchSpec,
+    count_shuffles,
+    decode_partials,
+    encode_arrow,
+    encode_partials,
+    filter_by_key,
+    key_masks_by_partition,
+    make_shipment,
+    split_by_stream,
+)
+from braid.util.environment import current_environment
+
+SHIPPED = (
+    T.StructType()
+    .add("partition", T.IntegerType())
+    .add("kind", T.StringType())
+    .add("body", T.BinaryType())
+)
+Stage = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function for ``mapInArrow``."""
+
+
+_PLAIN = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
+}
+
+
+def disable_adaptive_execution(frame: DataFrame) -> None:
+    """Have Spark run the stages of a micro-batch as they are, by the query's own session. A task
+    that is tried again sends the same tuples, but its report has other seconds and names; Spark
+    would compare the bytes, and fail the batch when another stage has read the first attempt's.
+    """
+    for name, value in _PLAIN.items():
+        frame.sparkSession.conf.set(name, value)
+
+
+def clone_session(spark: SparkSession) -> SparkSession:
+    """A session with the settings and functions of another, as Spark makes one for each query."""
+    return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+class SparkExecutor:
+    """Runs the tasks of a batch as Spark's tasks, on any cluster."""
+
+    def __init__(self) -> None:
+        self.work = 0.0
+        """Seconds that the tasks of the last batch worked, added up."""
+
+    def execute_batch(self, frame: DataFrame, batch: BatchSpec) -> ExecutionResult:
+        """Run a batch as one Spark job: one task, or stages with a shuffle before each."""
+        if choose_partitions(announced_bytes(frame), self.work, batch.spec.partitions) == 1:
+            rows = frame.coalesce(1).mapInArrow(single_stage(pack_on_one_partition(batch)), SHIPPED)
+        else:
+            rows = frame.mapInArrow(route_stage(batch), SHIPPED)
+            for number in range(1 + count_shuffles(batch)):
+                stage = hop_stage(batch, number) if number else join_stage(batch)
+                rows = rows.repartitionById(batch.spec.partitions, "partition").mapInArrow(
+                    stage, SHIPPED
+                )
+        reports = [report_from_json(row.body) for row in rows.collect()]
+        self.work = sum(report.kernel_seconds for report in reports)
+        return ExecutionResult(reports, ExecutorChoice("spark", "as asked for"))
+
+
+_SMALL = 4 << 20
+"""Bytes that a source announces of a batch which one task takes faster than two stages of tasks,
+the first of which reads it and the second of which joins. Judged, not measured."""
+_SHORT = 0.2
+"""Seconds of work that one task may have: about what a second stage costs by itself."""
+
+
+def choose_partitions(announced: int, work: float, most: int) -> int:
+    """On how many partitions a batch is best joined, 1 or ``most``: by the bytes that its source
+    announces (0: it does not, and it may have any size) and the seconds that the tasks of the last
+    batch worked. State lies in files, so it may be another number from batch to batch.
+    """
+    return 1 if 0 < announced <= _SMALL and work <= _SHORT else most
+
+
+def pack_on_one_partition(batch: BatchSpec) -> BatchSpec:
+    """The batch with all hosts on one partition."""
+    return replace(batch, spec=replace(batch.spec, partitions=1))
+
+
+def single_stage(batch: BatchSpec) -> Stage:
+    """The function over the streams' union when one task takes all of it."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task, source, untimed = (
+            HostTask(batch, _current_partition()),
+            TimedIterator(batches),
+            Counter[int](),
+        )
+        arrived: dict[int, list[pa.RecordBatch]] = {}
+        need = key_masks_by_partition(batch)
+        for rows in source:
+            for s, flat in split_by_stream(rows, batch, untimed):
+                if (part := filter_by_key(flat, need[s][0])).num_rows:
+                    arrived.setdefault(s, []).append(part)
+        began = current_environment().read_clock()
+        task.replicas.derive_blocks()
+        task.probing.probe_paths(task.build_fresh_blocks(arrived))
+        yield _make_report_shipment(source.make_report(untimed), 0)
+        yield from _make_shipments(task, 0, began)
+
+    return run
+
+
+def route_stage(batch: BatchSpec) -> Stage:
+    """The function over the streams' union, the reshuffler: tuples go to the partitions that need
+    them.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        _freeze_imported_objects()
+        need, source, untimed = (
+            key_masks_by_partition(batch),
+            TimedIterator(batches),
+            Counter[int](),
+        )
+        for rows in source:
+            for s, flat in split_by_stream(rows, batch, untimed):
+                for p, mask in enumerate(need[s]):
+                    if (part := filter_by_key(flat, mask)).num_rows:
+                        yield make_shipment([(p, f"tuples {s}", encode_arrow(part))])
+        yield _make_report_shipment(source.make_report(untimed), 0)
+
+    return run
+
+
+def join_stage(batch: BatchSpec) -> Stage:
+    """The function over what ``spread`` sent: the joiners."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = HostTask(batch, _current_partition())
+        arrived: dict[int, list[pa.RecordBatch]] = {}
+        for rows in batches:
+            for kind, body in zip(
+                rows.column("kind").to_pylist(), rows.column("body"), strict=True
+            ):
+                if kind == "report":
+                    yield make_shipment([(task.partition, kind, body.as_py())])
+                else:
+                    arrived.setdefault(int(kind.split()[1]), []).extend(
+                        pa.ipc.open_stream(body.as_buffer())
+                    )
+        began = current_environment().read_clock()
+        task.replicas.derive_blocks()
+        task.probing.probe_paths(task.build_fresh_blocks(arrived))
+        yield from _make_shipments(task, 0, began)
+
+    return run
+
+
+def hop_stage(batch: BatchSpec, number: int) -> Stage:
+    """The function over what an earlier stage shipped: reports pass through, partial results go
+    on.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = HostTask(batch, _current_partition())
+        for row in (row for b in batches for row in b.to_pylist()):
+            if row["kind"] == "report":
+                yield make_shipment([(row["partition"], "report", row["body"])])
+                task.replicas.register(report_from_json(row["body"]))
+            else:
+                partial, place = decode_partials(row["body"])
+                task.probing.pending.setdefault(place, []).append(partial)
+        began = current_environment().read_clock()
+        task.probing.probe_pending()
+        yield from _make_shipments(task, number, began)
+
+    return run
+
+
+class TimedIterator:
+    """What another iterable gives, the seconds that it was waited for, and the bytes that came."""
+
+    def __init__(self, items: Iterable[pa.RecordBatch]) -> None:
+        self.items, self.seconds, self.bytes = iter(items), 0.0, 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def make_report(self, untimed: Counter[int]) -> TaskReport:
+        """Return the report of what came, ``untimed`` tuples among it."""
+        return TaskReport({}, source_seconds=self.seconds, source_bytes=self.bytes, untimed=untimed)
+
+    def __next__(self) -> pa.RecordBatch:
+        began = current_environment().read_clock()
+        try:
+            rows = next(self.items)
+            self.bytes += rows.nbytes
+            return rows
+        finally:
+            self.seconds += current_environment().read_clock() - began
+
+
+def _make_report_shipment(report: TaskReport, partition: int) -> pa.RecordBatch:
+    return make_shipment([(partition, "report", report.to_json())])
+
+
+def _make_shipments(task: HostTask, stage: int, began: float) -> Iterator[pa.RecordBatch]:
+    """The rows that leave a task: its report, then its partial results. Its hosts began to work at
+    ``began``.
+    """
+    report = task.make_report()
+    report.stage, report.kernel_seconds = stage, current_environment().read_clock() - began
+    yield _make_report_shipment(report, task.partition)
+    for partitions, place, partial in task.probing.shipments():
+        body = encode_partials(partial, place)
+        for p in partitions:
+            yield make_shipment([(p, "partial", body)])
+
+
+def _current_partition() -> int:
+    _freeze_imported_objects()
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.partitionId())
+
+
+@cache
+def _freeze_imported_objects() -> None:
+    """Once per worker: leave the objects of imported modules out of every later garbage
+    collection.
+    """
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,90 @@
+"""How the streams of a join travel as one DataFrame: in few columns, since each costs time on the
+way from Spark to Arrow.
+
+The union of the streams has the columns ``__stream``, ``__key`` and slots ``__c0``, ``__c1``, ...
+of one type each, which the streams share: the n-th column of a type goes to the n-th slot of that
+type. What is a plain copy of another column, such as event time in microseconds or a numeric join
+key, does not travel; the receiver makes it. So it does with a routing key that is the hash of such
+a copy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as T
+
+from braid.core.reserved_columns import ROUTING
+from braid.execution.wire_format import StreamLayout
+from braid.kernels.generated_columns import GeneratedColumn
+
+_ECHOES = {
+    r"cast\(\(`([^`]+)`\) as bigint\)": (
+        (T.ByteType, T.ShortType, T.IntegerType, T.LongType),
+        "int64",
+    ),
+    r"cast\(\(`([^`]+)`\) as double\)": (
+        (T.IntegerType, T.LongType, T.FloatType, T.DoubleType),
+        "float64",
+    ),
+    r"unix_micros\(\(`([^`]+)`\)\)": ((T.TimestampType,), "int64"),
+}
+"""Spark SQL that repeats a column, the types of which this is true, and the Arrow type of the echo.
+"""
+
+
+def make_layouts(
+    frames: Sequence[DataFrame], expressions: Sequence[Mapping[str, str]]
+) -> tuple[StreamLayout, ...]:
+    """The layout of every stream. ``expressions`` are Spark SQL by column name, over the stream's
+    own columns.
+    """
+    slots: dict[str, list[str]] = {}
+    found = []
+    for frame, wanted in zip(frames, expressions, strict=True):
+        echoes = [
+            GeneratedColumn(name, *same)
+            for name, sql in wanted.items()
+            if (same := _match_echo_column(frame, sql))
+        ]
+        known = {echo.name for echo in echoes}
+        computed = frame.selectExpr(
+            *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in known)
+        )
+        used: dict[str, int] = {}
+        mine = []
+        for field in [*frame.schema.fields, *computed.schema.fields]:
+            kind = field.dataType.simpleString()
+            n = used[kind] = used.get(kind, 0) + 1
+            if n > len(slots.setdefault(kind, [])):
+                slots[kind].append(f"__c{sum(map(len, slots.values()))}")
+            mine.append((field.name, slots[kind][n - 1]))
+        found.append(StreamLayout(tuple(mine), tuple(echoes)))
+    return tuple(found)
+
+
+def _match_echo_column(frame: DataFrame, sql: str) -> tuple[str, str] | None:
+    """The column that an expression repeats, and the Arrow type of the echo; None where it does
+    more than that.
+    """
+    for pattern, (types, arrow) in _ECHOES.items():
+        if same := re.fullmatch(pattern, sql):
+            field = next(f for f in frame.schema.fields if f.name.lower() == same[1].lower())
+            return (field.name, arrow) if isinstance(field.dataType, types) else None
+    return None
+
+
+def project_stream(
+    stream: int, frame: DataFrame, key: str | None, wanted: Mapping[str, str], layout: StreamLayout
+) -> DataFrame:
+    """One stream's part of the union; ``key`` is its routing key, in Spark SQL, if that travels.
+    Text goes to Spark in one call, where a column takes some for each of its parts.
+
+    What is computed comes after the columns that it is computed from: Spark's optimizer doubles
+    what it knows of an expression with every column that is renamed after it.
+    """
+    slots = (f"{wanted.get(name, f'`{name}`')} AS `{slot}`" for name, slot in layout.column_slots)
+    keys = [] if key is None else [f"{key} AS `{ROUTING}`"]
+    return frame.selectExpr(f"{stream} AS `__stream`", *slots, *keys)

@@ -1,0 +1,188 @@
+"""A batch in this process: tasks are threads, tuples and partial results stay where they are.
+
+What Spark carries between tasks as bytes is handed over here as it is: fresh blocks are made once,
+a share of them by each task, and tasks have the same rows and files; partial results and reports
+are objects.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from braid.core.batch_report import TaskReport
+from braid.core.plan import Route
+from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
+from braid.execution.fresh_blocks import FreshBlock
+from braid.execution.host_task import HostTask
+from braid.execution.wire_format import (
+    BatchSpec,
+    complete_tuples,
+    select_arrivals,
+    split_columns_by_stream,
+)
+from braid.util.environment import current_environment
+from braid.util.machine import available_cores, retain_freed_memory
+from braid.util.worker_threads import current_workers
+
+T = TypeVar("T")
+Arrived = dict[int, list[pa.RecordBatch]]
+"""Tuples by stream."""
+_SHORT = 0.05
+"""Seconds of work that one thread does as fast as several."""
+
+
+class ThreadExecutor:
+    """Runs the tasks of a batch on ``threads`` threads of this process (by default one a core), on
+    one when its tuples have fewer than ``alone`` bytes and the last batch was little work: that
+    takes as long then.
+
+    ``frame`` is Spark's DataFrame, an Arrow table, a list of record batches, or the tuples by
+    stream (see tables.py), or a function that makes one of these for a batch's harvest.
+    """
+
+    def __init__(self, threads: int | None = None, alone: int = 1 << 20) -> None:
+        self.threads, self.alone = threads or available_cores(), alone
+        self.worked = self.work = 0.0
+        self._pool = current_workers().open_pool("braid-task", self.threads)
+        retain_freed_memory()
+
+    def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
+        """Run a batch in this process, a thread for each task, stage by stage."""
+        began = current_environment().read_clock()
+        untimed = Counter[int]()
+        given = frame(batch.shedding) if callable(frame) else frame
+        tuples, size = self._collect_tuples(given, batch, untimed)
+        self.worked, source = 0.0, current_environment().read_clock() - began
+        tasks = self._make_tasks(tuples, batch)
+        shares = _assign_fresh_blocks(batch.routes, tuples, len(tasks))
+        fresh = [*chain(*self._map_on_threads(partial(_build_task_blocks, tuples, shares), tasks))]
+        tuples.clear()  # blocks are copies
+        self._map_on_threads(
+            lambda task: task.probing.probe_paths(task.replicas.store_fresh(fresh)), tasks
+        )
+        while exchange_partials(tasks):
+            self._map_on_threads(
+                lambda task: task.probing.probe_pending(),
+                [task for task in tasks if task.probing.pending],
+            )
+        reports = self._map_on_threads(HostTask.make_report, tasks)
+        self.work = sum(did.seconds for r in reports for did in r.hosts.values())
+        told = TaskReport(
+            {},
+            source_seconds=source,
+            kernel_seconds=self.worked,
+            source_bytes=size,
+            untimed=untimed,
+        )
+        return ExecutionResult([*reports, told], ExecutorChoice("process", "as asked for"))
+
+    def _collect_tuples(
+        self, frame: Any, batch: BatchSpec, untimed: Counter[int]
+    ) -> tuple[Arrived, int]:
+        """The tuples of a batch by stream, those of each in one piece, and the bytes that came."""
+        if isinstance(frame, dict):
+            entered = {
+                s: [select_arrivals(rows, s, batch, untimed) for rows in each]
+                for s, each in frame.items()
+            }
+            size = sum(rows.nbytes for each in frame.values() for rows in each)
+            return {s: [_concat_batches(each)] for s, each in entered.items()}, size
+        came: Arrived = {}
+        frame = _to_record_batches(frame)
+        size = sum(rows.nbytes for rows in frame)
+        for rows in frame:
+            for s, mine in split_columns_by_stream(rows, batch):
+                came.setdefault(s, []).append(mine)
+
+        def completed(s: int) -> list[pa.RecordBatch]:
+            return [complete_tuples(_concat_batches(came[s]), s, batch, untimed)]
+
+        found = (
+            [*map(completed, came)]
+            if size < self.alone
+            else self._map_on_threads(completed, [*came])
+        )
+        return dict(zip(came, found, strict=True)), size
+
+    def _make_tasks(self, tuples: Arrived, batch: BatchSpec) -> list[HostTask]:
+        """A task for each thread that is worth while. State lies in files, so the hosts of a batch
+        may be packed otherwise than those of the last.
+        """
+        size = sum(rows.nbytes for batches in tuples.values() for rows in batches)
+        small = size < self.alone and self.work < _SHORT
+        count = 1 if small else max(1, min(self.threads, batch.active_hosts))
+        packed = replace(batch, spec=replace(batch.spec, partitions=count))
+        return [HostTask(packed, p) for p in range(count)]
+
+    def _map_on_threads(self, work: Callable[[T], Any], several: list[T]) -> list[Any]:
+        """Do a piece of work for every task, or stream. All have ended when one's error is
+        raised.
+        """
+        began = current_environment().read_clock()
+        others = [self._pool.submit(work, one) for one in several[1:]]
+        try:
+            first = [work(one) for one in several[:1]]
+        finally:
+            wait(others)
+        done = [*first, *(future.result() for future in others)]
+        self.worked += current_environment().read_clock() - began
+        return done
+
+
+def _assign_fresh_blocks(routes: Sequence[Route], tuples: Arrived, tasks: int) -> list[list[Route]]:
+    """The fresh blocks that each task makes: about as many bytes each, and of few streams, since
+    it looks at all tuples of a stream.
+    """
+    fresh = [r for r in routes if r.is_fresh and r.block.stream in tuples]
+    blocks = Counter(r.block.stream for r in fresh)
+    sizes = {s: tuples[s][0].nbytes for s in blocks}
+    whole = sum(sizes.values())
+    shares: list[list[Route]] = [[] for _ in range(tasks)]
+    done = 0.0
+    for route in sorted(fresh, key=lambda r: r.block.stream):
+        size = sizes[route.block.stream] / blocks[route.block.stream]
+        shares[min(tasks - 1, int((done + size / 2) * tasks / max(1, whole)))].append(route)
+        done += size
+    return shares
+
+
+def _build_task_blocks(
+    tuples: Arrived, shares: Sequence[Sequence[Route]], task: HostTask
+) -> list[FreshBlock]:
+    """What a task does before it probes: its derived blocks, and its share of the fresh ones."""
+    task.replicas.derive_blocks()
+    return task.cutter.build_blocks(tuples, shares[task.partition], lambda host: True)
+
+
+def _to_record_batches(frame: Any) -> list[pa.RecordBatch]:
+    if isinstance(frame, pa.Table):
+        return list(frame.to_batches())
+    if isinstance(frame, list):
+        return frame
+    from braid.execution.driver_collect import collect_batch
+
+    return collect_batch(frame)
+
+
+def _concat_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def exchange_partials(tasks: list[HostTask]) -> bool:
+    """Give partial results to the tasks that go on with them; whether there were any."""
+    some = False
+    for task in tasks:
+        for partitions, place, found in task.probing.shipments():
+            some = True
+            for p in partitions:
+                tasks[p].probing.pending.setdefault(place, []).append(found)
+        task.probing.leaving = {}
+    return some

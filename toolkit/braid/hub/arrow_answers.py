@@ -1,0 +1,206 @@
+"""From matches to a query's answer by DuckDB, for streams that are tables; see answers.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.duckdb_compiler import DuckDBCompiler
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, REAL, SqlType
+from braid.condition.typed_expressions import Typed, UnsupportedExpressionError
+from braid.hub.query_conditions import Schemas
+from braid.hub.query_dialect import QueryError
+from braid.hub.query_parser import StreamQuery
+from braid.hub.stream_reader import TickRange
+
+TICK = "tick"
+
+
+class DuckDBAnswer:
+    """The answer to a query over matches in a table ``tuples``, which has a struct column for each
+    alias.
+
+    Raises QueryError for what is not known to mean the same without Spark.
+    """
+
+    def __init__(self, query: StreamQuery, schemas: Schemas, time: str) -> None:
+        self.query, self.schemas, self.time = query, schemas, time
+        self.types = {
+            (a, c): kind for a, s in query.aliases.items() for c, kind in schemas[s].items()
+        }
+        self.select = list(self._compile_select())
+        self.groups = [self._compile_or_refuse(g, self.types)[0] for g in query.groups]
+        self.having = None if query.having is None else self._compile_with_aggregates(query.having)
+        if (
+            query.where is not None
+            and self._compile_or_refuse(query.where, self.types)[1] != BOOLEAN
+        ):
+            raise QueryError(f"the condition {query.where!r} is not boolean")
+
+    @property
+    def column_names(self) -> list[str]:
+        """What its columns are called; several may be called the same, as in Spark."""
+        return [*([TICK] if self.query.slide is not None else []), *(n for n, _ in self.select)]
+
+    def _compile_select(self) -> list[tuple[str, str]]:
+        found = []
+        for sql in self.query.select:
+            tree = sqlglot.parse_one(sql, dialect=SparkSql)
+            if isinstance(tree, exp.Column) and isinstance(tree.this, exp.Star):
+                stream = self.query.aliases[tree.table]
+                found += [
+                    (
+                        c,
+                        self._compile_with_aggregates(
+                            exp.column(c, table=tree.table).sql(SparkSql)
+                        ),
+                    )
+                    for c in self.schemas[stream]
+                ]
+            else:
+                found.append(
+                    (
+                        tree.alias_or_name or sql,
+                        self._compile_with_aggregates(tree.unalias().sql(SparkSql)),
+                    )
+                )
+        return found
+
+    def _compile_or_refuse(self, sql: str, types: Mapping[tuple[str, str], SqlType]) -> Typed:
+        try:
+            return DuckDBCompiler(types).compile_text(sql)
+        except UnsupportedExpressionError as found:
+            raise QueryError(
+                f"{found.text!r} in the query{found.why and found.why + ' and'} is not known to "
+                "mean the same without Spark; give the streams as Spark DataFrames, or write what "
+                "it says into a column"
+            ) from None
+
+    def _compile_with_aggregates(self, sql: str) -> str:
+        """DuckDB SQL of what is selected, aggregates included."""
+        tree = sqlglot.parse_one(sql, dialect=SparkSql)
+        calls = _Calls(self)
+        told = self._compile_or_refuse(
+            calls.replace_aggregates(tree).sql(SparkSql), self.types | calls.types
+        )[0]
+        for name, call in calls.found.items():
+            told = told.replace(f'"{name}"', call)
+        return told
+
+    def make_sql(self, ticks: TickRange) -> str:
+        """DuckDB SQL of what is told, its columns in the order of ``names``."""
+        chosen = ", ".join(f'{sql} AS "__v{i}"' for i, (_, sql) in enumerate(self.select))
+        if self.query.slide is None:
+            return f"SELECT {chosen} FROM tuples"
+        held = f"WITH held AS ({self._tick_expansion_sql(ticks)}) "
+        at = f"make_timestamptz(__tick * {self.query.slide}) AS {TICK}"
+        if not self.query.groups and not self.query.aggregates:
+            return f"{held} SELECT {at}, {chosen} FROM held"
+        having = "" if self.having is None else f" HAVING {self.having}"
+        by = ", ".join(["__tick", *self.groups])
+        told = f"SELECT {at}, {chosen} FROM held GROUP BY {by}{having}"
+        if self.query.groups:
+            return held + told
+        numbers = ticks.tick_numbers(self.query.slide)
+        end = max(numbers.start, numbers.stop)
+        silent = (
+            f"SELECT range AS __tick FROM range({numbers.start}, {end}) "
+            "WHERE range NOT IN (SELECT __tick FROM held)"
+        )
+        nothing = f"SELECT {chosen} FROM held WHERE false{having}"
+        names = ", ".join(f'nothing."__v{i}"' for i in range(len(self.select)))
+        return f"{held}{told} UNION ALL SELECT {at}, {names} FROM ({silent}), ({nothing}) nothing"
+
+    def _tick_expansion_sql(self, ticks: TickRange) -> str:
+        every = self.query.slide
+        assert every is not None
+        times = {
+            a: f'epoch_us(CAST("{a}"."{self.time}" AS TIMESTAMPTZ))' for a in self.query.aliases
+        }
+        ends = [
+            f"{times[a]} + {self.query.windows_by_stream[s]}" for a, s in self.query.aliases.items()
+        ]
+        first = _first_tick_sql(f"greatest({', '.join(times.values())})", every)
+        if ticks.since is not None:
+            first = f"greatest({first}, {ticks.since // every + 1})"
+        last = _first_tick_sql(f"least({', '.join(ends)})", every) + " - 1"
+        last = f"least({last}, {-1 if ticks.until is None else -(-ticks.until // every) - 1})"
+        return (
+            f"SELECT *, unnest(generate_series({first}, {last})) AS __tick FROM tuples "
+            f"WHERE {first} <= {last}"
+        )
+
+
+def _first_tick_sql(value: str, every: int) -> str:
+    """The number of the first tick at or after a time."""
+    over = f"((({value}) % {every} + {every}) % {every})"
+    return f"((({value}) - {over}) // {every} + CAST({over} > 0 AS BIGINT))"
+
+
+@dataclass
+class _Calls:
+    """The aggregates of an expression, as columns of their own."""
+
+    answer: DuckDBAnswer
+    found: dict[str, str] = field(default_factory=dict)
+    types: dict[tuple[str, str], SqlType] = field(default_factory=dict)
+
+    def replace_aggregates(self, tree: exp.Expr) -> exp.Expr:
+        """The expression with columns in the place of its aggregates. Raises QueryError."""
+        if (chosen := tree.find(exp.Filter)) is not None:
+            raise QueryError(
+                f"{chosen.sql(SparkSql)} is an aggregate with FILTER, which takes Spark"
+            )
+        return tree.transform(
+            lambda n: self._make_aggregate_column(n) if isinstance(n, exp.AggFunc) else n
+        )
+
+    def _make_aggregate_column(self, call: exp.AggFunc) -> exp.Expr:
+        name = f"__a{len(self.found)}"
+        self.found[name], self.types["", name] = self._compile_aggregate(call)
+        return exp.column(name, quoted=True)
+
+    def _compile_aggregate(self, call: exp.AggFunc) -> Typed:
+        inner, once = call.this, ""
+        if call.expressions:
+            raise QueryError(f"{call.sql(SparkSql)} is of several expressions, which takes Spark")
+        if isinstance(inner, exp.Distinct):
+            (inner, *more), once = inner.expressions, "DISTINCT "
+            if more:
+                raise QueryError("count(DISTINCT ...) takes one expression without Spark")
+        if isinstance(call, exp.Count):
+            star = inner is None or isinstance(inner, (exp.Star, exp.Literal))
+            what = "*" if star else once + self._compile_argument(inner)[0]
+            return f"count({what})", BIGINT
+        sql, kind = self._compile_argument(inner)
+        if isinstance(call, (exp.Min, exp.Max)):
+            return f"{type(call).__name__.lower()}({sql})", kind
+        if kind.name not in (*INTEGRAL, *REAL):
+            raise QueryError(f"{call.sql(SparkSql)} is of type {kind}, which takes Spark")
+        if isinstance(call, exp.Avg) or kind.name in REAL:
+            return f"{type(call).__name__.lower()}({once}CAST({sql} AS DOUBLE))", DOUBLE
+        return f"CAST(sum({once}{sql}) AS BIGINT)", BIGINT
+
+    def _compile_argument(self, tree: exp.Expr) -> Typed:
+        return self.answer._compile_or_refuse(tree.sql(SparkSql), self.answer.types)
+
+
+def nest_by_alias(
+    query: StreamQuery, plain: Sequence[pa.Table], schemas: Schemas, time: str
+) -> pa.Table:
+    """Matches with a struct column for each alias, from plain tables of results (see flat.py)."""
+    columns = query.columns_read(time)
+    tables = []
+    for rows in plain:
+        structs = {}
+        for alias, stream in query.aliases.items():
+            names = [c for c in schemas[stream] if c in columns[stream]]
+            parts = [rows[f"{stream}__{c}"].combine_chunks() for c in names]
+            structs[alias] = pa.StructArray.from_arrays(parts, names)
+        tables.append(pa.table(structs))
+    return pa.concat_tables(tables)

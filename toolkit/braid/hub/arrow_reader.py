@@ -1,0 +1,93 @@
+"""A hub's streams as tables, without Spark: batches are files, answers are Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import duckdb
+import pyarrow as pa
+
+from braid.arrow_join import BatchThread
+from braid.condition.evaluation_order import OverflowFailure
+from braid.condition.residual_evaluation import query_table
+from braid.condition.sql_types import sql_type_of_arrow
+from braid.hub.arrow_answers import DuckDBAnswer, nest_by_alias
+from braid.hub.flat_results import flat_columns, read_flat
+from braid.hub.query_parser import StreamQuery
+from braid.hub.stream_reader import AnswerPart, StreamReader, TickRange, Turn
+from braid.papers.reuse.definition import Column
+from braid.storage import micro_batch_files
+from braid.storage.block_files import read_parquet
+
+
+class ArrowStreamReader(StreamReader):
+    """Reads tables that were cut into ``batches`` files each, in ``folder``/STREAM."""
+
+    evaluation_errors = (duckdb.Error, OverflowFailure)
+    checks_input = True
+
+    def __init__(
+        self, fields: Mapping[str, pa.Schema], time: str, folder: Path, batches: int
+    ) -> None:
+        types = {
+            s: {f.name: sql_type_of_arrow(f.type) for f in schema} for s, schema in fields.items()
+        }
+        super().__init__(types, time, batches)
+        self.fields, self.folder, self.batches = fields, folder, batches
+        self._answers: dict[str, DuckDBAnswer] = {}
+
+    def empty_frame(self, columns: Mapping[str, Column]) -> pa.Schema:
+        return pa.schema(
+            [pa.field(n, self.fields[s].field(c).type) for n, (s, c) in columns.items()]
+        )
+
+    def read_batch(
+        self, source: Any, wanted: Mapping[str, Mapping[str, str]]
+    ) -> Mapping[str, pa.Table]:
+        read = {
+            s: read_parquet(micro_batch_files.batch_file(self.folder / s, source)) for s in wanted
+        }
+        return {s: self.with_computed_columns(s, rows, wanted[s]) for s, rows in read.items()}
+
+    def compute_in_spark(
+        self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
+    ) -> NoReturn:
+        raise AssertionError(f"queries were judged, and yet {wanted} is not known to DuckDB")
+
+    def check_query(self, query: StreamQuery) -> None:
+        self._cached_answer(query)
+
+    def _cached_answer(self, query: StreamQuery) -> DuckDBAnswer:
+        key = f"{query.sql} {query.windows_by_stream} {query.slide}"
+        if key not in self._answers:
+            self._answers[key] = DuckDBAnswer(query, self.schemas, self.time)
+        return self._answers[key]
+
+    def answer_query(
+        self, query: StreamQuery, parts: Sequence[AnswerPart], ticks: TickRange
+    ) -> pa.Table:
+        matches = nest_by_alias(
+            query, [self._read_flat_results(p) for p in parts], self.schemas, self.time
+        )
+        made = self._cached_answer(query)
+        return query_table(made.make_sql(ticks), matches).rename_columns(made.column_names)
+
+    def _read_flat_results(self, part: AnswerPart) -> pa.Table:
+        columns = flat_columns(part.shape)
+        rows = read_flat(part.files, part.shape, part.bit)
+        if rows is None:
+            return self.empty_frame(columns).empty_table()
+        if part.compensation is not None:
+            rows = rows.filter(
+                self.compute_columns(rows, columns, {"passes": part.compensation})["passes"]
+            )
+        return rows
+
+    def start_batches(
+        self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]
+    ) -> BatchThread:
+        if trigger:
+            raise ValueError(f"a hub of tables has no trigger; got {', '.join(trigger)}")
+        return BatchThread(lambda number: turn(number, number), range(done + 1, self.batches))

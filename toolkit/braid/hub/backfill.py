@@ -1,0 +1,146 @@
+"""The tuples that came last, as they came: what operators are built from while a hub runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from braid.core.reserved_columns import TIME
+from braid.core.run_state import FileChecksum
+from braid.hub.hub_state import HistoryFile, HubState
+from braid.storage import durable_files
+from braid.storage.block_files import read_parquet
+from braid.storage.durable_files import DamagedRunError
+from braid.util.file_system import current_file_system
+
+
+@dataclass
+class LostTuples(Exception):
+    """A file of history is missing or damaged."""
+
+    stream: str
+    file: HistoryFile
+    error: DamagedRunError
+
+
+@dataclass(frozen=True)
+class HistoryWrite:
+    """Files of a batch that are being forced to disk, by stream, and the names in their folder."""
+
+    seals: Mapping[str, Future[FileChecksum]]
+    names: Future[None] | None
+
+    def finish_write(self) -> dict[str, FileChecksum]:
+        """Wait until all is on disk; return the seals by stream."""
+        if self.names is not None:
+            self.names.result()
+        return {stream: seal.result() for stream, seal in self.seals.items()}
+
+
+class BackfillBuffer:
+    """A file for each stream and batch in a folder; the ledger says which there are."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def _file_path(self, stream: str, epoch: int) -> Path:
+        return self.folder / _make_file_name(stream, epoch)
+
+    def write_batch(self, epoch: int, batch: Mapping[str, pa.Table]) -> HistoryWrite:
+        """Write the tuples of a batch by stream, their event times in microseconds besides, and
+        begin to force the files to disk. A stream without event times has no file.
+        """
+        seals: dict[str, Future[FileChecksum]] = {}
+        for stream, rows in batch.items():
+            if rows[TIME].null_count < rows.num_rows:
+                file = self._file_path(stream, epoch)
+                self._write_file(file, rows)
+                seals[stream] = durable_files.run_in_background(
+                    partial(durable_files.checksum_file, file, True)
+                )
+        names = (
+            durable_files.run_in_background(partial(durable_files.fsync_path, self.folder))
+            if seals
+            else None
+        )
+        return HistoryWrite(seals, names)
+
+    def _write_file(self, file: Path, rows: pa.Table) -> None:
+        plain: dict[str, Any] = dict(use_dictionary=False, write_statistics=False)
+        with current_file_system().open_sink(file) as sink:  # it is read once, if at all
+            pq.write_table(rows, sink, compression="lz4", **plain)
+
+    def read_rows(self, ledger: HubState, stream: str, after: int | None = None) -> pa.Table | None:
+        """What came of a stream and is kept, if it is later than ``after`` (microseconds); None if
+        there is nothing. Raises LostTuples for a file that is not what was written.
+        """
+        files = [
+            f for f in ledger.backfill_batches.get(stream, []) if after is None or f.latest > after
+        ]
+        if not files:
+            return None
+        whole = pa.concat_tables([self._read_file(stream, file) for file in files])
+        if after is not None:
+            whole = whole.filter(pc.greater(whole[TIME], after))
+        return whole.drop_columns([TIME]) if whole.num_rows else None
+
+    def sample_rows(self, ledger: HubState, stream: str, most: int) -> pa.Table | None:
+        """The last tuples that came of a stream. Raises LostTuples."""
+        for file in reversed(ledger.backfill_batches.get(stream, [])):
+            found = self._read_file(stream, file).drop_columns([TIME])
+            return found.slice(max(0, found.num_rows - most))
+        return None
+
+    def _read_file(self, stream: str, file: HistoryFile) -> pa.Table:
+        path = self._file_path(stream, file.epoch)
+        try:
+            durable_files.check_file(path, file.checksum)
+        except DamagedRunError as damaged:
+            raise LostTuples(stream, file, damaged) from damaged
+        return read_parquet(path)
+
+    def remove_unnamed_files(self, ledger: HubState) -> None:
+        """Remove the files that the ledger does not name."""
+        named = {
+            _make_file_name(s, f.epoch)
+            for s, files in ledger.backfill_batches.items()
+            for f in files
+        }
+        for file in current_file_system().find_files(self.folder):
+            if file.name not in named:
+                current_file_system().remove_file(file)
+
+
+def _make_file_name(stream: str, epoch: int) -> str:
+    return f"{epoch:06d}-{stream}.parquet"
+
+
+def trim_backfill(ledger: HubState, need: Mapping[str, int | None]) -> None:
+    """Have the ledger name the files no longer whose tuples are all earlier than what is needed of
+    their stream; None: all are.
+    """
+    for stream, since in need.items():
+        if since is not None:
+            files = ledger.backfill_batches.get(stream, [])
+            _release_rows(ledger, stream, {file.epoch for file in files if file.latest < since})
+
+
+def remove_lost_file(ledger: HubState, lost: LostTuples) -> None:
+    """Have the ledger name a file no longer that is lost."""
+    _release_rows(ledger, lost.stream, {lost.file.epoch})
+
+
+def _release_rows(ledger: HubState, stream: str, epochs: Collection[int]) -> None:
+    files, floor = ledger.backfill_batches.get(stream, []), ledger.backfill_start.get(stream)
+    gone = [file.latest + 1 for file in files if file.epoch in epochs]
+    ledger.backfill_batches[stream] = [file for file in files if file.epoch not in epochs]
+    if gone:
+        ledger.backfill_start[stream] = max(gone if floor is None else [floor, *gone])

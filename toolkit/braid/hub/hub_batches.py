@@ -1,0 +1,187 @@
+"""A batch of a hub: through all operators, and committed."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.core.events import ClockJumped
+from braid.core.reserved_columns import TIME
+from braid.core.stream_clocks import IrregularCounts, StreamClock, advance_clock, needs_spread
+from braid.hub.backfill import trim_backfill
+from braid.hub.delivery import deliver_batch
+from braid.hub.hub_settings import HubSettings
+from braid.hub.hub_state import HistoryFile, HubState
+from braid.hub.network_flows import count_flows
+from braid.hub.operator_runtime import ExpressionError
+from braid.hub.query_registry import QueryRegistry, first_line
+from braid.kernels.time_spread import describe_times
+from braid.papers.reuse import deployment_changes as pure
+from braid.papers.reuse.definition import UNBOUNDED
+from braid.papers.reuse.deployment import remove_queries
+from braid.papers.reuse.events import HubBatchCommitted, QueryEnded
+from braid.util.durations import format_duration
+
+
+def run_batch(desk: QueryRegistry, source: Any, epoch: int) -> None:
+    """Have a batch go through all operators, unless it has. A query whose expressions fail on
+    it ends, and the others go on.
+    """
+    began = clock.perf_counter()
+    while epoch > desk.ledger.epoch:
+        try:
+            _join_and_commit(desk, source, epoch)
+        except ExpressionError as fault:
+            _end_failed_queries(desk, fault, epoch)
+    _end_expired_queries(desk)
+    desk.resting.review_next(clock.perf_counter() - began)
+
+
+def _end_failed_queries(desk: QueryRegistry, fault: ExpressionError, epoch: int) -> None:
+    if fault.query:
+        names = [fault.query]
+    elif fault.bit is None:
+        names = pure.queries_reading(desk.current_deployment, [fault.operator])
+    else:
+        names = pure.queries_using_demand(desk.current_deployment, fault.operator, fault.bit)
+    reason = f"it failed in batch {epoch}: {first_line(fault.error)}"
+    after = remove_queries(desk.current_deployment, *names)
+    ended = [QueryEnded(desk.ledger.epoch, name, reason) for name in names]
+    desk.switch_deployment(after, [*ended], reasons=dict.fromkeys(names, reason))
+
+
+def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
+    began = clock.perf_counter()
+    usage = _network_usage(desk)
+    after, deployment = desk.ledger.copy_mutable(), desk.current_deployment
+    tables, names = desk.works.read_arrivals(source, deployment)
+    writing = desk.works.write_history(epoch, tables)
+    noted: dict[str, _IrregularBatch] = {}
+    for stream, rows in tables.items():
+        noted[stream] = _advance_clocks(after, stream, epoch, rows, desk.settings)
+        _record_arrivals(after, stream, rows, list(desk.reader.schemas[stream]))
+    irregular = _count_irregular(noted)
+    after.irregular_counts = after.irregular_counts.add(irregular)
+    came = desk.works.run_batch(tables, names, epoch, after.clocks, deployment)
+    several = desk.settings.network is not None
+    told = [desk.asking.delivery_rule(q) for q in after.serving_queries]
+    looked = told if several else [t for t in told if desk.asking.may_fail(t)]
+    matches = dict(deliver_batch(desk.works, looked, epoch))
+    flows = count_flows(desk.works, deployment, came, matches) if several else ()
+    after.epoch = epoch
+    for stream, seal in writing.finish_write().items():
+        latest = pc.max(tables[stream][TIME]).as_py()
+        after.backfill_batches.setdefault(stream, []).append(HistoryFile(epoch, latest, seal))
+    _trim_history(desk, after)
+    committed = HubBatchCommitted(
+        epoch,
+        {s: t.num_rows for s, t in tables.items()},
+        after.clocks,
+        tuple(desk.works.instances[id].last_metrics() for id in deployment.operators),
+        tuple(flows),
+        usage,
+        clock.perf_counter() - began,
+        irregular.late,
+        irregular.untimed,
+        irregular.ahead,
+        after.irregular_counts,
+    )
+    jumps = [each.jump for each in noted.values() if each.jump is not None]
+    desk.commit_change(after, [*jumps, committed])
+    desk.works.history.remove_unnamed_files(after)
+
+
+def _network_usage(desk: QueryRegistry) -> float:
+    if desk.settings.network is None:
+        return 0.0
+    return desk.cost_model().network_usage(desk.current_deployment)
+
+
+def _trim_history(desk: QueryRegistry, ledger: HubState) -> None:
+    """Have history reach back as long as it should, and as long as some query needs."""
+    settings = desk.settings
+    need: dict[str, int | None] = {
+        s: None if t is None else t - settings.lateness[s] - settings.history
+        for s, t in ledger.clocks.items()
+    }
+    for q in desk.current_deployment.queries.values():
+        progress = ledger.event_time_progress(q.definition.streams, settings.lateness)
+        for stream, window in zip(q.definition.streams, q.definition.windows, strict=True):
+            since = need[stream]
+            if since is None or progress is None or window >= UNBOUNDED:
+                need[stream] = None
+            else:
+                need[stream] = min(since, progress - window)
+    trim_backfill(ledger, need)
+
+
+def _end_expired_queries(desk: QueryRegistry) -> None:
+    """End the queries whose lifetimes are over; one that came before its streams lives from
+    their beginning on.
+    """
+    for q in desk.ledger.serving_queries:
+        streams = desk.asking.restore_query(q).definition.streams
+        progress = desk.event_time_progress(streams)
+        if q.lifetime is None or progress is None:
+            continue
+        since = q.start_time
+        if since is None:
+            began = [desk.ledger.first_event_times.get(s) for s in streams]
+            since = max(t for t in began if t is not None)
+        if progress >= since + q.lifetime:
+            desk.withdraw_query(q.name, f"its lifetime of {format_duration(q.lifetime)} is over")
+
+
+class _IrregularBatch(NamedTuple):
+    """How many of a stream's tuples did not come at their time, and how its clock jumped by them;
+    see ``core.stream_clocks.IrregularCounts``.
+    """
+
+    late: int
+    untimed: int
+    ahead: int
+    jump: ClockJumped | None = None
+
+
+def _count_irregular(noted: Mapping[str, _IrregularBatch]) -> IrregularCounts:
+    """Return the counts of a batch, by stream in the order of their names."""
+    each = [noted[stream] for stream in sorted(noted)]
+    return IrregularCounts(
+        tuple(n.late for n in each),
+        tuple(n.untimed for n in each),
+        tuple(n.ahead for n in each),
+        tuple(int(n.jump is not None) for n in each),
+    )
+
+
+def _advance_clocks(
+    ledger: HubState, stream: str, epoch: int, rows: pa.Table, settings: HubSettings
+) -> _IrregularBatch:
+    """Move the clock of a stream by what came, and return what is noted of that."""
+    times, ahead = rows[TIME].drop_null().to_numpy(), settings.ahead
+    before, untimed = ledger.clocks.setdefault(stream, None), rows.num_rows - len(times)
+    if not len(times):
+        return _IrregularBatch(0, untimed, 0)
+    late = 0 if before is None else int((times < before - settings.lateness[stream]).sum())
+    span = int(times.min()), int(times.max())
+    spread = describe_times(times, before, ahead) if needs_spread(span, before, ahead) else None
+    old = StreamClock(before, tuple(ledger.pending.get(stream, ())))
+    (after, pending), early, support = advance_clock(old, [(len(times), span[1], spread)], ahead)
+    ledger.clocks[stream], ledger.pending[stream] = after, pending
+    if not support or after is None:
+        return _IrregularBatch(late, untimed, early)
+    return _IrregularBatch(late, untimed, early, ClockJumped(epoch, stream, before, after, support))
+
+
+def _record_arrivals(ledger: HubState, stream: str, rows: pa.Table, columns: list[str]) -> None:
+    """Note what came of a stream."""
+    ends = pc.min_max(rows[TIME]).as_py()
+    if ledger.first_event_times.get(stream) is None:
+        ledger.first_event_times[stream] = ends["min"]
+    tuples, size = ledger.received_counts.get(stream, (0, 0))
+    more = int(rows.select(columns).nbytes)
+    ledger.received_counts[stream] = tuples + rows.num_rows, size + more

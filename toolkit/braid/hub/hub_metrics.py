@@ -1,0 +1,83 @@
+"""What a hub did, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from braid.core.events import BatchCommitted
+from braid.hub.operator_instance import operator_metrics, read_operator_spec
+from braid.papers.reuse.events import (
+    FlowMetrics,
+    HubBatchCommitted,
+    HubStarted,
+    NodeFailed,
+    NodeRestored,
+)
+from braid.papers.reuse.network import Network
+from braid.storage.run_store import RunStore
+from braid.util.file_system import current_file_system
+
+
+def metrics_table(path: Path) -> pd.DataFrame:
+    """See ``HubRun.metrics``."""
+    rows = []
+    folders = path / "operators"
+    for folder in current_file_system().find_files(folders):
+        made = read_operator_spec(folder)
+        for e in RunStore(folder).committed_events():
+            if isinstance(e, BatchCommitted):
+                did = operator_metrics(made, e)._asdict()
+                rows.append({"operator": did.pop("operator"), "batch": e.batch, **did})
+    found = pd.DataFrame(rows)
+    return found.rename(columns={"live_bytes": "stored_bytes"})
+
+
+def hub_commits(happened: Iterable[Any]) -> Iterator[HubBatchCommitted]:
+    """The batches."""
+    return (e for e in happened if isinstance(e, HubBatchCommitted))
+
+
+def with_networks(happened: Iterable[Any]) -> Iterator[tuple[HubBatchCommitted, Network]]:
+    """The batches, each with the network as it was then: nodes that are down pass nothing on."""
+    whole, down = Network(()), set[str]()
+    for e in happened:
+        if isinstance(e, HubStarted):
+            whole = Network.from_dict(e.network)
+        elif isinstance(e, NodeFailed):
+            down.add(e.node)
+        elif isinstance(e, NodeRestored):
+            down.discard(e.node)
+        elif isinstance(e, HubBatchCommitted):
+            yield e, whole.without_nodes(*down) if down else whole
+
+
+def flows_table(happened: list[Any]) -> pd.DataFrame:
+    """See ``HubRun.network_flows``."""
+    rows = [{"batch": e.epoch, **f._asdict()} for e in hub_commits(happened) for f in e.flows]
+    return pd.DataFrame(rows, columns=["batch", *FlowMetrics._fields])
+
+
+def link_traffic_table(happened: list[Any]) -> pd.DataFrame:
+    """See ``HubRun.link_traffic``."""
+    rows = [
+        (e.epoch, a, b, size)
+        for e, network in with_networks(happened)
+        for (a, b), size in sorted(network.link_loads(f.transfer for f in e.flows).items())
+    ]
+    return pd.DataFrame(rows, columns=["batch", "node_a", "node_b", "bytes_measured"])
+
+
+def costs_table(happened: list[Any]) -> pd.DataFrame:
+    """See ``HubRun.network_costs``."""
+    rows = []
+    for e, network in with_networks(happened):
+        index, far = network.node_index, network.latency_ms / 1e3
+        sent = sum(f.bytes * far[index[f.source_node], index[f.target_node]] for f in e.flows)
+        size = sum(f.bytes for f in e.flows)
+        told = {"batch": e.epoch, "bytes_measured": size, "byte_seconds_measured": float(sent)}
+        rows.append({**told, "network_usage_modelled": e.network_usage_modelled})
+    return pd.DataFrame(rows)

@@ -1,0 +1,54 @@
+"""What goes over the network in a batch: rows and bytes, counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from braid.core.reserved_columns import TIME
+from braid.hub.flat_results import flat_column_name
+from braid.hub.operator_instance import ArrivedRows
+from braid.hub.operator_runtime import OperatorRuntime
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
+from braid.papers.reuse.events import FlowMetrics
+
+
+def count_flows(
+    works: OperatorRuntime,
+    deployment: Deployment,
+    came: Mapping[int, Mapping[str, ArrivedRows]],
+    told: Mapping[str, pa.Table],
+) -> Iterator[FlowMetrics]:
+    """All that went from node to node in a batch, each flow for itself. ``told`` are the matches
+    that queries were told, by name.
+    """
+    for operator in deployment.operators.values():
+        instance = works.instances[operator.id]
+        inputs = instance.made.inputs
+        for alias, rows in came[operator.id].items():
+            read = inputs[alias].source
+            node = (
+                deployment.source_node(read)
+                if isinstance(read, str)
+                else deployment.operators[read].node
+            )
+            taken = instance.select_arrivals(alias, rows).select(
+                [*inputs[alias].stored_columns, TIME]
+            )
+            yield _count_flow(str(read), str(operator.id), node, operator.node, taken)
+    for name, matches in told.items():
+        asked = deployment.queries[name]
+        node = deployment.operators[asked.operator].node
+        answer = matches.select(_sent_columns(asked, works.reader.time))
+        yield _count_flow(str(asked.operator), name, node, asked.sink, answer)
+
+
+def _sent_columns(asked: DeployedQuery, time: str) -> list[str]:
+    """The columns of matches that go to a query's sink: with event times."""
+    columns = zip(asked.definition.streams, asked.definition.columns, strict=True)
+    return [flat_column_name(s, c) for s, mine in columns for c in sorted(mine | {time})]
+
+
+def _count_flow(what: str, to: str, source: str, target: str, rows: pa.Table) -> FlowMetrics:
+    return FlowMetrics(what, to, source, target, rows.num_rows, int(rows.nbytes))

@@ -1,0 +1,285 @@
+"""A version of an operator that runs: a shared join on the engine, whose queries are the operator's
+demands, in a folder of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.condition.parser import parse_predicate
+from braid.condition.predicate import Predicate
+from braid.condition.stored_keys import computed_columns
+from braid.core.events import BatchCommitted
+from braid.core.query import Query
+from braid.core.reserved_columns import MARK, ROUTING, TIME
+from braid.execution.engine import Engine
+from braid.execution.executors import Executor
+from braid.execution.wire_format import JoinSpec
+from braid.hub.flat_results import Shape
+from braid.hub.stream_reader import StreamReader
+from braid.papers.reuse.definition import Column
+from braid.papers.reuse.events import OperatorMetrics
+from braid.papers.slices.chain import Chain
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.run_store import RunStore
+from braid.util.environment import current_environment
+from braid.util.json_codec import from_plain, to_plain
+
+
+@dataclass(frozen=True)
+class OperatorInput:
+    """What an operator reads under an alias: a stream, or another operator. ``arriving`` are the
+    columns that come, ``stored`` those that it keeps.
+    """
+
+    source: str | int
+    streams: tuple[str, ...]
+    arrival_columns: Mapping[str, Column]
+    stored_columns: Mapping[str, Column]
+
+
+@dataclass(frozen=True)
+class OperatorSpec:
+    """What an instance is made of, as it is written down: ``on`` over ``alias.column``, by bit its
+    demands, and ``epoch``, the batch of Spark after which it runs.
+    """
+
+    operator: int
+    version: int
+    condition: str
+    inputs: Mapping[str, OperatorInput]
+    demands: tuple[Query, ...]
+    start_epoch: int
+
+    @property
+    def result_shape(self) -> Shape:
+        """The shape of its results."""
+        return {alias: i.stored_columns for alias, i in self.inputs.items()}
+
+    def batch_of_epoch(self, epoch: int) -> int:
+        """The number of the batch in which it joined this one of Spark. Batch 0 names the demands,
+        batch 1 is made of history, if there is any.
+        """
+        return epoch - self.start_epoch + (1 if self.start_epoch >= 0 else 0)
+
+
+def operator_folder(path: Path, operator: int, version: int) -> Path:
+    """Where a version of an operator is."""
+    return path / "operators" / f"{operator:04d}-{version:03d}"
+
+
+def read_operator_spec(folder: Path) -> OperatorSpec:
+    """What the instance in a folder is made of. Raises Damaged where none is."""
+    found = RunStore(folder).read_settings()
+    if found is None:
+        raise DamagedRunError(f"{folder / 'run.json'} is missing")
+    return from_plain(found["blueprint"], OperatorSpec)
+
+
+@dataclass(frozen=True)
+class ArrivedRows:
+    """Tuples that came under an alias: ``table`` with the columns that arrive, with event time and
+    what is computed: Spark SQL in ``names``; and the column of their ``marks``.
+    """
+
+    table: pa.Table
+    column_names: Mapping[str, str]
+    bitmap_column: str
+
+
+def operator_predicate(made: OperatorSpec, reader: StreamReader) -> Predicate:
+    """What an instance joins on. Raises PredicateError for what cannot be joined on."""
+    frames = {alias: reader.empty_frame(i.arrival_columns) for alias, i in made.inputs.items()}
+    return parse_predicate(made.condition, frames, (None,) * len(frames))
+
+
+class OperatorInstance:
+    """Runs batches; results of each are committed once, whatever is done again after a crash."""
+
+    def __init__(
+        self,
+        folder: Path,
+        made: OperatorSpec,
+        reader: StreamReader,
+        slack: Mapping[str, int],
+        executor: Executor,
+    ) -> None:
+        """``slack``: how late tuples of each stream may be. Results of others are as late as one of
+        the streams that they are made of.
+        """
+        self.made, self.reader, self.folder = made, reader, folder
+        self.store = RunStore(folder)
+        self.predicate = operator_predicate(made, reader)
+        limits = (None,) * len(made.inputs)
+        slacks = tuple(max(slack[s] for s in i.streams) for i in made.inputs.values())
+        computed = computed_columns(self.predicate)
+        if (known := self.store.read_settings()) is None:
+            self.store.create_run({"blueprint": to_plain(made), "keys": computed})
+        elif known.get("keys") != computed:
+            raise ValueError(
+                f"{folder} holds an operator for which another version of Braid computed the keys "
+                "of its condition in another way; use a new folder for the hub"
+            )
+        self.store.sweep()
+        self.store.remove_unnamed_files()
+        columns = tuple(tuple(i.stored_columns) for i in made.inputs.values())
+        spec = JoinSpec(self.predicate, columns, (), limits, str(folder), 1)
+        self.last: BatchCommitted | None = None
+        self.engine = Engine(
+            spec,
+            Chain("memory", (), 1),
+            self.store,
+            slacks,
+            False,
+            self._keep_last_commit,
+            executor,
+        )
+        if not self.engine.state.queries:
+            state = replace(self.engine.state, epoch=max(made.start_epoch - 1, -1))
+            self.engine.state = state
+            self.engine.commit_change(
+                made.demands, state.placement_state, None, [], current_environment().read_clock()
+            )
+
+    def _keep_last_commit(self, events: list[Any]) -> None:
+        self.last = next(e for e in reversed(events) if isinstance(e, BatchCommitted))
+
+    def computed_columns(self, alias: str, bits: Collection[int]) -> dict[str, str]:
+        """What it needs computed of what comes under an alias: Spark SQL by name; ``MARK`` for
+        the demands with these bits.
+        """
+        i = list(self.made.inputs).index(alias)
+        marks = " | ".join(self._selection_bitmaps_sql(i, bits)) or "cast(0 as bigint)"
+        return {MARK: marks, **self.predicate.key_columns[i], **self.predicate.computed_columns[i]}
+
+    def _selection_bitmaps_sql(self, i: int, bits: Collection[int]) -> Iterator[str]:
+        """The bits of the selections that a tuple passes, each evaluated once."""
+        found: dict[str | None, int] = {}
+        for demand in self.made.demands:
+            if demand.bitmap_position in bits:
+                where = demand.selections[i]
+                found[where] = found.get(where, 0) | 1 << demand.bitmap_position
+        for where, mask in found.items():
+            some = f"cast({mask} as bigint)"
+            yield (
+                some
+                if where is None
+                else f"(case when {where} then {some} else cast(0 as bigint) end)"
+            )
+
+    def run_batch(
+        self, came: Mapping[str, ArrivedRows], epoch: int, clocks: Mapping[str, int | None]
+    ) -> None:
+        """Join and commit a batch. ``clocks`` is how far the event time of each stream is."""
+        tuples = {
+            i: found
+            for i, alias in enumerate(self.made.inputs)
+            if alias in came and (found := self._make_tuples(i, alias, came[alias]))
+        }
+        self.engine.run_batch(tuples, epoch, lambda: self._input_event_times(clocks))
+
+    def _input_event_times(self, clocks: Mapping[str, int | None]) -> list[int | None]:
+        """How far event time is, by input: results may run ahead of one of their streams."""
+        found: list[int | None] = []
+        for i in self.made.inputs.values():
+            times = [clocks.get(s) for s in i.streams]
+            found.append(None if None in times else min(t for t in times if t is not None))
+        return found
+
+    def select_arrivals(self, alias: str, came: ArrivedRows) -> pa.Table:
+        """What it takes of what came: what some demand asks for and can match."""
+        rows, i = came.table, list(self.made.inputs).index(alias)
+        keys = (came.column_names[sql] for sql in self.predicate.key_columns[i].values())
+        chosen = pc.not_equal(rows[came.bitmap_column], 0)
+        for name in (TIME, *keys):
+            chosen = pc.and_(chosen, rows[name].is_valid())
+        return rows.filter(chosen)
+
+    def _make_tuples(self, i: int, alias: str, came: ArrivedRows) -> list[pa.RecordBatch]:
+        rows = self.select_arrivals(alias, came)
+        keys, computed = self.predicate.key_columns[i], self.predicate.computed_columns[i]
+        if not rows.num_rows:
+            return []
+        columns = {n: rows[n] for n in self._stored_columns(i, alias)}
+        columns |= {name: rows[came.column_names[sql]] for name, sql in (keys | computed).items()}
+        mark = rows[came.bitmap_column].combine_chunks()
+        bitmaps = self.engine.bitmaps
+        assert bitmaps is not None, "an operator has a demand"
+        columns |= {MARK: mark, ROUTING: pa.array(bitmaps.longest_window_rank(i, mark.to_numpy()))}
+        whole: list[pa.RecordBatch] = pa.table(columns).combine_chunks().to_batches()
+        return whole
+
+    def _stored_columns(self, i: int, alias: str) -> list[str]:
+        """The columns that tuples are kept with: those of results, and what pairs are judged by."""
+        p, read = self.predicate, self.made.inputs[alias]
+        pairs = [c for r in p.residuals for m in r.measures for c in (m.left, m.right)]
+        pairs += [c for r in p.residuals for c in r.columns]
+        pairs += [c for each in p.common_elements for c in (each.left, each.right)]
+        looked = [name for stream, name in pairs if stream == i and name in read.arrival_columns]
+        return list(dict.fromkeys([*read.stored_columns, *looked, TIME]))
+
+    def result_files(self, first: int | None = None, end: int | None = None) -> list[str]:
+        """The result files of the batches of Spark from ``first`` (None: and of history) up to, not
+        with, ``end``.
+        """
+        return operator_result_files(self.store, self.made, first, end)
+
+    @property
+    def live_bytes(self) -> int:
+        """The bytes that it holds."""
+        return sum(b.size_bytes for b in self.engine.state.blocks.values())
+
+    def last_metrics(self) -> OperatorMetrics:
+        """What it did in its last batch."""
+        e = self.last
+        if e is None:
+            return OperatorMetrics(
+                self.made.operator, self.made.version, 0, 0, 0, 0, 0, self.live_bytes, 0.0
+            )
+        return operator_metrics(self.made, e)
+
+
+def operator_metrics(made: OperatorSpec, e: BatchCommitted) -> OperatorMetrics:
+    """What an instance did in a batch."""
+    hosts = e.total_host_metrics
+    counts = sum(e.received_tuples), sum(e.received_bytes), hosts.compared_pairs, e.results
+    held = sum(e.live_tuples), hosts.stored_bytes, e.seconds_by_phase["total"]
+    return OperatorMetrics(made.operator, made.version, *counts, *held)
+
+
+def operator_result_files(
+    store: RunStore, made: OperatorSpec, first: int | None = None, end: int | None = None
+) -> list[str]:
+    """The result files of an instance; see ``Instance.result_files``. Raises Damaged for a file
+    that is not what was written.
+    """
+    start = 0 if first is None else made.batch_of_epoch(first)
+    return store.result_files(start, None if end is None else made.batch_of_epoch(end), deep=True)
+
+
+def check_batches(store: RunStore, made: OperatorSpec, end: int) -> None:
+    """Raise Damaged unless an instance has committed the batches of Spark up to, not with,
+    ``end``.
+    """
+    store.log.read_new_entries()
+    has, wanted = store.log.batch_count, made.batch_of_epoch(end)
+    if has < wanted:
+        raise DamagedRunError(
+            f"{store.commits} is damaged: it has {has} batches, {wanted} were committed; restore it"
+        )
+
+
+def computed_column_names(wanted: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """By Spark SQL, the column that it is computed into, the same for all."""
+    found: dict[str, str] = {}
+    for each in wanted:
+        for name, sql in each.items():
+            if name != MARK:
+                found.setdefault(sql, f"__x{len(found)}")
+    return found

@@ -1,0 +1,369 @@
+"""The operators of a hub at work: they are built from history, and batches go through them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from braid.core.reserved_columns import MARK, TIME
+from braid.execution.executors import make_executor
+from braid.hub.backfill import BackfillBuffer, HistoryWrite
+from braid.hub.flat_results import Texts, latest_time_sql, microseconds_sql, read_flat
+from braid.hub.hub_state import HubState
+from braid.hub.operator_instance import (
+    ArrivedRows,
+    OperatorInput,
+    OperatorInstance,
+    check_batches,
+    computed_column_names,
+    operator_folder,
+    operator_predicate,
+    read_operator_spec,
+)
+from braid.hub.operator_specs import OperatorSpecBuilder
+from braid.hub.stream_reader import StreamReader
+from braid.papers.reuse.definition import UNBOUNDED
+from braid.papers.reuse.deployment import Deployment, Operator
+from braid.storage.block_files import close_block_files
+from braid.storage.run_store import RunStore
+from braid.util.environment import current_environment
+from braid.util.file_system import current_file_system
+from braid.util.machine import available_cores
+from braid.util.worker_threads import current_workers
+
+
+@dataclass
+class ExpressionError(Exception):
+    """An expression of queries failed on tuples: of a ``query``; or of those that one demand of an
+    operator serves, or, if ``bit`` is None, all of its demands.
+    """
+
+    error: Exception
+    operator: int = -1
+    bit: int | None = None
+    query: str = ""
+
+
+@dataclass(frozen=True)
+class BuiltOperator:
+    """An instance that was made: of so many tuples and bytes, in so many seconds."""
+
+    instance: OperatorInstance
+    rows: int
+    bytes: int
+    seconds: float
+
+
+class OperatorRuntime:
+    """The instances of the operators that run, by operator, in the hub's folder ``path``."""
+
+    def __init__(self, path: Path, reader: StreamReader, slack: Mapping[str, int]) -> None:
+        self.path, self.reader, self.slack = path, reader, slack
+        self.history = BackfillBuffer(path / "history")
+        self.instances: dict[int, OperatorInstance] = {}
+
+    def remove_unnamed_files(self, ledger: HubState) -> None:
+        """Remove what a crash left half done: what a ledger that was read does not name."""
+        named = {
+            operator_folder(self.path, *key)
+            for key in {*_list_running(ledger), *_list_answering(ledger)}
+        }
+        for folder in current_file_system().find_files(self.path / "operators"):
+            if folder not in named:
+                current_file_system().remove_folder(folder)
+        self.history.remove_unnamed_files(ledger)
+        for key in {*_list_answering(ledger)} - {*_list_running(ledger)}:
+            self._remove_state(*key)
+            RunStore(operator_folder(self.path, *key)).sweep()
+
+    def open_deployed(self, ledger: HubState) -> None:
+        """Have what is deployed run. Raises Damaged for what is not as it was written."""
+        for id, version in _list_running(ledger):
+            folder = operator_folder(self.path, id, version)
+            made, store = read_operator_spec(folder), RunStore(folder)
+            store.verify_files()
+            check_batches(store, made, ledger.epoch + 1)
+            self.instances[id] = self._open_instance(folder, made)
+
+    def _open_instance(self, folder: Path, made: Any) -> OperatorInstance:
+        return OperatorInstance(folder, made, self.reader, self.slack, make_executor("process"))
+
+    def check_buildable(
+        self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
+    ) -> None:
+        """Raises PredicateError for an operator that cannot be built."""
+        drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
+        for operator in operators:
+            operator_predicate(drawing.build_spec(operator, ledger.epoch), self.reader)
+
+    def build_operators(
+        self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
+    ) -> list[BuiltOperator]:
+        """Make instances of operators, each after those that it reads, with the state that they
+        would have if they had always run. Nothing is left of any if one fails.
+        """
+        made: dict[int, BuiltOperator] = {}
+        drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
+        try:
+            for operator in operators:
+                made[operator.id] = self._build_operator(operator, drawing, ledger, made)
+        except BaseException:
+            for operator in operators:
+                current_file_system().remove_folder(
+                    operator_folder(self.path, operator.id, operator.version)
+                )
+            raise
+        return list(made.values())
+
+    def _build_operator(
+        self,
+        operator: Operator,
+        drawing: OperatorSpecBuilder,
+        ledger: HubState,
+        made: Mapping[int, BuiltOperator],
+    ) -> BuiltOperator:
+        began = current_environment().read_clock()
+        folder = operator_folder(self.path, operator.id, operator.version)
+        current_file_system().remove_folder(folder)
+        instance = self._open_instance(folder, drawing.build_spec(operator, ledger.epoch))
+        bits = {d.bit for d in operator.demands}
+        came: dict[str, ArrivedRows] = {}
+        if ledger.epoch >= 0:
+            for alias, read in instance.made.inputs.items():
+                if (found := self._read_history(operator, read, ledger, made)) is not None:
+                    came[alias] = self._compute_arrived_rows(instance, alias, found, bits)
+            instance.run_batch(came, ledger.epoch, ledger.clocks)
+        rows = sum(r.table.num_rows for r in came.values())
+        size = sum(
+            _stored_bytes(r.table, instance.made.inputs[a].stored_columns) for a, r in came.items()
+        )
+        return BuiltOperator(instance, rows, size, current_environment().read_clock() - began)
+
+    def _read_history(
+        self,
+        operator: Operator,
+        read: OperatorInput,
+        ledger: HubState,
+        made: Mapping[int, BuiltOperator],
+    ) -> pa.Table | None:
+        """What came of an input that may still be of use."""
+        if not isinstance(read.source, str):
+            upstream = (
+                made[read.source].instance if read.source in made else self.instances[read.source]
+            )
+            return read_flat(upstream.result_files(), upstream.made.result_shape)
+        place = operator.definition.stream_index(read.source)
+        longest = max(d.definition.windows[place] for d in operator.demands)
+        progress = ledger.event_time_progress(operator.definition.streams, self.slack)
+        bounded = progress is not None and longest < UNBOUNDED
+        after = progress - longest if bounded and progress is not None else None
+        return self.history.read_rows(ledger, read.source, after)
+
+    def _compute_arrived_rows(
+        self, instance: OperatorInstance, alias: str, table: pa.Table, bits: set[int]
+    ) -> ArrivedRows:
+        """What came under an alias with what is computed of it. Raises Fault."""
+        read = instance.made.inputs[alias]
+        wanted = instance.computed_columns(alias, bits)
+        names = computed_column_names([wanted])
+        told = {name: sql for sql, name in names.items()} | {
+            MARK: wanted[MARK],
+            TIME: self._event_time_sql(read),
+        }
+        try:
+            made = self.reader.compute_columns(table, read.arrival_columns, told)
+        except self.reader.evaluation_errors as error:
+            for bit in (None, *sorted(bits)):
+                self._raise_if_failing(
+                    instance,
+                    alias,
+                    bit,
+                    error,
+                    lambda w: self.reader.compute_columns(table, read.arrival_columns, w),
+                )
+            raise
+        for name in made.column_names:
+            table = table.append_column(name, made[name])
+        return ArrivedRows(table, names, MARK)
+
+    def _event_time_sql(self, read: OperatorInput) -> str:
+        if isinstance(read.source, str):
+            return microseconds_sql(self.reader.time)
+        return latest_time_sql(read.streams, self.reader.time)
+
+    def _raise_if_failing(
+        self,
+        instance: OperatorInstance,
+        alias: str,
+        bit: int | None,
+        error: Exception,
+        compute: Any,
+    ) -> None:
+        """Raises Fault if what an instance needs of an input fails by itself: for a demand, or,
+        None, for all of them.
+        """
+        wanted = instance.computed_columns(alias, () if bit is None else (bit,))
+        try:
+            compute(wanted if bit is None else {MARK: wanted[MARK]})
+        except self.reader.evaluation_errors:
+            raise ExpressionError(error, instance.made.operator, bit) from error
+
+    def adopt_built(
+        self, built: Iterable[BuiltOperator], dropped: Iterable[tuple[int, int]]
+    ) -> None:
+        """Have new instances run, and old ones no longer: what they told stays."""
+        for id, version in dropped:
+            self.instances.pop(id).store.wait_for_removals()
+            self._remove_state(id, version)
+        for each in built:
+            self.instances[each.instance.made.operator] = each.instance
+
+    def _remove_state(self, operator: int, version: int) -> None:
+        """Remove the state of an instance that runs no longer."""
+        blocks = operator_folder(self.path, operator, version) / "blocks"
+        close_block_files(blocks)
+        current_file_system().remove_folder(blocks)
+
+    def read_arrivals(
+        self, source: Any, deployment: Deployment
+    ) -> tuple[dict[str, pa.Table], dict[str, dict[str, str]]]:
+        """The tuples of a batch by stream, with all that operators need of them, and by stream
+        which Spark SQL is in which column. Raises Fault.
+        """
+        names, wanted = {}, {}
+        for stream in self.reader.schemas:
+            reading = {
+                id: self.instances[id].computed_columns(stream, _demand_bits(deployment, id))
+                for id in self._find_readers(stream)
+            }
+            names[stream] = computed_column_names(list(reading.values()))
+            told = {name: sql for sql, name in names[stream].items()}
+            told |= {bitmap_column(id): own[MARK] for id, own in reading.items()}
+            wanted[stream] = {**told, TIME: microseconds_sql(self.reader.time)}
+        try:
+            tables = dict(self.reader.read_batch(source, wanted))
+        except self.reader.evaluation_errors as error:
+            for stream in wanted:
+                self._find_failing_operator(source, stream, deployment, error)
+            raise
+        return tables, names
+
+    def write_history(self, epoch: int, tables: Mapping[str, pa.Table]) -> HistoryWrite:
+        """Write the tuples of a batch as they came; they are history once the ledger has them."""
+        schemas = self.reader.schemas
+        raw = {s: rows.select([*schemas[s], TIME]) for s, rows in tables.items()}
+        return self.history.write_batch(epoch, raw)
+
+    def _find_readers(self, stream: str) -> list[int]:
+        """The operators that read a stream."""
+        return [
+            id
+            for id, i in self.instances.items()
+            if stream in i.made.inputs and i.made.inputs[stream].source == stream
+        ]
+
+    def _find_failing_operator(
+        self, source: Any, stream: str, deployment: Deployment, error: Exception
+    ) -> None:
+        """Raises Fault for the operator or demand whose SQL fails on a stream's tuples; if none
+        does, or the stream itself cannot be read, the error is not theirs.
+        """
+
+        def compute(wanted: Mapping[str, str]) -> Any:
+            return self.reader.read_batch(source, {stream: wanted})
+
+        compute({TIME: microseconds_sql(self.reader.time)})
+        for id in self._find_readers(stream):
+            for bit in (None, *sorted(_demand_bits(deployment, id))):
+                self._raise_if_failing(self.instances[id], stream, bit, error, compute)
+
+    def run_batch(
+        self,
+        tables: Mapping[str, pa.Table],
+        names: Mapping[str, Mapping[str, str]],
+        epoch: int,
+        latest: Mapping[str, int | None],
+        deployment: Deployment,
+    ) -> dict[int, dict[str, ArrivedRows]]:
+        """Have a batch go through all operators, those of one depth side by side; what came to
+        each, by alias. Raises Fault.
+        """
+        came: dict[int, dict[str, ArrivedRows]] = {}
+        for depth in deployment.operators_by_depth():
+            ids = [operator.id for operator in depth]
+            for id in ids:
+                came[id] = dict(
+                    self._collect_inputs(id, tables, names, epoch, _demand_bits(deployment, id))
+                )
+            each = [partial(self._run_operator, id, came[id], epoch, latest) for id in ids]
+            if len(each) == 1:
+                each[0]()
+                continue
+            with current_workers().open_pool(
+                "braid-operator", min(len(each), available_cores())
+            ) as pool:
+                running = [pool.submit(run) for run in each]
+            for future in running:
+                future.result()
+        return came
+
+    def _collect_inputs(
+        self,
+        operator: int,
+        tables: Mapping[str, pa.Table],
+        names: Mapping[str, Mapping[str, str]],
+        epoch: int,
+        bits: set[int],
+    ) -> Iterator[tuple[str, ArrivedRows]]:
+        """What comes to an operator in a batch, by alias."""
+        instance = self.instances[operator]
+        for alias, read in instance.made.inputs.items():
+            if isinstance(read.source, str):
+                yield alias, ArrivedRows(tables[alias], names[alias], bitmap_column(operator))
+            elif (found := self.operator_results(read.source, epoch)) is not None:
+                yield alias, self._compute_arrived_rows(instance, alias, found, bits)
+
+    def _run_operator(
+        self,
+        operator: int,
+        came: Mapping[str, ArrivedRows],
+        epoch: int,
+        latest: Mapping[str, int | None],
+    ) -> None:
+        try:
+            self.instances[operator].run_batch(came, epoch, latest)
+        except self.reader.evaluation_errors as error:
+            raise ExpressionError(error, operator) from error
+
+    def operator_results(self, operator: int, epoch: int) -> pa.Table | None:
+        """What an operator found in a batch, as a plain table; None: nothing."""
+        instance = self.instances[operator]
+        return read_flat(instance.result_files(epoch, epoch + 1), instance.made.result_shape)
+
+
+def _list_running(ledger: HubState) -> set[tuple[int, int]]:
+    """Return the versions of operators that run."""
+    return {(o.id, o.version) for o in ledger.deployment.operators.values()}
+
+
+def _list_answering(ledger: HubState) -> set[tuple[int, int]]:
+    """Return the versions of operators that queries have had answers of."""
+    return {(span.operator, span.version) for q in ledger.queries for span in q.serving_intervals}
+
+
+def _demand_bits(deployment: Deployment, operator: int) -> set[int]:
+    return {d.bit for d in deployment.operators[operator].demands}
+
+
+def bitmap_column(operator: int) -> str:
+    """The column of an operator's marks."""
+    return f"__m{operator}"
+
+
+def _stored_bytes(table: pa.Table, columns: Iterable[str]) -> int:
+    return int(table.select(list(columns)).nbytes)

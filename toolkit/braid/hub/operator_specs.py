@@ -1,0 +1,166 @@
+"""From a deployed operator to what its instance is made of.
+
+Source: Seshadri 2008, section 3.1, step 5: what is embedded in inputs is asked of those who make
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.spark_dialect import SparkSql
+from braid.core.query import Query
+from braid.hub.flat_results import (
+    Texts,
+    compensation_sql,
+    demand_filter_sql,
+    flat_column_name,
+    rename_columns,
+)
+from braid.hub.operator_instance import OperatorInput, OperatorSpec
+from braid.hub.query_conditions import Schemas
+from braid.papers.reuse.definition import Column, Definition
+from braid.papers.reuse.deployment import Demand, Deployment, Operator, upstream_demand
+from braid.papers.reuse.selections import EVERYTHING
+
+Joined = frozenset[str]
+"""Streams that come together, under one alias."""
+
+
+class OperatorSpecBuilder:
+    """Draws the blueprints of a deployment's operators. ``texts`` are the selections' SQL."""
+
+    def __init__(self, deployment: Deployment, schemas: Schemas, texts: Texts, time: str) -> None:
+        self.deployment, self.schemas = deployment, schemas
+        self.texts, self.time = texts, time
+
+    def build_spec(self, operator: Operator, epoch: int) -> OperatorSpec:
+        """The blueprint of an operator that runs after batch ``epoch``."""
+        inputs = {
+            self._make_alias(read): self._make_input(operator, read) for read in operator.inputs
+        }
+        return OperatorSpec(
+            operator.id,
+            operator.version,
+            self._make_join_condition(operator, inputs),
+            inputs,
+            tuple(self._make_demand_query(operator, inputs, d) for d in operator.demands),
+            epoch,
+        )
+
+    def _make_alias(self, read: str | int) -> str:
+        if isinstance(read, str):
+            return read
+        alias = f"o{read}"
+        while alias.lower() in {s.lower() for s in self.schemas}:
+            alias += "_"
+        return alias
+
+    def _list_columns(self, stream: str, columns: frozenset[str]) -> list[str]:
+        return [c for c in self.schemas[stream] if c in columns or c == self.time]
+
+    def _make_input(self, operator: Operator, read: str | int) -> OperatorInput:
+        own = dict(zip(operator.definition.streams, operator.definition.columns, strict=True))
+        if isinstance(read, str):
+            arriving = {c: (read, c) for c in self.schemas[read]}
+            return OperatorInput(read, (read,), arriving, self._stored_columns(read, own[read]))
+        upstream = self.deployment.operators[read].definition
+        coming: dict[str, Column] = {}
+        stored: dict[str, Column] = {}
+        for stream, columns in zip(upstream.streams, upstream.columns, strict=True):
+            coming |= {
+                flat_column_name(stream, c): (stream, c)
+                for c in self._list_columns(stream, columns)
+            }
+            stored |= {
+                flat_column_name(stream, c): (stream, c)
+                for c in self._list_columns(stream, own[stream])
+            }
+        return OperatorInput(read, upstream.streams, coming, stored)
+
+    def _stored_columns(self, stream: str, columns: frozenset[str]) -> dict[str, Column]:
+        return {c: (stream, c) for c in self._list_columns(stream, columns)}
+
+    def _make_join_condition(self, operator: Operator, inputs: Mapping[str, OperatorInput]) -> str:
+        """The conjuncts over several inputs: those that were stated, if they link all."""
+        groups = [frozenset(i.streams) for i in inputs.values()]
+        across = [
+            j for j in operator.definition.joins if not any(j.joined_streams <= g for g in groups)
+        ]
+        stated = [j for j in across if not j.is_implied]
+        linked = _are_linked(groups, [j.joined_streams for j in stated])
+        owner = {s: alias for alias, i in inputs.items() for s in i.streams}
+        texts = sorted(j.text for j in (stated if linked else across))
+        return " AND ".join(f"({_rewrite_over_inputs(t, owner, inputs)})" for t in texts)
+
+    def _make_demand_query(
+        self, operator: Operator, inputs: Mapping[str, OperatorInput], demand: Demand
+    ) -> Query:
+        windows, where = [], []
+        for i, use in zip(inputs.values(), demand.upstream_bits, strict=True):
+            own = demand.definition.restrict_to(i.streams)
+            windows.append(min(own.windows))
+            where.append(self._make_demand_filter(operator, demand, i, use))
+        return Query(
+            f"d{demand.bit}",
+            tuple(windows),
+            tuple(where),
+            demand.bit,
+            (None,) * len(windows),
+        )
+
+    def _make_demand_filter(
+        self, operator: Operator, demand: Demand, i: OperatorInput, use: int | None
+    ) -> str | None:
+        if isinstance(i.source, str):
+            where = demand.definition.selections[demand.definition.stream_index(i.source)]
+            if where == EVERYTHING:
+                return None
+            return rename_columns(self.texts[i.source, where], lambda stream, column: column)
+        upstream = self.deployment.operators[i.source]
+        assert use is not None, "an operator that is read has a demand for it"
+        existing = upstream.demand_results(use)
+        wanted = upstream_demand(operator.definition, demand.definition, upstream)
+        aged = any(isinstance(r, int) for r in upstream.inputs)
+        more = compensation_sql(existing, wanted, self.texts, self.time, aged)
+        return demand_filter_sql(use) if more is None else f"{demand_filter_sql(use)} AND {more}"
+
+
+def _rewrite_over_inputs(
+    text: str, owner: Mapping[str, str], inputs: Mapping[str, OperatorInput]
+) -> str:
+    """A join condition over ``alias.column`` of inputs."""
+    tree = sqlglot.parse_one(text, dialect=SparkSql)
+    for column in list(tree.find_all(exp.Column)):
+        alias, stream = owner[column.table], column.table
+        name = (
+            column.name
+            if isinstance(inputs[alias].source, str)
+            else flat_column_name(stream, column.name)
+        )
+        column.replace(exp.column(name, table=alias, quoted=True))
+    return tree.sql(dialect=SparkSql, normalize_functions=False)
+
+
+def _are_linked(groups: list[Joined], joins: list[Joined]) -> bool:
+    """Whether conditions over these streams link all groups."""
+    reached, before = set(groups[0]), 0
+    while len(reached) > before:
+        before = len(reached)
+        for group in groups:
+            if any(j & reached and j & group for j in joins):
+                reached |= group
+    return len(reached) == sum(map(len, groups))
+
+
+def selection_texts(definitions: Iterator[tuple[Definition, Mapping[str, str]]]) -> Texts:
+    """The SQL of selections, from queries' definitions and what they ask of each stream."""
+    found = {}
+    for definition, filters in definitions:
+        for stream, where in zip(definition.streams, definition.selections, strict=True):
+            if stream in filters:
+                found[stream, where] = filters[stream]
+    return found

@@ -1,0 +1,73 @@
+"""What a query was told, from the operators that answered it one after another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from braid.hub.hub_state import RegisteredQuery, ServingInterval
+from braid.hub.operator_instance import (
+    check_batches,
+    operator_folder,
+    operator_result_files,
+    read_operator_spec,
+)
+from braid.hub.query_dialect import QueryError
+from braid.hub.query_parser import StreamQuery
+from braid.hub.query_registry import QueryRegistry, first_line
+from braid.hub.stream_reader import AnswerPart, TickRange
+from braid.papers.reuse.definition import UNBOUNDED
+from braid.storage.run_store import RunStore
+
+
+def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
+    """What a query was told so far. One with a SLIDE is told at its first ticks of matches too that
+    were there before it came.
+
+    Raises Damaged for a file that is not what was written, and QueryError if what it selects fails
+    on what it was told; a DataFrame says so only when it is collected, with Spark's own error.
+    """
+    query = desk.asking.restore_query(served)
+    past = query.slide is not None
+    parts = [
+        _make_answer_part(desk, span, past and i == 0)
+        for i, span in enumerate(served.serving_intervals)
+    ]
+    streams = query.definition.streams
+    began = [desk.ledger.first_event_times.get(s) for s in streams]
+    start = None if None in began else max(t for t in began if t is not None)
+    ticks = TickRange(served.start_time, _find_final_time(desk, served, query), start)
+    try:
+        return desk.reader.answer_query(query, parts, ticks)
+    except desk.reader.evaluation_errors as error:
+        raise QueryError(f"the answer to {served.name!r} fails: {first_line(error)}") from error
+
+
+def _make_answer_part(desk: QueryRegistry, span: ServingInterval, past: bool) -> AnswerPart:
+    folder = operator_folder(desk.path, span.operator, span.version)
+    made, store = read_operator_spec(folder), RunStore(folder)
+    check_batches(store, made, desk.ledger.epoch + 1 if span.end_epoch is None else span.end_epoch)
+    files = operator_result_files(store, made, None if past else span.first_epoch, span.end_epoch)
+    return AnswerPart(files, made.result_shape, span.bit, span.compensation)
+
+
+def _find_final_time(
+    desk: QueryRegistry, served: RegisteredQuery, query: StreamQuery
+) -> int | None:
+    """Return the event time before which ticks are final; None: there are none. The ticks at which
+    an aggregate has a row for nothing go as far as clocks do, whatever a wrong timestamp says.
+    """
+    if served.end_epoch is not None:
+        return served.end_time
+    if not desk.has_ended():
+        return desk.event_time_progress(query.definition.streams)
+    every_tick = query.aggregates and not query.groups
+    ledger, definition = desk.ledger, query.definition
+    latest = [
+        ledger.clocks.get(s) if every_tick else ledger.latest_event_times(s)
+        for s in definition.streams
+    ]
+    known = [t for t in latest if t is not None]
+    if len(known) < len(latest):
+        return max(known) + 1 if known else None
+    over = min(t + w for t, w in zip(known, definition.windows, strict=True))
+    return max(max(known) + 1, over) if over < UNBOUNDED else max(known) + 1

@@ -1,0 +1,157 @@
+"""The conditions of a query: what its streams are joined on, and what is asked of each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from sqlglot import exp
+
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import INTEGRAL, SqlType
+from braid.hub.query_dialect import QueryError
+from braid.hub.query_selections import parse_selection
+from braid.papers.reuse.definition import Column, JoinCondition
+from braid.papers.reuse.selections import EVERYTHING, Selection, intersect_selections
+
+Schemas = Mapping[str, Mapping[str, SqlType]]
+"""Types of columns by stream and name."""
+
+_FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
+    exp.GT: exp.LT,
+    exp.GTE: exp.LTE,
+    exp.LT: exp.GT,
+    exp.LTE: exp.GTE,
+}
+
+
+def to_sql(tree: exp.Expr) -> str:
+    """Spark SQL of a tree."""
+    return tree.sql(dialect=SparkSql, normalize_functions=False)
+
+
+def referenced_aliases(tree: exp.Expr) -> set[str]:
+    """The aliases whose columns it reads."""
+    return {c.table for c in tree.find_all(exp.Column)}
+
+
+@dataclass(frozen=True)
+class QueryConditions:
+    """The conjuncts of a query whose ``streams`` are by alias."""
+
+    parts: Sequence[exp.Expr]
+    streams: Mapping[str, str]
+    schemas: Schemas
+
+    @property
+    def where_sql(self) -> str | None:
+        """All of it, over ``alias.column``."""
+        return " AND ".join(f"({to_sql(p)})" for p in self.parts) or None
+
+    @property
+    def join_condition(self) -> str:
+        """What its streams are joined on, over the streams' names."""
+        return " AND ".join(
+            f"({self.canonical_text(p)})" for p in self.parts if _has_several_aliases(p)
+        )
+
+    @property
+    def join_conjuncts(self) -> frozenset[JoinCondition]:
+        """The same, with what follows from equalities."""
+        stated = [
+            JoinCondition(self.canonical_text(p), frozenset(self.referenced_columns(p)))
+            for p in self.parts
+            if _has_several_aliases(p)
+        ]
+        return _close_equalities(stated, self.schemas)
+
+    def referenced_columns(self, tree: exp.Expr) -> Iterator[Column]:
+        """The columns that a tree reads."""
+        for column in tree.find_all(exp.Column):
+            stream = self.streams[column.table]
+            if isinstance(column.this, exp.Star):
+                yield from ((stream, name) for name in self.schemas[stream])
+            else:
+                yield stream, column.name
+
+    def canonical_text(self, part: exp.Expr) -> str:
+        """The canonical text of a condition: streams by name, sides in order."""
+        tree = part.copy().unnest()
+        for column in tree.find_all(exp.Column):
+            column.set("table", exp.to_identifier(self.streams[column.table]))
+            column.set("this", exp.to_identifier(column.name))
+        if isinstance(tree, exp.EQ) or type(tree) in _FLIPPED:
+            left, right = to_sql(tree.this), to_sql(tree.expression)
+            if right < left:
+                kind = _FLIPPED.get(type(tree), type(tree))
+                tree = kind(this=tree.expression, expression=tree.this)
+        return to_sql(tree)
+
+    def _single_stream_conjuncts(self) -> Iterator[tuple[str, exp.Expr]]:
+        first = next(iter(self.streams))
+        for part in self.parts:
+            aliases = referenced_aliases(part)
+            if len(aliases) < 2:
+                yield min(aliases, default=first), part
+
+    @property
+    def stream_selections(self) -> dict[str, Selection]:
+        """By stream, what is asked of it alone. Raises QueryError for what cannot be told apart."""
+        found: dict[str, Selection] = {}
+        for alias, part in self._single_stream_conjuncts():
+            stream, tree = self.streams[alias], part.copy()
+            for column in tree.find_all(exp.Column):
+                column.set("table", None)
+            one = parse_selection(tree, self.schemas[stream])
+            whole = intersect_selections(found.get(stream, EVERYTHING), one)
+            if whole is None:
+                raise QueryError(
+                    f"the condition on {alias!r} has too many alternatives to be told apart; write "
+                    "it shorter"
+                )
+            found[stream] = whole
+        return found
+
+    @property
+    def filter_texts(self) -> dict[str, str]:
+        """The same as Spark SQL over the streams' names."""
+        found: dict[str, list[str]] = {}
+        for alias, part in self._single_stream_conjuncts():
+            found.setdefault(self.streams[alias], []).append(f"({self.canonical_text(part)})")
+        return {stream: " AND ".join(texts) for stream, texts in found.items()}
+
+
+def _has_several_aliases(part: exp.Expr) -> bool:
+    return len(referenced_aliases(part)) > 1
+
+
+def _close_equalities(
+    joins: Sequence[JoinCondition], schemas: Mapping[str, Mapping[str, SqlType]]
+) -> frozenset[JoinCondition]:
+    """With the equalities of columns that follow from others. Between types that differ nothing
+    follows: Spark may round or parse one to compare it with the other.
+    """
+    pairs = [j for j in joins if _is_equality(j)]
+    classes: list[set[Column]] = []
+    for join in pairs:
+        touched = [c for c in classes if c & join.columns]
+        classes = [c for c in classes if c not in touched] + [set(join.columns).union(*touched)]
+    stated = {j.text for j in joins}
+    found = set(joins)
+    for same in classes:
+        types = {schemas[stream][name] for stream, name in same}
+        if len(types) > 1 and any(t.name not in INTEGRAL for t in types):
+            continue
+        for a, b in combinations(sorted(same), 2):
+            text = f"{a[0]}.{a[1]} = {b[0]}.{b[1]}"
+            if a[0] != b[0] and text not in stated:
+                found.add(JoinCondition(text, frozenset((a, b)), is_implied=True))
+    return frozenset(found)
+
+
+def _is_equality(join: JoinCondition) -> bool:
+    if len(join.columns) != 2:
+        return False
+    a, b = sorted(join.columns)
+    return join.text == f"{a[0]}.{a[1]} = {b[0]}.{b[1]}"

@@ -1,0 +1,58 @@
+"""What is known of expressions of queries: whether they may fail, whether a time zone matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.duckdb_compiler import DuckDBCompiler
+from braid.condition.evaluation_order import is_safe
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import SqlType
+from braid.condition.typed_expressions import UnsupportedExpressionError
+
+_TIMES = ("timestamp", "timestamp_ntz", "date")
+_TEXT = (exp.Upper, exp.Lower, exp.Trim)
+"""Texts of texts, which only Spark knows and which do not fail either."""
+
+
+def may_fail(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
+    """Whether Spark SQL over columns of these types, by (alias, name), may fail on some tuple, or
+    is not known not to.
+    """
+    tree = sqlglot.parse_one(sql, dialect=SparkSql)
+    tree = tree.transform(lambda n: n.this if isinstance(n, _TEXT) else n)
+    try:
+        DuckDBCompiler(types).compile_expression(tree)
+    except UnsupportedExpressionError:
+        return True
+    return not is_safe(tree)
+
+
+def depends_on_time_zone(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
+    """Whether the time zone may matter to Spark SQL over columns of these types: it reads a time or
+    a day, but for the microseconds of a timestamp.
+    """
+
+    def kind(column: exp.Column) -> str:
+        return types[column.table, column.name].name
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.UnixMicros):
+            inner = node.this.this if isinstance(node.this, exp.Cast) else node.this
+            if isinstance(inner, exp.Column) and kind(inner) == "timestamp":
+                return exp.Literal.number(0)
+        return node
+
+    tree = sqlglot.parse_one(sql, dialect=SparkSql).transform(plain)
+    return any(kind(c) in _TIMES for c in tree.find_all(exp.Column))
+
+
+def has_float(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
+    """Whether Spark SQL reads a column of 32-bit floats. Without ANSI, Spark makes such a float of
+    a whole number that it is compared with, and DuckDB is told to make a double of both.
+    """
+    columns = sqlglot.parse_one(sql, dialect=SparkSql).find_all(exp.Column)
+    return any(types[c.table, c.name].name == "float" for c in columns)

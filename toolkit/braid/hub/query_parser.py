@@ -1,0 +1,311 @@
+"""From the text of a query to its definition, and to what is read of an operator's results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from braid.condition.column_names import resolve_columns
+from braid.condition.predicate import PredicateError
+from braid.condition.term_normalizer import split_conjuncts
+from braid.hub.query_conditions import QueryConditions, Schemas, to_sql
+from braid.hub.query_dialect import ACCEPTED, QueryError, parse_query
+from braid.hub.query_windows import interval_windows, parse_windows
+from braid.papers.reuse.definition import Definition
+from braid.util.durations import Span
+
+_AGGREGATES = (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)
+_CHANGING = ("RAND", "RANDN", "RANDOM", "UUID", "NOW", "SHUFFLE", "MONOTONICALLY_INCREASING_ID")
+
+
+@dataclass(frozen=True)
+class StreamQuery:
+    """A query that was read.
+
+    ``definition`` is over streams' names. ``aliases`` are the query's own names for them, in its
+    order. ``where``, ``select``, ``groups`` and ``having`` are Spark SQL over columns
+    ``alias.column``, to be evaluated on an operator's results: the query's compensation. ``on`` is
+    what its streams are joined on, and ``filters`` what is asked of each stream alone, over the
+    stream's name.
+    """
+
+    sql: str
+    definition: Definition
+    aliases: Mapping[str, str]
+    select: tuple[str, ...]
+    where: str | None
+    on: str
+    filters: Mapping[str, str]
+    groups: tuple[str, ...] = ()
+    having: str | None = None
+    aggregates: bool = False
+
+    @property
+    def slide(self) -> int | None:
+        """How often it is answered, in microseconds; None: every match when it happens."""
+        return min(self.definition.slides, default=None)
+
+    def columns_read(self, time: str) -> dict[str, frozenset[str]]:
+        """By stream, the columns that an answer is made of, event time included."""
+        columns = zip(self.definition.streams, self.definition.columns, strict=True)
+        return {s: c | {time} for s, c in columns}
+
+    @property
+    def windows_by_stream(self) -> dict[str, int]:
+        """By stream, its window in microseconds."""
+        return dict(zip(self.definition.streams, self.definition.windows, strict=True))
+
+
+def parse_stream_query(
+    sql: str,
+    schemas: Schemas,
+    time: str,
+    windows: Mapping[str, Span] | Span | None = None,
+    slide: Span | None = None,
+    stored: bool = False,
+) -> StreamQuery:
+    """Read a query over streams with these columns, whose event time is ``time``.
+
+    ``windows``, one for all or by alias, and ``slide`` are for queries without brackets. In a query
+    of two streams, ``a.ts BETWEEN b.ts - INTERVAL x AND b.ts + INTERVAL y`` is a window on both.
+
+    Raises QueryError, with one sentence, for what is not taken. A ``stored`` query was taken before
+    it was asked what is told of groups; what is wrong with it fails when its answer is read.
+    """
+    reader = _Reader(parse_query(sql), schemas, time)
+    query = reader.parse_query(sql, windows, slide)
+    if not stored and (query.groups or query.aggregates):
+        reader.check_grouped_columns()
+    return query
+
+
+class _Reader:
+    def __init__(self, tree: exp.Select, schemas: Schemas, time: str) -> None:
+        self.tree, self.schemas, self.time = tree, schemas, time
+        self.tables = dict(self._find_tables())
+        self.streams = {a: self._find_stream(t) for a, t in self.tables.items()}
+        self.columns = {a: list(schemas[s]) for a, s in self.streams.items()}
+        self._check_structure()
+
+    def parse_query(
+        self, sql: str, windows: Mapping[str, Span] | Span | None, slide: Span | None
+    ) -> StreamQuery:
+        """The query, read."""
+        parts = [self._qualify_columns(c) for c in self._find_conjuncts()]
+        ranges, slides = parse_windows(self.tables, windows, slide)
+        if not ranges and len(self.streams) == 2:
+            ranges, parts = interval_windows(parts, self.time)
+        if bare := [a for a in self.streams if a not in ranges]:
+            raise QueryError(
+                f"stream {bare[0]!r} has no window; write one after its name, as in {bare[0]} "
+                "[RANGE 5 MINUTES], or give windows="
+            )
+        select, groups, having = self._parse_select(), self._parse_group_by(), self._parse_having()
+        told = [*select, *groups, *([having] if having else [])]
+        conditions = QueryConditions(parts, self.streams, self.schemas)
+        definition = Definition.make(
+            {self.streams[a]: w for a, w in ranges.items()},
+            conditions.join_conjuncts,
+            conditions.stream_selections,
+            self._read_columns(conditions, told),
+            slides,
+        )
+        self._check_connected(definition)
+        self._check_aggregates(select, groups, having, slides)
+        return StreamQuery(
+            sql,
+            definition,
+            self.streams,
+            tuple(map(to_sql, select)),
+            conditions.where_sql,
+            conditions.join_condition,
+            conditions.filter_texts,
+            tuple(map(to_sql, groups)),
+            None if having is None else to_sql(having),
+            any(True for tree in told for _ in tree.find_all(exp.AggFunc)),
+        )
+
+    def _find_tables(self) -> Iterator[tuple[str, exp.Table]]:
+        source = self.tree.args.get("from_")
+        joins = self.tree.args.get("joins") or []
+        tables = [source.this if source else None, *(j.this for j in joins)]
+        seen = set()
+        for table in tables:
+            if not isinstance(table, exp.Table) or table.args.get("db"):
+                raise QueryError(
+                    "FROM takes streams by name, not queries or functions; the streams are "
+                    + ", ".join(self.schemas)
+                )
+            name = table.alias_or_name
+            if name.lower() in seen:
+                raise QueryError(f"two streams are called {name!r}; give them different aliases")
+            seen.add(name.lower())
+            yield name, table
+        for join in joins:
+            if join.side or (join.kind or "CROSS").upper() not in ("INNER", "CROSS"):
+                raise QueryError(
+                    f"a {(join.side or join.kind).upper()} JOIN is asked for; queries of a hub are "
+                    "inner joins"
+                )
+
+    def _find_stream(self, table: exp.Table) -> str:
+        found = next((s for s in self.schemas if s.lower() == table.name.lower()), None)
+        if found is None:
+            raise QueryError(
+                f"stream {table.name!r} is unknown; the streams are {', '.join(self.schemas)}"
+            )
+        return found
+
+    def _check_structure(self) -> None:
+        names = list(self.streams.values())
+        if twice := sorted({n for n in names if names.count(n) > 1}):
+            raise QueryError(f"stream {twice[0]!r} is read twice; a query reads each stream once")
+        if len(names) < 2:
+            raise QueryError(
+                f"the query reads {names[0]!r} alone; it must join two streams or more"
+            )
+        if (
+            self.tree.find(exp.Subquery, exp.Exists, exp.Window)
+            or len(list(self.tree.find_all(exp.Select))) > 1
+        ):
+            raise QueryError(f"a query in a query, or a window function, is not taken; {ACCEPTED}")
+        for call in self.tree.find_all(exp.Func):
+            name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
+            if name.upper() in _CHANGING or name.upper().startswith("CURRENT_"):
+                raise QueryError(f"{name.lower()}() has another answer each time; it is not taken")
+
+    def _qualify_columns(self, tree: exp.Expr) -> exp.Expr:
+        """With every column as alias.column, as they are spelt in the streams."""
+        try:
+            named = resolve_columns(tree, self.columns)
+        except PredicateError as error:
+            said = str(error).replace("in the join condition", "in the query")
+            raise QueryError(said) from None
+        if field := next(
+            (d for d in named.find_all(exp.Dot) if isinstance(d.this, exp.Column)), None
+        ):
+            # Its text is that of a column of another stream, if one is called as the struct is.
+            raise QueryError(
+                f"{to_sql(field).replace('`', '')} is a field of a struct, which a hub does not "
+                "read; write it into a column of the stream"
+            )
+        return named
+
+    def _find_conjuncts(self) -> Iterator[exp.Expr]:
+        for join in self.tree.args.get("joins") or []:
+            if (on := join.args.get("on")) is not None:
+                yield from split_conjuncts(on)
+            for name in join.args.get("using") or []:
+                yield from self._expand_using(name.name, join.this.alias_or_name)
+        if (where := self.tree.args.get("where")) is not None:
+            yield from split_conjuncts(where.this)
+
+    def _expand_using(self, name: str, alias: str) -> Iterator[exp.Expr]:
+        before = list(self.tables)[: list(self.tables).index(alias)]
+        owner = next(
+            (a for a in before if name.lower() in map(str.lower, self.columns[a])), before[0]
+        )
+        yield exp.EQ(this=exp.column(name, table=owner), expression=exp.column(name, table=alias))
+
+    def _parse_select(self) -> list[exp.Expr]:
+        found: list[exp.Expr] = []
+        for item in self.tree.expressions:
+            if isinstance(item, exp.Star):
+                self._refuse_using()
+                found += [exp.column(exp.Star(), table=a) for a in self.streams]
+            elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+                alias = next((a for a in self.streams if a.lower() == item.table.lower()), None)
+                if alias is None:
+                    raise QueryError(
+                        f"{item.table}.* is asked for; the query's streams are called "
+                        + ", ".join(self.streams)
+                    )
+                found.append(exp.column(exp.Star(), table=alias))
+            else:
+                named = self._qualify_columns(item.copy())
+                name = item.alias_or_name
+                found.append(named if item.alias or not name else exp.alias_(named, name))
+        return found
+
+    def _refuse_using(self) -> None:
+        """Raise QueryError for a star over a join by USING, which has those columns once."""
+        if using := next(
+            (j for j in self.tree.args.get("joins") or [] if j.args.get("using")), None
+        ):
+            raise QueryError(
+                f"* is selected of a JOIN ... USING ({using.args['using'][0].name}), where Spark "
+                "has that column once; name the columns, or join with ON"
+            )
+
+    def _parse_group_by(self) -> list[exp.Expr]:
+        group = self.tree.args.get("group")
+        if group is None:
+            return []
+        if any(v for k, v in group.args.items() if k != "expressions"):
+            raise QueryError(
+                "GROUP BY takes columns; ROLLUP, CUBE and sets of groups are not taken"
+            )
+        if other := [e for e in group.expressions if not isinstance(e, exp.Column)]:
+            raise QueryError(f"GROUP BY takes columns; it has {to_sql(other[0])}")
+        return [self._qualify_columns(e.copy()) for e in group.expressions]
+
+    def _parse_having(self) -> exp.Expr | None:
+        having = self.tree.args.get("having")
+        return None if having is None else self._qualify_columns(having.this.copy())
+
+    def _check_aggregates(
+        self,
+        select: Sequence[exp.Expr],
+        groups: Sequence[exp.Expr],
+        having: exp.Expr | None,
+        slides: set[int],
+    ) -> None:
+        told = [*select, *([having] if having is not None else [])]
+        calls = [c for tree in told for c in tree.find_all(exp.AggFunc)]
+        if having is not None and not groups and not calls:
+            raise QueryError("HAVING needs GROUP BY")
+        if other := [c for c in calls if not isinstance(c, _AGGREGATES)]:
+            raise QueryError(
+                f"the aggregate {to_sql(other[0])} is not taken; count, sum, min, max and avg are"
+            )
+        if (groups or calls) and not slides:
+            raise QueryError(
+                "an aggregate needs a SLIDE, at whose times it is told, as in [RANGE 5 MINUTES "
+                "SLIDE 1 MINUTE]"
+            )
+
+    def check_grouped_columns(self) -> None:
+        """Raises QueryError for a column that is told of a group and is not the same in all of
+        it.
+        """
+        groups, having = self._parse_group_by(), self._parse_having()
+        told = [*self._parse_select(), *([having] if having is not None else [])]
+        same = {(g.table, g.name) for g in groups if isinstance(g, exp.Column)}
+        for column in (c for tree in told for c in tree.find_all(exp.Column)):
+            star = isinstance(column.this, exp.Star)
+            names = self.columns[column.table] if star else [column.name]
+            other = [n for n in names if (column.table, n) not in same]
+            if other and column.find_ancestor(exp.AggFunc, exp.Filter) is None:
+                raise QueryError(
+                    f"{column.table}.{other[0]} is told of groups of matches; it must be in GROUP "
+                    "BY or in an aggregate"
+                )
+
+    def _read_columns(
+        self, conditions: QueryConditions, trees: Sequence[exp.Expr]
+    ) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for tree in trees:
+            for stream, column in conditions.referenced_columns(tree):
+                found.setdefault(stream, set()).add(column)
+        return found
+
+    def _check_connected(self, definition: Definition) -> None:
+        if not definition.is_connected:
+            raise QueryError(
+                "the streams are not all joined with each other: "
+                + ", ".join(self.streams)
+                + "; a product is not taken"
+            )

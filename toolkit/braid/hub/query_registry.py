@@ -1,0 +1,405 @@
+"""Where queries are handed in: plans, changes of what is deployed, and batches, one after another.
+What a change leaves is committed by one rename, before it counts.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from braid.core import events
+from braid.core.event_logging import log_events
+from braid.hub.backfill import LostTuples, remove_lost_file
+from braid.hub.flat_results import Texts, compensation_sql
+from braid.hub.hub_settings import HubSettings
+from braid.hub.hub_state import (
+    HubState,
+    RegisteredQuery,
+    ServingInterval,
+    check_no_earlier_hub,
+    open_event_log,
+)
+from braid.hub.operator_runtime import BuiltOperator, ExpressionError, OperatorRuntime
+from braid.hub.query_dialect import QueryError
+from braid.hub.query_requests import AdmittedQuery, QueryReader
+from braid.hub.reoptimizer import Reoptimizer
+from braid.hub.reuse_planning import SITE, make_cost_model
+from braid.hub.stream_reader import StreamReader
+from braid.papers.reuse import deployment_changes as pure
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.definition import UNBOUNDED, Definition
+from braid.papers.reuse.deployment import (
+    DeployedQuery,
+    Deployment,
+    ReusedOperator,
+    add_query,
+    remove_queries,
+)
+from braid.papers.reuse.events import (
+    HistoryLost,
+    HubStarted,
+    OperatorBuilt,
+    OperatorDropped,
+    OperatorMoved,
+    QueryEnded,
+    QuerySubmitted,
+)
+from braid.papers.reuse.network import ONE_SITE
+from braid.papers.reuse.planner import Decision, Planner, PlanningError
+from braid.storage import durable_files
+from braid.util.file_system import current_file_system
+
+T = TypeVar("T")
+
+
+class QueryRegistry:
+    """A hub's state and all that changes it, in the folder ``path``; one caller at a time."""
+
+    def __init__(
+        self,
+        path: Path,
+        reader: StreamReader,
+        settings: HubSettings,
+        prepare_commit: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``prepare_commit`` is called before each commit, and raises if there must be none."""
+        self.path, self.reader, self.settings = path, reader, settings
+        self.file, self.prepare_commit = path / "hub.json", prepare_commit
+        self.asking = QueryReader(reader, settings.network is None)
+        self.works = OperatorRuntime(path, reader, settings.lateness)
+        self.resting = Reoptimizer(self)
+        self._losses: list[events.Event] = []
+        self._forced: Future[None] | None = None
+        known = HubState.read_state(self.file)
+        if known is None:
+            check_no_earlier_hub(self.file)
+        self.ledger = known or HubState(deployment=Deployment(dict(settings.stream_nodes)))
+        self.event_log = open_event_log(path / "events.jsonl", self.ledger)
+        current_file_system().make_folder(self.works.history.folder)
+        if known is None:
+            self.commit_change(self.ledger, [self._make_start_event()])
+        else:
+            self.works.remove_unnamed_files(known)
+        self.works.open_deployed(self.ledger)
+
+    def _make_start_event(self) -> HubStarted:
+        s = self.settings
+        network = (s.network or ONE_SITE).to_dict()
+        streams = tuple(self.reader.schemas)
+        return HubStarted(streams, s.time, s.reuse, network, s.stream_nodes, s.history)
+
+    @property
+    def current_deployment(self) -> Deployment:
+        """What is deployed."""
+        return self.ledger.deployment
+
+    def cost_model(self) -> CostModel:
+        """Costs as they are known now, on the nodes that are up."""
+        s = self.settings
+        history, streams = self.works.history, self.reader.schemas
+        return self._read_history(
+            lambda: make_cost_model(s.network, s.rates, self.ledger, history, streams)
+        )
+
+    def _read_history(self, use: Callable[[], T]) -> T:
+        """Return what is made of history, of less if files of it are lost. The loss is committed
+        with what comes next.
+        """
+        while True:
+            try:
+                return use()
+            except LostTuples as lost:
+                after = self.ledger.copy_mutable()
+                remove_lost_file(after, lost)
+                self.ledger, since = after, after.backfill_start[lost.stream]
+                assert since is not None, "something is lost"
+                where = lost.stream, lost.file.epoch
+                self._losses.append(HistoryLost(after.epoch, *where, since, str(lost.error)))
+
+    def make_planner(self) -> Planner:
+        """What plans queries now."""
+        several = self.settings.network is not None
+        return Planner(self.cost_model(), self.settings.reuse, fuse=True, parts=several)
+
+    def event_time_progress(self, streams: Sequence[str]) -> int | None:
+        """The event time up to which all of these streams have come; None: some has not begun."""
+        return self.ledger.event_time_progress(streams, self.settings.lateness)
+
+    def has_ended(self) -> bool:
+        """Return whether all streams are finite and the last batch is committed."""
+        last = self.reader.last_batch
+        return last is not None and self.ledger.epoch >= last
+
+    def all_events(self) -> list[events.Event]:
+        """All that happened, in order."""
+        return self.event_log.read_since(0)
+
+    # Queries come and go.
+
+    def admit_query(
+        self, sql: str, name: str | None = None, sink: str | None = None, **more: Any
+    ) -> AdmittedQuery:
+        """A query, read and judged. Raises QueryError for one that is not taken."""
+        if name is None:
+            taken = {q.name for q in self.ledger.queries}
+            name = next(f"q{n}" for n in range(1, len(taken) + 2) if f"q{n}" not in taken)
+        if self.ledger.find_serving(name) is not None:
+            raise QueryError(
+                f"a query named {name!r} is being answered; withdraw it first, or choose another "
+                "name"
+            )
+        new = self.asking.admit_query(sql, name, self._check_sink(sink), **more)
+        progress = self.event_time_progress(new.query.definition.streams)
+        if new.lifetime is not None and progress is not None:
+            new = replace(new, parsed=replace(new.parsed, ends_at=progress + new.lifetime))
+        return new
+
+    def _check_sink(self, sink: str | None) -> str:
+        network = self.settings.network
+        if network is None:
+            if sink is not None:
+                raise QueryError(
+                    f"the query is asked at {sink!r}; this hub has one site, no network"
+                )
+            return SITE
+        sinks = [n.name for n in network.nodes if n.role in ("sink", "site")]
+        if sink not in sinks:
+            said = "is not said where" if sink is None else f"is asked at {sink!r}"
+            raise QueryError(f"the query {said}; sink= must be one of {', '.join(sinks)}")
+        return sink
+
+    def plan_query(self, new: AdmittedQuery, old: Deployment | None = None) -> Decision:
+        """The cheapest plan for a query, on what is deployed or on ``old``. Raises QueryError if
+        there is none.
+        """
+        try:
+            now = self.event_time_progress(new.parsed.definition.streams) or 0
+            return self.make_planner().plan_query(old or self.current_deployment, new.parsed, now)
+        except PlanningError as error:
+            raise QueryError(str(error)) from None
+
+    def check_queries(self, several: Sequence[AdmittedQuery]) -> None:
+        """Raises ValueError if one of these, submitted one after the other, has no plan, or one
+        that cannot be built.
+        """
+        then = self.current_deployment
+        for new in several:
+            then = add_query(then, new.parsed, self.plan_query(new, then).tree)
+        texts = self.asking.selection_texts(self.ledger.queries, *(new.query for new in several))
+        todo = pure.diff_deployments(self.current_deployment, then)
+        self.works.check_buildable(todo.build, then, self.ledger, texts)
+
+    def register_query(self, new: AdmittedQuery) -> RegisteredQuery:
+        """Answer a query from the next batch on."""
+        began = clock.perf_counter()
+        decision = self.plan_query(new)
+        planned = clock.perf_counter()
+        old, name = self.current_deployment, new.parsed.name
+        after = add_query(old, new.parsed, decision.tree)
+        streams = new.query.definition.streams
+        served = RegisteredQuery(
+            len(self.ledger.queries),
+            name,
+            new.parsed.sql,
+            new.windows,
+            new.slide,
+            new.parsed.sink,
+            _classify_reuse(old, new.parsed, decision),
+            [],
+            {},
+            new.lifetime,
+            self.event_time_progress(streams),
+        )
+
+        def told() -> QuerySubmitted:
+            ended = clock.perf_counter()
+            considered = tuple((c.description, c.extra_cost) for c in decision.alternatives)
+            return QuerySubmitted(
+                self.ledger.epoch,
+                name,
+                served.sql,
+                served.sink,
+                served.reuse_kind,
+                after.queries[name].operator,
+                decision.cost,
+                considered,
+                served.complete_since,
+                planned - began,
+                ended - planned,
+            )
+
+        self.switch_deployment(after, [], served, told, new)
+        return served
+
+    def _complete_since(self, new: AdmittedQuery) -> dict[str, int | None]:
+        """By stream, from which event time on history has all that a query can use; None: all.
+        Operators that are there were built when it had no less.
+        """
+        definition = new.query.definition
+        return dict.fromkeys(definition.streams) | self._find_missing_history(definition)
+
+    def _find_missing_history(self, definition: Definition) -> dict[str, int]:
+        """Return by stream from which event time on history has all, if a query can use more."""
+        progress, lacking = self.event_time_progress(definition.streams), dict[str, int]()
+        for stream, window in zip(definition.streams, definition.windows, strict=True):
+            floor = self.ledger.backfill_start.get(stream)
+            used = None if progress is None or window >= UNBOUNDED else progress - window
+            if floor is not None and (used is None or floor > used):
+                lacking[stream] = floor
+        return lacking
+
+    def withdraw_query(self, name: str, reason: str = "withdrawn") -> None:
+        """Answer a query no longer. Raises ValueError when none of that name is answered."""
+        if self.ledger.find_serving(name) is None:
+            self.last_query(name)
+            raise ValueError(f"query {name!r} has been withdrawn already")
+        ended = QueryEnded(self.ledger.epoch, name, reason)
+        self.switch_deployment(
+            remove_queries(self.current_deployment, name), [ended], reasons={name: reason}
+        )
+
+    def last_query(self, name: str) -> RegisteredQuery:
+        """The last query of a name. Raises ValueError if there was none."""
+        found = [q for q in self.ledger.queries if q.name == name]
+        if not found:
+            known = ", ".join(dict.fromkeys(q.name for q in self.ledger.queries)) or "none"
+            raise ValueError(f"no query is named {name!r}; there are: {known}")
+        return found[-1]
+
+    # From one deployment to the next.
+
+    def migration_events(self, new: Deployment) -> list[events.Event]:
+        """What is to be told of operators that go on elsewhere, with their state."""
+        found = pure.diff_deployments(self.current_deployment, new).move
+        held = {id: self.works.instances[id].live_bytes for id, _, _ in found}
+        return [OperatorMoved(self.ledger.epoch, id, a, b, held[id]) for id, a, b in found]
+
+    def latest_event_time(self) -> int:
+        """How far event time has come."""
+        return max((t for t in self.ledger.clocks.values() if t is not None), default=0)
+
+    def switch_deployment(
+        self,
+        new: Deployment,
+        happened: Sequence[events.Event],
+        served: RegisteredQuery | None = None,
+        told: Callable[[], events.Event] | None = None,
+        asked: AdmittedQuery | None = None,
+        reasons: Mapping[str, str] | None = None,
+    ) -> None:
+        """Build what is new, commit, and then let go of what is old."""
+        old, todo = self.current_deployment, pure.diff_deployments(self.current_deployment, new)
+        query = [] if asked is None else [asked.query]
+        texts = self.asking.selection_texts(self.ledger.queries, *query)
+        try:
+            built = self._read_history(
+                lambda: self.works.build_operators(todo.build, new, self.ledger, texts)
+            )
+        except ExpressionError as fault:
+            raise QueryError(
+                f"the query fails on tuples that have come: {first_line(fault.error)}"
+            ) from None
+        after = self.ledger.copy_mutable()
+        after.deployment = new
+        for rebuilt in pure.queries_reading(new, [operator.id for operator in todo.build]):
+            self._limit_completeness(after, rebuilt)
+        if served is not None:
+            assert asked is not None, "a query that comes was asked"
+            served.complete_since = self._complete_since(asked)
+            after.queries.append(served)
+        for name, reason in (reasons or {}).items():
+            self._end_query(after, name, reason)
+        self._update_serving_intervals(after, texts)
+        dropped = [OperatorDropped(after.epoch, *key) for key in todo.drop]
+        last = [told()] if told else []
+        self.commit_change(after, [*_make_build_events(built, after), *happened, *last, *dropped])
+        self.works.adopt_built(built, todo.drop)
+        self.resting.note_change(old, new, bool(served or reasons))
+
+    def _limit_completeness(self, ledger: HubState, name: str) -> None:
+        """Note from when on a query's answers are complete if history lacks what it can use."""
+        if (served := ledger.find_serving(name)) is None:
+            return
+        for stream, floor in self._find_missing_history(
+            ledger.deployment.queries[name].definition
+        ).items():
+            before = served.complete_since.get(stream)
+            served.complete_since[stream] = floor if before is None else max(before, floor)
+
+    def _update_serving_intervals(self, ledger: HubState, texts: Texts) -> None:
+        """Note by whom queries are answered from the next batch on."""
+        first, time = ledger.epoch + 1, self.reader.time
+        for served in ledger.serving_queries:
+            asked = ledger.deployment.queries[served.name]
+            operator = ledger.deployment.operators[asked.operator]
+            last = served.serving_intervals[-1] if served.serving_intervals else None
+            key = operator.id, operator.version, asked.bit
+            if last is not None and (last.operator, last.version, last.bit) == key:
+                continue
+            if last is not None:
+                last.end_epoch = first
+            aged = any(isinstance(i, int) for i in operator.inputs)
+            definition = operator.demand_results(asked.bit)
+            where = compensation_sql(definition, asked.definition, texts, time, aged)
+            served.serving_intervals.append(ServingInterval(*key, first, None, where))
+
+    def _end_query(self, ledger: HubState, name: str, reason: str) -> None:
+        served = ledger.find_serving(name)
+        assert served is not None
+        served.end_epoch, served.end_reason = ledger.epoch + 1, reason
+        served.serving_intervals[-1].end_epoch = served.end_epoch
+        served.end_time = self.event_time_progress(
+            self.asking.restore_query(served).definition.streams
+        )
+
+    def commit_change(self, after: HubState, happened: Sequence[events.Event]) -> None:
+        """Make a change real, and tell what happened."""
+        self.prepare_commit()
+        if self._forced is not None:
+            self._forced.result()
+        happened = [*self._losses, *happened]
+        after.write_state(self.file, happened)
+        self.ledger, self._losses = after, []
+        self.event_log.append_events(happened)
+        self._forced = durable_files.run_in_background(
+            partial(durable_files.fsync_path, self.event_log.path)
+        )
+        log_events(happened)
+
+
+def _make_build_events(built: Iterable[BuiltOperator], ledger: HubState) -> Iterator[OperatorBuilt]:
+    for each in built:
+        made = each.instance.made
+        operator = ledger.deployment.operators[made.operator]
+        where = zip(operator.definition.streams, operator.definition.selections, strict=True)
+        yield OperatorBuilt(
+            ledger.epoch,
+            operator.id,
+            operator.version,
+            operator.node,
+            operator.inputs,
+            operator.definition.streams,
+            {stream: w.to_sql for stream, w in where},
+            len(operator.demands),
+            (each.rows, each.bytes),
+            each.seconds,
+        )
+
+
+def _classify_reuse(old: Deployment, asked: DeployedQuery, decision: Decision) -> str:
+    """How a query comes to be answered; see ``HubQuery.reuse_kind``."""
+    tree = decision.tree
+    if isinstance(tree, ReusedOperator):
+        held = old.operators[tree.operator].serving_demand(asked.definition) is not None
+        return "holds" if held else "relaxed"
+    return "derived" if decision.reused_operators else "new"
+
+
+def first_line(error: Exception) -> str:
+    """The first line of an error."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,168 @@
+"""Queries as they are asked of a hub: read, judged, and kept as they were understood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from braid.condition.spark_dialect import SparkSql
+from braid.hub.delivery import DeliveryRule, TickSchedule
+from braid.hub.flat_results import Texts, flat_column_name, rename_columns
+from braid.hub.hub_state import RegisteredQuery
+from braid.hub.operator_specs import selection_texts
+from braid.hub.query_expressions import may_fail
+from braid.hub.query_parser import StreamQuery, parse_stream_query
+from braid.hub.stream_reader import StreamReader
+from braid.papers.reuse.definition import Definition
+from braid.papers.reuse.deployment import DeployedQuery
+from braid.util.durations import Span, normalize_duration, parse_duration
+
+
+@dataclass(frozen=True)
+class AdmittedQuery:
+    """A query that was read, as planners take it, and as it is written down."""
+
+    query: StreamQuery
+    parsed: DeployedQuery
+    windows: Any
+    slide: str | None
+    lifetime: int | None
+
+
+class QueryReader:
+    """Reads queries over a reader's streams. ``whole``: operators carry all columns of their
+    streams, as on one site, where nothing is sent; so they hold more queries.
+    """
+
+    def __init__(self, reader: StreamReader, whole: bool) -> None:
+        self.reader, self.whole = reader, whole
+        self._known: dict[tuple[str, str, str], StreamQuery] = {}
+        self._types = {
+            ("", flat_column_name(s, c)): kind
+            for s, own in reader.schemas.items()
+            for c, kind in own.items()
+        }
+        self._failing: dict[str, bool] = {}
+        self._selects: dict[tuple[str, str, str], tuple[str, ...]] = {}
+
+    def admit_query(
+        self,
+        sql: str,
+        name: str,
+        sink: str,
+        windows: Mapping[str, Span] | Span | None = None,
+        slide: Span | None = None,
+        lifetime: Span | None = None,
+    ) -> AdmittedQuery:
+        """Raises QueryError for a query that is not taken."""
+        spans = _normalize_windows(windows)
+        written_slide = None if slide is None else normalize_duration(slide, "slide")
+        lives = None if lifetime is None else parse_duration(lifetime, f"lifetime of {name!r}")
+        query = parse_stream_query(sql, self.reader.schemas, self.reader.time, spans, written_slide)
+        self.reader.check_query(query)
+        asked = DeployedQuery(name, self.operator_definition(query), sink, sql=sql)
+        return AdmittedQuery(query, asked, spans, written_slide, lives)
+
+    def operator_definition(self, query: StreamQuery) -> Definition:
+        """The definition as operators are asked for it: they make every match, and ticks are told
+        of those.
+        """
+        columns = query.definition.columns
+        if self.whole:
+            columns = tuple(frozenset(self.reader.schemas[s]) for s in query.definition.streams)
+        return replace(query.definition, columns=columns, slides=frozenset())
+
+    def restore_query(self, served: RegisteredQuery) -> StreamQuery:
+        """A query that was taken before: a hub starts again though new ones like it are refused."""
+        key = served.sql, repr(served.windows), repr(served.slide)
+        if key not in self._known:
+            schemas, time = self.reader.schemas, self.reader.time
+            given = served.windows, served.slide
+            self._known[key] = parse_stream_query(served.sql, schemas, time, *given, stored=True)
+        return self._known[key]
+
+    def delivery_rule(self, served: RegisteredQuery) -> DeliveryRule:
+        """What a query that is answered makes of its operator's results."""
+        query, span = self.restore_query(served), served.serving_intervals[-1]
+        slide = query.slide and TickSchedule(
+            query.slide, query.windows_by_stream, served.start_time
+        )
+        select = self._cached_fallible_selects(served, query)
+        return DeliveryRule(
+            served.name, span.operator, span.bit, span.compensation, select, slide or None
+        )
+
+    def _cached_fallible_selects(
+        self, served: RegisteredQuery, query: StreamQuery
+    ) -> tuple[str, ...]:
+        key = served.sql, repr(served.windows), repr(served.slide)
+        if key not in self._selects:
+            self._selects[key] = tuple(self._find_fallible_selects(query))
+        return self._selects[key]
+
+    def _find_fallible_selects(self, query: StreamQuery) -> Iterator[str]:
+        """What may fail of what is selected of each match, over a plain table of results."""
+        for tree in selected_expressions(query):
+            if tree.find(exp.Star) is None:
+                text = tree.sql(dialect=SparkSql, normalize_functions=False)
+                plain = rename_columns(
+                    text, lambda alias, column: flat_column_name(query.aliases[alias], column)
+                )
+                if self._may_fail(plain):
+                    yield plain
+
+    def may_fail(self, told: DeliveryRule) -> bool:
+        """Whether an expression of a query may fail on its operator's results."""
+        return bool(told.select) or (told.where is not None and self._may_fail(told.where))
+
+    def _may_fail(self, sql: str) -> bool:
+        if sql not in self._failing:
+            self._failing[sql] = self.reader.ansi and may_fail(sql, self._types)
+        return self._failing[sql]
+
+    def selection_texts(self, queries: Iterable[RegisteredQuery], *more: StreamQuery) -> Texts:
+        """The SQL of all selections that these queries have."""
+        known = [*(self.restore_query(q) for q in queries), *more]
+        return selection_texts((q.definition, q.filters) for q in known)
+
+
+def selected_expressions(query: StreamQuery) -> Iterator[exp.Expr]:
+    """What is selected of each match: all that is selected, or, of groups of matches, what their
+    aggregates are of.
+    """
+    told = [*query.select, *([query.having] if query.having else [])]
+    trees = [sqlglot.parse_one(sql, dialect=SparkSql).unalias() for sql in told]
+    if not query.groups and not query.aggregates:
+        yield from trees
+        return
+    for tree in trees:
+        for call in tree.find_all(exp.AggFunc):
+            yield from _list_call_arguments(call)
+
+
+def _list_call_arguments(call: exp.AggFunc) -> Iterator[exp.Expr]:
+    """What an aggregate is of; with FILTER only where that lets a match through, and what FILTER
+    says.
+    """
+    inner = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
+    every = (p for p in (*inner, *call.expressions) if isinstance(p, exp.Expr))
+    parts = [p for p in every if not isinstance(p, exp.Star)]
+    if not isinstance(call.parent, exp.Filter):
+        yield from parts
+        return
+    passes = call.parent.expression.this
+    yield from (exp.case().when(passes.copy(), part.copy()) for part in parts)
+    if not parts:
+        yield passes
+
+
+def _normalize_windows(windows: Mapping[str, Span] | Span | None) -> Any:
+    if windows is None:
+        return None
+    if isinstance(windows, Mapping):
+        return {a: normalize_duration(w, f"window of {a}") for a, w in windows.items()}
+    return normalize_duration(windows, "window")

@@ -1,0 +1,182 @@
+"""From Spark SQL over one stream to a selection: comparisons of a column with a literal are told
+apart, all else is opaque.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import INTEGRAL, REAL, SqlType
+from braid.papers.reuse.column_domains import (
+    NULL,
+    SOME,
+    ColumnDomain,
+    make_interval,
+    make_value_set,
+)
+from braid.papers.reuse.selections import (
+    Conjunction,
+    OpaqueCondition,
+    Selection,
+    intersect_selections,
+    union_selections,
+)
+from braid.util.validation import read_natural
+
+Types = Mapping[str, SqlType]
+"""Types of a stream's columns by name."""
+
+_DIGITS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_FLOAT = 2**24
+"""Whole numbers beyond it may be rounded when Spark compares them with a float."""
+_EXACT = 18
+"""Digits of decimals up to which Spark compares without rounding."""
+
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+_NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_TURNED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_DOMAINS: dict[str, Callable[[Any], ColumnDomain]] = {
+    "=": lambda v: make_value_set(v),
+    "<>": lambda v: ColumnDomain(excluded=frozenset([v])),
+    "<": lambda v: make_interval(most=(v, False)),
+    "<=": lambda v: make_interval(most=(v, True)),
+    ">": lambda v: make_interval((v, False)),
+    ">=": lambda v: make_interval((v, True)),
+}
+
+
+def parse_selection(tree: exp.Expr, types: Types) -> Selection:
+    """The selection of a condition over one stream's columns, which are named exactly."""
+    found = _parse_tree(tree, types, False)
+    return _make_opaque_selection(tree, False) if found is None else found
+
+
+def _parse_tree(tree: exp.Expr, types: Types, negated: bool) -> Selection | None:
+    """None for a selection of too many boxes. NOT goes down to the comparisons: what is TRUE stays
+    what it is.
+    """
+    tree = tree.unnest()
+    if isinstance(tree, exp.Not):
+        return _parse_tree(tree.this, types, not negated)
+    if isinstance(tree, (exp.And, exp.Or)):
+        p = _parse_tree(tree.this, types, negated)
+        q = _parse_tree(tree.expression, types, negated)
+        if p is None or q is None:
+            return None
+        return (
+            intersect_selections(p, q)
+            if isinstance(tree, exp.And) != negated
+            else union_selections([p, q])
+        )
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        low = exp.GTE(this=tree.this, expression=tree.args["low"])
+        high = exp.LTE(this=tree.this, expression=tree.args["high"])
+        return _parse_tree(exp.And(this=low, expression=high), types, negated)
+    return _parse_atom(tree, types, negated)
+
+
+def _parse_atom(tree: exp.Expr, types: Types, negated: bool) -> Selection:
+    if type(tree) in _SIGNS:
+        found = _parse_comparison(tree, types, negated)
+    elif isinstance(tree, exp.In):
+        found = _parse_in_list(tree, types, negated)
+    elif isinstance(tree, exp.Is) and isinstance(tree.expression, exp.Null):
+        plain = isinstance(tree.this, exp.Column)
+        found = (tree.this.name, SOME if negated else NULL) if plain else None
+    else:
+        found = None
+    if found is None:
+        return _make_opaque_selection(tree, negated)
+    column, domain = found
+    return Selection.make([] if domain.is_empty else [Conjunction.make({column: domain})])
+
+
+def _parse_comparison(
+    tree: exp.Expr, types: Types, negated: bool
+) -> tuple[str, ColumnDomain] | None:
+    sign, left, right = _SIGNS[type(tree)], tree.this.unnest(), tree.expression.unnest()
+    if not isinstance(left, exp.Column):
+        sign, left, right = _TURNED[sign], right, left
+    value = _parse_literal(left, right, types)
+    if value is None:
+        return None
+    return left.name, _DOMAINS[_NEGATED[sign] if negated else sign](value)
+
+
+def _parse_in_list(tree: exp.In, types: Types, negated: bool) -> tuple[str, ColumnDomain] | None:
+    column = tree.this.unnest()
+    values = [_parse_literal(column, item.unnest(), types) for item in tree.expressions]
+    if not values or None in values:
+        return None
+    return column.name, ColumnDomain(excluded=frozenset(values)) if negated else make_value_set(
+        *values
+    )
+
+
+def _parse_literal(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
+    """What a literal is that is compared with a column, in the column's order; None if Spark
+    compares otherwise, or if we do not know.
+    """
+    if not isinstance(column, exp.Column) or isinstance(column.parent, exp.Dot):
+        return None
+    known = types.get(column.name)
+    if known is None:
+        return None
+    if isinstance(literal, exp.Literal) and literal.is_string:
+        if known.name == "string":
+            return literal.this
+        return literal.this if known.name == "date" and _is_day(literal.this) else None
+    if isinstance(literal, exp.Cast) and literal.to.this == exp.DataType.Type.DATE:
+        day = literal.this
+        is_day = isinstance(day, exp.Literal) and _is_day(day.this)
+        return day.this if known.name == "date" and is_day else None
+    return _parse_number(literal, known)
+
+
+def _is_day(text: str) -> bool:
+    """Whether it is a day of the calendar: Spark makes NULL or an error of any other."""
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return bool(_DAY.fullmatch(text))
+
+
+def _parse_number(literal: exp.Expr, known: SqlType) -> Any:
+    sign = 1
+    if isinstance(literal, exp.Neg):
+        sign, literal = -1, literal.this
+    if not isinstance(literal, exp.Literal) or not _DIGITS.fullmatch(literal.this):
+        return None
+    if known.name in REAL:
+        whole = read_natural(literal.this, most=_FLOAT) is None and "." not in literal.this
+        return None if whole and known.name == "float" else sign * float(literal.this)
+    if known.name in INTEGRAL or known.name == "decimal":
+        if len(literal.this) > _EXACT or known.precision > _EXACT:
+            return None
+        value = sign * Fraction(literal.this)
+        return int(value) if value.denominator == 1 else value
+    return None
+
+
+def _make_opaque_selection(tree: exp.Expr, negated: bool) -> Selection:
+    text = tree.sql(dialect=SparkSql)
+    columns = tuple(sorted({c.name for c in tree.find_all(exp.Column)}))
+    return Selection.make(
+        [Conjunction.make({}, [OpaqueCondition(f"NOT ({text})" if negated else text, columns)])]
+    )

@@ -1,0 +1,142 @@
+"""What a file of queries would need on a hub, before anything runs: operators, who shares them,
+what that saves. Modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from braid.condition.sql_types import SqlType
+from braid.hub.query_conditions import Schemas
+from braid.hub.query_dialect import CQL, QueryError, parse_query
+from braid.hub.query_parser import parse_stream_query
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
+from braid.papers.reuse.network import ONE_SITE
+from braid.papers.reuse.planner import Planner, PlanningService, Reuse
+from braid.papers.reuse.stream_rates import Rates, StreamRate
+
+_SITE = ONE_SITE.nodes[0].name
+
+
+@dataclass(frozen=True)
+class SharingAdvice:
+    """What a set of queries needs when nothing is known of rates: all streams count alike.
+
+    ``operators`` are the joins: streams, the queries that each answers, and how many demands it
+    has. ``work`` is by what may be reused, tuples a second relative to no reuse; modelled.
+    """
+
+    queries: int
+    operators: tuple[tuple[str, tuple[str, ...], int], ...]
+    work: Mapping[str, float]
+
+    def __str__(self) -> str:
+        lines = [f"{self.queries} queries need {len(self.operators)} joins on a hub"]
+        for streams, names, demands in self.operators:
+            held = f"{demands} different" if demands > 1 else "all by one"
+            lines.append(f"  {streams}: {', '.join(names)} ({held})")
+        lines.append("work relative to a join for each query (modelled, all streams alike)")
+        lines += [f"  {how}: {ratio:.2f}" for how, ratio in self.work.items()]
+        return "\n".join(lines)
+
+
+def advise_sharing(text: str, time: str = "ts") -> SharingAdvice:
+    """Advice on queries that end in ";" each, whose event time is the column ``time``. Columns must
+    be written alias.column, since nothing says what a stream has.
+
+    Raises QueryError, with one sentence, for one that a hub does not take.
+    """
+    texts = list(_split_queries(text))
+    if not texts:
+        raise QueryError("there is no query in the text; queries are SQL, each ended by ;")
+    schemas = infer_schemas(texts, time)
+    asked = [
+        replace(_parse_query(n, sql, schemas, time), name=f"q{n}") for n, sql in enumerate(texts, 1)
+    ]
+    shared, alone = _plan_deployment(asked, "relaxed"), _plan_deployment(asked, "separate")
+    work = {
+        how: _deployment_work(_plan_deployment(asked, how)) / _deployment_work(alone)
+        for how in ("exact", "contained", "relaxed")
+    }  # type: Mapping[str, float]
+    deployment = shared.deployment
+    operators = tuple(
+        (
+            ", ".join(o.definition.streams),
+            tuple(q.name for q in deployment.queries.values() if q.operator == o.id),
+            len(o.demands),
+        )
+        for o in deployment.operators.values()
+    )
+    return SharingAdvice(len(asked), operators, work)
+
+
+def _split_queries(text: str) -> Iterator[str]:
+    """Each query, without what stands around it; what cannot be read at all is one."""
+    try:
+        tokens = CQL().tokenize(text)
+    except sqlglot.errors.SqlglotError:
+        yield text
+        return
+    for ended, query in groupby(tokens, lambda t: t.token_type == TokenType.SEMICOLON):
+        if not ended:
+            first, *rest = query
+            yield text[first.start : (rest or [first])[-1].end + 1]
+
+
+def _parse_query(number: int, sql: str, schemas: Schemas, time: str) -> DeployedQuery:
+    try:
+        query = parse_stream_query(sql, schemas, time)
+    except ValueError as error:
+        raise QueryError(f"query {number}: {error}") from None
+    whole = tuple(frozenset(schemas[s]) for s in query.definition.streams)
+    definition = replace(query.definition, slides=frozenset(), columns=whole)
+    return DeployedQuery("", definition, _SITE, sql=sql)
+
+
+def _plan_deployment(asked: Sequence[DeployedQuery], reuse: Reuse) -> PlanningService:
+    streams = {s for q in asked for s in q.definition.streams}
+    model = CostModel(ONE_SITE, Rates({s: StreamRate(1.0, {}) for s in streams}))
+    planner = Planner(model, reuse, fuse=True, parts=False)
+    service = PlanningService(planner, Deployment(dict.fromkeys(streams, _SITE)))
+    for query in asked:
+        service.submit_query(query)
+    return service
+
+
+def _deployment_work(service: PlanningService) -> float:
+    return service.planner.model.processed_tuples_per_second(service.deployment)
+
+
+def infer_schemas(texts: Sequence[str], time: str) -> Schemas:
+    """Columns of streams as queries name them; their types by what they are compared with."""
+    found: dict[str, dict[str, SqlType]] = {}
+    for sql in texts:
+        tree = parse_query(sql)
+        tables = {t.alias_or_name: t.name for t in tree.find_all(exp.Table)}
+        for name in tables.values():
+            found.setdefault(name, {time: SqlType("timestamp")})
+        for column in tree.find_all(exp.Column):
+            stream = tables.get(column.table)
+            if stream is not None and not isinstance(column.this, exp.Star):
+                known = found[stream].get(column.name)
+                kind = _infer_literal_type(column)
+                if known is None or (known.name == "binary" and kind is not None):
+                    found[stream][column.name] = kind or SqlType("binary")
+    return found
+
+
+def _infer_literal_type(column: exp.Column) -> SqlType | None:
+    """The type of a literal beside a column; None: there is none."""
+    beside = column.parent
+    for literal in beside.find_all(exp.Literal) if beside is not None else ():
+        if literal.is_string:
+            return SqlType("string")
+        return SqlType("double" if "." in literal.this else "bigint")
+    return None

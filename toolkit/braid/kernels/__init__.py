@@ -1,0 +1,1 @@
+"""Join two blocks on one host, with NumPy and Arrow."""

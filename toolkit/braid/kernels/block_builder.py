@@ -1,0 +1,60 @@
+"""Blocks are made: rows sorted by their index keys, and several blocks merged into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from braid.kernels.block_rows import BlockRows, take_block_rows
+from braid.kernels.sort_order import sort_positions
+
+_SOURCE = "__source"
+
+
+def build_block(
+    columns: pa.RecordBatch, indexes: Sequence[str], ordered: bool = False, runs: bool = False
+) -> pa.RecordBatch:
+    """A block: the rows sorted by the first index, with a permutation for each further one.
+
+    ``ordered`` says that they are sorted already, ``runs`` that they are a few sorted runs, which a
+    stable sort merges.
+    """
+    if not ordered:
+        key = columns.column(indexes[0]).to_numpy(zero_copy_only=False)
+        columns = take_block_rows(
+            columns, np.argsort(key, kind="stable") if runs else sort_positions(key)
+        )
+    for name in indexes[1:]:
+        order = np.argsort(columns.column(name).to_numpy(zero_copy_only=False), kind="stable")
+        columns = replace_column(columns, f"__p:{name}", pa.array(order.astype(np.int32)))
+    return columns
+
+
+def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    """The batch with a column put in place of one of that name, or after the others."""
+    at = batch.schema.get_field_index(name)
+    return batch.append_column(name, values) if at < 0 else batch.set_column(at, name, values)
+
+
+def merge_blocks(sources: Sequence[BlockRows], indexes: Sequence[str]) -> pa.RecordBatch:
+    """One block from the chosen rows of several."""
+    batches = [*map(_take_chosen_rows, sources)]
+    whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return build_block(whole, indexes, ordered=len(batches) == 1, runs=True)
+
+
+def gather_blocks(sources: Sequence[BlockRows], indexes: Sequence[str]) -> BlockRows:
+    """The rows of small blocks, to be probed at once; each knows which of them it is from."""
+    batches = [*map(_take_chosen_rows, sources)]
+    source = np.repeat(np.arange(len(batches)), [b.num_rows for b in batches])
+    whole = replace_column(pa.concat_batches(batches), _SOURCE, pa.array(source))
+    rows = build_block(whole, indexes, runs=True)
+    at = rows.schema.get_field_index(_SOURCE)
+    return BlockRows(rows.remove_column(at), None, rows.column(at).to_numpy(), len(batches))
+
+
+def _take_chosen_rows(rows: BlockRows) -> pa.RecordBatch:
+    chosen = rows.key_mask()
+    return rows.batch if chosen is None else take_block_rows(rows.batch, np.flatnonzero(chosen))

@@ -1,0 +1,379 @@
+"""The rows of a block as a host sees them, and partial results that point into them. NumPy and
+Arrow, no Spark.
+
+A block is an Arrow record batch sorted by its first index key. Beside the user's columns it has
+``__time`` (event time in microseconds), ``__key`` (routing key), the key columns of the predicate,
+and for every further index a permutation ``__p:key``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.core.plan import Keys
+from braid.core.reserved_columns import ROUTING, TIME
+from braid.kernels.set_overlap import SetColumn
+from braid.kernels.vectors import VectorColumn
+from braid.kernels.weighted_sets import WeightedSetColumn, map_keys
+
+_PLACES = "__places"
+"""A name that no column has."""
+
+
+class BlockRows:
+    """The rows of one block as a host sees it: a record batch, and the range of routing keys that
+    counts (None: all). Or of ``several`` small blocks: ``sources`` says which each row is from.
+    """
+
+    def __init__(
+        self,
+        batch: pa.RecordBatch,
+        keys: Keys | None = None,
+        sources: np.ndarray | None = None,
+        several: int = 1,
+    ) -> None:
+        self.batch, self.keys, self.sources, self.several = batch, keys, sources, several
+        self._numpy: dict[str, np.ndarray] = {}
+        self._vectors: dict[str, VectorColumn] = {}
+        self._sets: dict[str, SetColumn] = {}
+        self._weighted: dict[str, WeightedSetColumn] = {}
+        self._span: tuple[int, int] | None = None
+        self._nbytes: int | None = None
+        self._longest: dict[str, int] = {}
+        self._bounds: dict[str, tuple[int, int]] = {}
+
+    def numpy_column(self, name: str) -> np.ndarray:
+        """A column as a NumPy array, made once."""
+        found = self._numpy.get(name)
+        if found is None:
+            found = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
+        return found
+
+    def vector_column(self, name: str) -> VectorColumn:
+        """A column of vectors, made once."""
+        found = self._vectors.get(name)
+        if found is None:
+            found = self._vectors[name] = VectorColumn.from_arrow(self.batch.column(name))
+        return found
+
+    def count_by_block(self, at: np.ndarray) -> np.ndarray:
+        """How many of these positions there are in each of the blocks, of which there is mostly
+        one.
+        """
+        if self.sources is None:
+            return np.array([len(at)])
+        return np.bincount(self.sources[at], minlength=self.several)
+
+    def row_positions(self) -> np.ndarray:
+        """The positions of the rows that count. Those of all are made once: a column is taken at
+        them without a copy.
+        """
+        if (chosen := self.key_mask()) is not None:
+            return np.flatnonzero(chosen)
+        return self.cached_column(_PLACES, lambda: _make_read_only(np.arange(self.batch.num_rows)))
+
+    def is_all_rows(self, at: np.ndarray) -> bool:
+        """Whether positions are those that ``places`` gave of all rows."""
+        return at is self._numpy.get(_PLACES)
+
+    @property
+    def nbytes(self) -> int:
+        """What all rows of the batch take; see ``nbytes``."""
+        if self._nbytes is None:
+            self._nbytes = value_bytes(self.batch)
+        return self._nbytes
+
+    @cached_property
+    def buffer_bytes(self) -> int:
+        """The bytes of the buffers of the batch, of which it may be a part."""
+        return int(self.batch.get_total_buffer_size())
+
+    def max_value_bytes(self, name: str) -> int:
+        """The bytes of the longest value of a column that is ``unfixed``, found once."""
+        found = self._longest.get(name)
+        if found is None:
+            found = self._longest[name] = _max_value_bytes(self.batch.column(name))
+        return found
+
+    def value_bytes(self, name: str, at: np.ndarray) -> np.ndarray:
+        """The bytes of the values of such a column at these positions; of a list, and one for each
+        element.
+        """
+        column = self.batch.column(name)
+        return (_bytes_before(column, at + 1) - _bytes_before(column, at)).astype(np.int64)
+
+    def row_count(self) -> int:
+        """The rows that count."""
+        chosen = self.key_mask()
+        return self.batch.num_rows if chosen is None else int(np.count_nonzero(chosen))
+
+    def set_column(self, name: str) -> SetColumn:
+        """A column of sets and their index, made once."""
+        found = self._sets.get(name)
+        if found is None:
+            column = self.batch.column(name)
+            sets = map_keys(column) if pa.types.is_map(column.type) else column
+            found = self._sets[name] = SetColumn.from_arrow(sets)
+        return found
+
+    def weighted_set_column(self, name: str) -> WeightedSetColumn:
+        """A column of maps from elements to weights, made once."""
+        found = self._weighted.get(name)
+        if found is None:
+            found = self._weighted[name] = WeightedSetColumn.from_arrow(self.batch.column(name))
+        return found
+
+    def event_time_range(self) -> tuple[int, int]:
+        """The earliest and latest event time of the rows that count, in microseconds."""
+        if self._span is None:
+            times, chosen = self.numpy_column(TIME), self.key_mask()
+            times = times if chosen is None else times[chosen]
+            self._span = int(times.min()), int(times.max())
+        return self._span
+
+    def find_bounds(self, name: str, is_index: bool = False) -> tuple[int, int]:
+        """Return the least and the greatest value of a column of whole numbers, of all rows of the
+        batch. Of an index of a block they are the first and the last; else they are computed once.
+        """
+        if name not in self._bounds:
+            values = self.numpy_column(name)
+            order = (
+                self.numpy_column(f"__p:{name}")
+                if f"__p:{name}" in self.batch.schema.names
+                else None
+            )
+            if is_index:
+                ends = (values[0], values[-1]) if order is None else values[order[[0, -1]]]
+            else:
+                ends = values.min(), values.max()
+            self._bounds[name] = int(ends[0]), int(ends[1])
+        return self._bounds[name]
+
+    def sorted_keys(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
+        """The values of an index key in order, and the positions that this order takes them from
+        (None: as stored).
+        """
+        permutation = f"__p:{name}"
+        if permutation not in self.batch.schema.names:
+            return self.numpy_column(name), None
+        order = self.numpy_column(permutation)
+        return self.cached_column(f"ordered {name}", lambda: self.numpy_column(name)[order]), order
+
+    def cached_column(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+        """What is made of columns, kept under a name that no column has, made once."""
+        if (found := self._numpy.get(name)) is None:
+            found = self._numpy[name] = make()
+        return found
+
+    def key_mask(self) -> np.ndarray | None:
+        """Mask of the rows whose routing key is in range; None when all are."""
+        if self.keys is None:
+            return None
+        key = self.numpy_column(ROUTING)
+        return (key >= self.keys[0]) & (key < self.keys[1])
+
+
+@dataclass
+class PartialMatches:
+    """Partial results: for each visited stream its rows and, by result, the position in them. All
+    arrays share one length.
+
+    ``queries`` are the queries that each serves, as bits, in a run that serves many; what has not
+    been asked yet is None. ``weights`` are one over the chance that each was drawn, in a run that
+    sheds load; None: all are 1. ``coins`` are what they were drawn by, where that is asked for.
+    """
+
+    parts: dict[int, tuple[BlockRows, np.ndarray]]
+    queries: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    sampling_hashes: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.parts.values()))[1])
+
+    @property
+    def nbytes(self) -> int:
+        """About how much it takes to send: the rows' share of the bytes of their blocks."""
+        return sum(
+            len(at) * rows.nbytes // max(1, rows.batch.num_rows) for rows, at in self.parts.values()
+        )
+
+    def column_values(self, stream: int, name: str) -> np.ndarray:
+        """A column of one stream, a value for each partial result."""
+        rows, at = self.parts[stream]
+        return rows.numpy_column(name) if rows.is_all_rows(at) else rows.numpy_column(name)[at]
+
+    def values_at(self, stream: int, name: str, chosen: np.ndarray) -> np.ndarray:
+        """The same for the partial results at these positions."""
+        rows, at = self.parts[stream]
+        return rows.numpy_column(name)[_compose_positions(rows, at, chosen)]
+
+    def vector_column(self, stream: int, name: str) -> tuple[VectorColumn, np.ndarray]:
+        """A column of vectors and, by result, the position in it."""
+        rows, at = self.parts[stream]
+        return rows.vector_column(name), at
+
+    def set_column(self, stream: int, name: str) -> tuple[SetColumn, np.ndarray]:
+        """A column of sets and, by result, the position in it."""
+        rows, at = self.parts[stream]
+        return rows.set_column(name), at
+
+    def weighted_set_column(self, stream: int, name: str) -> tuple[WeightedSetColumn, np.ndarray]:
+        """A column of weighted sets and, by result, the position in it."""
+        rows, at = self.parts[stream]
+        return rows.weighted_set_column(name), at
+
+    @staticmethod
+    def concat_all(several: list[PartialMatches]) -> PartialMatches:
+        """All of them as one. Rows of one block stay where they are; those of several are copied
+        together.
+        """
+        if len(several) == 1:
+            return several[0]
+        parts = {s: _concat_parts([p.parts[s] for p in several]) for s in several[0].parts}
+        if all(p.weights is None for p in several):
+            return PartialMatches(parts)
+        weights = [np.ones(len(p)) if p.weights is None else p.weights for p in several]
+        coins = [
+            np.zeros(len(p), np.uint64) if p.sampling_hashes is None else p.sampling_hashes
+            for p in several
+        ]
+        return PartialMatches(
+            parts, weights=np.concatenate(weights), sampling_hashes=np.concatenate(coins)
+        )
+
+    @staticmethod
+    def concat_bounded(several: Sequence[PartialMatches], most: int) -> Iterator[PartialMatches]:
+        """All of them, as few as there can be when no more than ``most`` bytes of no fixed width
+        are copied together, unless one has more.
+        """
+        if len(several) == 1:
+            yield several[0]
+            return
+        parts = several[0].parts.items()
+        columns = [
+            (s, name)
+            for s, (rows, _) in parts
+            for name in variable_width_columns(rows.batch.schema)
+        ]
+        some: list[PartialMatches] = []
+        size = 0
+        for p in several:
+            lengths = (p.parts[s][0].value_bytes(name, p.parts[s][1]) for s, name in columns)
+            more = sum(int(each.sum()) for each in lengths)
+            if some and size + more > most:
+                yield PartialMatches.concat_all(some)
+                some, size = [], 0
+            some, size = [*some, p], size + more
+        yield PartialMatches.concat_all(some)
+
+    def take_positions(self, chosen: np.ndarray) -> PartialMatches:
+        """The partial results at these positions."""
+        queries = None if self.queries is None else self.queries[chosen]
+        weights = None if self.weights is None else self.weights[chosen]
+        coins = None if self.sampling_hashes is None else self.sampling_hashes[chosen]
+        parts = {
+            s: (rows, _compose_positions(rows, at, chosen)) for s, (rows, at) in self.parts.items()
+        }
+        return PartialMatches(parts, queries, weights, coins)
+
+
+def _make_read_only(array: np.ndarray) -> np.ndarray:
+    """An array that nobody can change, as many have it."""
+    array.flags.writeable = False
+    return array
+
+
+def _compose_positions(rows: BlockRows, at: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    return chosen if rows.is_all_rows(at) else at[chosen]
+
+
+def take_block_rows(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+    """The rows at these positions, all of which are in the batch: Arrow does not look."""
+    return pc.take(batch, pa.array(at), boundscheck=False)
+
+
+def value_bytes(batch: pa.RecordBatch) -> int:
+    """The bytes of the values of a batch, wherever in other buffers it begins: equal rows take
+    equal bytes.
+    """
+    return sum(map(_count_value_bytes, batch.columns))
+
+
+def _count_value_bytes(column: pa.Array) -> int:
+    count, kind = len(column), column.type
+    nulls = (count + 7) // 8 if column.null_count else 0
+    if pa.types.is_struct(kind):
+        return nulls + sum(map(_count_value_bytes, column.flatten()))
+    if pa.types.is_list(kind):
+        return nulls + 4 * (count + 1) + _count_value_bytes(column.flatten())
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return nulls + 4 * (count + 1) + (pc.sum(pc.binary_length(column)).as_py() or 0)
+    try:
+        return nulls + (count * kind.bit_width + 7) // 8
+    except ValueError:  # of no fixed width
+        return int(column.nbytes)
+
+
+def variable_width_columns(schema: pa.Schema) -> list[str]:
+    """The columns whose values are of no fixed width, such as text."""
+    return [field.name for field in schema if _is_variable_width(field.type)]
+
+
+def _is_variable_width(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return any(_is_variable_width(field.type) for field in kind)
+    return _is_text(kind) or _is_list(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_map(kind))
+
+
+def _max_value_bytes(column: pa.Array) -> int:
+    text = _is_text(column.type)
+    before = _value_offsets(column) if text else _bytes_before(column, np.arange(len(column) + 1))
+    return int((before[1:] - before[:-1]).max())
+
+
+def _bytes_before(column: pa.Array, at: np.ndarray) -> np.ndarray:
+    """The bytes before the values at these positions, from anywhere on. An element of a list counts
+    as one more, as there cannot be 2^31 of them either.
+    """
+    kind = column.type
+    if pa.types.is_struct(kind):
+        fields = (_bytes_before(column.field(n), at) for n in range(kind.num_fields))
+        return sum(fields, np.zeros(len(at), np.int64))
+    if _is_text(kind):
+        return _value_offsets(column)[at]
+    if _is_list(kind):
+        ends = _value_offsets(column)[at].astype(np.int64)
+        return ends + _bytes_before(column.values, ends)
+    try:
+        return at * (kind.bit_width // 8)
+    except ValueError:  # lists of one length, nulls
+        return at * 0
+
+
+def _value_offsets(column: pa.Array) -> np.ndarray:
+    """Where the values of text or lists begin, and the last ends."""
+    if not len(column):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)
+
+
+def _concat_parts(parts: list[tuple[BlockRows, np.ndarray]]) -> tuple[BlockRows, np.ndarray]:
+    if all(rows is parts[0][0] for rows, _ in parts):
+        return parts[0][0], np.concatenate([at for _, at in parts])
+    rows = BlockRows(pa.concat_batches([take_block_rows(rows.batch, at) for rows, at in parts]))
+    return rows, np.arange(rows.batch.num_rows)

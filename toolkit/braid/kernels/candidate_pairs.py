@@ -1,0 +1,129 @@
+"""Candidate pairs of partial results and the rows of a block: by an index, or all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from braid.condition.predicate import CommonElements, GuardedStep, IndexCondition, OverflowGuard
+from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.key_ranges import search_ranges
+from braid.kernels.overflow_bounds import Bounds, find_overflows
+from braid.kernels.set_overlap import SetColumn, pairs_sharing
+
+
+def find_candidate_pairs(
+    partial: PartialMatches,
+    rows: BlockRows,
+    stream: int,
+    index: IndexCondition | CommonElements | None,
+    most: int,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs (position in the partial results, position in the block) that the index admits, in
+    chunks.
+    """
+    size = rows.batch.num_rows
+    if not size or not len(partial):
+        return
+    if isinstance(index, CommonElements):
+        here, other = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
+        yield from find_sharing_pairs(
+            *partial.set_column(*other), rows.set_column(here[1]), index.min_elements
+        )
+        return
+    if index is None:
+        first = np.zeros(len(partial), np.int64)
+        last = np.full(len(partial), size)
+        order = None
+    else:
+        here, other = (index.left, index.right)[:: 1 if index.left[0] == stream else -1]
+        stored, order = rows.sorted_keys(here[1])
+        first, last = search_ranges(
+            partial.column_values(*other), stored, index, here == index.left
+        )
+    counts = np.maximum(last - first, 0)
+    hits = np.flatnonzero(counts)
+    ends = np.cumsum(counts[hits])
+    for start, stop in split_into_chunks(ends, most):
+        yield from _expand_ranges(
+            hits[start:stop], first[hits[start:stop]], counts[hits[start:stop]], order, most
+        )
+
+
+def find_pairs_at_risk(
+    partial: PartialMatches,
+    rows: BlockRows,
+    danger: GuardedStep,
+    bounds: Sequence[Bounds],
+    stream: int,
+    most: int,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield candidate pairs of a guarded sum in chunks: those of an index, or of all that may be
+    part of a sum which leaves its type, by the ``bounds`` of the columns of its ends.
+    """
+    if danger.index is not None:
+        yield from find_candidate_pairs(partial, rows, stream, danger.index, most)
+        return
+    columns = [
+        (bound, rows.numpy_column(n)) if s == stream else (partial.column_values(s, n), bound)
+        for (s, n, _), bound in zip(danger.guard.weighted_columns, bounds, strict=True)
+    ]
+    of_partial, of_rows = zip(*columns, strict=True)
+    left = _find_rows_at_risk(danger.guard, of_partial, len(partial))
+    right = _find_rows_at_risk(danger.guard, of_rows, rows.batch.num_rows)
+    counts = np.full(len(left), len(right))
+    for start, stop in split_into_chunks(np.cumsum(counts), most) if len(right) else ():
+        first = np.zeros(stop - start, np.int64)
+        for a, b in _expand_ranges(np.arange(start, stop), first, counts[start:stop], None, most):
+            yield left[a], right[b]
+
+
+def _find_rows_at_risk(
+    guard: OverflowGuard, columns: Sequence[np.ndarray | Bounds], size: int
+) -> np.ndarray:
+    """Return the positions that may be part of a sum which leaves its type."""
+    if all(isinstance(column, tuple) for column in columns):
+        return np.arange(size)
+    return np.flatnonzero(find_overflows(guard, columns))
+
+
+def split_into_chunks(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of the values with these running sums. The values of each add up to ``most`` or
+    less, unless it has one value only.
+    """
+    start = 0
+    while start < len(ends):
+        done = ends[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, done + most, "right")))
+        yield start, stop
+        start = stop
+
+
+def find_sharing_pairs(
+    sets: SetColumn, at: np.ndarray, stored: SetColumn, least: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pairs whose sets have so many elements in common; a set that several partial results have is
+    counted once.
+    """
+    chosen, which = np.unique(at, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    ends = np.searchsorted(which[order], np.arange(len(chosen) + 1))
+    for left, right in pairs_sharing(sets, chosen, stored, least):
+        times = ends[left + 1] - ends[left]
+        done = np.cumsum(times)
+        inside = np.arange(done[-1]) - np.repeat(done - times, times)
+        yield order[np.repeat(ends[left], times) + inside], np.repeat(right, times)
+
+
+def _expand_ranges(
+    hits: np.ndarray, first: np.ndarray, counts: np.ndarray, order: np.ndarray | None, most: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    total = int(counts.sum())
+    starts = np.cumsum(counts) - counts
+    left = np.repeat(hits, counts)
+    right = np.arange(total) + np.repeat(first - starts, counts)
+    if order is not None:
+        right = order[right]
+    for at in range(0, total, most):  # one probe alone may exceed a chunk
+        yield left[at : at + most], right[at : at + most]

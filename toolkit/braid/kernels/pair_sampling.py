@@ -1,0 +1,405 @@
+"""Which tuples take part when a join sheds load: drawn by a hash of the tuple and of the block that
+it is to meet, so that a task that is tried again draws the same. NumPy only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from braid.core.reserved_columns import DRAW, KEPT, WORTH
+from braid.core.shedding_plan import (
+    LOWEST,
+    Item,
+    ItemYield,
+    ResultUtility,
+    SheddingPlan,
+    WeightedTerm,
+    utility_of_type,
+)
+from braid.kernels.block_rows import BlockRows, PartialMatches, take_block_rows
+from braid.kernels.exact_sums import SIGNS, OrderIndependentSum, sketch_values
+from braid.kernels.hashing import GOLDEN, Uint64, mix_bits
+
+Floats = npt.NDArray[np.float64]
+_COMES_IN = (1 << 64) - 1
+"""Stands for the block where it is drawn whether a tuple comes in at all."""
+_OF_RESULTS: tuple[Literal["estimated", "utility", "estimated_utility"], ...] = (
+    "estimated",
+    "utility",
+    "estimated_utility",
+)
+"""What results that have no weight and are worth 1 are summed up for."""
+
+
+def draw_numbers(numbers: Uint64, block: int) -> Floats:
+    """A number in [0, 1) for each tuple, anew for each block."""
+    return np.asarray((sampling_hashes(numbers, block) >> np.uint64(11)) * 2.0**-53, np.float64)
+
+
+def sampling_hashes(numbers: Uint64, block: int) -> Uint64:
+    """What each tuple is drawn by, anew for each block."""
+    return mix_bits(numbers ^ mix_bits(np.array([block], np.uint64)))
+
+
+def distinct_hashes(rows: pa.RecordBatch) -> Uint64:
+    """The hashes of tuples, made different among equal ones by their rank: equal tuples may take
+    each other's place, but must not all be drawn or none. Tuples that differ and have one hash
+    keep their rank, in whatever order a task has them: they are ranked by what they hold.
+    """
+    numbers = rows.column(DRAW).to_numpy(zero_copy_only=False)
+    order = np.argsort(numbers, kind="stable")
+    new = np.ones(len(order), bool)
+    new[1:] = np.diff(numbers[order]) != 0
+    if new.all():
+        return numbers.astype(np.uint64)
+    tied = np.flatnonzero(~(new & np.append(new[1:], True)))
+    order[tied] = order[tied][_order_by_content(take_block_rows(rows, order[tied]))]
+    rank = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    found = numbers.astype(np.uint64)
+    found[order] += rank.astype(np.uint64) * GOLDEN
+    return found
+
+
+def _order_by_content(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """The order of tuples by their hash, then by all columns that have an order."""
+    names = [DRAW, *(f.name for f in rows.schema if f.name != DRAW and not _is_nested(f.type))]
+    # Permutations of other indexes depend on the order of the rows themselves.
+    keys = [(name, "ascending") for name in names if not name.startswith("__p:")]
+    return np.asarray(pc.sort_indices(rows, sort_keys=keys).to_numpy(), np.int64)
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_nested(kind) or pa.types.is_null(kind))
+
+
+def sample_arrivals(rows: pa.RecordBatch, share: float) -> pa.RecordBatch:
+    """The tuples that come in when only a share does, with a column that remembers it."""
+    numbers = rows.column(DRAW).to_numpy().astype(np.uint64)
+    chosen = rows
+    if share < 1:
+        chosen = take_block_rows(rows, np.flatnonzero(draw_numbers(numbers, _COMES_IN) < share))
+    return chosen.append_column(KEPT, pa.array(np.full(chosen.num_rows, share)))
+
+
+@dataclass
+class ItemTally:
+    """What came of an item on the hosts of a task, by type of the fresh tuple."""
+
+    considered_pairs: Floats
+    matches: Floats
+    value: OrderIndependentSum
+    skipped_pairs: float = 0.0
+
+    @staticmethod
+    def empty(kinds: int) -> ItemTally:
+        """Nothing yet."""
+        return ItemTally(np.zeros(kinds), np.zeros(kinds), OrderIndependentSum(kinds))
+
+
+@dataclass
+class SampledMeeting:
+    """A fresh block meets another: the ``partial`` that was drawn for it, how many tuples ``left``
+    out were, the type of each of the fresh block's tuples (None: one type), and what is found.
+    """
+
+    partial: PartialMatches
+    skipped_tuples: int
+    stream: int
+    size: int
+    kinds: npt.NDArray[np.int64] | None
+    tally: ItemTally
+    sampler: PairSampler
+    matched: Floats | None = None
+
+    def __post_init__(self) -> None:
+        rows, at = self.partial.parts[self.stream]
+        self.tally.skipped_pairs += self.skipped_tuples * self.size
+        self._add_by_type(self.tally.considered_pairs, at, np.full(len(at), float(self.size)))
+        if self.partial.weights is not None:
+            self.matched = np.zeros(rows.batch.num_rows)
+
+    def count_matches(self, found: PartialMatches) -> None:
+        """Count matches of the first hop."""
+        at, served = found.parts[self.stream][1], _count_served_queries(found)
+        self._add_by_type(self.tally.matches, at, served)
+        if self.sampler.utility_rule.typed:
+            kinds = None if self.kinds is None else self.kinds[at]
+            self.tally.value.add_values(self.sampler.result_utilities(found), served, kinds)
+        if self.matched is not None:
+            self.matched += np.bincount(at, served, len(self.matched))
+
+    def finish(self) -> None:
+        """Add to the variance: results^2 (1 - share) / share^2 for each tuple that was drawn."""
+        if self.matched is not None and self.partial.weights is not None:
+            y, w = self.matched[self.partial.parts[self.stream][1]], self.partial.weights
+            if self.sampler.streams == 2:
+                self.sampler.variance.add_values(w**2 - w, y**2)
+
+    def _add_by_type(self, sums: Floats, at: npt.NDArray[np.int64], amounts: Floats) -> None:
+        if self.kinds is None:
+            sums[0] += amounts.sum()
+        else:
+            sums += np.bincount(self.kinds[at], amounts, len(sums))
+
+
+@dataclass
+class PairSampler:
+    """Thins what sets out by a harvest, and counts what came of it, for the hosts of one task.
+    Once results are complete it weighs them. Where the variance does not follow from what each
+    host finds alone, it sketches them: results of more than two ``streams`` by the draw of the
+    first hop; where tuples are left out as they come, by the draws of their members.
+
+    ``unthinned`` are items of blocks that all tuples met, each with its pairs and matches;
+    ``unweighted`` are results that have no weight and are worth 1. Both are only added up when all
+    is done.
+    """
+
+    plan: SheddingPlan
+    utility_rule: ResultUtility
+    streams: int = 2
+    tallies: dict[Item, ItemTally] = field(default_factory=dict)
+    full_pairs: list[tuple[Item, float, float]] = field(default_factory=list)
+    full_matches: int = 0
+    estimated_results: OrderIndependentSum = field(default_factory=OrderIndependentSum)
+    variance: OrderIndependentSum = field(default_factory=OrderIndependentSum)
+    utility: OrderIndependentSum = field(default_factory=OrderIndependentSum)
+    estimated_utility: OrderIndependentSum = field(default_factory=OrderIndependentSum)
+    sketches: list[Floats] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.plan.keep_shares:
+            number = 1 if self.utility_rule.is_by_value else 2 if self.streams == 2 else 0
+        else:
+            number = 1 if self.streams > 2 else 0
+        self.sketches = [np.zeros(SIGNS) for _ in range(number)]
+
+    @property
+    def has_variance(self) -> bool:
+        """Not where tuples of three streams and more were left out one by one."""
+        return not self.plan.keep_shares or self.utility_rule.is_by_value or self.streams == 2
+
+    def sample_pair(
+        self,
+        partial: PartialMatches,
+        stream: int,
+        window: int,
+        fresh: int,
+        block: int,
+        rows: BlockRows,
+    ) -> SampledMeeting | None:
+        """Of the tuples of fresh block ``fresh`` of ``stream`` those that meet ``block`` of
+        ``window``, each with its weight; None when the harvest says nothing of them.
+        """
+        item = self._make_item_key(stream, window, block)
+        by_type = self.plan.shares.get(item)
+        if by_type is None:
+            return None
+        mine, at = partial.parts[stream]
+        kinds, guard = self._find_type_indexes(mine, stream), self._limit_share(fresh, mine)
+        drawn = partial
+        if guard * min(by_type) < 1:
+            each = np.array(by_type) * guard
+            shares = np.full(len(at), each[0]) if kinds is None else each[kinds[at]]
+            chosen = np.flatnonzero(draw_numbers(_draw_hashes(mine), block)[at] < shares)
+            drawn = partial.take_positions(chosen)
+            drawn.weights = 1 / shares[chosen]
+            if self.streams > 2:
+                drawn.sampling_hashes = sampling_hashes(_draw_hashes(mine), block)[at[chosen]]
+        left, size = len(partial) - len(drawn), rows.batch.num_rows
+        return SampledMeeting(
+            drawn, left, stream, size, kinds, self._get_tally(item, len(by_type)), self
+        )
+
+    def takes_all_tuples(self, rows: BlockRows) -> bool:
+        """Whether all tuples of a fresh block meet all others, and one counts as the other."""
+        return not self.utility_rule.typed and self.plan.is_full_join(rows.batch.num_rows)
+
+    def meets_all(
+        self, partial: PartialMatches, stream: int, window: int, fresh: int, block: int
+    ) -> bool:
+        """Whether all tuples of a fresh block meet another, and one counts as the other: their
+        pairs need not be told apart by tuple then, and ``met`` counts them.
+        """
+        if self.utility_rule.typed:
+            return False
+        by_type = self.plan.shares.get(self._make_item_key(stream, window, block), (1.0,))
+        return min(by_type) * self._limit_share(fresh, partial.parts[stream][0]) >= 1
+
+    def count_full_meeting(
+        self, stream: int, window: int, block: int, pairs: int, found: float
+    ) -> None:
+        """Count pairs of a block that all tuples met, and their matches."""
+        item = self._make_item_key(stream, window, block)
+        if item in self.plan.shares:
+            self.full_pairs.append((item, float(pairs), found))
+
+    def _make_item_key(self, stream: int, window: int, block: int) -> Item:
+        return stream, window, self.plan.basic_windows.get(block, -1)
+
+    def _limit_share(self, fresh: int, rows: BlockRows) -> float:
+        """What shares of a fresh block are multiplied by: 1 unless more came than was expected."""
+        expected = self.plan.expected_tuples.get(fresh, 0.0)
+        return min(1.0, expected / rows.batch.num_rows) if expected else 1.0
+
+    def _get_tally(self, item: Item, kinds: int) -> ItemTally:
+        if item not in self.tallies:
+            self.tallies[item] = ItemTally.empty(kinds)
+        return self.tallies[item]
+
+    def _find_type_indexes(self, rows: BlockRows, stream: int) -> npt.NDArray[np.int64] | None:
+        """By row, which of the harvest's types it is of; one that was not known is taken for the
+        next that is worth more. None where there is one type.
+        """
+        types = self.plan.types[stream] if self.plan.types else ()
+        if len(types) < 2:
+            return None
+        found = np.searchsorted(np.array(types), utility_types(rows))
+        return np.minimum(found, len(types) - 1)
+
+    def result_utilities(self, found: PartialMatches) -> Floats:
+        """What each result is worth, as far as its members are there."""
+        if not self.utility_rule.typed:
+            return np.ones(len(found))
+        members = np.array([_row_utilities(rows)[at] for rows, at in found.parts.values()])
+        return np.asarray(
+            members.max(axis=0) if self.utility_rule.combine == "max" else members.mean(0)
+        )
+
+    def result_weights(self, found: PartialMatches) -> Floats | None:
+        """The weights of complete results, which are counted; None: all are 1."""
+        if found.weights is None and not (self.plan.keep_shares or self.utility_rule.typed):
+            self.full_matches += (
+                len(found) if found.queries is None else int(_count_served_queries(found).sum())
+            )
+            return None
+        weights = np.ones(len(found)) if found.weights is None else found.weights
+        weights = weights * self._arrival_weights(found)
+        served, value = _count_served_queries(found), self.result_utilities(found)
+        self._add_to_sketches(found, weights, served)
+        self.estimated_results.add_values(weights, served)
+        self.utility.add_values(value, served)
+        self.estimated_utility.add_values(value * weights, served)
+        return weights
+
+    def _add_to_sketches(self, found: PartialMatches, weights: Floats, served: Floats) -> None:
+        """Add results to the sketches: by the draw of the first hop, by the value that they join
+        on, or by each of two members. A result shares both members with itself, which is counted
+        for either and set right in the variance.
+        """
+        if not self.sketches:
+            return
+        alone = np.sqrt(weights**2 - weights) * served
+        if not self.plan.keep_shares:
+            if found.sampling_hashes is not None:
+                self.sketches[0] += sketch_values(found.sampling_hashes, alone)
+            return
+        thrown = [
+            sampling_hashes(rows.numpy_column(DRAW)[at].astype(np.uint64), _COMES_IN)
+            for rows, at in found.parts.values()
+        ]
+        if self.utility_rule.is_by_value:
+            self.sketches[0] += sketch_values(thrown[0], alone)
+            return
+        a, b = 1 / self._arrival_shares(found)
+        self.sketches[0] += sketch_values(thrown[0], np.sqrt(a**2 - a) * b * served)
+        self.sketches[1] += sketch_values(thrown[1], np.sqrt(b**2 - b) * a * served)
+        self.variance.add_values(-a * b * (a - 1) * (b - 1), served**2)
+
+    def _arrival_shares(self, found: PartialMatches) -> Floats:
+        """By member, the share of tuples that came in when it did; 1 where all did."""
+        shares = [
+            rows.numpy_column(KEPT)[at] if KEPT in rows.batch.schema.names else np.ones(len(at))
+            for rows, at in found.parts.values()
+        ]
+        return np.array(shares)
+
+    def _arrival_weights(self, found: PartialMatches) -> Floats | float:
+        """One over the chance that all members of a result came in."""
+        if not self.plan.keep_shares:
+            return 1.0
+        entered = self._arrival_shares(found)
+        chance = entered.min(axis=0) if self.utility_rule.is_by_value else entered.prod(axis=0)
+        return np.asarray(1 / chance)
+
+    def item_yields(self) -> list[ItemYield]:
+        """What came of the items; their value is among the terms. An item is there twice where only
+        some of the blocks were met by all tuples; ``together`` adds them up.
+        """
+        sums: dict[Item, tuple[float, float]] = {}
+        for item, pairs, found in self.full_pairs:
+            before = sums.get(item, (0.0, 0.0))
+            sums[item] = before[0] + pairs, before[1] + found
+        plain = (self._make_unsampled_yield(item, *each) for item, each in sums.items())
+        drawn = (
+            ItemYield(
+                *item,
+                tuple(t.considered_pairs.tolist()),
+                tuple(t.matches.tolist()),
+                (0.0,) * len(t.matches),
+                t.skipped_pairs,
+            )
+            for item, t in self.tallies.items()
+        )
+        return [*plain, *drawn]
+
+    def _make_unsampled_yield(self, item: Item, pairs: float, found: float) -> ItemYield:
+        """What came of blocks that all tuples met: there is one type, so the first."""
+        others = (0.0,) * (len(self.plan.shares[item]) - 1)
+        return ItemYield(*item, (pairs, *others), (found, *others), (0.0, *others), 0.0)
+
+    def weighted_terms(self) -> list[WeightedTerm]:
+        """What the sums of all that came are made of."""
+        found = [
+            WeightedTerm(of, None, 0, 1.0, float(self.full_matches))
+            for of in _OF_RESULTS
+            if self.full_matches
+        ]
+        found += [
+            *self.estimated_results.weighted_terms("estimated"),
+            *self.variance.weighted_terms("variance"),
+        ]
+        found += self.utility.weighted_terms("utility")
+        found += self.estimated_utility.weighted_terms("estimated_utility")
+        for item, t in sorted(self.tallies.items()):
+            found += t.value.weighted_terms("value", item)
+        return found
+
+
+def _draw_hashes(rows: BlockRows) -> Uint64:
+    """The hashes of a block's tuples, told apart."""
+    return rows.cached_column("drawn by", lambda: distinct_hashes(rows.batch))
+
+
+def utility_types(rows: BlockRows) -> npt.NDArray[np.int64]:
+    """By row, the code of its type: 10 ln V, rounded; LOWEST where V is no number above 0."""
+
+    def coded() -> npt.NDArray[np.int64]:
+        worth = rows.numpy_column(WORTH)
+        counts = (worth > 0) & (worth < np.inf)
+        codes = np.rint(10 * np.log(np.where(counts, worth, 1.0)))
+        return np.where(counts, codes, LOWEST).astype(np.int64)
+
+    return rows.cached_column("of type", coded)
+
+
+def _row_utilities(rows: BlockRows) -> Floats:
+    """By row, the utility of its type."""
+
+    def valued() -> Floats:
+        known, at = np.unique(utility_types(rows), return_inverse=True)
+        return np.array([utility_of_type(code) for code in known.tolist()])[at]
+
+    return rows.cached_column("of utility", valued)
+
+
+def _count_served_queries(found: PartialMatches) -> Floats:
+    """How often each counts: once, or for each query that it serves."""
+    if found.queries is None:
+        return np.ones(len(found))
+    return np.bitwise_count(found.queries).astype(float)

@@ -1,0 +1,386 @@
+"""Partial results meet the rows of a block: two binary searches, the rest on candidate pairs
+only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from braid.condition.evaluation_order import OverflowFailure
+from braid.condition.predicate import GuardedStep, Measure, Predicate, ProbeStep, ResidualPredicate
+from braid.condition.residual_evaluation import evaluate_residual
+from braid.core.reserved_columns import ROUTING, TIME
+from braid.kernels.block_rows import BlockRows, PartialMatches, variable_width_columns
+from braid.kernels.candidate_pairs import (
+    find_candidate_pairs,
+    find_pairs_at_risk,
+    split_into_chunks,
+)
+from braid.kernels.key_ranges import evaluate_condition
+from braid.kernels.overflow_bounds import find_overflows, may_overflow
+from braid.kernels.query_bitmaps import QueryBitmaps
+from braid.kernels.set_overlap import pairwise_overlap
+from braid.kernels.vectors import pairwise_measure
+from braid.kernels.weighted_sets import pairwise_inner_product
+
+CHUNK = 1 << 20
+"""Candidate pairs that are held in memory at once."""
+BYTES = 1 << 29
+"""Bytes that are taken at once of columns of no fixed width, such as text: a column that is taken
+cannot have 2^31, and of lists that have more elements Arrow makes wrong ones without a word.
+"""
+_LITTLE = BYTES >> 6
+"""Bytes of candidates that need not be known better, although others are added to them."""
+_NEAR = 16
+"""So many values that lie in order are looked at as fast as one that lies anywhere."""
+_LONG = 1 << 13
+"""Candidate pairs of a block whose columns are not copied to those of other blocks."""
+
+
+class ComparisonCounter(Protocol):
+    """Counts candidate pairs; of gathered blocks (see build.gather) those of each."""
+
+    compared_pairs: Any
+
+
+class ProbeInput(NamedTuple):
+    """Partial results meet the rows of a block, or of gathered ones. ``stored`` says that it was
+    there before this batch, so that expired rows of it no longer count; the candidate pairs are
+    added to ``counts.compared``.
+    """
+
+    partial: PartialMatches
+    rows: BlockRows
+    is_stored: bool
+    counts: ComparisonCounter
+
+
+@dataclass
+class BlockJoiner:
+    """Meets partial results with blocks under one predicate.
+
+    ``windows`` gives W_i by stream in microseconds, None for full history. ``watermarks`` gives, by
+    stream, the earliest event time still expected of the other streams: a stored tuple has expired
+    when its time plus its window is not after it. With ``bitmaps``, only what serves some query
+    is found, and each result carries the queries that it serves. ``batch`` is the number of the
+    micro-batch, for the sentence of a run that fails.
+    """
+
+    predicate: Predicate
+    windows: Sequence[int | None]
+    watermarks: Sequence[int | None]
+    bitmaps: QueryBitmaps | None = None
+    batch_number: int = 0
+    steps: dict[tuple[frozenset[int], int], ProbeStep] = field(default_factory=dict)
+    variable_width_columns: dict[int, list[str]] = field(default_factory=dict)
+    indexes: dict[int, Sequence[str]] = field(default_factory=dict)
+
+    def probe_block(
+        self,
+        partial: PartialMatches,
+        rows: BlockRows,
+        stream: int,
+        stored: bool,
+        count: ComparisonCounter,
+    ) -> Iterator[PartialMatches]:
+        """The partial results extended by matching rows of a block of ``stream``, in chunks of
+        bounded size; see Meet.
+        """
+        meet = ProbeInput(partial, rows, stored, count)
+        return (found for _, found in self.probe_blocks([meet], stream))
+
+    def probe_blocks(
+        self, several: Iterable[ProbeInput], stream: int
+    ) -> Iterator[tuple[int, PartialMatches]]:
+        """The same of several blocks, in their order, each chunk with the number of its block. All
+        partial results are of the same streams. Residuals are evaluated on the candidates of many
+        blocks at once: for few they take as long as for ten thousand.
+        """
+        waiting: list[tuple[int, PartialMatches]] = []
+        pairs = size = 0
+        for n, meet in enumerate(several):
+            step = self._find_step(frozenset(meet.partial.parts), stream)
+            for admitted in self._find_candidates(meet, step):
+                if not step.residuals:
+                    yield from self._split_for_output(n, admitted)
+                    continue
+                for found, more in self._split_for_residuals(admitted, step):
+                    if waiting and (pairs + len(found) > CHUNK or size + more > BYTES):
+                        yield from self._filter_by_residuals(waiting, stream)
+                        waiting, pairs, size = [], 0, 0
+                    waiting.append((n, found))
+                    pairs, size = pairs + len(found), size + more
+        yield from self._filter_by_residuals(waiting, stream)
+
+    def _find_candidates(self, meet: ProbeInput, step: ProbeStep) -> Iterator[PartialMatches]:
+        """What index, links and windows admit, in chunks."""
+        partial, rows, stored, count = meet
+        if self.bitmaps is not None and rows.batch.num_rows:
+            partial = self.bitmaps.filter_wanted(partial, rows, step.stream)
+        if not len(partial):
+            return
+        if rows.batch.num_rows:
+            for danger in step.guarded_steps:
+                self._check_danger(partial, rows, stored, step, danger)
+        for left, right in find_candidate_pairs(
+            partial, rows, step.stream, step.index_condition, CHUNK
+        ):
+            left, right = _keep_in_key_range(rows, left, right)
+            if not len(left):
+                continue
+            count.compared_pairs += rows.count_by_block(right)
+            found = self._keep_holding_pairs(partial, left, rows, right, step, stored)
+            if found is not None:
+                yield found
+
+    def _keep_holding_pairs(
+        self,
+        partial: PartialMatches,
+        left: np.ndarray,
+        rows: BlockRows,
+        right: np.ndarray,
+        step: ProbeStep,
+        stored: bool,
+    ) -> PartialMatches | None:
+        """Return the candidates that links, windows and queries admit; None if there is none."""
+        holding = self._evaluate_conditions(partial, left, rows, right, step, stored)
+        if holding is not None:
+            keep = np.flatnonzero(holding)
+            left, right = left[keep], right[keep]
+        if not len(left):
+            return None
+        visited = partial.take_positions(left)
+        parts = {**visited.parts, step.stream: (rows, right)}
+        admitted = PartialMatches(
+            parts, weights=visited.weights, sampling_hashes=visited.sampling_hashes
+        )
+        if self.bitmaps is not None:
+            admitted.queries = self.bitmaps.result_bitmaps(admitted)
+            admitted = admitted.take_positions(np.flatnonzero(admitted.queries))
+        return admitted if len(admitted) else None
+
+    def _check_danger(
+        self,
+        partial: PartialMatches,
+        rows: BlockRows,
+        stored: bool,
+        step: ProbeStep,
+        danger: GuardedStep,
+    ) -> None:
+        """Raise OverflowFailure if Spark computes the guarded sum of a pair that leaves its type.
+        Nearly always the bounds of the columns show that none can.
+        """
+        ends = danger.guard.weighted_columns
+        bounds = [
+            (rows if s == step.stream else partial.parts[s][0]).find_bounds(n) for s, n, _ in ends
+        ]
+        if not may_overflow(danger.guard, bounds):
+            return
+        for left, right in find_pairs_at_risk(partial, rows, danger, bounds, step.stream, CHUNK):
+            left, right = _keep_in_key_range(rows, left, right)
+            columns = [
+                _take_link_values(partial, left, rows, right, step.stream, (s, n))
+                for s, n, _ in ends
+            ]
+            keep = np.flatnonzero(find_overflows(danger.guard, columns))
+            pairs = partial, left[keep], rows, right[keep]
+            if len(keep) and self._is_computed(
+                *pairs, replace(step, conditions=danger.required_links), stored
+            ):
+                raise self._make_failure(danger.guard.sentence, (s for s, _, _ in ends))
+
+    def _find_indexes(self, stream: int) -> Sequence[str]:
+        if stream not in self.indexes:
+            self.indexes[stream] = self.predicate.index_columns(stream)
+        return self.indexes[stream]
+
+    def _is_computed(
+        self,
+        partial: PartialMatches,
+        left: np.ndarray,
+        rows: BlockRows,
+        right: np.ndarray,
+        step: ProbeStep,
+        stored: bool,
+    ) -> bool:
+        """Whether the step's links and residuals admit one of these pairs."""
+        admitted = self._keep_holding_pairs(partial, left, rows, right, step, stored)
+        pieces = () if admitted is None else self._split_for_residuals(admitted, step)
+        return any(self._apply_residuals([(0, piece)], step) for piece, _ in pieces)
+
+    def _make_failure(self, text: str, streams: Iterable[int]) -> OverflowFailure:
+        names = [self.predicate.aliases[s] for s in sorted(set(streams))]
+        where = f"stream {names[0]}" if len(names) == 1 else f"streams {' and '.join(names)}"
+        return OverflowFailure(f"{text}, batch {self.batch_number}, {where}")
+
+    def _filter_by_residuals(
+        self, found: list[tuple[int, PartialMatches]], stream: int
+    ) -> Iterator[tuple[int, PartialMatches]]:
+        """Those that the residuals hold for."""
+        if not found:
+            return
+        step = self._find_step(frozenset(found[0][1].parts) - {stream}, stream)
+        for n, fulfilled in self._apply_residuals(found, step):
+            yield from self._split_for_output(n, fulfilled)
+
+    def _split_for_output(
+        self, n: int, found: PartialMatches
+    ) -> Iterator[tuple[int, PartialMatches]]:
+        """Partial results in pieces of which all columns can be taken."""
+        columns = [
+            (s, name) for s in found.parts for name in self._variable_width_columns(s, found)
+        ]
+        return ((n, piece) for piece, _ in _split_by_bytes(found, columns, BYTES))
+
+    def _split_for_residuals(
+        self, found: PartialMatches, step: ProbeStep
+    ) -> Iterator[tuple[PartialMatches, int]]:
+        """Candidates in pieces of which the columns can be taken that residuals read."""
+        columns = {
+            c
+            for r in step.residuals
+            for c in r.columns
+            if c[1] in self._variable_width_columns(c[0], found)
+        }
+        return _split_by_bytes(found, [*columns], _LITTLE)
+
+    def _variable_width_columns(self, stream: int, found: PartialMatches) -> list[str]:
+        if stream not in self.variable_width_columns:
+            self.variable_width_columns[stream] = variable_width_columns(
+                found.parts[stream][0].batch.schema
+            )
+        return self.variable_width_columns[stream]
+
+    def _find_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
+        if (visited, stream) not in self.steps:
+            self.steps[visited, stream] = self.predicate.next_step(visited, stream)
+        return self.steps[visited, stream]
+
+    def _evaluate_conditions(
+        self,
+        partial: PartialMatches,
+        left: np.ndarray,
+        rows: BlockRows,
+        right: np.ndarray,
+        step: ProbeStep,
+        stored: bool,
+    ) -> np.ndarray | None:
+        """Where the links hold and the stored row counts; None: everywhere."""
+        keep: np.ndarray | None = None
+        for link in step.conditions:
+            a, b = (
+                _take_link_values(partial, left, rows, right, step.stream, end)
+                for end in (link.left, link.right)
+            )
+            keep = _and_masks(keep, evaluate_condition(a, b, link))
+        window, watermark = self.windows[step.stream], self.watermarks[step.stream]
+        if not stored or window is None or watermark is None:
+            return keep
+        limit = watermark - window
+        # To look at all rows once takes less than to look at more candidates.
+        if len(right) >= rows.batch.num_rows and rows.event_time_range()[0] > limit:
+            return keep
+        return _and_masks(keep, rows.numpy_column(TIME)[right] > limit)
+
+    def _apply_residuals(
+        self, pairs: list[tuple[int, PartialMatches]], step: ProbeStep
+    ) -> list[tuple[int, PartialMatches]]:
+        """Return the candidate pairs, by block, that all residuals of a step hold for."""
+        for residual in step.residuals:
+            pairs = self._apply_residual(pairs, residual) if pairs else []
+        return pairs
+
+    def _apply_residual(
+        self, found: list[tuple[int, PartialMatches]], residual: ResidualPredicate
+    ) -> list[tuple[int, PartialMatches]]:
+        columns = {
+            (s, name): _concat_arrays(
+                f.parts[s][0].batch.column(name).take(pa.array(f.parts[s][1])) for _, f in found
+            )
+            for s, name in residual.columns
+        }
+        measured = [
+            _concat_arrays(_compute_measure(m, f) for _, f in found) for m in residual.measures
+        ]
+        try:
+            holds = evaluate_residual(residual, self.predicate.aliases, columns, measured)
+        except OverflowFailure as failure:
+            raise self._make_failure(str(failure), residual.streams) from failure.__cause__
+        parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
+        kept = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
+        return [(n, f.take_positions(at)) for n, f, at in kept if len(at)]
+
+
+def _compute_measure(m: Measure, found: PartialMatches) -> pa.Array:
+    if m.function == "set_overlap":
+        return pairwise_overlap(*found.set_column(*m.left), *found.set_column(*m.right))
+    if m.function == "set_inner":
+        return pairwise_inner_product(
+            *found.weighted_set_column(*m.left), *found.weighted_set_column(*m.right)
+        )
+    return pairwise_measure(
+        m.function, *found.vector_column(*m.left), *found.vector_column(*m.right)
+    )
+
+
+def _and_masks(a: np.ndarray | None, b: np.ndarray) -> np.ndarray:
+    return b if a is None else a & b
+
+
+def _concat_arrays(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
+    """Arrays one after the other, copied together where they are short."""
+    several = list(parts)
+    if len(several) == 1:
+        return several[0]
+    whole = pa.chunked_array(several)
+    return whole if len(whole) >= _LONG * len(several) else pa.concat_arrays(several)
+
+
+def _keep_in_key_range(
+    rows: BlockRows, left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The pairs whose stored row counts on this host."""
+    if rows.keys is None:
+        return left, right
+    key = rows.numpy_column(ROUTING)[right]
+    chosen = np.flatnonzero((key >= rows.keys[0]) & (key < rows.keys[1]))
+    return left[chosen], right[chosen]
+
+
+def _take_link_values(
+    partial: PartialMatches,
+    left: np.ndarray,
+    rows: BlockRows,
+    right: np.ndarray,
+    stream: int,
+    end: tuple[int, str],
+) -> np.ndarray:
+    return rows.numpy_column(end[1])[right] if end[0] == stream else partial.values_at(*end, left)
+
+
+def _split_by_bytes(
+    found: PartialMatches, columns: Sequence[tuple[int, str]], little: int
+) -> Iterator[tuple[PartialMatches, int]]:
+    """Partial results in pieces, for each of which these columns, of no fixed width, have BYTES at
+    most, unless it is one result; and how many these are, or more. Nobody looks at the values where
+    all columns have so ``little`` at most.
+    """
+    size, most, parts = len(found), 0, found.parts
+    if columns:
+        most = size * sum(rows.buffer_bytes for rows, _ in parts.values())
+    if most > little:
+        near = all(rows.batch.num_rows <= _NEAR * size for rows, _ in parts.values())
+        longest = (parts[s][0].max_value_bytes(name) for s, name in columns)
+        most = size * sum(longest) if near else BYTES + 1
+    if most <= BYTES:
+        yield found, most
+        return
+    ends = np.cumsum(sum(parts[s][0].value_bytes(name, parts[s][1]) for s, name in columns))
+    for start, stop in split_into_chunks(ends, BYTES):
+        piece = found if stop - start == size else found.take_positions(np.arange(start, stop))
+        yield piece, int(ends[stop - 1] - (ends[start - 1] if start else 0))

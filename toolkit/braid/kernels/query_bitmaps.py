@@ -1,0 +1,102 @@
+"""Which queries a tuple, an intermediate result or a result serves, as bitmaps. NumPy only.
+
+Source: Wang 2008, section 7.4 (a tuple carries a mark of the selections that it passed), chapters
+19 and 20 (a result serves the queries that are set in the product of its members' bitmaps; what
+serves none is not probed). A query is one bit. A member of a result serves the queries whose
+selection it passed and whose window, on its stream, is longer than its age.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from braid.core.query import Query
+from braid.core.reserved_columns import MARK, TIME
+
+if TYPE_CHECKING:
+    from braid.kernels.block_rows import BlockRows, PartialMatches
+
+
+@dataclass(frozen=True)
+class QueryBitmaps:
+    """The queries of a batch. By stream, ``windows`` are the distinct ones, w_1 < ... < w_n in
+    microseconds, and ``masks[k]`` the queries that serve a tuple whose age has reached w_k (w_0 =
+    0): those that a slice from w_k on is there for (Lemma 9).
+    """
+
+    windows: tuple[tuple[int, ...], ...]
+    masks: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def from_queries(cls, queries: Sequence[Query]) -> QueryBitmaps:
+        """The bitmaps of these queries, by age."""
+        windows, masks = [], []
+        for mine in zip(*(q.windows for q in queries), strict=True):
+            bits = [(w, 1 << q.bitmap_position) for w, q in zip(mine, queries, strict=True)]
+            windows.append(tuple(sorted(set(mine))))
+            masks.append(tuple(sum(bit for w, bit in bits if w > age) for age in (0, *windows[-1])))
+        return cls(tuple(windows), tuple(masks))
+
+    def longest_window_rank(self, stream: int, marks: np.ndarray) -> np.ndarray:
+        """By tuple, the index of the longest window among the queries that it is marked for: how
+        far in the chain it survives.
+        """
+        ranks = np.zeros(len(marks), np.int32)
+        for k, mask in enumerate(self.masks[stream][1:-1], 1):
+            ranks[(marks & mask) != 0] = k
+        return ranks
+
+    def lifetimes(self, stream: int) -> np.ndarray:
+        """By rank, how long a tuple can serve a query, in microseconds."""
+        return np.asarray(self.windows[stream], np.int64)
+
+    def queries_by_age(self, stream: int, ages: Any) -> Any:
+        """The queries whose window on the stream is longer than each age."""
+        reached = np.searchsorted(self.lifetimes(stream), ages, side="right")
+        return np.asarray(self.masks[stream], np.int64)[reached]
+
+    def queries_if_constant(self, stream: int, youngest: int, oldest: int) -> int | None:
+        """What ``serves`` says of every age between two; None where a window ends between them."""
+        windows, masks = self.windows[stream], self.masks[stream]
+        a, b = (masks[bisect_right(windows, age)] for age in (youngest, oldest))
+        return a if a == b else None
+
+    def result_bitmaps(self, found: PartialMatches) -> np.ndarray:
+        """The queries that each (partial) result serves: the product of its members' bitmaps
+        (section 20.1).
+
+        Where all members from one block are in one slice, their ages are not looked at one by one.
+        """
+        spans = {s: rows.event_time_range() for s, (rows, _) in found.parts.items()}
+        first, last = max(lo for lo, _ in spans.values()), max(hi for _, hi in spans.values())
+        queries, now = np.full(len(found), -1, np.int64), None
+        for s, (lo, hi) in spans.items():
+            queries &= found.column_values(s, MARK)
+            same = self.queries_if_constant(s, max(0, first - hi), last - lo)
+            if same is not None:
+                queries &= same
+                continue
+            now = _latest_member_times(found) if now is None else now
+            queries &= self.queries_by_age(s, now - found.column_values(s, TIME))
+        return queries
+
+    def filter_wanted(
+        self, partial: PartialMatches, rows: BlockRows, stream: int
+    ) -> PartialMatches:
+        """The partial results that some query wants to meet a block, by the age of its youngest
+        tuple (Lemma 9).
+        """
+        if partial.queries is None:
+            partial.queries = self.result_bitmaps(partial)
+        ages = np.maximum(0, _latest_member_times(partial) - rows.event_time_range()[1])
+        keep = np.flatnonzero(partial.queries & self.queries_by_age(stream, ages))
+        return partial if len(keep) == len(partial) else partial.take_positions(keep)
+
+
+def _latest_member_times(partial: PartialMatches) -> np.ndarray:
+    return np.asarray(np.maximum.reduce([partial.column_values(s, TIME) for s in partial.parts]))

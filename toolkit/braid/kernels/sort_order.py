@@ -1,0 +1,48 @@
+"""Positions that put keys in order."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+_DIGIT, _MOST_BITS = 16, 32
+"""NumPy puts 16-bit numbers in order by counting them, which takes a third of what comparing them
+does: so for numbers of two such digits it is done digit by digit.
+"""
+
+
+def sort_positions(
+    keys: npt.NDArray[np.generic], groups: npt.NDArray[np.integer] | None = None
+) -> npt.NDArray[np.intp]:
+    """The positions of the keys in rising order; by group first, where there are ``groups``, which
+    are numbers from 0.
+    """
+    above, bits = _offsets_from_minimum(keys)
+    if above is not None and groups is not None:
+        more = int(groups.max()).bit_length()
+        if bits + more <= _MOST_BITS:
+            above |= groups.astype(np.uint32) << np.uint32(bits)
+            bits, groups = bits + more, None
+    order = np.argsort(keys) if above is None else _sort_by_digits(above, bits)
+    return order if groups is None else order[np.argsort(groups[order], kind="stable")]
+
+
+def _offsets_from_minimum(
+    keys: npt.NDArray[np.generic],
+) -> tuple[npt.NDArray[np.uint32] | None, int]:
+    """How far whole numbers are above the least, and the bits of that; None where it is too far."""
+    if keys.dtype.kind != "i" or not len(keys):
+        return None, 0
+    low, high = int(keys.min()), int(keys.max())
+    bits = (high - low).bit_length()
+    if bits > _MOST_BITS:
+        return None, bits
+    return (keys.astype(np.int64, copy=False) - low).astype(np.uint32), bits
+
+
+def _sort_by_digits(numbers: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.intp]:
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    if bits > _DIGIT:
+        digit = (numbers >> np.uint32(_DIGIT)).astype(np.uint16)
+        order = order[np.argsort(digit[order], kind="stable")]
+    return order

@@ -1,1 +1,0 @@
-"""Two blocks meet on one host: NumPy and Arrow."""

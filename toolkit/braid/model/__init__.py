@@ -1,1 +1,0 @@
-"""A policy run without tuples; everything here is modelled."""

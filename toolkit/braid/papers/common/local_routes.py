@@ -1,0 +1,36 @@
+"""Routes for placements on which everything that can join lies on one host."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from braid.core.facts import Facts
+from braid.core.plan import Block, Hop, Ids, Keys, Route
+from braid.papers.common.join_orders import TRIED, IntermediateGrowth
+
+
+def local_routes(facts: Facts, places: list[tuple[Keys, int]]) -> list[Route]:
+    """Routes for placements that keep each range of keys on one host, for any number of streams;
+    nothing hops.
+
+    A block meets the stored blocks of all other streams on its host and, of the fresh ones there,
+    those of a smaller stream; in the join order with the fewest intermediate results.
+    """
+    ids = count(facts.next_id)
+    streams = len(facts.streams)
+    stored: dict[tuple[int, int], Ids] = {}
+    rows = list(facts.previous_received)
+    for b in facts.blocks:
+        rows[b.stream] += b.rows
+        stored[b.hosts[0], b.stream] = (*stored.get((b.hosts[0], b.stream), ()), b.id)
+    made, growth = [], IntermediateGrowth(facts.match_counts, rows)
+    for stream in range(streams):
+        others = growth.best_join_orders(stream, TRIED)[0]
+        for keys, host in places:
+            block = Block(next(ids), stream, keys, facts.batch, (host,))
+            path = tuple(Hop(s, {host: stored[host, s]}) for s in others if (host, s) in stored)
+            made.append(Route(block, (path,) if len(path) == len(others) else ()))
+        for route in made[-len(places) :]:
+            at = (route.block.hosts[0], stream)
+            stored[at] = (*stored.get(at, ()), route.block.id)
+    return made

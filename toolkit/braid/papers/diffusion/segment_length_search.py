@@ -1,0 +1,79 @@
+"""The search for the best segment length by sampling. Source: Gu, Yu and Wang, ICDE 2007, section
+3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+BETTER = 0.05
+"""A length is better than another when it costs less by more than this fraction: less is noise."""
+DRIFT = 0.25
+"""A search that has ended begins again when what is measured has changed by this fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class LengthSearch:
+    """A climb from length to length, one sample each; lengths are in batches.
+
+    ``first`` is the length that the search began with, ``best`` the best so far, ``length`` the one
+    that is being tried (T). ``cost`` is that of the best, None before the first sample. ``way`` is
+    +1 while lengths grow, -1 while they shrink, 0 when the search has ended. ``busy``, ``done`` and
+    ``batches`` add up the sample that is being taken.
+    """
+
+    first_length: int
+    best_length: int
+    length: int
+    cost: float | None = None
+    direction: int = 1
+    max_host_load: float = 0.0
+    completed_work: float = 0.0
+    batches: int = 0
+
+    @staticmethod
+    def start_at(length: int) -> LengthSearch:
+        """A search that begins with this length."""
+        return LengthSearch(length, length, length)
+
+    def add_sample(self, busy: float, done: float) -> LengthSearch:
+        """One more batch in the sample: the load of the busiest host, and the work that all hosts
+        did.
+        """
+        return replace(
+            self,
+            max_host_load=self.max_host_load + busy,
+            completed_work=self.completed_work + done,
+            batches=self.batches + 1,
+        )
+
+    def next_length(self, step: int) -> LengthSearch:
+        """What to try after a whole sample with ``done`` > 0; ``step`` is Delta T.
+
+        The cost is the load of the busiest host for the work done. A host that has more to do than
+        time is fully loaded, whatever the length; then the cost falls when more work is done, which
+        is performance. Where all work is done it falls when the work spreads more evenly or less is
+        copied. Longer segments are tried first and kept while each is better than the one before;
+        when already the first is not, shorter ones are tried the same way.
+        """
+        cost, best = self.max_host_load / self.completed_work, self.cost
+        if best is None or (not self.direction and abs(cost - best) > DRIFT * best):
+            return replace(LengthSearch.start_at(self.best_length), cost=cost)._try_length(1, step)
+        if not self.direction:
+            return replace(LengthSearch.start_at(self.best_length), cost=best, direction=0)
+        if cost < (1 - BETTER) * best:
+            return LengthSearch(self.first_length, self.length, self.length, cost)._try_length(
+                self.direction, step
+            )
+        unmoved = self.direction > 0 and self.best_length == self.first_length
+        return LengthSearch(
+            self.first_length, self.best_length, self.best_length, best
+        )._try_length(-1 if unmoved else 0, step)
+
+    def _try_length(self, way: int, step: int) -> LengthSearch:
+        length = self.best_length + way * step
+        return (
+            replace(self, length=length, direction=way)
+            if length >= 1
+            else replace(self, length=self.best_length, direction=0)
+        )

@@ -1,0 +1,218 @@
+"""The state slice table of one stream on a PSP ring: which node holds which age, and what moves
+when that changes.
+
+Source: Wang 2008, chapter 12 and 14, Fig. 12.6. Times are in microseconds. A slice boundary falls
+on a block boundary: a block belongs where the middle of its event times does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, takewhile
+
+from braid.core.plan import Block
+from braid.papers.psp.cost import insertion_points
+
+
+@dataclass(frozen=True, slots=True)
+class SliceTable:
+    """Nodes from head to tail, in the direction of the ring, and the window length of each (Delta
+    W; None: full history).
+
+    The head's slice began at event time ``since``, when ``count`` tuples of the stream had come.
+    ``tail`` is the host that has the oldest block.
+    """
+
+    nodes: tuple[int, ...]
+    lengths: tuple[int | None, ...]
+    since_batch: int | None = None
+    head_tuples: int = 0
+    tail: int | None = None
+
+    def slice_ends(self) -> tuple[int, ...]:
+        """The ages (microseconds) at which its slices end, youngest first, as far as lengths are
+        known.
+        """
+        known = takewhile(lambda length: length is not None, self.lengths)
+        return tuple(accumulate(length or 0 for length in known))
+
+    def resize(self, wanted: int, added: tuple[int, ...], aggressive: bool) -> SliceTable:
+        """The ring without hosts numbered ``wanted`` or more, and with those added (14.2).
+
+        Aggressive: new nodes in between, where the state that is shifted towards the tail fills
+        them (Eq. 14.1). Passive: next to the tail, where the head goes next.
+        """
+        table = [(n, w) for n, w in zip(self.nodes, self.lengths, strict=True) if n < wanted]
+        places = (
+            insertion_points(len(table), len(added)) if aggressive else (len(table),) * len(added)
+        )
+        for k, n in reversed([*zip(places, added, strict=True)]):
+            table.insert(k, (n, 0))
+        return replace(self, nodes=tuple(n for n, _ in table), lengths=tuple(w for _, w in table))
+
+
+@dataclass(frozen=True, slots=True)
+class BlockMove:
+    """A block goes from one node to another."""
+
+    block: Block
+    source: int
+    target: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """What the facts say of one stream: its live blocks (newest first), window, latest event time,
+    and tuples received.
+
+    ``clock`` is the event time that purges it, None when nothing does yet; ``last`` are the tuples
+    of the last batch. With ``counted``, slices are cut by tuples.
+    """
+
+    blocks: tuple[Block, ...]
+    window: int | None
+    latest: int | None
+    clock: int | None
+    received: int
+    last_batch_tuples: int
+    is_counted: bool
+
+    def slice_length(self, nodes: int) -> int | None:
+        """W / N."""
+        return None if self.window is None else self.window // nodes
+
+    def slice_width(self, nodes: int) -> int:
+        """The size of a slice: W / N, or in tuples the bound C of 14.1, what W / N has at the mean
+        rate of the live tuples.
+        """
+        if self.window is not None and not self.is_counted:
+            return max(1, self.window // nodes)
+        rows = sum(b.rows for b in self.blocks)
+        share = (
+            1.0
+            if self.window is None
+            else self.window / (event_time_extent(self.blocks) or self.window)
+        )
+        return max(1, int(rows * share / nodes))
+
+    def ring_positions(self, now: int | None) -> list[float]:
+        """By block, how far along the ring its middle is: newer tuples, or age."""
+        if self.is_counted:
+            ends = accumulate(b.rows for b in self.blocks)
+            return [end - b.rows / 2 for b, end in zip(self.blocks, ends, strict=True)]
+        return [
+            0.0
+            if now is None or b.event_time_range is None
+            else max(0.0, now - sum(b.event_time_range) / 2)
+            for b in self.blocks
+        ]
+
+    def head_fill(self, slices: SliceTable) -> int:
+        """How much of its slice the head has taken in: tuples, or time."""
+        if self.is_counted:
+            return self.received - slices.head_tuples
+        return (
+            0
+            if self.latest is None or slices.since_batch is None
+            else self.latest + 1 - slices.since_batch
+        )
+
+
+def plan_purges(slices: SliceTable, state: StreamState) -> tuple[SliceTable, list[BlockMove]]:
+    """Slices that stay (12.2): the table, and the blocks that are due to be purged to a node nearer
+    the tail.
+
+    A block that has aged past several slices in one batch skips those between.
+    """
+    nodes = slices.nodes
+    place = {n: k for k, n in enumerate(nodes)}
+    width = state.slice_width(len(nodes))
+    held: list[list[Block]] = [[] for _ in nodes]
+    moves = []
+    for b, measure in zip(state.blocks, state.ring_positions(state.clock), strict=True):
+        target = min(int(measure // width), len(nodes) - 1)
+        held[target].append(b)
+        if target > place.get(b.hosts[0], -1):
+            moves.append(BlockMove(b, b.hosts[0], nodes[target]))
+    lengths = (
+        [event_time_extent(blocks) for blocks in held]
+        if state.is_counted
+        else [state.slice_length(len(nodes))] * len(nodes)
+    )
+    return replace(slices, lengths=tuple(lengths)), moves
+
+
+def rotate_head(slices: SliceTable, state: StreamState) -> SliceTable:
+    """A head that moves (12.5): when its slice is full, one node against the direction of the ring,
+    which is onto the tail.
+
+    By counts, full means that another batch as the last one would leave it farther from the bound.
+    In full history nothing empties the tail, and the head moves with every batch that had tuples.
+    """
+    if slices.since_batch is None and state.latest is not None:
+        slices = replace(
+            slices,
+            since_batch=min(
+                (b.event_time_range[0] for b in state.blocks if b.event_time_range),
+                default=state.latest,
+            ),
+        )
+    nodes = slices.nodes
+    length = state.slice_length(len(nodes))
+    slices = replace(slices, lengths=(length, *slices.lengths[1:]))
+    width = 1 if state.window is None else state.slice_width(len(nodes))
+    reach = state.head_fill(slices) + (state.last_batch_tuples // 2 if state.is_counted else 0)
+    if len(nodes) == 1 or not state.head_fill(slices) or reach < width:
+        return slices
+    since, latest, lengths = slices.since_batch, state.latest, slices.lengths
+    if since is not None and latest is not None:
+        end = latest + 1 if state.is_counted else since + state.head_fill(slices) // width * width
+        lengths, since = (None if length is None else end - since, *lengths[1:]), end
+    return replace(
+        slices,
+        nodes=(nodes[-1], *nodes[:-1]),
+        lengths=(length, *lengths[:-1]),
+        since_batch=since,
+        head_tuples=state.received,
+    )
+
+
+def plan_relocation(slices: SliceTable, state: StreamState) -> tuple[SliceTable, list[BlockMove]]:
+    """Aggressive relocation (14.2) under a moving head: every block goes to the node of its age.
+
+    The head keeps what it has taken in, up to one new slice; each node after it gets one slice, and
+    what is older than that is in the slice that the tail shares with the head.
+    """
+    n = len(slices.nodes)
+    width = state.slice_width(n)
+    head = min(state.head_fill(slices), width)
+    moves = []
+    for b, measure in zip(state.blocks, state.ring_positions(state.latest), strict=True):
+        place = 0 if measure < head else 1 + int((measure - head) // width)
+        target = slices.nodes[min(place, n) % n]
+        if target != b.hosts[0]:
+            moves.append(BlockMove(b, b.hosts[0], target))
+    if state.is_counted:
+        slices = replace(slices, head_tuples=state.received - head)
+    elif state.latest is not None:
+        slices = replace(slices, since_batch=state.latest + 1 - head)
+    return replace(slices, lengths=(state.slice_length(n),) * n), moves
+
+
+def newest_first_key(block: Block) -> tuple[int, int]:
+    """A key that puts the blocks of a stream in order of their latest tuples."""
+    return (block.event_time_range[1] if block.event_time_range else block.batch), block.id
+
+
+def oldest_first_key(block: Block) -> tuple[int, int]:
+    """A key that puts the blocks of a stream in order of their earliest tuples."""
+    return (block.event_time_range[0] if block.event_time_range else block.batch), block.id
+
+
+def event_time_extent(blocks: Sequence[Block]) -> int | None:
+    """Event time that blocks cover; None when that of some is not known."""
+    spans = [b.event_time_range for b in blocks if b.event_time_range]
+    if len(spans) < len(blocks):
+        return None
+    return max(t for _, t in spans) + 1 - min(t for t, _ in spans) if spans else 0

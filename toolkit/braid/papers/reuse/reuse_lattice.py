@@ -1,0 +1,288 @@
+"""The reuse lattice: operators by what they compute and where they are, for a quick search.
+
+Source: Seshadri 2008, section 4: a filter tree whose levels are the streams, the join conditions
+and the grouping, then selections, columns and windows, with network locations at every node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from braid.papers.reuse.containment_order import ContainmentOrder, OrderEntry
+from braid.papers.reuse.definition import (
+    Column,
+    Definition,
+    JoinCondition,
+    can_serve,
+    join_columns,
+    may_reuse,
+    slides_contain,
+)
+from braid.papers.reuse.relaxation import format_slide, format_window
+from braid.papers.reuse.selections import Selection, implies_selection
+
+ALL = -1
+"""Every region."""
+
+Level = Literal["streams", "joins", "groups", "selections", "columns", "windows"]
+LEVELS: tuple[Level, ...] = ("streams", "joins", "groups", "selections", "columns", "windows")
+"""By what operators are told apart, from the top on (section 4.1)."""
+
+Windows = tuple[tuple[int, ...], frozenset[int]]
+"""RANGE by stream, and SLIDE."""
+
+
+@dataclass(frozen=True)
+class LatticeEntry:
+    """What the lattice knows of an operator: its definition, what each of its demands is, and the
+    NID of where it is.
+
+    Results are of all demands together, but only what one demand holds is sure to be among them.
+    """
+
+    id: int
+    definition: Definition
+    demands: tuple[Definition, ...]
+    nid: int = 1
+
+    def can_serve(self, wanted: Definition) -> bool:
+        """Whether one of the demands, with the columns that all have, holds what is wanted."""
+        columns = self.definition.columns
+        return any(can_serve(with_result_columns(d, columns), wanted) for d in self.demands)
+
+
+def with_result_columns(demand: Definition, columns: tuple[frozenset[str], ...]) -> Definition:
+    """A demand with the columns that its operator's results have."""
+    return Definition(
+        demand.streams, demand.joins, demand.selections, demand.windows, columns, demand.slides,
+        demand.groups, demand.aggregates,
+    )  # fmt: skip
+
+
+def windows_contain(a: Windows, b: Windows) -> bool:
+    """Whether windows hold others: (r, s) holds (q, t) iff r >= q and s divides t (figure 2)."""
+    return all(r >= q for r, q in zip(a[0], b[0], strict=True)) and slides_contain(a[1], b[1])
+
+
+def _are_all_implied(a: tuple[Selection, ...], b: tuple[Selection, ...]) -> bool:
+    return all(map(implies_selection, b, a))
+
+
+def _are_all_subsets(a: Sequence[frozenset[str]], b: Sequence[frozenset[str]]) -> bool:
+    return all(q <= p for p, q in zip(a, b, strict=True))
+
+
+def _make_window_order() -> ContainmentOrder[Windows, dict[int, int]]:
+    return ContainmentOrder(windows_contain, dict)
+
+
+def _make_column_order() -> ContainmentOrder[tuple[frozenset[str], ...], Any]:
+    return ContainmentOrder(_are_all_subsets, _make_window_order)
+
+
+class _Group:
+    """What one key of the third level leads to: operators alike in all base conditions."""
+
+    def __init__(self) -> None:
+        self.offers: dict[int, LatticeEntry] = {}
+        self.selections: ContainmentOrder[tuple[Selection, ...], Any] = ContainmentOrder(
+            _are_all_implied, _make_column_order
+        )
+        self.nid = 0
+
+    def insert_entry(self, offer: LatticeEntry) -> None:
+        self.offers[offer.id] = offer
+        self.nid |= offer.nid
+        for key in _make_entry_keys(offer):
+            for entry in self._iterate_key_path(key):
+                entry.nid |= offer.nid
+            entry.value[offer.id] = offer.nid
+
+    def _iterate_key_path(self, key: tuple[Any, Any, Any]) -> Iterator[OrderEntry[Any, Any]]:
+        node: ContainmentOrder[Any, Any] = self.selections
+        for part in key:
+            entry = node.get_or_insert(part)
+            yield entry
+            node = entry.value
+
+    def remove_entry(self, id: int) -> None:
+        offer = self.offers.pop(id)
+        self.nid = _combine_location_indicators(o.nid for o in self.offers.values())
+        for key in _make_entry_keys(offer):
+            entries = list(self._iterate_key_path(key))
+            nodes = [self.selections, *(e.value for e in entries[:-1])]
+            entries[-1].value.pop(id, None)
+            for node, entry in reversed(list(zip(nodes, entries, strict=True))):
+                last = entry is entries[-1]
+                entry.nid = _combine_location_indicators(
+                    entry.value.values() if last else (e.nid for e in entry.value.entries.values())
+                )
+                if not (entry.value if last else entry.value.entries):
+                    node.remove(entry.key)
+
+    def find_serving_operators(
+        self, wanted: Definition, regions: int, joins: frozenset[JoinCondition]
+    ) -> set[int]:
+        """The operators that need no change, found on the last three levels."""
+        found: set[int] = set()
+        extra = join_columns(j for j in wanted.joins - joins if not j.is_implied)
+        none = frozenset[str]()
+        told = [c | extra.get(s, none) for s, c in zip(wanted.streams, wanted.columns, strict=True)]
+        for s in self.selections.entries_containing(wanted.selections, regions):
+            needed = tuple(
+                c if p == q else c | q.referenced_columns
+                for c, p, q in zip(told, s.key, wanted.selections, strict=True)
+            )
+            for c in s.value.entries_containing(needed, regions):
+                for w in c.value.entries_containing((wanted.windows, wanted.slides), regions):
+                    found.update(id for id, nid in w.value.items() if nid & regions)
+        return found
+
+
+def _make_entry_keys(offer: LatticeEntry) -> list[tuple[Any, Any, Any]]:
+    columns = offer.definition.columns
+    return [(d.selections, columns, (d.windows, d.slides)) for d in dict.fromkeys(offer.demands)]
+
+
+def _combine_location_indicators(nids: Iterable[int]) -> int:
+    found = 0
+    for nid in nids:
+        found |= nid
+    return found
+
+
+@dataclass(frozen=True)
+class SearchStep:
+    """A key that a search came to: at which level, and why it went no further ("" if it did)."""
+
+    level: Level
+    key: str
+    nid: int
+    prune_reason: str = ""
+
+
+class ReuseLattice:
+    """Operators, to be searched for those that a query could reuse."""
+
+    def __init__(self, offers: Iterable[LatticeEntry] = ()) -> None:
+        self._streams: dict[
+            tuple[str, ...], dict[frozenset[JoinCondition], dict[frozenset[Column] | None, _Group]]
+        ] = {}
+        self._homes: dict[int, _Group] = {}
+        for offer in offers:
+            self.insert_entry(offer)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+    def insert_entry(self, offer: LatticeEntry) -> None:
+        """Put an operator in; one with the same id is taken out first."""
+        if offer.id in self._homes:
+            self.remove_entry(offer.id)
+        streams, joins, groups = offer.definition.base_conditions
+        home = self._streams.setdefault(streams, {}).setdefault(joins, {})
+        self._homes[offer.id] = home.setdefault(groups, _Group())
+        self._homes[offer.id].insert_entry(offer)
+
+    def remove_entry(self, id: int) -> None:
+        """Take an operator out. Raises KeyError if it is not there."""
+        group = self._homes.pop(id)
+        groups_of = next(iter(group.offers.values())).definition.base_conditions
+        group.remove_entry(id)
+        if not group.offers:
+            streams, joins, groups = groups_of
+            del self._streams[streams][joins][groups]
+            if not self._streams[streams][joins]:
+                del self._streams[streams][joins]
+            if not self._streams[streams]:
+                del self._streams[streams]
+
+    def find_reusable_operators(
+        self, wanted: Definition, regions: int = ALL, relax: bool = True
+    ) -> list[tuple[LatticeEntry, bool]]:
+        """The operators in some of the regions (a bit each) that can be reused for what is wanted,
+        each with whether it serves as it is. Without ``relax`` only those that do.
+        """
+        found = []
+        for joins, group in self._find_matching_groups(wanted):
+            if not group.nid & regions:
+                continue
+            serving = (
+                group.find_serving_operators(wanted, regions, joins)
+                if wanted.groups is None
+                else {o.id for o in group.offers.values() if o.can_serve(wanted)}
+            )
+            chosen = group.offers if relax else serving
+            found += [
+                (group.offers[id], id in serving) for id in chosen if group.offers[id].nid & regions
+            ]
+        return sorted(found, key=lambda f: f[0].id)
+
+    def _find_matching_groups(
+        self, wanted: Definition
+    ) -> Iterator[tuple[frozenset[JoinCondition], _Group]]:
+        for joins, groups in self._streams.get(wanted.streams, {}).items():
+            if joins <= wanted.joins:
+                for key, group in groups.items():
+                    if key is None or (wanted.groups is not None and wanted.groups <= key):
+                        yield joins, group
+
+    def trace_search(self, wanted: Definition, regions: int = ALL) -> list[SearchStep]:
+        """What a search without relaxation comes to, for pictures: level by level, what it enters
+        and what it leaves aside.
+        """
+        found: list[SearchStep] = []
+        for streams, by_joins in self._streams.items():
+            nid = _combine_location_indicators(
+                g.nid for gs in by_joins.values() for g in gs.values()
+            )
+            why = "" if streams == wanted.streams else "other streams"
+            found.append(SearchStep("streams", ", ".join(streams), nid, why))
+            if why:
+                continue
+            for joins, groups in by_joins.items():
+                nid = _combine_location_indicators(g.nid for g in groups.values())
+                why = "" if joins <= wanted.joins else "other join conditions"
+                text = " AND ".join(sorted(j.text for j in joins))
+                found.append(SearchStep("joins", text, nid, why))
+                if not why:
+                    for group in groups.values():
+                        found += _trace_group(group, wanted, regions)
+        return found
+
+
+def _trace_group(group: _Group, wanted: Definition, regions: int) -> Iterator[SearchStep]:
+    for key, entry in group.selections.entries.items():
+        text = "; ".join(s.to_sql for s in key)
+        out = "" if entry.nid & regions else "other regions"
+        if not out and not _are_all_implied(key, wanted.selections):
+            out = "too narrow a selection"
+        yield SearchStep("selections", text, entry.nid, out)
+        if not out:
+            for cols, inner in entry.value.entries.items():
+                short = "" if _are_all_subsets(cols, wanted.columns) else "columns are missing"
+                text = ", ".join(
+                    f"{s}.{c}"
+                    for s, cs in zip(wanted.streams, cols, strict=True)
+                    for c in sorted(cs)
+                )
+                yield SearchStep("columns", text, inner.nid, short)
+                if not short:
+                    for key_, leaf in inner.value.entries.items():
+                        fits = windows_contain(key_, (wanted.windows, wanted.slides))
+                        said = f"{', '.join(map(format_window, key_[0]))}; {format_slide(key_[1])}"
+                        yield SearchStep("windows", said, leaf.nid, "" if fits else "too short")
+
+
+def linear_search(
+    offers: Iterable[LatticeEntry], wanted: Definition, regions: int = ALL, relax: bool = True
+) -> list[tuple[LatticeEntry, bool]]:
+    """What ``ReuseLattice.find_reusable_operators`` finds, by looking at every operator."""
+    found = [
+        (offer, offer.can_serve(wanted))
+        for offer in offers
+        if offer.nid & regions and may_reuse(offer.definition, wanted)
+    ]
+    return sorted((f for f in found if relax or f[1]), key=lambda f: f[0].id)

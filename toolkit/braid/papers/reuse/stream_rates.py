@@ -1,0 +1,208 @@
+"""How fast the results of a definition come, in tuples and bytes a second of event time: modelled.
+
+Source: Seshadri 2008, section 2.1, takes rates and selectivities for known; the formula for a join
+of windows is ours: each new tuple meets what the windows of the others hold.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, TypeVar
+
+from braid.papers.reuse.definition import Definition, JoinCondition
+from braid.papers.reuse.selections import Conjunction, Selection
+
+TIME_BYTES = 8
+"""What an event time takes in a tuple; every tuple has one."""
+
+_WITHOUT_SAMPLE = 256
+"""Tuples that a stream without a sample is taken to have in one."""
+_MOST = 1 << 14
+"""So much of a kind is remembered at most: queries come and go, and nobody says which."""
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class BoundedCache(dict[_K, _V]):
+    """What has been reckoned; forgotten when it is too much."""
+
+    def __setitem__(self, key: _K, value: _V) -> None:
+        if len(self) >= _MOST:
+            self.clear()
+        super().__setitem__(key, value)
+
+
+@dataclass(frozen=True)
+class StreamRate:
+    """A stream: tuples a second, bytes of each column, and a sample of its tuples."""
+
+    tuples_per_second: float
+    column_bytes: Mapping[str, float]
+    sample: Sequence[Mapping[str, Any]] = ()
+
+
+@dataclass
+class Rates:
+    """What is known of the streams, and what follows for definitions over them.
+
+    Parameters
+    ----------
+    streams
+        By name. A stream that is read twice in one query, ``flights#2``, has the rate of the one
+        before the "#".
+    selectivity
+        By the text of a join condition the part of all pairs that fulfil it; ``unknown`` for
+        others.
+    opaque
+        The part of tuples that a condition is taken to let pass of which only the text is known, or
+        whose column is not in the sample.
+    most
+        The longest window that is reckoned with, in seconds.
+    """
+
+    streams: Mapping[str, StreamRate]
+    selectivity: Mapping[str, float] = field(default_factory=dict)
+    default_selectivity: float = 0.01
+    opaque_selectivity: float = 0.3
+    cache_size: float = 86400.0
+
+    def __post_init__(self) -> None:
+        self._masks = BoundedCache[tuple[str, Selection], int]()
+        self._boxes = BoundedCache[tuple[str, Conjunction], int]()
+        self._joint = BoundedCache[tuple[tuple[str, ...], frozenset[JoinCondition]], float]()
+        self._widths = BoundedCache[tuple[str, frozenset[str]], float]()
+        self._sent = BoundedCache[Definition, float]()
+        self._tuples = BoundedCache[Definition, float]()
+
+    def stream_rate(self, stream: str) -> StreamRate:
+        """What is known of a stream."""
+        return self.streams[stream.partition("#")[0]]
+
+    def sample_mask(self, stream: str, where: Selection) -> int:
+        """The tuples of the stream's sample that pass, a bit each."""
+        key = stream.partition("#")[0], where
+        if key not in self._masks:
+            found = 0
+            for box in where.conjunctions:
+                found |= self._make_conjunction_mask(key[0], box)
+            self._masks[key] = found
+        return self._masks[key]
+
+    def passing_rate(self, stream: str, mask: int) -> float:
+        """Tuples a second that pass, by the mask of those in the sample that do. One that passes
+        so rarely that none is in the sample counts as half of one.
+        """
+        return self.tuple_rate(stream) * max(mask.bit_count(), 0.5)
+
+    def tuple_rate(self, stream: str) -> float:
+        """Tuples a second that one of the sample stands for."""
+        known = self.stream_rate(stream)
+        return known.tuples_per_second / (len(known.sample) or _WITHOUT_SAMPLE)
+
+    def sample_masks(self, definition: Definition) -> list[int]:
+        """By stream, the tuples of its sample that pass."""
+        return list(map(self.sample_mask, definition.streams, definition.selections))
+
+    def passing_fraction(self, stream: str, where: Selection) -> float:
+        """The part of a stream's tuples that pass."""
+        rate = self.stream_rate(stream).tuples_per_second
+        return self.passing_rate(stream, self.sample_mask(stream, where)) / rate if rate else 0.0
+
+    def _make_conjunction_mask(self, stream: str, box: Conjunction) -> int:
+        key = stream, box
+        if key not in self._boxes:
+            sample = self.streams[stream].sample
+            found = (1 << (len(sample) or _WITHOUT_SAMPLE)) - 1
+            for column, domain in box.domains:
+                if sample and column in sample[0]:
+                    found &= _pack_bits(domain.contains(row[column]) for row in sample)
+                else:
+                    found &= self._draw_opaque_mask(stream, domain.to_sql(column))
+            for opaque in box.opaque_conditions:
+                found &= self._draw_opaque_mask(stream, opaque.text)
+            self._boxes[key] = found
+        return self._boxes[key]
+
+    def _draw_opaque_mask(self, stream: str, text: str) -> int:
+        """Tuples that a condition may let pass, the same ones for the same text."""
+        rng = random.Random(text)
+        size = len(self.streams[stream].sample) or _WITHOUT_SAMPLE
+        return _pack_bits(rng.random() < self.opaque_selectivity for _ in range(size))
+
+    def result_rate(self, definition: Definition) -> float:
+        """Results a second. With a slide they are told at its times only, and again while they
+        hold; the smaller of both counts.
+        """
+        if definition not in self._tuples:
+            arriving = list(
+                map(self.passing_rate, definition.streams, self.sample_masks(definition))
+            )
+            joint = self.join_selectivity(definition.streams, definition.joins)
+            found = self.join_rate(arriving, definition.windows, joint, definition.slides)
+            self._tuples[definition] = found
+        return self._tuples[definition]
+
+    def join_rate(
+        self,
+        arriving: Sequence[float],
+        windows: Sequence[int],
+        joint: float,
+        slides: frozenset[int] = frozenset(),
+    ) -> float:
+        """Results a second of streams from which so many tuples come a second, in such windows, if
+        the part ``joint`` of all combinations are results.
+        """
+        if len(arriving) == 1:
+            return arriving[0]
+        spans = [min(w / 1e6, self.cache_size) for w in windows]
+        held = [rate * span for rate, span in zip(arriving, spans, strict=True)]
+        whole = prod(held) * joint
+        found = whole * sum(1 / span for span in spans)
+        return min(found, whole / (min(slides) / 1e6)) if slides else found
+
+    def join_selectivity(self, streams: tuple[str, ...], joins: frozenset[JoinCondition]) -> float:
+        """The part of all combinations of tuples that fulfil the join conditions: stated ones
+        count each for itself, implied ones where they alone link streams.
+        """
+        key = streams, joins
+        if key not in self._joint:
+            self._joint[key] = self._compute_join_selectivity(streams, joins)
+        return self._joint[key]
+
+    def _compute_join_selectivity(
+        self, streams: tuple[str, ...], joins: frozenset[JoinCondition]
+    ) -> float:
+        found, group = 1.0, {s: frozenset([s]) for s in streams}
+        for join in sorted(joins, key=lambda j: (j.is_implied, j.text)):
+            together = frozenset().union(*(group[s] for s in join.joined_streams))
+            if join.is_implied and together == group[min(join.joined_streams)]:
+                continue
+            found *= self.selectivity.get(join.text, self.default_selectivity)
+            group |= dict.fromkeys(together, together)
+        return found
+
+    def column_width(self, stream: str, columns: frozenset[str]) -> float:
+        """Bytes of these columns of a tuple, with its event time."""
+        key = stream, columns
+        if key not in self._widths:
+            known = self.stream_rate(stream).column_bytes
+            self._widths[key] = TIME_BYTES + sum(known.get(c, 8.0) for c in columns)
+        return self._widths[key]
+
+    def result_width(self, definition: Definition) -> float:
+        """Bytes of a result."""
+        return sum(map(self.column_width, definition.streams, definition.columns))
+
+    def result_byte_rate(self, definition: Definition) -> float:
+        """Bytes a second."""
+        if definition not in self._sent:
+            self._sent[definition] = self.result_rate(definition) * self.result_width(definition)
+        return self._sent[definition]
+
+
+def _pack_bits(passed: Iterable[bool]) -> int:
+    return int("0" + "".join("1" if p else "0" for p in passed), 2)

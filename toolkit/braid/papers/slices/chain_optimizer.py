@@ -1,0 +1,192 @@
+"""Where to cut the state of one stream: the chain with the least state, and the one with the least
+work.
+
+Source: Wang 2008, sections 7.1, 7.2 and 7.4. Pure functions, and all figures are modelled.
+
+A chain is the ages at which state is cut, w_1 < .. < w_N, in any one unit; w_0 = 0 goes without
+saying. Node i of the merge graph (Fig. 7.3) stands for w_i, its edge (i, j) for one slice from w_i
+to w_j, which does the work of the slices i + 1 to j.
+
+Every stream is cut by itself: what is stored is its tuples, what probes is those of all others.
+With two streams and the same cuts for both, the sum over both is the book's formula, where nothing
+filters. Where selections are pushed into the chain a slice is charged for the tuples that reach it
+only; the book's purge term (Eq. 5.1) keeps charging for all. Section 7.2 charges C_sys for all the
+slices that are merged, though one of them is left: here the merged slice has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeVar
+
+Chain = tuple[float, ...]
+"""The ends of the slices, youngest first."""
+Age = TypeVar("Age", bound=float)
+
+
+@dataclass(frozen=True)
+class ChainStatistics:
+    """What the cost of one stream's chain depends on. Tuples of numbers are by distinct window,
+    shortest first.
+
+    Parameters
+    ----------
+    rates
+        lambda of the stream that is stored and of all that probes it, in tuples per unit of time.
+    join
+        S_join: the fraction of compared pairs that match.
+    surviving
+        For the stored stream and for what probes it: the fraction of tuples that still serve a
+        query in the slice that ends with the window. Never rising; 1 where nothing filters. The two
+        are taken to be independent.
+    overhead
+        C_sys: what running one more slice costs for each tuple that probes it, in comparisons.
+    queries
+        How many queries have the window.
+    lookup
+        Whether a router looks a result up once in a table of windows (section 4.1 mentions one);
+        else it compares it with every window that ends inside its slice, as section 7.2 prints.
+
+    Raises ValueError, with one sentence, for numbers out of range.
+    """
+
+    rates: tuple[float, float]
+    join_selectivity: float
+    surviving_fractions: tuple[tuple[float, ...], tuple[float, ...]]
+    slice_overhead: float
+    queries: tuple[int, ...]
+    lookup_cost: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.rates) < 0 or not 0 <= self.join_selectivity <= 1 or self.slice_overhead < 0:
+            raise ValueError(
+                f"rates are {self.rates}, join {self.join_selectivity}, overhead "
+                f"{self.slice_overhead}; none is "
+                "below 0, and join is at most 1"
+            )
+        if any(len(fractions) != len(self.queries) for fractions in self.surviving_fractions):
+            counts = [len(fractions) for fractions in self.surviving_fractions]
+            raise ValueError(
+                f"surviving has {counts} fractions for {len(self.queries)} windows; each stream "
+                "needs one for each"
+            )
+        if any(
+            not 1 >= a >= b >= 0
+            for fractions in self.surviving_fractions
+            for a, b in pairwise((1.0, *fractions))
+        ):
+            raise ValueError(
+                f"surviving_fractions is {self.surviving_fractions}; fractions are from 0 to 1 "
+                "and never rise with the "
+                "window"
+            )
+
+
+def unfiltered_statistics(
+    rates: tuple[float, float], join: float, overhead: float, windows: int, lookup: bool = False
+) -> ChainStatistics:
+    """One query for each of a number of windows, and no selections."""
+    return ChainStatistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows, lookup)
+
+
+def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
+    """Mem-Opt (Fig. 7.1): a cut at every distinct window. Raises ValueError when there is none,
+    or one is not above 0.
+    """
+    chain = tuple(sorted(set(windows)))
+    if not chain or chain[0] <= 0:
+        raise ValueError(f"windows are {chain}; there must be one or more, and all above 0")
+    return chain
+
+
+def edge_memory(i: int, j: int, windows: Chain, statistics: ChainStatistics) -> float:
+    """Tuples that one slice from w_i to w_j holds.
+
+    No selection stands inside it, so what serves a query at its start stays to its end (Fig. 7.7,
+    section 7.4.2).
+    """
+    return (
+        statistics.rates[0]
+        * statistics.surviving_fractions[0][i]
+        * (windows[j - 1] - (windows[i - 1] if i else 0))
+    )
+
+
+def edge_cost(i: int, j: int, windows: Chain, statistics: ChainStatistics) -> float:
+    """l_ij (section 7.2): comparisons per unit of time of one slice from w_i to w_j.
+
+    A tuple that comes to probe compares once to purge, once with each tuple that is held, and has
+    the overhead C_sys. Each pair that matches is compared once, to route it, with the window of
+    every query that ends inside the slice. Union operators and the selections cost the same in
+    every chain and are left out.
+    """
+    probing = statistics.rates[1] * statistics.surviving_fractions[1][i]
+    pairs = edge_memory(i, j, windows, statistics)
+    inside = sum(statistics.queries[i : j - 1])
+    routing = statistics.join_selectivity * (min(1, inside) if statistics.lookup_cost else inside)
+    return probing * (1 + statistics.slice_overhead + pairs * (1 + routing))
+
+
+def merge_graph(windows: Chain, statistics: ChainStatistics) -> list[tuple[int, int, float]]:
+    """The edges (i, j, l_ij) of Fig. 7.3: N (N + 1) / 2 of them."""
+    n = len(windows)
+    return [
+        (i, j, edge_cost(i, j, windows, statistics)) for i in range(n) for j in range(i + 1, n + 1)
+    ]
+
+
+def cpu_chain(windows: tuple[Age, ...], statistics: ChainStatistics) -> tuple[Age, ...]:
+    """CPU-Opt (section 7.2): the shortest path from w_0 to w_N in the merge graph; of equal ones
+    that with the shortest end.
+    """
+    best: list[tuple[float, tuple[Age, ...]]] = [(0.0, ())]
+    for j in range(1, len(windows) + 1):
+        paths = (
+            (cost + edge_cost(i, j, windows, statistics), -i, chain)
+            for i, (cost, chain) in enumerate(best)
+        )
+        cost, _, chain = min(paths)
+        best.append((cost, (*chain, windows[j - 1])))
+    return best[-1][1]
+
+
+def chain_cost(boundaries: Chain, windows: Chain, statistics: ChainStatistics) -> float:
+    """Comparisons per unit of time of a chain. Raises ValueError for cuts that are not windows, or
+    do not go up to the last.
+    """
+    return sum(
+        edge_cost(i, j, windows, statistics) for i, j in _list_path_edges(boundaries, windows)
+    )
+
+
+def chain_memory(boundaries: Chain, windows: Chain, statistics: ChainStatistics) -> float:
+    """Tuples that a chain holds. Raises ValueError as ``chain_cost`` does."""
+    return sum(
+        edge_memory(i, j, windows, statistics) for i, j in _list_path_edges(boundaries, windows)
+    )
+
+
+def choose_chain(
+    windows: tuple[Age, ...], statistics: ChainStatistics, extra: float = 0.1
+) -> tuple[Age, ...]:
+    """CPU-Opt where its state is at most (1 + extra) times that of Mem-Opt, else Mem-Opt."""
+    chain = cpu_chain(windows, statistics)
+    allowed = (1 + extra) * chain_memory(windows, windows, statistics)
+    return chain if chain_memory(chain, windows, statistics) <= allowed else windows
+
+
+def _list_path_edges(boundaries: Sequence[float], windows: Chain) -> list[tuple[int, int]]:
+    """A path through the merge graph, edge by edge."""
+    nodes = [0, *(windows.index(b) + 1 for b in boundaries if b in windows)]
+    if (
+        len(nodes) <= len(boundaries)
+        or nodes[-1] != len(windows)
+        or any(a >= b for a, b in pairwise(nodes))
+    ):
+        raise ValueError(
+            f"a chain cut at {tuple(boundaries)} does not rise through some of the windows "
+            f"{windows} to the last"
+        )
+    return list(pairwise(nodes))

@@ -1,0 +1,125 @@
+"""Groups of hosts, each a grid of cells; how a group's hosts change places when its mapping does.
+
+Source: Elseidy et al. 2014, Lemma 4.4 and section 4.2.2 (number of joiners, elasticity).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from braid.core.plan import Block, Keys
+from braid.papers.theta.events import Cell, MappingChanged
+from braid.papers.theta.mapping import Mapping, powers_of_two
+
+
+@dataclass(frozen=True, slots=True)
+class HostGroup:
+    """A group of hosts: the routing keys whose tuples it stores, its mapping (n, m), its hosts row
+    by row.
+    """
+
+    keys: Keys
+    mapping: Mapping
+    hosts: tuple[int, ...]
+
+    def host_at(self, row: int, column: int) -> int:
+        """The host of a cell of the group's grid."""
+        return self.hosts[row * self.mapping[1] + column]
+
+    def meeting_host(self, stream: int, part: int, other: int) -> int:
+        """The host of the cell where partition ``part`` of a stream meets partition ``other`` of
+        the other stream.
+        """
+        return self.host_at(part, other) if stream == 0 else self.host_at(other, part)
+
+    def partition_hosts(self, stream: int, part: int) -> tuple[int, ...]:
+        """The hosts that store a partition, sorted: a row of the grid for R, a column for S."""
+        return tuple(
+            sorted(
+                self.meeting_host(stream, part, other) for other in range(self.mapping[1 - stream])
+            )
+        )
+
+    def partition_keys(self, stream: int, part: int) -> Keys:
+        """The routing keys of a partition."""
+        width = (self.keys[1] - self.keys[0]) // self.mapping[stream]
+        return self.keys[0] + part * width, self.keys[0] + (part + 1) * width
+
+    def find_partition(self, stream: int, key: int) -> int:
+        """The partition that a routing key belongs to."""
+        return (key - self.keys[0]) * self.mapping[stream] // (self.keys[1] - self.keys[0])
+
+    def cells_by_host(self) -> dict[int, tuple[int, int]]:
+        """(row, column) by host."""
+        return {h: divmod(k, self.mapping[1]) for k, h in enumerate(self.hosts)}
+
+    def with_mapping(self, mapping: Mapping) -> HostGroup:
+        """The same hosts under another mapping, in steps of Lemma 4.4.
+
+        From (n, m) to (n/2, 2m), host (i, j) moves to (i//2, 2j + i%2); from (n, m) to (2n, m/2),
+        to (2i + j%2, j//2).
+        """
+        if mapping == self.mapping:
+            return self
+        n, m = self.mapping
+        if n > mapping[0]:
+            step = self._with_host_cells(
+                (n // 2, m * 2),
+                {h: (i // 2, 2 * j + i % 2) for h, (i, j) in self.cells_by_host().items()},
+            )
+        else:
+            step = self._with_host_cells(
+                (n * 2, m // 2),
+                {h: (2 * i + j % 2, j // 2) for h, (i, j) in self.cells_by_host().items()},
+            )
+        return step.with_mapping(mapping)
+
+    def split_hosts(self, numbers: Iterator[int]) -> HostGroup:
+        """Every host split in four, (n, m) to (2n, 2m): (i, j) keeps cell (2i, 2j), three new hosts
+        get the others.
+        """
+        n, m = self.mapping
+        place: dict[int, tuple[int, int]] = {}
+        for h, (i, j) in self.cells_by_host().items():
+            place |= {h: (2 * i, 2 * j)} | {
+                next(numbers): (2 * i + a, 2 * j + b) for a, b in ((0, 1), (1, 0), (1, 1))
+            }
+        return self._with_host_cells((2 * n, 2 * m), place)
+
+    def _with_host_cells(self, mapping: Mapping, place: dict[int, tuple[int, int]]) -> HostGroup:
+        return HostGroup(self.keys, mapping, tuple(sorted(place, key=place.__getitem__)))
+
+
+def make_groups(hosts: int, mappings: Sequence[Mapping], width: int = 1) -> list[HostGroup]:
+    """J hosts as groups of powers of two, each with ``width`` routing keys for each of its
+    hosts.
+    """
+    groups, first = [], 0
+    for size, mapping in zip(powers_of_two(hosts), mappings, strict=True):
+        groups.append(
+            HostGroup(
+                (first * width, (first + size) * width), mapping, tuple(range(first, first + size))
+            )
+        )
+        first += size
+    return groups
+
+
+def blocks_by_group(groups: Sequence[HostGroup], blocks: Iterable[Block]) -> list[list[Block]]:
+    """The blocks that each group stores."""
+    split: list[list[Block]] = [[] for _ in groups]
+    first = [g.keys[0] for g in groups]
+    for b in blocks:
+        split[bisect_right(first, b.key_range[0]) - 1].append(b)
+    return split
+
+
+def mapping_event(
+    batch: int, number: int, old: HostGroup, new: HostGroup, estimate: tuple[float, float]
+) -> MappingChanged:
+    """The event of a new mapping; of the first one when old and new are the same."""
+    cells = tuple(Cell(h, row, column) for h, (row, column) in new.cells_by_host().items())
+    sizes = tuple(round(size) for size in estimate)
+    return MappingChanged(batch, number, old.mapping, new.mapping, cells, sizes)

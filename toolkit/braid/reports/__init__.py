@@ -1,1 +1,0 @@
-"""Notebooks as reports, and the console command."""

@@ -1,0 +1,121 @@
+"""Whether a folder holds the run of a query, and is ready for it to go on; how a new one is made
+ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from braid.core.placement import Placement
+from braid.join_config import JoinConfig, ReplaySource
+from braid.papers.shedding.shed import Shed
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.integrity import repair_hint
+from braid.storage.run_settings import read_settings
+from braid.storage.run_store import RunStore
+from braid.util.json_codec import from_plain
+
+
+def with_stored_placement(setup: JoinConfig, store: RunStore) -> JoinConfig:
+    """A placement that nobody named stays what it was chosen to be, on whatever machine."""
+    if setup.chosen is None or (known := read_settings(store)) is None:
+        return setup
+    return replace(
+        setup,
+        placement=Placement.class_by_name(known["placement"]).from_settings(known["settings"]),
+    )
+
+
+def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The settings of the run that the folder holds; None when none has been made ready. Raises
+    ValueError for the run of another ``query``.
+    """
+    if (known := read_settings(store)) is None:
+        return None
+    differ = [k for k in query if k != "partitions" and known.get(k) != query[k]]
+    if differ == ["keys"]:
+        raise ValueError(
+            f"{store.where} holds a run for which another version of Braid computed the keys of "
+            "the condition in another way; use a new folder"
+        )
+    if differ:
+        there, here = _find_differences(known.get(differ[0]), query[differ[0]])
+        raise ValueError(
+            f"{store.where} holds a run of another query: {differ[0]} is {there!r} there and "
+            f"{here!r} here; use a new folder, or StreamJoin.resume to go on with that run"
+        )
+    return known if known.get("ready") else None
+
+
+def prepare_run(
+    store: RunStore,
+    query: Mapping[str, Any],
+    setup: JoinConfig,
+    replay: ReplaySource | None,
+    batches: int | str,
+) -> dict[str, Any]:
+    """Make the folder of a new run, with a copy of what is static; its settings. A folder is taken
+    over first, so that a driver that began the same run, and sleeps, writes nothing over this.
+    """
+    if store.read_settings() is None or store.url:
+        store.create_run({**query, "ready": False})
+    if not store.url:
+        store.take_over()
+    count = None if replay is None else replay.write_input(store.input, store.check_driver)
+    ends = len(setup.static_streams) == len(setup.streams)
+    settings = {**query, "batches": count if ends else None, "ready": True}
+    settings |= setup.record_fingerprints() | {"cut": batches if replay is not None else None}
+    if (chosen := setup.chosen) is not None:
+        settings["chosen_placement"] = {
+            "reason": chosen.reason,
+            "relative_costs": chosen.relative_costs,
+        }
+    store.copied.write_checksums(store.force)
+    if store.url:  # it is given files of micro-batches, under a name of this driver's
+        store.copied.split_all(store.force)
+    store.create_run(settings)
+    return settings
+
+
+def check_resumable(store: RunStore, setup: JoinConfig) -> None:
+    """Raise Damaged unless the run can go on where its last commit was."""
+    try:
+        _verify_run(store, setup)
+    except DamagedRunError as damaged:
+        if store.url:
+            raise
+        raise DamagedRunError(f"{damaged}; {repair_hint(store)}") from None
+    store.copied.check_files()
+
+
+def _verify_run(store: RunStore, setup: JoinConfig) -> None:
+    """Raise Damaged for what is damaged also when all is read anew: before this driver takes the
+    run over, another one may have gone on, and removed what it names no more.
+    """
+    said = ""
+    while True:
+        try:
+            store.verify_files()
+            setup.check_source_position(store)
+            return
+        except DamagedRunError as damaged:
+            if store.log.is_mine or str(damaged) == said:
+                raise
+            said = str(damaged)
+            store.log.reset_log()
+
+
+def _find_differences(there: Any, here: Any) -> tuple[Any, Any]:
+    """Two settings, without what they have in common."""
+    if not isinstance(there, Mapping) or not isinstance(here, Mapping):
+        return there, here
+    differ = [k for k in {**there, **here} if there.get(k) != here.get(k)]
+    return {k: there.get(k) for k in differ}, {k: here.get(k) for k in differ}
+
+
+def stored_shedder(query: Mapping[str, Any]) -> Shed | None:
+    """How the run of a folder sheds load, by its settings; None when it does not."""
+    known = query.get("shed")
+    return None if known is None else from_plain(known, Shed, "the stored shed")

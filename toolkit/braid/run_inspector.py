@@ -1,0 +1,64 @@
+"""``braid inspect``: the events of a run folder, a bucket or a recording, told in words
+(``braid.core.narrative``). Neither Spark nor the run's data is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from braid.core.event_index import EventIndex
+from braid.core.event_io import decode_event, read_events
+from braid.core.events import Event, RunEnded, RunStarted
+from braid.core.narrative import (
+    describe_batch_plan,
+    describe_block_history,
+    describe_run,
+    explain_meeting,
+)
+from braid.storage.remote_run_store import is_object_store_url, open_store
+from braid.storage.run_store import RunStore
+from braid.util.file_system import current_file_system
+
+
+def load_run(path: str | Path) -> EventIndex:
+    """The run in a folder or a bucket, or of a recording (a .jsonl file). Raises ValueError when it
+    is none.
+    """
+    if not is_object_store_url(path):
+        path = Path(path)
+        if current_file_system().is_file(path):
+            return EventIndex.from_events(read_events(path))
+        if not current_file_system().is_folder(path):
+            raise ValueError(f"{path} is neither a run folder nor a recording")
+    store = open_store(path)
+    if store.read_settings() is None:
+        raise ValueError(f"{path} is empty; a run folder has a run.json")
+    return EventIndex.from_events(_read_committed_events(store))
+
+
+def _read_committed_events(store: RunStore) -> list[Event]:
+    """What the manifests hold, between the start and the end of the run, which they do not."""
+    file = store.path / "events.jsonl"
+    whole = current_file_system().read_file(file) if current_file_system().exists(file) else b""
+    lines = whole.split(b"\n")[:-1]  # the last may be cut off
+    ends = [decode_event(line) for line in (*lines[:1], *lines[-1:])]
+    started = [e for e in ends[:1] if isinstance(e, RunStarted)]
+    return [*started, *store.committed_events(), *(e for e in ends[1:] if isinstance(e, RunEnded))]
+
+
+def inspect_run(
+    path: str | Path,
+    batch: int | None = None,
+    block: int | None = None,
+    pair: Sequence[int] | None = None,
+) -> str:
+    """A run folder or recording in words: of a batch, a block, or a pair of blocks; by default a
+    summary. Raises ValueError, in one sentence, for what is not there.
+    """
+    run = load_run(path)
+    if batch is not None:
+        return describe_batch_plan(run, batch)
+    if block is not None:
+        return describe_block_history(run, block)
+    return explain_meeting(run, pair[0], pair[1]) if pair else describe_run(run)

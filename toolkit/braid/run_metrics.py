@@ -1,0 +1,44 @@
+"""What hosts and batches did, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from braid.core.batch_phases import PHASE_COLUMNS
+from braid.core.events import BatchCommitted
+
+
+def metrics_table(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
+    """See ``JoinRun.metrics``."""
+    if not isinstance(by, str) or by not in _ROWS:
+        raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
+    rows = [row for e in commits for row in _ROWS[by](e)]
+    return pd.DataFrame(rows or {"batch": [], **({"host": []} if by == "host" else {})})
+
+
+def _make_host_rows(e: BatchCommitted) -> list[dict[str, Any]]:
+    dids = map(msgspec.structs.asdict, e.host_metrics)
+    return [{"batch": e.batch, "host": h, **did} for h, did in enumerate(dids)]
+
+
+def _make_batch_rows(e: BatchCommitted) -> list[dict[str, Any]]:
+    did = e.total_host_metrics
+    counts = {
+        "received_tuples": sum(e.received_tuples),
+        "results": e.results,
+        "stored_tuples": did.stored_tuples,
+    }
+    how = {
+        "compared_pairs": did.compared_pairs,
+        "executor": e.executor,
+        "previous_commit_seconds": e.previous_commit_seconds,
+    }
+    parts = {PHASE_COLUMNS.get(p, f"{p}_seconds"): s for p, s in e.seconds_by_phase.items()}
+    return [{"batch": e.batch, **counts, **how, **parts}]
+
+
+_ROWS = {"host": _make_host_rows, "batch": _make_batch_rows}

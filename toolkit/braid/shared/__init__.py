@@ -1,0 +1,1 @@
+"""Serve many queries from one join state, which changes while it runs."""

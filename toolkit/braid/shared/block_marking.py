@@ -1,0 +1,227 @@
+"""Stored tuples get marks for new queries: Spark reads the blocks, evaluates the selections, and
+writes the blocks anew.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlglot
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from sqlglot import exp
+
+from braid.condition.predicate import Predicate
+from braid.condition.spark_dialect import SparkSql
+from braid.core import batch_report
+from braid.core.run_state import FileChecksum, Place, ReplicaAddress
+from braid.core.stream_clocks import find_watermarks
+from braid.execution.engine import Engine
+from braid.execution.wire_format import take_rows
+from braid.kernels.block_rows import BlockRows
+from braid.kernels.query_bitmaps import QueryBitmaps
+from braid.shared.query_changes import Queries, queries_by_selection, query_bitmap, rewrite_bitmaps
+from braid.shared.query_marks import bitmap_sql
+from braid.storage.block_files import BlockFileWriter, open_replica
+
+_WHERE = (
+    T.StructType()
+    .add("partition", T.IntegerType())
+    .add("__block", T.LongType())
+    .add("__host", T.IntegerType())
+)
+_NUMBERS = ("length", "crc", "block", "host", "place", "rows", "bytes", "first", "last")
+_TEXTS = ("worker", "file")
+_REPORT = T.StructType(
+    [
+        *(T.StructField(n, T.StringType()) for n in _TEXTS),
+        *(T.StructField(n, T.LongType()) for n in _NUMBERS),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class BitmapRewrite:
+    """What the driver tells every task: where replicas are, the marks that stay, and the queries
+    that there will be; and whether what it writes is forced to disk.
+    """
+
+    folder: str
+    number: int
+    predicate: Predicate
+    replica_addresses: Mapping[Place, ReplicaAddress]
+    files: Mapping[str, FileChecksum]
+    streams: Mapping[int, int]
+    retained_bits: int
+    bitmaps: QueryBitmaps
+    watermarks: tuple[int | None, ...]
+    fsync: bool
+
+    def stored_rows(self, block: int, host: int) -> BlockRows:
+        """The rows of a block as a host stored them."""
+        address = self.replica_addresses[block, host]
+        file = Path(self.folder) / address.file
+        return open_replica(
+            str(file), address.record_batch, address.key_range, self.files[address.file]
+        )
+
+
+def plan_rewrite(engine: Engine, queries: Queries) -> BitmapRewrite:
+    """The work of changing to other queries."""
+    state, streams = engine.state, {b.id: b.stream for b in engine.state.blocks.values()}
+    return BitmapRewrite(
+        str(engine.store.blocks),
+        state.batch + 1,
+        engine.spec.predicate,
+        state.replica_addresses,
+        state.block_files,
+        streams,
+        query_bitmap(q for q in state.queries if q in queries),
+        QueryBitmaps.from_queries(queries),
+        find_watermarks(state.clocks, engine.lateness),
+        engine.store.force,
+    )
+
+
+def rewrite_replicas(
+    spark: SparkSession,
+    job: BitmapRewrite,
+    schemas: list[T.StructType],
+    new: Queries,
+    partitions: int,
+) -> list[batch_report.TaskReport]:
+    """Write every replica anew, with marks for ``new`` queries, and report them as hosts do (see
+    ``Engine.commit_change``).
+    """
+    if not job.replica_addresses:
+        return []
+    parts = []
+    for stream, schema in enumerate(schemas):
+        mine = [
+            (host % partitions, block, host)
+            for block, host in job.replica_addresses
+            if job.streams[block] == stream
+        ]
+        where = spark.createDataFrame(mine, _WHERE).repartitionById(partitions, "partition")
+        wanted = queries_by_selection(new, stream)
+        trees = [sqlglot.parse_one(sql, dialect=SparkSql) for sql in wanted if sql]
+        used = {
+            column.parts[0].name.lower() for tree in trees for column in tree.find_all(exp.Column)
+        }
+        named = T.StructType([f for f in schema.fields if f.name.lower() in used])
+        read = where.mapInArrow(
+            make_reader(job, named.names), T.StructType([*_WHERE.fields[1:], *named.fields])
+        )
+        parts.append(read.select("__block", "__host", F.expr(bitmap_sql(wanted)).alias("fresh")))
+    whole = reduce(DataFrame.union, parts).mapInArrow(make_writer(job), _REPORT)
+    return [report_from_row(row.asDict()) for row in whole.collect()]
+
+
+def report_from_row(row: Mapping[str, Any]) -> batch_report.TaskReport:
+    """A replica as it was written, from its row of ``_REPORT``."""
+    size = batch_report.BlockSize(row["rows"], row["bytes"], (row["first"], row["last"]))
+    address = ReplicaAddress(row["file"], row["place"])
+    replica = batch_report.ReplicaReport(row["block"], row["host"], address, size)
+    seals = {row["file"]: FileChecksum(row["length"], row["crc"])}
+    return batch_report.TaskReport({}, [replica], files=seals, worker_id=row["worker"])
+
+
+def make_reader(
+    job: BitmapRewrite, columns: list[str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` that makes rows of replicas: the tuples that count there, in
+    order.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for block, host in _list_replicas(batches):
+            rows = job.stored_rows(block, host)
+            at = rows.row_positions()
+            taken = take_rows(rows.batch.select(columns), at) if columns else None
+            where = [pa.array(np.full(len(at), block)), pa.array(np.full(len(at), host, np.int32))]
+            yield pa.record_batch(
+                [*where, *(taken.columns if taken else ())], names=["__block", "__host", *columns]
+            )
+
+    return run
+
+
+def make_writer(
+    job: BitmapRewrite,
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The function for ``mapInArrow`` that takes (__block, __host, fresh bits), rows as they were
+    read, and writes the replicas.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fresh: dict[Place, list[np.ndarray]] = {}
+        for batch in batches:
+            block, host = (batch.column(n).to_numpy() for n in ("__block", "__host"))
+            ends: Sequence[int] | np.ndarray = (
+                np.flatnonzero(np.append((np.diff(block) != 0) | (np.diff(host) != 0), True)) + 1
+                if len(block)
+                else []
+            )
+            for a, b in zip([0, *ends], ends, strict=False):
+                fresh.setdefault((int(block[a]), int(host[a])), []).append(
+                    batch.column("fresh").to_numpy()[a:b]
+                )
+        stem = f"{job.number:06d}-{uuid.uuid4().hex[:8]}"
+        files = BlockFileWriter(Path(job.folder), stem, job.fsync)
+        written = [
+            line
+            for (block, host), found in fresh.items()
+            if (line := _rewrite_replica(job, files, block, host, np.concatenate(found)))
+            is not None
+        ]
+        seals = files.close_files()
+        for file, *numbers in written:
+            line = (gethostname(), file, *seals[str(file)], *numbers)
+            yield pa.record_batch([pa.array([value]) for value in line], names=_REPORT.names)
+
+    return run
+
+
+def _list_replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Place]:
+    for batch in batches:
+        yield from zip(
+            batch.column("__block").to_pylist(), batch.column("__host").to_pylist(), strict=True
+        )
+
+
+def _rewrite_replica(
+    job: BitmapRewrite, files: BlockFileWriter, block: int, host: int, fresh: np.ndarray
+) -> tuple[str | int, ...] | None:
+    """A line of the report; None when nothing is left of the block."""
+    stream = job.streams[block]
+    indexes = job.predicate.index_columns(stream)
+    batch = rewrite_bitmaps(
+        job.stored_rows(block, host),
+        fresh,
+        job.retained_bits,
+        job.bitmaps,
+        stream,
+        job.watermarks[stream],
+        indexes,
+    )
+    if batch is None:
+        return None
+    address, rows = files.append_block(stream, batch), BlockRows(batch)
+    return (
+        address.file,
+        block,
+        host,
+        address.record_batch,
+        batch.num_rows,
+        rows.nbytes,
+        *rows.event_time_range(),
+    )

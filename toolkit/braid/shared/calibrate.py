@@ -1,0 +1,84 @@
+"""C_sys, the system overhead of a slice (Wang 2008, section 7.2), measured on this machine by the
+kernels themselves.
+"""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+
+from braid.condition.predicate import IndexCondition, Predicate, with_windows
+from braid.core.query import Query
+from braid.core.reserved_columns import MARK, ROUTING, TIME
+from braid.kernels.block_builder import build_block
+from braid.kernels.block_rows import BlockRows, PartialMatches
+from braid.kernels.probe import BlockJoiner
+from braid.kernels.query_bitmaps import QueryBitmaps
+
+_PROBES, _STORED, _SLICES, _ROUNDS = 4096, 65536, 8, 5
+
+
+def measure_slice_overhead() -> float:
+    """What one more slice costs for each tuple that passes it, in comparisons.
+
+    The same tuples probe the same state, in one block and in several; the difference is what slices
+    cost, and one comparison is what a pair costs that the index finds. The quickest of a few rounds
+    counts. Takes a tenth of a second or so.
+    """
+    window = 1 << 40
+    links = (IndexCondition((0, "k"), (1, "k"), 0, 0),)
+    predicate = with_windows(
+        Predicate(("a", "b"), (None, None), ({}, {}), ({}, {}), links, ()), (window, window)
+    )
+    bitmaps = QueryBitmaps.from_queries([Query("q", (window, window), (None, None))])
+    joiner = BlockJoiner(predicate, (window, window), (None, None), bitmaps)
+    stored, probes = _make_sample_rows(_STORED, 0), _make_sample_rows(_PROBES, _STORED)
+    whole = [BlockRows(build_block(stored, ["k"]))]
+    sliced = [
+        BlockRows(build_block(stored.slice(at, _STORED // _SLICES), ["k"]))
+        for at in range(0, _STORED, _STORED // _SLICES)
+    ]
+    fresh = BlockRows(build_block(probes, ["k"]))
+    one, pairs = _time_probes(joiner, fresh, whole)
+    several, _ = _time_probes(joiner, fresh, sliced)
+    return max(0.0, several - one) / (_SLICES - 1) / _PROBES / (one / pairs)
+
+
+def measure_quartiles(times: int = 9) -> tuple[float, float, float]:
+    """``measure`` so many times: the lower quartile, the median, the upper quartile. Other work
+    on the machine makes all of them larger.
+    """
+    low, middle, high = np.quantile(
+        [measure_slice_overhead() for _ in range(times)], (0.25, 0.5, 0.75)
+    )
+    return float(low), float(middle), float(high)
+
+
+def _make_sample_rows(count: int, since: int) -> pa.RecordBatch:
+    numbers = np.arange(count)
+    columns = {
+        "k": numbers * 7919 % 8192,
+        TIME: since + numbers,
+        ROUTING: np.zeros(count, np.int32),
+    }
+    columns[MARK] = np.ones(count, np.int64)
+    return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
+
+
+def _time_probes(
+    joiner: BlockJoiner, fresh: BlockRows, blocks: list[BlockRows]
+) -> tuple[float, int]:
+    """Seconds that a probe of all blocks takes, and the pairs that it compares."""
+    best, count = np.inf, SimpleNamespace(compared=0)
+    for _ in range(_ROUNDS):
+        count.compared = 0
+        began = time.perf_counter()
+        for rows in blocks:
+            start = PartialMatches({0: (fresh, fresh.row_positions())})
+            for _found in joiner.probe_block(start, rows, 1, False, count):
+                pass
+        best = min(best, time.perf_counter() - began)
+    return best, int(np.sum(count.compared))

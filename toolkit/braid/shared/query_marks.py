@@ -1,0 +1,85 @@
+"""The marks of tuples: which queries' selections each passed, evaluated by Spark (Wang 2008,
+section 7.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import sqlglot
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from sqlglot import exp
+
+from braid.condition.spark_dialect import SparkSql
+from braid.core.reserved_columns import MARK, TIME
+from braid.execution.wire_format import StreamLayout
+from braid.shared.query_changes import Queries, queries_by_selection
+
+
+def bitmap_sql(wanted: Mapping[str | None, int], at: Callable[[str], str] = str) -> str:
+    """Spark SQL of the bits of the selections that a tuple passes, each evaluated once; NULL passes
+    none. ``at`` has a selection over other columns.
+    """
+    terms = (
+        f"{b}L" if sql is None else f"CASE WHEN {at(sql)} THEN {b}L ELSE 0L END"
+        for sql, b in wanted.items()
+    )
+    return " | ".join(("0L", *terms))
+
+
+class BitmapTagger:
+    """Gives tuples of the streams' union their marks for some queries. Its columns are made once,
+    of text: each part of a column that is made otherwise takes calls to Spark.
+    """
+
+    def __init__(self, layouts: Sequence[StreamLayout], queries: Queries) -> None:
+        self.queries, self._latest = queries, latest_time_columns(layouts)
+        wanted = [queries_by_selection(queries, s) for s in range(len(layouts))]
+        cases = " ".join(
+            f"WHEN __stream = {s} THEN "
+            f"{bitmap_sql(mine, partial(_rewrite_over_union, layout=layout))}"
+            for s, (mine, layout) in enumerate(zip(wanted, layouts, strict=True))
+        )
+        self._mark = F.expr(f"CASE {cases} ELSE 0L END")
+        # What is never true keeps the plan, which is observed, from vanishing where Spark finds
+        # that nothing is marked.
+        free = all(None in mine for mine in wanted)
+        self._some = None if free else f"{MARK} != 0 OR __stream < 0"
+
+    def add_bitmaps(self, frame: DataFrame, seen: Observation) -> DataFrame:
+        """The union with the marks of every tuple, without those that no query selects (Wang 2008,
+        section 7.4). How far event time is, by stream, is ``seen`` on the way.
+        """
+        whole = frame.observe(seen, *self._latest).withColumn(MARK, self._mark)
+        return whole if self._some is None else whole.where(self._some)
+
+
+def latest_time_columns(layouts: Sequence[StreamLayout]) -> list[Column]:
+    """By stream, the latest event time (microseconds) in the streams' union; each is named by the
+    stream's number.
+    """
+    found = []
+    for s, layout in enumerate(layouts):
+        slot = layout.union_column(TIME)
+        time = (
+            f"unix_micros({slot})"
+            if TIME in {name for name, _, _ in layout.generated_columns}
+            else slot
+        )
+        found.append(F.expr(f"max(CASE WHEN __stream = {s} THEN {time} END)").alias(str(s)))
+    return found
+
+
+def _rewrite_over_union(sql: str, layout: StreamLayout) -> str:
+    """Spark SQL over a stream's columns, over those of the streams' union."""
+    slots = {name.lower(): slot for name, slot in layout.column_slots}
+    tree = sqlglot.parse_one(sql, read=SparkSql)
+    for column in list(tree.find_all(exp.Column)):
+        name, *fields = column.parts
+        slot: exp.Expression = exp.column(slots[name.name.lower()], quoted=True)
+        for field in fields:
+            slot = exp.Dot(this=slot, expression=field.copy())
+        column.replace(slot)
+    return tree.sql(dialect=SparkSql)

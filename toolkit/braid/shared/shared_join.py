@@ -1,0 +1,243 @@
+"""SharedJoin: one join state for many queries. What people call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from braid.batch_sink import Give
+from braid.core.query import Query
+from braid.join_config import AHEAD
+from braid.papers.shedding.shed import Shed
+from braid.papers.slices.chain import MODES, Chain, Mode
+from braid.run_folder import stored_shedder
+from braid.shared.calibrate import measure_slice_overhead
+from braid.shared.query_changes import Queries, add_query, remove_query
+from braid.shared.shared_config import SharedJoinConfig
+from braid.shared.shared_run import SharedRun
+from braid.storage.durable_files import Durability
+from braid.storage.run_settings import read_settings
+from braid.storage.run_store import RunStore
+from braid.stream_arguments import Time, check_streams
+from braid.stream_join import StreamJoin
+from braid.util.durations import Span, parse_duration
+from braid.util.validation import check_choice, check_folder, format_value
+
+
+class SharedJoin(StreamJoin):
+    """One join of the same streams on the same condition for many queries, each with its own
+    windows and selections.
+
+    Parameters
+    ----------
+    streams, on, time, lateness, ahead, partitions, check, executor, shed, driver_memory
+        As for StreamJoin; ``time`` is needed. A result that serves several queries counts for each
+        of them where it is learned what is productive.
+    chain
+        How state is sliced (Wang 2008, chapter 7): "memory" (the least state), "cpu" (the fewest
+        comparisons, by what is measured as the run goes), "auto" ("cpu" where it takes at most a
+        tenth more state, else "memory"), or the ages at which slices end, as in ``["1 minute", "10
+        minutes"]``.
+    hosts
+        Logical hosts on which the slices lie: 1 is a chain, more are a ring (chapters 19 to 21).
+    overhead
+        C_sys of section 7.2; measured on this machine when it is left out and the chain depends on
+        it.
+
+    Raises ValueError, with one sentence, for whatever cannot work; nothing has been started or
+    written then.
+    """
+
+    run_class = SharedRun
+    config_class = SharedJoinConfig
+    config: SharedJoinConfig
+
+    def __init__(
+        self,
+        streams: Mapping[str, DataFrame],
+        on: str,
+        time: Time,
+        chain: str | Sequence[Span] = "auto",
+        hosts: int = 1,
+        lateness: Span | Mapping[str, Span] = "0 seconds",
+        partitions: int | None = None,
+        check: bool = False,
+        overhead: float | None = None,
+        executor: str = "auto",
+        shed: Shed | None = None,
+        driver_memory: str | int | None = None,
+        ahead: Span = AHEAD,
+    ) -> None:
+        streams = check_streams(streams)
+        self.chain, self._overhead = chain, overhead
+        if time is None:
+            raise ValueError(
+                "a shared join has no event-time column; its queries have windows, so name it with "
+                "time="
+            )
+        cost = 1.0 if overhead is None else overhead
+        placement = Chain(
+            self._parse_chain_mode(), self._parse_slice_ends(len(streams)), hosts, cost
+        )
+        super().__init__(
+            streams,
+            on,
+            placement,
+            None,
+            time,
+            lateness,
+            partitions,
+            0,
+            check,
+            executor,
+            shed,
+            driver_memory,
+            ahead,
+        )
+
+    def _parse_chain_mode(self) -> Mode:
+        if isinstance(self.chain, str):
+            check_choice(self.chain, "chain", MODES, ", or ages as ['10 minutes']")
+            return self.chain  # type: ignore[return-value]
+        if not isinstance(self.chain, list | tuple):
+            raise ValueError(
+                f"chain is {format_value(self.chain)}; it must be one of {', '.join(MODES)}, or "
+                "ages as "
+                "['10 minutes']"
+            )
+        return "given"
+
+    def _parse_slice_ends(self, streams: int) -> tuple[tuple[int, ...], ...]:
+        if isinstance(self.chain, str):
+            return ()
+        return (
+            tuple(sorted({parse_duration(age, "end of a slice") for age in self.chain})),
+        ) * streams
+
+    def add(
+        self,
+        name: str,
+        windows: Span | Mapping[str, Span],
+        where: Mapping[str, str] | None = None,
+        on: str | None = None,
+        streams: Sequence[str] | None = None,
+    ) -> None:
+        """Serve a query from the start of the run on; see ``SharedRun.add`` for the parameters and
+        for one that comes later.
+        """
+        new = self.config.make_query(name, windows, where, on, streams)
+        self._set_queries(add_query(self.queries, new))
+
+    def add_all(self, asked: Iterable[Mapping[str, Any]]) -> None:
+        """Serve queries, each given as the arguments of ``add``: all of them, or none. Spark looks
+        at their selections at once, so that many take hardly longer than one.
+        """
+        asked, queries = list(asked), self.queries
+        judges = self.config.selection_analyzers(asked)
+        for each in asked:
+            queries = add_query(queries, self.config.make_query(**each, judges=judges))
+        self._set_queries(queries)
+
+    def remove(self, name: str) -> None:
+        """Do not serve a query that was added. Raises ValueError when there is none of that
+        name.
+        """
+        self._set_queries(remove_query(self.queries, name))
+
+    @property
+    def queries(self) -> Queries:
+        """The queries that were added."""
+        return self.config.queries
+
+    def _set_queries(self, queries: Queries) -> None:
+        self.config = replace(self.config, queries=queries)
+
+    def start(
+        self,
+        path: str | Path,
+        batches: int | str | None = None,
+        pace: float = 0.0,
+        durability: Durability = "power",
+        foreachBatch: Give | None = None,
+        keep: Span | None = None,
+        **trigger: Any,
+    ) -> SharedRun:
+        """Start, or go on with, a shared run in the folder ``path``; see StreamJoin.start. Raises
+        ValueError without a query, and for ``foreachBatch``: results are of many queries.
+
+        A folder that holds this run goes on with the queries and chains that it had, whatever was
+        added or changed meanwhile.
+        """
+        if not self.queries:
+            raise ValueError(
+                "no query has been added; a shared join serves one or more: add(name, windows, "
+                "where)"
+            )
+        known = read_settings(RunStore(check_folder(path)))
+        if known is not None and self._overhead is None:
+            self._set_slice_overhead(known.get("settings", {}).get("overhead", 1.0))
+        elif self._parse_chain_mode() in ("cpu", "auto"):
+            self._set_slice_overhead(
+                measure_slice_overhead() if self._overhead is None else self._overhead
+            )
+        run = super().start(path, batches, pace, durability, foreachBatch, keep, **trigger)
+        assert isinstance(run, SharedRun)
+        return run
+
+    def _set_slice_overhead(self, overhead: float) -> None:
+        placement = Chain(
+            self._parse_chain_mode(),
+            self._parse_slice_ends(len(self.streams)),
+            self.placement.hosts,
+        )
+        self.config = replace(self.config, placement=replace(placement, slice_overhead=overhead))
+
+    @staticmethod
+    def resume(
+        path: str | Path,
+        streams: Mapping[str, Any],
+        executor: str = "auto",
+        driver_memory: str | int | None = None,
+        durability: Durability = "power",
+        foreachBatch: Give | None = None,
+        keep: Span | None = None,
+        **trigger: Any,
+    ) -> SharedRun:
+        """Go on with the shared run in ``path``, with the queries and chains that it had at its
+        last commit.
+        """
+        query = read_settings(RunStore(check_folder(path)))
+        if query is None or "chain" not in query:
+            raise ValueError(f"{path} holds no shared run that could be resumed")
+        names = ("on", "time", "chain", "lateness", "ahead", "partitions", "check")
+        settings = {n: query[n] for n in names}
+        join = SharedJoin(
+            streams,
+            hosts=query["settings"]["hosts"],
+            executor=executor,
+            driver_memory=driver_memory,
+            shed=stored_shedder(query),
+            **settings,
+        )
+        join.config = replace(join.config, resumed=True)
+        join._set_queries(
+            tuple(
+                Query(n, tuple(ws), tuple(sql), bit, tuple(since))
+                for n, ws, sql, bit, since in query["queries"]
+            )
+        )
+        return join.start(
+            path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
+        )
+
+    def _describe_settings(self) -> dict[str, Any]:
+        chain = self.chain if isinstance(self.chain, str) else list(self.chain)
+        return super()._describe_settings() | {
+            "chain": chain,
+            "queries": json.loads(json.dumps([astuple(q) for q in self.queries])),
+        }

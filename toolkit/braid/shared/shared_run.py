@@ -1,0 +1,277 @@
+"""SharedRun: a running shared join, whose queries and slices change between two batches."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeVar
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from braid.core.events import QueryAdded, QueryRemoved
+from braid.core.query import Query
+from braid.core.reserved_columns import QUERIES
+from braid.core.stream_clocks import find_latest_times, find_watermarks
+from braid.join_run import JoinRun
+from braid.papers.slices import chain as chains
+from braid.papers.slices.chain import MODES
+from braid.run_results import read_results
+from braid.shared.block_marking import plan_rewrite, rewrite_replicas
+from braid.shared.query_changes import Queries, add_query, remove_query
+from braid.shared.query_marks import BitmapTagger
+from braid.shared.shared_config import SharedJoinConfig
+from braid.util.durations import Span, parse_duration
+
+V = TypeVar("V")
+
+
+class SharedRun(JoinRun):
+    """A running shared join: a JoinRun whose queries and slices change between two batches. What
+    has been changed is committed when a method returns, and is there after a restart.
+    """
+
+    config: SharedJoinConfig
+    _marking: BitmapTagger | None = None
+
+    def _make_start_events(self) -> list[Any]:
+        return [
+            *super()._make_start_events(),
+            *(self._make_query_added_event(q, -1) for q in self.config.queries),
+        ]
+
+    def _make_query_added_event(self, q: Query, batch: int) -> QueryAdded:
+        def by_alias(each: Sequence[V]) -> dict[str, V]:
+            return dict(zip(self.config.streams, each, strict=True))
+
+        return QueryAdded(
+            batch,
+            q.name,
+            q.bitmap_position,
+            by_alias(q.windows),
+            by_alias(q.selections),
+            by_alias(q.complete_since),
+        )
+
+    def _run_batch(self, frame: DataFrame, number: int) -> None:
+        streams, seen = range(len(self.config.streams)), Observation()
+        self._engine.run_batch(
+            self._current_tagger().add_bitmaps(frame, seen),
+            number,
+            lambda: [seen.get[str(s)] for s in streams],
+        )
+
+    def _current_tagger(self) -> BitmapTagger:
+        if self._marking is None or self._marking.queries != self.queries:
+            self._marking = BitmapTagger(self._engine.spec.layouts, self.queries)
+        return self._marking
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The queries that are served now."""
+        return self._engine.state.queries
+
+    def results(self, name: str, ordered: bool = False) -> DataFrame:  # type: ignore[override]
+        """The committed results of one query, as JoinRun.results; of one that was removed, those it
+        got.
+
+        ``ordered``: by the latest event time of their members. The commit of a batch is the
+        punctuation of Fig. 5.7: what comes after it is of later batches, so results are ordered
+        within batches, and all of a batch stand before those of the next.
+
+        They are all there are from batch ``results_from`` on. Raises ValueError for a name that no
+        query has had, or none of which anything is kept.
+        """
+        return self._read_query_results(name, ordered=ordered)
+
+    def _read_query_results(
+        self,
+        name: str,
+        since: int | None = None,
+        end: int | None = None,
+        ordered: bool = False,
+    ) -> DataFrame:
+        served = self._list_query_files(name, since, end, merged=not ordered)
+        spark, schema = (
+            self.config.spark,
+            T.StructType([*self._result_schema.fields, T.StructField(QUERIES, T.LongType())]),
+        )
+        parts = [spark.createDataFrame([], self._result_schema)]
+        for bit, files in served:
+            mine = F.col(QUERIES).bitwiseAND(F.lit(1 << bit)) != 0
+            found = read_results(spark, schema, files).where(mine)
+            parts.append((found.orderBy(*self._result_order()) if ordered else found).drop(QUERIES))
+        self.store.keep_until_exit()
+        return reduce(DataFrame.union, parts[1:] or parts)
+
+    def _list_query_files(
+        self, name: str, since: int | None = None, end: int | None = None, merged: bool = True
+    ) -> list[tuple[int, list[str]]]:
+        """For each time that a query was served, its bit and the result files from batch ``since``
+        (None: the first that is kept) up to, not with, ``end``, where there are some.
+        """
+        spans, kept = self._find_serving_intervals(name), self.first_retained_batch
+        if not spans:
+            known = dict.fromkeys(e.name for e in self.store.told.events_of_type(QueryAdded))
+            gone = f"; of those removed before batch {kept} nothing is kept" if kept else ""
+            raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}{gone}")
+        if since is None:
+            since = kept
+            spans = [s for s in spans if s[1] >= kept or s[2] is None or s[2] > kept]
+            if not spans:
+                raise ValueError(
+                    f"query {name!r} was served before batch {kept} only; of its results "
+                    "nothing is kept"
+                )
+        served = list[tuple[int, list[str]]]()
+        for bit, first, last in spans:
+            ends = [e for e in (last, end) if e is not None]
+            within = max(first, since), min(ends, default=None)
+            if files := self.store.result_files(*within, merged=merged):
+                served.append((bit, files))
+        return served
+
+    def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:
+        """The results of query ``name`` in the batches from number ``batch`` on, and the number to
+        ask with the next time: asked so, every result comes once. Raises ValueError where some of
+        them are no longer kept.
+        """
+        end = self._next_result_batch(batch)
+        return self._read_query_results(name, batch, end), max(batch, end)
+
+    def results_stream(self) -> DataFrame:
+        """Refused: results are of one query or another, which come and go."""
+        raise ValueError(
+            "the results of a shared run are of many queries; read one query's batch by batch with "
+            "results_since(batch, name)"
+        )
+
+    def _result_order(self) -> list[Column]:
+        batch = F.regexp_extract(F.col("_metadata.file_name"), r"^(\d+)", 1).cast("int")
+        return [
+            batch,
+            F.greatest(*(F.col(f"`{a}`.`{t}`") for a, t in self.config.event_time_columns.items())),
+        ]
+
+    def _find_serving_intervals(self, name: str) -> list[tuple[int, int, int | None]]:
+        """When a query was served: its bit, the first batch, and the batch that was no longer its
+        own.
+        """
+        spans: list[tuple[int, int, int | None]] = []
+        for e in self.store.told.events_of_type(QueryAdded, QueryRemoved):
+            if isinstance(e, QueryAdded) and e.name == name:
+                spans.append((e.bitmap_position, e.batch + 1, None))
+            elif isinstance(e, QueryRemoved) and e.name == name:
+                spans[-1] = (*spans[-1][:2], e.batch)
+        return spans
+
+    def add(
+        self,
+        name: str,
+        windows: Span | Mapping[str, Span],
+        where: Mapping[str, str] | None = None,
+        on: str | None = None,
+        streams: Sequence[str] | None = None,
+    ) -> None:
+        """Serve one more query from the next batch on.
+
+        Parameters
+        ----------
+        windows
+            One span, as "10 minutes", for all streams, or one for each by alias.
+        where
+            By alias, a condition over that stream's columns, as in ``{"a": "a.value > 30"}``.
+        on, streams
+            What the query joins, where it should be held against what this run joins.
+
+        It gets the results of tuples that come from now on with the tuples that the state still
+        has. Its answers are complete from the start when some query keeps the tuples of every
+        stream as long, with no selection there or the same one. Otherwise those results are certain
+        whose members on that stream are no older than the moment of entering less the longest
+        window of such a query (the event QueryAdded tells the event times), so all are at the
+        latest once event time has gone on by the query's own windows. Takes one pass over the
+        state.
+
+        Raises ValueError, with one sentence, for a query that this run cannot serve; nothing has
+        changed then.
+        """
+        with self._turn:
+            state, new = (
+                self._engine.state,
+                self.config.make_query(name, windows, where, on, streams),
+            )
+            watermarks = find_watermarks(state.clocks, self._engine.lateness)
+            queries = add_query(
+                state.queries, new, watermarks, find_latest_times(state.clocks, state.pending)
+            )
+            self._change_queries(
+                queries, [self._make_query_added_event(queries[-1], state.batch + 1)]
+            )
+
+    def remove(self, name: str) -> None:
+        """Serve a query no longer, and drop what only it had use for. Raises ValueError when it is
+        not there, or the only one.
+        """
+        with self._turn:
+            queries = remove_query(self.queries, name)
+            if not queries:
+                raise ValueError(f"{name!r} is the only query; stop the run instead of removing it")
+            self._change_queries(queries, [QueryRemoved(self._engine.state.batch + 1, name)])
+
+    def split_slice(self, age: Span, stream: str | None = None) -> None:
+        """Split the slice that spans an age, as "10 minutes", in the chain of one stream or of all
+        (Fig. 7.4). From then on chains are as they are given. Raises ValueError where there is
+        nothing to split.
+        """
+        with self._turn:
+            self._change_slices(
+                chains.split_slice(
+                    self._engine.state.placement_state,
+                    parse_duration(age, "age"),
+                    self._find_stream_index(stream),
+                )
+            )
+
+    def merge_slices(self, age: Span, stream: str | None = None) -> None:
+        """Merge the slices that meet at an age (Fig. 7.5); otherwise as ``split``."""
+        with self._turn:
+            self._change_slices(
+                chains.merge_slices(
+                    self._engine.state.placement_state,
+                    parse_duration(age, "age"),
+                    self._find_stream_index(stream),
+                )
+            )
+
+    def rebalance(self, chain: str) -> None:
+        """Choose the chain anew, as "memory", "cpu" or "auto" do, and keep to that from now on."""
+        if chain not in MODES:
+            raise ValueError(f"chain is {chain!r}; it must be one of {', '.join(MODES)}")
+        with self._turn:
+            self._change_slices(chains.request_rebalance(self._engine.state.placement_state, chain))  # type: ignore[arg-type]
+
+    def _find_stream_index(self, stream: str | None) -> int | None:
+        if stream is not None and stream not in self.config.streams:
+            raise ValueError(
+                f"no stream is named {stream!r}; there are: {', '.join(self.config.streams)}"
+            )
+        return None if stream is None else list(self.config.streams).index(stream)
+
+    def _change_slices(self, policy: Any) -> None:
+        self._check_active()
+        self._engine.commit_change(self.queries, policy, None, [], clock.perf_counter())
+
+    def _change_queries(self, queries: Queries, happened: list[Any]) -> None:
+        self._check_active()
+        began, engine = clock.perf_counter(), self._engine
+        new = tuple(q for q in queries if q not in engine.state.queries)
+        schemas = [f.dataType for f in self._schema.fields]
+        job, partitions = plan_rewrite(engine, queries), engine.spec.partitions
+        lines = rewrite_replicas(self.config.spark, job, schemas, new, partitions)
+        engine.commit_change(queries, engine.state.placement_state, lines, happened, began)
+
+    def _check_active(self) -> None:
+        if not self.isActive or self._over:
+            raise RuntimeError("the run has ended; resume it to change what it serves")

@@ -1,0 +1,157 @@
+"""Joins that shed load: what they need of their streams, and what their runs tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import fsum, nan, prod, sqrt
+from typing import Any
+
+import pandas as pd
+
+from braid.condition.predicate import Predicate
+from braid.core.events import BatchCommitted, BatchShed
+from braid.core.reserved_columns import DRAW, WEIGHT, WORTH
+from braid.core.shedding_plan import ResultUtility, estimate_variances, sum_sketches
+from braid.papers.shedding.events import SheddingPlanned
+from braid.papers.shedding.shed import Shed
+from braid.util.durations import format_duration
+
+_CONFIDENT = 1.96
+"""Standard deviations on either side that hold 95 of 100 estimates."""
+
+
+def check_shedding(
+    shed: Any,
+    streams: Mapping[str, Any],
+    on: str,
+    limits: Sequence[int | None],
+    time: str | Mapping[str, str] | None,
+    endless: bool,
+    predicate: Predicate,
+) -> None:
+    """Raises ValueError, with one sentence, for a way to shed load that this join cannot have.
+    ``endless`` says that some stream does not end.
+    """
+    if not isinstance(shed, Shed):
+        raise ValueError(f"shed is {shed!r}; it must be a Shed, as in Shed(seconds=1)")
+    if WEIGHT in (a.lower() for a in streams):
+        raise ValueError(f"the alias {WEIGHT!r} is taken in a join that sheds load; use another")
+    if shed.processing_budget.kind == "speed" and time is None:
+        raise ValueError(
+            "shed is by speed, which needs event time; name its column with time=, or give "
+            "fraction, pairs or seconds"
+        )
+    if shed.processing_budget.kind == "speed" and shed.event_time_speed is None and not endless:
+        raise ValueError(
+            "static streams are replayed as fast as they go; give fraction, pairs, seconds or speed"
+        )
+    if shed.method == "keys" and predicate.equality is None:
+        raise ValueError(
+            f"method 'keys' leaves out values that an equality joins on, but {on!r} has no "
+            "equality that links all streams"
+        )
+    for alias, limit in zip(streams, limits, strict=True):
+        if (
+            shed.basic_window_length is not None
+            and limit is not None
+            and shed.basic_window_length > limit
+        ):
+            raise ValueError(
+                f"the basic window is {format_duration(shed.basic_window_length)}, but the "
+                f"window of {alias} is "
+                f"{format_duration(limit)}; it must not be longer"
+            )
+
+
+def make_utility_rule(shed: Shed | None) -> ResultUtility | None:
+    """What results are worth, for tasks; None where no load is shed."""
+    if shed is None:
+        return None
+    return ResultUtility(bool(shed.utility), shed.method == "keys", shed.combine)
+
+
+def shedding_columns(
+    shed: Shed,
+    seed: int,
+    stream: int,
+    hashed: Sequence[str],
+    utilities: Sequence[str | None],
+    predicate: Predicate,
+) -> dict[str, str]:
+    """Spark SQL, by name, of the columns that a join which sheds load adds to a stream: the hash
+    that tuples are drawn by, and what they are worth. ``hashed`` is what tells tuples apart.
+    """
+    by = [str(stream), *hashed]
+    if shed.method == "keys" and predicate.equality is not None:
+        by = [predicate.key_columns[stream][predicate.equality[stream]]]
+    found = {DRAW: f"xxhash64({seed}, 'shed', {', '.join(by)})"}
+    if shed.utility:
+        found[WORTH] = utilities[stream] or "cast(1 as double)"
+    return found
+
+
+def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
+    """By batch, and for all: the fraction r, the ``results``, the ``estimated_results`` of the full
+    join with ``error_95`` to either side that holds it in 95 of 100 runs (NaN: unknown), the share
+    of pairs considered (``considered_pair_share``), and the ``skipped_pairs`` (NaN where tuples
+    were).
+    """
+    planned = {e.batch: e for e in happened if isinstance(e, SheddingPlanned)}
+    came = {e.batch: e for e in happened if isinstance(e, BatchShed)}
+    found = {e.batch: e.results for e in happened if isinstance(e, BatchCommitted)}
+    rows = [
+        _make_estimate_row(str(b), planned[b].fraction, found[b], [e], bool(planned[b].keep_shares))
+        for b, e in came.items()
+        if b in found and b in planned
+    ]
+    whole = [e for b, e in came.items() if b in found]
+    dropped = any(e.keep_shares for e in planned.values())
+    rows.append(_make_estimate_row("all", nan, sum(found[e.batch] for e in whole), whole, dropped))
+    return pd.DataFrame(rows)
+
+
+def _make_estimate_row(
+    batch: str, fraction: float, found: int, came: Sequence[BatchShed], dropped: bool
+) -> dict[str, Any]:
+    """``dropped``: tuples were left out as they came, so that nobody knows the pairs."""
+    considered = sum(e.considered_pairs for e in came)
+    left = nan if dropped else sum(e.skipped_pairs for e in came)
+    return {
+        "batch": batch,
+        "fraction": fraction,
+        "results": found,
+        "estimated_results": sum(e.estimated_results for e in came),
+        "error_95": _estimate_error_bound(came),
+        "considered_pair_share": considered / (considered + left) if considered + left else 1.0,
+        "skipped_pairs": left,
+        "utility": sum(e.utility for e in came),
+        "estimated_utility": sum(e.estimated_utility for e in came),
+    }
+
+
+def _estimate_error_bound(came: Sequence[BatchShed]) -> float:
+    """Of the sum of some batches' estimates; NaN where it is unknown. Where tuples were left out as
+    they came, one goes on to be missed, or weighed, in later batches: sketches are added first.
+    """
+    if any(e.variance is None for e in came):
+        return nan
+    alone = fsum((e.variance or 0.0) - estimate_variances(e.sketches) for e in came)
+    whole = alone + estimate_variances(sum_sketches(e.sketches for e in came))
+    return _CONFIDENT * sqrt(max(0.0, whole))
+
+
+def shedding_status(happened: Sequence[Any]) -> dict[str, Any]:
+    """How much is shed now: r, the share of pairs that the last batch left out, and whether that is
+    enough to keep to the budget.
+    """
+    planned = next((e for e in reversed(happened) if isinstance(e, SheddingPlanned)), None)
+    came = next((e for e in reversed(happened) if isinstance(e, BatchShed)), None)
+    if planned is None or came is None:
+        return {"fraction": 1.0, "left_out": 0.0, "enough": True}
+    pairs = came.considered_pairs + came.skipped_pairs
+    left = came.skipped_pairs / pairs if pairs else 0.0
+    return {
+        "fraction": planned.fraction,
+        "left_out": 1 - prod(planned.keep_shares) if planned.keep_shares else left,
+        "enough": planned.is_full_join,
+    }

@@ -1,0 +1,1 @@
+"""Run a policy without tuples; everything here is modelled."""

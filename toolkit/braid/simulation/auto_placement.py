@@ -1,0 +1,300 @@
+"""A placement that changes among placements while the join runs: what "auto" is where a change can
+be made. It begins with a hash of the join value, and goes on with an adaptive grid once the facts
+of committed batches show that values are frequent enough for that to save more than it costs.
+
+Plans are over blocks, so state need not be made anew. The routing keys of each placement have a
+range of their own (KeySpace); blocks that came under an earlier one are **older**: each lies on one
+host, and every fresh block goes there to meet it, whatever its own key is. When a change is made
+older blocks move, whole, so that no host has much more of them than its share. With windows they
+expire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import count
+from typing import Any, Self
+
+import numpy as np
+
+from braid.core.batch_step import RunRules
+from braid.core.cluster_model import GU
+from braid.core.events import PlacementChanged
+from braid.core.facts import Facts
+from braid.core.placement import Placement, check_hosts
+from braid.core.plan import Block, Derivation, Hop, Ids, KeySpace, Plan, Route
+from braid.core.plan_builder import PlanBuilder
+from braid.core.run_state import RunState
+from braid.simulation.placement_choice import modelled_work
+from braid.simulation.simulated_run import SimulatedRun
+from braid.util.json_codec import from_plain, to_plain
+
+FIRST, THEN = "HashPartition", "AdaptiveGrid"
+"""What it begins with, and what it may change to."""
+MOST = 64
+"""Hosts; a look takes seconds with more."""
+FINENESS = 16
+"""Values of a tuple's hash for each host, as the adaptive grid takes them."""
+LOOKS = 3
+"""Batches of a placement before the first look at whether another saves work."""
+SELDOM = 48
+"""Batches between two looks, in the end."""
+AHEAD = (4, 16)
+"""Batches that are modelled from here: as many as have been, within these bounds."""
+CLEARLY = 0.9
+"""A change must leave at most this part of the modelled work, what it costs included."""
+CHANCE = 4.0
+"""Standard deviations of the fullest host's tuples that chance may explain."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutoState:
+    """``name`` is the placement at work, ``own`` its state as plain data, ``since`` its first
+    batch and ``first`` its first routing key.
+    """
+
+    placement: str = FIRST
+    placement_state: Any = None
+    since_batch: int = 0
+    first_key: int = 0
+
+
+@dataclass(frozen=True)
+class Auto(Placement):
+    """HashPartition, until frequent values make AdaptiveGrid clearly cheaper; on as many ``hosts``.
+
+    After LOOKS batches, and then now and then, the work of both is modelled from the state that
+    there is: on rows by batch, by stream and host, and on matches, as they were counted, with what
+    it takes to move. ``indexed``: an index finds partners. ``apart``: hosts are on several
+    machines. ``looks``: whether it changes at all. Serves two streams that an equality links.
+    Raises ValueError for hosts < 1 or more than MOST.
+    """
+
+    State = AutoState
+    routing_key_source = "both"
+    label = "Auto (hash, then grid where values are frequent)"
+
+    hosts: int
+    is_indexed: bool = True
+    has_remote_hosts: bool = False
+    reviews_placement: bool = True
+
+    def __post_init__(self) -> None:
+        check_hosts(self.hosts)
+        if self.hosts > MOST:
+            raise ValueError(f"hosts is {self.hosts}; Auto takes at most {MOST}")
+
+    @property
+    def key_space_size(self) -> int:
+        return FINENESS * self.hosts * self.hosts
+
+    @classmethod
+    def example_instances(cls) -> tuple[Self, ...]:
+        return cls(4), cls(3, has_remote_hosts=True)
+
+    def initial_state(self, streams: int) -> AutoState:
+        if streams != 2:
+            raise ValueError(f"Auto joins two streams that an equality links; got {streams}")
+        return AutoState()
+
+    def has_pending_pairs(self, state: AutoState) -> bool:
+        own = _make_placement(state.placement, self.hosts)
+        return own.has_pending_pairs(from_plain(state.placement_state, own.State))
+
+    def key_space(self, state: AutoState) -> KeySpace:
+        own = _make_placement(state.placement, self.hosts)
+        divide = self.hosts if own.routing_key_source == "tuple" else 1
+        return KeySpace(own.routing_key_source, own.key_space_size, state.first_key, divide)
+
+    def plan_batch(self, facts: Facts, state: AutoState) -> Plan:
+        found = self._find_better_placement(facts, state)
+        if found is None:
+            return self._prepare_for_change(facts, state, self.plan_with_older_blocks(facts, state))
+        plan = self.plan_with_older_blocks(facts, self.switch_to(facts, state, THEN))
+        moved = sum(d.block.rows * len(d.source_hosts) for d in plan.derivations)
+        changed = replace(found, moved_tuples=moved)
+        return replace(plan, events=(changed, *plan.events))
+
+    def _may_change_at(self, batch: int, state: AutoState) -> bool:
+        """Whether a batch may change from this state."""
+        able = self.reviews_placement and self.hosts > 1 and state.placement == FIRST
+        return able and _is_review_due(batch - state.since_batch)
+
+    def _prepare_for_change(self, facts: Facts, state: AutoState, plan: Plan) -> Plan:
+        """The plan, after which nothing is merged if the next batch may change: what that batch
+        merged could not move in it.
+        """
+        if not self._may_change_at(facts.batch + 1, state):
+            return plan
+        fresh = (r.block.id for r in plan.routes if r.is_fresh)
+        return replace(
+            plan, pinned_blocks=plan.pinned_blocks.union(fresh, (b.id for b in facts.blocks))
+        )
+
+    def switch_to(self, facts: Facts, state: AutoState, name: str) -> AutoState:
+        """The state in which another placement begins with this batch."""
+        own = to_plain(_make_placement(name, self.hosts).initial_state(len(facts.streams)))
+        return AutoState(name, own, facts.batch, self.key_space(state).key_end + 1)
+
+    def plan_with_older_blocks(self, facts: Facts, state: AutoState) -> Plan:
+        """The plan of the placement at work, and what the older blocks need beside it."""
+        own, draft = _make_placement(state.placement, self.hosts), PlanBuilder(facts)
+        if facts.batch == state.since_batch:
+            _spread_older_blocks(
+                draft, [b for b in facts.blocks if b.key_range[0] < state.first_key], self.hosts
+            )
+        older = _group_by_stream(b for b in draft.live_blocks() if b.key_range[0] < state.first_key)
+        mine = tuple(
+            _shift_block_keys(b, -state.first_key)
+            for b in facts.blocks
+            if b.key_range[0] >= state.first_key
+        )
+        plan = own.plan_batch(
+            replace(facts, blocks=mine), from_plain(state.placement_state, own.State)
+        )
+        return replace(
+            plan,
+            routes=tuple(_add_path_to_older_blocks(r, state.first_key, older) for r in plan.routes),
+            derivations=(
+                *draft.derivations,
+                *(_shift_derivation_keys(d, state.first_key) for d in plan.derivations),
+            ),
+            drops={**draft.drops, **plan.drops},
+            state=replace(state, placement_state=to_plain(plan.state)),
+        )
+
+    def _find_better_placement(self, facts: Facts, state: AutoState) -> PlacementChanged | None:
+        """The change that saves clearly more than it costs, from facts alone; None where none
+        does.
+        """
+        if not self._may_change_at(facts.batch, state):
+            return None
+        shares = _measure_host_shares(facts, self.hosts)
+        if shares is None:
+            return None
+        alike = float(np.prod(shares, axis=0).sum())
+        pairs = sum(considered for considered, _ in facts.match_counts.values())
+        rate = sum(found for _, found in facts.match_counts.values()) / max(1.0, pairs)
+        then = self._estimate_future_micros(
+            facts, self.switch_to(facts, state, THEN), shares, rate * alike
+        )
+        now = self._estimate_future_micros(facts, state, shares, rate)
+        if then > CLEARLY * now:
+            return None
+        fullest = float(max(share.max() for share in shares))
+        return PlacementChanged(facts.batch, FIRST, THEN, fullest, 1 / self.hosts, then / now, 0)
+
+    def _estimate_future_micros(
+        self, facts: Facts, state: AutoState, shares: Sequence[Any], matches: float
+    ) -> float:
+        """Modelled microseconds of the batches to come, if they are like those that were."""
+        held = replace(self, reviews_placement=False)
+        rules = RunRules(held, facts.streams, facts.windows, checks_coverage=False)
+        now = RunState(
+            facts.batch - 1,
+            blocks={b.id: b for b in facts.blocks},
+            next_id=facts.next_id,
+            placement_state=state,
+            received=facts.received,
+            received_bytes=facts.received_bytes,
+            previous_received=facts.previous_received,
+            clocks=facts.clocks,
+            pending=((),) * len(facts.clocks),
+            pinned_blocks=frozenset(b.id for b in facts.blocks),  # compaction is done
+            host_usage=facts.host_usage,
+        )
+        raw = [
+            np.outer(np.full(FINENESS * self.hosts, 1 / (FINENESS * self.hosts)), s).ravel()
+            for s in shares
+        ]
+        zero = np.zeros((len(facts.streams),) * 2)
+        draw = np.random.default_rng(facts.batch)
+        sizes = (1,) * len(facts.streams)
+        model = SimulatedRun(
+            rules, now, sizes, draw, _predict_batch_starts(facts), raw, zero, (), GU, 0.0, "pair"
+        )
+        for b in facts.blocks:
+            model.add_block(b, self.key_space(state).key_end)
+        batches = min(max(facts.batch, AHEAD[0]), AHEAD[1])
+        each = [round(n / facts.batch) for n in facts.received]
+        events = (e for _ in range(batches) for e in model.run_batch(each))
+        return modelled_work(events, self.is_indexed, self.has_remote_hosts, matches)
+
+
+@cache
+def _make_placement(name: str, hosts: int) -> Placement:
+    return Placement.class_by_name(name).from_settings({"hosts": hosts})
+
+
+def _is_review_due(batches: int) -> bool:
+    """Whether a placement is looked at after so many batches."""
+    turn, rest = divmod(batches, LOOKS)
+    if rest or not turn:
+        return False
+    return batches % SELDOM == 0 or (batches < SELDOM and turn & (turn - 1) == 0)
+
+
+def _measure_host_shares(facts: Facts, hosts: int) -> list[Any] | None:
+    """By stream, the part of the tuples held that has each host's hash; None where what the fullest
+    has may be chance.
+    """
+    held = np.zeros((len(facts.streams), hosts))
+    for b in facts.blocks:
+        held[b.stream, b.hosts[0]] += b.rows
+    even = held.sum(axis=1) / hosts
+    if not all(even) or not np.any(held.max(axis=1) > even + CHANCE * np.sqrt(even)):
+        return None
+    return [each / each.sum() for each in held]
+
+
+def _predict_batch_starts(facts: Facts) -> Iterator[int]:
+    """The event times at which the batches to come begin, as they came so far."""
+    spans = [b.event_time_range for b in facts.blocks if b.event_time_range is not None]
+    now = max((t for t in facts.clocks if t is not None), default=0)
+    since = min((first for first, _ in spans), default=now)
+    batches = facts.batch - min((b.batch for b in facts.blocks), default=0)
+    return count(now + 1, max(1, (now - since) // max(1, batches)))
+
+
+def _spread_older_blocks(draft: PlanBuilder, older: Sequence[Block], hosts: int) -> None:
+    """Leave one replica of each older block: where it is, or, where that host has more than its
+    share of a stream, on the one that has least. What this batch has merged stays.
+    """
+    whole = [sum(b.rows for b in older if b.stream == s) for s in (0, 1)]
+    load = np.zeros((2, hosts))
+    for b in sorted(older, key=lambda b: (-b.rows, b.id)):
+        there = load[b.stream]
+        home = min(b.hosts, key=lambda h: (there[h], h))
+        much = there[home] + b.rows > 1.1 * max(whole[b.stream] / hosts, b.rows)
+        if much and b.id not in draft.facts.compacted_blocks:
+            home = int(there.argmin())
+        there[home] += b.rows
+        if home not in b.hosts:
+            b = draft.copy_block(b, {home: b.hosts[0]})
+        draft.drop_replicas(b, set(b.hosts) - {home})
+
+
+def _group_by_stream(older: Iterable[Block]) -> tuple[dict[int, Ids], ...]:
+    found: tuple[dict[int, Ids], ...] = ({}, {})
+    for b in older:
+        at = found[b.stream]
+        at[b.hosts[0]] = (*at.get(b.hosts[0], ()), b.id)
+    return found
+
+
+def _shift_block_keys(b: Block, by: int) -> Block:
+    """A block with its keys counted from elsewhere."""
+    return replace(b, key_range=(b.key_range[0] + by, b.key_range[1] + by)) if by else b
+
+
+def _shift_derivation_keys(d: Derivation, by: int) -> Derivation:
+    return replace(d, block=_shift_block_keys(d.block, by))
+
+
+def _add_path_to_older_blocks(route: Route, first: int, older: Sequence[dict[int, Ids]]) -> Route:
+    """A route with a path to the older blocks of the other stream, if it is of a fresh one."""
+    b, there = route.block, older[1 - route.block.stream]
+    more = ((Hop(1 - b.stream, there),),) if route.is_fresh and there else ()
+    return replace(route, block=_shift_block_keys(b, first), paths=(*route.paths, *more))

@@ -1,0 +1,368 @@
+"""What the paths of a plan would do, from counts, rates and selectivities alone: intermediate
+results, traffic, results.
+
+Expectations, not measurements. Intermediate results multiply along a path, and a pair of tuples
+matches only when both are in their windows. Which selectivities count at a hop has two readings:
+see ``Selects``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from braid.core.facts import AgedMatches, Visit
+from braid.core.plan import Block, Path, Route
+from braid.core.shedding_plan import Item, ItemYield, SheddingOutcome, SheddingPlan
+
+Span = tuple[int, int]
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+ByAge = Floats
+"""A row of ages of blocks; of each age, a row of their tuples and of those within the windows."""
+_AGES = 64
+"""More than there are ages: of a window's AGES parts, and of doublings of the number of batches."""
+Selects = Literal["pair", "hop"]
+"""What an intermediate result is held against at a hop: the selectivity of the next stream with
+every stream visited ("pair"), or with the one visited last alone, as Gu 2007, Eq. 3 ("hop").
+"""
+
+
+def window_fraction(new: Span, old: Span, window: int | None) -> float:
+    """The fraction of pairs (t, u), t uniform in ``new`` and u in ``old``, with t - u < W."""
+    return (
+        1.0
+        if window is None
+        else _compute_window_fraction(
+            new[1] + 1 - new[0], old[1] + 1 - old[0], new[0] - old[0], window
+        )
+    )
+
+
+@lru_cache(maxsize=1 << 16)
+def _compute_window_fraction(new: int, old: int, lag: int, window: int) -> float:
+    """The same for spans of these lengths, ``new`` beginning ``lag`` after ``old``: what pairs of
+    blocks have in common.
+    """
+
+    def half_square(x: int) -> float:
+        return max(x, 0) ** 2 / 2
+
+    edge = window - lag
+    near = (
+        half_square(edge + old)
+        - half_square(edge - new + old)
+        - half_square(edge)
+        + half_square(edge - new)
+    )
+    return near / (new * old)
+
+
+@dataclass
+class ExpectedSampling:
+    """How many tuples set out when load is shed, in the mean of all draws. Matches are as likely at
+    every age.
+    """
+
+    harvest: SheddingPlan
+
+    def burst_guard(self, f: Block) -> float:
+        """What the burst guard leaves of every share of a fresh block."""
+        expected = self.harvest.expected_tuples.get(f.id, 0.0)
+        return min(1.0, expected / f.rows) if expected else 1.0
+
+    def pair_share(self, f: Block, b: Block) -> float:
+        """Of the tuples of a fresh block, the share that meets another."""
+        by_type = self.harvest.shares.get(self.shed_item(f, b))
+        return self.burst_guard(f) * by_type[0] if by_type is not None else 1.0
+
+    def shed_item(self, f: Block, b: Block) -> Item:
+        """What the meeting of two blocks is counted with."""
+        return f.stream, b.stream, self.harvest.basic_windows.get(b.id, -1)
+
+    def shedding_outcome(
+        self, journeys: PathCounts, routes: Iterable[Route], sigma: np.ndarray
+    ) -> SheddingOutcome:
+        """What comes of it, at every host that does all that it is asked for."""
+        found: dict[Item, list[float]] = {}
+        estimated = 0.0
+        for route in (r for r in routes if r.is_fresh and r.block.id in journeys.blocks):
+            f = journeys.blocks[route.block.id]
+            met = _Met(f, journeys.blocks, journeys.windows, {})
+            ids = {
+                b for path in route.paths for b in path[0].probed_blocks()
+            } & journeys.blocks.keys()
+            for b in (journeys.blocks[id] for id in sorted(ids)):
+                share, pairs = self.pair_share(f, b), float(f.rows * b.rows)
+                matched = (
+                    f.rows * met.count_tuples_in_windows(b.id) * float(sigma[f.stream, b.stream])
+                )
+                sums = found.setdefault(self.shed_item(f, b), [0.0, 0.0, 0.0])
+                sums[0] += share * pairs
+                sums[1] += share * matched
+                sums[2] += (1 - share) * pairs
+                estimated += matched
+        yields = (
+            ItemYield(*item, (sums[0],), (sums[1],), (sums[1],), sums[2])
+            for item, sums in sorted(found.items())
+        )
+        return SheddingOutcome(tuple(yields), (), estimated, None, estimated_utility=estimated)
+
+
+@dataclass
+class HopColumns:
+    """Hop number k of all paths of a plan, as columns: an entry for each path and each host that it
+    visits there.
+
+    ``path`` and ``visit`` are numbers, of the path and of what it meets there; ``rows`` are the
+    tuples there that it meets, ``left`` those that it does not as load is shed, ``matching`` how
+    many match a tuple that comes. ``same`` is the entry of the hop before on the same path and
+    host, -1 for none; ``onward``, for each entry of the hop before, the hosts that its results
+    travel to.
+    """
+
+    path: Ints
+    host: Ints
+    visit: Ints
+    rows: Floats
+    departures: Floats
+    matching: Floats
+    stays_on_host: Ints
+    continues: Ints
+
+
+class PathCounts:
+    """The paths of a plan as counts, step by step. ``rows`` tuples set out on each path."""
+
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        blocks: Mapping[int, Block],
+        sigma: np.ndarray,
+        windows: Sequence[int | None],
+        ages: Mapping[int, int],
+        selects: Selects = "pair",
+        drawn: ExpectedSampling | None = None,
+    ) -> None:
+        """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of
+        each pair of streams; ``windows`` are in microseconds; ``ages`` as Facts count them;
+        ``drawn`` says how many set out, when load is shed.
+        """
+        self.selects, self.blocks, self.windows = selects, blocks, windows
+        self.sigma, self.rows = sigma, list[int]()
+        self.met: list[tuple[int, float, ByAge]] = []
+        """What is met by what: number of the visit, selectivity, tuples by age."""
+        self.visits: dict[Visit, int] = {}
+        """By what is joined with what, a number."""
+        self._columns: list[tuple[list[float], ...]] = []
+        self._orders: dict[tuple[int, ...], list[tuple[int, float]]] = {}
+        mets: dict[tuple[Span | None, int | None, tuple[int, float] | None], _Met] = {}
+        for route in routes:
+            if f := blocks.get(route.block.id):
+                thin = drawn if route.is_fresh else None
+                own = None if thin is None else (f.stream, thin.burst_guard(f))
+                key = (f.event_time_range, windows[f.stream], own)
+                met = mets.get(key)
+                if met is None:
+                    met = mets[key] = _Met(f, blocks, windows, ages, thin)
+                for path in route.paths:
+                    self._add_path(f, path, met)
+        self.steps = [_make_hop_columns(columns) for columns in self._columns]
+
+    def _add_path(self, f: Block, path: Path, met: _Met) -> None:
+        before: dict[int, int] = {}
+        ways = self._list_hop_visits((f.stream, *(hop.stream for hop in path)))
+        for k, (hop, (visit, factor)) in enumerate(zip(path, ways, strict=True)):
+            if k == len(self._columns):
+                self._columns.append(tuple([] for _ in range(8)))
+            paths, hosts, visits, rows, left, matching, same, onward = self._columns[k]
+            onward += [len(hop.blocks_by_host) - (h in hop.blocks_by_host) for h in before]
+            here: dict[int, int] = {}
+            for h, ids in hop.blocks_by_host.items():
+                by_age, there, near, shed = met.count_met_tuples(ids, first=not k)
+                same.append(before.get(h, -1))
+                here[h] = len(hosts)
+                hosts.append(h)
+                rows.append(there)
+                left.append(shed)
+                matching.append(near * factor)
+                visits.append(len(self.met))
+                self.met.append((visit, factor, by_age))
+            before = here
+            paths += [len(self.rows)] * len(hop.blocks_by_host)
+        self.rows.append(f.rows)
+
+    def _list_hop_visits(self, streams: tuple[int, ...]) -> list[tuple[int, float]]:
+        """By hop of a path that begins at the first of the streams and visits the others in this
+        order, the number of the visit and the selectivity.
+        """
+        found = self._orders.get(streams)
+        if found is None:
+            found = self._orders[streams] = []
+            for k, stream in enumerate(streams[1:], 1):
+                visited = tuple(sorted(streams[:k]))
+                visit = self.visits.setdefault((visited, stream), len(self.visits))
+                held = visited if self.selects == "pair" else streams[k - 1 : k]
+                found.append((visit, prod(float(self.sigma[v, stream]) for v in held)))
+        return found
+
+
+def _make_hop_columns(columns: tuple[list[float], ...]) -> HopColumns:
+    path, host, visit, rows, left, matching, same, onward = columns
+    return HopColumns(
+        _to_int_array(path),
+        _to_int_array(host),
+        _to_int_array(visit),
+        np.array(rows, dtype=float),
+        np.array(left, dtype=float),
+        np.array(matching, dtype=float),
+        _to_int_array(same),
+        _to_int_array(onward),
+    )
+
+
+def _sum_by_index(index: Ints, weights: Floats, count: int) -> Floats:
+    """The weights of each index below ``count``, added up."""
+    return np.asarray(np.bincount(index, weights, count), dtype=np.float64)
+
+
+def _to_int_array(numbers: Sequence[float]) -> Ints:
+    return np.array(numbers, dtype=np.int64)
+
+
+class _Met:
+    """What a block meets in lists of blocks. Another block of its span and window meets the same;
+    when load is shed, another of its stream too.
+    """
+
+    def __init__(
+        self,
+        f: Block,
+        blocks: Mapping[int, Block],
+        windows: Sequence[int | None],
+        ages: Mapping[int, int],
+        drawn: ExpectedSampling | None = None,
+    ) -> None:
+        self.fresh, self.blocks, self.windows, self.ages = f, blocks, windows, ages
+        self.drawn = drawn
+        self.known: dict[int, tuple[int, int, float]] = {}
+        self.lists: dict[tuple[int, ...], tuple[ByAge, float, float, float]] = {}
+
+    def count_met_tuples(
+        self, ids: tuple[int, ...], first: bool
+    ) -> tuple[ByAge, float, float, float]:
+        """By age, and in all the tuples of these blocks and those within the windows; and those
+        that are not met as load is shed.
+        """
+        if first and self.drawn is not None:
+            return self._count_listed_blocks(ids, self.drawn)
+        found = self.lists.get(ids)  # once: a long tuple takes long to hash
+        if found is None:
+            found = self.lists[ids] = self._count_listed_blocks(ids, None)
+        return found
+
+    def _count_listed_blocks(
+        self, ids: tuple[int, ...], drawn: ExpectedSampling | None
+    ) -> tuple[ByAge, float, float, float]:
+        there, close = dict[int, float](), dict[int, float]()
+        left, share = 0.0, 1.0
+        known, blocks = self.known, self.blocks
+        for id in ids:  # of all that the model does, it does this most often
+            if id not in blocks:
+                continue
+            age, rows, near = known.get(id) or self._measure_block(blocks[id])
+            if drawn is not None:
+                share = drawn.pair_share(self.fresh, blocks[id])
+                left += (1 - share) * rows
+            there[age] = there.get(age, 0.0) + share * rows
+            close[age] = close.get(age, 0.0) + share * near
+        every, nearby = there.values(), close.values()
+        return np.array([[*there], [*every], [*nearby]], float), sum(every), sum(nearby), left
+
+    def count_tuples_in_windows(self, id: int) -> float:
+        """How many tuples of a block are within the windows of one of the fresh block."""
+        return (self.known.get(id) or self._measure_block(self.blocks[id]))[2]
+
+    def _measure_block(self, b: Block) -> tuple[int, int, float]:
+        """A block's age, its tuples, and how many of them are within the windows."""
+        f = self.fresh
+        assert f.event_time_range is not None and b.event_time_range is not None
+        share = (
+            window_fraction(f.event_time_range, b.event_time_range, self.windows[b.stream])
+            + window_fraction(b.event_time_range, f.event_time_range, self.windows[f.stream])
+            - 1
+        )
+        found = self.known[b.id] = self.ages.get(b.id, 0), b.rows, b.rows * share
+        return found
+
+
+@dataclass
+class ExpectedWork:
+    """What hosts do in one batch. ``share`` is the fraction of its probes that each host gets done.
+
+    ``stages`` has, by hop and for every host, (arrived, sent, probed, compared), as Usage names
+    them; ``results`` are by host, and so are ``shed`` pairs, which were left out.
+    """
+
+    path_counts: PathCounts
+    share: Floats
+    stages: Floats = field(init=False)
+    results: Floats = field(init=False)
+    shed: Floats = field(init=False)
+    harvested: SheddingOutcome | None = None
+
+    def __post_init__(self) -> None:
+        steps, hosts = self.path_counts.steps, len(self.share)
+        self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
+        self.shed = np.zeros(hosts)
+        self._came: list[Floats] = []
+        entering, found = np.array(self.path_counts.rows, dtype=float), np.array([])
+        for k, step in enumerate(steps):
+            if k:
+                entering = self._send_intermediate_results(k, found)
+            n = entering[step.path] * self.share[step.host]
+            found, pairs = n * step.matching, n * step.rows
+            self.stages[k, 2] = _sum_by_index(step.host, n, hosts)
+            self.stages[k, 3] = _sum_by_index(step.host, pairs, hosts)
+            self.shed += _sum_by_index(step.host, n * step.departures, hosts)
+            self._came.append(n)
+        if steps:
+            self.results = _sum_by_index(steps[-1].host, found, hosts)
+
+    @cached_property
+    def match_counts(self) -> AgedMatches:
+        """By step and age, the pairs that are considered and those that match."""
+        met, steps = self.path_counts.met, list(self.path_counts.visits)
+        if not met:
+            return {}
+        came = np.zeros(len(met))
+        for step, n in zip(self.path_counts.steps, self._came, strict=True):
+            came[step.visit] = n
+        visit, factor, by_age = zip(*met, strict=True)
+        times = [each.shape[1] for each in by_age]
+        n, factors = np.repeat(came, times), np.repeat(factor, times)
+        ages, rows, near = np.concatenate(by_age, axis=1)
+        at = np.repeat(visit, times) * _AGES + ages.astype(np.int64)
+        pairs = _sum_by_index(at, n * rows, len(steps) * _AGES)
+        matched = _sum_by_index(at, n * near * factors, len(steps) * _AGES)
+        return {
+            (steps[a // _AGES], a % _AGES): (float(pairs[a]), float(matched[a]))
+            for a in dict.fromkeys(at.tolist())
+        }
+
+    def _send_intermediate_results(self, k: int, found: Floats) -> Floats:
+        """What one hop found goes to all hosts of the next, but need not travel to the host where
+        it is: the sum, by path.
+        """
+        before, step = self.path_counts.steps[k - 1 : k + 1]
+        entering = _sum_by_index(before.path, found, len(self.path_counts.rows))
+        here = np.append(found, 0.0)[step.stays_on_host]
+        self.stages[k, 0] = _sum_by_index(step.host, entering[step.path] - here, len(self.share))
+        self.stages[k - 1, 1] = _sum_by_index(before.host, found * step.continues, len(self.share))
+        return entering

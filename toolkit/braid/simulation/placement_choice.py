@@ -1,0 +1,174 @@
+"""Which placement a join is run by when nobody says: all that could serve it are simulated on what
+is known of the join, and what their hosts do is weighed. Modelled, and the same for the same facts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from braid.core.batch_report import HostMetrics
+from braid.core.events import BatchCommitted, BatchPlanned
+from braid.core.placement import Placement, placements_for
+from braid.core.plan_sentences import format_count
+from braid.simulation.simulator import simulate
+
+BATCHES = 8
+"""Simulated, of each candidate."""
+ROWS = 10_000
+"""Tuples of the largest stream in a batch, about what a micro-batch has."""
+RECEIVED, PROBED, COMPARED, FOUND, BLOCK = 1.0, 0.5, 0.02, 0.1, 2000.0
+"""Microseconds that a host takes to take in a tuple, to look for its partners in a host's blocks,
+to check a pair that no index has found, to write a result, and to make a block: 2 to 3 ms were
+measured for each more in a batch of 4,000 tuples (benchmarks/auto.py).
+"""
+SHARED = {False: 0.9, True: 0.02}
+"""What part of the other hosts' work the busiest host waits for: threads of a machine share memory
+and locks, those of several machines only the driver. The first is by joins of 4,000 to 16,000
+tuples a batch on two cores, in which a hash on two hosts took 1.03 to 1.3 times one host's time
+(benchmarks/auto.py); the second is judged.
+"""
+ORDER = ("HashPartition", "AdaptiveGrid", "StaticGrid", "Centralized")
+"""What is chosen among equals, the first; others come last, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStatistics:
+    """What is known of a join before it starts.
+
+    ``rows`` are the tuples of each stream, in all or as they compare; ``windows`` W_i in seconds,
+    None for full history, and ``span`` the seconds of event time in which the rows come, 0 when
+    nobody knows. ``hosts`` work at once. ``equality``: one links all streams. ``indexed``: an index
+    finds partners. ``share``: the part of tuples that has the most frequent value of the equality.
+    ``apart``: hosts are on several machines.
+    """
+
+    rows: tuple[float, ...]
+    windows: tuple[float | None, ...]
+    hosts: int
+    equality: bool
+    is_indexed: bool
+    event_time_span: float = 0.0
+    most_frequent_share: float = 0.0
+    has_remote_hosts: bool = False
+
+
+class PlacementChoice(NamedTuple):
+    """A placement, the reason, and what each candidate would cost, as a part of what it does."""
+
+    placement: Placement
+    reason: str
+    relative_costs: dict[str, float]
+
+
+def choose_placement(known: JoinStatistics) -> PlacementChoice:
+    """The placement of the least modelled work on the busiest host."""
+    made = {type(p).__name__: p for p in candidate_placements(known)}
+    costs = {name: simulate_cost(p, known) for name, p in made.items()}
+    best = min(costs, key=lambda name: (round(costs[name], -2), _make_preference_key(name)))
+    ratios = {name: costs[name] / costs[best] for name in sorted(costs, key=costs.__getitem__)}
+    return PlacementChoice(made[best], _explain_choice(known, best, ratios), ratios)
+
+
+def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
+    """What could serve the join on so many hosts, with the settings that they have by default."""
+    streams = len(known.rows)
+    for kind in placements_for(streams, known.equality).values():
+        own = kind.__module__.startswith("braid.") and kind.delivery_guarantee == "exactly once"
+        if not own or kind.routing_key_source == "both" or kind.__name__ == "StaticOpt":
+            continue
+        try:
+            placement = kind.from_settings(
+                {"hosts": known.hosts} if "hosts" in kind.setting_names() else {}
+            )
+        except ValueError:  # not with so few hosts
+            continue
+        if placement.supports_streams(streams):
+            yield placement
+
+
+def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
+    """Microseconds of all simulated batches."""
+    whole = (
+        sum(share**2 for share in _estimate_key_shares(placement, known))
+        if known.most_frequent_share
+        else 1.0
+    )
+    return modelled_work(
+        _simulate_placement(placement, known),
+        known.is_indexed,
+        known.has_remote_hosts,
+        known.most_frequent_share**2 / whole,
+    )
+
+
+def modelled_work(events: Iterable[Any], indexed: bool, apart: bool, matches: float) -> float:
+    """Microseconds of all batches of some events; ``matches`` is the part of the pairs that meet
+    which are results.
+    """
+    total = 0.0
+    made: Counter[int] = Counter()
+    for event in events:
+        if isinstance(event, BatchPlanned):
+            made = Counter(h for r in event.routes if r.is_fresh for h in r.block.hosts)
+            made.update(h for d in event.derivations for h in d.block.hosts)
+        elif isinstance(event, BatchCommitted):
+            each = [
+                _compute_host_micros(did, made[h], indexed, matches)
+                for h, did in enumerate(event.host_metrics)
+            ]
+            busiest = max(each, default=0.0)
+            total += busiest + SHARED[apart] * (sum(each) - busiest)
+    return total
+
+
+def _simulate_placement(placement: Placement, known: JoinStatistics) -> list[Any]:
+    most = max(known.rows, default=0.0) or 1.0
+    batch = [max(1, round(ROWS * n / most)) for n in known.rows]
+    windows = [w for w in known.windows if w is not None]
+    whole = known.event_time_span or 3 * max(windows, default=1.0)
+    shares = _estimate_key_shares(placement, known)
+    return simulate(
+        placement,
+        [batch] * BATCHES,
+        windows=known.windows,
+        seconds=whole / BATCHES,
+        selectivity=1 / (ROWS * BATCHES),
+        key_shares=[shares] * len(batch) if len(shares) > 1 else (),
+    )
+
+
+def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[float]:
+    """The part of the tuples that has each routing key, where those of one value have one."""
+    if placement.routing_key_source != "join":
+        return [1.0]
+    rest = (1 - known.most_frequent_share) / placement.key_space_size
+    return [known.most_frequent_share + rest, *[rest] * (placement.key_space_size - 1)]
+
+
+def _compute_host_micros(did: HostMetrics, blocks: int, indexed: bool, matches: float) -> float:
+    """Microseconds that a host takes for what it did; ``matches`` is the part of the pairs that
+    meet there which are results.
+    """
+    tuples = did.received_tuples + did.received_partials + did.migrated_tuples
+    pairs = 0 if indexed else did.compared_pairs
+    found = FOUND * matches * did.compared_pairs
+    return RECEIVED * tuples + PROBED * did.probes + COMPARED * pairs + found + BLOCK * blocks
+
+
+def _make_preference_key(name: str) -> tuple[int, str]:
+    return (ORDER.index(name) if name in ORDER else len(ORDER)), name
+
+
+def _explain_choice(known: JoinStatistics, best: str, ratios: dict[str, float]) -> str:
+    others = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items() if name != best)
+    facts = [f"{len(known.rows)} streams", format_count(known.hosts, "host")]
+    facts.append("an equality links all" if known.equality else "no equality links all")
+    if known.most_frequent_share:
+        facts.append(f"its most frequent value has {known.most_frequent_share:.1%} of the tuples")
+    if not known.is_indexed:
+        facts.append("no index finds partners")
+    than = f"; modelled work, compared with it: {others}" if others else ""
+    return f"{best} for {', '.join(facts)}{than}"

@@ -1,0 +1,300 @@
+"""A run without tuples, batch by batch: numbers of tuples by routing key stand for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from braid.core import batch_step
+from braid.core.batch_report import BatchReport, BlockSize, HostMetrics
+from braid.core.batch_step import BatchWork, RunRules
+from braid.core.cluster_model import REFERENCE_MIPS, CostParameters, HostCapacity
+from braid.core.events import BatchCommitted, Event
+from braid.core.facts import HostUsage
+from braid.core.plan import Block, Plan
+from braid.core.run_state import RunState
+from braid.simulation.expected_work import ExpectedSampling, ExpectedWork, PathCounts, Selects
+from braid.util.cancellation import check_cancelled
+
+Floats = npt.NDArray[np.float64]
+_PASSES = 10
+"""At most so many, to find the share of its work that each host gets done; they end when all busy
+ones are within 5 %.
+"""
+
+_REFERENCE = HostCapacity()
+
+
+class HostQueues:
+    """The work that waits at each host: ``waiting`` seconds of it, and ``counts`` as Usage names
+    the first of its fields. ``done`` is what the hosts worked on in the last batch.
+    """
+
+    def __init__(self, hosts: int) -> None:
+        self.backlog_seconds = np.zeros(hosts)
+        self.counts = self.done = np.zeros((5, hosts))
+
+    def process(self, asked: Floats, busy: Floats, seconds: float, patience: float) -> Floats:
+        """Take in what a batch asks of the hosts, ``busy`` seconds of it, and work for as long as
+        the batch lasts: the seconds that each host works.
+        """
+        due = self.backlog_seconds + busy
+        worked = np.minimum(due, seconds)
+        share = np.divide(worked, due, out=np.ones_like(due), where=due > 0)
+        self.counts = self.counts + asked
+        self.done = self.counts * share
+        self.counts = self.counts - self.done
+        self.backlog_seconds = np.clip(due - worked, 0.0, patience)
+        return np.asarray(worked)
+
+    def processed_usage(self, usage: Sequence[HostUsage]) -> tuple[HostUsage, ...]:
+        """The usage of the hosts with what they worked on, in place of what they were asked."""
+        columns = np.rint(self.done).astype(np.int64).tolist()
+        return tuple(
+            HostUsage(
+                came, arrived, sent, probed, compared, h.stored, h.stored_bytes, h.network_bytes
+            )
+            for h, came, arrived, sent, probed, compared in zip(usage, *columns, strict=False)
+        )
+
+
+class SimulatedRun:
+    """A simulated run. By live block, ``tuples`` counts its tuples by routing key, ``rows`` all of
+    them.
+    """
+
+    def __init__(
+        self,
+        rules: RunRules,
+        state: RunState,
+        sizes: tuple[int, ...],
+        draw: np.random.Generator,
+        ends: Iterator[int],
+        shares: list[Floats],
+        sigma: np.ndarray,
+        cluster: tuple[HostCapacity, ...],
+        costs: CostParameters,
+        patience: float,
+        selects: Selects,
+    ) -> None:
+        self.rules, self.state, self.sizes, self.draw = rules, state, sizes, draw
+        self.ends, self.shares, self.sigma = ends, shares, sigma
+        self.cluster, self.costs, self.patience = cluster, costs, patience
+        self.selects: Selects = selects
+        self.begun, self.queue = next(ends), HostQueues(len(cluster))
+        self.slowness = np.array([REFERENCE_MIPS / host.mips for host in cluster])
+        self.tuples: dict[int, np.ndarray] = {}
+        self.rows: dict[int, int] = {}
+        self.results = 0.0
+
+    def add_block(self, b: Block, keys: int) -> None:
+        """Have a block that there is already, of so many keys; its tuples are spread over its
+        own.
+        """
+        there = np.zeros(keys, np.int64)
+        there[slice(*b.key_range)] = np.diff(
+            np.linspace(0, b.rows, 1 + b.key_range[1] - b.key_range[0]).round()
+        )
+        self._set_block_tuples(b, there)
+
+    def run_batch(self, counts: Sequence[int]) -> list[Event]:
+        """One batch: its events. Whoever waits may have it given up before (core.leaving)."""
+        check_cancelled()
+        ends = next(self.ends)
+        span, self.begun, self.seconds = (self.begun, ends - 1), ends, (ends - self.begun) / 1e6
+        work = batch_step.plan_batch(self.rules, self.state)
+        outcome = BatchReport(key_counts=self._store_blocks(work.combined_plan, counts, span))
+        self._record_block_sizes(work, outcome, span)
+        seconds = self._record_host_work(work, outcome)
+        self.state, (*happened, committed) = batch_step.commit_batch(
+            self.rules, self.state, work, outcome
+        )
+        self.tuples = {id: self.tuples[id] for id in self.state.blocks}
+        self.rows = {id: self.rows[id] for id in self.state.blocks}
+        assert isinstance(committed, BatchCommitted)
+        if self.cluster:
+            self.state = replace(
+                self.state, host_usage=self.queue.processed_usage(self.state.host_usage)
+            )
+        return [*happened, replace(committed, seconds_by_phase=seconds)]
+
+    def _store_blocks(
+        self, plan: Plan, counts: Sequence[int], span: tuple[int, int]
+    ) -> tuple[dict[int, int], ...]:
+        """Make the derived and the fresh blocks; by stream, the new tuples of each routing key,
+        which a run that serves many queries counts.
+        """
+        for d in plan.derivations:
+            self._set_block_tuples(
+                d.block, np.sum([self.tuples[source] for source in d.source_blocks], axis=0)
+            )
+        drawn = [self.draw.multinomial(n, p) for n, p in zip(counts, self.shares, strict=True)]
+        if (space := self.rules.placement.key_space(plan.state)).divisor:
+            keys = space.routing_keys(np.arange(len(drawn[0])))
+            drawn = [np.bincount(keys, n, space.key_end).astype(np.int64) for n in drawn]
+        for b in (r.block for r in plan.routes if r.is_fresh):
+            self._set_block_tuples(b, drawn[b.stream])
+        if not self.state.queries:
+            return ()
+        return tuple({k: n for k, n in enumerate(each.tolist()) if n} for each in drawn)
+
+    def _set_block_tuples(self, b: Block, tuples: np.ndarray) -> None:
+        """Of these tuples, a block holds those with its routing keys."""
+        mine = np.zeros_like(tuples)
+        mine[slice(*b.key_range)] = tuples[slice(*b.key_range)]
+        self.tuples[b.id], self.rows[b.id] = mine, int(mine.sum())
+
+    def _record_block_sizes(
+        self, work: BatchWork, outcome: BatchReport, span: tuple[int, int]
+    ) -> None:
+        """Note the sizes of the blocks that were made."""
+        fresh = (r.block for r in work.plan.routes if r.is_fresh)
+        new = [b.with_contents(b.rows, b.size_bytes, span) for b in fresh]
+        for b in (*new, *(d.block for d in work.combined_plan.derivations)):
+            if rows := self.rows[b.id]:
+                assert b.event_time_range is not None
+                outcome.block_sizes[b.id] = BlockSize(
+                    rows, rows * self.sizes[b.stream], b.event_time_range
+                )
+
+    def _record_host_work(self, work: BatchWork, outcome: BatchReport) -> dict[str, float]:
+        """Note what the hosts do; the seconds that the batch takes."""
+        fresh = [r.block for r in work.plan.routes if r.is_fresh]
+        there = {b.id: b for b in (*work.live_blocks, *fresh)}
+        routed = (r.block for r in work.plan.routes)
+        known = chain(self.state.blocks.values(), routed, there.values())
+        hosts = max(self.rules.placement.hosts, batch_step.count_hosts(known))
+        received = self._sum_received_by_host(
+            ((r.block, r.reading_hosts()) for r in work.plan.routes if r.is_fresh), hosts
+        )
+        copies = (
+            (d.block, [to for to, source in d.source_hosts.items() if to != source])
+            for d in work.combined_plan.derivations
+        )
+        moved = self._sum_received_by_host(copies, hosts)
+        live = {id: b for id, b in there.items() if self.rows[id]}
+        live |= {
+            id: batch_step.with_reported_size(live[id], outcome.block_sizes)
+            for id in outcome.block_sizes
+            if id in live
+        }
+        expected = self._model_expected_work(work, live, received[0])
+        busy = (
+            self._model_busy_seconds(received[0], expected)
+            if self.cluster
+            else np.zeros((1, hosts))
+        )
+        outcome.matches = expected.match_counts
+        worked = busy.sum(axis=0)
+        if (harvested := expected.harvested) is not None:
+            makespan = float(busy.max(axis=1).sum())
+            outcome.shedding = replace(
+                harvested,
+                utility=float(expected.results.sum()),
+                probe_seconds=float(
+                    (busy.sum(axis=0) - self._model_receiving_seconds(received[0])).max()
+                ),
+                seconds=makespan if self.cluster else None,
+            )
+        if self.cluster:
+            asked = np.vstack([received[0], np.sum(expected.stages, axis=0)])
+            worked = self.queue.process(asked, worked, self.seconds, self.patience)
+        self._record_host_counts(outcome, received, moved, expected, worked)
+        return {"modelled": float(busy.max(axis=1).sum())} if self.cluster else {}
+
+    def _sum_received_by_host(
+        self, places: Iterable[tuple[Block, Collection[int]]], hosts: int
+    ) -> np.ndarray:
+        """Tuples and bytes that hosts get of some blocks."""
+        places = list(places)
+        at = np.fromiter(chain.from_iterable(there for _, there in places), np.int64)
+        rows = [self.rows[b.id] for b, _ in places]
+        size = [n * self.sizes[b.stream] for n, (b, _) in zip(rows, places, strict=True)]
+        times = [len(there) for _, there in places]
+        sums = [np.bincount(at, np.repeat(each, times), hosts) for each in (rows, size)]
+        return np.array(sums).astype(np.int64)
+
+    def _record_host_counts(
+        self,
+        outcome: BatchReport,
+        received: np.ndarray,
+        moved: np.ndarray,
+        expected: ExpectedWork,
+        busy: np.ndarray,
+    ) -> None:
+        """The counts of every host; results and intermediate results are rounded."""
+        arrived, sent, probed, compared = np.rint(np.sum(expected.stages, axis=0)).astype(np.int64)
+        ends = np.floor(self.results + np.cumsum([0.0, *expected.results]))
+        self.results = (self.results + float(expected.results.sum())) % 1
+        width = sum(self.sizes) / len(self.sizes)
+        columns = {
+            "received_tuples": received[0],
+            "received_bytes": received[1],
+            "migrated_tuples": moved[0],
+            "migrated_bytes": moved[1],
+            "compared_pairs": compared,
+            "skipped_pairs": np.rint(expected.shed).astype(np.int64),
+            "probes": probed,
+            "sent_partials": sent,
+            "received_partials": arrived,
+            "received_partial_bytes": np.rint(arrived * width).astype(np.int64),
+            "results": np.diff(ends).astype(np.int64),
+            "seconds": busy,
+        }
+        did = zip(*(each.tolist() for each in columns.values()), strict=True)
+        outcome.hosts = {
+            h: HostMetrics(**dict(zip(columns, n, strict=True))) for h, n in enumerate(did)
+        }
+
+    def _model_expected_work(
+        self, work: BatchWork, live: dict[int, Block], received: np.ndarray
+    ) -> ExpectedWork:
+        """What the paths do, once every host does as much of it as it can.
+
+        What one host leaves undone lightens those after it, hence several passes.
+        """
+        share = np.ones(len(received))
+        windows, ages = self.rules.windows, work.block_ages
+        if (harvest := work.plan.shedding) is not None and harvest.keep_shares:
+            raise ValueError("tuples have no values in a simulation; none can be left out by them")
+        drawn = None if harvest is None else ExpectedSampling(harvest)
+        journeys = PathCounts(
+            work.plan.routes, live, self.sigma, windows, ages, self.selects, drawn
+        )
+        for _ in range(_PASSES):
+            expected = ExpectedWork(journeys, share)
+            if not self.cluster:
+                break
+            busy = self._model_busy_seconds(received, expected).sum(axis=0)
+            asked = busy / (self.seconds + self.patience - self.queue.backlog_seconds)
+            if np.all((asked < 1.05) & ((asked > 0.95) | (share == 1))):
+                break
+            share = np.clip(share / np.sqrt(np.maximum(asked, 1e-6)), 0.0, 1.0)
+        if drawn is not None:
+            expected.harvested = drawn.shedding_outcome(journeys, work.plan.routes, self.sigma)
+        return expected
+
+    def _model_receiving_seconds(self, received: np.ndarray) -> Any:
+        """Modelled seconds of CPU by host, but for probing."""
+        if not self.cluster:
+            return 0.0
+        none = [np.zeros_like(received)] * 4
+        counts: list[Any] = [received, *none]
+        took: Any = self.costs.busy_seconds(HostUsage(*counts), _REFERENCE)
+        return took * self.slowness
+
+    def _model_busy_seconds(self, received: np.ndarray, expected: ExpectedWork) -> np.ndarray:
+        """Modelled seconds of CPU by hop and host; a batch takes as long as the busiest host of
+        each hop, one after the other.
+        """
+        # Usage of all hops and hosts at once: an array stands for each count.
+        came = np.zeros((len(expected.stages), len(received)))
+        came[0] = received
+        did: list[Any] = [came, *expected.stages.transpose(1, 0, 2)]
+        seconds: Any = self.costs.busy_seconds(HostUsage(*did), _REFERENCE)
+        return np.asarray(seconds * self.slowness)

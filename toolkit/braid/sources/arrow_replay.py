@@ -1,0 +1,231 @@
+"""Arrow tables as streams, without Spark: cut into micro-batches, and what Spark would compute of
+each batch computed by DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+
+from braid.condition.arrow_analyzer import ArrowAnalyzer
+from braid.condition.evaluation_order import is_safe
+from braid.condition.predicate import Predicate
+from braid.condition.residual_evaluation import query_table, raise_overflow
+from braid.condition.spark_dialect import SparkSql
+from braid.core.placement import Placement
+from braid.core.reserved_columns import DRAW, ROUTING, TIME, WORTH
+from braid.core.shedding_plan import SheddingPlan
+from braid.storage import durable_files, micro_batch_files, staged_input
+from braid.storage.block_files import read_parquet
+
+_PLACE = "__place"
+
+
+def measure_extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
+    """How many rows there are, and the microseconds from the earliest to the latest event time."""
+    if time is None or not rows.num_rows:
+        return rows.num_rows, 0
+    ends = pc.min_max(rows[time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
+    return rows.num_rows, (ends["max"] or 0) - (ends["min"] or 0)
+
+
+def most_frequent_share(alias: str, rows: pa.Table, sql: str) -> float:
+    """The part of the rows that has the most frequent value of Spark SQL over them, but NULL."""
+    value = ArrowAnalyzer({alias: rows}).compile_expression(alias, sql)[0]
+    counts = f"SELECT count(*) AS n FROM tuples WHERE ({value}) IS NOT NULL GROUP BY {value}"
+    found = query_table(f"SELECT max(n) / sum(n) AS share FROM ({counts})", rows)
+    return float(found["share"][0].as_py() or 0.0)
+
+
+@dataclass(frozen=True)
+class ArrowReplay:
+    """Tables, by stream, to be replayed in ``batches`` micro-batches, or by the column that numbers
+    them; see static.py, which does so for Spark's frames.
+
+    Raises ValueError unless that column numbers every row's micro-batch, from 0.
+    """
+
+    streams: Mapping[str, pa.Table]
+    event_time_columns: Mapping[str, str]
+    batches: int | str
+
+    def __post_init__(self) -> None:
+        if isinstance(self.batches, str):
+            for alias, rows in self.streams.items():
+                _check_batch_column(alias, rows, self.batches)
+
+    def write_input(
+        self, folder: Path, check: Callable[[], None] = durable_files.skip_check
+    ) -> int:
+        """Write the streams under ``folder``, each whole, and return how many micro-batches there
+        are to be cut of them. ``check`` raises Superseded where another driver has the run.
+        """
+        durable_files.remove_temporary_files(folder, check)
+        numbers = self._assign_micro_batches()
+        count = micro_batch_files.count_batches(numbers, self.batches)
+        for alias, rows in self.streams.items():
+            kept = rows.drop_columns([self.batches]) if isinstance(self.batches, str) else rows
+            staged_input.write_stream(kept, numbers[alias], count, folder, alias, check)
+        return count
+
+    def _assign_micro_batches(self) -> dict[str, np.ndarray]:
+        """By alias, the micro-batch of every tuple."""
+        streams, batches = self.streams, self.batches
+        if isinstance(batches, str):
+            return {a: t[batches].to_numpy().astype(np.int64) for a, t in streams.items()}
+        if not self.event_time_columns:
+            return {
+                a: np.arange(t.num_rows) * batches // max(1, t.num_rows) for a, t in streams.items()
+            }
+        at = {
+            a: t[self.event_time_columns[a]].cast(pa.timestamp("us")).cast(pa.int64())
+            for a, t in streams.items()
+        }
+        return micro_batch_files.number_by_time(at, batches)
+
+
+def _check_batch_column(alias: str, rows: pa.Table, column: str) -> None:
+    if column not in rows.column_names:
+        raise ValueError(f"stream {alias} has no column {column!r} that numbers its micro-batches")
+    kind = rows.schema.field(column).type
+    if not pa.types.is_integer(kind):
+        raise ValueError(
+            f"the column {alias}.{column} is of type {kind}; to number micro-batches it must be an "
+            "integer"
+        )
+    micro_batch_files.check_numbering(alias, column, rows[column])
+
+
+def _quote_identifier(name: str) -> str:
+    """A name in DuckDB's SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _routing_key_sql(placement: Placement, seed: int, whole: Sequence[str], value: str) -> str:
+    """DuckDB's SQL of the routing key, from the columns of a tuple and the value that an equality
+    joins on, if one does: a seeded hash of one of them, or of both.
+    """
+
+    def hashed(columns: Sequence[str], keys: int) -> str:
+        return f"hash({', '.join([str(seed), *columns])}) % {keys}"
+
+    keys, hosts = placement.key_space_size, placement.hosts
+    if placement.routing_key_source == "tuple" or not value:
+        return hashed(whole, keys)
+    if placement.routing_key_source == "join":
+        return hashed([value], keys)
+    return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed([value], hosts)}"
+
+
+def _make_select_sql(columns: Mapping[str, str], where: Sequence[str]) -> str:
+    chosen = ", ".join(f"{sql} AS {_quote_identifier(name)}" for name, sql in columns.items())
+    return f"SELECT {_PLACE}, {chosen} FROM tuples WHERE {' AND '.join(where) or 'true'}"
+
+
+class ArrowFeed:
+    """Makes the tuples of a micro-batch ready for the engine: event time, routing key and what the
+    condition needs, without those that can never match (but for those without event time, which are
+    counted later). ``worth`` is, by stream, Spark SQL of what
+    a tuple is worth, in a run that sheds load; ``by_value`` one that does so by the values that an
+    equality joins on.
+    """
+
+    def __init__(
+        self,
+        schemas: Mapping[str, pa.Schema],
+        predicate: Predicate,
+        times: Mapping[str, str],
+        placement: Placement,
+        seed: int,
+        worth: Sequence[str | None] | None = None,
+        by_value: bool = False,
+    ) -> None:
+        self.columns: dict[str, dict[str, str]] = {}
+        self.where: dict[str, list[str]] = {}
+        self.texts: dict[str, list[str]] = {}
+        self.analyser = analyser = ArrowAnalyzer(schemas)
+        for i, (alias, schema) in enumerate(schemas.items()):
+            wanted = {TIME: times[alias]} | predicate.key_columns[i] | predicate.computed_columns[i]
+            columns = {n: analyser.compile_expression(alias, sql)[0] for n, sql in wanted.items()}
+            whole, equality = list(map(_quote_identifier, schema.names)), predicate.equality
+            value = columns[equality[i]] if equality else ""
+            columns[ROUTING] = f"CAST({_routing_key_sql(placement, seed, whole, value)} AS INTEGER)"
+            if worth is not None:
+                nested = [f.name for f in schema if pa.types.is_nested(f.type)]
+                # A list's hash does not say where it ends, and a NULL's is that of an empty one.
+                texts = (f'CAST("{n}" AS VARCHAR)' for n in nested)
+                # The routing key has mostly the hash of all columns too: it is made once.
+                apart = [str(i), f"hash({', '.join([str(seed), *whole])})", *texts]
+                by = [str(seed), columns[equality[i]]] if by_value and equality else apart
+                columns[DRAW] = f"CAST(hash({', '.join(by)}) >> 1 AS BIGINT)"
+                if any(worth):
+                    columns[WORTH] = analyser.compile_expression(
+                        alias, worth[i] or "cast(1 as double)"
+                    )[0]
+            condition = predicate.filters[i]
+            passes = None if condition is None else analyser.compile_expression(alias, condition)[0]
+            self.columns[alias] = columns
+            self.where[alias] = _make_filter(columns, predicate.key_columns[i], passes)
+            worths = [worth[i]] if worth is not None else []
+            asked = [condition, *wanted.values(), *worths]
+            self.texts[alias] = [text for text in asked if text is not None]
+
+    def read_batch(
+        self, folder: Path, number: int, harvest: SheddingPlan | None = None
+    ) -> dict[int, list[pa.RecordBatch]]:
+        """The tuples of a micro-batch, by stream. Where a ``harvest`` takes all, nothing is drawn
+        by their hash, in this batch or later, and it is 0.
+        """
+        found: dict[int, list[pa.RecordBatch]] = {}
+        for i, (alias, columns) in enumerate(self.columns.items()):
+            rows = read_parquet(micro_batch_files.batch_file(folder / alias, number))
+            if not rows.num_rows:
+                continue
+            all_take_part = harvest is not None and harvest.is_full_join(rows.num_rows)
+            asked = {n: sql for n, sql in columns.items() if n != DRAW or not all_take_part}
+            places = pa.array(np.arange(rows.num_rows))
+            query = _make_select_sql(asked, self.where[alias])
+            made = self._evaluate_columns(query, rows.append_column(_PLACE, places), alias, number)
+            undrawn = pa.array(np.zeros(made.num_rows, np.int64))
+            whole = rows.take(made[_PLACE])
+            for name in columns:
+                whole = whole.append_column(name, made[name] if name in asked else undrawn)
+            if whole.num_rows:
+                found[i] = whole.combine_chunks().to_batches()
+        return found
+
+    def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
+        """Raises OverflowFailure where a value leaves the type that Spark computes it in."""
+        try:
+            return query_table(query, rows)
+        except duckdb.Error as error:
+            parts = chain(*(self.analyser.can_fail(alias, sql) for sql in self.texts[alias]))
+            where = f", batch {number}, stream {alias}"
+            raise_overflow(error, ((sql, text + where) for sql, text in parts), rows)
+            raise
+
+
+def _make_filter(
+    columns: Mapping[str, str], keys: Mapping[str, str], passes: str | None
+) -> list[str]:
+    """Return the conditions that a tuple must satisfy: the filter, and that no key is NULL.
+
+    As in Spark, a key that may fail is not computed of a tuple that the rest leaves out.
+    """
+    there = {n: f"({columns[n]}) IS NOT NULL" for n in keys}
+    trees = {n: sqlglot.parse_one(sql, dialect=SparkSql) for n, sql in keys.items()}
+    first = [there[n] for n in keys if is_safe(trees[n])]
+    last = [there[n] for n in keys if not is_safe(trees[n])]
+    if passes is not None:
+        first.append(passes)
+    if not first or not last:
+        return first + last
+    return [f"CASE WHEN {' AND '.join(first)} THEN {' AND '.join(last)} ELSE false END"]

@@ -1,0 +1,300 @@
+"""Whether the streams that a run is given are those that it began with.
+
+A run joins the copy in its folder, so new rows in an old folder would be ignored. Rows are compared
+by their number and by the sum of their 64-bit hashes modulo 2^64; their order does not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+
+from braid.condition.residual_evaluation import query_table
+from braid.storage.run_store import RunStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_MODULUS = 1 << 64
+_IDENTITY = frozenset(
+    (
+        *("path", "subscribe", "subscribepattern", "assign", "topic", "kafka.bootstrap.servers"),
+        *("host", "port", "table", "database"),
+    )
+)
+"""Options that say which data a streaming source reads, in lower case; no others are written down,
+as they may hold secrets."""
+SOCKET = "socket"
+_RESUME = ", or StreamJoin.resume(...) to go on with the old input"
+
+
+class InputFingerprint(NamedTuple):
+    """The number of some rows, and the sum of their hashes modulo 2^64."""
+
+    rows: int
+    hash_sum: int
+
+    def to_plain(self) -> tuple[int, str]:
+        """Return it as run.json has it: the sum as text, as JSON's readers keep 53 bits."""
+        return self.rows, f"{self.hash_sum:016x}"
+
+    @classmethod
+    def from_plain(cls, plain: tuple[int, str]) -> InputFingerprint:
+        """Return what was made ``plain``."""
+        return cls(plain[0], int(plain[1], 16))
+
+    def add(self, other: InputFingerprint) -> InputFingerprint:
+        """Return the fingerprint of both together."""
+        return InputFingerprint(self.rows + other.rows, (self.hash_sum + other.hash_sum) % _MODULUS)
+
+
+def fingerprint_table(rows: pa.Table) -> InputFingerprint:
+    """Return the fingerprint of an Arrow table."""
+    if not rows.num_rows:
+        return InputFingerprint(0, 0)
+    if not rows.num_columns:
+        return InputFingerprint(rows.num_rows, 0)
+    rows = rows.cast(pa.schema([f.with_type(_replace_maps(f.type)) for f in rows.schema]))
+    names = ['"' + name.replace('"', '""') + '"' for name in rows.column_names]
+    # The hash of a list does not say where it ends, and that of a NULL is that of an empty one.
+    texts = [
+        f"CAST({name} AS VARCHAR)"
+        for name, field in zip(names, rows.schema, strict=True)
+        if pa.types.is_nested(field.type)
+    ]
+    hashed = f"sum(hash({', '.join([*names, *texts])})) % {_MODULUS}"
+    answered = query_table(
+        f"SELECT count(*) AS n, CAST({hashed} AS VARCHAR) AS h FROM tuples", rows
+    )
+    return InputFingerprint(answered["n"][0].as_py(), int(answered["h"][0].as_py()))
+
+
+def _replace_maps(kind: pa.DataType) -> pa.DataType:
+    """Return a type with lists of entries in place of maps: DuckDB takes no map that has a key
+    twice, and the streams of a run may have some.
+    """
+    if pa.types.is_map(kind):
+        entry = [pa.field("key", _replace_maps(kind.key_type))]
+        entry.append(pa.field("value", _replace_maps(kind.item_type)))
+        return pa.list_(pa.struct(entry))
+    if pa.types.is_struct(kind):
+        fields = [kind.field(n) for n in range(kind.num_fields)]
+        return pa.struct([f.with_type(_replace_maps(f.type)) for f in fields])
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_replace_maps(kind.value_type)))
+    return kind
+
+
+def fingerprint_frame(frame: DataFrame) -> InputFingerprint:
+    """Return the fingerprint of a static DataFrame of Spark, by one job."""
+    from pyspark.sql import functions as F
+
+    from braid.sources import static_replay
+
+    hashed = F.expr(
+        f"cast(xxhash64({', '.join(static_replay.identity_columns(frame))}) as decimal(38, 0))"
+    )
+    row = frame.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
+    assert row is not None
+    return InputFingerprint(int(row[0]), int(row[1]) % _MODULUS)
+
+
+def check_rows(
+    alias: str,
+    where: str,
+    there: InputFingerprint,
+    here: InputFingerprint,
+    otherwise: str = _RESUME,
+) -> None:
+    """Raise ValueError unless the fingerprint of the rows that a run began with is that of those
+    that it is given. ``otherwise``: what can be done but to use a new folder.
+    """
+    if there != here:
+        others = f"{there.rows:,} others" if there.rows else "none"
+        raise ValueError(
+            f"stream {alias} has {here.rows:,} rows where the run in {where} began with {others}; "
+            f"use a new folder{otherwise}"
+        )
+
+
+def check_batches(asked: int | str | None, known: Mapping[str, Any], where: str) -> None:
+    """Raise ValueError if a run is to be cut into micro-batches otherwise than it was."""
+    before = known.get("cut")
+    if asked is not None and before is not None and asked != before:
+        raise ValueError(
+            f"batches is {asked!r} where the run in {where} began with {before!r}; use a new "
+            "folder, or leave it out"
+        )
+
+
+# Static frames of Spark.
+
+
+def digest_files(frame: DataFrame) -> str | None:
+    """Return a digest of the plan of a frame and of its files, with lengths and times; None unless
+    all that it reads are files of this machine. Nothing is scanned.
+    """
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    kinds = {leaves.apply(n).getClass().getSimpleName() for n in range(leaves.size())}
+    urls = [urlsplit(url) for url in frame.inputFiles()] if kinds == {"LogicalRelation"} else []
+    if not urls or any(url.scheme not in ("", "file") for url in urls):
+        return None
+    digest = hashlib.sha256(str(plan.canonicalized().semanticHash()).encode())
+    for path in sorted(unquote(url.path) for url in urls):
+        status = Path(path).stat()
+        digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+def check_frame(
+    alias: str,
+    frame: DataFrame,
+    store: RunStore,
+    known: Mapping[str, Any],
+    otherwise: str = _RESUME,
+) -> None:
+    """Raise ValueError unless the rows of a frame are those of the copy in a run's folder;
+    ``otherwise``: see ``check_rows``.
+    """
+    before = known.get("files", {}).get(alias)
+    if before is not None and before == digest_files(frame):
+        return
+    if isinstance(column := known.get("cut"), str):
+        frame = frame.drop(column)
+    check_rows(
+        alias, store.where, _copy_rows(store, alias, frame), fingerprint_frame(frame), otherwise
+    )
+
+
+def _copy_rows(store: RunStore, alias: str, frame: DataFrame) -> InputFingerprint:
+    from braid.sources import static_replay
+
+    spark, rows = frame.sparkSession, store.copied.count_unsplit_batches(alias)
+    if rows is not None:
+        return fingerprint_frame(spark.createDataFrame(rows, frame.schema))
+    schema = static_replay.stored_schema(store.copied, alias, spark)
+    return fingerprint_frame(spark.read.schema(schema).parquet(str(store.input / alias)))
+
+
+def record_fingerprints(
+    streams: Mapping[str, Any], static: Mapping[str, DataFrame]
+) -> dict[str, Any]:
+    """Return what tells later whether a run is given the same DataFrames, and warn of sockets."""
+    files = {alias: digest_files(frame) for alias, frame in static.items()}
+    sources = describe_sources(streams)
+    warn_of_sockets(sources)
+    digests = {alias: digest for alias, digest in files.items() if digest is not None}
+    return {"files": digests, "sources": sources}
+
+
+def check_streams(
+    streams: Mapping[str, Any],
+    static: Mapping[str, DataFrame],
+    store: RunStore,
+    known: Mapping[str, Any],
+) -> None:
+    """Raise ValueError unless the sources of streams, and the rows of static ones, are those that
+    a run began with.
+    """
+    sources = describe_sources(streams)
+    check_sources(sources, known, store.where)
+    check_sockets(sources, store)
+    for alias, frame in static.items():
+        check_frame(alias, frame, store, known)
+
+
+# Streaming sources.
+
+
+def describe_sources(streams: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return, by stream, the types and options of the streaming sources that it reads."""
+    endless = {a: s for a, s in streams.items() if getattr(s, "isStreaming", False)}
+    return {alias: dict(_describe_source(frame)) for alias, frame in endless.items()}
+
+
+def _describe_source(frame: DataFrame) -> Iterable[tuple[str, str]]:
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    leaves = plan.collectLeaves()
+    for n in range(leaves.size()):
+        leaf, number = leaves.apply(n), f"{n}." if n else ""
+        kind = leaf.getClass().getSimpleName()
+        if kind not in ("StreamingRelation", "StreamingRelationV2"):
+            continue
+        yield f"{number}type", str(leaf.sourceName())
+        given: Any = leaf.dataSource().options() if kind == "StreamingRelation" else None
+        options = _convert_from_scala(given) if given is not None else dict(leaf.extraOptions())
+        for name, value in sorted(options.items()):
+            if name.lower() in _IDENTITY:
+                yield f"{number}{name.lower()}", _make_absolute(value) if name == "path" else value
+
+
+def _convert_from_scala(options: Any) -> dict[str, str]:
+    pairs, plain = options.iterator(), {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        plain[str(pair._1())] = str(pair._2())
+    return plain
+
+
+def _make_absolute(path: str) -> str:
+    url = urlsplit(path)
+    return path if url.scheme not in ("", "file") else str(Path(unquote(url.path)).absolute())
+
+
+def check_sources(
+    here: Mapping[str, Mapping[str, str]], known: Mapping[str, Any], where: str
+) -> None:
+    """Raise ValueError unless the streaming sources are those that a run began with."""
+    for alias, source in here.items():
+        before = known.get("sources", {}).get(alias, {})
+        if before != source:
+            raise ValueError(
+                f"stream {alias} reads {_describe_sources(source)} where the run in {where} "
+                "began with "
+                f"{_describe_sources(before)}; use a new folder"
+            )
+
+
+def _describe_sources(source: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in source.items()) or "no known source"
+
+
+def find_sockets(sources: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return the streams that read a socket."""
+    return [alias for alias, source in sources.items() if _reads_socket(source)]
+
+
+def _reads_socket(source: Mapping[str, str]) -> bool:
+    types = (value for name, value in source.items() if name.rpartition(".")[2] == "type")
+    return any(each in ("TextSocketV2", SOCKET) for each in types)
+
+
+def warn_of_sockets(sources: Mapping[str, Mapping[str, str]]) -> None:
+    """Warn, in one sentence, that a socket cannot be read again."""
+    for alias in find_sockets(sources):
+        warnings.warn(
+            f"stream {alias} reads a socket, which cannot be read again: tuples of a batch that is "
+            "broken off are lost, and the run cannot be resumed then",
+            stacklevel=4,
+        )
+
+
+def check_sockets(sources: Mapping[str, Mapping[str, str]], store: RunStore) -> None:
+    """Raise ValueError if a batch of a socket was begun and not committed."""
+    state = store.last_state()
+    begun, committed = (
+        store.checkpoint.last_micro_batch("offsets"),
+        -1 if state is None else state.epoch,
+    )
+    for alias in find_sockets(sources) if begun > committed else ():
+        raise ValueError(
+            f"the run in {store.where} has begun micro-batch {begun} and not committed it, and "
+            f"stream {alias} reads a socket, which cannot be read again; use a new folder"
+        )

@@ -1,0 +1,323 @@
+"""A static DataFrame replayed as a stream: one Parquet file for each micro-batch, in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from braid.condition.spark_analyzer import make_arrow_schema, make_spark_nullable
+from braid.core.reserved_columns import make_nullable
+from braid.execution.driver_collect import (
+    ByteBudget,
+    CollectLimitExceeded,
+    collect_batch,
+    scanned_bytes,
+)
+from braid.storage import durable_files, micro_batch_files, staged_input
+from braid.storage.checkpoint_files import make_own_path
+from braid.storage.input_snapshot import InputSnapshot
+from braid.util.environment import current_environment
+from braid.util.file_system import current_file_system
+from braid.util.worker_threads import current_workers
+
+_NUMBER = "__batch"
+_SMALL = 128 << 20
+"""Bytes; more than that, Spark's tasks sort and write as fast."""
+_SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
+"""Where Spark looks in a file of Parquet for the types of its columns."""
+_PLAIN = frozenset(
+    (
+        *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
+        *("string", "binary", "date", "timestamp", "timestamp_ntz"),
+    )
+)
+
+
+class StaticReplay:
+    """Static frames, by stream, to be replayed in ``batches`` micro-batches.
+
+    They are cut at quantiles of event time over all frames, so that the streams advance together
+    (without time columns, ``times`` by alias, tuples are spread by a hash). Or ``batches`` names an
+    integer column that gives the number of each tuple's micro-batch, counted from 0; that column is
+    then no part of the stream.
+
+    What has at most ``most`` bytes comes to this process, once; of more, Spark writes the files.
+    Raises ValueError unless the column exists and numbers every tuple's micro-batch.
+    """
+
+    def __init__(
+        self,
+        frames: Mapping[str, DataFrame],
+        times: Mapping[str, str],
+        batches: int | str,
+        most: int,
+    ) -> None:
+        self.frames, self.times, self.batches = frames, times, batches
+        if isinstance(batches, str):
+            for alias, frame in frames.items():
+                _check_column(alias, frame, batches)
+        self.tables = self._collect_tables(min(most, _SMALL))
+        if isinstance(batches, str):
+            for alias, frame in frames.items():
+                if self.tables is None:
+                    _check_numbers(alias, frame, batches)
+                else:
+                    micro_batch_files.check_numbering(alias, batches, self.tables[alias][_NUMBER])
+
+    def _collect_tables(self, most: int) -> dict[str, pa.Table] | None:
+        """The rows, with what their micro-batch follows from; None where they are too many, or of
+        types that Arrow writes otherwise than Spark.
+        """
+        frames = self.frames.values()
+        known = all(_has_same_encoding(f.dataType) for frame in frames for f in frame.schema.fields)
+        if not known or sum(map(scanned_bytes, frames)) > most:
+            return None
+        allowed = ByteBudget(most)
+        with current_workers().open_pool("braid-collect", len(self.frames)) as at_once:
+            came = at_once.map(lambda alias: self._collect_rows(alias, allowed), self.frames)
+            try:
+                return dict(zip(self.frames, came, strict=True))
+            except CollectLimitExceeded:
+                return None
+
+    def _collect_rows(self, alias: str, allowed: ByteBudget) -> pa.Table:
+        """A stream's rows. Raises Overflow."""
+        frame = self.frames[alias]
+        made = frame.withColumn(_NUMBER, self._micro_batch_source(alias, frame))
+        batches = collect_batch(made, allowed)
+        if not batches:
+            return make_arrow_schema(made.schema).empty_table()
+        rows = pa.Table.from_batches(batches)
+        return rows.cast(make_nullable(rows.schema))
+
+    def _micro_batch_source(self, alias: str, frame: DataFrame) -> Column:
+        if isinstance(self.batches, int) and (time := self.times.get(alias)) is not None:
+            return _event_time_column(time)
+        return _micro_batch_column(frame, None, self.batches, [])
+
+    def write_input(
+        self, folder: Path, check: Callable[[], None] = durable_files.skip_check
+    ) -> int:
+        """Write the streams under ``folder``, and return how many micro-batches there are. What
+        came to this process is written whole, to be cut; Spark writes a file a micro-batch.
+        ``check`` raises Superseded where another driver has the run.
+        """
+        durable_files.remove_temporary_files(folder, check)
+        if self.tables is None:
+            return self._write_with_spark(folder, check)
+        count = self._write_on_driver(folder, self.tables, check)
+        self.tables = None  # the run need not hold them too
+        pa.default_memory_pool().release_unused()
+        return count
+
+    def _write_on_driver(
+        self, folder: Path, tables: Mapping[str, pa.Table], check: Callable[[], None]
+    ) -> int:
+        column, batches = {a: t[_NUMBER] for a, t in tables.items()}, self.batches
+        if isinstance(batches, int) and self.times:
+            numbers = micro_batch_files.number_by_time(column, batches)
+        else:
+            numbers = {a: n.to_numpy() for a, n in column.items()}
+        count = micro_batch_files.count_batches(numbers, batches)
+        for alias, rows in tables.items():
+            kept = rows.select(self._stream_schema(alias).names)
+            kept = kept.replace_schema_metadata(self._schema_metadata(alias))
+            staged_input.write_stream(kept, numbers[alias], count, folder, alias, check)
+        return count
+
+    def _stream_schema(self, alias: str) -> T.StructType:
+        """The columns that the stream has."""
+        fields = self.frames[alias].schema.fields
+        return make_spark_nullable(T.StructType([f for f in fields if f.name != self.batches]))
+
+    def _schema_metadata(self, alias: str) -> dict[str, str]:
+        return {_SCHEMA: self._stream_schema(alias).json()}
+
+    def _write_with_spark(self, folder: Path, check: Callable[[], None]) -> int:
+        frames, times, batches = self.frames, self.times, self.batches
+        cuts = (
+            _find_time_quantiles(frames, times, batches)
+            if isinstance(batches, int) and times
+            else []
+        )
+        count = (
+            batches
+            if isinstance(batches, int)
+            else 1 + max(_find_last_number(f, batches) for f in frames.values())
+        )
+        for alias, frame in frames.items():
+            number = _micro_batch_column(frame, times.get(alias), batches, cuts)
+            numbered = frame.withColumn(_NUMBER, number)
+            if isinstance(batches, str):
+                numbered = numbered.drop(batches)
+            written = folder / f".{alias}-{current_environment().make_token()}"
+            writer = numbered.repartition(F.col(_NUMBER)).write.partitionBy(_NUMBER)
+            writer.option("maxRecordsPerFile", 0).parquet(
+                make_own_path(frame.sparkSession, written)
+            )
+            schema = make_arrow_schema(self._stream_schema(alias))
+            check()
+            _arrange_micro_batches(
+                written, folder / alias, count, schema.with_metadata(self._schema_metadata(alias))
+            )
+            current_file_system().remove_folder(written)
+        return count
+
+
+def stored_schema(copied: InputSnapshot, alias: str, spark: SparkSession) -> T.StructType:
+    """The columns of a stream of a copy, by what Spark's writer leaves in its files; those of older
+    runs may lack it, and are looked at by Spark.
+    """
+    found = (copied.stream_schema(alias).metadata or {}).get(_SCHEMA.encode())
+    return make_spark_nullable(
+        spark.read.parquet(str(micro_batch_files.batch_file(copied.folder / alias, 0))).schema
+        if found is None
+        else T.StructType.fromJson(json.loads(found))
+    )
+
+
+def _check_column(alias: str, frame: DataFrame, column: str) -> None:
+    if column not in frame.columns:
+        raise ValueError(f"stream {alias} has no column {column!r} that numbers its micro-batches")
+    if not isinstance(frame.schema[column].dataType, T.IntegralType):
+        raise ValueError(
+            f"the column {alias}.{column} is of type "
+            f"{frame.schema[column].dataType.simpleString()}; to number micro-batches it "
+            "must be an integer"
+        )
+
+
+def _check_numbers(alias: str, frame: DataFrame, column: str) -> None:
+    number = F.col(f"`{column}`")
+    wrong = frame.filter(number.isNull() | (number < 0)).select(number).first()
+    if wrong is not None:
+        raise micro_batch_files.numbering_error(alias, column, wrong[0])
+
+
+def _has_same_encoding(kind: T.DataType) -> bool:
+    """Whether Parquet has the same of it by Arrow and by Spark."""
+    if isinstance(kind, T.ArrayType):
+        return _has_same_encoding(kind.elementType)
+    if isinstance(kind, T.MapType):
+        return _has_same_encoding(kind.keyType) and _has_same_encoding(kind.valueType)
+    if isinstance(kind, T.StructType):
+        return all(_has_same_encoding(f.dataType) for f in kind.fields)
+    return kind.simpleString() in _PLAIN or isinstance(kind, T.DecimalType)
+
+
+def measure_extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
+    """How many rows there are, and the microseconds from the earliest to the latest event time."""
+    times = F.lit(0) if time is None else _event_time_column(time)
+    found = frame.agg(F.count(F.lit(1)), F.coalesce(F.max(times) - F.min(times), F.lit(0))).first()
+    assert found is not None
+    return int(found[0]), int(found[1])
+
+
+def hashable_columns(frame: DataFrame) -> list[str]:
+    """Spark SQL of the columns that Spark can hash: all but maps, variants, and what holds them."""
+    return [f"`{f.name}`" for f in frame.schema.fields if _is_hashable(f.dataType)]
+
+
+def identity_columns(frame: DataFrame) -> list[str]:
+    """Spark SQL of what tells tuples apart by its hash. Alone, the hash of a tuple skips NULLs and
+    does not know where an array ends, and there is none of a map.
+    """
+    return [text for f in frame.schema.fields for text in _identity_expressions(f)]
+
+
+def _identity_expressions(f: T.StructField) -> list[str]:
+    name = f"`{f.name}`"
+    whole = [name] if _is_hashable(f.dataType) else []
+    nested = isinstance(f.dataType, (T.ArrayType, T.StructType, T.MapType, T.VariantType))
+    return [
+        *whole,
+        *([f"cast({name} as string)"] if nested else []),
+        *([f"{name} is null"] if f.nullable else []),
+    ]
+
+
+def _is_hashable(kind: T.DataType) -> bool:
+    if isinstance(kind, T.StructType):
+        return all(_is_hashable(f.dataType) for f in kind.fields)
+    return (
+        _is_hashable(kind.elementType)
+        if isinstance(kind, T.ArrayType)
+        else not isinstance(kind, (T.MapType, T.VariantType))
+    )
+
+
+def _micro_batch_column(
+    frame: DataFrame, time: str | None, batches: int | str, cuts: list[int]
+) -> Column:
+    if isinstance(batches, str):
+        return F.expr(f"cast(`{batches}` as int)")
+    if time is None:
+        return F.expr(
+            f"cast(pmod(xxhash64({', '.join(['0', *hashable_columns(frame)])}), {batches}) as int)"
+        )
+    return count_cuts_below(f"unix_micros(CAST(`{time}` AS TIMESTAMP))", cuts).cast("int")
+
+
+def count_cuts_below(value: str, cuts: Sequence[int]) -> Column:
+    """How many of the ascending ``cuts`` lie below ``value`` (SQL text), as a balanced tree of
+    comparisons; NULL counts none. Text goes to Spark at once, where a tree of columns takes a call
+    for each part.
+    """
+    return F.expr(_make_search_tree_sql(value, cuts, 0))
+
+
+def _make_search_tree_sql(value: str, cuts: Sequence[int], low: int) -> str:
+    if not cuts:
+        return str(low)
+    middle = len(cuts) // 2
+    below, above = (
+        _make_search_tree_sql(value, cuts[:middle], low),
+        _make_search_tree_sql(value, cuts[middle + 1 :], low + middle + 1),
+    )
+    return f"CASE WHEN {value} > {cuts[middle]}L THEN {above} ELSE {below} END"
+
+
+def _event_time_column(time: str) -> Column:
+    return F.expr(f"unix_micros(cast(`{time}` as timestamp))")
+
+
+def _find_time_quantiles(
+    frames: Mapping[str, DataFrame], named: Mapping[str, str], batches: int
+) -> list[int]:
+    """Event times at which a new micro-batch begins: quantiles over all frames."""
+    shares = [k / batches for k in range(1, batches)]
+    if not shares:
+        return []
+    times = reduce(
+        DataFrame.unionAll,
+        (f.select(_event_time_column(named[a]).alias("t")) for a, f in frames.items()),
+    )
+    row = times.select(F.percentile_approx("t", F.array(*map(F.lit, shares)), 10_000)).first()
+    return sorted(set(row[0])) if row is not None and row[0] is not None else []
+
+
+def _find_last_number(frame: DataFrame, column: str) -> int:
+    row = frame.agg(F.max(f"`{column}`")).first()
+    return -1 if row is None or row[0] is None else int(row[0])
+
+
+def _arrange_micro_batches(written: Path, target: Path, count: int, schema: pa.Schema) -> None:
+    """One file per micro-batch, empty where there is nothing."""
+    current_file_system().make_folder(target)
+    for k in range(count):
+        file = micro_batch_files.batch_file(target, k)
+        parts = current_file_system().find_files(written / f"{_NUMBER}={k}", "*.parquet")
+        if parts:
+            current_file_system().replace_file(parts[0], file)
+        else:
+            with current_file_system().open_sink(file) as sink:
+                pq.write_table(schema.empty_table(), sink)
+    micro_batch_files.order_by_mtime(target, count)

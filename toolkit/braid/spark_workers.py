@@ -1,0 +1,257 @@
+"""A cluster's workers: the code that they lack is sent to them, and the folder that all must share
+is tried before a run starts. And a small cluster of this machine, on which all that can be tried.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import uuid
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+
+from pyspark import SparkContext
+
+from braid.storage.object_store import open_object_store
+from braid.util.error_summary import summarize_error
+from braid.util.temp_dirs import make_temp_dir as private
+
+_TASKS = 4
+"""Tasks for each core that try the folder, so that every worker most likely has one."""
+_KNOWN = "registered with master"
+"""What a worker says of its master when it is known there."""
+_shipped: set[str] = set()
+"""The applications whose workers have been sent the package."""
+
+
+def pack_package(into: Path) -> Path:
+    """This package as a zip file that Python can import, in the folder ``into``."""
+    home = Path(__file__).parent
+    with zipfile.ZipFile(made := into / "braid.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        for file in sorted(home.rglob("*.py")):
+            packed.write(file, file.relative_to(home.parent))
+    return made
+
+
+def ship_package(context: SparkContext) -> None:
+    """Send this package to the workers of a cluster, once: it comes before one of theirs, so that
+    driver and workers have the same.
+    """
+    if context.applicationId not in _shipped:
+        context.addPyFile(str(pack_package(private("code"))))
+        _shipped.add(context.applicationId)
+
+
+def check_shared_folder(context: SparkContext, folder: Path) -> None:
+    """Try the run's folder from the workers of a cluster: each must read what this process has
+    written there, and write beside it. What is local shares it anyway.
+
+    Raises ValueError, with one sentence, that names a worker which does not, or what it lacks.
+    """
+    if str(context.master).startswith("local"):
+        return
+    token = uuid.uuid4().hex
+    marker = folder / f".shared-{token}"
+    marker.write_text(token)
+    try:
+        missed = _find_worker_faults(context, partial(_find_folder_fault, marker, token))
+    finally:
+        marker.unlink(missing_ok=True)
+    if missed:
+        worker, why = missed[0]
+        raise ValueError(
+            f"the worker {worker} does not share the run's folder {folder}: {why}; use a folder "
+            "that this process and all workers read and write"
+        )
+
+
+def check_object_store(context: SparkContext, url: str) -> None:
+    """Try the run's bucket from the workers of a cluster, as ``share`` does a folder.
+
+    Raises ValueError, with one sentence, that names a worker which does not, or what it lacks.
+    """
+    if str(context.master).startswith("local"):
+        return
+    token, there = uuid.uuid4().hex, open_object_store(url)
+    there.put_object(marker := f"probe-{token}", token.encode())
+    try:
+        missed = _find_worker_faults(context, partial(_find_store_fault, url, marker))
+    finally:
+        there.delete_objects([marker])
+    if missed:
+        worker, why = missed[0]
+        raise ValueError(
+            f"the worker {worker} does not reach the run's bucket: {why}; all workers must reach "
+            "the same store as this process"
+        )
+
+
+def _find_worker_faults(context: SparkContext, fault: Callable[[], str]) -> list[tuple[str, str]]:
+    """The workers that have a fault, and which. Raises ValueError where they cannot say."""
+    try:
+        tasks = _TASKS * max(2, context.defaultParallelism)
+        told = context.parallelize(range(tasks), tasks).mapPartitions(_make_probe_task(fault))
+        return sorted({(worker, why) for worker, why in told.collect() if why})
+    except Exception as error:  # whatever a worker may lack, as Spark tells it
+        raise ValueError(
+            f"the workers of {context.master} cannot run Braid: {summarize_error(error)}; they "
+            "need this "
+            "Python (PYSPARK_PYTHON) with the packages that Braid needs"
+        ) from error
+
+
+def _make_probe_task(
+    fault: Callable[[], str],
+) -> Callable[[Iterable[int]], Iterator[tuple[str, str]]]:
+    """The task: the worker's name, and its fault; empty when it has none."""
+
+    def run(_: Iterable[int]) -> Iterator[tuple[str, str]]:
+        yield socket.gethostname(), fault()
+
+    return run
+
+
+def _find_folder_fault(marker: Path, token: str) -> str:
+    if not marker.exists():
+        return "a file that this process wrote there is not there"
+    if marker.read_text() != token:
+        return "a file that this process wrote there holds something else"
+    beside = marker.with_name(f"{marker.name}-{uuid.uuid4().hex}")
+    try:
+        beside.touch()
+        beside.unlink()
+    except OSError as error:
+        return f"it cannot be written there ({error.strerror})"
+    return ""
+
+
+def _find_store_fault(url: str, marker: str) -> str:
+    try:
+        there = open_object_store(url)
+        there.put_object(beside := f"{marker}-{uuid.uuid4().hex}", there.get_object(marker))
+        there.delete_objects([beside])
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        return str(error)
+    return ""
+
+
+HOST = "127.0.0.1"
+"""The address of a cluster on this machine."""
+
+
+class LocalCluster:
+    """A standalone master and workers of the Spark that PySpark brings, on this machine's loopback.
+
+    ``url`` is what ``session(master=...)`` takes. Each worker has ``cores`` cores and a folder of
+    its own that goes with this process. ``apart`` gives each an address of its own, 127.0.0.2 and
+    so on, which Spark takes for another machine's (Linux has them all). Raises TimeoutError when
+    one has not begun in two minutes.
+    """
+
+    def __init__(
+        self, workers: int = 2, cores: int = 1, memory: str = "1g", apart: bool = False
+    ) -> None:
+        if workers < 1:
+            raise ValueError(f"a cluster has {workers} workers; it must have 1 or more")
+        self.folder = private("cluster")
+        self.cores, self.memory, self.apart = cores, memory, apart
+        self.started: list[subprocess.Popen[bytes]] = []
+        self.workers: list[subprocess.Popen[bytes]] = []
+        try:
+            self.url = ""
+            self.url = self._wait_for_master_url(
+                self._start_process("master.Master", HOST, "--port", "0"), "master at"
+            )
+            for worker in [self._start_worker() for _ in range(workers)]:
+                self._wait_for_master_url(worker, _KNOWN)
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> LocalCluster:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def add_worker(self) -> None:
+        """Another worker; returns when the master knows it."""
+        self._wait_for_master_url(self._start_worker(), _KNOWN)
+
+    def _start_worker(self) -> int:
+        number = self._start_process(
+            "worker.Worker",
+            f"127.0.0.{len(self.workers) + 2}" if self.apart else HOST,
+            *("--cores", str(self.cores), "--memory", self.memory),
+            *("--work-dir", str(self.folder / f"work-{len(self.started)}"), self.url),
+        )
+        self.workers.append(self.started[number])
+        return number
+
+    def kill_worker(self, number: int) -> None:
+        """kill -9 a worker, with its executors and their Python workers."""
+        _kill_process_group(self.workers[number])
+
+    def stop(self) -> None:
+        """End all of it."""
+        for process in reversed(self.started):
+            _kill_process_group(process)
+
+    def wait(self) -> None:
+        """Wait for the master's end, which an interrupt brings too."""
+        with suppress(KeyboardInterrupt):
+            self.started[0].wait()
+
+    def _start_process(self, what: str, host: str, *arguments: str) -> int:
+        """Start a process of Spark's in a group of its own; its number among all."""
+        import pyspark
+
+        spark = Path(pyspark.__file__).parent
+        named = (str(spark / "bin/spark-class"), f"org.apache.spark.deploy.{what}")
+        mine = {"SPARK_LOCAL_IP": host, "SPARK_HOME": str(spark)}
+        mine["SPARK_MASTER_OPTS"] = "-Dspark.master.rest.enabled=false"
+        with self._log_path(len(self.started)).open("wb") as out:
+            process = subprocess.Popen(
+                [*named, "--host", host, "--webui-port", "0", *arguments],
+                env=os.environ | mine,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        self.started.append(process)
+        return len(self.started) - 1
+
+    def _log_path(self, number: int) -> Path:
+        return self.folder / f"{number}.log"
+
+    def _wait_for_master_url(self, number: int, wanted: str, seconds: float = 120) -> str:
+        """The master's URL, once the process says it in its log, after what is wanted."""
+        pause, end = threading.Event(), time.monotonic() + seconds
+        log = self._log_path(number)
+        while (found := re.search(rf"{wanted} (spark://\S+)", log.read_text())) is None:
+            if self.started[number].poll() is not None or time.monotonic() > end:
+                last = (log.read_text().strip().splitlines() or ["it said nothing"])[-1]
+                raise TimeoutError(f"a process of Spark's has not begun: {last}")
+            pause.wait(0.05)
+        return found[1]
+
+
+def _kill_process_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and its group: a worker's executors are in it, and theirs end with them."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,302 @@
+"""The files that a task attempt writes, and the replicas that it reads. A name that no report
+carries does not exist. Reports have the seals of files, which are checked when a process opens a
+file of another one.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.plan import Keys
+from braid.core.reserved_columns import QUERIES, WEIGHT
+from braid.core.run_state import FileChecksum, ReplicaAddress
+from braid.execution.wire_format import JoinSpec
+from braid.kernels.block_rows import BlockRows, PartialMatches, take_block_rows
+from braid.kernels.generated_columns import (
+    GeneratedColumn,
+    drop_generated_columns,
+    restore_generated_columns,
+)
+from braid.storage import durable_files
+from braid.storage.parquet_encoding import choose_encodings
+from braid.util.file_system import current_file_system
+
+_EMIT_ROWS = 1 << 16
+_EMIT_BYTES = 1 << 28
+"""Arrow cannot read a struct's text, if a row group has 2 GB of it."""
+_ONES = pa.array(np.ones(_EMIT_ROWS))
+"""Weights of results that had to be found, made once."""
+_WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
+_MOST_OPEN = 512
+"""Many systems allow a process 1,024 open files."""
+_SMALL = 1 << 18
+"""Bytes: of a larger file it pays to read the parts beside each other."""
+
+
+class BlockFileWriter:
+    """Block files written by this task attempt: one per stream, one record batch per block and
+    host, without ``echoes`` of other columns. They are forced to disk if ``force``.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        stem: str,
+        force: bool,
+        echoes: Callable[[int], Sequence[GeneratedColumn]] = lambda _: (),
+    ) -> None:
+        self.folder, self.stem, self.force, self.echoes = folder, stem, force, echoes
+        self.writers: dict[int, Any] = {}
+        self.sinks: list[Any] = []
+        self.written: dict[int, int] = {}
+        self.sealing: dict[str, Future[FileChecksum]] | None = None
+
+    def append_block(self, stream: int, batch: pa.RecordBatch) -> ReplicaAddress:
+        """Append a block's rows to the file of their stream; returns where they are."""
+        name, batch = (
+            f"{self.stem}-{stream}.arrow",
+            drop_generated_columns(batch, self.echoes(stream)),
+        )
+        if stream not in self.writers:
+            self.sinks.append(current_file_system().open_sink(self.folder / name))
+            self.writers[stream] = pa.ipc.new_file(self.sinks[-1], batch.schema)
+        self.writers[stream].write_batch(batch)
+        self.written[stream] = self.written.get(stream, 0) + 1
+        return ReplicaAddress(name, self.written[stream] - 1)
+
+    def finish_files(self) -> None:
+        """All is written: each file is sealed on another thread, while the hosts go on."""
+        for file in (*self.writers.values(), *self.sinks):
+            file.close()
+        paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
+        _readers.mark_verified(map(str, paths))
+        self.sealing = {
+            path.name: durable_files.run_in_background(
+                partial(durable_files.checksum_file, path, self.force)
+            )
+            for path in paths
+        }
+
+    def close_files(self) -> dict[str, FileChecksum]:
+        """The seals of all files by name, once they are on disk."""
+        if self.sealing is None:
+            self.finish_files()
+        return {name: seal.result() for name, seal in (self.sealing or {}).items()}
+
+
+class ResultFileWriter:
+    """The result file of this task attempt: one struct column per alias, the queries served in a
+    run that serves many, and weights in one that sheds load.
+
+    Small pieces are gathered before they are written. Pages have checksums, for readers that know
+    no seal. ``served`` counts what was written by the bit of the query that it serves.
+    """
+
+    def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
+        self.spec, self.folder, self.name = spec, folder, f"{stem}.parquet"
+        self.pending: list[pa.RecordBatch] = []
+        self.weights: list[np.ndarray | None] = []
+        self.rows = self.size = 0
+        self.served: dict[int, int] = {}
+        self.writer: pq.ParquetWriter | None = None
+        self.sink: Any = None
+
+    def append_results(self, found: PartialMatches, weights: np.ndarray | None = None) -> None:
+        """Keep results; they are written some ten thousand at a time, fewer if they are large. In a
+        run that sheds load, no ``weights`` are 1 for each.
+        """
+        columns = [self._make_struct_column(found, s) for s in range(len(self.spec.columns))]
+        names = list(self.spec.predicate.aliases)
+        if found.queries is not None:
+            columns, names = [*columns, pa.array(found.queries)], [*names, QUERIES]
+        self.pending.append(pa.record_batch(columns, names=names))
+        self.weights.append(weights)
+        self.rows += len(found)
+        self.size += self.pending[-1].get_total_buffer_size()
+        if self.rows >= _EMIT_ROWS or self.size >= _EMIT_BYTES:
+            self._write_pending()
+
+    def _make_struct_column(self, found: PartialMatches, stream: int) -> pa.StructArray:
+        rows, at = found.parts[stream]
+        names = list(self.spec.columns[stream])
+        taken = take_block_rows(rows.batch.select(names), at)
+        return pa.StructArray.from_arrays(taken.columns, fields=list(taken.schema))
+
+    def _write_pending(self) -> None:
+        if not self.pending:
+            return
+        table = pa.Table.from_batches(self.pending)
+        if self.spec.utility_rule is not None:
+            table = table.append_column(_WEIGHT, self._pending_weights())
+        if self.writer is None:
+            self.sink = current_file_system().open_sink(self.folder / self.name)
+            self.writer = pq.ParquetWriter(
+                self.sink,
+                table.schema,
+                compression="lz4",
+                use_dictionary=False,
+                column_encoding=choose_encodings(table),
+                write_statistics=False,
+                write_page_checksum=True,
+            )
+        self.writer.write_table(table)
+        if QUERIES in table.schema.names:
+            self._count_query_results(table.column(QUERIES).to_numpy())
+        self.pending, self.weights, self.rows, self.size = [], [], 0, 0
+
+    def _pending_weights(self) -> pa.ChunkedArray:
+        """The weights of what is pending, without a new array where all are 1."""
+        if all(weights is None for weights in self.weights):
+            return pa.chunked_array([*_iterate_unit_weights(self.rows)], pa.float64())
+        pieces = zip(self.pending, self.weights, strict=True)
+        return pa.chunked_array(
+            [
+                w
+                for p, w in pieces
+                for w in (_iterate_unit_weights(p.num_rows) if w is None else [pa.array(w)])
+            ],
+            pa.float64(),
+        )
+
+    def _count_query_results(self, queries: np.ndarray) -> None:
+        some = int(np.bitwise_or.reduce(queries))
+        for bit in (k for k in range(some.bit_length()) if some >> k & 1):
+            here = int(np.count_nonzero(queries & (1 << bit)))
+            self.served[bit] = self.served.get(bit, 0) + here
+
+    def close_file(self) -> dict[str, FileChecksum]:
+        """Write what is left; the file's seal by its name, or nothing when there was no result."""
+        self._write_pending()
+        if self.writer is None:
+            return {}
+        self.writer.close()
+        self.sink.close()
+        return {self.name: durable_files.checksum_file(self.folder / self.name, self.spec.fsync)}
+
+
+def _iterate_unit_weights(count: int) -> Iterator[pa.Array]:
+    for since in range(0, count, len(_ONES)):
+        yield _ONES.slice(0, count - since)
+
+
+class _Readers:
+    """Block files that are open in this process, the last used ones. What is read from them stays
+    mapped as long as somebody holds it.
+    """
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, tuple[Any, Lock]] = OrderedDict()
+        self._whole: dict[str, set[str]] = {}  # paths by folder
+        self._changing = Lock()
+
+    def mark_verified(self, paths: Iterable[str]) -> None:
+        """Know that files are whole, as this process has written them."""
+        with self._changing:
+            for path in paths:
+                self._verified_in_folder(path).add(path)
+
+    def open_verified(self, path: str, seal: FileChecksum) -> tuple[Any, Lock]:
+        """The reader of a file, which serves one thread at a time. Raises Damaged for a file that
+        has not its seal.
+        """
+        with self._changing:
+            if path not in self._open:
+                whole = self._verified_in_folder(path)
+                durable_files.check_file(Path(path), seal, deep=path not in whole)
+                whole.add(path)
+                # Given a file, Arrow has another thread read: three times as long for a small one.
+                self._open[path] = (
+                    pa.ipc.open_file(current_file_system().map_file(path).read_buffer()),
+                    Lock(),
+                )
+            self._open.move_to_end(path)
+            if len(self._open) > _MOST_OPEN:
+                self._open.popitem(last=False)
+            return self._open[path]
+
+    def close_files(self, paths: Iterable[str]) -> None:
+        """Keep these files open no longer."""
+        with self._changing:
+            for path in paths:
+                self._close_file(path)
+
+    def _verified_in_folder(self, path: str) -> set[str]:
+        return self._whole.setdefault(path.rpartition("/")[0], set())
+
+    def _close_file(self, path: str) -> None:
+        self._open.pop(path, None)
+        self._verified_in_folder(path).discard(path)
+
+    def close_others(self, folder: str, names: Collection[str]) -> None:
+        """Of the files of a folder, keep only these open."""
+        with self._changing:
+            for path in [*self._verified_in_folder(f"{folder}/")]:  # what is open is trusted
+                if path.rpartition("/")[2] not in names:
+                    self._close_file(path)
+
+    def list_below(self, folder: Path) -> list[str]:
+        """The files of a folder that are open."""
+        with self._changing:
+            inside = [known for known in self._whole if Path(known).is_relative_to(folder)]
+            return [path for known in inside for path in self._whole[known]]
+
+
+_readers = _Readers()
+
+
+def open_replica(path: str, index: int, keys: Keys | None, seal: FileChecksum) -> BlockRows:
+    """A host's replica of a block, mapped into memory. Raises Damaged for a file that has not its
+    seal.
+    """
+    reader, lock = _readers.open_verified(path, seal)
+    with lock:
+        return BlockRows(restore_generated_columns(reader.get_batch(index)), keys)
+
+
+def read_parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) -> pa.Table:
+    """The rows of a Parquet file, as pq.read_table reads them, in a quarter to a half of the time
+    where it is small. A column that is never null in the file may be so in the ``schema``.
+    """
+    with suppress(OSError, pa.ArrowInvalid):  # which are raised below, with the file's name
+        if current_file_system().read_size(path) <= _SMALL:
+            with (
+                current_file_system().open_source(path) as source,
+                pq.ParquetFile(source, pre_buffer=False, **how) as file,
+            ):
+                if schema is None:
+                    return file.read(use_threads=False)
+                found = file.schema_arrow
+                if found.names == schema.names and found.types == schema.types:
+                    return file.read(use_threads=False).cast(schema)
+    with current_file_system().open_source(path) as source:
+        return pq.read_table(source, schema=schema, **how)
+
+
+def remove_block_files(files: Collection[Path]) -> None:
+    """Remove block files, and keep them open in this process no longer."""
+    for file in files:
+        current_file_system().remove_file(
+            file, missing_ok=True
+        )  # who starts the run again removes them too
+    _readers.close_files(map(str, files))
+
+
+def keep_open_only(folder: Path, names: Collection[str]) -> None:
+    """Of a folder, keep only these block files open in this process: the others may be gone."""
+    _readers.close_others(str(folder), names)
+
+
+def close_block_files(folder: Path) -> None:
+    """Keep no block file of a folder open in this process."""
+    _readers.close_files(_readers.list_below(folder))

@@ -1,0 +1,208 @@
+"""What a file of events begins with: the events that open the run, and, where those of its first
+batches are no longer kept, what stands in their place.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import IO, Any
+
+import msgspec
+
+from braid.core import events
+from braid.core.batch_history import LiveBlocks
+from braid.core.batch_report import HostMetrics
+from braid.core.event_io import decode_event, event_to_dict, event_types
+from braid.core.events import BatchCommitted, EventsTrimmed
+from braid.core.plan import Block
+from braid.core.stream_clocks import IrregularCounts
+from braid.storage import durable_files
+from braid.storage.durable_files import DamagedRunError
+
+_KIND = re.compile(rb'"type":"(\w+)"')
+
+
+class _Numbered(msgspec.Struct):
+    batch: int = -1
+
+
+class _Committed(msgspec.Struct):
+    """What of a commit is summed up."""
+
+    results: int
+    changed_blocks: tuple[Block, ...]
+    dropped_block_ids: tuple[int, ...]
+    host_metrics: tuple[HostMetrics, ...] = ()
+    late_tuples: tuple[int, ...] = ()
+
+
+class _Sums:
+    """What events say in all that are no longer kept, after those that were ``dropped`` before."""
+
+    def __init__(self, dropped: EventsTrimmed | None) -> None:
+        self.blocks, self.did, self.results = LiveBlocks(), HostMetrics(), 0
+        self.irregular, self._kinds = IrregularCounts(), Counter[str]()
+        if dropped is not None:
+            self.blocks.apply_changes(dropped.live_blocks)
+            self.results = dropped.results
+            self.did.add_counts(dropped.total_host_metrics)
+            self._kinds.update(dropped.event_counts)
+            self.irregular = IrregularCounts(dropped.late_tuples)
+
+    def add_event(self, line: bytes) -> None:
+        """One more."""
+        self._kinds[_parse_event_kind(line)] += 1
+        if is_commit_line(line):
+            batch = msgspec.json.decode(line, type=_Committed)
+            self.blocks.apply_changes(batch.changed_blocks, batch.dropped_block_ids)
+            self.results += batch.results
+            self.irregular = self.irregular.add(IrregularCounts(batch.late_tuples))
+            for did in batch.host_metrics:
+                self.did.add_counts(did)
+
+    def count_by_kind(self, stay: Iterable[bytes]) -> dict[str, int]:
+        """How many of each kind there were, but for those that ``stay``."""
+        self._kinds.subtract(map(_parse_event_kind, stay))
+        return dict(+self._kinds)
+
+
+@dataclass(frozen=True)
+class EventLogHeader:
+    """The first ``lines``: of ``opening`` events, and then, where some are ``dropped``, one that
+    says so and those that last. What follows begins at a place that is ``end`` if all were kept,
+    with event number ``first``.
+    """
+
+    line_count: list[bytes]
+    opening_events: int
+    trimmed: EventsTrimmed | None
+
+    @property
+    def first_event_number(self) -> int:
+        """The number of the first event that follows."""
+        gone = 0 if self.trimmed is None else self.trimmed.trimmed_events - 1
+        return len(self.line_count) + gone
+
+    @property
+    def logical_end(self) -> int:
+        """Where that begins, if all were kept."""
+        return (
+            sum(map(len, self.line_count)) if self.trimmed is None else self.trimmed.trimmed_bytes
+        )
+
+    @property
+    def trimmed_bytes(self) -> int:
+        """The bytes that the file lacks of all."""
+        return self.logical_end - sum(map(len, self.line_count))
+
+    def read_lines(self, file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
+        """The lines between two places."""
+        file.seek(start - self.trimmed_bytes)
+        while start < end and (line := file.readline()):
+            start += len(line)
+            yield line
+
+    def read_events(self, first: int, end: int) -> Iterator[Any]:
+        """The events between two numbers, as far as they are here."""
+        number = 0
+        for event in map(decode_event, self.line_count):
+            after = number + events.count_event_numbers([event])
+            if first < after and number < end:
+                if isinstance(event, EventsTrimmed):
+                    event = replace(event, trimmed_events=after - max(first, number))
+                yield event
+            number = after
+
+    def trim(self, file: IO[bytes], batch: int, count: int, end: int) -> EventLogHeader:
+        """The head of a file without the events of the batches up to this one, which have ``count``
+        events and come to their ``end`` there.
+        """
+        old, sums, lasting = self.trimmed, _Sums(self.trimmed), _Lasting()
+        crc = old.trimmed_crc32 if old else zlib.crc32(b"".join(self.line_count))
+        for line in self.line_count[self.opening_events + 1 :]:
+            sums.add_event(line)
+            lasting.add_event(line)
+        for line in self.read_lines(file, self.logical_end, end):
+            crc = zlib.crc32(line, crc)
+            sums.add_event(line)
+            lasting.add_event(line)
+        opening, stay = self.line_count[: self.opening_events], lasting.to_lines
+        dropped = EventsTrimmed(
+            batch,
+            count - len(opening) - len(stay),
+            len(stay),
+            end,
+            crc,
+            zlib.crc32(b"".join(opening + stay)),
+            sums.results,
+            tuple(sums.blocks.values()),
+            sums.irregular.late,
+            msgspec.structs.replace(sums.did, stored_tuples=0, stored_bytes=0),
+            sums.count_by_kind(stay),
+        )
+        line = durable_files.encode_checksummed(event_to_dict(dropped)) + b"\n"
+        return EventLogHeader([*opening, line, *stay], len(opening), dropped)
+
+
+def read_header(file: IO[bytes], opening: int) -> EventLogHeader:
+    """What a file begins with, after ``opening`` events. Raises Damaged where it is not whole."""
+    lines = [line for line in (file.readline() for _ in range(opening + 1)) if line]
+    if len(lines) <= opening or _parse_event_kind(lines[opening]) != EventsTrimmed.__name__:
+        return EventLogHeader(lines[:opening], opening, None)
+    if not durable_files.is_intact(lines[opening].rstrip(b"\n")):
+        raise DamagedRunError(
+            f"{file.name} is damaged: what stands for events that are gone is not whole"
+        )
+    dropped: EventsTrimmed = decode_event(lines[opening])
+    stay = [file.readline() for _ in range(dropped.retained_events)]
+    if zlib.crc32(b"".join([*lines[:opening], *stay])) != dropped.header_crc32:
+        raise DamagedRunError(f"{file.name} is damaged: its first lines do not have their checksum")
+    return EventLogHeader([*lines, *stay], opening, dropped)
+
+
+class _Lasting:
+    """Of events, the lines of those that last."""
+
+    def __init__(self) -> None:
+        self._kinds = {
+            n: kind for n, kind in event_types().items() if kind.retention_key is not None
+        }
+        self._last = dict[tuple[Any, ...], bytes]()
+
+    @property
+    def to_lines(self) -> list[bytes]:
+        """In order."""
+        return [*self._last.values()]
+
+    def add_event(self, line: bytes) -> None:
+        """One more event, which may stand in for one before, or undo it."""
+        if (kind := self._kinds.get(_parse_event_kind(line))) is None:
+            return
+        event = decode_event(line)
+        values = tuple(getattr(event, name) for name in kind.retention_key or ())
+        undone = [key for key in self._last if key[:2] == (kind.cancels, *values[:1])]
+        if undone:
+            del self._last[undone[-1]]
+        else:
+            key = kind.__name__, *values
+            self._last.pop(key, None)
+            self._last[key] = line
+
+
+def _parse_event_kind(line: bytes) -> str:
+    found = _KIND.search(line[:64])
+    return found[1].decode() if found else ""
+
+
+def is_commit_line(line: bytes) -> bool:
+    """Whether a line is the last of a batch."""
+    return _parse_event_kind(line) == BatchCommitted.__name__
+
+
+def line_batch(line: bytes) -> int:
+    """The batch of the event in a line; -1: it has none."""
+    return msgspec.json.decode(line, type=_Numbered).batch

@@ -1,0 +1,186 @@
+"""What of a damaged run can be made anew from what is whole, without going back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.events import BatchCommitted
+from braid.storage import durable_files
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.log_entries import Merged, Named
+from braid.storage.result_compactor import is_compacted_file
+from braid.storage.run_store import RunStore
+from braid.util.file_system import current_file_system
+
+
+class RepairableFile(NamedTuple):
+    """A file that is damaged or gone, by its ``name``; what it is made ``of``, in words, and how to
+    ``make`` it.
+    """
+
+    name: str
+    source: str
+    rebuild: Callable[[], None]
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.source}"
+
+
+def find_repairable(store: RunStore) -> list[RepairableFile]:
+    """The damaged files of a run that can be made anew."""
+    try:
+        found = [
+            _make_recompact_repair(store, part, files)
+            for part, files in _find_damaged_compacted(store)
+        ]
+        found += [*_find_damaged_results(store), *_find_damaged_sink_logs(store)]
+    except ValueError:  # the log, or results/: there is nothing that they could be made of
+        found = []
+    return [*found, *_find_damaged_progress(store)]
+
+
+def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
+    """Files in results/ that are damaged or gone, while the merged one with their rows is whole."""
+    store.log.read_new_entries()
+    counts: dict[int, int] = {}
+    for group in store.log.merged:
+        for part in group.parts:
+            if _is_damaged(partial(store.verified_path, part, deep=True)):
+                continue
+            if not is_compacted_file(part.name):
+                if _is_damaged(
+                    partial(durable_files.check_file, store.results / part.name, part.seal)
+                ):
+                    yield _make_relink_repair(store, part)
+                continue
+            files = _list_part_files(store, group, part)
+            gone = {
+                n
+                for names in files
+                for n in names
+                if _is_damaged(partial(store.check_published_file, n, deep=True))
+            }
+            if gone:
+                counts = counts or {
+                    e.batch: e.results
+                    for e in store.committed_events()
+                    if isinstance(e, BatchCommitted)
+                }
+                yield from _make_split_repairs(store, part, files, gone, counts)
+
+
+def _find_damaged_sink_logs(store: RunStore) -> Iterator[RepairableFile]:
+    """Files of Spark's log with damaged lines."""
+    for file in store.output.damaged_files():
+        name = f"{file.relative_to(store.path)}"
+        yield RepairableFile(
+            name, "from the names of the files in results/", store.rewrite_sink_log
+        )
+
+
+def _make_relink_repair(store: RunStore, part: Named) -> RepairableFile:
+    def make() -> None:
+        current_file_system().remove_file(store.results / part.name, missing_ok=True)
+        current_file_system().link_file(store.merging.merged / part.name, store.results / part.name)
+
+    return RepairableFile(f"results/{part.name}", "from compacted/, where it is too", make)
+
+
+def _make_split_repairs(
+    store: RunStore,
+    part: Named,
+    files: list[list[str]],
+    gone: set[str],
+    counts: Mapping[int, int],
+) -> Iterator[RepairableFile]:
+    """The files that are gone, of the rows of a part: those that stand where theirs did. Where
+    several that follow each other in a batch are, the first has the rows of all.
+    """
+    at, rows = 0, dict[str, pa.Table]()
+    with current_file_system().open_source(store.merging.compacted_path(part.name)) as source:
+        whole = pq.read_table(source)
+    first = int(part.name.partition("-")[0])
+    for batch, names in enumerate(files, first):
+        sizes = [0 if n in gone else _read_rows(store.results / n) for n in names]
+        lost = [k for k, name in enumerate(names) if name in gone]
+        left = counts.get(batch, sum(sizes)) - sum(sizes)
+        if lost and (lost != [*range(lost[0], lost[-1] + 1)] or left < 0):
+            return
+        if lost:
+            begin = at + sum(sizes[: lost[0]])
+            rows |= {names[k]: whole.slice(begin, 0) for k in lost}
+            rows[names[lost[0]]] = whole.slice(begin, left)
+        at += sum(sizes) + left
+    if at != len(whole):
+        return
+
+    def make() -> None:
+        sizes = store.merging.stage_files(rows, store.force)
+        # First, as Spark loses rows of a file that it takes for smaller.
+        store.output.update_sizes(sizes, store.force)
+        store.merging.publish_staged(rows.keys(), store.force)
+
+    told = f"results/{min(gone)}" + (f" and {len(gone) - 1} more" if len(gone) > 1 else "")
+    yield RepairableFile(told, f"from compacted/{part.name}", make)
+
+
+def _read_rows(file: Path) -> int:
+    with current_file_system().open_source(file) as source:
+        return int(pq.read_metadata(source).num_rows)
+
+
+def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[Named, list[list[str]]]]:
+    """Merged files that are damaged, while the files of their batches are whole."""
+    store.log.read_new_entries()
+    for group in store.log.merged:
+        for part in filter(lambda part: is_compacted_file(part.name), group.parts):
+            if _is_damaged(partial(store.verified_path, part, deep=True)):
+                files = _list_part_files(store, group, part)
+                whole = (
+                    partial(store.check_published_file, n, deep=True)
+                    for each in files
+                    for n in each
+                )
+                if not any(map(_is_damaged, whole)):
+                    yield part, files
+
+
+def _list_part_files(store: RunStore, group: Merged, part: Named) -> list[list[str]]:
+    """The files of the batches of a part, as its name has the first and the last."""
+    first, last = (int(number) for number in Path(part.name).stem.split("-"))
+    return store.published_files()[max(first, group.first) : min(last + 1, group.end)]
+
+
+def _make_recompact_repair(store: RunStore, part: Named, files: list[list[str]]) -> RepairableFile:
+    def make() -> None:
+        made = store.merging.rebuild_part(part.name, files, store.force)
+        if made != part:  # another pyarrow writes the same rows as other bytes
+            store.log.replace_part_checksum(made, store.force)
+
+    return RepairableFile(part.name, "from the files of its batches in results/", make)
+
+
+def _find_damaged_progress(store: RunStore) -> Iterator[RepairableFile]:
+    """Without it, foreachBatch has had what is no longer kept, and nothing else is known of it."""
+    if _is_damaged(lambda: store.delivered.last_batch):
+        since = store.log.first_retained_batch
+        yield RepairableFile(
+            store.delivered.file.name,
+            f"after which foreachBatch is given the batches from {since} on again, each with the "
+            "number and the rows that it had",
+            lambda: store.delivered.mark_delivered(since - 1),
+        )
+
+
+def _is_damaged(look: Callable[[], object]) -> bool:
+    try:
+        look()
+    except DamagedRunError:
+        return True
+    return False

@@ -1,0 +1,182 @@
+"""A run's copy of static input: whether it is whole, and how it comes to be in files of
+micro-batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.run_state import VERSION, FileChecksum
+from braid.storage import durable_files, micro_batch_files
+from braid.storage.durable_files import DamagedRunError, skip_check
+from braid.storage.input_splitting import InputSplitter, Seals
+from braid.storage.staged_input import StagedStream
+from braid.util.file_system import current_file_system
+from braid.util.worker_threads import current_workers
+
+
+class _Noted(msgspec.Struct):
+    """By alias, the seals of the files of micro-batches, in order; of a stream that is still to be
+    cut, that of its ``staged`` file instead.
+    """
+
+    v: int
+    files: Seals
+    staged: dict[str, FileChecksum] = {}
+
+
+class InputSnapshot:
+    """The copy in a folder: ALIAS/000012.parquet is what a stream has of micro-batch 12. What came
+    whole, ALIAS.arrow, is cut into these while the run goes on. ``check_driver`` raises Superseded
+    where another driver has the run.
+    """
+
+    def __init__(self, folder: Path, check_driver: Callable[[], None] = skip_check) -> None:
+        self.folder, self.check_driver = folder, check_driver
+        self._cutting: InputSplitter | None = None
+
+    def write_checksums(self, force: bool) -> None:
+        """Note what has been written; with ``force`` it is on disk then."""
+        folders = current_file_system().find_files(self.folder, "[A-Za-z]*")
+        files = [
+            f for folder in folders for f in current_file_system().find_files(folder, "*.parquet")
+        ]
+        with current_workers().open_pool("braid-seal", 8) as pool:
+            seals = [*pool.map(partial(durable_files.checksum_file, force=force), files)]
+        found: Seals = {}
+        for file, seal in zip(files, seals, strict=True):
+            found.setdefault(file.parent.name, []).append(seal)
+        whole = {
+            f.stem: durable_files.checksum_file(f, force)
+            for f in current_file_system().find_files(self.folder, "*.arrow")
+        }
+        self._write_file_list(_Noted(VERSION, found, whole), force)
+
+    def _write_file_list(self, noted: _Noted, force: bool) -> None:
+        for alias in noted.files if force else ():
+            durable_files.fsync_path(self.folder / alias)
+        if force:  # the names of these folders too, before a file says that all is in them
+            durable_files.fsync_path(self.folder)
+        body = durable_files.encode_checksummed(noted)
+        durable_files.write_atomically(
+            self.folder / "files.json", body, force, check=self.check_driver
+        )
+        self.clear_cache()
+
+    def clear_cache(self) -> None:
+        """Read anew what is noted, as another driver may have noted it."""
+        for known in ("_noted", "_streams"):
+            self.__dict__.pop(known, None)
+
+    @cached_property
+    def _noted(self) -> _Noted:
+        body = durable_files.read_checksummed(
+            self.folder / "files.json", f"the input in {self.folder}"
+        )
+        return msgspec.json.decode(body, type=_Noted)
+
+    @cached_property
+    def _streams(self) -> dict[str, StagedStream]:
+        """Those that are still to be cut."""
+        return {a: StagedStream(self._staged_path(a)) for a in self._noted.staged}
+
+    def _staged_path(self, alias: str) -> Path:
+        return self.folder / f"{alias}.arrow"
+
+    def count_unsplit_batches(self, alias: str) -> pa.Table | None:
+        """Return the rows of a stream that is not wholly cut yet; None where all is cut."""
+        stream = self._streams.get(alias)
+        return None if stream is None else stream.rows
+
+    def stream_schema(self, alias: str) -> pa.Schema:
+        """The columns of a stream, with what whoever wrote it has noted of them."""
+        if (stream := self._streams.get(alias)) is not None:
+            return stream.micro_batch_schema
+        with current_file_system().open_source(
+            micro_batch_files.batch_file(self.folder / alias, 0)
+        ) as source:
+            return pq.read_schema(source)
+
+    def check_files(self, batch: int | None = None, deep: bool = False) -> None:
+        """Raise Damaged unless the files of a micro-batch, or of all, have their lengths, and their
+        checksums if ``deep``; and what went wrong where they could not be written.
+        """
+        try:
+            for file, seal in self._list_checksums(batch):
+                durable_files.check_file(file, seal, deep or file.suffix == ".arrow")
+        except DamagedRunError:
+            if self._cutting is not None or not self._is_note_changed():
+                raise
+            self.check_files(batch, deep)
+
+    def _is_note_changed(self) -> bool:
+        """Return whether another driver has cut since what was whole."""
+        before = self._noted
+        self.clear_cache()
+        return self._noted != before
+
+    def _list_checksums(self, batch: int | None) -> Iterator[tuple[Path, FileChecksum]]:
+        if batch is not None and (cutting := self._cutting) is not None:
+            for alias, seal in cutting.checksums(batch).items():
+                yield micro_batch_files.batch_file(self.folder / alias, batch), seal
+            return
+        for alias, seal in self._noted.staged.items():
+            yield self._staged_path(alias), seal
+        for alias, seals in self._noted.files.items():
+            wanted = range(len(seals)) if batch is None else range(len(seals))[batch : batch + 1]
+            yield from (
+                (micro_batch_files.batch_file(self.folder / alias, n), seals[n]) for n in wanted
+            )
+
+    def start_splitting(self, first: int, force: bool) -> None:
+        """Have what is still whole cut in the background, from micro-batch ``first`` on."""
+        there = current_file_system().find_files(self.folder, "*.arrow")
+        gone = [f for f in there if f.stem not in self._noted.staged]  # all was cut before a kill
+        self.check_driver()
+        for file in gone:
+            current_file_system().remove_file(file, missing_ok=True)
+        if self._streams:
+            done = partial(self._finish_splitting, force=force)
+            self._cutting = InputSplitter(self._streams, first, force, done)
+
+    def _finish_splitting(self, seals: Seals, force: bool) -> None:
+        """All is there, and said to be; what it was cut of can go."""
+        whole = [*self._noted.staged]
+        self._write_file_list(_Noted(VERSION, seals), force)
+        self.check_driver()
+        for alias in whole:
+            current_file_system().remove_file(self._staged_path(alias), missing_ok=True)
+
+    def wait_for_batch(self, batch: int) -> None:
+        """Until the files of a micro-batch are there, or will not be."""
+        if (cutting := self._cutting) is not None:
+            cutting.wait_for_batch(batch)
+
+    def wait_until_split(self) -> None:
+        """Wait until all files are there, and said to be; raises what went wrong."""
+        if (cutting := self._cutting) is not None:
+            cutting.wait_until_split()
+
+    def split_all(self, force: bool) -> None:
+        """Cut all now; raises what went wrong."""
+        self.start_splitting(0, force)
+        self.wait_until_split()
+        self.stop()
+
+    def request_stop(self) -> None:
+        """Cut no more: nobody waits for what is still to come."""
+        if (cutting := self._cutting) is not None:
+            cutting.request_stop()
+
+    def stop(self) -> None:
+        """The same, and wait for the file that is being written."""
+        if (cutting := self._cutting) is not None:  # others ask at the same time
+            cutting.stop()
+            self._cutting = None
+            self.clear_cache()

@@ -1,0 +1,91 @@
+"""A run's input is cut while the run goes on: a thread is ahead of who reads the micro-batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from braid.core.run_state import FileChecksum
+from braid.storage.staged_input import StagedStream
+from braid.util.interruptible_wait import PART
+from braid.util.worker_threads import current_workers
+
+Seals = dict[str, list[FileChecksum]]
+
+
+class InputSplitter:
+    """Cuts the files of micro-batches from streams that are whole, from micro-batch ``first`` on,
+    then those before it, on disk if ``force``; ``done`` is given the seals of all.
+    """
+
+    def __init__(
+        self,
+        streams: Mapping[str, StagedStream],
+        first: int,
+        force: bool,
+        done: Callable[[Seals], None],
+    ) -> None:
+        self._streams, self._first, self._force, self._done = streams, first, force, done
+        self._count = max(len(s.ends) for s in streams.values())
+        self._seals: dict[int, dict[str, FileChecksum]] = {}
+        self._error: Exception | None = None
+        self._ended, self._leaving, self._news = False, False, threading.Condition()
+        for stream in streams.values():
+            stream.create_placeholders()
+        self._thread = current_workers().start_thread("braid-input", self._split_all)
+
+    def _split_all(self) -> None:
+        try:
+            for number in (*range(self._first, self._count), *range(min(self._first, self._count))):
+                if self._leaving:
+                    return
+                cut = {
+                    a: s.write_micro_batch(number, self._force) for a, s in self._streams.items()
+                }
+                with self._news:
+                    self._seals[number] = cut
+                    self._news.notify_all()
+            numbers = range(self._count)
+            self._done({a: [self._seals[n][a] for n in numbers] for a in self._streams})
+        except Exception as error:
+            self._error = error
+        finally:
+            self._streams = {}  # mapped files keep their place on the disk
+            with self._news:
+                self._ended = True
+                self._news.notify_all()
+
+    def wait_for_batch(self, number: int) -> None:
+        """Until the files of a micro-batch are there, or will not be."""
+        with self._news:
+            while number < self._count and number not in self._seals and not self._ended:
+                self._news.wait(PART)
+
+    def checksums(self, number: int) -> dict[str, FileChecksum]:
+        """Those of a micro-batch's files, by alias. Raises RuntimeError where they were not cut."""
+        with self._news:
+            if number in self._seals or number >= self._count:
+                return self._seals.get(number, {})
+        self._raise_split_error()
+        raise RuntimeError(f"the run was stopped before the input of micro-batch {number} was cut")
+
+    def wait_until_split(self) -> None:
+        """Wait until all is cut; raises what went wrong."""
+        while not self._ended:
+            self._thread.join(PART)
+        self._raise_split_error()
+
+    def _raise_split_error(self) -> None:
+        if self._error is not None:
+            raise RuntimeError(
+                f"the run's input could not be written: {self._error}"
+            ) from self._error
+
+    def request_stop(self) -> None:
+        """Cut no more."""
+        self._leaving = True
+
+    def stop(self) -> None:
+        """Cut no more, and wait for the file that is being written."""
+        self.request_stop()
+        self._thread.join()

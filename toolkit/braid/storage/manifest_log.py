@@ -1,0 +1,444 @@
+"""The log of a run: its manifests, one after the other, each put into place only if none is there.
+
+An entry is the commit of a batch, or says that a driver began. Entries are numbered without gaps,
+and each holds the checksum of the one before it. So of two drivers one goes on: the other finds
+that its next entry is there.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from braid.core.run_state import VERSION
+from braid.storage import durable_files
+from braid.storage.durable_files import DamagedRunError
+from braid.storage.event_log import EventPrefix
+from braid.storage.log_entries import Driver, Kept, Manifest, Merged, Named, Rolled
+from braid.util.file_system import current_file_system
+
+_OURS = re.compile(
+    r"\d{6,}-(\d+-)?[0-9a-f]{8}(-\d+\.arrow|\.parquet)|\d{6,}-\d{6,}\.parquet"
+    r"|state-\d{6,}-[0-9a-f]{8}\.json"
+)
+
+
+def is_run_file(name: str) -> bool:
+    """Whether a file is named as Braid names block files, result files and states."""
+    return _OURS.fullmatch(name) is not None
+
+
+def result_file_batch(name: str) -> int:
+    """The batch of a result file."""
+    return int(name.partition("-")[0])
+
+
+def result_file_sort_key(name: str) -> tuple[int, int, str]:
+    """Sorts result files by batch and then by the number of their task; first those without one."""
+    parts = name.removesuffix(".parquet").split("-")
+    return int(parts[0]), int(parts[1]) if len(parts) == 3 else -1, name
+
+
+OLD = 2
+"""So many states are kept, with their blocks and entries, so that a damaged one is no end; and so
+many roll-ups."""
+
+
+def _checkpoint_entry(roll_up: Path) -> int:
+    """The last entry that it sums up."""
+    return int(roll_up.stem.partition("-")[2])
+
+
+class FencedError(RuntimeError):
+    """Another driver has taken the run over."""
+
+
+def _drop_older_groups(since: int, merged: list[Merged]) -> list[Merged]:
+    """The groups from batch ``since`` on; where there is none, where it would begin."""
+    end = merged[-1].end if merged else 0
+    return [m for m in merged if m.first >= since] or ([Merged(end, end, 0, ())] if end else [])
+
+
+def _replace_part(part: Named, group: Merged) -> Merged:
+    """A group with a part in place of that of its name."""
+    return group._replace(parts=tuple(part if p.name == part.name else p for p in group.parts))
+
+
+class ManifestLog:
+    """The manifests in ``folder``, of the run in ``run``."""
+
+    def __init__(self, folder: Path, run: Path | str) -> None:
+        self.folder, self.run = folder, run
+        self.merged: list[Merged] = []
+        """The results of the first batches, as far as they are kept."""
+        self.commits: list[Kept] = []
+        """Of the batches after those, in order."""
+        self.rolled: Rolled | None = None
+        self._next, self._before = 0, ""
+        self._appending, self._put = threading.RLock(), b""
+        self.is_mine = False
+        """Whether this process writes it: then nobody else's entries are taken in."""
+        self._last: tuple[int, ...] = ()
+        """Tells the file of the last entry that was read from any other of its name."""
+
+    @property
+    def first_uncompacted_batch(self) -> int:
+        """The first batch whose results are not merged."""
+        return self.merged[-1].end if self.merged else 0
+
+    @property
+    def first_retained_batch(self) -> int:
+        """The first batch whose results are kept."""
+        return self.merged[0].first if self.merged else 0
+
+    @property
+    def batch_count(self) -> int:
+        """How many are committed."""
+        return self.first_uncompacted_batch + len(self.commits)
+
+    def entry_path(self, entry: int) -> Path:
+        """Where an entry is."""
+        return self.folder / f"{entry:06d}.json"
+
+    def read_entry(self, entry: int) -> Manifest:
+        """An entry. Raises Damaged, and ValueError for another version's."""
+        return self._read_manifest(entry)[0]
+
+    def _read_manifest(self, entry: int) -> tuple[Manifest, str]:
+        path = self.entry_path(entry)
+        body = durable_files.read_checksummed(path, f"entry {entry} of the log of {self.run}")
+        try:
+            found = msgspec.json.decode(body, type=Manifest)
+        except msgspec.ValidationError as error:
+            raise DamagedRunError(f"{path} is damaged: {error}") from None
+        named = [f.name for f in (*found.results, *([found.state] if found.state else []))]
+        if found.entry != entry or not all(map(is_run_file, named)):
+            raise DamagedRunError(f"{path} is not entry {entry} of a log that Braid wrote")
+        return found, durable_files.read_checksum(body)
+
+    def read_new_entries(self) -> None:
+        """Read what has been added. Raises Damaged where an entry is missing, damaged, or does not
+        follow the one before it. A driver reads none: one that another driver puts ends its run.
+        """
+        if self.is_mine:
+            return
+        while True:
+            seen = self._list_checkpoints()
+            try:
+                self._read_following_entries()
+                return
+            except DamagedRunError:
+                if self._list_checkpoints() == seen:
+                    raise
+                self.reset_log()  # another driver has rolled up meanwhile what was to be read
+
+    def _read_following_entries(self) -> None:
+        first = not self._next
+        if first:
+            self._load_last_checkpoint()
+        self._read_all_entries()
+        if not first and any(
+            _checkpoint_entry(file) >= self._next for file in self._list_checkpoints()
+        ):
+            self.reset_log()  # others have gone on long since
+            self.read_new_entries()
+        while first and any(n > self._next for n in self._list_entries()):
+            if not current_file_system().exists(
+                self.entry_path(self._next)
+            ):  # else a driver has gone on meanwhile
+                raise DamagedRunError(
+                    f"{self.entry_path(self._next)} is missing, but later ones are there"
+                )
+            self._read_all_entries()
+
+    def _read_all_entries(self) -> None:
+        """Take in the next entries, as long as there is one."""
+        while current_file_system().exists(self.entry_path(self._next)):
+            self._apply_manifest(*self._read_manifest(self._next))
+
+    def _load_last_checkpoint(self) -> None:
+        """Begin with the last roll-up that is whole: the entries after the one before it are kept
+        until the next. One of entries that are not there was put by a driver that slept while a
+        repair went back, and does not count.
+        """
+        files = self._list_checkpoints()
+        for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
+            try:
+                rolled = self._read_checkpoint(file)
+            except DamagedRunError:
+                if not left:
+                    raise
+                continue
+            if file == files[-1] and not self._is_followed(rolled, is_first=not left):
+                continue
+            self.rolled, self.merged = rolled, rolled.merged
+            self.commits = [
+                Kept(-1, b, None, r)
+                for b, r in enumerate(rolled.results, self.first_uncompacted_batch)
+            ]
+            self._next, self._before = rolled.entry + 1, rolled.before
+            return
+
+    def _is_followed(self, rolled: Rolled, is_first: bool) -> bool:
+        """Return whether the last roll-up is of the entries that are there. The last entry that it
+        sums up is, until the next roll-up; if that one was damaged, and went, the entry after it is
+        there. ``is_first``: there is none before it, so it counts unless the entries begin anew.
+        """
+        last, after = self.entry_path(rolled.entry), self.entry_path(rolled.entry + 1)
+        if current_file_system().exists(last):
+            return (
+                durable_files.read_checksum(current_file_system().read_file(last)) == rolled.before
+            )
+        if current_file_system().exists(after):
+            return self.read_entry(rolled.entry + 1).before == rolled.before
+        return is_first and not current_file_system().exists(self.entry_path(0))
+
+    def _read_checkpoint(self, roll_up: Path) -> Rolled:
+        body = durable_files.read_checksummed(roll_up, f"{roll_up.name} of {self.run}")
+        return msgspec.json.decode(body, type=Rolled)
+
+    def _list_checkpoints(self) -> list[Path]:
+        return sorted(
+            current_file_system().find_files(self.folder, "checkpoint-*.json"),
+            key=_checkpoint_entry,
+        )
+
+    def write_checkpoint(
+        self, archive: EventPrefix, opening: int, merged: Sequence[Merged], force: bool
+    ) -> None:
+        """Sum up all entries but those from the last commit but one on; ``archive`` has their
+        events, ``merged`` the results of the first of them. Of the entries those since the last
+        roll-up are kept, and that.
+        """
+        last = self.commits[-OLD].entry - 1
+        crc = durable_files.read_checksum(current_file_system().read_file(self.entry_path(last)))
+        end = merged[-1].end if merged else 0
+        kept = [k for k in self.commits if k.batch >= end]
+        results = [k.results for k in kept[:-OLD]]
+        rolled = Rolled(VERSION, last, crc, results, archive, opening, [*merged])
+        name = f"checkpoint-{last:06d}.json"
+        durable_files.write_atomically(
+            self.folder / name,
+            durable_files.encode_checksummed(rolled),
+            force,
+            check=self.check_fence,
+        )
+        before, self.rolled, self.merged = self.rolled, rolled, [*merged]
+        self.commits = [k._replace(entry=-1, state=None) for k in kept[:-OLD]] + kept[-OLD:]
+        self._remove_old_entries(-1 if before is None else before.entry)
+
+    def drop_expired_names(self, force: bool) -> None:
+        """Have roll-ups before this one name no results that are no longer kept, so that one of
+        them can stand in for it. Those after it are damaged, and go.
+        """
+        files = self._list_checkpoints()
+        self.check_fence()
+        for file in files:
+            if self.rolled is not None and _checkpoint_entry(file) > self.rolled.entry:
+                current_file_system().remove_file(file)
+            else:
+                self._rewrite_checkpoint(
+                    file,
+                    lambda merged: _drop_older_groups(self.first_retained_batch, merged),
+                    force,
+                )
+
+    def replace_part_checksum(self, part: Named, force: bool) -> None:
+        """Have roll-ups name a part of merged results as it was written anew."""
+        for file in self._list_checkpoints():
+            self._rewrite_checkpoint(
+                file, lambda merged: [_replace_part(part, m) for m in merged], force
+            )
+        self.reset_log()
+
+    def _rewrite_checkpoint(
+        self, roll_up: Path, change: Callable[[list[Merged]], list[Merged]], force: bool
+    ) -> None:
+        try:
+            before = self._read_checkpoint(roll_up)
+        except DamagedRunError:  # another one stands in for it
+            return
+        if (merged := change(before.merged)) != before.merged:
+            now = msgspec.structs.replace(before, merged=merged)
+            durable_files.write_atomically(
+                roll_up, durable_files.encode_checksummed(now), force, check=self.check_fence
+            )
+
+    def _remove_old_entries(self, entry: int) -> None:
+        """Remove the entries up to one, and roll-ups before it."""
+        entries, files = (
+            [n for n in self._list_entries() if n <= entry],
+            self._list_checkpoints()[:-OLD],
+        )
+        self.check_fence()
+        for n in entries:
+            current_file_system().remove_file(self.entry_path(n), missing_ok=True)
+        for file in files:
+            current_file_system().remove_file(file, missing_ok=True)
+
+    def uncheckpointed_commits(self) -> list[Kept]:
+        """The commits whose entries are still to be rolled up, in order."""
+        return [kept for kept in self.commits if kept.entry >= 0]
+
+    def _list_entries(self) -> list[int]:
+        return sorted(
+            int(f.stem) for f in current_file_system().find_files(self.folder, "[0-9]*.json")
+        )
+
+    def _apply_manifest(self, found: Manifest, crc: str) -> None:
+        if found.before != self._before:
+            raise DamagedRunError(
+                f"{self.entry_path(found.entry)} does not follow the entry before it, so one of "
+                "the two "
+                "is of another run or time"
+            )
+        if found.state is not None:
+            if found.batch != self.batch_count:
+                raise DamagedRunError(
+                    f"{self.entry_path(found.entry)} is of batch {found.batch}, not the next"
+                )
+            self.commits.append(Kept(found.entry, found.batch, found.state, found.results))
+        self._next, self._before = found.entry + 1, crc
+
+    def truncate(self, last: int) -> None:
+        """Remove what comes after entry ``last``, the latest first."""
+        for entry in reversed([n for n in self._list_entries() if n > last]):
+            current_file_system().remove_file(self.entry_path(entry))
+        for file in self._list_checkpoints():
+            if _checkpoint_entry(file) > last:
+                current_file_system().remove_file(file)
+        self.reset_log()
+
+    def reset_log(self) -> None:
+        """Know of nothing, so that all is read again."""
+        self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
+        self.is_mine, self._last = False, ()
+
+    def reload_log(self) -> None:
+        """Read again what the driver before has rolled up since this one read the log."""
+        last = -1 if self.rolled is None else self.rolled.entry
+        if any(_checkpoint_entry(file) > last for file in self._list_checkpoints()):
+            self.reset_log()
+            self.read_new_entries()
+            self.is_mine = True
+
+    def _put_entry(self, entry: int, body: bytes, force: bool) -> None:
+        """Put an entry into place. Raises FileExistsError when one is there."""
+        durable_files.write_atomically(self.entry_path(entry), body, force, new=True)
+
+    def append_entry(
+        self,
+        force: bool,
+        state: Named | None = None,
+        results: tuple[Named, ...] = (),
+        events: Sequence[bytes] = (),
+        driver: Driver | None = None,
+    ) -> None:
+        """Put the next entry into place: a commit, or a driver's beginning. Raises Superseded when
+        another driver has put one there. ``events`` are JSON.
+        """
+        if not self._next:
+            self.read_new_entries()
+        with self._appending:
+            batch = self.batch_count - (state is None)
+            raw = [*map(msgspec.Raw, events)]
+            found = Manifest(VERSION, self._next, self._before, batch, state, results, raw, driver)
+            body = self._put = durable_files.encode_checksummed(found)
+            self._check_follows()
+            try:
+                self._put_entry(found.entry, body, force)
+            except FileExistsError:
+                raise self._make_fenced_error() from None
+            except FileNotFoundError:  # one that takes over removes what is about to be an entry
+                self._check_follows()
+                if self._has_next_entry():
+                    raise self._make_fenced_error() from None
+                raise
+            try:
+                self._check_follows()  # it may have been put where others had one, and rolled it up
+            except FencedError:
+                self._remove_misplaced_entry(found.entry, body)
+                raise
+            self._apply_manifest(found, durable_files.read_checksum(body))
+            self.is_mine, self._last = True, ()
+
+    def _remove_misplaced_entry(self, entry: int, body: bytes) -> None:
+        """Remove an entry that was put where it follows none: a repair had gone back, or others had
+        rolled up the one before twice. One that is rolled up once is a commit, which is kept.
+        """
+        rolled = sum(_checkpoint_entry(file) >= entry for file in self._list_checkpoints())
+        path = self.entry_path(entry)
+        if (
+            rolled != 1
+            and current_file_system().exists(path)
+            and current_file_system().read_file(path) == body
+        ):
+            current_file_system().remove_file(path, missing_ok=True)
+
+    def check_fence(self) -> None:
+        """Raise Superseded when another driver has put the next entry, or when this one's last
+        entry is no longer there: a repair has gone back, or others have gone on long since.
+
+        Whatever removes files of the run lists them first, then asks this, then removes what was
+        listed: all that existed while this driver was the last, so nothing that a later one made.
+        """
+        with self._appending:  # an entry of this driver's own is no other's
+            if self._next and self._has_next_entry() and not self._has_put():
+                raise self._make_fenced_error()
+            self._check_last()
+
+    def _has_put(self) -> bool:
+        """Return whether this driver has put the next entry: what failed after that is no sign of
+        another driver.
+        """
+        try:
+            return current_file_system().read_file(self.entry_path(self._next)) == self._put
+        except FileNotFoundError:  # a repair has removed it meanwhile
+            return False
+
+    def _check_follows(self) -> None:
+        """Raise Superseded unless the next entry follows the last one, or is the first of all."""
+        if self._next:
+            self._check_last()
+        elif self._list_checkpoints():
+            raise self._report_missing(self.entry_path(0))
+
+    def _check_last(self) -> None:
+        """Raise Superseded unless this log's last entry is there, with its checksum."""
+        if not self._next:
+            return
+        path = self.entry_path(self._next - 1)
+        try:
+            found = current_file_system().read_status(path)
+            identity = found.st_ino, found.st_size, found.st_mtime_ns
+            is_there = (
+                identity == self._last
+                or durable_files.read_checksum(current_file_system().read_file(path))
+                == self._before
+            )
+            self._last = identity if is_there else ()
+        except FileNotFoundError:
+            is_there = not current_file_system().exists(self.folder)  # no driver removes that
+        if not is_there:
+            raise self._report_missing(path)
+
+    def _report_missing(self, entry: Path) -> FencedError:
+        return FencedError(
+            f"another driver has taken over the run in {self.run}, where {entry.name} is no longer "
+            "this driver's; this driver stops"
+        )
+
+    def _has_next_entry(self) -> bool:
+        """Whether the next entry is there, and at hand."""
+        return current_file_system().exists(self.entry_path(self._next))
+
+    def _make_fenced_error(self) -> FencedError:
+        try:
+            who: Driver | str = self.read_entry(self._next).driver or "another driver"
+        except ValueError:  # it is damaged, and there all the same
+            who = "another driver"
+        return FencedError(f"{who} has taken over the run in {self.run}; this driver stops")

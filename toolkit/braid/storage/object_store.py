@@ -1,0 +1,165 @@
+"""A bucket: a place in an object store (S3, Google Cloud, Azure), and the few things that a run
+needs of it.
+
+Objects are put whole, and are there for all once ``put`` returns. They have names and no folders.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from braid.util.environment import current_environment
+from braid.util.file_system import current_file_system
+from braid.util.optional_imports import OptionalImport
+from braid.util.worker_threads import current_workers
+
+_AT_ONCE = 16
+"""Requests that are on their way."""
+
+
+class ObjectStore:
+    """The objects below a URL, as ``s3://bucket/prefix``. Where the store is and who may use it is
+    in the environment, as obstore reads it (``AWS_ENDPOINT``, ``AWS_ACCESS_KEY_ID``, ...).
+
+    Its methods raise OSError, with one sentence, for whatever the store says, among it
+    FileNotFoundError where an object is missing.
+    """
+
+    def __init__(self, url: str) -> None:
+        with OptionalImport("cloud"):
+            from obstore.exceptions import BaseError
+            from obstore.store import from_url
+        self.url = url.rstrip("/")
+        try:
+            self._store: Any = from_url(self.url)
+        except (BaseError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"{url} cannot be opened: {_first_error_line(error)}; a run needs a folder, or a "
+                "bucket as "
+                "s3://bucket/prefix, gs://bucket/prefix or az://account/container/prefix"
+            ) from error
+
+    def put_object(self, name: str, body: bytes | Path, new: bool = False) -> None:
+        """Put an object, or a file's content, whole. Raises FileExistsError where it is to be
+        ``new`` and is there: of several that put it, one does.
+        """
+        import obstore
+
+        with self._translate_store_errors(name):
+            obstore.put(self._store, name, body, mode="create" if new else None)
+
+    def get_object(self, name: str) -> bytes:
+        """An object."""
+        import obstore
+
+        with self._translate_store_errors(name):
+            return bytes(obstore.get(self._store, name).bytes())
+
+    def download(self, name: str, path: Path) -> None:
+        """Copy an object to a file, which is there whole or not at all."""
+        import obstore
+
+        temporary = path.with_name(f".{path.name}.{current_environment().make_token()}")
+        try:
+            with (
+                self._translate_store_errors(name),
+                current_file_system().open_file(temporary, "wb") as file,
+            ):
+                for chunk in obstore.get(self._store, name).stream():
+                    file.write(chunk)
+            current_file_system().replace_file(temporary, path)
+        finally:
+            current_file_system().remove_file(temporary, missing_ok=True)
+
+    def object_size(self, name: str) -> int:
+        """The bytes of an object; -1: it is missing."""
+        import obstore
+
+        try:
+            with self._translate_store_errors(name):
+                return int(obstore.head(self._store, name)["size"])
+        except FileNotFoundError:
+            return -1
+
+    def list_objects(self, folder: str = "") -> dict[str, int]:
+        """The objects whose names begin with ``folder`` and a slash, and their bytes."""
+        import obstore
+
+        with self._translate_store_errors(folder):
+            chunks = obstore.list(self._store, folder or None)
+            return {found["path"]: found["size"] for chunk in chunks for found in chunk}
+
+    def delete_objects(self, names: Collection[str]) -> None:
+        """Remove objects; it does not matter whether they are there."""
+        import obstore
+
+        def one(name: str) -> None:
+            with suppress(FileNotFoundError), self._translate_store_errors(name):
+                obstore.delete(self._store, name)
+
+        map_concurrently(one, names)
+
+    def check_conditional_put(self) -> None:
+        """Raise ValueError unless of two that put an object of one name only the first does."""
+        name = f"probe-{current_environment().make_token()}"
+        try:
+            with suppress(FileExistsError):  # nobody else gives that name: an answer was lost
+                self.put_object(name, b"1", new=True)
+            try:
+                self.put_object(name, b"2", new=True)
+            except FileExistsError:
+                return
+        except OSError as error:
+            raise ValueError(f"{self.url} cannot be written to: {error}") from error
+        finally:
+            with suppress(OSError):
+                self.delete_objects([name])
+        raise ValueError(
+            f"the store of {self.url} puts an object that is to be new (If-None-Match: *) over one "
+            "that is there, so two drivers could both commit; a run needs a store that refuses that"
+        )
+
+    @contextmanager
+    def _translate_store_errors(self, name: str) -> Iterator[None]:
+        """Raise Python's own errors, in one sentence, for the store's."""
+        from obstore.exceptions import AlreadyExistsError, BaseError
+
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{self.url}/{name} is missing") from None
+        except AlreadyExistsError:
+            raise FileExistsError(f"{self.url}/{name} is there") from None
+        except BaseError as error:
+            raise OSError(f"{self.url}/{name}: {_first_error_line(error)}") from error
+
+
+def _first_error_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def map_concurrently(work: Callable[[str], Any], names: Iterable[str]) -> list[Any]:
+    """Do a piece of work for every name, several at a time."""
+    todo = [*names]
+    if len(todo) < 2:
+        return [work(name) for name in todo]
+    with current_workers().open_pool("braid-bucket", min(_AT_ONCE, len(todo))) as pool:
+        return [*pool.map(work, todo)]
+
+
+def store_environment() -> dict[str, str]:
+    """What in this process's environment says where stores are and who may use them: what Spark's
+    workers are told, too.
+    """
+    return {k: v for k, v in os.environ.items() if k.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
+
+
+@cache
+def open_object_store(url: str) -> ObjectStore:
+    """This process's bucket at a URL. Raises ValueError for a URL that is none."""
+    return ObjectStore(url)

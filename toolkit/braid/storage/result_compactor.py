@@ -1,0 +1,229 @@
+"""The results of many batches in few files, for whoever reads all of them.
+
+Whenever the log is rolled up, the results of so many batches are written once more, batch after
+batch, as one file under ``compacted/``; the roll-up names it, and then it is moved there, so that a
+listing of ``compacted/*.parquet`` has whole files of whole batches, from the first on. Files there
+are never changed. Those that are large already are linked, not written again.
+
+The files under ``results/`` stay: a stream that reads them has seen some and not others, and would
+take a merged one for new.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from braid.core.run_state import FileChecksum
+from braid.storage import durable_files
+from braid.storage.durable_files import DamagedRunError, skip_check
+from braid.storage.log_entries import Kept, Merged, Named
+from braid.storage.manifest_log import is_run_file, result_file_sort_key
+from braid.util.file_system import current_file_system
+
+_LARGE = 64 << 20
+"""Bytes of result files that make a file; a batch that has more is not written again."""
+_GROUP_ROWS = 1 << 16
+_GROUP_BYTES = 1 << 28
+"""Arrow cannot read a struct's text, if a row group has 2 GB of it."""
+
+
+def read_verified_pages(file: Path) -> pa.Table:
+    """What is in a result file of which no seal is known. Raises Damaged unless all its pages have
+    their checksums.
+    """
+    try:
+        with current_file_system().open_source(file) as source:
+            return pa.concat_tables(
+                _read_row_groups(pq.ParquetFile(source, page_checksum_verification=True))
+            )
+    except FileNotFoundError:
+        raise DamagedRunError(f"{file} is missing") from None
+    except (OSError, pa.ArrowException) as error:
+        raise DamagedRunError(f"{file} is damaged: {error}") from None
+
+
+def _read_row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
+    """The rows, group by group: of all at once there may be more than Arrow reads."""
+    for number in range(file.num_row_groups):
+        yield file.read_row_group(number)
+    if not file.num_row_groups:
+        yield file.read()
+
+
+def is_compacted_file(name: str) -> bool:
+    """Whether a result file is named as one of many batches; one that is linked is not."""
+    return re.fullmatch(r"\d{6,}-\d{6,}\.parquet", name) is not None
+
+
+class ResultCompactor:
+    """The merged results of the run in ``folder``; ``check`` raises Superseded where another driver
+    has it.
+    """
+
+    def __init__(self, folder: Path, check: Callable[[], None] = skip_check) -> None:
+        self.check = check
+        self.new, self.results, self.merged = (
+            folder / name for name in ("staging", "results", "compacted")
+        )
+
+    def compacted_path(self, name: str) -> Path:
+        """Where a file of many batches is; a run that was killed may have left it unmoved."""
+        file = self.merged / name
+        moved = current_file_system().exists(file) or not current_file_system().exists(
+            self.new / name
+        )
+        return file if moved else self.new / name
+
+    def linked_path(self, name: str) -> Path | None:
+        """Where a file of results/ is too, if it was worth no merging."""
+        return file if current_file_system().exists(file := self.merged / name) else None
+
+    def compact(self, batches: Sequence[Kept], force: bool, now: int) -> Merged:
+        """Write the results of batches that follow each other into parts, which exist once a
+        roll-up names them. Raises Damaged where a file of theirs is. ``now`` is in microseconds.
+        """
+        parts: list[Named] = []
+        for several in _group_by_size(batches):
+            parts += self._compact_part(several, force)
+        if force:
+            durable_files.fsync_path(self.new)
+        files = [file for kept in batches for file in kept.results]
+        size = sum(seal.size_bytes for _, seal in {*files, *parts})
+        first, end = batches[0].batch, batches[-1].batch + 1
+        return Merged(first, end, len(files), tuple(parts), size, now)
+
+    def _compact_part(self, several: Sequence[Kept], force: bool) -> Sequence[Named]:
+        """The results of some batches as one file; or their own files where that cannot be, or is
+        not worth while.
+        """
+        files = sorted((file for kept in several for file in kept.results), key=_result_sort_key)
+        if len(files) < 2 or sum(file.seal.size_bytes for file in files) > _LARGE:
+            return files
+        name = f"{several[0].batch:06d}-{several[-1].batch:06d}.parquet"
+        if (seal := self._put_part(name, self._read_tables(files), force)) is None:
+            return files
+        return [Named(name, seal)]
+
+    def _put_part(self, name: str, tables: Iterable[pa.Table], force: bool) -> FileChecksum | None:
+        """Write tables as a file under staging/, there whole or not at all; its seal. None: they
+        have not the same columns.
+        """
+        temporary = durable_files.name_temporary(self.new / name)
+        if not _try_write_tables(temporary, tables):
+            current_file_system().remove_file(temporary, missing_ok=True)
+            return None
+        seal = durable_files.checksum_file(temporary, force)
+        self.check()
+        current_file_system().replace_file(temporary, self.new / name)
+        return seal
+
+    def _read_tables(self, files: Iterable[Named]) -> Iterator[pa.Table]:
+        for name, seal in files:
+            body = current_file_system().read_file(self.results / name)
+            if FileChecksum(len(body), zlib.crc32(body)) != seal:
+                durable_files.check_file(self.results / name, seal)
+            yield from _read_row_groups(pq.ParquetFile(pa.BufferReader(body)))
+
+    def rebuild_part(self, name: str, batches: Sequence[Sequence[str]], force: bool) -> Named:
+        """Write a part anew from the files of its batches, which others see. Raises Damaged where
+        one of their pages is.
+        """
+        files = [self.results / file for names in batches for file in names]
+        seal = self._put_part(name, map(read_verified_pages, files), force)
+        assert seal is not None, "they were merged before"
+        named = Named(name, seal)
+        current_file_system().replace_file(self.new / name, self.merged / name)
+        if force:
+            durable_files.fsync_path(self.merged)
+        return named
+
+    def stage_files(self, rows: Mapping[str, pa.Table], force: bool) -> dict[str, int]:
+        """Write files of results/ anew, under staging/; their bytes."""
+        seals = {name: self._put_part(name, [table], force) for name, table in rows.items()}
+        return {name: seal.size_bytes for name, seal in seals.items() if seal is not None}
+
+    def publish_staged(self, names: Iterable[str], force: bool) -> None:
+        """Move these to results/."""
+        for name in names:
+            current_file_system().replace_file(self.new / name, self.results / name)
+        if force:
+            durable_files.fsync_path(self.results)
+
+    def publish_compacted(self, merged: Iterable[Merged], force: bool) -> None:
+        """Let others see what a roll-up names; again, after a crash. A file keeps its name in
+        staging/ until the other one is on disk, so that a power cut leaves one of them.
+        """
+        self.check()
+        current_file_system().make_folder(self.merged)
+        names = [part.name for each in merged for part in each.parts]
+        new = [name for name in names if current_file_system().exists(self.new / name)]
+        for name in names:
+            if not current_file_system().exists(self.merged / name):
+                folder = self.new if name in new else self.results
+                current_file_system().link_file(folder / name, self.merged / name)
+        if force:
+            durable_files.fsync_path(self.merged)
+            durable_files.fsync_path(self.merged.parent)
+        for name in new:
+            current_file_system().remove_file(self.new / name, missing_ok=True)
+
+    def recover_compacted(self, merged: Sequence[Merged], force: bool) -> None:
+        """Do again what a crash may have cut off, and remove what no roll-up names."""
+        self.publish_compacted(merged, force)
+        named = {part.name for each in merged for part in each.parts}
+        there = current_file_system().find_files(self.merged)
+        self.check()
+        for file in there:
+            if is_run_file(file.name) and file.name not in named:
+                current_file_system().remove_file(file, missing_ok=True)
+
+
+def _result_sort_key(file: Named) -> tuple[int, int, str]:
+    return result_file_sort_key(file.name)
+
+
+def _group_by_size(batches: Iterable[Kept]) -> Iterator[list[Kept]]:
+    """Batches that follow each other and are at most so large in all, or one that is larger."""
+    several, size = list[Kept](), 0
+    for kept in batches:
+        more = sum(file.seal.size_bytes for file in kept.results)
+        if several and size + more > _LARGE:
+            yield several
+            several, size = [], 0
+        several, size = [*several, kept], size + more
+    if several:
+        yield several
+
+
+def _try_write_tables(file: Path, tables: Iterable[pa.Table]) -> bool:
+    """Write tables one after the other, if they have the same columns; whether they do."""
+    waiting, writer, sink = list[pa.Table](), None, None
+    rows = size = 0
+    try:
+        for table in tables:
+            if waiting and waiting[0].schema != table.schema:
+                return False
+            if writer is None:
+                sink = current_file_system().open_sink(file)
+                writer = pq.ParquetWriter(
+                    sink, table.schema, compression="zstd", write_page_checksum=True
+                )
+            waiting.append(table)
+            rows, size = rows + table.num_rows, size + table.nbytes
+            if rows >= _GROUP_ROWS or size >= _GROUP_BYTES:
+                writer.write_table(pa.concat_tables(waiting))
+                waiting, rows, size = [table.slice(table.num_rows)], 0, 0
+        if writer is not None:
+            writer.write_table(pa.concat_tables(waiting))
+        return True
+    finally:
+        if writer is not None:
+            writer.close()
+        if sink is not None:
+            sink.close()

@@ -1,0 +1,55 @@
+"""What of a run's results is kept: all, or so long, or so many bytes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from braid.storage.log_entries import Merged
+from braid.util.durations import parse_duration
+from braid.util.machine import parse_memory_limit
+from braid.util.validation import format_value
+
+_SIZE = re.compile(r"\s*\d+(\.\d+)? *[kMGT]?B\s*")
+
+
+class RetentionPolicy(NamedTuple):
+    """Results are kept for ``age`` microseconds, or up to so many ``bytes``."""
+
+    max_age: int | None = None
+    max_bytes: int | None = None
+
+
+def parse_retention(given: Any) -> RetentionPolicy | None:
+    """From a span or a size; None: all is kept. Raises ValueError for anything else.
+
+    >>> keeping("1 day"), keeping("2 GB")
+    (Keep(age=86400000000, bytes=None), Keep(age=None, bytes=2000000000))
+    """
+    if given is None:
+        return None
+    try:
+        if isinstance(given, str) and _SIZE.fullmatch(given):
+            return RetentionPolicy(max_bytes=parse_memory_limit(given, "keep"))
+        return RetentionPolicy(max_age=parse_duration(given, "keep"))
+    except ValueError:
+        raise ValueError(
+            f"keep is {format_value(given)}; it must be a span as '30 days', or a size as '10 GB'"
+        ) from None
+
+
+def count_expired_groups(
+    keep: RetentionPolicy, merged: Sequence[Merged], later: int, now: int, promised: int
+) -> int:
+    """How many of the first groups of batches, ``merged``, need not be kept, at a time (in
+    microseconds); ``later`` bytes have the batches after them. What comes from batch ``promised``
+    on is kept, and the last group.
+    """
+    sizes = [group.bytes for group in merged]
+    for n, group in enumerate(merged[:-1]):
+        young = keep.max_age is not None and now - group.time <= keep.max_age
+        small = keep.max_bytes is not None and sum(sizes[n:]) + later <= keep.max_bytes
+        if young or small or group.end > promised:
+            return n
+    return max(0, len(merged) - 1)

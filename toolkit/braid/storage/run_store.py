@@ -1,0 +1,415 @@
+"""Where a run lives: block files, result files, and a log of manifests that alone says which of
+them exist.
+
+A run is a folder::
+
+    run.json                     the query, as given
+    input/ALIAS.arrow            static input of a stream, whole, until it is cut (see whole.py)
+    input/ALIAS/000012.parquet   the same, one file per micro-batch
+    input/files.json             their lengths and checksums: of the one or the others
+    checkpoint/                  Spark's own offsets
+    blocks/*.arrow               block files, each written once by one task attempt
+    staging/*.parquet                result files, likewise, until their batch is committed
+    results/*.parquet            result files of committed batches (see output.py)
+    compacted/*.parquet             the results of many batches in few files (see merging.py)
+    commits/000012.json          the log (see log.py): a batch, its results, its events; the link
+                                 that puts it there is the commit
+    commits/state-000012-*.json  live blocks, where their replicas lie, and the placement's state
+    events.jsonl                 the events of all manifests in order, for reading along; where
+                                 results are kept for a time, the first ones go (see head.py)
+    sink-progress.json how far results have been given to the run's sink, if it has one
+
+What Braid writes as JSON ends with its checksum and has the version of its format; another version
+is refused. Of block files, result files and states, whoever names them has the length and the
+checksum. A file that no manifest names does not exist, whatever a killed task or driver left
+behind.
+
+**Durability before visibility**: with ``durability="power"`` every file that a manifest names, and
+the folder that it is in, is forced to disk before the manifest is, and that before anybody is told
+of the batch. With "process" the system writes it all when it likes: a commit then outlives the end
+of the process, but not a power cut.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from braid.core.batch_report import BatchReport
+from braid.core.event_io import encode_event
+from braid.core.event_logging import LOGGER
+from braid.core.run_state import VERSION, FileChecksum, RunState, state_from_json, state_to_json
+from braid.storage import block_files, durable_files
+from braid.storage.durable_files import DamagedRunError, Durability
+from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.log_checkpointer import EventArchive
+from braid.storage.log_entries import Driver, Kept, Manifest, Named
+from braid.storage.manifest_log import OLD, is_run_file
+from braid.storage.run_lock import RunLock
+from braid.storage.spark_checkpoint import SparkCheckpoint
+from braid.util.environment import current_environment
+from braid.util.file_system import current_file_system
+
+_SWEEP_EVERY = 16
+"""Batches after which results/ is forced to disk. It has a file of every batch, and to force such a
+folder takes longer as it grows; the names in staging/ stand in until then.
+"""
+
+
+class RunStore(EventArchive):
+    """The folder of one run. One process at a time may hold it (``acquire``). A run that lives in
+    an object store has a Mirror instead (mirror.py).
+
+    Raises ValueError for a path that is none of this machine's.
+    """
+
+    url = ""
+    """The bucket that the run lives in; "": none but this folder."""
+    follows = False
+    """Whether Spark's checkpoint is kept in the bucket, with each state."""
+
+    def __init__(self, path: str | Path, durability: Durability = "power") -> None:
+        super().__init__(local_path(path), durable_files.check_durability(durability) == "power")
+        self.blocks, self.input = self.path / "blocks", self.path / "input"
+        self.where, self.copied = str(self.path), InputSnapshot(self.input, self.check_driver)
+        self.checkpoint = SparkCheckpoint(self.path / "checkpoint")
+        self._lock = RunLock(self.path / ".lock")
+        self._live: dict[str, frozenset[str]] = {}
+        self._visible: int | None = None
+        self._expected: Future[None] | None = None
+        self._removed: Future[None] | None = None
+
+    @property
+    def settings_path(self) -> Path:
+        """Where the settings of the run are."""
+        return self.path / "run.json"
+
+    def read_settings(self) -> dict[str, Any] | None:
+        """The query that the folder holds a run of, or None for an empty or new folder.
+
+        Raises ValueError for a folder that holds something else, so that nothing is overwritten.
+        """
+        if current_file_system().exists(self.settings_path):
+            query = msgspec.json.decode(
+                durable_files.read_checksummed(self.settings_path, f"the run in {self.path}"),
+                type=dict[str, Any],
+            )
+            return {k: v for k, v in query.items() if k not in ("v", "crc")}
+        if next(durable_files.list_files_below(self.path, "[!.]*"), None) is not None:
+            if current_file_system().exists(
+                self.settings_path
+            ):  # another driver has made the run meanwhile
+                return self.read_settings()
+            raise ValueError(
+                f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
+                "folder"
+            )
+        return None
+
+    def create_run(self, query: dict[str, Any]) -> None:
+        """Make the folders of a run, and write its settings."""
+        self._make_run_folder()
+        for folder in (self.blocks, self.results, self.commits, self.input):
+            current_file_system().make_folder(folder)
+        self.output.make_folders()
+        if self.force:  # before a file says that there is a run
+            durable_files.fsync_path(self.path)
+        body, new = (
+            durable_files.encode_checksummed({"v": VERSION, **query}),
+            not current_file_system().exists(self.settings_path),
+        )
+        try:
+            durable_files.write_atomically(
+                self.settings_path, body, self.force, new, self.check_driver
+            )
+        except OSError:  # a driver that takes over removes what is about to become run.json
+            if not new or not current_file_system().exists(self.settings_path):
+                raise
+            raise RuntimeError(
+                f"another driver has begun the run in {self.path} meanwhile; this one stops"
+            ) from None
+
+    def _make_run_folder(self) -> None:
+        """Make the run's own folder, and those above it."""
+        above = [self.path, *self.path.parents]
+        made = [folder for folder in above if not current_file_system().exists(folder)]
+        current_file_system().make_folder(self.path, 0o700)  # it holds copies of the input
+        for folder in made if self.force else ():
+            durable_files.fsync_path(folder.parent)
+
+    def acquire_run(self) -> None:
+        """Hold the run for this process; a killed process holds nothing. Raises RuntimeError when
+        another one has it, and ValueError when its folder cannot be written to.
+        """
+        try:
+            self._make_run_folder()
+            mine = self._lock.try_acquire()
+        except OSError as error:
+            raise ValueError(
+                f"the run's folder {self.path} cannot be made or written to: {error.strerror}; "
+                "give another"
+            ) from error
+        if not mine:
+            raise RuntimeError(
+                f"{self.path} is in use by a run that has not ended; stop that run first"
+            )
+
+    def is_held(self) -> bool:
+        """Whether some process holds the run."""
+        return self._lock.is_held()
+
+    def release_run(self) -> None:
+        """Let other processes have the run, and its block files go; nothing is written any more.
+        What was dropped and could not be removed goes when the run is started again.
+        """
+        try:
+            self.wait_for_removals()
+        except OSError as error:
+            LOGGER.error("block files that nothing needs are still in %s: %s", self.where, error)
+        self.copied.stop()
+        block_files.close_block_files(self.blocks)
+        self.log.is_mine = False
+        self._lock.release_lock()
+
+    def take_over(self) -> None:
+        """Write into the log that this process goes on with the run from here: a driver that had it
+        before, and does not know that it has lost it, cannot commit any more; nor put a file into
+        place that it has written, as those go.
+        """
+        if not self.log.is_mine:
+            if self.force:  # the last entry may be that of a driver that was killed before it did
+                durable_files.fsync_path(self.commits)
+            self.log.append_entry(self.force, driver=Driver.from_environment())
+        self.copied.clear_cache()  # the driver before may have cut it all meanwhile
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Remove the files that a driver was about to give their names when it was killed."""
+        folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
+        durable_files.remove_files(folders, self.check_driver)
+        self.log.reload_log()
+
+    @contextmanager
+    def raise_if_superseded(self) -> Iterator[None]:
+        """Raise Superseded in place of what goes wrong, if another driver has the run: it removes
+        what this one needs.
+        """
+        try:
+            yield
+        except Exception:
+            if self.log.is_mine:
+                self.log.check_fence()
+            raise
+
+    def committed_batches(self) -> list[int]:
+        """The numbers of the batches that are committed, rising."""
+        with self.reading:
+            self.log.read_new_entries()
+            return [*range(self.log.batch_count)]
+
+    def read_manifest(self, batch: int) -> Manifest:
+        """What the commit of a batch says, as long as it is not rolled up. Raises ValueError for
+        another version's.
+        """
+        self.log.read_new_entries()
+        return self.log.read_entry(self.log.commits[batch - self.log.first_uncompacted_batch].entry)
+
+    def last_state(self, policy: type = object, shedding: type = object) -> RunState | None:
+        """The state after the last commit; None before the first. ``policy`` and ``shedding`` are
+        the types of the placement's own state and of the shedder's, which are left as they are
+        stored without it.
+        """
+        self.log.read_new_entries()
+        commits = self.log.commits
+        return self.read_state(commits[-1], policy, shedding) if commits else None
+
+    def read_state(self, kept: Kept, policy: type = object, shedding: type = object) -> RunState:
+        """The state after a commit. Raises Damaged for what is not that, or has been removed."""
+        assert kept.state is not None, "the last commits are not rolled up"
+        name, seal = kept.state
+        durable_files.check_file(self.commits / name, seal)
+        return state_from_json(
+            current_file_system().read_file(self.commits / name), policy, shedding
+        )
+
+    def write_state(self, state: RunState) -> Named:
+        """Write a state, which exists once a manifest names it."""
+        name, body = (
+            f"state-{state.batch:06d}-{current_environment().make_token()}.json",
+            state_to_json(state),
+        )
+        current_file_system().write_file(self.commits / name, body, self.force)
+        return Named(name, FileChecksum(len(body), zlib.crc32(body)))
+
+    def start_checkpoint_sync(self) -> None:
+        """Begin to force to disk what Spark has written of the batch that comes: its commit waits
+        for that.
+        """
+        if self.force:
+            self._expected = durable_files.run_in_background(self.checkpoint.sync_new_files)
+
+    def _force_source(self) -> None:
+        """Force to disk what Spark has written of the batches up to this one."""
+        if self._expected is not None:
+            self._expected.result()
+        self.checkpoint.sync_new_files()
+
+    def prepare_commit(self) -> None:
+        """Force to disk what a commit relies on of Spark. Raises RuntimeError if another process
+        may have the folder.
+        """
+        self._lock.check_held()
+        if self.force:
+            self._force_source()
+
+    def check_reported_files(self, outcome: BatchReport) -> None:
+        """Raise RuntimeError unless all files that tasks report are there, whole."""
+        for name, seal in outcome.files.items():
+            folder = self.output.new if name in outcome.results else self.blocks
+            try:
+                durable_files.check_file(folder / name, seal, deep=False)
+            except DamagedRunError as damaged:
+                raise RuntimeError(
+                    f"a worker on {outcome.workers[name]} has written {name}, but here {damaged}; "
+                    f"all workers must share the folder {self.path} with the driver"
+                ) from None
+
+    def commit_batch(
+        self,
+        batch: int,
+        snapshot: Named,
+        results: Mapping[str, FileChecksum],
+        happened: Iterable[Any],
+    ) -> None:
+        """Make a batch real by putting its manifest into place; then others see its results. All
+        that it names must be on disk, but for the names in the folders.
+
+        Raises RuntimeError when another driver may have the run, and Superseded when one has.
+        """
+        lines = [encode_event(e)[:-1] for e in happened]
+        named = tuple(Named(*each) for each in results.items())
+        with self.reading:
+            self._lock.check_held()
+            if self.force:
+                for folder in (self.blocks, self.output.new, self.commits):
+                    durable_files.fsync_path(folder)
+                self._force_source()
+            self.log.append_entry(self.force, snapshot, named, lines)
+            self._update_sink_log(partial(self.output.publish_batch, batch, [*results]))
+
+    def remove_old_files(self, state: RunState, snapshot: Named) -> None:
+        """After a commit: drop states but the last two and block files that neither names. Now and
+        then, drop result files that nothing names, of an attempt at a task that came second
+        (speculation). Block files go while the caller goes on; ``settle`` waits for that.
+        """
+        self.wait_for_removals()
+        if state.batch % _SWEEP_EVERY == _SWEEP_EVERY - 1:
+            self._sweep_results(state.batch)
+        self._live[snapshot.name] = frozenset(state.block_files)
+        old = [*self._live][:-OLD]
+        live = frozenset[str]().union(*(self._live[name] for name in [*self._live][-OLD:]))
+        names = current_file_system().list_names(self.blocks)
+        gone = [self.blocks / n for n in names if n not in live and is_run_file(n)]
+        self.check_driver()
+        for name in old:
+            current_file_system().remove_file(self.commits / name, missing_ok=True)
+            del self._live[name]
+        self._removed = durable_files.run_in_background(
+            partial(block_files.remove_block_files, gone)
+        )
+
+    def finish_commit(self) -> None:
+        """After the last batch: wait as ``settle``, and leave its results one name."""
+        self.wait_for_removals()
+        self._sweep_results(self.log.batch_count - 1)
+
+    def _sweep_results(self, batch: int) -> None:
+        """Leave result files of the batches up to this one their name in results/ alone, once that
+        is on disk.
+        """
+        if self.force:
+            durable_files.fsync_path(self.results)
+        self.output.remove_leftovers(batch)
+
+    def wait_for_removals(self) -> None:
+        """Wait until the block files that were dropped are gone. Raises what kept them."""
+        removed, self._removed = self._removed, None
+        if removed is not None:
+            removed.result()
+
+    def remove_unnamed_files(self) -> None:
+        """Remove files that no manifest names (left by killed tasks or a killed driver), and let
+        others see all results that one does. What Braid has not named stays.
+        """
+        self.log.read_new_entries()
+        later = [[f.name for f in kept.results] for kept in self.log.commits]
+        self.log.drop_expired_names(self.force)
+        self.merging.recover_compacted(self.log.merged, self.force)
+        self.output.recover_published(
+            self.log.merged, later, self._list_compacted_files, self._visible, self.force
+        )
+        self._visible = None
+        self._live = self._referenced_block_files()
+        live = {*self._live}.union(*self._live.values())
+        there = [
+            file
+            for folder in (self.blocks, self.commits)
+            for file in current_file_system().find_files(folder)
+        ]
+        self.check_driver()
+        for file in there:
+            if is_run_file(file.name) and file.name not in live:
+                current_file_system().remove_file(file, missing_ok=True)
+        durable_files.remove_files([self.commits], self.check_driver)
+
+    def _referenced_block_files(self) -> dict[str, frozenset[str]]:
+        """By name of the last states, the block files that they name. Raises Damaged where the last
+        one is damaged; without one before it, the run merely cannot go back.
+        """
+        found = dict[str, frozenset[str]]()
+        for left, kept in enumerate(self.log.commits[-1 : -OLD - 1 : -1]):
+            try:
+                if kept.state is not None:
+                    found[kept.state.name] = frozenset(self.read_state(kept).block_files)
+            except DamagedRunError as damaged:
+                if not left:
+                    raise
+                LOGGER.warning("%s; the run cannot go back to batch %d", damaged, kept.batch)
+        return dict(reversed(found.items()))
+
+    def verify_files(self) -> None:
+        """Raise Damaged unless all that the log names is there with its length. What is in the
+        files is checked as they are opened.
+        """
+        self.log.read_new_entries()
+        for named in self.named_files():
+            self.verified_path(named)
+        later = sum(len(kept.results) for kept in self.log.commits)
+        self._visible = self.output.count_published()
+        if self._visible != sum(m.files for m in self.log.merged) + later:
+            self.compacted_files()
+        if (state := self.last_state()) is not None:
+            for name, seal in state.block_files.items():
+                durable_files.check_file(self.blocks / name, seal, deep=False)
+
+
+def local_path(path: str | Path) -> Path:
+    """The folder that a path or a URL ``file://`` means. Raises ValueError for another URL."""
+    text = str(path)
+    if re.match(r"file:/", text):
+        return Path(unquote(urlsplit(text).path)).absolute()
+    if re.match(r"[A-Za-z][\w+.-]+:/", text):
+        raise ValueError(
+            f"{text} is no folder of this machine; a run needs one that it and all workers have, "
+            "by a path or file://"
+        )
+    return Path(path).absolute()

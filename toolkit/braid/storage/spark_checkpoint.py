@@ -1,0 +1,160 @@
+"""Spark's own checkpoint of a run: what of it must be on disk, and whether it and the run's log are
+of one mind.
+
+Spark writes ``offsets/N`` before it gives micro-batch N to the run, and ``commits/N`` after the run
+has committed it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from braid.core.run_state import VERSION
+from braid.storage import durable_files
+from braid.storage.durable_files import DamagedRunError, skip_check
+from braid.util.file_system import current_file_system
+from braid.util.validation import read_natural
+
+
+class SparkCheckpoint:
+    """The checkpoint in a folder, which need not be there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._synced: dict[Path, set[str]] = {}
+
+    def _list_log_folders(self) -> list[Path]:
+        sources = self.folder / "sources"
+        below = current_file_system().find_files(sources)
+        logs = [self.folder, self.folder / "offsets", self.folder / "commits", sources, *below]
+        return [folder for folder in logs if current_file_system().is_folder(folder)]
+
+    def sync_new_files(self) -> None:
+        """Force to disk what Spark has written since the last time."""
+        if not self._synced and current_file_system().is_folder(self.folder):
+            durable_files.fsync_path(self.folder.parent)
+        for folder in self._list_log_folders():
+            names = {n for n in current_file_system().list_names(folder) if not n.startswith(".")}
+            new = names - self._synced.get(folder, set())
+            for file in [folder / name for name in sorted(new)]:
+                if current_file_system().is_file(file):
+                    durable_files.fsync_path(file)
+            if new:
+                durable_files.fsync_path(folder)
+            self._synced[folder] = names
+
+    def last_micro_batch(self, log: str) -> int:
+        """The last micro-batch in a log, "offsets" or "commits"; -1: none."""
+        folder = self.folder / log
+        names = (
+            current_file_system().list_names(folder)
+            if current_file_system().is_folder(folder)
+            else []
+        )
+        return max(map(_parse_micro_batch, names), default=-1)
+
+    def remove_empty_files(self, check: Callable[[], None] = skip_check) -> None:
+        """Remove files that a power cut has left empty: of what the run has committed, all is on
+        disk. ``check`` raises Superseded where another driver has the run.
+        """
+        there = [
+            f
+            for folder in self._list_log_folders()
+            for f in current_file_system().find_files(folder)
+            if current_file_system().is_file(f)
+        ]
+        empty = [file for file in there if not current_file_system().read_size(file)]
+        check()
+        for file in empty:
+            current_file_system().remove_file(file, missing_ok=True)
+
+    def dump(self, last: int = 3) -> bytes:
+        """What Spark needs of it to go on, sealed: all but what is older than the ``last`` micro-
+        batches. All of it is text.
+        """
+        logs = [self.folder / log for log in ("offsets", "commits")]
+        found: dict[str, str] = {}
+        for folder in self._list_log_folders():
+            files = [
+                f
+                for f in current_file_system().find_files(folder, "[!.]*")
+                if current_file_system().is_file(f)
+            ]
+            if folder in logs:
+                files = sorted(
+                    (f for f in files if _parse_micro_batch(f.name) >= 0), key=_parse_file_number
+                )[-last:]
+            found |= {f.relative_to(self.folder).as_posix(): _read_text(f) for f in files}
+        return durable_files.encode_checksummed({"v": VERSION, "files": found})
+
+    def restore_from(self, saved: Path) -> None:
+        """Have what was saved to a file, and nothing else. Raises Damaged when it is not that."""
+        body = durable_files.read_checksummed(saved, f"the checkpoint in {saved.parent}")
+        current_file_system().remove_folder(self.folder)
+        for name, text in msgspec.json.decode(body)["files"].items():
+            current_file_system().make_folder((self.folder / name).parent)
+            current_file_system().write_file(self.folder / name, text.encode())
+
+    def check_epoch(self, epoch: int) -> None:
+        """Raise Damaged unless Spark's micro-batches are those of a run whose last one is
+        ``epoch``.
+        """
+        done, begun = self.last_micro_batch("commits"), self.last_micro_batch("offsets")
+        if done <= epoch <= max(done, begun):
+            return
+        raise DamagedRunError(
+            f"{self.folder} and {self.folder.parent / 'commits'} are not of one run or time: Spark "
+            f"has finished micro-batch {done} and begun {begun}, the run has committed {epoch}"
+        )
+
+    def source_files(self, batch: int) -> list[Path]:
+        """The files of this machine that Spark's file sources have listed for a micro-batch."""
+        before = self._source_log_offsets(batch - 1)
+        found: list[Path] = []
+        for source, last in self._source_log_offsets(batch).items():
+            for number in range(before.get(source, -1) + 1, last + 1):
+                found += self._list_source_files(source, number)
+        return found
+
+    def _source_log_offsets(self, batch: int) -> dict[int, int]:
+        """By file source, how far its list goes with a micro-batch."""
+        file = self.folder / "offsets" / str(batch)
+        lines = _read_text(file).splitlines()[2:] if current_file_system().exists(file) else []
+        parsed = [json.loads(line) if line.startswith("{") else {} for line in lines]
+        return {n: p["logOffset"] for n, p in enumerate(parsed) if "logOffset" in p}
+
+    def _list_source_files(self, source: int, number: int) -> list[Path]:
+        log = self.folder / "sources" / str(source)
+        names = (log / f"{number}{suffix}" for suffix in ("", ".compact"))
+        file = next(filter(current_file_system().exists, names), None)
+        lines = _read_text(file).splitlines()[1:] if file is not None else []
+        mine = [line for line in lines if line.endswith(f'"batchId":{number}}}')]
+        urls = [urlsplit(json.loads(line)["path"]) for line in mine]
+        return [Path(unquote(url.path)) for url in urls if url.scheme == "file"]
+
+    def truncate(self, epoch: int) -> None:
+        """Have Spark go on after micro-batch ``epoch``."""
+        for log, last in (("commits", epoch), ("offsets", epoch + 1)):
+            folder = self.folder / log
+            for file in current_file_system().find_files(folder):
+                if _parse_micro_batch(file.name) > last:
+                    current_file_system().remove_file(file)
+
+
+def _read_text(file: Path) -> str:
+    return current_file_system().read_file(file).decode()
+
+
+def _parse_micro_batch(name: str) -> int:
+    """Return the micro-batch whose entry in a log the file is; -1 for any other file."""
+    number = read_natural(name)
+    return -1 if number is None else number
+
+
+def _parse_file_number(file: Path) -> int:
+    return _parse_micro_batch(file.name)

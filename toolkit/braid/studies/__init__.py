@@ -1,1 +1,0 @@
-"""The experiments of the papers as functions that return tidy data frames."""

@@ -1,0 +1,1 @@
+"""Helpers that know nothing of joins: files, threads, time, validation, JSON."""

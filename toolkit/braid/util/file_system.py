@@ -1,0 +1,180 @@
+"""The file system, in one place: the engine and the hub reach files through ``disk()`` alone, so
+that a test can give them another file system.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import shutil
+import zlib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from braid.util.replaceable import Replaceable
+
+Place = str | Path
+
+
+class FileSystem:
+    """The file system of this machine. Methods raise OSError as Python's own functions do."""
+
+    # The content of files
+
+    def read_file(self, path: Place) -> bytes:
+        """Return the whole content of a file."""
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+
+    def write_file(self, path: Place, body: bytes, force: bool = False) -> None:
+        """Write a file from its beginning; with ``force`` its content is on disk on return."""
+        with open(path, "wb", buffering=0) as file:
+            _write_all_bytes(file, body)
+            if force:
+                os.fsync(file.fileno())
+
+    def append_bytes(self, path: Place, body: bytes) -> None:
+        """Add to the end of a file, which is made if it is missing."""
+        with open(path, "ab", buffering=0) as file:
+            _write_all_bytes(file, body)
+
+    def truncate_file(self, path: Place, size: int) -> None:
+        """Cut a file to its first ``size`` bytes."""
+        os.truncate(path, size)
+
+    def open_file(self, path: Place, mode: str = "rb") -> IO[bytes]:
+        """Open a file, for reading in parts ("rb") or writing in parts ("wb")."""
+        return open(path, mode)
+
+    def open_sink(self, path: Place) -> Any:
+        """Open a new file that pyarrow writes to. The caller closes it."""
+        return pa.OSFile(str(path), "wb")
+
+    def open_source(self, path: Place) -> Any:
+        """Open a file that pyarrow reads from. The caller closes it."""
+        return pa.OSFile(str(path), "rb")
+
+    def map_file(self, path: Place) -> Any:
+        """Open a file that pyarrow maps into memory."""
+        return pa.memory_map(str(path))
+
+    def compute_checksum(self, path: Place, force: bool = False) -> tuple[int, int]:
+        """Return the size (bytes) and the crc32 of a file; with ``force`` it is on disk then."""
+        with open(path, "rb", buffering=0) as file:
+            size, crc = os.fstat(file.fileno()).st_size, 0
+            if size:
+                with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as whole:
+                    crc = zlib.crc32(whole)
+            if force:
+                os.fsync(file.fileno())
+        return size, crc
+
+    def force_to_disk(self, path: Place) -> None:
+        """Force the content of a file, or the names in a folder, to disk."""
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    # Names
+
+    def list_names(self, folder: Place) -> list[str]:
+        """Return the names in a folder, in any order."""
+        return os.listdir(folder)
+
+    def find_files(self, folder: Path, pattern: str = "*") -> list[Path]:
+        """Return the sorted paths in a folder whose names match a shell pattern; none if the folder
+        is missing.
+        """
+        if not self.is_folder(folder):
+            return []
+        return [folder / n for n in sorted(self.list_names(folder)) if fnmatchcase(n, pattern)]
+
+    def exists(self, path: Place) -> bool:
+        """Return whether a file or folder has this name."""
+        return os.path.exists(path)
+
+    def is_file(self, path: Place) -> bool:
+        """Return whether a file has this name."""
+        return os.path.isfile(path)
+
+    def is_folder(self, path: Place) -> bool:
+        """Return whether a folder has this name."""
+        return os.path.isdir(path)
+
+    def is_writable(self, folder: Place) -> bool:
+        """Return whether this process may write to a folder; False if it is missing."""
+        return os.access(folder, os.W_OK)
+
+    def read_status(self, path: Place) -> os.stat_result:
+        """Return what the file system knows of a file: size, number and times."""
+        return os.stat(path)
+
+    def read_size(self, path: Place) -> int:
+        """Return the size of a file in bytes."""
+        return os.stat(path).st_size
+
+    def replace_file(self, old: Place, new: Place) -> None:
+        """Move a file to a name, over the file that has it."""
+        os.replace(old, new)
+
+    def link_file(self, old: Place, new: Place) -> None:
+        """Give a file a second name. Raises FileExistsError if the name is taken."""
+        os.link(old, new)
+
+    def remove_file(self, path: Place, missing_ok: bool = False) -> None:
+        """Remove a name of a file."""
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def set_times(self, path: Place, seconds: float) -> None:
+        """Date a file, in seconds since 1970."""
+        os.utime(path, (seconds, seconds))
+
+    def make_folder(self, folder: Place, mode: int = 0o777) -> None:
+        """Make a folder of this ``mode``, and those above it; one that is there stays."""
+        os.makedirs(folder, mode, exist_ok=True)
+
+    def remove_folder(self, folder: Place) -> None:
+        """Remove a folder with all that is in it; nothing if it is missing."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    # Locks
+
+    def lock_file(self, path: Place, shared: bool = False) -> IO[bytes] | None:
+        """Lock a file, and return it open, which holds the lock; None if another process's lock is
+        in the way. A file to be locked alone is made if it is missing.
+        """
+        file = open(path, "rb" if shared else "ab")  # noqa: SIM115 (open holds the lock)
+        try:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.close()
+            return None
+        return file
+
+    def is_same(self, file: IO[bytes], path: Place) -> bool:
+        """Return whether an open file still has this name."""
+        try:
+            return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+        except FileNotFoundError:
+            return False
+
+
+def _write_all_bytes(file: IO[bytes], body: bytes) -> None:
+    """Write all bytes: the system may take fewer at a time."""
+    left = memoryview(body)
+    while left:
+        left = left[file.write(left) :]
+
+
+_current = Replaceable(FileSystem())
+current_file_system, replace_file_system = _current.get_current, _current.replace_meanwhile

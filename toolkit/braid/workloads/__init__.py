@@ -1,1 +1,0 @@
-"""Streams to join: generated data sets and arrivals, as Spark DataFrames."""

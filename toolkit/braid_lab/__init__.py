@@ -1,0 +1,1 @@
+"""The laboratory of Braid: workloads, studies of the papers and reports."""

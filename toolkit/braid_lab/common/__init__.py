@@ -1,0 +1,1 @@
+"""Share claims, recordings, launches and printed figures among studies."""

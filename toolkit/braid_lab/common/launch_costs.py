@@ -1,0 +1,155 @@
+"""What a launch will take, from the settings of a panel: tuples, data, seconds. All modelled, and
+told before anything starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from braid.util.durations import UNITS, format_duration
+
+Settings = Mapping[str, Any]
+START = 15.0
+"""Seconds until a Spark that has yet to start has made its first batch: rough, from launches of
+notebook 01 on two cores.
+"""
+BATCH, ROW = 0.4, 3e-6
+"""Seconds of a batch, and of a tuple in it, made or joined: rough, from benchmarks/small.py and
+benchmarks/spark_builtin.py on two cores.
+"""
+BATCH_HERE, ROW_HERE = 0.05, 7e-5
+"""The same of a run of tables on a grid of 16 hosts: rough, from notebook 08 on two cores."""
+MB = 1e6
+
+
+@dataclass(frozen=True)
+class LaunchCost:
+    """``rows`` tuples come in, ``width`` bytes each, in ``batches``, one in ``pace`` seconds at
+    most; ``made`` more rows are generated first. ``here``: in this process, without Spark.
+    """
+
+    rows: float
+    width: int
+    batches: int
+    pace: float = 0.0
+    generation_seconds: float = 0.0
+    is_local: bool = False
+
+    @property
+    def total_seconds(self) -> float:
+        """From the click to the end of the run."""
+        start, batch, row = (0.0, BATCH_HERE, ROW_HERE) if self.is_local else (START, BATCH, ROW)
+        each = max(batch + row * self.rows / self.batches, self.pace)
+        return start + self.batches * each + ROW * self.generation_seconds
+
+    def __str__(self) -> str:
+        took = format_duration(_round_seconds(self.total_seconds) * UNITS["second"])
+        return (
+            f"a launch takes in about {_round_to_two_digits(self.rows):,.0f} tuples "
+            f"({_format_bytes(self.rows * self.width)}) in {self.batches:,} "
+            f"batches, about {took} (modelled)"
+        )
+
+
+def _format_bytes(volume: float) -> str:
+    """Bytes, as text."""
+    if volume < MB:
+        return "less than 1 MB"
+    unit, name = (1000 * MB, "GB") if volume >= 1000 * MB else (MB, "MB")
+    return f"{_round_to_two_digits(volume / unit):,g} {name}"
+
+
+def _round_to_two_digits(number: float) -> float:
+    """To two digits: more are not known."""
+    return float(f"{number:.1e}")
+
+
+def _round_seconds(seconds: float) -> int:
+    """To 5 seconds, or to minutes from three of them on."""
+    step = 5 if seconds < 180 else 60 if seconds < 7200 else 3600
+    return max(step, round(seconds / step) * step)
+
+
+LINES, ORDERS, SUPPLIERS = 6_000_000, 1_500_000, 10_000
+"""Of TPC-H at scale factor 1."""
+LINE = 300
+"""Bytes of a tuple of lineitem in memory; nearly all tuples of the five joins are such."""
+SHARES: Mapping[str, float] = {
+    "eq5": LINES + SUPPLIERS / 5,
+    "eq7": 0.3 * LINES + 2 * SUPPLIERS / 25,
+    "bci": (1 / 7) * 0.1 * LINES + (6 / 7) * LINES,
+    "bnci": (1 / 7) * 0.04 * LINES + LINES / 4,
+    "fluct": LINES + 0.6 * ORDERS,
+}
+"""Tuples of each join of Elseidy 2014 at scale factor 1: by the selections' shares of TPC-H's
+uniform values.
+"""
+
+
+def estimate_theta(chosen: Settings) -> LaunchCost:
+    """Of ``live.theta``. The first of a scale generates TPC-H; later ones take less."""
+    rows = SHARES[chosen["workload"]] * chosen["scale"]
+    made = (LINES + ORDERS) * chosen["scale"]
+    return LaunchCost(rows, LINE, chosen["batches"], chosen["pace"], made)
+
+
+def estimate_diffusion(chosen: Settings, seconds: int) -> LaunchCost:
+    """Of ``live.diffusion``: rates are drawn evenly between the slowest and the fastest; in bursts
+    they are half of that.
+    """
+    rate = (chosen["slowest"] + chosen["fastest"]) / (4 if chosen["bursts"] else 2)
+    lasts = chosen["window"] + seconds
+    return LaunchCost(chosen["streams"] * rate * lasts, 64, max(1, round(lasts)))
+
+
+def estimate_ring(chosen: Settings, batches: int) -> LaunchCost:
+    """Of ``live.ring``: a second of event time a batch. Raises ValueError for settings that are out
+    of range.
+    """
+    from braid_lab.psp.experiments import run_from_controls
+
+    given, _ = run_from_controls(**chosen, seconds=float(batches))
+    return LaunchCost(sum(given.rates) * batches, 64, batches)
+
+
+def estimate_slices(chosen: Settings, days: int) -> LaunchCost:
+    """Of ``live.chosen_slices``: two streams of that rate, or departures and weather."""
+    flights = chosen["source"] == "flights"
+    rows = (DEPARTURES + WEATHER) * days if flights else 2 * chosen["rate"] * chosen["batches"]
+    return LaunchCost(rows, 64, chosen["batches"], chosen["pace"])
+
+
+DEPARTURES, WEATHER = 336_776 / 365, 26_115 / 365
+"""A day, of New York in 2013."""
+
+
+def estimate_shedding(chosen: Settings, batches: int) -> LaunchCost:
+    """Of ``shedding_run.launched``: a second of event time a batch, and in the middle third so many
+    times as many tuples.
+    """
+    rows = 2 * chosen["rate"] * batches * (2 + chosen["burst"]) / 3
+    return LaunchCost(rows, SET, batches, chosen["pace"])
+
+
+def estimate_workbench(chosen: Settings) -> LaunchCost:
+    """Of the board's made-up streams. Raises ValueError for others: what files hold is not known
+    before they are read.
+    """
+    from braid_lab.common.workbench import DATA
+
+    if chosen["data"] not in DATA:
+        raise ValueError(f"how many tuples {chosen['data']!r} has is not known")
+    counts = DATA[chosen["data"]](chosen["batches"], chosen["rate"])
+    return LaunchCost(sum(map(sum, counts)), 32, chosen["batches"], is_local=True)
+
+
+SET = 100
+"""Bytes of a tuple with a set of some five items."""
+
+
+def estimate_dashboards(chosen: Settings) -> LaunchCost:
+    """Of ``live.dashboards``: departures, as many arrivals, and weather."""
+    rows = (2 * DEPARTURES + WEATHER) * chosen["days"]
+    return LaunchCost(rows, 64, chosen["batches"], chosen["pace"])

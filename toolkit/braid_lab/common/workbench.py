@@ -1,0 +1,329 @@
+"""The settings of a join as a line of text, modelled at once or run for real, with nothing to
+install: the tables are joined in this process.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from braid.core import event_io
+from braid.core.events import BatchCommitted
+from braid.core.placement import Placement
+from braid.papers.baselines.centralized import Centralized
+from braid.papers.shedding.shed import Shed
+from braid.simulation.simulator import simulate
+
+from braid_lab.common.live_runs import new_run_folder
+
+if TYPE_CHECKING:
+    from braid.join_run import JoinRun
+
+STREAMS = ("a", "b")
+DAY = pd.Timestamp("2026-01-01")
+MOST = 400_000
+"""Tuples of a run that is made up, so that a control cannot ask for hours."""
+
+
+def _make_growing_counts(batches: int, rate: int) -> list[tuple[int, int]]:
+    """b outgrows a."""
+    return [(rate // 4, rate // 4 + 2 * rate * k // batches) for k in range(batches)]
+
+
+def _make_swinging_counts(batches: int, rate: int) -> list[tuple[int, int]]:
+    """First one stream is the larger, then the other."""
+    few, long = max(1, rate // 20), max(1, batches // 4)
+    return [(rate, few) if k // long % 2 == 0 else (few, 3 * rate) for k in range(batches)]
+
+
+def _make_steady_counts(batches: int, rate: int) -> list[tuple[int, int]]:
+    """Both streams as fast, all the time."""
+    return [(rate, rate)] * batches
+
+
+def _make_bursty_counts(batches: int, rate: int) -> list[tuple[int, int]]:
+    """Every fifth batch is five times as large."""
+    return [(5 * rate, 5 * rate) if k % 5 == 4 else (rate, rate) for k in range(batches)]
+
+
+DATA = {
+    "grow": _make_growing_counts,
+    "swing": _make_swinging_counts,
+    "steady": _make_steady_counts,
+    "bursts": _make_bursty_counts,
+}
+"""Made up streams by name: tuples by batch and stream."""
+
+KEYS = 100
+"""Keys of streams that are made up."""
+
+SAMPLE = 1000
+"""Tuples of each stream that tell how many pairs a condition takes."""
+
+RIVALS = 3
+"""Placements that find room beside a board's own."""
+
+READERS = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".jsonl": None}
+
+
+@dataclass(frozen=True)
+class WorkbenchSettings:
+    """What to join, on what, where. ``data`` is a name in ``DATA``, two files with a comma between
+    (CSV or Parquet, each with an event-time column ts), or a recording (.jsonl), which is shown as
+    it is. ``window`` is in seconds, 0 for the full history; ``rate`` tuples a batch of each stream,
+    more or less; ``shed`` the share of pairs that is processed. Raises ValueError for a value out
+    of range.
+    """
+
+    data: str = "swing"
+    on: str = "a.k = b.k"
+    window: float = 0.0
+    placement: str = "AdaptiveGrid"
+    hosts: int = 16
+    batches: int = 24
+    rate: int = 200
+    shed: float = 1.0
+
+    def __post_init__(self) -> None:
+        limits = {"window": (0, 10**6), "hosts": (1, 256), "batches": (2, 400), "shed": (0.01, 1)}
+        for name, (low, high) in limits.items():
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name} is {getattr(self, name)}; it is from {low} to {high:,}")
+        if self.rate < 1 or 8 * self.rate * self.batches > MOST:
+            most = MOST // (8 * self.batches)
+            raise ValueError(
+                f"rate is {self.rate:,}; with {self.batches} batches it is from 1 to {most:,}"
+            )
+        if self.data not in DATA and Path(self.data.split(",")[0]).suffix not in READERS:
+            raise ValueError(
+                f"data is {self.data!r}; it is one of {', '.join(DATA)}, two files (CSV or "
+                "Parquet) with a comma between, or a recording (.jsonl)"
+            )
+        self.make_placement()
+
+    @classmethod
+    def parse(cls, text: str) -> WorkbenchSettings:
+        """A board from ``key:value`` words; what is left out has its default. A value with spaces
+        stands in quotes. Raises ValueError.
+
+        >>> Board.of("data:grow hosts:4").hosts
+        4
+        """
+        kinds = {f.name: f.type for f in fields(cls)}
+        given: dict[str, Any] = {}
+        for word in shlex.split(text):
+            name, colon, value = word.partition(":")
+            if not colon or name not in kinds:
+                raise ValueError(f"the board has no {name!r}; it has: {', '.join(kinds)}")
+            kind = {"int": int, "float": float}.get(str(kinds[name]), str)
+            try:
+                given[name] = kind(value)
+            except ValueError:
+                article = {int: "a whole number", float: "a number"}[kind]
+                raise ValueError(f"{name} is {value!r}; it is {article}") from None
+        return cls(**given)
+
+    def __str__(self) -> str:
+        """The line that ``of`` reads: the data, and what is not the default."""
+        plain = {f.name: f.default for f in fields(self)}
+        return " ".join(
+            f"{name}:{shlex.quote(format(value, 'g') if isinstance(value, float) else str(value))}"
+            for name, value in asdict(self).items()
+            if name == "data" or value != plain[name]
+        )
+
+    def make_shedder(self) -> Shed | None:
+        """What sheds, where not all pairs are processed."""
+        return Shed(fraction=self.shed) if self.shed < 1 else None
+
+    def make_placement(self) -> Placement:
+        """The placement, on so many hosts. Raises ValueError."""
+        kind = Placement.class_by_name(self.placement)
+        placement = kind.from_settings(
+            {"hosts": self.hosts} if "hosts" in kind.setting_names() else {}
+        )
+        if not placement.supports_streams(len(STREAMS)) or placement.shares_queries:
+            raise ValueError(f"{self.placement} does not join two streams for one query")
+        return placement
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether the data is a recording."""
+        return self.data.endswith(".jsonl")
+
+
+@cache
+def _read_stream_file(path: str) -> pd.DataFrame:
+    reader = READERS[Path(path).suffix]
+    if reader is None or not Path(path).is_file():
+        raise ValueError(f"{Path(path).absolute()} is not a CSV or Parquet file that is there")
+    rows = reader(path)
+    if "ts" not in rows.columns:
+        raise ValueError(f"{path} has no column ts; it has: {', '.join(rows.columns)}")
+    return rows.assign(ts=pd.to_datetime(rows["ts"])).sort_values("ts")
+
+
+def load_streams(board: WorkbenchSettings) -> dict[str, pd.DataFrame]:
+    """The streams by alias, with the column ``batch`` that says when a tuple comes. Made up ones
+    have id, ts, k (a key of a hundred) and x (a number from 0 to 1). Raises ValueError.
+    """
+    if board.data in DATA:
+        draw = np.random.default_rng(7)
+        counts = DATA[board.data](board.batches, board.rate)
+        return {a: _generate_stream(a, [c[s] for c in counts], draw) for s, a in enumerate(STREAMS)}
+    paths = board.data.split(",")
+    if board.is_recording or len(paths) != len(STREAMS):
+        raise ValueError(f"data is {board.data!r}; a run needs two files, with a comma between")
+    found = dict(zip(STREAMS, map(_read_stream_file, paths), strict=True))
+    first, step = _compute_batch_span(found.values(), board.batches)
+    return {
+        a: rows.assign(batch=_assign_batches(rows["ts"] - first, step, board.batches))
+        for a, rows in found.items()
+    }
+
+
+def _compute_batch_span(
+    streams: Collection[pd.DataFrame], batches: int
+) -> tuple[pd.Timestamp, pd.Timedelta]:
+    """The first event time, and how much of it each batch covers."""
+    first = min(rows["ts"].min() for rows in streams)
+    last = max(rows["ts"].max() for rows in streams)
+    return first, max((last - first) / batches, pd.Timedelta(1, "us"))
+
+
+def _assign_batches(age: pd.Series, step: pd.Timedelta, batches: int) -> pd.Series:
+    """The batch of each tuple: event time in equal pieces."""
+    return (age // step).clip(upper=batches - 1).astype(int)
+
+
+def _generate_stream(alias: str, counts: list[int], draw: np.random.Generator) -> pd.DataFrame:
+    batch = np.repeat(np.arange(len(counts)), counts)
+    rows = len(batch)
+    return pd.DataFrame(
+        {
+            "id": np.arange(rows),
+            "ts": DAY
+            + pd.to_timedelta(np.sort(batch * 10**6 + draw.integers(0, 10**6, rows)), "us"),
+            "k": draw.integers(0, KEYS, rows),
+            "x": draw.random(rows),
+            "batch": batch,
+        }
+    )
+
+
+def simulate_run(board: WorkbenchSettings) -> list[Any]:
+    """The events of the run without tuples; of a recording, those that it has. Raises
+    ValueError.
+    """
+    if board.is_recording:
+        try:
+            return event_io.read_events(board.data)
+        except OSError as error:
+            raise ValueError(f"{board.data} cannot be read: {error.strerror}") from None
+    given = load_streams(board)
+    counts = np.array(
+        [np.bincount(rows["batch"], minlength=board.batches) for rows in given.values()]
+    ).T
+    window = board.window or None
+    _, step = _compute_batch_span(given.values(), board.batches)
+    return simulate(
+        board.make_placement(),
+        [tuple(map(int, c)) for c in counts],
+        streams=STREAMS,
+        windows=(window, window),
+        seconds=1.0 if board.data in DATA else step.total_seconds(),
+        selectivity=estimate_selectivity(board.data, board.on, board.batches, board.rate),
+        tuple_bytes=(32, 32),
+        shedder=board.make_shedder(),
+    )
+
+
+@cache
+def estimate_selectivity(data: str, on: str, batches: int, rate: int) -> float:
+    """The share of pairs that the condition takes: of ``SAMPLE`` tuples of each stream, joined in
+    this process; of keys of a hundred what is known. Raises ValueError, also for a condition that
+    cannot be joined on.
+    """
+    board = WorkbenchSettings(data, on, batches=batches, rate=rate)
+    if data in DATA and on == WorkbenchSettings.on:
+        return 1 / KEYS
+    from braid.stream_join import StreamJoin
+
+    streams = load_streams(board).items()
+    drawn = {a: rows.sample(min(SAMPLE, len(rows)), random_state=7) for a, rows in streams}
+    with tempfile.TemporaryDirectory() as folder:
+        run = StreamJoin(drawn, on, Centralized()).start(Path(folder) / "run")
+        run.awaitTermination()
+        found = sum(e.results for e in run.events() if isinstance(e, BatchCommitted))
+    return found / math.prod(max(1, len(rows)) for rows in drawn.values())
+
+
+def parse_alternatives(text: str) -> tuple[str, ...]:
+    """The placements that stand beside a board: up to three names with commas between. Raises
+    ValueError, also for one that does not join two streams.
+
+    >>> rivals("StaticGrid, JoinBiclique")
+    ('StaticGrid', 'JoinBiclique')
+    """
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if len(names) > RIVALS:
+        raise ValueError(f"beside names {len(names)} placements; it takes at most {RIVALS}")
+    for name in names:
+        WorkbenchSettings(placement=name)
+    return names
+
+
+def simulate_alternatives(
+    board: WorkbenchSettings, placements: Iterable[str]
+) -> Iterator[tuple[str, list[Any]]]:
+    """What other placements would do with the same tuples, one after the other: name and events.
+    None of a recording. Raises ValueError for one that does not join two streams.
+    """
+    for name in () if board.is_recording else placements:
+        if name != board.placement:
+            yield name, simulate_run(replace(board, placement=name))
+
+
+def start_run(board: WorkbenchSettings) -> JoinRun:
+    """The same for real: real tuples, joined in this process. Raises ValueError."""
+    from braid.stream_join import StreamJoin
+
+    if board.is_recording:
+        raise ValueError("a recording is shown as it was; choose other data to run")
+    given = load_streams(board)
+    windows = dict.fromkeys(STREAMS, f"{board.window:g} seconds") if board.window else None
+    shed = board.make_shedder()
+    join = StreamJoin(given, board.on, board.make_placement(), windows, time="ts", shed=shed)
+    return join.start(new_run_folder("board"), batches="batch")
+
+
+def warm_up() -> None:
+    """Join a few tuples, so that who launches need not wait for what is imported and made once."""
+    start_run(WorkbenchSettings(batches=2, rate=1)).awaitTermination()
+
+
+COUNTED: dict[str, Callable[[BatchCommitted], int]] = {
+    "tuples in": lambda e: sum(e.received_tuples),
+    "copies sent to hosts": lambda e: e.total_host_metrics.received_tuples,
+    "tuples moved between hosts": lambda e: e.total_host_metrics.migrated_tuples,
+    "tuples given up": lambda e: e.total_host_metrics.discarded_tuples,
+    "results": lambda e: e.results,
+}
+
+
+def compare_with_model(counted: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame:
+    """A run and its model: what, ``counted``, ``modelled``; sums over the batches, and what all
+    hosts hold at the end.
+    """
+    runs = [[e for e in each if isinstance(e, BatchCommitted)] for each in (counted, simulated)]
+    rows = [(what, *(sum(map(count, run)) for run in runs)) for what, count in COUNTED.items()]
+    held = ("tuples held at the end", *(run[-1].total_host_metrics.stored_tuples for run in runs))
+    return pd.DataFrame([*rows, held], columns=["what", "counted", "modelled"])

@@ -1,0 +1,1 @@
+"""Study load diffusion over hosts (Gu 2007)."""

@@ -1,0 +1,94 @@
+"""What the claims of Gu, Yu and Wang 2007, section 5, are about: the frames of
+``diffusion_figures`` and ``diffusion_plans``, and how a claim of a figure is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from braid_lab.common.claims import Claim, make_verdict
+from braid_lab.diffusion.experiments import ALIGNED_OR_COORDINATED, READINGS, seed_means
+
+PAPER = "Gu 2007"
+TWO, ROOT, HALF, ALL = (name for name in ALIGNED_OR_COORDINATED if name != "ATR")
+UNOPTIMIZED = "CTR-unoptimized, L = 2"
+UNAWARE, CENTRALIZED = "Semantics-unaware", "Centralized"
+EVEN = "even: no host has more to do than it can"
+NONE = "for no bound L on copies and neither reading of what a probe costs"
+
+
+@dataclass(frozen=True)
+class DiffusionFigures:
+    """The tidy frames that the claims are about.
+
+    ``lengths`` of ``segment_length``; ``totals`` of ``total_results`` and ``routing`` of
+    ``routing_time``, by W in seconds; ``outcomes`` of the other experiments by the paper's figure
+    ("11, 12", "13", "14", "15", "16"), and "13, Eq. 3" of ``per_hop``; ``covers`` of
+    ``cover_distance``; ``tuned`` of ``tuning``.
+    """
+
+    lengths: pd.DataFrame
+    totals: Mapping[float, pd.DataFrame]
+    routing: Mapping[float, pd.DataFrame]
+    outcomes: Mapping[str, pd.DataFrame]
+    covers: pd.DataFrame
+    tuned: pd.DataFrame
+
+    def throughput_by_length(self, streams: int) -> pd.Series:
+        """Fig. 4: mean throughput by T."""
+        rows = self.lengths[self.lengths["streams"] == streams]
+        return rows.groupby("x")["throughput"].mean()
+
+    @cached_property
+    def throughput_by_hosts(self) -> pd.DataFrame:
+        """Fig. 11: results per second by J and placement."""
+        return seed_means(self.outcomes["11, 12"])
+
+    @cached_property
+    def mbits_by_hosts(self) -> pd.DataFrame:
+        """Fig. 12: Mbit/s to hosts by J and placement."""
+        return seed_means(self.outcomes["11, 12"], "mbits")
+
+    def final_results(self, window: float) -> pd.Series:
+        """Fig. 7, 8: results at the end, by placement."""
+        return self.totals[window].groupby("placement", sort=False)["results"].last()
+
+    def throughput_ratio(
+        self, number: str, a: str, b: str, reading: str | None = None
+    ) -> pd.Series:
+        """Throughput of one placement over that of another, by x; under one reading of what a probe
+        costs, where there are several.
+        """
+        outcomes = self.outcomes[number]
+        table = seed_means(
+            outcomes if reading is None else outcomes[outcomes["reading"] == reading]
+        )
+        return (table[a] / table[b]).replace([np.inf, -np.inf], np.nan).dropna()
+
+    def ratios_by_interpretation(self, number: str) -> dict[str, pd.Series]:
+        """CTR over ATR by x, for each bound L and reading of what a probe costs that was run."""
+        rows = self.outcomes[number]
+        ran = set(rows[["placement", "reading"]].itertuples(index=False, name=None))
+        return {
+            f"{label.removeprefix('CTR, ')}, {reading}": self.throughput_ratio(
+                number, label, "ATR", reading
+            )
+            for reading in READINGS
+            for label in (TWO, ROOT, HALF, ALL)
+            if (label, reading) in ran
+        }
+
+
+def report_claim(figure: str, says: str, found: str, holds: object, why: str = "") -> Claim:
+    """A claim that is told, with the likely reason when it does not hold."""
+    return Claim(PAPER, f"Fig. {figure}", says, found, make_verdict(holds), "" if holds else why)
+
+
+def required_claim(figure: str, says: str, found: str, holds: object) -> Claim:
+    """A claim that must hold."""
+    return Claim(PAPER, f"Fig. {figure}", says, found, make_verdict(holds), is_required=True)

@@ -1,0 +1,359 @@
+"""Runs of Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
+section 5: settings, contenders, and what a run comes to. The figures are in ``diffusion_figures``.
+
+All throughput here is modelled: ``simulate`` runs the placements without tuples, on hosts as Gu's
+simulator drew them (``gu_hosts``), and a host that is asked for more than it can do sheds a share
+of its probes. A micro-batch is one second of event time.
+
+``python -m braid_lab.diffusion.experiments --hosts 10000 --seconds 1000`` makes one run under ATR
+and one under CTR, and tells how long they take.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import isqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from braid.core.cluster_model import (
+    GU,
+    GU_SCANNED,
+    CostParameters,
+    HostCapacity,
+    gu_host_capacities,
+)
+from braid.core.events import BatchCommitted
+from braid.core.placement import Placement, placements_for
+from braid.papers.baselines.centralized import Centralized
+from braid.papers.diffusion.aligned import Aligned
+from braid.papers.diffusion.coordinated import Coordinated
+from braid.papers.diffusion.semantics_unaware import SemanticsUnaware
+from braid.simulation.expected_work import Selects
+from braid.simulation.simulator import iter_simulation
+
+from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.workloads.poisson_arrivals import Arrivals, draw_rates
+
+PLACEMENTS = (
+    "ATR",
+    "CTR",
+    "ATR-unoptimized",
+    "CTR-unoptimized",
+    "Semantics-unaware",
+    "Centralized",
+)
+"""As the paper calls them."""
+
+_PAPERS = ("Aligned", "Coordinated", "SemanticsUnaware", "Centralized")
+
+VISITED, SCANNED = "per host visited", "per tuples scanned"
+READINGS: Mapping[str, CostParameters] = {VISITED: GU, SCANNED: GU_SCANNED}
+"""What "one join probing takes on average 10 ms" may mean: see ``GU`` and ``GU_SCANNED``."""
+
+
+class Competitor(NamedTuple):
+    """A placement by the paper's name, and L, the bound on the copies of a tuple under CTR: "2",
+    "sqrt J", "J/2" or "J".
+    """
+
+    placement: str
+    bound: str = "sqrt J"
+
+    def max_copies(self, hosts: int) -> int:
+        """L in hosts."""
+        of = {"2": 2, "sqrt J": isqrt(hosts - 1) + 1, "J/2": hosts // 2, "J": hosts}
+        return max(1, min(of[self.bound], hosts))
+
+
+Contenders = Mapping[str, Competitor]
+"""By label."""
+
+RIVALS: Contenders = {
+    "ATR": Competitor("ATR"),
+    "CTR, L = 2": Competitor("CTR", "2"),
+    "CTR, L = √J": Competitor("CTR", "sqrt J"),
+    "ATR-unoptimized": Competitor("ATR-unoptimized"),
+    "CTR-unoptimized, L = 2": Competitor("CTR-unoptimized", "2"),
+    "Semantics-unaware": Competitor("Semantics-unaware"),
+    "Centralized": Competitor("Centralized"),
+}
+"""Those of Fig. 11 and 12. Gu names no bound; Wang 2008, 15.1 and 16.1, says that it is two."""
+
+ALIGNED_OR_COORDINATED: Contenders = {
+    **{name: RIVALS[name] for name in ("ATR", "CTR, L = 2", "CTR, L = √J")},
+    "CTR, L = J/2": Competitor("CTR", "J/2"),
+    "CTR, L = J": Competitor("CTR", "J"),
+}
+"""Those of the trade-offs, Fig. 13 to 16."""
+
+TUPLE_BYTES = 1000
+"""Size of a tuple; the paper gives none. Bandwidth and memory are in proportion to it."""
+
+
+@dataclass(frozen=True)
+class DiffusionSetting:
+    """One join S_1[W] x ... x S_n[W] on a heterogeneous cluster.
+
+    ``streams`` n; ``window`` W in seconds; ``rates`` the range in tuples per second from which each
+    stream's r_i is drawn; ``selectivity`` sigma of every pair of streams; ``hosts`` J; ``length``
+    T0 in seconds, the length of a segment, from which ATR searches for a better one; ``sample`` the
+    seconds that each length is tried for; ``seconds`` that the run lasts, after a warm-up of one
+    ``window``; ``burst`` theta, None for steady Poisson arrivals (in bursts the mean rate is r_i /
+    2); ``copies`` L, the bound on the copies of a tuple under CTR (0: ceil(sqrt(J)); None: no
+    bound, as printed); ``costs`` of the hosts, one of READINGS; ``selects`` as ``simulation`` has
+    it; ``patience`` the seconds of work that may wait at a host before it sheds; ``seed`` of rates,
+    arrivals and machines.
+    """
+
+    streams: int = 3
+    window: float = 30.0
+    rates: tuple[float, float] = (5.0, 20.0)
+    selectivity: float = 0.1
+    hosts: int = 30
+    length: int = 1
+    sample: int = 20
+    seconds: int = 120
+    burst: float | None = None
+    copies: int | None = 0
+    costs: CostParameters = GU
+    selects: Selects = "pair"
+    patience: float = 10.0
+    seed: int = 0
+
+    def host_capacities(self, hosts: int) -> tuple[HostCapacity, ...]:
+        """Hosts of unequal capacity, as Gu 2007, section 5.1, draws them."""
+        return gu_host_capacities(hosts, self.seed)
+
+
+def make_arrivals(setting: DiffusionSetting) -> Arrivals:
+    """The streams of a setting, warm-up and all, in micro-batches of a second."""
+    s = setting
+    rates = draw_rates(s.streams, s.seed, *s.rates)
+    windows = (s.window,) * s.streams
+    return Arrivals(rates, s.window + s.seconds, 1.0, windows, s.selectivity, s.burst, seed=s.seed)
+
+
+def placement_names() -> tuple[str, ...]:
+    """The paper's placements, then all others that join any streams on any condition, by their
+    registered names.
+    """
+    return (
+        *PLACEMENTS,
+        *(name for name in placements_for(3, equality=False) if name not in _PAPERS),
+    )
+
+
+def make_placement(name: str, setting: DiffusionSetting) -> Placement:
+    """A placement by a name of ``choices``; those that are not the paper's get the number of hosts.
+    Raises ValueError for any other name.
+    """
+    s = setting
+    told = tuple((m.memory_mb, m.mips, m.mbps) for m in s.host_capacities(s.hosts))
+    prices = (s.costs.transfer_ms, s.costs.probe_ms, s.costs.compare_us)
+    if name in ("ATR", "ATR-unoptimized"):
+        found = name == "ATR"
+        return Aligned(
+            s.hosts,
+            s.length,
+            found,
+            sample_batches=s.sample,
+            host_capacities=told,
+            cost_parameters=prices,
+        )
+    if name in ("CTR", "CTR-unoptimized"):
+        copies = s.copies if s.copies is None else min(s.copies, s.hosts)
+        more: dict[str, Any] = dict(cluster=told, prices=prices, seed=s.seed)
+        return Coordinated(s.hosts, s.length, name == "CTR", copies, **more)
+    if name == "Semantics-unaware":
+        return SemanticsUnaware(s.hosts, s.length, host_capacities=told)
+    if name == "Centralized":
+        return Centralized()
+    if name not in placement_names():
+        raise ValueError(
+            f"no placement is named {name!r}; there are: {', '.join(placement_names())}"
+        )
+    return Placement.class_by_name(name).from_settings({"hosts": s.hosts})
+
+
+def simulate_setting(under: Placement, setting: DiffusionSetting) -> Iterator[Any]:
+    """The events of the join under a placement, simulated, one after the other."""
+    s = setting
+    return iter_simulation(
+        under,
+        make_arrivals(s).batch_counts(),
+        s.seed,
+        (TUPLE_BYTES,) * s.streams,
+        windows=(s.window,) * s.streams,
+        selectivity=s.selectivity,
+        cluster=s.host_capacities(under.hosts),
+        costs=s.costs,
+        patience=s.patience,
+        selects=s.selects,
+    )
+
+
+def summarize(events: Iterable[Any], warmup: float = 0.0) -> dict[str, float]:
+    """What a simulated run comes to, in the mean over the batches from ``warmup`` on; all of it
+    modelled.
+
+    ``throughput`` results per second; ``work`` CPU seconds that all hosts spend for a second of
+    input; ``mbits`` Mbit/s that go to hosts; ``stored`` replicas of a live tuple.
+    """
+    rows = [
+        _summarize_batch(e) for e in events if isinstance(e, BatchCommitted) and e.batch >= warmup
+    ]
+    return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def _summarize_batch(e: BatchCommitted) -> dict[str, float]:
+    did = e.total_host_metrics
+    sent = did.received_bytes + did.received_partial_bytes + did.migrated_bytes
+    return {
+        "throughput": e.results,
+        "work": did.seconds,
+        "mbits": sent * 8 / 1e6,
+        "stored": did.stored_tuples / max(sum(e.live_tuples), 1),
+    }
+
+
+def count_totals(events: Iterable[Any]) -> dict[str, int]:
+    """What a run counts in all, executed or modelled: the same names, so that both can be laid side
+    by side.
+    """
+    done = [e for e in events if isinstance(e, BatchCommitted)]
+    return {
+        "tuples in": sum(done[-1].total_received_tuples),
+        "tuples sent to hosts": sum(e.total_host_metrics.received_tuples for e in done),
+        "replicas stored at the end": done[-1].total_host_metrics.stored_tuples,
+        "probes": sum(e.total_host_metrics.probes for e in done),
+        "intermediate results sent": sum(e.total_host_metrics.sent_partials for e in done),
+        "results": sum(e.results for e in done),
+    }
+
+
+def run_and_summarize(name: str, setting: DiffusionSetting) -> CachedOutcome:
+    """The outcome of the join under a placement of ``choices``, after a warm-up of one window."""
+    return CachedOutcome(
+        summarize(simulate_setting(make_placement(name, setting), setting), setting.window)
+    )
+
+
+Made = Callable[[str, DiffusionSetting], CachedOutcome]
+"""Where the outcomes of runs come from: ``ran``, or runs that were kept."""
+
+
+def run_sweep(
+    figure: str,
+    settings: Mapping[Any, DiffusionSetting],
+    rivals: Contenders,
+    seeds: int,
+    made: Made = run_and_summarize,
+) -> pd.DataFrame:
+    """The outcome for every x (a key of ``settings``), rival and seed; ``kept`` is the day on which
+    the run was made, if it was kept.
+    """
+    rows = []
+    for x, setting in settings.items():
+        for label, rival in rivals.items():
+            for seed in range(seeds):
+                s = replace(setting, seed=seed, copies=rival.max_copies(setting.hosts))
+                got = made(rival.placement, s)
+                told = {"figure": figure, "x": x, "placement": label, "seed": seed}
+                rows.append(told | dict(got.outcome) | {"kept": got.date})
+    return pd.DataFrame(rows)
+
+
+def compare_with_model(
+    measured: Mapping[str, Iterable[Any]], setting: DiffusionSetting
+) -> pd.DataFrame:
+    """Runs on Spark beside the models of the same runs, whose hosts take no time and so shed
+    nothing: placement, count, measured, modelled, ratio. ``measured`` holds events by placement.
+    """
+    free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0))
+    rows = []
+    for name, events in measured.items():
+        done, model = (
+            count_totals(events),
+            count_totals(simulate_setting(make_placement(name, setting), free)),
+        )
+        rows += [(name, what, done[what], model[what]) for what in done]
+    found = pd.DataFrame(rows, columns=["placement", "count", "measured", "modelled"])
+    return found.assign(ratio=found["measured"] / found["modelled"])
+
+
+def setting_from_controls(chosen: Mapping[str, Any], seconds: int) -> DiffusionSetting:
+    """What the panel's controls say, as a setting."""
+    plain = ("streams", "window", "selectivity", "hosts", "length", "copies")
+    return DiffusionSetting(
+        **{name: chosen[name] for name in plain},
+        rates=(chosen["slowest"], chosen["fastest"]),
+        burst=chosen["burst"] if chosen["bursts"] else None,
+        seconds=seconds,
+    )
+
+
+def iter_setting_events(chosen: Mapping[str, Any], seconds: int = 40) -> Iterator[Any]:
+    """The events of a modelled run by the panel's controls, one after the other."""
+    setting = setting_from_controls(chosen, seconds)
+    yield from simulate_setting(make_placement(chosen["placement"], setting), setting)
+
+
+def simulate_all(chosen: Mapping[str, Any], seconds: int = 40) -> list[Any]:
+    """The same, all at once."""
+    return list(iter_setting_events(chosen, seconds))
+
+
+def seed_means(outcomes: pd.DataFrame, of: str = "throughput") -> pd.DataFrame:
+    """One outcome in the mean over seeds: a row for each x, a column for each placement."""
+    table = outcomes.pivot_table(of, "x", "placement", sort=False)
+    return table.rename_axis(columns=None)
+
+
+def seed_spread(outcomes: pd.DataFrame) -> pd.DataFrame:
+    """Results per second over seeds: figure, x, reading (where there are several), placement,
+    seeds, mean, least and most, all modelled.
+    """
+    keys = [c for c in ("figure", "x", "reading", "placement") if c in outcomes]
+    by = outcomes.groupby(keys, sort=False)["throughput"]
+    found = by.agg(["count", "mean", "min", "max"]).reset_index()
+    return found.rename(columns={"count": "seeds", "min": "least", "max": "most"})
+
+
+def main() -> None:
+    """One run under each placement that is named, and how long it takes here."""
+    parser = ArgumentParser(
+        "python -m braid_lab.diffusion.experiments",
+        description="Runs of Gu 2007, section 5, modelled.",
+    )
+    parser.add_argument(
+        "placements",
+        nargs="*",
+        default=["ATR", "CTR"],
+        help=f"of {', '.join(PLACEMENTS)}; by default ATR and CTR",
+    )
+    for name, number in (
+        ("hosts", 30),
+        ("streams", 4),
+        ("window", 30),
+        ("seconds", 1000),
+        ("seed", 0),
+    ):
+        parser.add_argument(f"--{name}", type=int, default=number, help=f"by default {number}")
+    given = vars(parser.parse_args())
+    names, setting = given.pop("placements"), DiffusionSetting(**given)
+    for name in names:
+        began = time.perf_counter()
+        got = summarize(simulate_setting(make_placement(name, setting), setting), setting.window)
+        told = ", ".join(f"{what} {value:.4g}" for what, value in got.items())
+        print(
+            f"{name}: {time.perf_counter() - began:.1f} s (measured); {told} (modelled)", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""Long runs of Gu 2007, section 5, and the table of them that is kept: a thousand seconds and five
+seeds, as the paper has them.
+
+``python -m braid_lab.diffusion.long_runs --minutes 4`` adds runs that the table lacks, one after
+the other, and stops after the minutes: first those that ``claims`` tells of, then all that notebook
+02 asks for with ``full``. Everything in the table is modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from braid_lab.common.claims import Claim, Verdict, format_values, make_verdict
+from braid_lab.common.result_cache import (
+    CachedOutcome,
+    Outcome,
+    ResultCache,
+    fingerprint_outcomes,
+    run_cache_command,
+)
+from braid_lab.diffusion.claim_frames import PAPER
+from braid_lab.diffusion.experiments import (
+    PLACEMENTS,
+    READINGS,
+    SCANNED,
+    VISITED,
+    DiffusionSetting,
+    Made,
+    run_and_summarize,
+)
+from braid_lab.diffusion.figures import EXPERIMENTS, length_tuning, segment_length
+
+SECONDS, SEEDS = 1000, 5
+BESIDE = ("throughput", "work", "mbits", "stored")
+
+
+def run_key(name: str, setting: DiffusionSetting) -> str:
+    """A run by its placement and all that it depends on: L of CTR only."""
+    of = {f.name: getattr(setting, f.name) for f in fields(setting)}
+    of["rates"] = "{:g}-{:g}".format(*setting.rates)
+    of["probe"] = next((r for r, c in READINGS.items() if c == of["costs"]), str(of["costs"]))
+    del of["costs"]
+    if not name.startswith("CTR"):
+        del of["copies"]
+    words = (f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in of.items())
+    return f"{name}: {'; '.join(words)}"
+
+
+def _list_short_runs() -> Iterator[tuple[str, DiffusionSetting]]:
+    """Runs in which all happens that happens in long ones: lengths are searched for, the master is
+    switched, covers are looked for, hosts shed.
+    """
+    few = DiffusionSetting(3, 4.0, (10.0, 40.0), hosts=6, length=3, sample=4, seconds=32, copies=2)
+    for name in PLACEMENTS:
+        yield name, few
+    for name in ("ATR", "CTR"):
+        yield name, replace(few, streams=4, costs=READINGS[SCANNED], burst=1.0, copies=6)
+
+
+def _fingerprint_code() -> str:
+    return fingerprint_outcomes(
+        run_and_summarize(name, setting).outcome for name, setting in _list_short_runs()
+    )
+
+
+KEPT = ResultCache("gu2007-long.csv", BESIDE, _fingerprint_code)
+
+
+def cached_runs(fresh: bool = False) -> Made:
+    """Where outcomes come from: the table; runs that it lacks, or all ``fresh`` ones, are made."""
+
+    def made(name: str, setting: DiffusionSetting) -> CachedOutcome:
+        return KEPT.get_or_run(
+            run_key(name, setting), lambda: run_and_summarize(name, setting).outcome, fresh
+        )
+
+    return made
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """One run that ``claims`` tells of: the figure, x, the placement by the paper's name, the
+    setting and what a probe costs.
+    """
+
+    figure: str
+    x: str
+    placement: str
+    setting: DiffusionSetting
+    reading: str = VISITED
+
+
+def long_runs() -> Iterator[LongRun]:
+    """Those of the table, the most telling first: Fig. 11 and 12 from a first length that is not
+    the best, the ends of Fig. 13 and 15, and Fig. 4 where 300 seconds of work may wait.
+    """
+    for seed in range(SEEDS):
+        s = DiffusionSetting(4, 30.0, hosts=20, length=5, seconds=SECONDS, seed=seed)
+        for name in ("ATR", "ATR-unoptimized"):
+            yield LongRun("11, 12", "J = 20, T0 = 5", name, s)
+    for seed in range(2):
+        for length in (1, 3, 5, 8):
+            s = DiffusionSetting(
+                4, 30.0, hosts=20, length=length, seconds=SECONDS, patience=300, seed=seed
+            )
+            yield LongRun("4", f"T = {length}, patience 300", "ATR-unoptimized", s)
+    for seed in range(SEEDS):
+        for n in (3, 6):
+            s = DiffusionSetting(n, 20.0, selectivity=0.15, seconds=SECONDS, seed=seed, copies=15)
+            yield from _make_run_pairs("13", f"n = {n}", s)
+    for seed in range(SEEDS):
+        for sigma in (0.2, 1.0):
+            s = DiffusionSetting(3, 30.0, selectivity=sigma, seconds=SECONDS, seed=seed, copies=15)
+            yield from _make_run_pairs("15", f"σ = {sigma:g}", s)
+
+
+def _make_run_pairs(figure: str, x: str, s: DiffusionSetting) -> Iterator[LongRun]:
+    """ATR and CTR with L = J/2 under either reading of what a probe costs."""
+    for reading in (SCANNED, VISITED):
+        for name in ("ATR", "CTR"):
+            yield LongRun(figure, x, name, replace(s, costs=READINGS[reading]), reading)
+
+
+def requested_runs() -> dict[str, Callable[[], Outcome]]:
+    """All runs of the table, by their texts: those of ``runs``, then those that notebook 02 asks
+    for with ``full``.
+    """
+    found: dict[str, Callable[[], Outcome]] = {}
+
+    def note(name: str, setting: DiffusionSetting) -> CachedOutcome:
+        found.setdefault(run_key(name, setting), partial(_compute_outcome, name, setting))
+        return CachedOutcome(dict.fromkeys(BESIDE, 0.0))
+
+    for one in long_runs():
+        note(one.placement, one.setting)
+    length_tuning(SEEDS, made=note)
+    for experiment in EXPERIMENTS.values():
+        experiment.run(SECONDS, SEEDS, experiment.values, note)
+    segment_length(SECONDS, SEEDS, made=note)
+    return found
+
+
+def _compute_outcome(name: str, setting: DiffusionSetting) -> Outcome:
+    return run_and_summarize(name, setting).outcome
+
+
+def cached_table() -> pd.DataFrame:
+    """The runs of ``runs`` that are kept of the present code: figure, x, reading, placement, seed,
+    BESIDE, ``date`` (the day on which each was made).
+    """
+    rows: list[dict[str, Any]] = []
+    for one in long_runs():
+        if found := KEPT.cached_rows.get(run_key(one.placement, one.setting)):
+            ctr = one.placement.startswith("CTR")
+            label = f"{one.placement}, L = {one.setting.copies}" if ctr else one.placement
+            what = {"figure": one.figure, "x": one.x, "reading": one.reading, "placement": label}
+            row = what | {"seed": one.setting.seed} | dict(found.outcome) | {"date": found.date}
+            rows.append(row)
+    return pd.DataFrame(
+        rows, columns=["figure", "x", "reading", "placement", "seed", *BESIDE, "date"]
+    )
+
+
+def summarize_cached() -> pd.DataFrame:
+    """The mean, least and greatest throughput (results per second, modelled) of the runs of
+    ``table``, over seeds, the mean of what is sent (Mbit/s), and the day of the last.
+    """
+    by = cached_table().groupby(["figure", "x", "reading", "placement"], sort=False)
+    found = by["throughput"].agg(["count", "mean", "min", "max"])
+    found.columns = pd.Index(["seeds", "results per second", "least", "most"])
+    return found.assign(**{"Mbit/s": by["mbits"].mean(), "kept": by["date"].max()}).reset_index()
+
+
+def long_run_claims(kept: pd.DataFrame) -> list[Claim]:
+    """What the long runs say of Fig. 4, 11, 12, 13 and 15; nothing of a figure that has no run."""
+    made = {
+        "11, 12": _make_length_search_claims,
+        "4": _make_interior_length_claims,
+        "13": _make_stream_number_claims,
+        "15": _make_selectivity_claims,
+    }
+    of = {figure: kept[kept["figure"] == figure] for figure in made}
+    return [claim for figure, rows in of.items() if len(rows) for claim in made[figure](rows)]
+
+
+def _compute_placement_ratio(
+    rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]
+) -> pd.Series:
+    """One placement over another, by some columns: the mean of the seeds that both have."""
+    keys = [*by, *(["seed"] if "seed" not in by else [])]
+    seeds = rows.pivot_table(value, keys, "placement", sort=False)
+    table = seeds[[a, b]].dropna().groupby(level=by, sort=False).mean()
+    return table[a] / table[b]
+
+
+def _make_long_run_claim(
+    figure: str, says: str, found: str, holds: Verdict, why: str = ""
+) -> Claim:
+    """A claim of long runs; it must hold if it did when they were kept."""
+    says = f"{says} ({SECONDS} s, kept)"
+    return Claim(PAPER, f"Fig. {figure}", says, found, holds, why, is_required=holds != "no")
+
+
+def _make_length_search_claims(rows: pd.DataFrame) -> list[Claim]:
+    pair = ("ATR", "ATR-unoptimized", ["seed"])
+    more, sent = (_compute_placement_ratio(rows, value, *pair) for value in ("throughput", "mbits"))
+    why = (
+        "the search shortens the segments, which spreads the work and sends more; less is sent "
+        "only where the best length is above T0"
+    )
+    return [
+        _make_long_run_claim(
+            "11",
+            "from T0 = 5 s ATR is above ATR-unoptimized, by seed",
+            format_values(more),
+            make_verdict(more.min() > 1.01),
+        ),
+        _make_long_run_claim(
+            "12",
+            "from T0 = 5 s ATR sends less than ATR-unoptimized, by seed",
+            format_values(sent),
+            make_verdict(sent.max() < 0.99),
+            why if sent.max() >= 0.99 else "",
+        ),
+    ]
+
+
+def _make_interior_length_claims(rows: pd.DataFrame) -> list[Claim]:
+    by = rows.groupby("x", sort=False)["throughput"].mean()
+    by.index = pd.Index([int(x.split(",")[0].removeprefix("T = ")) for x in by.index])
+    inside = len(by) > 2 and by.idxmax() not in (by.index.min(), by.index.max())
+    says = "throughput peaks at a length T* between extremes, 4-way: T / best"
+    waits = "where 300 seconds of work may wait"
+    why = (
+        f"{waits}; with ten the shortest is the best"
+        if inside
+        else f"also {waits}, T = {by.idxmax()} s is the best of those tried"
+    )
+    holds: Verdict = "under reading" if inside else "no"
+    return [_make_long_run_claim("4", says, format_values(by / by.max()), holds, why)]
+
+
+def _make_end_claims(rows: pd.DataFrame, figure: str, says: str, first: int) -> list[Claim]:
+    """CTR over ATR at two ends; ``first`` is -1 when CTR is to be behind at the first, else 1."""
+    ctr = next((name for name in rows["placement"].unique() if name.startswith("CTR")), None)
+    if ctr is None or rows["x"].nunique() < 2:
+        return []
+    ratio = _compute_placement_ratio(rows, "throughput", ctr, "ATR", ["reading", "x"])
+    held = []
+    for reading in ratio.index.unique("reading"):
+        a, b = (ratio[reading].iloc[0] - 1) * first, (ratio[reading].iloc[-1] - 1) * first
+        held += [str(reading)] if a > 0.01 and b < -0.01 else []
+    found = "; ".join(f"{reading}, {x}: {value:.3g}" for (reading, x), value in ratio.items())
+    both = ratio.index.unique("reading")
+    holds: Verdict = "no" if not held else "yes" if len(held) == len(both) else "under reading"
+    why = "" if holds == "yes" else "; ".join(held) or "at L = J/2 neither reading has both ends"
+    return [_make_long_run_claim(figure, f"{says}: CTR, L = J/2 / ATR", found, holds, why)]
+
+
+def _make_stream_number_claims(rows: pd.DataFrame) -> list[Claim]:
+    return _make_end_claims(rows, "13", "ATR ahead for 3 streams, CTR for 6", -1)
+
+
+def _make_selectivity_claims(rows: pd.DataFrame) -> list[Claim]:
+    return _make_end_claims(rows, "15", "CTR ahead at σ = 0.2, ATR at 1", 1)
+
+
+if __name__ == "__main__":
+    run_cache_command(KEPT, requested_runs(), __doc__)

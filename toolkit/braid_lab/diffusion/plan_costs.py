@@ -1,0 +1,182 @@
+"""What plans of Gu 2007 cost: the time to route a tuple (Fig. 9, 10), measured, and how far greedy
+covers are from exact ones (section 4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from math import inf
+from time import perf_counter
+from typing import Any
+
+import pandas as pd
+from braid.core.cluster_model import CostParameters
+from braid.core.events import BatchCommitted
+from braid.core.facts import Facts
+from braid.core.placement import Placement
+from braid.core.plan import Plan
+from braid.papers.diffusion.coordinated import Coordinated, initial_cover_problems
+from braid.papers.diffusion.events import PathChosen
+from braid.papers.diffusion.overhead import atr_overhead
+from braid.papers.diffusion.set_cover import chvatal_bound, exact_cover, greedy_cover
+
+from braid_lab.diffusion.experiments import (
+    RIVALS,
+    DiffusionSetting,
+    make_placement,
+    simulate_setting,
+)
+
+
+@dataclass(frozen=True)
+class _Timed(Placement):
+    """A placement that keeps how long each of its plans takes, in microseconds."""
+
+    under: Placement
+    micros: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "State", self.under.State)
+
+    @property
+    def hosts(self) -> int:
+        return self.under.hosts
+
+    @property
+    def key_space_size(self) -> int:
+        return self.under.key_space_size
+
+    def initial_state(self, streams: int) -> Any:
+        return self.under.initial_state(streams)
+
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
+        began = perf_counter()
+        plan = self.under.plan_batch(facts, state)
+        self.micros.append((perf_counter() - began) * 1e6)
+        return plan
+
+
+def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> pd.DataFrame:
+    """Fig. 9 (W = 60) and 10 (W = 120), measured on this machine: microseconds to route a tuple.
+
+    A plan routes the tuples of one second, of three streams, so its time is divided by their
+    number; a second without tuples is left out. Columns: second, placement, micros.
+    """
+    rows: list[tuple[int, str, float]] = []
+    for label in ("ATR", "CTR, L = 2"):
+        copies = RIVALS[label].max_copies(hosts)
+        s = DiffusionSetting(
+            3, window, (2.0, 8.0), hosts=hosts, copies=copies, seconds=seconds, seed=seed
+        )
+        timed = _Timed(make_placement(RIVALS[label].placement, s))
+        came = [
+            sum(e.received_tuples)
+            for e in simulate_setting(timed, s)
+            if isinstance(e, BatchCommitted)
+        ]
+        both = enumerate(zip(timed.micros, came, strict=True))
+        rows += [(second, label, micros / n) for second, (micros, n) in both if n]
+    return pd.DataFrame(rows, columns=["second", "placement", "micros"])
+
+
+@dataclass(frozen=True)
+class _Weighed(Coordinated):
+    """CTR that keeps, of every ``each``-th plan, the greedy covers' weights over those of the exact
+    ones, and Chvatal's bound.
+    """
+
+    each: int = 1
+    found: list[tuple[int, float, float]] = field(default_factory=list)
+
+    def plan_batch(self, facts: Facts, state: Any) -> Plan:
+        if facts.batch % self.each == 0:
+            for sets, weights, wanted in initial_cover_problems(self, facts, state):
+                greedy, exact = (
+                    sum(weights[j] for j in cover(sets, weights, wanted))
+                    for cover in (greedy_cover, exact_cover)
+                )
+                self.found.append((facts.batch, greedy / exact, chvatal_bound(sets, wanted)))
+        return super().plan_batch(facts, state)
+
+
+def greedy_cover_ratios(
+    setting: DiffusionSetting, copies: Sequence[int | None], each: int = 3
+) -> pd.DataFrame:
+    """How far greedy covers are from exact ones on the plans of CTR runs (section 4.1), by the
+    bound L on copies.
+
+    Solved again by integer programming: the covers that every ``each``-th plan looks for at first.
+    Columns: copies ("none" for no bound), second, ratio (weight of the greedy cover over the
+    lightest), bound (H(d), Chvatal's, on that ratio).
+    """
+    rows: list[tuple[Any, ...]] = []
+    for most in copies:
+        plain = make_placement("CTR", replace(setting, copies=most))
+        assert isinstance(plain, Coordinated)
+        weighed = _Weighed(**{f.name: getattr(plain, f.name) for f in fields(plain)}, each=each)
+        for _ in simulate_setting(weighed, setting):
+            pass
+        rows += [(str(weighed.max_copies or "none"), *line) for line in weighed.found]
+    return pd.DataFrame(rows, columns=["copies", "second", "ratio", "bound"])
+
+
+ROOM = DiffusionSetting(3, 6.0, hosts=40, length=2, seconds=40)
+"""So many hosts that no two segments that live together share one."""
+
+
+def check_equations(setting: DiffusionSetting = ROOM) -> pd.DataFrame:
+    """Eq. 2, and Eq. 3 summed as in Eq. 4, beside what runs count: tuples and intermediate results
+    sent beyond one copy of each tuple, per second. Columns: equation, placement, printed, counted.
+
+    Hosts take no time, so that none sheds; CTR stores on all of V_1, as printed.
+    """
+    free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0), copies=None)
+    rows = []
+    for equation, name in (("Eq. 2", "ATR-unoptimized"), ("Eq. 3, 4", "CTR")):
+        events = list(
+            simulate_setting(make_placement(name, replace(free, costs=setting.costs)), free)
+        )
+        done = [e for e in events if isinstance(e, BatchCommitted) and e.batch >= 2 * free.window]
+        extra = sum(
+            e.total_host_metrics.received_tuples
+            - sum(e.received_tuples)
+            + e.total_host_metrics.sent_partials
+            for e in done
+        )
+        printed = (_compute_eq_2 if name != "CTR" else _compute_eq_4)(events, done, free)
+        rows.append((equation, name, printed, extra / len(done)))
+    return pd.DataFrame(rows, columns=["equation", "placement", "printed", "counted"])
+
+
+def _compute_eq_2(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:
+    rates = [sum(e.received_tuples[i] for e in done) / len(done) for i in range(s.streams)]
+    return atr_overhead(rates, (s.window,) * s.streams, 0, s.length)
+
+
+def _compute_eq_4(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:
+    """Eq. 3 of every segment that begins, for the tuples of its stream, while it goes on."""
+    came = {e.batch: e.received_tuples for e in done}
+    found = [e for e in events if isinstance(e, PathChosen)]
+    total = sum(
+        e.join_orders[0].estimated_overhead_eq3 * came[batch][e.stream]
+        for e in found
+        for batch in range(e.batch, e.batch + s.length)
+        if batch in came
+    )
+    return float(total / len(done))
+
+
+def cover_table(covers: pd.DataFrame) -> pd.DataFrame:
+    """``cover_distance`` by bound on copies: how many covers weigh so many times the lightest, the
+    mean and the worst of these ratios, and the least of Chvatal's bounds.
+    """
+    names = ["the lightest", "to 1.1", "to 1.2", "to 1.3", "above"]
+    cut = pd.cut(covers["ratio"], [0, 1 + 1e-6, 1.1, 1.2, 1.3, inf], labels=names)
+    spread = pd.crosstab(covers["copies"], cut, dropna=False).reindex(covers["copies"].unique())
+    ratio = covers.groupby("copies", sort=False).agg(
+        mean=("ratio", "mean"), worst=("ratio", "max"), least_bound=("bound", "min")
+    )
+    spread.columns = pd.Index(names)
+    table = spread.join(ratio).rename(index={"none": "none (as printed)"})
+    return table.rename(columns={"least_bound": "least H(d)"}).rename_axis("bound L on copies")

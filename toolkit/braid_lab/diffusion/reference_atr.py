@@ -1,0 +1,241 @@
+"""Aligned tuple routing (ATR) one tuple at a time. Source: Gu, Yu and Wang, ICDE 2007, section 3,
+Fig. 3.
+
+The master stream is cut in disjoint segments of T, each on one host; whatever its tuples may join
+with goes to the same host, so slave segments overlap. At t_s another stream becomes the master. Of
+the two streams that change roles, tuples that come after t_s are sent as marked copies for a while:
+s* meets the other stream's tuples from before t_s only, s# those from t_s on.
+
+The paper sends s* to the last old segment's host. A tuple of the new master that comes after t_s
+may be in the window of old master tuples of several segments when W > T, so here its s* goes to the
+hosts of all those. As the paper has it, what came before a segment begins is buffered by the
+diffusion operator and sent when the segment gets its host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from braid_lab.common.trace import (
+    NAMES,
+    Group,
+    Theta,
+    Trace,
+    TraceMove,
+    TraceStep,
+    Tuple,
+    check_arguments,
+    equal_values,
+    group_name,
+    is_result,
+    merge_arrivals,
+    sort_by_stream,
+)
+
+Copy = tuple[Tuple, str]
+"""A tuple on a host and its mark: "", "*" or "#"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The master's tuples with begin <= time < end, which go to ``host``."""
+
+    master: int
+    begin: int
+    end: int
+    host: int
+
+
+def run_atr(
+    tuples: Iterable[Tuple],
+    windows: Sequence[int],
+    hosts: int,
+    length: int,
+    switch: tuple[int, int] | None = None,
+    theta: Theta = equal_values,
+) -> Trace:
+    """The steps of ATR on tuples in the order of their arrival, stream 0 being the master.
+
+    ``length`` is T. ``switch`` is (t_s, new master). A new segment goes to the host that holds the
+    fewest tuples. Raises ValueError for windows, hosts or a length out of range, and for a switch
+    at time 0 or before or to a stream that is not a slave.
+    """
+    check_arguments(windows, hosts)
+    if length < 1 or (switch is not None and (switch[0] < 1 or not 0 < switch[1] < len(windows))):
+        raise ValueError(
+            f"length is {length}, switch {switch}; T must be 1 or more, t_s too, and the new "
+            "master a slave stream"
+        )
+    atr = _Aligned(tuple(windows), hosts, length, switch, theta)
+    for t in tuples:
+        atr.process_tuple(t)
+    return atr.trace
+
+
+def atr_example() -> Trace:
+    """After Fig. 3: three streams, segments of 5, the master changes from a to b at time 11."""
+    a = [(1, 1), (5, 1), (9, 2), (12, 1), (16, 1)]
+    b = [(2, 1), (6, 1), (10, 1), (11, 2), (14, 1)]
+    c = [(3, 1), (7, 2), (11, 1), (13, 1)]
+    return run_atr(merge_arrivals([a, b, c]), (3, 3, 3), 3, 5, (11, 1))
+
+
+class _Aligned:
+    def __init__(
+        self,
+        windows: tuple[int, ...],
+        hosts: int,
+        length: int,
+        switch: tuple[int, int] | None,
+        theta: Theta,
+    ) -> None:
+        self.windows, self.length, self.theta = windows, length, theta
+        self.switched: int | None = switch[0] if switch else None
+        self.new = switch[1] if switch else 0
+        self.trace = Trace("Aligned routing (Gu 2007, Fig. 3)", len(windows), hosts)
+        self.segments: list[Segment] = []
+        self.buffer: list[Tuple] = []
+        self.state: list[list[Copy]] = [[] for _ in range(hosts)]
+        self.now = Tuple(0, 0, 0)
+
+    def process_tuple(self, t: Tuple) -> None:
+        self.now = t
+        while not self.segments or self.segments[-1].end <= t.time:
+            self._open_segment()
+        copies = self._list_copies(t)
+        moves = tuple(TraceMove(f"{t}{mark}", "copy", None, host) for host, mark in copies)
+        self._record_step(self._describe_arrival(t, copies), None, moves)
+        for host, mark in copies:
+            self._store_and_join(host, t, mark)
+        self.buffer = [u for u in (*self.buffer, t) if t.time - u.time <= max(self.windows)]
+
+    def _open_segment(self) -> None:
+        """The next segment, on the least loaded host, with the slave tuples that it needs from
+        before it begins.
+        """
+        begin = self.segments[-1].end if self.segments else 0
+        after = self.switched is not None and begin >= self.switched
+        master, end = (self.new if after else 0), begin + self.length
+        if self.switched is not None and begin < self.switched:
+            end = min(end, self.switched)
+        host = min(range(len(self.state)), key=lambda h: len(self.state[h]))
+        segment = Segment(master, begin, end, host)
+        self.segments.append(segment)
+        early = [
+            u
+            for u in self.buffer
+            if self._choose_mark(u, segment) is not None
+            and u not in self._select_unstarred_tuples(host)
+        ]
+        for u in early:
+            self.state[host].append((u, self._choose_mark(u, segment) or ""))
+        moves = tuple(
+            TraceMove(f"{u}{self._choose_mark(u, segment)}", "copy", None, host) for u in early
+        )
+        self._record_step(self._describe_opened_segment(segment, early, after), host, moves)
+
+    def _select_unstarred_tuples(self, host: int) -> set[Tuple]:
+        return {u for u, mark in self.state[host] if mark != "*"}
+
+    def _describe_opened_segment(self, s: Segment, early: Sequence[Tuple], after: bool) -> str:
+        role = (
+            f"{NAMES[s.master]} becomes the master. " if after and s.begin == self.switched else ""
+        )
+        sent = f", which gets {', '.join(map(str, early))} from the buffer" if early else ""
+        return (
+            f"{role}Master segment {NAMES[s.master]}[{s.begin}, {s.end}) goes to the least "
+            f"loaded host, V{s.host + 1}{sent}."
+        )
+
+    def _list_copies(self, t: Tuple) -> list[tuple[int, str]]:
+        """(host, mark) of every copy of a tuple as it arrives; a host gets no two of the same
+        kind.
+        """
+        return sorted(
+            {(s.host, mark) for s in self.segments if (mark := self._choose_mark(t, s)) is not None}
+        )
+
+    def _choose_mark(self, t: Tuple, s: Segment) -> str | None:
+        """How a segment needs a tuple: "", "*" or "#", and None if it does not."""
+        if t.stream == s.master:
+            if s.begin <= t.time < s.end:
+                return self._mark_after_switch(t, s)
+            return "*" if self._needs_starred_copy(t, s) else None
+        since = s.begin - self.windows[t.stream]
+        until = s.end + self.windows[s.master]
+        if self.switched is not None and s.begin < self.switched:
+            if s.end == self.switched and t.stream != self.new:
+                until = s.end + max(self.windows[0], self.windows[self.new])
+            starred = t.stream == self.new and t.time >= self.switched
+            return ("*" if starred else "") if since <= t.time < until else None
+        if self.switched is not None and t.stream == 0 and t.time < self.switched:
+            return None
+        return self._mark_after_switch(t, s) if since <= t.time < until else None
+
+    def _needs_starred_copy(self, t: Tuple, s: Segment) -> bool:
+        """Whether a tuple of the old master, from after t_s, may meet tuples of the new one from
+        before, on the last old host.
+        """
+        return (
+            s.end == self.switched
+            and s.begin < self.switched
+            and 0 <= t.time - self.switched < self.windows[self.new]
+        )
+
+    def _mark_after_switch(self, t: Tuple, s: Segment) -> str:
+        """# for tuples of the two streams that change roles, during the transition."""
+        if self.switched is None or s.begin < self.switched or t.stream not in (0, self.new):
+            return ""
+        other = self.windows[self.new] if t.stream == 0 else self.windows[0]
+        return "#" if t.time - self.switched < other else ""
+
+    def _store_and_join(self, host: int, t: Tuple, mark: str) -> None:
+        """Store a copy and join it with what the host holds."""
+        held: list[list[Copy]] = [[] for _ in self.windows]
+        for u, other in self.state[host]:
+            held[u.stream].append((u, other))
+        held[t.stream] = [(t, mark)]
+        self.state[host].append((t, mark))
+        met = [sort_by_stream(u for u, _ in g) for g in product(*held) if self._may_join(g)]
+        found = tuple(g for g in met if is_result(g, self.windows, self.theta))
+        joined = f"finds {', '.join(map(group_name, found))}" if found else "finds nothing"
+        self._record_step(
+            f"{t}{mark} is stored on V{host + 1} and {joined} there.", host, (), found
+        )
+
+    def _may_join(self, group: Sequence[Copy]) -> bool:
+        """What the marks allow: by them, tuples of the old and of the new master meet."""
+        if self.switched is None:
+            return True
+        before = {u.stream: u.time < self.switched for u, _ in group}
+        return all(
+            before[self.new if u.stream == 0 else 0] == (mark == "*") for u, mark in group if mark
+        )
+
+    def _describe_arrival(self, t: Tuple, copies: Sequence[tuple[int, str]]) -> str:
+        if not copies:
+            return f"{t} arrives at {t.time}; no segment needs it now, and it waits in the buffer."
+        to = ", ".join(f"V{host + 1}{f' as {t}{mark}' if mark else ''}" for host, mark in copies)
+        return f"{t} arrives at time {t.time} and goes to {to}."
+
+    def _record_step(
+        self,
+        text: str,
+        host: int | None,
+        moves: tuple[TraceMove, ...] = (),
+        found: tuple[Group, ...] = (),
+    ) -> None:
+        stored = tuple(
+            tuple(
+                tuple(f"{u}{mark}" for u, mark in held if u.stream == s)
+                for s in range(len(self.windows))
+            )
+            for held in self.state
+        )
+        rows = [(f"{NAMES[s.master]}[{s.begin}, {s.end})", f"V{s.host + 1}") for s in self.segments]
+        table = (("master segment", "host"), *rows)
+        self.trace.steps.append(
+            TraceStep(text, str(self.now), self.now.time, host, stored, moves, (), found, table)
+        )

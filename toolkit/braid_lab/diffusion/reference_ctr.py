@@ -1,0 +1,325 @@
+"""Coordinated tuple routing (CTR) one tuple at a time. Source: Gu, Yu and Wang, ICDE 2007, section
+4, Fig. 5 and 6.
+
+Every stream is cut in segments of T; a routing table says on which hosts each lies. The first tuple
+of a segment has the four steps done: look up what must be met, choose hops V_1 .. V_{m-1} that
+cover it (greedy weighted set cover; hosts of the hop before come first), void what several hosts of
+a hop would do twice, enter the new segment in the table.
+
+A path chosen at the start of a segment does not know segments that begin later in its time. So a
+path is looked up again for each tuple: hosts that it has stay, and some join for what is new. What
+is stored on V_1 is told once, at the start. While a host holds nothing, a segment goes to the least
+loaded hosts instead (warm-up), as many as ``copies``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+
+from braid_lab.common.trace import (
+    NAMES,
+    Group,
+    Theta,
+    Trace,
+    TraceMove,
+    TraceStep,
+    Tuple,
+    check_arguments,
+    equal_values,
+    group_name,
+    is_result,
+    merge_arrivals,
+    sort_by_stream,
+)
+
+Hop = dict[int, list["Segment"]]
+"""By host, the segments that are met there."""
+
+
+@dataclass(slots=True)
+class Segment:
+    """The tuples of a stream with begin <= time < begin + T. ``path`` has the hosts of each hop so
+    far, ``order`` their streams.
+    """
+
+    stream: int
+    begin: int
+    hosts: tuple[int, ...]
+    order: tuple[int, ...] = ()
+    path: list[list[int]] = field(default_factory=list)
+    tuples: list[Tuple] = field(default_factory=list)
+
+
+def run_ctr(
+    tuples: Iterable[Tuple],
+    windows: Sequence[int],
+    hosts: int,
+    length: int,
+    copies: int = 2,
+    theta: Theta = equal_values,
+) -> Trace:
+    """The steps of CTR on tuples in the order of their arrival; ``length`` is T.
+
+    Raises ValueError for windows or hosts out of range, and unless the length is 1 or more and
+    copies from 1 to hosts.
+    """
+    check_arguments(windows, hosts)
+    if length < 1 or not 1 <= copies <= hosts:
+        raise ValueError(
+            f"length is {length}, copies {copies}; T must be 1 or more, and copies from 1 to "
+            f"hosts, {hosts}"
+        )
+    ctr = _Coordinated(tuple(windows), hosts, length, copies, theta)
+    for t in tuples:
+        ctr.process_tuple(t)
+    return ctr.trace
+
+
+def ctr_example() -> Trace:
+    """After Fig. 5: three streams on six hosts, segments of 2, two copies."""
+    a = [(1, 1), (3, 2), (5, 1), (6, 2)]
+    b = [(1, 1), (2, 2), (4, 1), (5, 2)]
+    c = [(1, 2), (3, 1), (4, 2), (6, 1)]
+    return run_ctr(merge_arrivals([a, b, c]), (5, 5, 5), 6, 2)
+
+
+class _Coordinated:
+    def __init__(
+        self, windows: tuple[int, ...], hosts: int, length: int, copies: int, theta: Theta
+    ) -> None:
+        self.windows, self.hosts, self.length, self.copies, self.theta = (
+            windows,
+            range(hosts),
+            length,
+            copies,
+            theta,
+        )
+        self.trace = Trace("Coordinated routing (Gu 2007, Fig. 5)", len(windows), hosts)
+        self.segments: list[Segment] = []
+        self.now = Tuple(0, 0, 0)
+
+    def process_tuple(self, t: Tuple) -> None:
+        self.now = t
+        self._drop_expired_segments()
+        segment = next(
+            (s for s in self.segments if s.stream == t.stream and self._is_in_segment(s, t)), None
+        )
+        others = [s for s in self.segments if s.stream != t.stream and self._is_correlated(s, t)]
+        fresh = segment is None
+        if fresh:
+            segment = Segment(t.stream, t.time // self.length * self.length, ())
+            self._record_step(self._describe_lookup(segment, others), None)
+        assert segment is not None
+        hops = self._choose_path(segment, others)
+        if fresh:
+            self._store_segment(segment, hops)
+        self._send_tuple(t, segment, hops)
+        if hops:
+            self._follow_path(t, segment.order, hops)
+        segment.tuples.append(t)
+
+    def _is_in_segment(self, s: Segment, t: Tuple) -> bool:
+        return s.begin <= t.time < s.begin + self.length
+
+    def _is_correlated(self, s: Segment, t: Tuple) -> bool:
+        """Whether a segment may hold tuples of S_k[t - W_k, t]."""
+        return t.time - (s.begin + self.length - 1) < self.windows[s.stream]
+
+    def _drop_expired_segments(self) -> None:
+        """Segments that no stream needs any more leave the table."""
+        self.segments = [s for s in self.segments if self._is_correlated(s, self.now)]
+
+    def _count_host_tuples(self, host: int) -> int:
+        """w of a host: the tuples that it holds."""
+        return sum(len(s.tuples) for s in self.segments if host in s.hosts)
+
+    def _choose_path(self, segment: Segment, others: list[Segment]) -> list[Hop]:
+        """Steps 2 and 3. Of all join orders, the one whose hops have the fewest hosts; a segment
+        keeps the order that it has.
+        """
+        streams = sorted({s.stream for s in others})
+        if len(streams) < len(self.windows) - 1:
+            return []
+        orders = [segment.order] if segment.order else permutations(streams)
+        ways = [(order, self._choose_hops(segment, order, others)) for order in orders]
+        segment.order, hops = min(ways, key=lambda way: sum(map(len, way[1])))
+        before, segment.path = segment.path, [sorted(hop) for hop in hops]
+        if segment.path != before:
+            verb = "extends its path to" if before else "takes the path"
+            legs = [
+                f"{{{_format_hosts(hop)}}} for {NAMES[s]}"
+                for s, hop in zip(segment.order, hops, strict=True)
+            ]
+            self._record_step(
+                f"{self._format_segment(segment)} {verb} "
+                f"{' → '.join(legs)}.{self._describe_void_blocks(hops)}",
+                None,
+            )
+        return hops
+
+    def _choose_hops(
+        self, segment: Segment, order: Sequence[int], others: list[Segment]
+    ) -> list[Hop]:
+        hops: list[Hop] = []
+        for k, stream in enumerate(order):
+            kept = segment.path[k] if segment.path else []
+            wanted = [s for s in others if s.stream == stream]
+            hops.append(self._choose_hop_hosts(kept, list(hops[-1]) if hops else [], wanted))
+        return hops
+
+    def _choose_hop_hosts(self, kept: list[int], before: list[int], wanted: list[Segment]) -> Hop:
+        """V_k: the hosts that the path has, those of the hop before, others by greedy cover; each
+        segment on its least loaded.
+        """
+        chosen: list[int] = []
+        left = list(wanted)
+        for near in (kept, before, list(self.hosts)):
+            while useful := {
+                h: [s for s in left if h in s.hosts]
+                for h in near
+                if any(h in s.hosts for s in left)
+            }:
+                best = min(useful, key=lambda h: (self._count_host_tuples(h) + 1) / len(useful[h]))
+                chosen.append(best)
+                left = [s for s in left if best not in s.hosts]
+        chosen = sorted({*chosen, *kept})
+        hop: Hop = {h: [] for h in chosen}
+        for s in wanted:
+            hop[min((h for h in chosen if h in s.hosts), key=self._count_host_tuples)].append(s)
+        return hop
+
+    def _describe_void_blocks(self, hops: list[Hop]) -> str:
+        """What the annotations of step 3 say."""
+        void = [
+            f"{self._format_segment(s)} on "
+            f"{_format_hosts([h for h in hop if h in s.hosts and h != host])}"
+            for hop in hops
+            for host, segments in hop.items()
+            for s in segments
+            if len([h for h in hop if h in s.hosts]) > 1
+        ]
+        return f" Void: {', '.join(void)}." if void else ""
+
+    def _store_segment(self, segment: Segment, hops: list[Hop]) -> None:
+        """Step 4: the new segment is stored on V_1, or on the least loaded hosts while some hold
+        nothing.
+        """
+        used = {h for s in self.segments for h in s.hosts}
+        warm = bool(hops) and len(used) == len(self.hosts)
+        idle_first = sorted(self.hosts, key=lambda h: (h in used, self._count_host_tuples(h)))
+        segment.hosts = tuple(sorted(hops[0])) if warm else tuple(sorted(idle_first[: self.copies]))
+        self.segments.append(segment)
+        why = "its first hop, V1" if warm else "the least loaded, as some hold nothing yet"
+        self._record_step(
+            f"The table has {self._format_segment(segment)} now, on "
+            f"{_format_hosts(segment.hosts)}: {why}.",
+            None,
+        )
+
+    def _send_tuple(self, t: Tuple, segment: Segment, hops: list[Hop]) -> None:
+        targets = sorted({*segment.hosts, *(hops[0] if hops else ())})
+        moves = tuple(
+            TraceMove(str(t), "copy" if h in segment.hosts else "probe", None, h) for h in targets
+        )
+        text = (
+            f"{t} arrives at time {t.time} and goes to {_format_hosts(targets)}; it is stored on "
+            f"{_format_hosts(segment.hosts)}."
+        )
+        self._record_step(text, None, moves, (), t)
+
+    def _follow_path(self, t: Tuple, order: Sequence[int], hops: list[Hop]) -> None:
+        """The path, hop by hop; intermediate results go to all hosts of the next hop, and stay
+        where they are if that is one.
+        """
+        partial: list[tuple[int | None, Group]] = [(None, (t,))]
+        for k, (stream, hop) in enumerate(zip(order, hops, strict=True)):
+            moves = tuple(
+                TraceMove(group_name(g), "partial", at, host)
+                for at, g in partial
+                for host in hop
+                if at not in (None, host)
+            )
+            partial = [
+                (host, g)
+                for host, segments in hop.items()
+                for g in self._join_with_segments(partial, segments)
+            ]
+            last = k == len(hops) - 1
+            told = "; ".join(
+                f"{group_name(g)} on V{host + 1}" for host, g in partial if host is not None
+            )
+            made = (
+                f"{'results' if last else 'intermediate results'} {told}"
+                if told
+                else "nothing matches"
+            )
+            results = tuple(g for _, g in partial) if last else ()
+            self._record_step(
+                f"Hop {k + 1}, {NAMES[stream]} on {_format_hosts(hop)}: {made}.",
+                None,
+                moves,
+                results,
+                t,
+            )
+            if not partial:
+                return
+
+    def _join_with_segments(
+        self, partial: Sequence[tuple[int | None, Group]], segments: Sequence[Segment]
+    ) -> list[Group]:
+        tried = [sort_by_stream((*g, u)) for _, g in partial for s in segments for u in s.tuples]
+        return [g for g in tried if is_result(g, self.windows, self.theta)]
+
+    def _describe_lookup(self, segment: Segment, others: list[Segment]) -> str:
+        which = (
+            ", ".join(f"{self._format_segment(s)} on {_format_hosts(s.hosts)}" for s in others)
+            or "nothing"
+        )
+        return (
+            f"{self.now} begins the segment {self._format_segment(segment)}. It must meet {which}."
+        )
+
+    def _format_segment(self, s: Segment) -> str:
+        return f"{NAMES[s.stream]}[{s.begin}, {s.begin + self.length})"
+
+    def _record_step(
+        self,
+        text: str,
+        host: int | None,
+        moves: tuple[TraceMove, ...] = (),
+        found: tuple[Group, ...] = (),
+        new: Tuple | None = None,
+    ) -> None:
+        held = [
+            [
+                [
+                    str(t)
+                    for s in self.segments
+                    if s.stream == i and h in s.hosts
+                    for t in (*s.tuples, *self._select_new_tuple(s, new))
+                ]
+                for i in range(len(self.windows))
+            ]
+            for h in self.hosts
+        ]
+        stored = tuple(tuple(tuple(names) for names in streams) for streams in held)
+        table = (
+            ("segment", "hosts"),
+            *((self._format_segment(s), _format_hosts(s.hosts)) for s in self.segments),
+        )
+        self.trace.steps.append(
+            TraceStep(text, str(self.now), self.now.time, host, stored, moves, (), found, table)
+        )
+
+    def _select_new_tuple(self, s: Segment, new: Tuple | None) -> tuple[Tuple, ...]:
+        return (
+            (new,)
+            if new is not None and s.stream == new.stream and self._is_in_segment(s, new)
+            else ()
+        )
+
+
+def _format_hosts(hosts: Iterable[int]) -> str:
+    return " ".join(f"V{h + 1}" for h in sorted(hosts))

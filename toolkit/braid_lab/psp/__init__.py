@@ -1,0 +1,1 @@
+"""Study the ring of slices (PSP)."""

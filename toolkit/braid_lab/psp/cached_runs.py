@@ -1,0 +1,78 @@
+"""The runs of Wang 2008, Fig. 16.2 to 16.5, that are kept: all that notebook 03 asks for with
+``full``, and with the book's 3, 5, 7 and 9 streams.
+
+``python -m braid_lab.psp.cached_runs --minutes 4`` adds runs that the table lacks, one after the
+other, and stops after the minutes. Everything in the table is modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+
+from braid_lab.common.result_cache import (
+    CachedOutcome,
+    Outcome,
+    ResultCache,
+    fingerprint_outcomes,
+    run_cache_command,
+)
+from braid_lab.psp.experiments import JOINS, RingSetting
+from braid_lab.psp.rivals import Made, compare_schemes, competitors, count_scheme
+
+LENGTHS, WAYS, SIGMAS, SEEDS = (4, 8, 12, 16), (3, 5, 7, 9), (0.05, 0.1, 0.5), (0, 1, 2)
+CACHED_SETTING = RingSetting(seconds=60.0)
+COUNTS = ("stored", "sent", "hops", *(f"{c} {join}" for join in JOINS for c in ("busy", "uneven")))
+
+
+def run_key(scheme: str, nodes: int, setting: RingSetting) -> str:
+    """A run by its scheme and all that its counts depend on."""
+    of = {"nodes": nodes} | {
+        name: getattr(setting, name)
+        for name in ("streams", "rate", "window", "sigma", "seconds", "step", "seed")
+    }
+    return f"{scheme}: {'; '.join(f'{k}={v:g}' for k, v in of.items())}"
+
+
+_SHORT = RingSetting(seconds=14.0, sigma=0.05)
+
+
+def _fingerprint_code() -> str:
+    """Of short runs, of rings among them where half of the nodes are more than two; and of what
+    the schemes are of at every length.
+    """
+    runs = ((name, n, m) for n, m in ((4, 3), (4, 4), (6, 3)) for name in competitors(n, _SHORT))
+    made = (count_scheme(name, n, replace(_SHORT, streams=m)) for name, n, m in runs)
+    schemes = ({repr(s): n} for n in LENGTHS for s in competitors(n, _SHORT).values())
+    return fingerprint_outcomes(chain(made, schemes))
+
+
+KEPT = ResultCache("wang2008-contest.csv", COUNTS, _fingerprint_code)
+
+
+def cached_runs(fresh: bool = False) -> Made:
+    """Where counts come from: the table; runs that it lacks, or all ``fresh`` ones, are made."""
+
+    def made(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
+        make = partial(count_scheme, scheme, nodes, setting)
+        return KEPT.get_or_run(run_key(scheme, nodes, setting), make, fresh)
+
+    return made
+
+
+def requested_runs() -> dict[str, Callable[[], Outcome]]:
+    """All runs of the table, by their texts, those of fewest streams first."""
+    found: dict[str, Callable[[], Outcome]] = {}
+
+    def note(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
+        found[run_key(scheme, nodes, setting)] = partial(count_scheme, scheme, nodes, setting)
+        return CachedOutcome(dict.fromkeys(COUNTS, 1.0))
+
+    compare_schemes(LENGTHS, WAYS, SIGMAS, SEEDS, CACHED_SETTING, note)
+    return found
+
+
+if __name__ == "__main__":
+    run_cache_command(KEPT, requested_runs(), __doc__)

@@ -1,0 +1,182 @@
+"""The claims of Wang 2008, Part II, chapters 13 and 16, against the figures of
+``braid_lab.psp.experiments``; those of ``braid_lab.psp.rivals`` are in ``psp_rivals_claims``.
+
+All of it is modelled, but for the run on Spark. Claims that hold are checked (``must``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from braid_lab.common.claims import Claim
+from braid_lab.psp import rival_claims as rivals
+from braid_lab.psp.contest_claims import BOOK
+from braid_lab.psp.experiments import BOOK_LENGTH, CHANGES, HOPS, JOINS, hop_seconds_for
+
+# Fig. 16.1: ``psp.breakdown`` with a column for the streams
+
+
+def equation_claim(parts: pd.DataFrame) -> Claim:
+    """Fig. 16.1 and Eq. 13.1: what is counted of pairs and sends is what the equation says."""
+    three = parts[parts["streams"] == 3]
+    ratio = three["mean_modelled"] / three["equation_modelled"]
+    by = ratio.groupby(three["part"]).agg(["min", "max"])
+    each = ", ".join(f"{k} {by.loc[k, 'min']:.2f} to {by.loc[k, 'max']:.2f}" for k in by.index)
+    reason = (
+        "a result is not sent to the node where it was found, which the equation counts; of more "
+        "streams it has one selectivity a stream"
+    )
+    says = "Counted work and sends of a 3-way join are those of Eq. 13.1"
+    return BOOK.required_claim(
+        "Fig. 16.1, Eq. 13.1", says, f"{each} times", ratio.between(0.6, 1.2).all(), reason
+    )
+
+
+def probing_claim(parts: pd.DataFrame) -> Claim:
+    """Fig. 16.1: probing costs more than the network does, the more so the larger the images."""
+    mean = parts.groupby(["streams", "join", "part"])["mean_modelled"].mean().unstack("part")
+    ratio = (mean["join"] / mean["network"]).unstack("join")[list(JOINS)]
+    found = f"at least {ratio.min(axis=None):.1f} times the network's share"
+    grows = (ratio.diff(axis=1).iloc[:, 1:] > 0).all(axis=None)
+    holds = ratio.min(axis=None) > 1 and grows
+    return BOOK.required_claim("Fig. 16.1", "Probing costs more than the network", found, holds)
+
+
+# Fig. 16.2: closed forms, ``psp.response``
+
+
+def best_ring_lengths(times: pd.DataFrame) -> pd.Series:
+    """The ring's length of least response time, by T_n, join cost and selectivity."""
+    keys = ["hop", "join", "sigma"]
+    least = times.loc[times.groupby(keys)["response_modelled"].idxmin()]
+    return least.set_index(keys)["nodes"]
+
+
+def interior_claim(times: pd.DataFrame) -> Claim:
+    """Fig. 16.2: the best ring has an interior length, if hops are not too cheap."""
+    best, low, high = best_ring_lengths(times), times["nodes"].min(), times["nodes"].max()
+    inner = ((best > low) & (best < high)).groupby("hop").sum()
+    settings = best.groupby("hop").size()
+    found = "T_n " + ", ".join(
+        f"{1e3 * hop:g} ms {n} of {settings[hop]} settings" for hop, n in inner.items()
+    )
+    reading = "T_n of a millisecond or two; at 0.1 ms the longest ring is best nearly everywhere"
+    says = "More nodes help up to a point: the best ring has an interior length"
+    return BOOK.interpreted_claim(
+        "Fig. 16.2", says, found, inner.iloc[-1] > max(2, inner.iloc[0]), reading
+    )
+
+
+def fourteen_nodes_claim(times: pd.DataFrame) -> Claim:
+    """Section 16.2, its one number: at selectivity 0.5 and the small join, 14 nodes are best."""
+    hop = hop_seconds_for(BOOK_LENGTH)
+    best = best_ring_lengths(times).xs(("small", 0.5), level=("join", "sigma"))
+    each = ", ".join(f"{n} at T_n {1e3 * t:g} ms" for t, n in best.items())
+    reading = f"T_n = {1e3 * hop:.2f} ms, by Theorem 9 with our cost of a pair"
+    says = f"{BOOK_LENGTH} nodes are best at σ = 0.5, small join"
+    near = best.iloc[-1] <= BOOK_LENGTH <= best.iloc[0] and HOPS[0] < hop < 2 * HOPS[-1]
+    return BOOK.interpreted_claim("Fig. 16.2, Theorem 9", says, f"{each}", near, reading)
+
+
+def response_growth_claim(times: pd.DataFrame) -> Claim:
+    """Fig. 16.2: the response time grows with the selectivity."""
+    keys = ["hop", "join", "nodes"]
+    by = times.pivot(index=keys, columns="sigma", values="response_modelled")
+    ordered = (by[0.05] <= by[0.1]).all() and (by[0.1] <= by[0.5]).all()
+    found = "at every length, join cost and T_n, until the hops outweigh the rest"
+    says = "Response time grows with the selectivity"
+    return BOOK.required_claim("Fig. 16.2", says, found, ordered and (by[0.05] < by[0.5]).any())
+
+
+def theorem_9_claim(times: pd.DataFrame) -> Claim:
+    """Theorem 9: the more selectivity, the longer the best ring; and it is near the least of Eq.
+    13.5.
+    """
+    best = best_ring_lengths(times)
+    longer = all(best[t, j, 0.05] <= best[t, j, 0.1] <= best[t, j, 0.5] for t, j, _ in best.index)
+    theorem = times.groupby(["hop", "join", "sigma"])["best_modelled"].first()
+    near = abs(best - theorem.clip(times["nodes"].min(), times["nodes"].max())).max()
+    few = best.loc[HOPS[-1], "small"]
+    found = f"small join, T_n {1e3 * HOPS[-1]:g} ms: {', '.join(map(str, few))} nodes"
+    says = "The more selectivity, the longer the best ring (σ = 0.05, 0.1, 0.5)"
+    return BOOK.required_claim(
+        "Theorem 9", says, f"{found}; off by {near:.1f} at most", longer and near <= 1.5
+    )
+
+
+def length_by_selectivity_claim(times: pd.DataFrame) -> Claim:
+    """Section 16.2, text: the smaller the selectivity, the longer the best ring."""
+    few, some, more = best_ring_lengths(times).loc[HOPS[-1], "small"]
+    why = "the other way round, as Theorem 9 has it: more selectivity means more probing to share"
+    found = f"small join: {few}, {some}, {more} nodes for σ = 0.05, 0.1, 0.5"
+    says = "The smaller the selectivity, the longer the best ring (text of 16.2)"
+    return BOOK.report_claim("16.2", says, found, few > more, why)
+
+
+# Fig. 16.6, 16.7: ``psp.adaptation``
+
+
+def adaptation_claim(grown: pd.DataFrame, figure: str) -> Claim:
+    """Fig. 16.6, 16.7: adaptation flattens the response time when the rates grow
+    (``psp.adaptation``), with every seed.
+    """
+    end = grown[grown["second"] >= 0.9 * (grown["second"].max() + CHANGES[figure].setting.step)]
+    last = end.groupby(["adapts", "seed"])["response_modelled"].mean().unstack("adapts")
+    most = int(grown.loc[grown["adapts"], "nodes"].max())
+    mean, seeds = last.mean(), len(last)
+    found = (
+        f"at the end {mean[True]:.2f} s, with up to {most} nodes, against {mean[False]:.1f} s "
+        f"(mean of {seeds})"
+    )
+    where = f"Fig. {figure.rstrip('abcd')}"
+    says = f"Adaptation flattens the response time when the rates grow ({figure})"
+    return BOOK.required_claim(where, says, found, bool((last[True] < last[False] / 2).all()))
+
+
+def agreement_claims(both: pd.DataFrame) -> list[Claim]:
+    """A run on Spark beside its model (``psp.agreement``): the same streams, and state that differs
+    by a batch of each stream at most.
+    """
+    by = both.set_index("what")
+    same = by.loc["tuples in", "measured"] == by.loc["tuples in", "modelled"]
+    count, ratio = by.loc["tuples in", "measured"], by.loc["state at the end", "ratio"]
+    return [
+        BOOK.required_claim(
+            "12", "the streams are those of the model", f"{count:,.0f} tuples in", same
+        ),
+        BOOK.required_claim(
+            "12", "state is the model's", f"{ratio:.2f} times", abs(ratio - 1) < 0.35
+        ),
+    ]
+
+
+@dataclass(frozen=True)
+class RingFigures:
+    """The tidy frames that the claims are about: of ``psp.breakdown``, ``response`` and, by figure,
+    ``adaptation``; and those of ``psp_rivals_claims``.
+    """
+
+    parts: pd.DataFrame
+    times: pd.DataFrame
+    grown: dict[str, pd.DataFrame]
+    rivals: rivals.ContestFigures
+
+
+def ring_claims(f: RingFigures) -> list[Claim]:
+    """All of them, by chapter."""
+    closed = (
+        interior_claim,
+        fourteen_nodes_claim,
+        response_growth_claim,
+        theorem_9_claim,
+        length_by_selectivity_claim,
+    )
+    return [
+        equation_claim(f.parts),
+        probing_claim(f.parts),
+        *(claim(f.times) for claim in closed),
+        *rivals.contest_claims(f.rivals),
+        *(adaptation_claim(grown, figure) for figure, grown in f.grown.items()),
+    ]

@@ -1,0 +1,277 @@
+"""The claims of Wang 2008, Fig. 16.2 to 16.5, against ``psp_rivals.contest``: rings, ATR and CTR
+side by side. All of it is counted on the policies and priced, so modelled.
+
+Claims that hold are checked (``must``); ``tests/mutations`` has the faults that break them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from braid_lab.common.claim_book import ClaimBuilder
+from braid_lab.common.claims import Claim
+from braid_lab.psp.experiments import HOPS
+from braid_lab.psp.rivals import (
+    HALF,
+    LONG,
+    PAIR,
+    RINGS,
+    SHORT,
+    add_response_times,
+    best_node_counts,
+    lead_over_rivals,
+)
+
+BOOK = ClaimBuilder("Wang 2008, II")
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A contest, in the mean of its seeds; by streams, sigma, join and nodes a column for each
+    scheme.
+    """
+
+    runs: pd.DataFrame
+
+    def _pivot_by_scheme(self, runs: pd.DataFrame, value: str) -> pd.DataFrame:
+        keys = ["streams", "sigma", "join", "nodes"]
+        mean = runs.groupby([*keys, "scheme"])[f"{value}_modelled"].mean()
+        return mean.unstack("scheme")
+
+    @cached_property
+    def live_tuples(self) -> pd.DataFrame:
+        """Live tuples, with their copies."""
+        return self._pivot_by_scheme(self.runs, "stored")
+
+    @cached_property
+    def busiest_seconds(self) -> pd.DataFrame:
+        """Seconds of the busiest node for one tuple."""
+        return self._pivot_by_scheme(self.runs, "busy")
+
+    @cached_property
+    def response_seconds(self) -> pd.DataFrame:
+        """Seconds of response, at the longest of HOPS."""
+        return self._pivot_by_scheme(add_response_times(self.runs, HOPS[-1:]), "response")
+
+    @property
+    def varied_settings(self) -> list[str]:
+        """What is varied but for the nodes."""
+        return ["streams", "sigma", "join"]
+
+    @property
+    def min_nodes(self) -> int:
+        """The least number of nodes."""
+        return int(self.runs["nodes"].min())
+
+    @property
+    def max_nodes(self) -> int:
+        """The largest number of nodes."""
+        return int(self.runs["nodes"].max())
+
+    def is_flat(self, scheme: str) -> tuple[bool, float, float]:
+        """Whether a scheme's state is the same for all lengths but for 15 %, its least and its
+        most.
+        """
+        by = self.live_tuples[scheme].groupby(self.varied_settings)
+        low, high = self.live_tuples[scheme].min(), self.live_tuples[scheme].max()
+        return bool((by.max() <= 1.15 * by.min()).all()), float(low), float(high)
+
+
+def one_copy_claim(r: Contest) -> Claim:
+    """Fig. 16.2 (b), (d), (f): the state of PSP is flat in N, with one copy of each tuple."""
+    dynamic, low, high = r.is_flat("PSP-D")
+    basic, _, _ = r.is_flat("PSP")
+    once = (r.live_tuples[["PSP", "PSP-D"]].max(axis=1) < r.live_tuples[SHORT]).all()
+    found = f"{low:,.0f} to {high:,.0f} tuples over all settings"
+    return BOOK.required_claim(
+        "Fig. 16.2", "State of PSP is flat in N", found, dynamic and basic and once
+    )
+
+
+def late_purge_claim(r: Contest) -> Claim:
+    """Fig. 16.3: PSP-I holds more state than PSP, for what is purged late is on two nodes."""
+    more = r.live_tuples["PSP-I"] / r.live_tuples["PSP"] - 1
+    found = f"{more.min():.0%} to {more.max():.0%} more"
+    return BOOK.required_claim(
+        "Fig. 16.3", "PSP-I holds more state than PSP", found, more.min() > 0
+    )
+
+
+def copies_claim(r: Contest) -> Claim:
+    """Section 15.1: ATR with T = W and CTR store much more than a ring does."""
+    ratio = r.live_tuples[[SHORT, PAIR]].min(axis=1) / r.live_tuples["PSP-D"]
+    says = "ATR (T = W) and CTR store more than 1.5 times what PSP does"
+    return BOOK.required_claim("15.1", says, f"{ratio.min():.2f} times and more", ratio.min() > 1.5)
+
+
+def ctr_state_claim(r: Contest) -> Claim:
+    """Fig. 16.5 (b), (d): the state of CTR is flat in N for a fixed number of copies, and grows
+    with them.
+    """
+    flat, low, high = r.is_flat(PAIR)
+    last = r.live_tuples.xs(r.max_nodes, level="nodes")
+    grows = r.max_nodes <= 4 or (last[HALF] > 1.2 * last[PAIR]).all()
+    says = "State of CTR is flat in N for a fixed number of copies, and grows with the copies"
+    found = f"2 copies {low:,.0f} to {high:,.0f}, N/2 up to {last[HALF].max():,.0f} tuples"
+    return BOOK.required_claim("Fig. 16.5", says, found, flat and grows)
+
+
+def atr_response_claim(r: Contest) -> Claim:
+    """Fig. 16.4 (a), (c): the response time of ATR does not fall with N, for one host does all the
+    work.
+    """
+    by = r.response_seconds[SHORT].groupby(r.varied_settings)
+    ratio = by.min() / by.max()
+    says = "Response time of ATR does not fall with N"
+    found = f"within {1 - ratio.min():.0%} in every setting"
+    return BOOK.required_claim(
+        "Fig. 16.4", says, found, (r.max_nodes == r.min_nodes) or ratio.min() > 0.9
+    )
+
+
+def ctr_response_claim(r: Contest) -> Claim:
+    """Fig. 16.5 (a), (c): the response time of CTR falls with N."""
+    says = "Response time of CTR falls with N"
+    if r.max_nodes == r.min_nodes:
+        return BOOK.untested_claim("Fig. 16.5", says, "one length only")
+    begin, end = (r.response_seconds.xs(n, level="nodes")[PAIR] for n in (r.min_nodes, r.max_nodes))
+    ratio = end / begin
+    found = (
+        f"at {r.max_nodes} nodes {ratio.min():.2f} to {ratio.max():.2f} times that at {r.min_nodes}"
+    )
+    return BOOK.required_claim("Fig. 16.5", says, found, ratio.max() < 1)
+
+
+def ctr_copies_claim(r: Contest) -> Claim:
+    """Fig. 16.5: more copies mean a longer response time."""
+    says = "More copies mean a longer response time"
+    wide = r.response_seconds[r.response_seconds.index.get_level_values("nodes") > 4]
+    if wide.empty:
+        return BOOK.untested_claim("Fig. 16.5", says, "no length above 4")
+    slower = wide[HALF] > wide[PAIR]
+    found = f"slower with N/2 copies than with 2 at {slower.sum()} of {len(slower)} points"
+    why = "where few copies mean wide covers, more of them send fewer intermediate results"
+    return BOOK.report_claim("Fig. 16.5", says, found, slower.all(), why)
+
+
+def less_work_claim(r: Contest) -> Claim:
+    """Section 15.1: the latency of PSP is expected to be the lowest, for most nodes work on a
+    tuple: what its busiest node does, beside that of CTR with 2 copies and of ATR.
+    """
+    rings = r.busiest_seconds[list(RINGS)].min(axis=1)
+    low = r.busiest_seconds[
+        r.busiest_seconds.index.get_level_values("sigma") == r.runs["sigma"].min()
+    ]
+    least = (low[[SHORT, PAIR]].min(axis=1) / rings.loc[low.index]).min()
+    says = "The busiest node of a ring does less for a tuple than that of ATR or CTR (2 copies)"
+    sigma = r.runs["sigma"].min()
+    found = f"at σ = {sigma:g}, at every N and join, {least:.2f} times less and more"
+    return BOOK.required_claim("15.1", says, found, least > 1)
+
+
+def balanced_work_claim(r: Contest) -> Claim:
+    """Section 13.4: state is balanced, so that the nodes of a ring do about the same, in all three
+    forms.
+    """
+    rings = r.runs[r.runs["scheme"].isin(RINGS)]
+    most = rings.groupby("scheme")["uneven_modelled"].max()
+    found = ", ".join(f"{k} {x:.2f}" for k, x in most.items())
+    says = "The nodes of a ring do about the same"
+    return BOOK.required_claim(
+        "13.4", says, f"the busiest at most {found} times the mean", most.max() < 1.35
+    )
+
+
+def best_length_claim(r: Contest) -> Claim:
+    """Fig. 16.2 (a), (c), (e), counted: more nodes help up to a point."""
+    says = "The best ring has an interior length (counted)"
+    lengths = sorted(r.runs["nodes"].unique())
+    if len(lengths) < 3:
+        return BOOK.untested_claim("Fig. 16.2", says, "fewer than three lengths")
+    inner = {
+        hop: (
+            best_node_counts(r.runs, [hop]).query("scheme == 'PSP, best'")["nodes"] < r.max_nodes
+        ).mean()
+        for hop in HOPS
+    }
+    found = ", ".join(f"T_n {1e3 * hop:g} ms {share:.0%}" for hop, share in inner.items())
+    reading = "at T_n of about a millisecond; on a faster network the longest ring tried is best"
+    held = inner[HOPS[-1]] > inner[HOPS[0]] and inner[HOPS[-1]] > 0
+    return BOOK.interpreted_claim("Fig. 16.2", says, f"{found} of the settings", held, reading)
+
+
+def _format_leads(lead: pd.DataFrame, hops: tuple[float, ...]) -> str:
+    """By how much PSP is ahead of its rivals, at the least, for some T_n."""
+    low = lead.groupby(["hop", "rival"])["ratio_modelled"].min().unstack("rival")
+    return "; ".join(
+        f"T_n {1e3 * hop:g} ms {low.loc[hop, SHORT]:.2f} times ATR, {low.loc[hop, PAIR]:.2f} CTR "
+        f"with 2 copies, {low.loc[hop, HALF]:.2f} with N/2"
+        for hop in hops
+    )
+
+
+def psp_ahead_claim(r: Contest) -> Claim:
+    """Section 16.4: with its best length PSP is ahead of ATR and CTR."""
+    lead = lead_over_rivals(r.runs[r.runs["streams"] == r.runs["streams"].min()])
+    fast = lead.loc[lead["hop"] == HOPS[0], "ratio_modelled"].min() > 1
+    reading = (
+        "at T_n = 0.1 ms, a hop of a gigabit network, which a ring makes N / 2 of a round and CTR "
+        "one; the book prints no T_n"
+    )
+    ways = f"{r.runs['streams'].min()}-way"
+    says = f"With its best length PSP is ahead of ATR and CTR, {ways}"
+    return BOOK.interpreted_claim(
+        "16.4", says, _format_leads(lead, (HOPS[0], HOPS[-1])), fast, reading
+    )
+
+
+def psp_ahead_at_slow_hops_claim(r: Contest) -> Claim:
+    """Section 16.4 again, at a T_n that gives best lengths inside the book's range."""
+    lead = lead_over_rivals(r.runs, HOPS[-1:])
+    reason = "at 2 ms a hop costs more than a ring of several hops gains on joins that cost little"
+    says = "With its best length PSP is ahead of ATR and CTR, at T_n = 2 ms"
+    holds = lead["ratio_modelled"].min() > 1
+    return BOOK.report_claim("16.4", says, _format_leads(lead, HOPS[-1:]), holds, reason)
+
+
+def more_streams_claim(r: Contest) -> Claim:
+    """Section 16.4 for more streams than three: M - 1 rounds of N / 2 hops."""
+    more = r.runs[r.runs["streams"] > r.runs["streams"].min()]
+    says = "With its best length PSP is ahead of ATR and CTR, for more streams, at T_n = 0.1 ms"
+    if more.empty:
+        return BOOK.untested_claim("16.4", says, "one number of streams only")
+    lead = lead_over_rivals(more, HOPS[:1])
+    reason = "every further stream adds a round of N / 2 hops to a ring, and one hop to CTR"
+    return BOOK.report_claim(
+        "16.4", says, _format_leads(lead, HOPS[:1]), lead["ratio_modelled"].min() > 1, reason
+    )
+
+
+def ahead_of_atr_claim(r: Contest) -> Claim:
+    """Fig. 16.4: PSP with its best length is ahead of ATR whatever a hop costs."""
+    ratio = lead_over_rivals(r.runs).query("rival in @RIVALS", local_dict={"RIVALS": [SHORT, LONG]})
+    least = ratio["ratio_modelled"].min()
+    says = "With its best length PSP is ahead of ATR at every T_n"
+    return BOOK.required_claim("16.4", says, f"{least:.2f} times as fast and more", least > 1)
+
+
+SIDE_BY_SIDE = (
+    copies_claim,
+    less_work_claim,
+    balanced_work_claim,
+    one_copy_claim,
+    best_length_claim,
+    late_purge_claim,
+    atr_response_claim,
+    ctr_state_claim,
+    ctr_response_claim,
+    ctr_copies_claim,
+    psp_ahead_claim,
+    psp_ahead_at_slow_hops_claim,
+    more_streams_claim,
+    ahead_of_atr_claim,
+)
+"""The claims about a contest."""

@@ -1,0 +1,303 @@
+"""The PSP ring one tuple at a time. Source: Wang 2008, sections 12.2 and 12.3, Fig. 12.3 and 12.4,
+Theorem 7.
+
+A tuple makes two copies at the head. The build tuple stays, as state. The probe tuple goes round:
+at each node it first purges the other streams' slices (what has become too old goes on, ahead of
+it), then it is passed on, then it probes. What it finds goes round once too, from the node that
+found it back to that node, and probes the next stream of the join order.
+
+END marks tell the head when a round is over. The last intermediate result that the head makes
+carries the first; where that one is dropped, back at the head, the next is born. After the (m -
+1)-th the next input tuple may come. The book does not say what carries the mark when the head finds
+nothing: here it travels alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from braid_lab.common.trace import (
+    NAMES,
+    Group,
+    Theta,
+    Trace,
+    TraceMove,
+    TraceStep,
+    Tuple,
+    check_arguments,
+    equal_values,
+    group_name,
+    is_result,
+    merge_arrivals,
+    parse_tuples,
+    sort_by_stream,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What waits in a node's queue. ``group`` is empty for an END mark that travels alone;
+    ``joined`` streams are in it.
+
+    ``origin`` is the node that made it, where it is dropped after one round; ``end`` counts END
+    marks from 1, 0 is none.
+    """
+
+    kind: str
+    group: Group
+    joined: int
+    origin: int
+    end: int = 0
+
+    def __str__(self) -> str:
+        mark = f"END{self.end}" if self.end else ""
+        base = {"build": "ᵇ", "probe": "ᵖ"}.get(self.kind, "")
+        return f"{group_name(self.group)}{base}{' ' if mark else ''}{mark}" if self.group else mark
+
+
+def run_ring(
+    tuples: Iterable[Tuple],
+    windows: Sequence[int],
+    nodes: int,
+    orders: Sequence[Sequence[int]] = (),
+    theta: Theta = equal_values,
+) -> Trace:
+    """The steps of the basic ring on tuples in the order of their arrival.
+
+    Node k of N holds of each stream i what is k W_i / N to (k + 1) W_i / N old. ``orders`` has for
+    each stream the others in the order in which its tuples probe them, by default by index. Raises
+    ValueError for windows or a number of nodes out of range.
+    """
+    check_arguments(windows, nodes)
+    ring = _Ring(
+        tuple(windows), nodes, tuple(map(tuple, orders)) or _list_join_orders(len(windows)), theta
+    )
+    for t in tuples:
+        ring.process_tuple(t)
+    return ring.trace
+
+
+def run_typed(text: str) -> Trace:
+    """Tuples of three streams that somebody typed, with windows of 16 seconds, in a ring of four
+    nodes. Raises ValueError as ``typed`` does.
+    """
+    return run_ring(parse_tuples(text, 3), (16, 16, 16), 4)
+
+
+def ring_example() -> Trace:
+    """Fig. 12.4: one tuple of stream a in a ring of four nodes, in the join order a, b, c."""
+    b = [(1, 1), (7, 1), (13, 1), (16, 2), (18, 1)]
+    c = [(4, 1), (10, 1), (12, 2), (19, 1)]
+    return run_ring(merge_arrivals([[(20, 1)], b, c]), (16, 16, 16), 4).steps_for(["a1"])
+
+
+def _list_join_orders(streams: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(s for s in range(streams) if s != t) for t in range(streams))
+
+
+class _Ring:
+    def __init__(
+        self,
+        windows: tuple[int, ...],
+        nodes: int,
+        orders: tuple[tuple[int, ...], ...],
+        theta: Theta,
+    ) -> None:
+        self.windows, self.nodes, self.orders, self.theta = windows, nodes, orders, theta
+        self.trace = Trace("PSP ring (Wang 2008, Fig. 12.4)", len(windows), nodes)
+        self.state: list[list[list[Tuple]]] = [[[] for _ in windows] for _ in range(nodes)]
+        self.queues: list[deque[Message]] = [deque() for _ in range(nodes)]
+        self.sending: list[tuple[int, Message]] = []
+        self.now = Tuple(0, 0, 0)
+        self.clock = 0
+
+    def process_tuple(self, t: Tuple) -> None:
+        """One period of execution: until the ring is empty, every node takes one message from its
+        queue at a time.
+        """
+        self.now, self.clock = t, 0
+        self.queues[0].append(Message("probe", (t,), 1, 0))
+        self._record_step(
+            f"{t} arrives at the head, M1, at time {t.time}.",
+            0,
+            (TraceMove(str(t), "probe", None, 0),),
+        )
+        while any(self.queues):
+            self.clock += 1
+            for node in [k for k, queue in enumerate(self.queues) if queue]:
+                self._process_message(node, self.queues[node].popleft())
+            for target, message in self.sending:
+                self.queues[target].append(message)
+            self.sending.clear()
+
+    def _process_message(self, node: int, m: Message) -> None:
+        if m.kind == "build":
+            self._insert_tuple(
+                node, m.group[0], f"{m.group[0]}ᵇ, which has aged, is inserted at M{node + 1}."
+            )
+        elif m.kind == "probe":
+            self._process_probe_tuple(node, m)
+        else:
+            self._process_intermediate_result(node, m)
+
+    def _insert_tuple(self, node: int, t: Tuple, text: str) -> None:
+        self.state[node][t.stream].append(t)
+        self._record_step(text, node)
+
+    def _process_probe_tuple(self, node: int, m: Message) -> None:
+        """The steps of Fig. 12.3 for a probe tuple: insert (at the head), purge, propagate,
+        probe.
+        """
+        t = m.group[0]
+        if node == 0:
+            self._insert_tuple(
+                0,
+                t,
+                f"{t} makes a build copy {t}ᵇ, which stays at the head, and a probe copy {t}ᵖ.",
+            )
+        moves = self._purge_slices(node, t)
+        onward = node + 1 < self.nodes
+        if onward:
+            moves.append(self._send_message(node, m))
+        if moves:
+            self._record_step(self._describe_forwarding(node, t, moves, onward), node, tuple(moves))
+        found = self._join_with_slice(node, m.group, 1)
+        self._emit_results(node, m.group, 1, found, 1 if node == 0 else 0)
+
+    def _purge_slices(self, node: int, t: Tuple) -> list[TraceMove]:
+        """Cross-purge: what is too old for this node's slices, with regard to t, goes on; from the
+        tail it goes away.
+        """
+        moves = []
+        for stream, held in enumerate(self.state[node]):
+            if stream == t.stream:
+                continue
+            old = [
+                u
+                for u in held
+                if (t.time - u.time) * self.nodes >= self.windows[stream] * (node + 1)
+            ]
+            for u in old:
+                held.remove(u)
+                if node + 1 < self.nodes:
+                    moves.append(self._send_message(node, Message("build", (u,), 1, node)))
+                else:
+                    moves.append(TraceMove(f"{u}ᵇ", "build", node, None))
+        return moves
+
+    def _describe_forwarding(
+        self, node: int, t: Tuple, moves: Sequence[TraceMove], onward: bool
+    ) -> str:
+        old = [m.what for m in moves if m.kind == "build"]
+        gone = f"{t}ᵖ purges {', '.join(old)} at M{node + 1}" if old else ""
+        if not onward:
+            return f"{gone}: too old for the last slice, dropped."
+        return (
+            f"{gone}, sent ahead, and goes on to M{node + 2}."
+            if old
+            else f"{t}ᵖ goes on to M{node + 2} before it probes."
+        )
+
+    def _process_intermediate_result(self, node: int, m: Message) -> None:
+        """An intermediate result or a lone END mark at a node; back where it began, it is dropped
+        after it has probed.
+        """
+        back = node == m.origin
+        if not back:
+            move = self._send_message(node, m)
+        found = self._join_with_slice(node, m.group, m.joined) if m.group else []
+        goes = (
+            f"{m} is back at M{node + 1} and is dropped."
+            if back
+            else f"{m} goes on to M{(node + 1) % self.nodes + 1}."
+        )
+        if not back:
+            self._record_step(goes, node, (move,))
+        elif not m.group:
+            self._record_step(goes, node)
+        ends = m.end + 1 if m.end and back and m.end < len(self.windows) - 1 else 0
+        if m.group:
+            self._emit_results(
+                node,
+                m.group,
+                m.joined,
+                found,
+                ends,
+                " It is back where it was made, and is dropped." if back else "",
+            )
+        elif ends:
+            self._emit_results(node, (), m.joined, [], ends)
+        if back and m.end == len(self.windows) - 1:
+            text = (
+                f"END{m.end} is back at the head: all that {self.now} set off is over, and the "
+                "next tuple may come."
+            )
+            self._record_step(text, node)
+
+    def _join_with_slice(self, node: int, group: Group, joined: int) -> list[Group]:
+        stream = self._find_next_stream(joined)
+        tried = [sort_by_stream((*group, u)) for u in self.state[node][stream]]
+        return [g for g in tried if is_result(g, self.windows, self.theta)]
+
+    def _find_next_stream(self, joined: int) -> int:
+        return self.orders[self.now.stream][joined - 1]
+
+    def _emit_results(
+        self, node: int, group: Group, joined: int, found: list[Group], end: int, after: str = ""
+    ) -> None:
+        """Results leave; intermediate results go round; the END mark that is due goes with the last
+        one, or alone.
+        """
+        last = joined + 1 >= len(self.windows)
+        out = [] if last else [Message("partial", g, joined + 1, node) for g in found]
+        if end:
+            mark = (
+                replace(out.pop(), end=end)
+                if out
+                else Message("end", (), min(joined + 1, len(self.windows) - 1), node, end)
+            )
+            out.append(mark)
+        moves = tuple(self._send_message(node, m) for m in out)
+        self._record_step(
+            self._describe_results(node, group, joined, found, end, last) + after,
+            node,
+            moves,
+            tuple(found) if last else (),
+        )
+
+    def _describe_results(
+        self, node: int, group: Group, joined: int, found: list[Group], end: int, last: bool
+    ) -> str:
+        born = f" END{end} is born." if end else ""
+        if not group:
+            return f"At the head{born.lower().replace('end', 'END')}"
+        kind = "result" if last else "intermediate result"
+        what = ", ".join(map(group_name, found))
+        probes = (
+            f"{group_name(group)} probes the slice of "
+            f"{NAMES[self._find_next_stream(joined)]} on M{node + 1}"
+        )
+        return (
+            f"{probes}: {kind}{'s' if len(found) > 1 else ''} {what}.{born}"
+            if found
+            else f"{probes}: nothing matches.{born}"
+        )
+
+    def _send_message(self, node: int, m: Message) -> TraceMove:
+        target = (node + 1) % self.nodes
+        self.sending.append((target, m))
+        return TraceMove(str(m), "end" if m.end else m.kind, node, target)
+
+    def _record_step(
+        self, text: str, node: int, moves: tuple[TraceMove, ...] = (), found: tuple[Group, ...] = ()
+    ) -> None:
+        stored = tuple(tuple(tuple(map(str, held)) for held in at) for at in self.state)
+        coming = [[str(m) for target, m in self.sending if target == k] for k in range(self.nodes)]
+        queued = tuple(
+            (*map(str, queue), *new) for queue, new in zip(self.queues, coming, strict=True)
+        )
+        self.trace.steps.append(
+            TraceStep(text, str(self.now), self.clock, node, stored, moves, queued, found)
+        )

@@ -1,0 +1,109 @@
+"""Aggressive state relocation, move by move: Wang 2008, section 14.2, Fig. 14.1 and Eq. 14.1.
+
+The window lies in equal slices on the old nodes. New ones are inserted where the state that is
+shifted towards the tail fills them. Which piece goes where is what the ring itself decides
+(``slices.relocated``); here every piece, a tuple, is shown on its way, those nearest the tail
+first.
+"""
+
+from __future__ import annotations
+
+from braid.core.plan import Block
+from braid.papers.psp.cost import insertion_points, relocated_shares
+from braid.papers.psp.slice_table import BlockMove, SliceTable, StreamState, plan_relocation
+
+from braid_lab.common.trace import NAMES, Trace, TraceStep
+from braid_lab.common.trace import TraceMove as Shown
+
+SECOND = 1_000_000
+
+
+def relocation_example(nodes: int = 3, added: int = 1) -> Trace:
+    """From N nodes to N + M, by default Fig. 14.1's one more. The window has N (N + M) tuples,
+    one a second, so that old and new slices are whole numbers of them.
+
+    Raises ValueError unless there is an old node and a new one.
+    """
+    if nodes < 1 or added < 1:
+        raise ValueError(f"{nodes} nodes and {added} more; there must be 1 or more of both")
+    return _Relocation(nodes, added).trace
+
+
+class _Relocation:
+    def __init__(self, nodes: int, added: int) -> None:
+        self.nodes, self.added, self.all = nodes, added, nodes + added
+        tuples, each = nodes * self.all, self.all
+        blocks = [_make_block(age, age // each, tuples) for age in range(tuples)]
+        state = StreamState(
+            tuple(blocks), tuples * SECOND, tuples * SECOND - 1, None, tuples, 1, False
+        )
+        old = SliceTable(
+            tuple(range(nodes)), (each * SECOND,) * nodes, since_batch=(tuples - each) * SECOND
+        )
+        wider = old.resize(self.all, tuple(range(nodes, self.all)), aggressive=True)
+        new, moves = plan_relocation(wider, state)
+        self.order = new.nodes
+        self.held = [[b for b in blocks if b.hosts[0] == n] for n in range(self.all)]
+        self.trace = Trace(
+            f"Aggressive relocation, {nodes} to {self.all} nodes (Wang 2008, Fig. 14.1)",
+            1,
+            self.all,
+        )
+        self._record_relocation(old, moves)
+
+    def _record_relocation(self, old: SliceTable, moves: list[BlockMove]) -> None:
+        ring = " → ".join(f"M{n + 1}" for n in old.nodes)
+        self._record_step(
+            f"The window of {len(self.held[0]) * self.nodes} tuples lies on {ring}, "
+            f"{self.all} on each; M1 is the head. Each new slice has {self.nodes}.",
+            0,
+        )
+        for j, k in enumerate(insertion_points(self.nodes, self.added), 1):
+            self._record_step(
+                f"The join is suspended. M{self.nodes + j} goes in after M{k}: k = {k} is the "
+                f"least with k M / N ≥ {j}, where what is shifted fills it.",
+                self.nodes + j - 1,
+            )
+        for place in reversed(range(self.nodes)):
+            mine = [m for m in moves if m.source == place]
+            for m in sorted(mine, key=lambda m: m.block.batch):
+                self._move_block(place, m, len(mine))
+        ring = " → ".join(f"M{n + 1}" for n in self.order)
+        moved = f"{len(moves)} of {self.nodes * self.all} tuples have moved, once each"
+        self._record_step(f"The join goes on, on {ring}: {moved}.", 0)
+
+    def _move_block(self, place: int, m: BlockMove, many: int) -> None:
+        self.held[m.source].remove(m.block)
+        self.held[m.target].append(m.block)
+        share = relocated_shares(self.nodes, self.added)[place]
+        whole = insertion_points(self.nodes, self.added).count(place + 1)
+        parts = [f"ΔS = {share} of a new slice to the next old node"] if share else []
+        parts += (
+            [f"{whole} whole to {'a new node' if whole == 1 else 'new nodes'}"] if whole else []
+        )
+        self._record_step(
+            f"M{place + 1} hands on {many} tuples: {' and '.join(parts)}. "
+            f"{_format_block_name(m.block)} goes to "
+            f"M{m.target + 1}.",
+            m.target,
+            (Shown(_format_block_name(m.block), "copy", m.source, m.target),),
+        )
+
+    def _record_step(self, text: str, node: int, moves: tuple[Shown, ...] = ()) -> None:
+        stored = tuple(
+            (tuple(_format_block_name(b) for b in sorted(held, key=lambda b: -b.batch)),)
+            for held in self.held
+        )
+        clock = len(self.trace.steps)
+        self.trace.steps.append(TraceStep(text, "the ring", clock, node, stored, moves))
+
+
+def _make_block(age: int, node: int, tuples: int) -> Block:
+    """A block of the one tuple that is so many seconds old."""
+    at = tuples - 1 - age
+    span = (at * SECOND, (at + 1) * SECOND - 1)
+    return Block(at, 0, (0, 1), at, (node,), 1, 1, span)
+
+
+def _format_block_name(block: Block) -> str:
+    return f"{NAMES[0]}{block.batch + 1}"

@@ -1,0 +1,252 @@
+"""PSP, PSP-I, PSP-D, ATR and CTR side by side: Wang 2008, section 15.1 and Fig. 16.2 to 16.5.
+Everything here is modelled, nothing is measured.
+
+Each placement plans the same Poisson arrivals without tuples (``simulate``); what every node does
+is counted, and priced as in ``braid_lab.psp.experiments``. A slice of a ring is a whole number of
+micro-batches, so these last W / (5 N) at most: five and more to a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from braid.core.events import BatchCommitted
+from braid.core.placement import Placement
+from braid.papers.diffusion.aligned import Aligned
+from braid.papers.diffusion.coordinated import Coordinated
+from braid.papers.psp import cost
+from braid.papers.psp.ring import Ring
+
+from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.psp.experiments import HOPS, JOINS, RingSetting, busy_seconds, steady_batches
+
+RINGS = ("PSP", "PSP-I", "PSP-D")
+SHORT, LONG = "ATR, T = W", "ATR, T = 3 W"
+PAIR, HALF = "CTR, 2 copies", "CTR, N/2 copies"
+
+SEGMENTS = (10.0, 30.0, 50.0)
+"""Section 16.4: segment lengths of ATR in seconds, from the window's to five times that."""
+
+
+SIDE, TOGETHER = RingSetting(seconds=30.0), RingSetting(sigma=0.05, seconds=13.0)
+LONG_ENOUGH = RingSetting(seconds=0.0, step=1.0)
+"""What is set where nothing else is given: side by side, many at once, and the state of ATR."""
+
+
+def with_fine_batches(setting: RingSetting, nodes: int) -> RingSetting:
+    """The setting with batches short enough for a ring of so many nodes: W / (5 N) at most."""
+    return replace(setting, step=min(setting.step, setting.window / (5 * nodes)))
+
+
+def competitors(nodes: int, setting: RingSetting) -> dict[str, Placement]:
+    """The schemes of sections 16.2 to 16.4 by name; segments of W and 3 W, copies 2 (as in Gu 2007)
+    and half of the nodes, the most that the book allows.
+    """
+    short = round(setting.window / setting.step)
+    return {
+        "PSP": Ring(nodes, form="basic"),
+        "PSP-D": Ring(nodes),
+        "PSP-I": Ring(nodes, form="interleaved"),
+        SHORT: Aligned(nodes, segment_batches=short, adaptive=False),
+        LONG: Aligned(nodes, segment_batches=3 * short, adaptive=False),
+        PAIR: Coordinated(nodes, max_copies=2),
+        HALF: Coordinated(nodes, max_copies=max(2, nodes // 2)),
+    }
+
+
+def count_scheme(scheme: str, nodes: int, setting: RingSetting) -> dict[str, float]:
+    """What one scheme of ``contenders`` comes to: stored, sent and hops as ``contest`` has them,
+    and "busy" and "uneven" of each of JOINS, as "busy small".
+    """
+    placement = competitors(nodes, setting)[scheme]
+    batches = steady_batches(setting.simulate_placement(placement), setting)
+    found = {
+        "stored": float(np.mean([b.total_host_metrics.stored_tuples for b in batches])),
+        "sent": sent_copies(batches),
+        "hops": _count_hops(placement, setting.streams),
+    }
+    for join in JOINS:
+        works = [busy_seconds(b, replace(setting, join=join)) for b in batches]
+        each = [
+            (w.max() / came, w.sum() / came)
+            for w, came in zip(works, (sum(b.received_tuples) for b in batches), strict=True)
+        ]
+        busy, mean = (float(np.mean(x)) for x in zip(*each, strict=True))
+        found |= {f"busy {join}": busy, f"uneven {join}": nodes * busy / mean}
+    return found
+
+
+def run_scheme(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
+    """``counts``, made now."""
+    return CachedOutcome(count_scheme(scheme, nodes, setting))
+
+
+Made = Callable[[str, int, RingSetting], CachedOutcome]
+"""Where counts come from: ``ran``, or runs that were kept."""
+
+
+def compare_schemes(
+    nodes: Sequence[int] = (4, 8, 12, 16),
+    streams: Iterable[int] = (3,),
+    sigmas: Iterable[float] = (0.05,),
+    seeds: Sequence[int] = (0,),
+    setting: RingSetting = SIDE,
+    made: Made = run_scheme,
+) -> pd.DataFrame:
+    """Fig. 16.2 to 16.5: streams, sigma, nodes, scheme, join, seed, stored_modelled (tuples),
+    sent_modelled (for one tuple), busy_modelled (seconds), uneven_modelled, hops_modelled, and
+    kept, the day on which the run was made, if it was kept.
+
+    ``stored``: tuples that are live, with their copies, the mean over batches. ``sent``: copies of
+    it and of its intermediate results that travel. ``busy``: what the busiest node does for one
+    tuple, ``uneven`` how many times the mean of all nodes that is. ``hops``: M - 1 rounds of N / 2
+    on a ring (section 12.2.2), M - 1 under CTR, one under ATR.
+    ``responses`` makes response times of them.
+    """
+    rows = []
+    for m, sigma, n, seed in product(streams, sigmas, nodes, seeds):
+        given = with_fine_batches(replace(setting, streams=m, sigma=sigma, seed=seed), n)
+        for name in competitors(n, given):
+            got = made(name, n, given)
+            for join in JOINS:
+                of = ("stored", "sent", f"busy {join}", f"uneven {join}", "hops")
+                told = (m, sigma, n, name, join, seed)
+                rows.append((*told, *(got.outcome[k] for k in of), got.date))
+    names = ["streams", "sigma", "nodes", "scheme", "join", "seed"]
+    counted = ("stored", "sent", "busy", "uneven", "hops")
+    return pd.DataFrame(rows, columns=[*names, *(f"{c}_modelled" for c in counted), "kept"])
+
+
+def add_response_times(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
+    """A contest with response_modelled (seconds) for each T_n, which the column ``hop`` holds: what
+    the busiest node does for one tuple, and the hops.
+    """
+    frames = [
+        runs.assign(hop=t, response_modelled=runs["busy_modelled"] + t * runs["hops_modelled"])
+        for t in hops
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+def best_node_counts(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
+    """Each scheme with its best number of nodes: streams, sigma, join, hop, seed, scheme, nodes,
+    response_modelled. "PSP, best" is the best of its three forms.
+    """
+    keys = ["streams", "sigma", "join", "hop", "seed"]
+    every = add_response_times(runs, hops)
+    rings = every[every["scheme"].isin(RINGS)].assign(scheme="PSP, best")
+    every = pd.concat([every, rings], ignore_index=True)
+    least = every.loc[every.groupby([*keys, "scheme"])["response_modelled"].idxmin()]
+    return least[[*keys, "scheme", "nodes", "response_modelled"]].reset_index(drop=True)
+
+
+def lead_over_rivals(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
+    """By how much PSP is ahead: streams, sigma, join, hop, rival, seed, ratio_modelled, the rival's
+    best response time over that of PSP.
+    """
+    keys = ["streams", "sigma", "join", "hop", "seed"]
+    by = best_node_counts(runs, hops).pivot(
+        index=keys, columns="scheme", values="response_modelled"
+    )
+    rivals = by[[SHORT, LONG, PAIR, HALF]].div(by["PSP, best"], axis=0)
+    return rivals.melt(
+        var_name="rival", value_name="ratio_modelled", ignore_index=False
+    ).reset_index()
+
+
+def concurrency_table(
+    nodes: Sequence[int] = (4, 8, 12, 16),
+    tuples: Sequence[int] = (15, 30, 0),
+    seeds: Sequence[int] = (0,),
+    setting: RingSetting = TOGETHER,
+) -> pd.DataFrame:
+    """Fig. 16.3, the number of concurrent tuples: nodes, tuples ("15", .., or "N": as many as
+    nodes), seed, stored_modelled, copied_modelled (tuples on two nodes), response_modelled.
+
+    All tuples of a batch go round a ring (PSP-I) together, so that a batch has that many: a tuple's
+    results are there when the busiest node has worked off all of them, and after the hops.
+    """
+    rows = []
+    for n, few, seed in product(nodes, tuples, seeds):
+        step = (few or n) / (setting.rate * setting.streams)
+        given = replace(setting, step=step, seed=seed)
+        batches = steady_batches(given.simulate_placement(Ring(n, form="interleaved")), given)
+        stored, once = (
+            float(np.mean(x))
+            for x in zip(
+                *((b.total_host_metrics.stored_tuples, sum(b.live_tuples)) for b in batches),
+                strict=True,
+            )
+        )
+        takes = (few or n) * busiest_seconds(batches, given) + (
+            given.streams - 1
+        ) * n / 2 * given.hop
+        rows.append((n, str(few or "N"), seed, stored, stored - once, takes))
+    names = ["nodes", "tuples", "seed", "stored_modelled", "copied_modelled", "response_modelled"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def replica_table(
+    nodes: Sequence[int] = (4, 8, 12, 16),
+    segments: Sequence[float] = SEGMENTS[:1],
+    seeds: Sequence[int] = (0,),
+    setting: RingSetting = LONG_ENOUGH,
+) -> pd.DataFrame:
+    """Section 15.1, the state of ATR: nodes, segment (seconds), seed, live_modelled, left_modelled
+    and formula_modelled (tuples), at the end of a run.
+
+    The book purges when a tuple comes (cross-purge, 5.2 and 12.3), so that a node to which none
+    comes any more keeps its last segment: that is ``left``. ``live`` is what a purge by the clock
+    leaves. A run lasts (N + 3) T at least, so that every node has had a segment, or the setting's
+    seconds. ``formula`` is the book's MEM_ATR, a whole segment on every node.
+    """
+    rows = []
+    for n, segment, seed in product(nodes, segments, seeds):
+        seconds = max(setting.seconds, (n + 3) * segment)
+        given = replace(setting, seconds=seconds, seed=seed)
+        placement = Aligned(n, segment_batches=round(segment / given.step), adaptive=False)
+        events = given.simulate_placement(placement)
+        live = steady_batches(events, given)[-1].total_host_metrics.stored_tuples
+        formula = cost.memory_atr(given.cost_workload(), n, segment)
+        rows.append((n, segment, seed, live, unpurged_tuples(events, n), formula))
+    names = ["nodes", "segment", "seed", "live_modelled", "left_modelled", "formula_modelled"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def unpurged_tuples(events: Iterable[Any], nodes: int) -> int:
+    """Tuples that are stored at the end of a run, if a host purges only when a tuple comes."""
+    kept = [0] * nodes
+    for b in (e for e in events if isinstance(e, BatchCommitted)):
+        kept = [
+            h.stored_tuples if h.received_tuples else n
+            for h, n in zip(b.host_metrics, kept, strict=True)
+        ]
+    return sum(kept)
+
+
+def busiest_seconds(batches: Sequence[BatchCommitted], setting: RingSetting) -> float:
+    """Seconds of the busiest node for one tuple, the mean over batches with tuples."""
+    return float(
+        np.mean([busy_seconds(b, setting).max() / sum(b.received_tuples) for b in batches])
+    )
+
+
+def sent_copies(batches: Iterable[BatchCommitted]) -> float:
+    """Copies of a tuple and of its intermediate results that travel."""
+    done = list(batches)
+    travelled = sum(
+        b.total_host_metrics.received_tuples + b.total_host_metrics.received_partials for b in done
+    )
+    return travelled / sum(sum(b.received_tuples) for b in done)
+
+
+def _count_hops(placement: Placement, streams: int) -> float:
+    rounds = streams - 1
+    if isinstance(placement, Ring):
+        return rounds * placement.hosts / 2
+    return rounds if isinstance(placement, Coordinated) else 1

@@ -1,0 +1,1 @@
+"""Run notebooks as reports."""

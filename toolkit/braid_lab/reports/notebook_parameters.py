@@ -1,0 +1,134 @@
+"""What a notebook can be asked: its parameters, and what each accepts.
+
+The parameters of a notebook are the literals of its cell tagged ``parameters`` (``name: type =
+value  # help``). The help may begin with what is accepted, ended by a semicolon: "1 to 256", "1 or
+more", "above 0" (of numbers, or of each number in a text such as "20,80"), or "one of a, b, c".
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+from pathlib import Path
+from typing import Any
+
+from braid.util.optional_imports import OptionalImport
+from braid.util.validation import format_value
+
+
+class NotebookError(Exception):
+    """A notebook that cannot be run or whose run failed; the message says why, for a person."""
+
+
+_NUMBER = r"\d+(?:\.\d+)?"
+_RANGE = re.compile(rf"(({_NUMBER}) to ({_NUMBER})|({_NUMBER}) or more|above ({_NUMBER})) *(?:;|$)")
+_ONE_OF = re.compile(r"one of (?P<options>[^;]+?) *(?:;|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One literal of the parameters cell; ``help`` is the comment behind it."""
+
+    name: str
+    default: Any
+    help: str
+
+    def parse_value(self, text: str) -> Any:
+        """The value that ``text`` stands for, of the default's type and as the help accepts it.
+        Raises NotebookError when it stands for none.
+        """
+        kind = type(self.default)
+        try:
+            if kind is bool:
+                return {"true": True, "false": False}[text.lower()]
+            value = kind(text) if kind in (int, float, str) else ast.literal_eval(text)
+        except (ValueError, KeyError, SyntaxError):
+            wanted = "true or false" if kind is bool else f"a value of type {kind.__name__}"
+            raise NotebookError(
+                f"{self.name} is {format_value(text)}; it takes {wanted}, such as {self.default!r}"
+            ) from None
+        self._check_value(value)
+        return value
+
+    def _check_value(self, value: Any) -> None:
+        if found := _ONE_OF.match(self.help):
+            options = [option.strip() for option in found["options"].split(",")]
+            if value not in options:
+                raise NotebookError(
+                    f"{self.name} is {format_value(value)}; it takes one of {', '.join(options)}"
+                )
+        found = _RANGE.match(self.help)
+        said = "a finite number" if found is None else found[1]
+        for number in _parse_numbers(value, found is not None):
+            if number is None or not _is_in_range(number, found):
+                raise NotebookError(f"{self.name} is {format_value(value)}; it takes {said}")
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.default!r}" + (f"  {self.help}" if self.help else "")
+
+
+def _parse_numbers(value: Any, ranged: bool) -> list[float | None]:
+    """The numbers in a value, None for what should be one; a text has some where a range is
+    given.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return [value]
+    if not isinstance(value, str) or not ranged:
+        return []
+    texts = [text.strip() for text in value.split(",")]
+    return [float(t) if re.fullmatch(rf"-?{_NUMBER}", t) else None for t in texts]
+
+
+def _is_in_range(number: float, found: re.Match[str] | None) -> bool:
+    _, low, high, least, above = (None,) * 5 if found is None else found.groups()
+    enough = number > float(above) if above else number >= float(low or least or -inf)
+    return isfinite(number) and enough and number <= float(high or inf)
+
+
+def read_parameters(notebook: Path) -> dict[str, Parameter]:
+    """The parameters of a notebook by name, in order; none when no cell is tagged ``parameters``.
+    Raises NotebookError for a file that is no notebook.
+    """
+    with OptionalImport("notebooks"):
+        import nbformat
+        from papermill.translators import PythonTranslator
+
+    try:
+        content = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
+    except (ValueError, OSError, AttributeError) as error:  # of nbformat, too
+        raise NotebookError(f"{notebook} is no notebook: {str(error).splitlines()[0]}") from None
+    tagged = [c for c in content.cells if "parameters" in c.metadata.get("tags", [])]
+    found = PythonTranslator.inspect(tagged[0]) if tagged else []
+    return {
+        p.name: Parameter(p.name, _parse_literal(p.name, p.default), _strip_noqa(p.help))
+        for p in found
+    }
+
+
+def _strip_noqa(comment: str) -> str:
+    """The help in a comment, without what it says to ruff."""
+    return comment.partition("# noqa")[0].strip()
+
+
+def _parse_literal(name: str, text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        raise NotebookError(
+            f"the parameters cell sets {name} = {text}; it may hold literals only"
+        ) from None
+
+
+def parse_values(settings: Mapping[str, str], accepted: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Values for the texts of ``settings``. Raises NotebookError for an unknown name or a text of
+    the wrong type.
+    """
+    if unknown := [name for name in settings if name not in accepted]:
+        listed = "".join(f"\n  {p}" for p in accepted.values()) or " none"
+        raise NotebookError(
+            f"no parameter is named {' or '.join(map(repr, unknown))}; accepted are:{listed}"
+        )
+    return {name: accepted[name].parse_value(text) for name, text in settings.items()}

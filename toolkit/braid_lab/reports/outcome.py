@@ -1,0 +1,218 @@
+"""What came of a report, as plain data: what it was of, whether its checks passed, its figures; and
+what is different from the run before.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import braid
+from braid.util.machine import available_cores, machine_memory
+
+from braid_lab.reports.notebook_runner import NotebookRun
+
+Outcome = dict[str, Any]
+"""As it is stored: JSON."""
+VERSION = 1
+"""Of that."""
+PACKAGES = ("pyspark", "duckdb", "pyarrow", "numpy", "pandas", "sqlglot")
+MOST = 20
+"""Figures that are told to be different."""
+_MUCH = 0.05
+"""How much the mean of a column may change before that is told."""
+
+
+def make_outcome(
+    name: str, title: str, parameters: Mapping[str, Any], ran: NotebookRun, claims: Iterable[Any]
+) -> Outcome:
+    """Of a report ``name`` with all its parameters; ``claims`` are what its notebook checked."""
+    checks = [*_list_asserting_cells(ran), *_list_required_claims(claims)]
+    return {
+        "v": VERSION,
+        "report": name,
+        "title": title,
+        "parameters": dict(parameters),
+        "verdict": {
+            "passed": sum(passed is True for _, passed in checks),
+            "total": len(checks),
+            "failed": [what for what, passed in checks if passed is False],
+            "error": ran.error,
+        },
+        "claims": [dict(c) for c in _select_latest_claims(claims)],
+        "figures": list(_read_figures(ran)),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(ran.total_seconds, 1),
+        "cells": [[title, round(took, 1)] for title, took in ran.cells],
+        "versions": package_versions(),
+        "machine": f"{platform.machine()}, {available_cores()} cores, "
+        f"{machine_memory() / 1e9:.0f} GB",
+    }
+
+
+def package_versions() -> dict[str, str]:
+    """Of this package, its commit in a checkout, and what it is run by."""
+    found = {
+        "braid": braid.__version__,
+        "commit": git_commit(),
+        "python": platform.python_version(),
+    }
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # the core alone is installed
+            continue
+    return {name: text for name, text in found.items() if text}
+
+
+def git_commit() -> str:
+    """The commit of the checkout that this package is of, with "+" where files are changed; empty
+    for an installed package.
+    """
+    root = Path(__file__).parents[3]
+    if not (root / ".git").exists():
+        return ""
+    told = [
+        subprocess.run(["git", "-C", str(root), *args], capture_output=True, text=True).stdout
+        for args in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno"))
+    ]
+    return told[0].strip() + ("+" if told[1].strip() else "")
+
+
+def _list_asserting_cells(ran: NotebookRun) -> Iterator[tuple[str, bool | None]]:
+    """The cells that assert something, and whether they passed; None: they were not reached."""
+    cells = [c for c in ran.notebook.cells if c.cell_type == "code" and c.source.strip()]
+    for n, cell in enumerate(cells):
+        if any(isinstance(node, ast.Assert) for node in ast.walk(_parse_cell(cell.source))):
+            last = n == len(ran.cells) - 1
+            reached = n < len(ran.cells)
+            title = cell.source.strip().splitlines()[0].lstrip("# ")
+            yield title, (not (last and ran.error)) if reached else None
+
+
+def _parse_cell(source: str) -> ast.AST:
+    """The cell's code; of what is no plain Python, as a magic, nothing."""
+    try:
+        return ast.parse(source)
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def _list_required_claims(claims: Iterable[Any]) -> Iterator[tuple[str, bool | None]]:
+    for c in _select_latest_claims(claims):
+        if c["is_required"]:
+            yield (
+                f"{c['paper']}, {c['source']}: {c['statement']}: {c['result']}",
+                c["holds"] != "no",
+            )
+
+
+def _select_latest_claims(claims: Iterable[Any]) -> list[Any]:
+    """Each claim once, as it was found last."""
+    return list({_format_claim_name(c): c for c in claims}.values())
+
+
+def _format_claim_name(claim: Mapping[str, Any]) -> str:
+    return f"{claim['paper']}, {claim['source']}: {claim['statement']}"
+
+
+def _read_figures(ran: NotebookRun) -> Iterator[dict[str, Any]]:
+    """The data of every chart that was shown, in order."""
+    for cell in ran.notebook.cells:
+        for output in cell.get("outputs", ()):
+            if "braid" in output.get("metadata", {}):
+                yield dict(output.metadata.braid)
+
+
+def write_outcome(found: Outcome, file: Path) -> None:
+    """As JSON that two runs can be told apart by: a value a line."""
+    file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_outcome(file: Path) -> Outcome | None:
+    """The outcome of an earlier run; None where there is none, or one of another version."""
+    if not file.exists():
+        return None
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{file} is no outcome of a report: {error}") from None
+    return found if isinstance(found, dict) and found.get("v") == VERSION else None
+
+
+Difference = tuple[str, str, str]
+"""What is different, what it was, what it is."""
+
+
+def compare_outcomes(last: Outcome, now: Outcome) -> list[Difference]:
+    """What is different from an earlier run of the same report: parameters, the verdict, claims,
+    and the means of the columns of figures.
+    """
+    found = list(_compare_values(last["parameters"], now["parameters"], "parameter "))
+    found += _compare_values(_summarize_verdict(last), _summarize_verdict(now), "")
+    claims = [{_format_claim_name(c): c["holds"] for c in of["claims"]} for of in (last, now)]
+    found += _compare_values(claims[0], claims[1], "holds: ")
+    return found + list(_compare_figure_means(last["figures"], now["figures"]))[:MOST]
+
+
+def _summarize_verdict(of: Outcome) -> dict[str, str]:
+    verdict = of["verdict"]
+    return {
+        "checks passed": f"{verdict['passed']} of {verdict['total']}",
+        "failed": "; ".join(verdict["failed"]) or "none",
+    }
+
+
+def _compare_values(
+    last: Mapping[str, Any], now: Mapping[str, Any], what: str
+) -> Iterator[Difference]:
+    for name in {**last, **now}:
+        was, is_ = (str(of.get(name, "–")) for of in (last, now))
+        if was != is_:
+            yield f"{what}{name}", was, is_
+
+
+def _compare_figure_means(last: Sequence[Any], now: Sequence[Any]) -> Iterator[Difference]:
+    """Columns of figures, by place and name, whose mean is another by more than a little."""
+    known = {(n, f["name"]): _compute_column_means(f) for n, f in enumerate(last)}
+    for n, figure in enumerate(now):
+        for column, mean in _compute_column_means(figure).items():
+            was = known.get((n, figure["name"]), {}).get(column)
+            if was is not None and abs(mean - was) > _MUCH * max(abs(mean), abs(was)):
+                yield f"{figure['name']}, mean of {column}", f"{was:.4g}", f"{mean:.4g}"
+
+
+def _compute_column_means(figure: Mapping[str, Any]) -> dict[str, float]:
+    columns = zip(figure["columns"], zip(*figure["rows"], strict=True), strict=False)
+    numbers = {
+        str(name): [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        for name, values in columns
+    }
+    return {name: sum(values) / len(values) for name, values in numbers.items() if values}
+
+
+def read_claims(file: Path) -> list[Any]:
+    """The claims that a notebook left in the file that BRAID_CLAIMS named."""
+    if not file.exists():
+        return []
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+def forward_claims(file: Path, to: str | None) -> None:
+    """Add the claims to the file that BRAID_CLAIMS names for this process, if it does."""
+    if to and file.exists():
+        with open(to, "a", encoding="utf-8") as whole:
+            whole.write(file.read_text(encoding="utf-8"))
+
+
+def claim_environment(claims: Path) -> dict[str, str]:
+    """What a notebook is told besides: where its claims go."""
+    return {"BRAID_CLAIMS": os.fspath(claims)}

@@ -1,0 +1,84 @@
+"""The head of a report: what it is of, whether its checks passed, and what is different."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from braid.util.durations import UNITS, format_duration
+
+from braid_lab.reports.outcome import Difference, Outcome
+
+STYLE = """<style>
+.braid-head { font: 14px/1.5 system-ui, sans-serif; margin: 1em 0 2em; padding: 0.8em 1.2em;
+  border: 1px solid rgba(128, 128, 128, 0.4); border-left: 6px solid #2f9e44;
+  color: var(--jp-content-font-color1, inherit); }
+.braid-head.failed { border-left-color: #c92a2a; }
+.braid-head table { border-collapse: collapse; font-size: 13px; }
+.braid-head :is(th, td) { text-align: left; vertical-align: top; padding: 1px 1.2em 1px 0;
+  font-weight: normal; overflow-wrap: anywhere; }
+.braid-head th { white-space: nowrap; opacity: 0.75; }
+.braid-head pre { white-space: pre-wrap; }
+</style>"""
+
+
+def format_verdict(found: Outcome) -> str:
+    """In a sentence."""
+    told = found["verdict"]
+    checks = (
+        f"{told['passed']} of {told['total']} checks passed"
+        if told["total"]
+        else "nothing to check"
+    )
+    broken = "" if not told["error"] else ", and it was broken off"
+    return f"{checks}{broken}"
+
+
+def render_head(
+    found: Outcome, defaults: Mapping[str, Any], last: Outcome | None, compared: bool
+) -> str:
+    """The head as HTML. ``compared``: say what is different from ``last``, None when there is no
+    earlier run.
+    """
+    rows = [
+        ("report", f"{found['title'] or found['report']} ({found['report']})"),
+        ("parameters", _format_parameters(found["parameters"], defaults)),
+        ("made", f"{found['date']}, in {format_duration(found['seconds'] * UNITS['second'])}"),
+        ("by", ", ".join(f"{name} {v}" for name, v in found["versions"].items())),
+        ("on", found["machine"]),
+    ]
+    wrong = found["verdict"]["failed"] or found["verdict"]["error"]
+    parts = [f"<p><b>{escape(format_verdict(found))}</b></p>", _format_table(rows)]
+    if wrong:
+        lines = [*found["verdict"]["failed"], found["verdict"]["error"]]
+        parts.append(f"<pre>{escape(chr(10).join(filter(None, lines)))}</pre>")
+    if compared:
+        parts.append(_format_differences(found, last))
+    kind = "braid-head failed" if wrong else "braid-head"
+    return f'{STYLE}<section class="{kind}">{"".join(parts)}</section>'
+
+
+def _format_parameters(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    told = []
+    for name, value in values.items():
+        other = "" if value == defaults.get(name) else f" (not {defaults.get(name)!r})"
+        told.append(f"{name} = {value!r}{other}")
+    return ", ".join(told) or "none"
+
+
+def _format_differences(found: Outcome, last: Outcome | None) -> str:
+    from braid_lab.reports.outcome import compare_outcomes
+
+    if last is None:
+        return "<p>There is no earlier run to compare with.</p>"
+    changed: Sequence[Difference] = compare_outcomes(last, found)
+    if not changed:
+        return f"<p>As the run of {escape(last['date'])}.</p>"
+    head = f"<p>Different from the run of {escape(last['date'])}:</p>"
+    return head + _format_table([(what, f"{was} → {now}") for what, was, now in changed])
+
+
+def _format_table(rows: Iterable[tuple[str, str]]) -> str:
+    cells = (f"<tr><th>{escape(a)}</th><td>{escape(b)}</td></tr>" for a, b in rows)
+    return f"<table>{''.join(cells)}</table>"

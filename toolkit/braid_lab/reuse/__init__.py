@@ -1,0 +1,1 @@
+"""Study the reuse of running operators (StreamReuse)."""

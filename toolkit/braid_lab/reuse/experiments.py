@@ -1,0 +1,398 @@
+"""What reuse saves on a network, modelled: experiments in the place of those of Seshadri 2008,
+section 5, which we do not have. Named E1 to E9; numbers of the paper are those of its text alone.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence, Sized
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+from braid.condition.sql_types import SqlType
+from braid.hub.query_conditions import Schemas
+from braid.hub.query_parser import parse_stream_query
+from braid.papers.reuse.column_domains import make_interval, make_value_set
+from braid.papers.reuse.cost import CostModel, integrate_cost
+from braid.papers.reuse.definition import Definition, JoinCondition
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
+from braid.papers.reuse.deployment_changes import diff_deployments
+from braid.papers.reuse.network import Network
+from braid.papers.reuse.planner import Planner, PlanningService, Reuse
+from braid.papers.reuse.reoptimization import review_until_stable
+from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice, linear_search
+from braid.papers.reuse.selections import Conjunction, Selection
+from braid.papers.reuse.stream_rates import Rates, StreamRate
+from braid.papers.reuse.topologies import transit_stub
+
+from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
+from braid_lab.reuse.rivals import (
+    plan_all_at_sink,
+    plan_exactly,
+    plan_then_deploy,
+    stream_leaves,
+    tree_cost,
+)
+from braid_lab.workloads.query_texts import QueryWorkload, airline_workload, supply_chain_workload
+
+WORKLOADS = {"enterprise": airline_workload, "rfid": supply_chain_workload}
+STRATEGIES: tuple[Reuse, ...] = ("separate", "exact", "contained", "relaxed", "always")
+
+
+def workload_schemas(asking: QueryWorkload) -> Schemas:
+    """The types of a workload's columns."""
+    return {
+        s: {c: SqlType.parse(kind) for c, kind in columns.items()}
+        for s, columns in asking.types.items()
+    }
+
+
+def workload_rates(asking: QueryWorkload) -> Rates:
+    """The rates of a workload's streams."""
+    streams = {s: StreamRate(r, asking.bytes, asking.rows[s]) for s, r in asking.rates.items()}
+    return Rates(streams, asking.selectivity)
+
+
+@dataclass(frozen=True)
+class ReuseScenario:
+    """A workload on a network: where its streams come from and its queries are asked."""
+
+    model: CostModel
+    deployment: Deployment
+    queries: tuple[DeployedQuery, ...]
+
+    def make_service(self, reuse: Reuse) -> PlanningService:
+        """Nothing deployed yet, and a planner that may reuse so much."""
+        return PlanningService(Planner(self.model, reuse), self.deployment)
+
+
+@cache
+def make_network() -> Network:
+    """The network of the studies: 124 nodes in 8 regions."""
+    return transit_stub()
+
+
+def make_scenario(
+    workload: str, queries: int, seed: int = 0, regions: int | None = None
+) -> ReuseScenario:
+    """A workload whose queries are asked in so many regions; None: everywhere."""
+    asking, rng = WORKLOADS[workload](seed), random.Random(seed)
+    net, schemas = make_network(), workload_schemas(asking)
+    names = [n.name for n in net.nodes]
+    sinks = names if regions is None else [n for r in net.regions[:regions] for n in r]
+    at = {s: rng.choice(names) for s in asking.types}
+    asked = [
+        DeployedQuery(
+            f"q{i}", parse_stream_query(sql, schemas, "ts").definition, rng.choice(sinks), sql=sql
+        )
+        for i, sql in enumerate(asking.generate_queries(queries, seed))
+    ]
+    return ReuseScenario(CostModel(net, workload_rates(asking)), Deployment(at), tuple(asked))
+
+
+def answer_latency(model: CostModel, deployment: Deployment, asked: DeployedQuery) -> float:
+    """Seconds that the network takes from the farthest source to the sink of a query."""
+
+    def there(id: int) -> float:
+        operator = deployment.operators[id]
+        return max(
+            model.path_latency_seconds(deployment.source_node(i), operator.node)
+            if isinstance(i, str)
+            else there(i) + model.path_latency_seconds(deployment.operators[i].node, operator.node)
+            for i in operator.inputs
+        )
+
+    node = deployment.operators[asked.operator].node
+    return there(asked.operator) + model.path_latency_seconds(node, asked.sink)
+
+
+def usage_table(
+    workload: str,
+    counts: Sequence[int],
+    strategies: Sequence[Reuse] = STRATEGIES,
+    seed: int = 0,
+    regions: int | None = None,
+) -> pd.DataFrame:
+    """E1, E2 and E3: network usage, work, and latency of answers, after so many queries, by what
+    may be reused; ``answers_modelled`` is the part of the usage that answers are on their way to
+    where they are asked for.
+    """
+    rows = []
+    whole = make_scenario(workload, max(counts), seed, regions)
+    for strategy in strategies:
+        service = whole.make_service(strategy)
+        began = time.perf_counter()
+        for i, asked in enumerate(whole.queries, 1):
+            service.submit_query(asked)
+            if i in counts:
+                rows.append(
+                    _make_usage_row(workload, strategy, i, service, time.perf_counter() - began)
+                )
+    return pd.DataFrame(rows)
+
+
+def _make_usage_row(
+    workload: str, strategy: str, count: int, service: PlanningService, seconds: float
+) -> dict[str, Any]:
+    model, deployment = service.planner.model, service.deployment
+    waits = [answer_latency(model, deployment, q) for q in deployment.queries.values()]
+    return {
+        "workload": workload,
+        "strategy": strategy,
+        "queries": count,
+        "operators": len(deployment.operators),
+        "network_usage_modelled": model.network_usage(deployment),
+        "answers_modelled": model.delivery_usage(deployment),
+        "work_modelled": model.processed_tuples_per_second(deployment),
+        "latency_modelled": sum(waits) / len(waits),
+        "planning_measured": seconds / count,
+    }
+
+
+def relative_to_baseline(found: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A column relative to that of no reuse, by number of queries and strategy."""
+    table = found.pivot(index="queries", columns="strategy", values=column)
+    return table.div(table["separate"], axis=0)
+
+
+def search_times(counts: Sequence[int], searches: int = 20, seed: int = 0) -> pd.DataFrame:
+    """E5: the search for what serves a query as it is, in the lattice, in the lattice of one
+    region, and operator by operator; seconds are measured.
+    """
+    rows = []
+    for count in counts:
+        offers = list(_generate_lattice_entries(count, seed))
+        lattice, wanted = (
+            ReuseLattice(offers),
+            [o.definition for o in _generate_lattice_entries(searches, seed + 1)],
+        )
+        rows += [
+            _time_searches(count, "lattice", lattice.find_reusable_operators, wanted),
+            _time_searches(
+                count,
+                "lattice, one region",
+                partial(lattice.find_reusable_operators, regions=1),
+                wanted,
+            ),
+            _time_searches(count, "linear", partial(linear_search, offers), wanted),
+        ]
+    return pd.DataFrame(rows)
+
+
+def _time_searches(
+    count: int, name: str, search: Callable[[Definition], Sized], wanted: Sequence[Definition]
+) -> dict[str, Any]:
+    began = time.perf_counter()
+    found = [search(w) for w in wanted]
+    seconds = (time.perf_counter() - began) / len(wanted)
+    return {
+        "operators": count,
+        "search": name,
+        "seconds_measured": seconds,
+        "found": sum(map(len, found)) / len(wanted),
+    }
+
+
+def _generate_lattice_entries(count: int, seed: int) -> Iterator[LatticeEntry]:
+    """Operators as queries of ten streams make them, which are joined in chains of two to five."""
+    rng = random.Random(seed)
+    for id in range(count):
+        definition = random_chain_query(rng)
+        yield LatticeEntry(id, definition, (definition,), 1 << rng.randrange(8))
+
+
+def random_chain_query(rng: random.Random, least: int = 2, most: int = 5) -> Definition:
+    """A query over a chain of some of ten streams, with selections on two columns."""
+    streams = rng.sample([f"s{i}" for i in range(10)], rng.randint(least, most))
+    joins = []
+    for a, b in pairwise(streams):
+        left, right = sorted((a, b))
+        columns = frozenset([(left, "k"), (right, "k")])
+        joins.append(JoinCondition(f"{left}.k = {right}.k", columns))
+    where = {}
+    for s in streams:
+        if rng.random() < 0.7:
+            low = rng.randrange(8)
+            domain = (
+                make_value_set(low)
+                if rng.random() < 0.5
+                else make_interval((low, True), (low + 3, False))
+            )
+            where[s] = Selection.make([Conjunction.make({rng.choice("xy"): domain})])
+    return Definition.make(
+        {s: rng.choice((1, 2, 5)) * 60_000_000 for s in streams},
+        joins,
+        where,
+        {s: rng.sample(("k", "x", "y", "z"), 2) for s in streams},
+    )
+
+
+def replanning_costs(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
+    """E6: queries planned one by one as they come, against all planned anew at each arrival, the
+    cheapest of three orders; seconds are measured.
+    """
+    whole = make_scenario(workload, queries, seed)
+    service, spent, spent_anew, best = whole.make_service("relaxed"), 0.0, 0.0, 0.0
+    for i, asked in enumerate(whole.queries, 1):
+        began = time.perf_counter()
+        service.submit_query(asked)
+        spent += time.perf_counter() - began
+        began = time.perf_counter()
+        best = min(
+            _compute_planned_cost(whole, order) for order in _list_query_orders(whole, i, seed)
+        )
+        spent_anew += time.perf_counter() - began
+    return pd.DataFrame(
+        [
+            {
+                "planned": "one by one",
+                "seconds_measured": spent,
+                "cost_modelled": service.current_cost,
+            },
+            {"planned": "all anew", "seconds_measured": spent_anew, "cost_modelled": best},
+        ]
+    )
+
+
+def _list_query_orders(
+    whole: ReuseScenario, count: int, seed: int
+) -> Iterator[list[DeployedQuery]]:
+    here = list(whole.queries[:count])
+    yield here
+    yield sorted(here, key=lambda q: -whole.model.rates.result_byte_rate(q.definition))
+    yield random.Random(seed).sample(here, count)
+
+
+def _compute_planned_cost(whole: ReuseScenario, order: Sequence[DeployedQuery]) -> float:
+    service = whole.make_service("relaxed")
+    for asked in order:
+        service.submit_query(asked)
+    return service.current_cost
+
+
+def reoptimization_costs(
+    workload: str,
+    queries: int,
+    strategies: Sequence[Reuse] = ("separate", "contained", "relaxed"),
+    seed: int = 0,
+) -> pd.DataFrame:
+    """E6: what the network carries when queries are planned one by one as they come, and when what
+    is deployed has then come to rest, however long changes take to pay; ``built`` are the operators
+    that are built for that. Without reuse all is at rest from the start: each plan is the best.
+    """
+    whole, rows = make_scenario(workload, queries, seed), []
+    for strategy in strategies:
+        service = whole.make_service(strategy)
+        for asked in whole.queries:
+            service.submit_query(asked)
+        before = service.deployment
+        for planned in ("one by one", "at rest"):
+            after = (
+                before
+                if planned == "one by one" or strategy == "separate"
+                else review_until_stable(service.planner, before, lasts=math.inf)
+            )
+            rows.append(
+                {
+                    "strategy": strategy,
+                    "planned": planned,
+                    "operators": len(after.operators),
+                    "built": len(diff_deployments(before, after).build),
+                    "network_usage_modelled": whole.model.network_usage(after),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def locality_table(
+    workload: str, queries: int, regions: Sequence[int] = (1, 2, 4, 8), seed: int = 0
+) -> pd.DataFrame:
+    """E7: by how many regions ask, what reuse costs that looks at the network and that does not."""
+    found = []
+    for count in regions:
+        rows = usage_table(workload, [queries], ("separate", "always", "relaxed"), seed, count)
+        found.append(rows.assign(regions=count))
+    return pd.concat(found)
+
+
+def lifetime_table(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
+    """E8: cost over time of queries that come at random and live for random times, when lifetimes
+    are known to the planner and when they are not.
+    """
+    rows = []
+    for known in (True, False):
+        whole, rng = make_scenario(workload, queries, seed), random.Random(seed)
+        service, now, ends, costs = whole.make_service("relaxed"), 0.0, dict[str, float](), []
+        for asked in whole.queries:
+            now += rng.expovariate(1 / 60)
+            for name in sorted((n for n, e in ends.items() if e <= now), key=lambda n: ends[n]):
+                service.withdraw_query(name)
+                costs.append((ends.pop(name), service.current_cost))
+            ends[asked.name] = now + rng.expovariate(1 / 1800)
+            until = int(ends[asked.name] * 1e6) if known else None
+            service.submit_query(replace(asked, ends_at=until), int(now * 1e6))
+            costs.append((now, service.current_cost))
+        rows.append(
+            {
+                "lifetimes": "known" if known else "unknown",
+                "cost_modelled": integrate_cost(costs, now),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def planner_comparison(
+    queries: int = 40, streams: Sequence[int] = (2, 3, 4, 5), most: Sequence[int] = (8, 16, 32)
+) -> pd.DataFrame:
+    """E9: cost of one query's plan by Top-Down and Bottom-Up over clusters of so many nodes, and by
+    simpler ways, relative to the exact planner's; ``looked`` is the part of all plans that was
+    open.
+    """
+    net, rows = make_network(), []
+    for count in streams:
+        rng = random.Random(count)
+        rates = Rates(
+            {f"s{i}": StreamRate(rng.uniform(1, 50), {"k": 8.0, "x": 8.0}) for i in range(10)},
+            default_selectivity=1e-3,
+        )
+        model = CostModel(net, rates, work_weight=0.0)
+        names = [n.name for n in net.nodes]
+        at = {f"s{i}": rng.choice(names) for i in range(10)}
+        for n in range(queries):
+            asked = DeployedQuery(f"q{n}", random_chain_query(rng, count, count), rng.choice(names))
+            rows += list(_compare_planners(model, Deployment(at), asked, most))
+    found = pd.DataFrame(rows)
+    return found.groupby(["streams", "planner"], as_index=False)[
+        ["ratio_modelled", "looked"]
+    ].mean()
+
+
+def _compare_planners(
+    model: CostModel, deployment: Deployment, asked: DeployedQuery, most: Sequence[int]
+) -> Iterator[dict[str, Any]]:
+    wanted, sink = asked.definition, model.network.find_node_index(asked.sink)
+    leaves = stream_leaves(model, deployment, wanted)
+    best = tree_cost(model, deployment, asked, plan_exactly(model, wanted, leaves, sink))
+    every = count_plans(len(leaves), len(model.network.nodes))
+    simple = {"plan, then deploy": plan_then_deploy, "all to the sink": plan_all_at_sink}
+    plans = {
+        name: (plan(model, wanted, leaves, sink), float("nan")) for name, plan in simple.items()
+    }
+    for size in most:
+        for name in ("top_down", "bottom_up"):
+            planner = HierarchicalPlanner(model, size)
+            tree = getattr(planner, f"plan_{name}")(wanted, leaves, sink)
+            plans[f"{name.replace('_', '-')}, {size}"] = tree, planner.looked / every
+    for name, (tree, looked) in plans.items():
+        cost = tree_cost(model, deployment, asked, tree)
+        yield {
+            "streams": len(leaves),
+            "planner": name,
+            "ratio_modelled": cost / best,
+            "looked": looked,
+        }

@@ -1,0 +1,162 @@
+"""What a deployment makes of given tuples, one by one: operators by their demands, queries by
+compensation. Small and slow, for tests; join conditions are equalities.
+
+Source: Seshadri 2008, sections 3 and 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from braid.papers.reuse.definition import Compensation, Definition, JoinCondition, make_compensation
+from braid.papers.reuse.deployment import (
+    Demand,
+    DeployedQuery,
+    Deployment,
+    Operator,
+    upstream_demand,
+)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A tuple: which one of its stream, its event time in microseconds, its values."""
+
+    id: int
+    time: int
+    values: Mapping[str, Any]
+
+
+Match = dict[str, Arrival]
+"""A result: its members by stream."""
+Arrivals = Mapping[str, Sequence[Arrival]]
+Made = list[tuple[Match, frozenset[int]]]
+"""An operator's results, each with the demands (bits) that it serves."""
+
+
+def query_results(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[Match]]:
+    """What each query is told: its operator's results, compensated."""
+    made = operator_results(deployment, arrivals)
+    return {
+        q.name: list(
+            compensated_results(
+                deployment.operators[q.operator], q.bit, q.definition, made[q.operator]
+            )
+        )
+        for q in deployment.queries.values()
+    }
+
+
+def isolated_results(asked: DeployedQuery, arrivals: Arrivals) -> list[Match]:
+    """What a query is told that is evaluated by itself."""
+    d = asked.definition
+    chosen = [
+        [{s: a} for a in arrivals[s] if where.accepts(a.values)]
+        for s, where in zip(d.streams, d.selections, strict=True)
+    ]
+    every = (_merge_matches(parts) for parts in product(*chosen))
+    return [
+        _project_match(m, d)
+        for m in every
+        if _has_equal_join_values(m, d.joins) and _is_within_windows(m, d.streams, d.windows)
+    ]
+
+
+def operator_results(deployment: Deployment, arrivals: Arrivals) -> dict[int, Made]:
+    """By operator, its results: what one of its demands makes, each once."""
+    made: dict[int, Made] = {}
+    for operator in deployment.topological_order():
+        found: dict[tuple[int, ...], Match] = {}
+        serves: dict[tuple[int, ...], set[int]] = {}
+        for demand in operator.demands:
+            for match in _list_demand_matches(deployment, operator, demand, made, arrivals):
+                key = tuple(match[s].id for s in operator.definition.streams)
+                found[key] = match
+                serves.setdefault(key, set()).add(demand.bit)
+        made[operator.id] = [
+            (_project_match(m, operator.definition), frozenset(serves[key]))
+            for key, m in found.items()
+        ]
+    return made
+
+
+def _list_demand_matches(
+    deployment: Deployment,
+    operator: Operator,
+    demand: Demand,
+    made: Mapping[int, Made],
+    arrivals: Arrivals,
+) -> Iterator[Match]:
+    d = demand.definition
+    inputs = []
+    for read, use in zip(operator.inputs, demand.upstream_bits, strict=True):
+        if isinstance(read, str) or use is None:
+            assert isinstance(read, str), "a demand uses one of what is read"
+            where = d.selections[d.stream_index(read)]
+            inputs.append([{read: a} for a in arrivals[read] if where.accepts(a.values)])
+        else:
+            upstream = deployment.operators[read]
+            part = upstream_demand(operator.definition, d, upstream)
+            inputs.append(list(compensated_results(upstream, use, part, made[read])))
+    for parts in product(*inputs):
+        match = _merge_matches(parts)
+        if _has_equal_join_values(match, operator.definition.joins) and _is_within_windows(
+            match, d.streams, d.windows
+        ):
+            yield match
+
+
+def compensated_results(
+    operator: Operator, bit: int, wanted: Definition, made: Made
+) -> Iterator[Match]:
+    """What is wanted, of an operator's results for one of its demands."""
+    own = make_compensation(operator.demand_results(bit), wanted)
+    return (
+        _project_match(m, wanted)
+        for m, serves in made
+        if bit in serves and _is_query_result(m, wanted, own)
+    )
+
+
+def _is_query_result(match: Match, wanted: Definition, own: Compensation) -> bool:
+    chosen = all(
+        where is None or where.accepts(match[s].values)
+        for s, where in zip(wanted.streams, own.where, strict=True)
+    )
+    return (
+        chosen
+        and _has_equal_join_values(match, own.joins)
+        and _is_within_windows(match, wanted.streams, own.windows)
+    )
+
+
+def _merge_matches(parts: Sequence[Match]) -> Match:
+    return {s: a for part in parts for s, a in part.items()}
+
+
+def _has_equal_join_values(match: Match, joins: frozenset[JoinCondition]) -> bool:
+    """Whether the equalities hold whose columns have come so far."""
+    for join in joins:
+        if all(c in match[s].values for s, c in join.columns):
+            values = [match[s].values[c] for s, c in join.columns]
+            if None in values or len(set(values)) > 1:
+                return False
+    return True
+
+
+def _is_within_windows(match: Match, streams: Sequence[str], windows: Sequence[int | None]) -> bool:
+    latest = max(a.time for a in match.values())
+    return all(
+        w is None or latest - match[s].time < w for s, w in zip(streams, windows, strict=True)
+    )
+
+
+def _project_match(match: Match, definition: Definition) -> Match:
+    """With the columns that a definition has, and no others."""
+    return {
+        s: Arrival(match[s].id, match[s].time, {c: match[s].values[c] for c in columns})
+        for s, columns in zip(definition.streams, definition.columns, strict=True)
+    }

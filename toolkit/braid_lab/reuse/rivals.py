@@ -1,0 +1,136 @@
+"""Other ways to plan a query, to hold the exact planner against: none of them reuses anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+
+import numpy as np
+from braid.papers.reuse.cost import CostModel
+from braid.papers.reuse.definition import Definition
+from braid.papers.reuse.deployment import DeployedQuery, Deployment, NewOperator, StreamLeaf, Tree
+from braid.papers.reuse.network import ONE_SITE
+from braid.papers.reuse.plan_search import PlanLeaf, PlanTable
+
+from braid_lab.reuse.hierarchy import HierarchicalPlanner
+
+Rival = Callable[[CostModel, Definition, Sequence[PlanLeaf], int], Tree]
+"""A planner: costs, the query, its streams at their nodes, the node of the sink."""
+
+
+def stream_leaves(model: CostModel, deployment: Deployment, wanted: Definition) -> list[PlanLeaf]:
+    """The streams of a query at the nodes that they come from."""
+    place = model.network.find_node_index
+    return [
+        PlanLeaf(frozenset([s]), place(deployment.source_node(s)), StreamLeaf(s))
+        for s in wanted.streams
+    ]
+
+
+def tree_cost(model: CostModel, deployment: Deployment, asked: DeployedQuery, tree: Tree) -> float:
+    """What a plan of new operators costs for one query."""
+    from braid.papers.reuse.deployment import add_query
+
+    return model.total_cost(add_query(Deployment(deployment.stream_nodes), asked, tree))
+
+
+def plan_exactly(
+    model: CostModel, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int
+) -> Tree:
+    """Join order and places together, at the least cost."""
+    return PlanTable(model, wanted, leaves, model.network.can_host_mask).best_tree(sink)
+
+
+def plan_then_deploy(
+    model: CostModel, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int
+) -> Tree:
+    """First the join order that makes the fewest tuples, whatever the network; then the best places
+    for it.
+    """
+    blind = CostModel(ONE_SITE, model.rates, work_weight=1.0)
+    here = [PlanLeaf(k.streams, 0, k.tree) for k in leaves]
+    order = PlanTable(blind, wanted, here, ONE_SITE.can_host_mask).best_tree(0)
+    return _place_operators(model, wanted, order, {k.tree: k for k in leaves}, sink)
+
+
+def _place_operators(
+    model: CostModel, wanted: Definition, order: Tree, leaves: dict[Tree, PlanLeaf], sink: int
+) -> Tree:
+    """The best places for the operators of a fixed join order."""
+    far = model.network.latency_ms / 1e3
+    barred = np.where(model.network.can_host_mask, 0.0, np.inf)
+
+    def costs(tree: Tree) -> tuple[np.ndarray, Definition]:
+        if tree in leaves:
+            made = np.full(len(far), np.inf)
+            made[leaves[tree].node] = 0.0
+            return made, wanted.restrict_to(leaves[tree].streams)
+        assert isinstance(tree, NewOperator)
+        made = sum((there(read)[0] for read in tree.inputs), barred)
+        return made, wanted.restrict_to(tree.streams)
+
+    def there(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+        made, part = costs(tree)
+        whole = made[:, None] + far * model.rates.result_byte_rate(part)
+        return whole.min(0), whole.argmin(0)
+
+    def at(tree: Tree, target: int) -> Tree:
+        if tree in leaves or not isinstance(tree, NewOperator):
+            return tree
+        node = int(there(tree)[1][target])
+        return NewOperator(
+            tree.streams, model.network.nodes[node].name, tuple(at(i, node) for i in tree.inputs)
+        )
+
+    return at(order, sink)
+
+
+def plan_all_at_sink(
+    model: CostModel, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int
+) -> Tree:
+    """Every operator at the working node that is nearest to the sink."""
+    near = np.where(model.network.can_host_mask, model.network.latency_ms[sink], np.inf)
+    only = np.zeros(len(near), np.bool_)
+    only[int(near.argmin())] = True
+    return PlanTable(model, wanted, leaves, only).best_tree(sink)
+
+
+def make_top_down(most: int) -> Rival:
+    """Top-Down over clusters of at most so many nodes."""
+    return lambda model, wanted, leaves, sink: HierarchicalPlanner(model, most).plan_top_down(
+        wanted, leaves, sink
+    )
+
+
+def make_bottom_up(most: int) -> Rival:
+    """Bottom-Up over clusters of at most so many nodes."""
+    return lambda model, wanted, leaves, sink: HierarchicalPlanner(model, most).plan_bottom_up(
+        wanted, leaves, sink
+    )
+
+
+def enumerate_plans(
+    wanted: Definition, trees: Sequence[Tree], nodes: Sequence[str]
+) -> Iterator[Tree]:
+    """Every bushy tree without a product, with its operators at all places: for tests, on small
+    networks. ``trees`` are the streams.
+    """
+    if len(trees) == 1:
+        yield trees[0]
+        return
+    first, *rest = trees
+    for bits in range(1 << len(rest)):
+        left = [first, *(t for i, t in enumerate(rest) if bits >> i & 1)]
+        right = [t for i, t in enumerate(rest) if not bits >> i & 1]
+        if not right or not (_are_connected(wanted, left) and _are_connected(wanted, right)):
+            continue
+        streams = tuple(sorted(t.stream for t in trees if isinstance(t, StreamLeaf)))
+        for a, b in product(
+            list(enumerate_plans(wanted, left, nodes)), list(enumerate_plans(wanted, right, nodes))
+        ):
+            for node in nodes:
+                yield NewOperator(streams, node, (a, b))
+
+
+def _are_connected(wanted: Definition, trees: Sequence[Tree]) -> bool:
+    return wanted.restrict_to(t.stream for t in trees if isinstance(t, StreamLeaf)).is_connected

@@ -1,0 +1,1 @@
+"""Study a ring of slices that serves many queries."""

@@ -1,0 +1,378 @@
+"""The experiments on the shared ring: Wang 2008, chapters 19 to 21.
+
+The book prints no figures for Part III, so what is held against runs here are its theorems: what is
+stored and compared, that every query gets its own results, and how state is shared out among hosts.
+
+Columns that end in ``_modelled`` are closed forms. All others are numbers of tuples and pairs,
+counted by a run on Spark or, for ``truth`` and ``of_use``, in the data by DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from braid.core.batch_history import LiveBlocks
+from braid.core.events import BatchCommitted
+from braid.core.query import Query
+from braid.papers.psp import cost as ring_cost
+from braid.papers.slices.cost import node_latency, shared_ring_workload
+from braid.papers.slices.events import ChainChanged
+from braid.util.durations import format_duration
+
+from braid_lab.psp.experiments import RingSetting
+from braid_lab.workloads.dashboards import SharedWorkload
+from braid_lab.workloads.poisson_arrivals import MODULUS, Arrivals
+
+if TYPE_CHECKING:
+    from braid.shared.shared_run import SharedRun
+    from pyspark.sql import SparkSession
+
+Ids = Counter[tuple[int, ...]]
+
+
+def start_shared(
+    shared: SharedWorkload, path: str | Path, hosts: int, pace: float = 0.0
+) -> SharedRun:
+    """One run for all the queries, with the slices of Mem-Opt, on a ring of that many hosts (1: a
+    chain).
+    """
+    from braid.shared.shared_join import SharedJoin
+
+    join = SharedJoin(
+        shared.join.streams,
+        shared.join.condition,
+        shared.join.time or "ts",
+        chain="memory",
+        hosts=hosts,
+    )
+    join.add_all(q.to_arguments(tuple(shared.join.streams)) for q in shared.queries)
+    return join.start(path, batches=shared.join.batch or 20, pace=pace)
+
+
+def result_ids(run: SharedRun, name: str) -> Ids:
+    """The results that a query got, as the ids of their members."""
+    columns = [f"{alias}.id AS {alias}" for alias in run.config.streams]
+    rows = run.results(name).selectExpr(*columns).toArrow()
+    return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+class DuckDBOracle:
+    """The data of a join, asked by DuckDB for each query alone."""
+
+    def __init__(self, shared: SharedWorkload) -> None:
+        from braid.condition.residual_evaluation import duckdb_cursor
+
+        self.shared = shared
+        self.connection = duckdb_cursor()
+        for alias, frame in shared.join.streams.items():
+            self.connection.register(alias, frame.toArrow())
+
+    def expected_results(self, query: Query) -> Ids:
+        """The results that the query must get: by its windows and selections, and the join's
+        condition.
+        """
+        aliases = list(self.shared.join.streams)
+        now = f"greatest({', '.join(f'{a}.ts' for a in aliases)})"
+        live = [
+            f"{now} - {a}.ts < {_to_sql_interval(window)}"
+            for a, window in zip(aliases, query.windows, strict=True)
+        ]
+        chosen = filter(None, query.selections)
+        where = " AND ".join(f"({term})" for term in (self.shared.join.condition, *chosen, *live))
+        ids = ", ".join(f"{a}.id" for a in aliases)
+        return Counter(
+            self.connection.sql(f"SELECT {ids} FROM {', '.join(aliases)} WHERE {where}").fetchall()
+        )
+
+    def needed_tuples(self, queries: Sequence[Query]) -> pd.Series:
+        """By batch, the tuples that some query has use for when all that has come is as old as the
+        latest tuple of its batch.
+        """
+        batch = self.shared.join.batch
+        ends = " UNION ALL ".join(
+            f"SELECT ts, {batch} AS n FROM {a}" for a in self.shared.join.streams
+        )
+        counts = []
+        for s, a in enumerate(self.shared.join.streams):
+            wanted = " OR ".join(
+                f"({q.selections[s] or 'true'} AND e.now - {a}.ts < "
+                f"{_to_sql_interval(q.windows[s])})"
+                for q in queries
+            )
+            counts.append(
+                f"SELECT e.n, count(*) AS rows FROM e JOIN {a} ON {a}.{batch} <= e.n WHERE "
+                f"{wanted} GROUP BY e.n"
+            )
+        ended = (
+            f"WITH e AS (SELECT n, max(max(ts)) OVER (ORDER BY n) AS now FROM ({ends}) GROUP BY n) "
+        )
+        table = self.connection.sql(
+            f"{ended} SELECT n, sum(rows) FROM ({' UNION ALL '.join(counts)}) GROUP BY n ORDER BY n"
+        ).df()
+        return pd.Series(
+            table.iloc[:, 1].astype(int).to_numpy(), table.iloc[:, 0].astype(int), name="of_use"
+        )
+
+
+def _to_sql_interval(micros: int) -> str:
+    return f"to_microseconds({micros})"
+
+
+@dataclass(frozen=True)
+class QueryAnswers:
+    """What each query got from a run over ``streams``, and what DuckDB finds for it, by name."""
+
+    actual: Mapping[str, Ids]
+    expected: Mapping[str, Ids]
+    streams: Sequence[str]
+
+    @classmethod
+    def from_run(
+        cls, run: SharedRun, oracle: DuckDBOracle, queries: Iterable[Query]
+    ) -> QueryAnswers:
+        """Of a run that has ended."""
+        queries = list(queries)
+        return cls(
+            {q.name: result_ids(run, q.name) for q in queries},
+            {q.name: oracle.expected_results(q) for q in queries},
+            tuple(run.config.streams),
+        )
+
+    def to_table(self, queries: Iterable[Query]) -> pd.DataFrame:
+        """dashboard, windows, selections, results, by DuckDB, the same."""
+        rows = []
+        for q in queries:
+            got, truth = self.actual[q.name], self.expected[q.name]
+            windows = zip(self.streams, q.windows, strict=True)
+            spans = ", ".join(f"{alias} {format_duration(window)}" for alias, window in windows)
+            where = " AND ".join(filter(None, q.selections))
+            same = "yes" if got == truth else "no"
+            rows.append((q.name, spans, where, got.total(), truth.total(), same))
+        names = ["dashboard", "windows", "selections", "results", "by DuckDB", "the same"]
+        return pd.DataFrame(rows, columns=names)
+
+
+def state_usage(
+    events: Sequence[Any], oracle: DuckDBOracle, queries: Sequence[Query]
+) -> pd.DataFrame:
+    """By batch, the tuples held by a run, and those that some query has use for: held, of use."""
+    held = balance_by_batch(events).set_index("batch")["held"]
+    return pd.DataFrame({"held": held, "of use": oracle.needed_tuples(queries)}).dropna()
+
+
+def compare_isolated(
+    run: Callable[[SharedWorkload], list[Any]],
+    shared: SharedWorkload,
+    oracle: DuckDBOracle,
+    few: int,
+) -> pd.DataFrame:
+    """The first queries in one run, and each in a run of its own: queries, the columns of
+    ``counted``, and the mean of the tuples of use. The first row is the shared run. ``run`` returns
+    the events of a run when it has ended.
+    """
+    queries = shared.queries[:few]
+    rows = {}
+    for name, mine in {"all in one run": queries, **{q.name: (q,) for q in queries}}.items():
+        events = run(SharedWorkload(shared.join, mine))
+        rows[name] = count_totals(events) | {"of use": oracle.needed_tuples(mine).mean()}
+    return pd.DataFrame(rows).T.rename_axis("queries").reset_index()
+
+
+def tidy_costs(costs: pd.DataFrame) -> pd.DataFrame:
+    """``alone`` as a tidy frame: queries, how (shared or alone), what, number."""
+    named = {
+        "held_mean": "tuples held, mean",
+        "of use": "tuples of use, mean",
+        "compared": "pairs compared",
+    }
+    how = ["shared"] + ["alone"] * (len(costs) - 1)
+    tall = costs.assign(how=how).melt(
+        ["queries", "how"], list(named), var_name="what", value_name="number"
+    )
+    return tall.replace({"what": named})
+
+
+def count_totals(events: Sequence[Any]) -> dict[str, float]:
+    """Of a run: pairs compared, probes, results, and tuples held, at most and at the mean."""
+    commits = [e for e in events if isinstance(e, BatchCommitted)]
+    live = [sum(e.live_tuples) for e in commits]
+    return {
+        "compared": sum(e.total_host_metrics.compared_pairs for e in commits),
+        "probed": sum(e.total_host_metrics.probes for e in commits),
+        "results": sum(e.results for e in commits),
+        "held_most": max(live),
+        "held_mean": float(np.mean(live)),
+    }
+
+
+WINDOWS = (4.0, 12.0, 32.0)
+"""Seconds: the queries of the deployment."""
+PASSING = 0.2
+"""The fraction of both streams that the query with the longest window selects; the others take all
+tuples.
+"""
+
+
+def stationary_workload(
+    spark: SparkSession, batches: int = 40, rate: float = 20.0, seed: int = 0
+) -> SharedWorkload:
+    """Two Poisson streams of equal rates, a second of event time in a batch, and three queries, of
+    which the last one selects.
+
+    On steady streams the share of state that falls to a stretch of ages does not depend on the time
+    of day.
+    """
+    given = Arrivals((rate, rate), float(batches), 1.0, sigma=0.02, seed=seed)
+    few = {"r": f"r.u_s < {round(PASSING * MODULUS)}", "s": f"s.u_r < {round(PASSING * MODULUS)}"}
+    queries = [
+        Query.parse(
+            f"{w:g} s", given.stream_aliases, f"{w} seconds", few if w == WINDOWS[-1] else {}
+        )
+        for w in WINDOWS
+    ]
+    return SharedWorkload(given.make_workload(spark), tuple(queries))
+
+
+def balance_by_batch(events: Sequence[Any]) -> pd.DataFrame:
+    """By batch: batch, deployment (how often ages have been shared out), held (tuples), and ratio,
+    the busiest host's share of a stream's state against an equal share, at the mean of the streams.
+    """
+    streams, rows, at = _count_held_tuples(events), [], 0
+    shared = sorted({e.batch for e in events if isinstance(e, ChainChanged)})
+    for batch, held in streams.items():
+        at = sum(b <= batch for b in shared)
+        ratios = [max(by) / (sum(by) / len(by)) for by in held if sum(by)]
+        rows.append((batch, at, sum(map(sum, held)), float(np.mean(ratios))))
+    return pd.DataFrame(rows, columns=["batch", "deployment", "held", "ratio"])
+
+
+AS_RUN, EVENLY = "by selectivity, as run", "in equal stretches"
+
+
+def compare_balances(events: Sequence[Any]) -> pd.DataFrame:
+    """``balance`` of a run of ``stationary``, and ``evenly`` of its tuples: batch, ratio, ages
+    (AS_RUN or EVENLY).
+    """
+    return pd.concat(
+        [balance_by_batch(events).assign(ages=AS_RUN), even_balance(events).assign(ages=EVENLY)],
+        ignore_index=True,
+    )
+
+
+def second_deployment(events: Sequence[Any]) -> int:
+    """The batch in which ages were shared out for the second time."""
+    return sorted({e.batch for e in events if isinstance(e, ChainChanged)})[1]
+
+
+def steady_batches(events: Sequence[Any], batches: int, last: int = 8) -> range:
+    """The last batches of a run after ages were shared out for the second time."""
+    return range(max(second_deployment(events) + 1, batches - last), batches)
+
+
+def compute_imbalance(balances: pd.DataFrame, batches: range) -> tuple[float, float]:
+    """The fullest host's share of the mean, in these batches: in equal stretches of age, and by
+    selectivity.
+    """
+    mean = balances[balances["batch"].isin(batches)].groupby("ages")["ratio"].mean()
+    return float(mean[EVENLY]), float(mean[AS_RUN])
+
+
+def even_balance(events: Sequence[Any]) -> pd.DataFrame:
+    """``balance`` of the same tuples, had ages been shared out in equal stretches: batch, ratio.
+
+    For runs of ``stationary``: a batch is a second, and a block is as old as its first batch.
+    """
+    blocks, rows = LiveBlocks(), []
+    for e in (e for e in events if isinstance(e, BatchCommitted)):
+        blocks.apply_commit(e)
+        hosts = len(e.host_metrics)
+        held = np.zeros((len(e.live_tuples), hosts))
+        for b in blocks.values():
+            place = min(int((e.batch - b.batch) * hosts / WINDOWS[-1]), hosts - 1)
+            held[b.stream, place] += b.rows
+        rows.append((e.batch, float(np.mean([by.max() / by.mean() for by in held if by.any()]))))
+    return pd.DataFrame(rows, columns=["batch", "ratio"])
+
+
+def _count_held_tuples(events: Sequence[Any]) -> dict[int, list[list[int]]]:
+    """By batch, the tuples held by stream and host."""
+    blocks, found = LiveBlocks(), {}
+    for e in (e for e in events if isinstance(e, BatchCommitted)):
+        blocks.apply_commit(e)
+        held = [[0] * len(e.host_metrics) for _ in e.live_tuples]
+        for b in blocks.values():
+            held[b.stream][b.hosts[0]] += b.rows
+        found[e.batch] = held
+    return found
+
+
+def ring_shares(
+    events: Sequence[Any],
+    batches: Mapping[str, range],
+    rate: float = 20.0,
+    streams: Sequence[str] = ("r", "s"),
+) -> pd.DataFrame:
+    """By deployment (a name for each range of batches), stream and place in the ring, youngest
+    first: ages (seconds), tuples held at the mean of those batches, and what the rate, the windows
+    and PASSING say of these ages (tuples_modelled).
+    """
+    held, rows = _count_held_tuples(events), []
+    for name, few in batches.items():
+        chains = {e.stream: e for e in events if isinstance(e, ChainChanged) and e.batch <= few[0]}
+        for stream, chain in chains.items():
+            first = 0.0
+            for place, (age, host) in enumerate(chain.host_age_ranges):
+                last = age / 1e6
+                mean = float(np.mean([held[b][stream][host] for b in few if b in held]))
+                rows.append(
+                    (
+                        name,
+                        streams[stream],
+                        place,
+                        f"{first:.1f} to {last:.1f} s",
+                        mean,
+                        rate * _compute_held_seconds(first, last),
+                    )
+                )
+                first = last
+    return pd.DataFrame(
+        rows, columns=["deployment", "stream", "place", "ages", "held", "tuples_modelled"]
+    )
+
+
+def _compute_held_seconds(first: float, last: float) -> float:
+    """Seconds' worth of tuples that are held between two ages: all of them as long as a query
+    without selection wants them.
+    """
+    return max(0.0, min(last, WINDOWS[-2]) - first) + PASSING * (
+        last - max(first, min(last, WINDOWS[-2]))
+    )
+
+
+LOAD = replace(RingSetting(sigma=0.02).cost_workload(), windows=(WINDOWS[-1],) * 3)
+"""A three-way join of 50 tuples/s and stream, with the longest of WINDOWS, and psp's prices of work
+and network.
+"""
+
+
+def length_table(nodes: Sequence[int] = tuple(range(1, 25))) -> pd.DataFrame:
+    """Eq. 21.1 and 21.2 by ring length: nodes, selections ("pulled up" or "pushed in"),
+    work_modelled (L_PSP of one tuple, in seconds), share_modelled (the part of a node),
+    latency_modelled (tau of the last node, seconds).
+    """
+    held = (WINDOWS[-2] + PASSING * (WINDOWS[-1] - WINDOWS[-2])) / WINDOWS[-1]
+    rows = []
+    for name, passing in (("pulled up", 1.0), ("pushed in", held)):
+        load = shared_ring_workload(LOAD, (passing,) * 3)
+        for n in nodes:
+            work = ring_cost.ring_work(load, n)
+            rows.append((n, name, work, work / n, node_latency(load, n, n)))
+    return pd.DataFrame(
+        rows, columns=["nodes", "selections", "work_modelled", "share_modelled", "latency_modelled"]
+    )

@@ -1,0 +1,161 @@
+"""Whom the results of a shared ring go to, probe by probe: the bitmaps of chapter 20 of Wang 2008,
+on its own example.
+
+Three queries over three streams have three windows on each, so each state has three slices. A tuple
+of stream a probes the slices of b, what it finds probes those of c. A member found in a slice
+serves the queries whose windows reach into that slice (Lemma 9); a result goes to the queries set
+in the product of its members' bitmaps. Where that product is 0 before the probe, none is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from braid_lab.common.trace import NAMES, Group, Trace, TraceMove, TraceStep, Tuple, group_name
+
+WINDOWS: dict[str, tuple[int, ...]] = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
+"""Section 20.1, by query and stream: windows rank q2, q3, q1 on a, q1, q2, q3 on b, q3, q1, q2 on
+c. The book prints no lengths.
+"""
+NOW = 10
+
+
+def bitmap_example() -> Trace:
+    """The tuple a1 in front of one tuple in every slice: b1 to b3, and c1 to c3, youngest first;
+    all of them match.
+    """
+    routing = _Routing(WINDOWS)
+    a = Tuple(NOW, 0, 1)
+    routing.record_step(
+        f"{a} arrives. It is new, so on its own stream it serves all: T_a = "
+        f"{routing.format_bitmap(routing.all)}.",
+        None,
+        a,
+    )
+    pairs = [routing.probe_slice((a,), 1, k) for k in range(len(WINDOWS))]
+    for pair in pairs:
+        for k in range(len(WINDOWS)):
+            routing.probe_slice(pair, 2, k)
+    return routing.trace
+
+
+@dataclass
+class _Routing:
+    windows: dict[str, tuple[int, ...]]
+    trace: Trace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.all = (1 << len(self.windows)) - 1
+        self.ends = [sorted(set(of)) for of in zip(*self.windows.values(), strict=True)]
+        self.trace = Trace(
+            "Bitmaps of results (Wang 2008, chapter 20)", len(self.ends), len(self.windows)
+        )
+        ages = [
+            [(a + b) // 2 for a, b in zip((0, *ends), ends, strict=False)] for ends in self.ends
+        ]
+        self.held = [
+            [Tuple(NOW - age, s, k) for k, age in enumerate(of, 1)] if s else []
+            for s, of in enumerate(ages)
+        ]
+
+    def make_query_bitmap(self, t: Tuple) -> int:
+        """Whom a member serves: the queries whose window is longer than its age (Lemma 9)."""
+        return self.make_bitmap(w[t.stream] > NOW - t.time for w in self.windows.values())
+
+    def make_bitmap(self, included: Iterable[bool]) -> int:
+        """The bitmap of the queries that are included, the first one in the lowest bit."""
+        return sum(1 << bit for bit, yes in enumerate(included) if yes)
+
+    def multiply_bitmaps(self, group: Group) -> int:
+        found = self.all
+        for t in group:
+            found &= self.make_query_bitmap(t)
+        return found
+
+    def probe_slice(self, group: Group, stream: int, k: int) -> Group:
+        """A group in front of the k-th slice of a stream."""
+        u = self.held[stream][k]
+        extended, slice_ = (*group, u), f"{NAMES[stream].upper()}_{k + 1}"
+        before, slices = self.multiply_bitmaps(group), self.make_query_bitmap(u)
+        if not before & slices:
+            self.record_step(
+                f"{group_name(group)} serves {self.format_query_names(before)}, {slice_} serves "
+                f"{self.format_query_names(slices)}: "
+                f"{self.format_bitmap(before)} · "
+                f"{self.format_bitmap(slices)} = {self.format_bitmap(0)}, so the probe is left "
+                "out (Lemma "
+                "9).",
+                k,
+                *extended,
+            )
+            return extended
+        last = stream == len(self.held) - 1
+        vector = ", ".join(self.format_bitmap(self.make_query_bitmap(t)) for t in extended)
+        fate = "a result for" if last else "an intermediate result, which goes round for"
+        text = (
+            f"{group_name(group)} probes {slice_}, which serves "
+            f"{self.format_query_names(slices)}, and finds {u}. "
+            f"T = ({vector})"
+        )
+        self.record_step(
+            f"{text}: {fate} {self.format_query_names(before & slices)}.", k, *extended, found=last
+        )
+        return extended
+
+    def record_step(self, text: str, node: int | None, *group: Tuple, found: bool = False) -> None:
+        stored = tuple(
+            tuple((str(of[k]),) if of else () for of in self.held) for k in range(self.trace.nodes)
+        )
+        prober = group[:-1]
+        moves = (
+            (TraceMove(group_name(prober), "partial", self.find_slice(prober[-1]), node),)
+            if prober
+            else ()
+        )
+        results = (tuple(group),) if found else ()
+        clock = len(self.trace.steps)
+        self.trace.steps.append(
+            TraceStep(
+                text,
+                str(group[0]),
+                clock,
+                node,
+                stored,
+                moves,
+                (),
+                results,
+                self.make_bitmap_table(group),
+            )
+        )
+
+    def make_bitmap_table(self, group: Sequence[Tuple]) -> tuple[tuple[str, ...], ...]:
+        """The matrix O, by rank and stream, and T with its product."""
+        streams = range(len(self.held))
+        rows = [("", *NAMES[: len(streams)], "product")]
+        for k in range(len(self.windows)):
+            of_rank = (
+                self.make_bitmap(w[s] == self.ends[s][k] for w in self.windows.values())
+                for s in streams
+            )
+            rows.append((f"O, rank {k + 1}", *map(self.format_bitmap, of_rank), ""))
+        mine = {t.stream: self.format_bitmap(self.make_query_bitmap(t)) for t in group}
+        return (
+            *rows,
+            (
+                "T",
+                *(mine.get(s, "–") for s in streams),
+                self.format_bitmap(self.multiply_bitmaps(tuple(group))),
+            ),
+        )
+
+    def find_slice(self, t: Tuple) -> int | None:
+        """The slice that a tuple lies in; None for the new one."""
+        return t.number - 1 if t.stream else None
+
+    def format_bitmap(self, mask: int) -> str:
+        return format(mask, f"0{len(self.windows)}b")
+
+    def format_query_names(self, mask: int) -> str:
+        *some, last = [q for bit, q in enumerate(self.windows) if mask >> bit & 1]
+        return f"{', '.join(some)} and {last}" if some else last

@@ -1,0 +1,1 @@
+"""Study load shedding (Gedik 2007)."""

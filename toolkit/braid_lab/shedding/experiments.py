@@ -1,0 +1,295 @@
+"""The experiments of Gedik 2007, section 6, as tidy frames; all modelled.
+
+What is modelled is counted in pairs: of the workload's sets it is known how likely a new tuple
+matches one of any age (``Sets.match_density``), so the output that a way to shed load gets from a
+budget of pairs follows from the part of each window that it processes. ``CAPACITY`` pairs a second
+are what a machine can compare; it fits the paper's joins without an index (Fig. 7, first claim, and
+the rates of Fig. 9 to 13). Of joins with an index the paper's figures are a factor of five apart in
+pairs, so nothing is calibrated on those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log, sqrt
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from braid.papers.shedding import shedding_rate
+from braid.papers.shedding.basic_windows import best_output_share, newest_output_share
+from braid.papers.shedding.basic_windows import output_optimality as phi
+from braid.papers.shedding.knapsack import fill_budget, split_directions
+
+from braid_lab.workloads.set_streams import SetStreams
+
+Floats = npt.NDArray[np.float64]
+CAPACITY = 200_000.0
+METHODS = ("drop", "partial", "time", "direction", "selective")
+"""Random dropping; rate adaptation alone; with time correlation; and with direction, by Algorithm 4
+and by Algorithm 5 with one type."""
+
+
+def bell_density(deviation: float, middle: float = 0.5, steps: int = 2000) -> Floats:
+    """A density of matches by age: a bell over the window, its ``deviation`` as part of that."""
+    age = (np.arange(steps) + 0.5) / steps
+    return np.asarray(np.exp(-((age - middle) ** 2) / (2 * deviation**2)))
+
+
+def window_reduction(shares: Sequence[float] = (0.1, 0.2, 0.3, 0.5)) -> pd.DataFrame:
+    """Fig. 1: the output of the newest ``share`` of a window, and of the best, for an early peak
+    (case I) and a late one (case II).
+    """
+    rows = [
+        (case, share, newest_output_share(f, share), best_output_share(f, share))
+        for case, f in (("early", bell_density(0.15, 0.1)), ("late", bell_density(0.15, 0.8)))
+        for share in shares
+    ]
+    return pd.DataFrame(rows, columns=["peak", "share", "newest_modelled", "best_modelled"])
+
+
+def optimality_table(
+    deviations: Sequence[float] = (0.2, 0.05),
+    basics: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.5),
+    shares: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.3),
+) -> pd.DataFrame:
+    """Fig. 5: phi by ``basic`` (b / w) and ``share`` (r'), for bells of these ``deviations``."""
+    rows = [
+        (deviation, basic, share, phi(bell_density(deviation), basic, share))
+        for deviation in deviations
+        for basic in basics
+        for share in shares
+    ]
+    return pd.DataFrame(rows, columns=["deviation", "basic", "share", "optimality_modelled"])
+
+
+def density_curves(kappas: Sequence[float] = (0.6, 0.8), steps: int = 100) -> pd.DataFrame:
+    """Fig. 6: f of either window by ``age`` (part of the window) and kappa."""
+    frames = []
+    for kappa in kappas:
+        sets = SetStreams(kappa=kappa)
+        for window in (0, 1):
+            f = sets.match_density(window, steps)
+            age = (np.arange(steps) + 0.5) / steps
+            frames.append(
+                pd.DataFrame({"kappa": kappa, "window": window, "age": age, "f_modelled": f})
+            )
+    return pd.concat(frames, ignore_index=True)
+
+
+def drop_rates(
+    rates: Sequence[float] = (50.0, 100.0, 200.0),
+    windows: Sequence[float] = (25.0, 125.0, 625.0),
+    cheaper: float = 35.0,
+) -> pd.DataFrame:
+    """Fig. 7: the share of tuples that is dropped when the join is done in full, by ``rate`` and
+    ``window`` (s), with an index (a pair costs one ``cheaper``-th of a comparison) and without.
+
+    Of 2 rate^2 w pairs a second only so many fit.
+    """
+    rows = [
+        (index, r, w, 1 - retained_share(CAPACITY * factor / (2 * r * r * w)))
+        for index, factor in ((False, 1.0), (True, cheaper))
+        for r in rates
+        for w in windows
+    ]
+    return pd.DataFrame(rows, columns=["index", "rate", "window", "dropped_modelled"])
+
+
+def retained_share(fits: float) -> float:
+    """The share of both streams that is not dropped when so much of all pairs fits: its square is
+    what is left of them.
+    """
+    return sqrt(min(1.0, fits))
+
+
+def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
+    """Fig. 8: r by second for rates of 100, 500, 300 and 100 tuples/s, by Algorithm 1 and by the
+    feed-forward rule; and how much longer than it may each second's work takes (``load``).
+
+    One stream has a window, as in section 6.3. Algorithm 1 learns by what was left in the input.
+    """
+    rates = np.concatenate(
+        [np.full(60, 100.0), np.full(15, 500.0), np.full(30, 300.0), np.full(25, 100.0)]
+    )
+    rows = []
+    for rule in ("Algorithm 1", "forward"):
+        r = 1.0
+        for second, lam in enumerate(rates):
+            stored = rates[max(0, second - int(window)) : second].sum()
+            if rule == "forward":
+                known = rates[max(0, second - 1)] * stored
+                r = shedding_rate.affordable_fraction(1.0, 0.0, 1 / CAPACITY, float(known))
+            load = r * lam * stored / CAPACITY
+            rows.append((rule, second, lam, r, load))
+            if rule == "Algorithm 1":
+                r = shedding_rate.adapt_fraction(r, min(1.0, 1 / load) if load else 1.0, boost)
+    return pd.DataFrame(
+        rows, columns=["rule", "second", "rate", "fraction_modelled", "load_modelled"]
+    )
+
+
+def compute_recall(sets: SetStreams, r: float, method: str) -> float:
+    """The share of all results that a method finds with r of all pairs."""
+    f = [sets.match_density(window) for window in (0, 1)]
+    whole = float(f[0].sum() + f[1].sum())
+    if method == "drop":
+        return r
+    flat, volumes = np.concatenate(f), np.ones(2 * len(f[0]))
+    if method == "selective":
+        shares = fill_budget(flat, volumes, r * len(flat))
+        return float(shares @ flat) / whole
+    part = np.array([r, r])
+    if method == "direction":
+        part = split_directions(r, (1.0, 1.0), (float(f[0].mean()), float(f[1].mean())))
+    used = newest_output_share if method == "partial" else best_output_share
+    return sum(used(g, share) * float(g.sum()) for g, share in zip(f, part, strict=True)) / whole
+
+
+def affordable_fraction(rate_: float, window: float, sides: int) -> float:
+    """r when so many tuples a second of both streams come and ``sides`` of them have windows."""
+    return min(1.0, CAPACITY / (sides * rate_ * rate_ * window))
+
+
+def recall_table(
+    kappas: Sequence[float] = (0.2, 0.4, 0.6, 0.8),
+    rates: Sequence[float] = (300.0, 500.0),
+    theta: int = 3,
+    shift: float = 5 / 8,
+    window: float = 20.0,
+) -> pd.DataFrame:
+    """Fig. 9 to 13: the recall of each method, and its gain over random dropping, by kappa and
+    rate.
+    """
+    rows = []
+    for kappa in kappas:
+        sets = SetStreams(kappa=kappa, theta=theta, shift=shift, window=window)
+        for lam in rates:
+            r = affordable_fraction(lam, window, 1)
+            for method in METHODS:
+                found = compute_recall(sets, r, method)
+                rows.append((kappa, lam, window, r, method, found, found / r - 1))
+    names = ["kappa", "rate", "window", "fraction", "method", "recall_modelled", "gain_modelled"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def recall_by_window(
+    windows: Sequence[float] = (10.0, 20.0, 40.0), kappas: Sequence[float] = (0.6,)
+) -> pd.DataFrame:
+    """Fig. 10, by the ``window`` (s): the same, where the newest match."""
+    frames = [recall_table(kappas, shift=0.0, window=window) for window in windows]
+    return pd.concat(frames, ignore_index=True)
+
+
+def direction_shares(
+    kappa: float = 0.6, shares: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1)
+) -> pd.DataFrame:
+    """Fig. 11: r_1 and r_2 as r falls, by Algorithm 4."""
+    sets = SetStreams(kappa=kappa)
+    o = (float(sets.match_density(0).mean()), float(sets.match_density(1).mean()))
+    rows = [(r, *split_directions(r, (1.0, 1.0), o), *o) for r in shares]
+    return pd.DataFrame(rows, columns=["fraction", "r1", "r2", "o1_modelled", "o2_modelled"])
+
+
+def recall_by_basic_windows(
+    parts_: Sequence[int] = (1, 2, 5, 10, 20, 50, 200, 1000),
+    kappa: float = 0.8,
+    rate_: float = 500.0,
+    lookup: float = 20.0,
+) -> pd.DataFrame:
+    """Fig. 14: recall by the number of basic windows, without an index and with one in either
+    order. With one, each basic window that is used costs a ``lookup`` (in pairs), and lists by
+    identifier cannot stop within a basic window, so that a part of it costs as much as all.
+    """
+    rows = []
+    f = SetStreams(kappa=kappa).match_density(1, 1000)
+    for n in parts_:
+        pieces = [piece.sum() / f.sum() for piece in np.array_split(f, n)]
+        ranked = np.sort(pieces)[::-1]
+        for index, window in (("none", 20.0), ("time", 200.0), ("identifier", 200.0)):
+            pairs = rate_ * window / n
+            budget = CAPACITY * (35.0 if index != "none" else 1.0) / rate_
+            cost = pairs + (lookup * 5 if index != "none" else 0.0)
+            rows.append((index, n, processed_output(ranked, budget / cost, index != "identifier")))
+    return pd.DataFrame(rows, columns=["index", "parts", "recall_modelled"])
+
+
+def processed_output(ranked: Floats, fits: float, parted: bool) -> float:
+    """What so many basic windows give, the best first; of the last one only what fits is used if
+    basic windows can be ``parted``, else nothing.
+    """
+    whole = min(len(ranked), int(fits))
+    rest = fits - whole if whole < len(ranked) and parted else 0.0
+    return float(ranked[:whole].sum() + (rest * ranked[whole] if whole < len(ranked) else 0.0))
+
+
+def gain_over_dropping(
+    rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0),
+) -> pd.DataFrame:
+    """Fig. 15: the gain of selective processing over random dropping, by rate, with an index and
+    without. Probing a hash index takes as long whatever part of the window is wanted, so that an
+    indexed equality has r = 1 or nothing to gain.
+    """
+    overlap, equal = (
+        SetStreams(kappa=0.6),
+        SetStreams(kappa=0.6, theta=1, size=1.0, deviation=0.0, items=5000),
+    )
+    rows = []
+    for lam in rates:
+        for name, sets, factor, window in (
+            ("overlap", overlap, 1.0, 20.0),
+            ("equality", equal, 4.0, 20.0),
+            ("overlap, indexed", overlap, 35.0 * 3, 200.0),
+        ):
+            r = min(1.0, factor * CAPACITY / (2 * lam * lam * window))
+            rows.append((lam, name, r, compute_recall(sets, r, "selective") / r - 1))
+        rows.append((lam, "equality, indexed", 1.0, compute_recall(equal, 1.0, "selective") - 1))
+    return pd.DataFrame(rows, columns=["rate", "join", "fraction", "gain_modelled"])
+
+
+def _compute_utility(
+    sets: SetStreams, r: float, values: Floats, frequency: Floats, typed: bool
+) -> float:
+    """The utility of what is found with r of all pairs, a result being worth its dearer member;
+    types are told apart or not.
+    """
+    worth = np.maximum(values[:, None], values[None]) @ frequency
+    f = np.concatenate([sets.match_density(window) for window in (0, 1)])
+    value = (f[:, None] * worth[None] * frequency[None]).ravel()
+    volume = np.broadcast_to(frequency, (len(f), len(values))).ravel()
+    by = (f[:, None] * (worth[None] if typed else np.ones((1, len(values))))).ravel()
+    return float(fill_budget(by, volume, r * float(volume.sum())) @ value)
+
+
+def utility_by_skew(
+    skews: Sequence[float] = (0.0, 1.0, 2.0, 3.0), r: float = 0.04, kappa: float = 0.6
+) -> pd.DataFrame:
+    """Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by k, for frequencies that
+    are equal, inverse to values, or proportional to them.
+    """
+    sets, rows = SetStreams(kappa=kappa), []
+    for k in skews:
+        values = np.array([1.0, 2.0**-k, 3.0**-k])
+        for name, weights in (("uniform", np.ones(3)), ("inverse", 1 / values), ("direct", values)):
+            frequency = weights / weights.sum()
+            whole = (_compute_utility(sets, r, values, frequency, typed) for typed in (True, False))
+            rows.append((name, k, next(whole) / next(whole) - 1))
+    return pd.DataFrame(rows, columns=["frequencies", "skew", "gain_modelled"])
+
+
+def utility_by_types(
+    types: Sequence[int] = (2, 3, 5, 10, 20, 40),
+    factors: Sequence[float] = (5.0, 10.0),
+    r: float = 0.1,
+) -> pd.DataFrame:
+    """Fig. 17: the gain by the number of types, the dearest worth ``factor`` times the cheapest,
+    values by Zipf's law, frequencies inverse to them.
+    """
+    sets, rows = SetStreams(kappa=0.6), []
+    for factor in factors:
+        for n in types:
+            values = np.arange(1, n + 1.0) ** -(log(factor) / log(n))
+            frequency = (1 / values) / (1 / values).sum()
+            whole = (_compute_utility(sets, r, values, frequency, typed) for typed in (True, False))
+            rows.append((factor, n, next(whole) / next(whole) - 1))
+    return pd.DataFrame(rows, columns=["factor", "types", "gain_modelled"])

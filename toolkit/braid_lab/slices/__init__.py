@@ -1,0 +1,1 @@
+"""Study chains of state slices (Wang 2008)."""

@@ -1,0 +1,212 @@
+"""Shared plans counted on the chain placement itself: Wang 2008, Fig. 8.1 to 8.3. No Spark.
+
+The simulation runs ``papers.slices.Chain`` over the Poisson arrivals of two streams; what its
+slices hold, and which pairs its plans let meet, is added up slice by slice. Pull-up is a chain of
+one slice (section 7.2); a partition is two of them, for what passes the selection and what fails
+it. A slice is a whole number of micro-batches, so short ones count finer. ``counted`` has the same
+tuple by tuple, without any chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from braid.core.batch_history import LiveBlocks
+from braid.core.events import BatchCommitted, BatchPlanned
+from braid.core.plan import Block, Route
+from braid.core.query import Query
+from braid.papers.slices import chain as chains
+from braid.papers.slices.chain_optimizer import Chain
+from braid.papers.slices.cost import SharedLoad
+from braid.papers.slices.events import SliceContents
+from braid.simulation.simulator import simulate
+
+from braid_lab.slices.counting import ALL, FAIL, PASS, PlanJoin, TupleCounts, plan_joins
+
+SECOND = 1_000_000
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Unmerged(chains.Chain):
+    """The chain, over blocks of one micro-batch each: merged ones leave a slice late, and the more
+    so the longer it is.
+    """
+
+    tick: int = SECOND
+
+    def merge_boundaries(self, state: chains.ChainState) -> tuple[tuple[int, ...], ...]:
+        """Every ``tick`` microseconds."""
+        return tuple(
+            tuple(range(self.tick, ends[-1] + self.tick, self.tick)) if ends else ()
+            for ends in state.ends
+        )
+
+
+@dataclass(frozen=True)
+class SliceCounts:
+    """What the slices of a chain did, youngest first: ``held`` tuples of both streams, the mean
+    over batches once the longest window is full; ``stored_a`` and ``stored_b``, pairs compared with
+    stored tuples of A and of B.
+    """
+
+    held_tuples: Floats
+    stored_a: Floats
+    stored_b: Floats
+
+
+@dataclass(frozen=True)
+class ChainExperiment:
+    """Queries on chains, for ``seconds`` in micro-batches of ``step`` seconds, over the arrivals of
+    ``counted.Run``. The selectivity of the join plays no part in what meets.
+    """
+
+    queries: SharedLoad
+    seconds: float = 90.0
+    step: float = 0.5
+    seed: int = 0
+
+    @cached_property
+    def tuple_counts(self) -> TupleCounts:
+        """The same tuple by tuple."""
+        return TupleCounts(self.queries, self.seconds, self.seed)
+
+    def count_slices(
+        self, side: Sequence[int], windows: Chain, ends: Chain, plain: int
+    ) -> SliceCounts:
+        """A chain with these ends over the tuples of A on some sides and all of B, for queries with
+        these windows, of which the first ``plain`` have no selection.
+        """
+        times = (
+            np.concatenate([self.tuple_counts.a_times_micros[k] for k in side]),
+            self.tuple_counts.b_times_micros.astype(float),
+        )
+        edges = np.arange(0, self.seconds + self.step / 2, self.step) * 1e6
+        counts = np.stack([np.histogram(t, edges)[0] for t in times], axis=1)
+        passing = len(self.tuple_counts.a_times_micros[0]) / max(
+            1, sum(map(len, self.tuple_counts.a_times_micros))
+        )
+        share = passing if tuple(side) == ALL else 1.0
+        if len(ends) == 1:  # nothing leaves a slice before its end, whoever asks: run it once
+            windows, plain, share = ends, 1, 1.0
+        return _simulate_slice_counts(
+            tuple(map(tuple, counts.tolist())), self.step, windows, ends, plain, share
+        )
+
+    def plan_joins(
+        self, strategy: str, chain: Chain = ()
+    ) -> list[tuple[PlanJoin, SliceCounts, int]]:
+        """The joins of a plan: what each is for, the slices that it is among, and its place."""
+        q, found = self.queries, []
+        if strategy == "state-slice":
+            ends = chain or q.windows
+            slices = self.count_slices(ALL, q.windows, ends, q.has_no_selection)
+            return [(p, slices, k) for k, p in enumerate(plan_joins(q, strategy, chain))]
+        for p in plan_joins(q, strategy):
+            windows = q.windows[: p.high]
+            plain = len(windows) if p.side in (FAIL, PASS) else q.has_no_selection
+            found.append((p, self.count_slices(p.side, windows, windows[-1:], plain), 0))
+        return found
+
+    def stored_tuples(self, strategy: str, chain: Chain = ()) -> float:
+        """Tuples in the states of a plan."""
+        return float(sum(s.held_tuples[k] for _, s, k in self.plan_joins(strategy, chain)))
+
+    def comparisons(self, strategy: str, chain: Chain = (), lookup: bool = False) -> float:
+        """Comparisons of a plan, as ``counted.Run.comparisons`` has them: to probe, purge, route
+        and filter results, select or split A, and unite results. A router compares a result with
+        every window but the longest; with ``lookup`` it looks it up once.
+        """
+        q, total = self.queries, 0.0
+        for p, s, k in self.plan_joins(strategy, chain):
+            pairs = float(s.stored_a[k] + s.stored_b[k])
+            routed = min(1, p.is_routed) if lookup else p.is_routed
+            total += pairs * (1 + q.join_selectivity * (routed + p.is_filtered))
+        parts = plan_joins(q, strategy, chain)
+        selects = (
+            sum(map(len, self.tuple_counts.a_times_micros))
+            if q.has_selection and strategy != "pull-up"
+            else 0
+        )
+        return (
+            total
+            + self.tuple_counts.probing_tuples(parts)
+            + selects
+            + self.tuple_counts.union_comparisons(strategy)
+        )
+
+
+@lru_cache(maxsize=4096)
+def _simulate_slice_counts(
+    counts: tuple[tuple[int, int], ...],
+    step: float,
+    windows: Chain,
+    ends: Chain,
+    plain: int,
+    passing: float,
+) -> SliceCounts:
+    """The chain's run, added up by slice; ``passing`` is the share of A that passes the
+    selection.
+    """
+    micros = [round(w * SECOND) for w in windows]
+    asked, tick = tuple(round(e * SECOND) for e in ends), round(step * SECOND)
+    queries = tuple(
+        Query(f"{w:g} s", (t, t), ("passes" if k >= plain else None, None), k)
+        for k, (w, t) in enumerate(zip(windows, micros, strict=True))
+    )
+    ranks = np.eye(len(windows))
+    passing = passing if plain < len(windows) else 1.0
+    shares = passing * ranks[-1] + (1 - passing) * ranks[plain - 1], ranks[-1]
+    memory = asked == tuple(micros)
+    events = simulate(
+        _Unmerged("memory" if memory else "given", () if memory else (asked, asked), tick=tick),
+        counts,
+        seconds=step,
+        queries=queries,
+        key_shares=[tuple(s.tolist()) for s in shares],
+    )
+    reach = next(k for k, end in enumerate(asked) if end >= micros[plain - 1])
+    return _sum_slice_counts(events, len(asked), windows[-1] / step, reach, passing)
+
+
+def _sum_slice_counts(
+    events: Sequence[Any], slices: int, full: float, reach: int, passing: float
+) -> SliceCounts:
+    """What so many slices did, ``held`` from batch ``full`` on. A tuple of A that fails the
+    selection probes no slice after ``reach`` (chapter 20).
+    """
+    live, where = LiveBlocks(), dict[int, int]()
+    routes: Sequence[Route] = ()
+    held, stored, batches = np.zeros(slices), np.zeros((2, slices)), 0
+    for e in events:
+        if isinstance(e, BatchPlanned):
+            routes, where = e.routes, {}
+        elif isinstance(e, SliceContents):
+            where |= {id: k for k, ids in enumerate(e.blocks_by_slice) for id in ids}
+        elif isinstance(e, BatchCommitted):
+            live.apply_commit(e)
+            for fresh, met in _iterate_block_pairs(routes, live):
+                k = where.get(met.id, 0)
+                reached = passing if fresh.stream == 0 and k > reach else 1.0
+                stored[met.stream, k] += fresh.rows * met.rows * reached
+            if e.batch >= full and any(e.received_tuples):
+                batches += 1
+                for b in live.values():
+                    held[where.get(b.id, 0)] += b.rows
+    return SliceCounts(held / max(1, batches), stored[0], stored[1])
+
+
+def _iterate_block_pairs(
+    routes: Sequence[Route], live: LiveBlocks
+) -> Iterator[tuple[Block, Block]]:
+    """Fresh blocks, each with every block that its route meets."""
+    for r in routes:
+        if fresh := live.get(r.block.id):
+            for path in r.paths:
+                for hop in path:
+                    yield from ((fresh, live[id]) for id in hop.probed_blocks() if id in live)

@@ -1,0 +1,180 @@
+"""The claims of Wang 2008, Part I, chapters 5 and 6, against the figures of
+``braid_lab.slices.experiments``.
+
+Those of chapter 8 are in ``chain_claims``. Counted or modelled, nothing is measured but the answers
+of a run on Spark. Claims that hold robustly are checked (``must``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+from braid.papers.slices import cost as costs
+from braid.papers.slices.cost import SharedLoad
+
+from braid_lab.common.claim_book import format_range, format_shares
+from braid_lab.common.claims import Claim
+from braid_lab.slices import chain_claims
+from braid_lab.slices.chain_claims import BOOK, average_claim
+from braid_lab.slices.chain_counting import ChainExperiment
+from braid_lab.slices.cost_tree import isolated_ratios
+from braid_lab.slices.experiments import GRID, cpu_savings
+
+# Fig. 5.8 to 5.10: ``slices.memory_savings`` and ``cpu_savings``
+
+
+def always_saves_claim(saved: pd.DataFrame, where: str, what: str) -> Claim:
+    """Fig. 5.8 to 5.10: the chain always needs least."""
+    least = saved["saved_modelled"].min()
+    return BOOK.required_claim(
+        where, f"all {what} savings are positive", f"{least:.2%} and more", least > 0
+    )
+
+
+def memory_average_claim(saved: pd.DataFrame) -> Claim:
+    """Fig. 5.8: 20 % to 30 % of memory saved on average."""
+    greater = saved.groupby(["rho", "sigma"])["saved_modelled"].max().mean()
+    each = saved.groupby("against")["saved_modelled"].mean()
+    reading = (
+        "against the rival that holds more, over the whole square; the book does not say over "
+        "which settings, nor against which rival"
+    )
+    says = "20% to 30% of memory saved on average"
+    return average_claim("Fig. 5.8", says, greater, each, reading)
+
+
+def cpu_average_claim(saved: pd.DataFrame) -> Claim:
+    """Fig. 5.9, 5.10: 10 % to 40 % of comparisons saved on average, against either rival."""
+    at = cpu_savings_by_rival(0.2)
+    three = saved.groupby("against")["saved_modelled"].mean()
+    reading = (
+        "at S⋈ = 0.2; in the mean of Table 8.1's three "
+        f"{format_shares(three)}, and the book does not print the one of its figures"
+    )
+    says = "10% to 40% of CPU saved on average, against each rival"
+    return BOOK.interpreted_claim(
+        "Fig. 5.9, 5.10", says, format_shares(at), at.between(0.1, 0.4).all(), reading
+    )
+
+
+def cpu_savings_by_rival(join: float) -> pd.Series:
+    """By rival, the mean of the comparisons that are saved at a join selectivity."""
+    return cpu_savings(joins=(join,)).groupby("against")["saved_modelled"].mean()
+
+
+def most_memory_claim() -> Claim:
+    """Fig. 5.8: memory savings reach about 50 %."""
+    most = costs.chain_savings(0.001, 0.001, 0.4).memory_pull_up
+    return BOOK.required_claim(
+        "Fig. 5.8", "memory savings reach about 50%", f"{most:.1%}", most > 0.45
+    )
+
+
+def most_cpu_claim() -> Claim:
+    """Fig. 5.9: CPU savings reach about 100 %."""
+    most = costs.chain_savings(0.001, 0.001, 0.4).cpu_pull_up
+    return BOOK.report_claim("Fig. 5.9", "CPU savings reach about 100%", f"{most:.1%}", most > 0.95)
+
+
+def one_state_claim(rate: float = 20.0) -> Claim:
+    """Section 5.1: without selections the chain holds the state of the largest query alone, by the
+    model and counted.
+    """
+    alike = SharedLoad(rate, (5.0, 15.0, 30.0), has_no_selection=3)
+    largest = costs.isolated_cost(SharedLoad(rate, alike.windows[-1:])).state_tuples
+    run = ChainExperiment(alike, 60.0)
+    held, alone = (
+        run.stored_tuples("state-slice"),
+        run.stored_tuples("state-slice", alike.windows[-1:]),
+    )
+    model = abs(costs.state_slice_cost(alike).state_tuples - largest)
+    says = "without selections the chain holds the state of the largest query alone"
+    found = f"{largest:,.0f} tuples (modelled), {held:,.0f} and alone {alone:,.0f} (counted)"
+    return BOOK.required_claim(
+        "5.1", says, found, model < 1e-6 and abs(held - alone) < 1e-6 * alone
+    )
+
+
+# Fig. 6.4 to 6.7: ``slices.tree_ratios``
+
+
+def tree_memory_claim(trees: pd.DataFrame) -> Claim:
+    """Fig. 6.4, 6.5: the chains hold least."""
+    most = trees.loc[trees["resource"] == "memory", "ratio_modelled"].max()
+    says = "the chains hold least for all m, n"
+    return BOOK.required_claim("Fig. 6.4, 6.5", says, f"at most {most:.1%}", most <= 1)
+
+
+def tree_average_claim(trees: pd.DataFrame) -> Claim:
+    """Fig. 6.4, 6.5: 20 % to 30 % of memory saved on average."""
+    memory = trees[trees["resource"] == "memory"]
+    each = 1 - memory.groupby("against")["ratio_modelled"].mean()
+    reading = "in the mean of both rivals, over the whole square of m and n"
+    says = "trees: 20% to 30% of memory saved on average"
+    return average_claim("Fig. 6.4, 6.5", says, each.mean(), each, reading)
+
+
+def tree_cpu_claim(trees: pd.DataFrame) -> Claim:
+    """Fig. 6.6, 6.7: the chains compare less for most m, n."""
+    work = trees[trees["resource"] == "CPU"]
+    share, printed = (
+        work[ratio].lt(1).groupby(work["against"]).mean()
+        for ratio in ("ratio_modelled", "printed_modelled")
+    )
+    found = f"{format_shares(share)}; as printed {format_shares(printed)}"
+    why = (
+        "with the whole of Eq. 6.7 the chains compare more than isolated execution: Eq. 6.8 lacks "
+        "the probing of C3 by AB3"
+    )
+    says = "the chains compare less for most m, n"
+    return BOOK.report_claim("Fig. 6.6, 6.7", says, found, share.min() > 0.5, why)
+
+
+def tree_parts_claim(grid: tuple[float, ...] = GRID) -> Claim:
+    """Eq. 6.7 against isolated execution: what is lost are unions and filters, not joins."""
+    ratios = pd.DataFrame([isolated_ratios(m, n) for m in grid for n in grid])
+    found = ", ".join(f"{format_range(v.min() - 1, v.max() - 1)} {k}" for k, v in ratios.items())
+    says = "the joins of a tree's chains compare less than isolated ones; unions and filters more"
+    holds = ratios["left out"].max() < 1 < ratios["by punctuations"].min()
+    lost = (ratios["by punctuations"] < ratios["by results"]).all()
+    return BOOK.required_claim("Fig. 6.7, Eq. 6.7", says, f"more: {found}", holds and lost)
+
+
+def tree_pull_up_claim(trees: pd.DataFrame) -> Claim:
+    """Eq. 6.7 whole: the chains compare less than pull-up, and more than isolated execution."""
+    by = trees[trees["resource"] == "CPU"].groupby("against")["ratio_modelled"]
+    low, high = by.min(), by.max()
+    says = "by the whole of Eq. 6.7 the chains compare less than pull-up, more than isolated joins"
+    found = f"at most {high['pull-up']:.1%}, at least {low['isolated']:.1%}"
+    return BOOK.required_claim("Fig. 6.6, 6.7", says, found, high["pull-up"] < 1 < low["isolated"])
+
+
+@dataclass(frozen=True)
+class SliceFigures:
+    """The tidy frames that the claims are about: of ``slices.memory_savings``, ``cpu_savings``,
+    ``tree_ratios``, ``strategies`` and ``chains``.
+    """
+
+    memory: pd.DataFrame
+    cpu: pd.DataFrame
+    trees: pd.DataFrame
+    three: pd.DataFrame
+    many: pd.DataFrame
+
+
+def state_slice_claims(f: SliceFigures) -> list[Claim]:
+    """All of them, in the order of the figures."""
+    trees = (tree_memory_claim, tree_average_claim, tree_cpu_claim, tree_pull_up_claim)
+    return [
+        one_state_claim(),
+        always_saves_claim(f.memory, "Fig. 5.8", "memory"),
+        memory_average_claim(f.memory),
+        most_memory_claim(),
+        always_saves_claim(f.cpu, "Fig. 5.9, 5.10", "CPU"),
+        cpu_average_claim(f.cpu),
+        most_cpu_claim(),
+        *(claim(f.trees) for claim in trees),
+        tree_parts_claim(),
+        *chain_claims.chain_claims(f.three, f.many),
+    ]

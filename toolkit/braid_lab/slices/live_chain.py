@@ -1,0 +1,123 @@
+"""A shared chain on Spark that changes while it runs, and what DuckDB finds for each of its queries
+alone (Wang 2008, Part I).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+from braid.core.events import BatchPlanned, QueryAdded, QueryRemoved
+from braid.core.query import Query
+from braid.util.durations import format_duration
+
+from braid_lab.common.claims import Claim, make_verdict
+
+if TYPE_CHECKING:
+    from braid.shared.shared_run import SharedRun
+
+    from braid_lab.workloads.base import Workload
+
+
+def apply_changes(
+    run: SharedRun,
+    batches: int,
+    changes: Mapping[float, Callable[[], Any]],
+    say: Callable[[str], Any] = print,
+) -> None:
+    """Hold the run at each share of its batches, and make that change; then let it go on. It is
+    stopped where that fails, or ``say`` does.
+    """
+    try:
+        for share, act in changes.items():
+            run.unpause()
+            while _count_planned_batches(
+                run.events()
+            ) < share * batches and not run.awaitTermination(0.05):
+                pass
+            run.pause()
+            say(f"batch {run.status['batch']} of {batches}\n")
+            act()
+    except Exception:
+        run.stop()
+        raise
+    run.unpause()
+
+
+def _count_planned_batches(events: Iterable[Any]) -> int:
+    return sum(isinstance(e, BatchPlanned) for e in events)
+
+
+def served_batches(events: Sequence[Any], name: str, batches: int) -> range:
+    """The input batches in which a query was served, of so many."""
+    first, end = 0, batches
+    for k, e in enumerate(events):
+        if isinstance(e, (QueryAdded, QueryRemoved)) and e.name == name and e.batch >= 0:
+            done = _count_planned_batches(events[:k])
+            first, end = (first, done) if isinstance(e, QueryRemoved) else (done, end)
+    return range(first, end)
+
+
+def compare_answers(
+    run: SharedRun, join: Workload, queries: Iterable[Query], batches: int
+) -> pd.DataFrame:
+    """What each query got, and what it has to get, by DuckDB over the same tuples: query, window,
+    selection, batches (from 1), results, by DuckDB, the same.
+    """
+    import duckdb
+
+    db, events, rows = duckdb.connect(), run.events(), []
+    for alias, stream in join.streams.items():
+        db.register(alias, stream.toPandas())
+    for query in queries:
+        span = served_batches(events, query.name, batches)
+        got, wanted = (
+            _read_results(run, join, query.name),
+            _query_expected_results(db, join, query, span),
+        )
+        same, windows = (
+            "yes" if got == wanted else "no",
+            zip(join.streams, query.windows, strict=True),
+        )
+        spans = ", ".join(f"{alias} {format_duration(window)}" for alias, window in windows)
+        where = " AND ".join(filter(None, query.selections)) or "every tuple"
+        told = (query.name, spans, where, f"{span.start + 1} to {span.stop}")
+        rows.append((*told, len(got), len(wanted), same))
+    names = ["query", "window", "selection", "batches", "results", "by DuckDB", "the same"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def _read_results(run: SharedRun, join: Workload, name: str) -> list[tuple[Any, ...]]:
+    found = run.results(name)
+    ids = found.select(*(found[f"{alias}.id"].alias(alias) for alias in join.streams)).toArrow()
+    return sorted(zip(*(column.to_pylist() for column in ids.columns), strict=True))
+
+
+def _query_expected_results(
+    db: Any, join: Workload, query: Query, span: range
+) -> list[tuple[Any, ...]]:
+    """The pairs that match, pass the selections, are less than a window apart, and came in these
+    batches.
+    """
+    aliases = tuple(join.streams)
+    now = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in aliases)})"
+    latest = f"greatest({', '.join(f'{a}.{join.batch}' for a in aliases)})"
+    windows = zip(aliases, query.windows, strict=True)
+    terms = [
+        join.condition,
+        *(f"{now} - epoch_us({a}.ts) < {w}" for a, w in windows),
+        f"{latest} BETWEEN {span.start} AND {span.stop - 1}",
+        *filter(None, query.selections),
+    ]
+    where = " AND ".join(f"({term})" for term in terms)
+    ids = ", ".join(f"{a}.id" for a in aliases)
+    return sorted(db.execute(f"SELECT {ids} FROM {', '.join(aliases)} WHERE {where}").fetchall())
+
+
+def answers_claim(found: pd.DataFrame) -> Claim:
+    """Section 4.2: every query has exactly its own results, none lost and none doubled."""
+    same = (found["the same"] == "yes") & (found["results"] > 0)
+    told = f"{same.sum()} of {len(found)} queries as by DuckDB, {found['results'].sum():,} results"
+    says = "every query has the results that it has alone, none lost and none doubled"
+    return Claim("Wang 2008, I", "4.2", says, told, make_verdict(same.all()), is_required=True)

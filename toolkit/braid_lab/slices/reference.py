@@ -1,0 +1,393 @@
+"""The state-slice chain one tuple at a time. Source: Wang 2008, chapter 5 (Definitions 1 to 3, Fig.
+5.1 to 5.5, 5.7), 7.3 and 7.4.
+
+Slice k of a chain holds tuples that are w_(k-1) to w_k old. A tuple that comes makes two copies
+(Fig. 5.5): the probe copy goes down the chain; at each slice it first purges the other stream's
+state (what has become too old goes on, ahead of it), then it probes what is left, then it goes on.
+The build copy stays as state. In a one-way join (Fig. 5.2) tuples of a only build, those of b only
+probe. No slice looks at the age of what it probes: that it need not is Lemma 1. Slices take turns
+in any order, a message at a time.
+
+Each query has its own union operator (Fig. 5.7): results wait, in a bucket for their probe copy,
+until that has passed the last slice of the query and so tells that there will be no more.
+Selections stand between the slices (7.4): a tuple is marked once, when it arrives, with the longest
+window of the queries that select it, and goes no further than that.
+
+Definition 1 has results with T_b - T_a < W, and purges what is W old. Fig. 5.2 purges only what is
+older, and Table 5.1 does so too (at second 4, a2 is 2 s old and stays in the slice of 2 s).
+``inclusive`` runs take the second rule: a result's age may then be W.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from braid.core.query import Query
+
+from braid_lab.common.trace import (
+    NAMES,
+    Group,
+    Theta,
+    Trace,
+    TraceMove,
+    TraceStep,
+    Tuple,
+    equal_values,
+    group_name,
+    parse_tuples,
+    sort_by_stream,
+)
+
+Keeps = Callable[[Query, Tuple], bool]
+"""What the selection of a query says of a tuple of either stream."""
+
+
+def accept_all(q: Query, t: Tuple) -> bool:
+    """No query has a selection."""
+    return True
+
+
+def symmetric_query(window: int) -> Query:
+    """A query with this window (in times of tuples) for both streams."""
+    return Query(f"W={window}", (window,) * 2, (None,) * 2)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleCopy:
+    """One of the two copies of a tuple, of ``kind`` "probe" or "build"; ``reach`` is the lineage
+    mark, the longest useful age.
+    """
+
+    tuple: Tuple
+    kind: str
+    reach: float
+
+    def __str__(self) -> str:
+        return f"{self.tuple}{'ᵖ' if self.kind == 'probe' else 'ᵇ'}"
+
+
+@dataclass
+class SlicedJoin:
+    """J_k: its end window, its input queue, and the state of both streams, oldest first."""
+
+    end: int
+    queue: deque[TupleCopy] = field(default_factory=deque)
+    state: tuple[list[TupleCopy], list[TupleCopy]] = field(default_factory=lambda: ([], []))
+
+
+@dataclass
+class Union:
+    """The union operator of a query (Fig. 5.7). ``buckets`` has, by probe tuple, what the slices
+    sent; ``output`` is in order.
+    """
+
+    query: Query
+    buckets: dict[Tuple, list[Group]] = field(default_factory=dict)
+    output: list[Group] = field(default_factory=list)
+
+    @property
+    def window_length(self) -> int:
+        """The window of the query, for both streams."""
+        return self.query.windows[0]
+
+    def buffer_results(self, probe: Tuple, results: Iterable[Group]) -> None:
+        """Keep the results of a probe until their turn comes."""
+        self.buckets.setdefault(probe, []).extend(results)
+
+    def release_on_punctuation(self, probe: Tuple) -> None:
+        """The probe tuple has passed the last slice: its buckets go out, without any comparison."""
+        self.output += self.buckets.pop(probe, [])
+
+
+class ReferenceChain:
+    """A chain of sliced joins of streams a and b.
+
+    Parameters
+    ----------
+    boundaries
+        w_1 < .. < w_N, the ends of the slices, as times of tuples. Both streams have the same.
+    queries
+        Who is served, each with one window (in times of tuples) for both streams; by default one
+        query for each boundary.
+    keeps
+        What the selections of the queries say of tuples; by default they keep all.
+    one_way
+        Only b probes (Definition 1); else both do (Definition 3).
+    inclusive
+        Purge what is older than a slice's end (Fig. 5.2), not what has reached it (Definition 1).
+
+    Raises ValueError for boundaries that do not rise from above 0, and for a query with a longer
+    window than the chain.
+    """
+
+    def __init__(
+        self,
+        boundaries: Sequence[int],
+        queries: Sequence[Query] = (),
+        theta: Theta = equal_values,
+        one_way: bool = False,
+        inclusive: bool = False,
+        title: str = "State-slice chain",
+        keeps: Keeps = accept_all,
+    ) -> None:
+        queries = tuple(queries) or tuple(map(symmetric_query, boundaries))
+        if not boundaries or any(a >= b for a, b in pairwise((0, *boundaries))):
+            raise ValueError(
+                f"boundaries are {tuple(boundaries)}; a chain has one or more, and they rise from "
+                "above 0"
+            )
+        if not all(0 < w <= boundaries[-1] for q in queries for w in q.windows):
+            windows = [q.windows[0] for q in queries]
+            raise ValueError(
+                f"windows are {windows}; each is above 0 and at most the chain's, {boundaries[-1]}"
+            )
+        self.theta, self.one_way, self.inclusive, self.keeps = theta, one_way, inclusive, keeps
+        self.slices = [SlicedJoin(w) for w in boundaries]
+        self.unions = [Union(q) for q in queries]
+        self.steps: list[TraceStep] = []
+        self.title, self.clock, self.now = title, 0, ""
+
+    @property
+    def recorded_trace(self) -> Trace:
+        """The steps so far. Nodes are slices; after a merge the last ones are empty."""
+        most = max((len(s.stored) for s in self.steps), default=len(self.slices))
+        return Trace(self.title, 2, most, [_pad_step(s, most) for s in self.steps])
+
+    @property
+    def results_by_query(self) -> list[list[Group]]:
+        """What each query has been given so far, in order."""
+        return [u.output for u in self.unions]
+
+    @property
+    def busy_slices(self) -> list[int]:
+        """The slices at which something waits."""
+        return [k for k, j in enumerate(self.slices) if j.queue]
+
+    def process_tuple(self, t: Tuple) -> None:
+        """A tuple makes its copies, which wait at the first slice, unless no query selects it."""
+        self.clock, self.now = max(self.clock, t.time), str(t)
+        reach = max((u.window_length for u in self.unions if self.keeps(u.query, t)), default=0)
+        if not reach:
+            self._record_step(f"{t} arrives; no query selects it.", None)
+            return
+        kinds = ("build" if t.stream == 0 else "probe",) if self.one_way else ("probe", "build")
+        copies = [TupleCopy(t, kind, reach) for kind in kinds]
+        self.slices[0].queue += copies
+        marked = f", marked for ages up to {reach}" if reach < self.slices[-1].end else ""
+        moves = tuple(TraceMove(str(c), c.kind, None, 0) for c in copies)
+        self._record_step(
+            f"{t} arrives and waits at J1 as {' and '.join(map(str, copies))}{marked}.", None, moves
+        )
+
+    def run_slice(self, k: int, clock: int | None = None) -> None:
+        """Slice k, from 0, takes one message from its queue; ``clock`` is the time when it does, if
+        it is later.
+
+        Raises IndexError when nothing waits there.
+        """
+        copy = self.slices[k].queue.popleft()
+        self.clock, self.now = max(self.clock, clock or 0), str(copy.tuple)
+        if copy.kind == "probe":
+            self._probe_slice(k, copy)
+        else:
+            self.slices[k].state[copy.tuple.stream].append(copy)
+            self._record_step(f"{copy} is inserted at J{k + 1}.", k)
+
+    def run_until_empty(self) -> None:
+        """Slices take turns, first to last, until nothing waits."""
+        while self.busy_slices:
+            for k in self.busy_slices:
+                self.run_slice(k)
+
+    def split_slice(self, k: int, at: int) -> None:
+        """Cut slice k, from 0, at an age (Fig. 7.4). The new slice is empty; later probes fill it
+        by purging.
+
+        Raises ValueError for an age that is not inside the slice.
+        """
+        start, end = self._slice_start_age(k), self.slices[k].end
+        if not start < at < end:
+            raise ValueError(f"slice {k + 1} is from {start} to {end}; {at} is not inside")
+        self.slices[k].end = at
+        self.slices.insert(k + 1, SlicedJoin(end))
+        self._record_step(
+            f"J{k + 1} is split at {at}; J{k + 2} is from {at} to {end} and still empty.", k
+        )
+
+    def merge_slices(self, k: int) -> None:
+        """Merge slice k, from 0, with the next (Fig. 7.5), after the next has emptied the queue
+        between them.
+
+        Raises ValueError when there is no next.
+        """
+        if not 0 <= k < len(self.slices) - 1:
+            raise ValueError(f"slice {k + 1} of {len(self.slices)} has no next one to merge with")
+        while self.slices[k + 1].queue:
+            self.run_slice(k + 1)
+        old = self.slices.pop(k + 1)
+        for state, older in zip(self.slices[k].state, old.state, strict=True):
+            state[:0] = older
+        self.slices[k].end = old.end
+        self._record_step(
+            f"J{k + 2} is merged into J{k + 1}, which is now from {self._slice_start_age(k)} to "
+            f"{old.end}.",
+            k,
+        )
+
+    def _slice_start_age(self, k: int) -> int:
+        return self.slices[k - 1].end if k else 0
+
+    def _probe_slice(self, k: int, copy: TupleCopy) -> None:
+        """Cross-purge, probe, propagate."""
+        join, t = self.slices[k], copy.tuple
+        other = join.state[1 - t.stream]
+        old = [c for c in other if self._is_past_end(t.time - c.tuple.time, join.end)]
+        other[:] = [c for c in other if c not in old]
+        moves = [m for c in (*old, copy) for m in self._forward_copy(k, c)]
+        found = self._deliver_results(
+            k, t, [sort_by_stream((t, c.tuple)) for c in other if self.theta(t, c.tuple)]
+        )
+        self._record_step(self._describe_probe(k, copy, old, found), k, tuple(moves), tuple(found))
+
+    def _is_past_end(self, age: float, end: float) -> bool:
+        return age > end if self.inclusive else age >= end
+
+    def _forward_copy(self, k: int, copy: TupleCopy) -> list[TraceMove]:
+        """To the next slice, if there is one and the selection before it lets the tuple through;
+        what stops here is dropped.
+        """
+        if k + 1 < len(self.slices) and copy.reach > self.slices[k].end:
+            self.slices[k + 1].queue.append(copy)
+            return [TraceMove(str(copy), copy.kind, k, k + 1)]
+        return [TraceMove(str(copy), copy.kind, k, None)] if copy.kind == "build" else []
+
+    def _deliver_results(self, k: int, probe: Tuple, pairs: Sequence[Group]) -> list[Group]:
+        """Results to the queries that they are for; those that are for none, in a merged slice, are
+        left out.
+
+        Ages are compared only with windows that end inside the slice (the router of Fig. 7.2);
+        sigma' is evaluated here.
+        """
+        served = []
+        for union in (u for u in self.unions if u.window_length > self._slice_start_age(k)):
+            window, end = union.window_length, self.slices[k].end
+            inside = (
+                pairs
+                if window >= end
+                else [p for p in pairs if not self._is_past_end(abs(p[0].time - p[1].time), window)]
+            )
+            mine = [p for p in inside if all(self.keeps(union.query, t) for t in p)]
+            union.buffer_results(probe, mine)
+            served += mine
+            if window <= end:
+                union.release_on_punctuation(probe)
+        return [p for p in pairs if p in served]
+
+    def _describe_probe(
+        self, k: int, copy: TupleCopy, old: Sequence[TupleCopy], found: Sequence[Group]
+    ) -> str:
+        purged = f" purges {', '.join(str(c.tuple) for c in old)} and" if old else ""
+        what = f"finds {', '.join(map(group_name, found))}" if found else "finds nothing"
+        goes = k + 1 < len(self.slices) and copy.reach > self.slices[k].end
+        return (
+            f"{copy}{purged} {what} at J{k + 1}; "
+            f"{f'then it goes on to J{k + 2}' if goes else 'it goes no further'}."
+        )
+
+    def _record_step(
+        self,
+        text: str,
+        node: int | None,
+        moves: tuple[TraceMove, ...] = (),
+        found: tuple[Group, ...] = (),
+    ) -> None:
+        stored = tuple(
+            tuple(tuple(str(c.tuple) for c in held) for held in j.state) for j in self.slices
+        )
+        queued = tuple(tuple(map(str, j.queue)) for j in self.slices)
+        self.steps.append(
+            TraceStep(
+                text,
+                self.now,
+                self.clock,
+                node,
+                stored,
+                moves,
+                queued,
+                found,
+                self._make_slice_table(),
+            )
+        )
+
+    def _make_slice_table(self) -> tuple[tuple[str, ...], ...]:
+        rows = [("slice", "ages", "serves")]
+        for k, join in enumerate(self.slices):
+            serves = [
+                f"Q{q}"
+                for q, u in enumerate(self.unions, 1)
+                if u.window_length > self._slice_start_age(k)
+            ]
+            rows.append(
+                (f"J{k + 1}", f"{self._slice_start_age(k)} to {join.end}", " ".join(serves))
+            )
+        return tuple(rows)
+
+
+def _pad_step(s: TraceStep, nodes: int) -> TraceStep:
+    missing = nodes - len(s.stored)
+    stored, queued = (*s.stored, *(((), ()),) * missing), (*s.queued, *((),) * missing)
+    return TraceStep(
+        s.text, s.arrival, s.clock, s.node, stored, s.moves, queued, s.results, s.table
+    )
+
+
+def run_chain(
+    tuples: Iterable[Tuple],
+    boundaries: Sequence[int],
+    queries: Sequence[Query] = (),
+    theta: Theta = equal_values,
+) -> Trace:
+    """The steps of a binary chain on tuples in the order of their arrival, each processed to the
+    end before the next comes.
+
+    Raises ValueError as ``Chain`` does.
+    """
+    chain = ReferenceChain(boundaries, queries, theta)
+    for t in tuples:
+        chain.process_tuple(t)
+        chain.run_until_empty()
+    return chain.recorded_trace
+
+
+def run_typed(text: str) -> Trace:
+    """Tuples that somebody typed, both streams probing and building, through slices of 2 seconds
+    and of 2 more. Raises ValueError as ``typed`` does.
+    """
+    return run_chain(parse_tuples(text), (2, 4))
+
+
+def chain_example() -> Trace:
+    """Table 5.1: a one-way chain of slices of 2 seconds, a tuple or none a second, one slice
+    running each second.
+
+    Rows 9 and 10 of the printed table have a3 in the queue. Only a tuple of b purges, and none
+    reaches J1 after second 5, when the table leaves a3 where it is: here it stays, in J1.
+    """
+    chain = ReferenceChain(
+        (2, 4),
+        theta=lambda t, u: True,
+        one_way=True,
+        inclusive=True,
+        title="Chain of two slices (Wang 2008, Table 5.1)",
+    )
+    order = "aaabb--a--"
+    for second, (stream, k) in enumerate(
+        zip(order, (0, 0, 0, 0, 0, 1, 1, 0, 1, 1), strict=True), 1
+    ):
+        if stream != "-":
+            chain.process_tuple(Tuple(second, NAMES.index(stream), order[:second].count(stream)))
+        chain.run_slice(k, second)
+    return chain.recorded_trace

@@ -1,0 +1,1 @@
+"""Study adaptive theta joins (Elseidy 2014)."""

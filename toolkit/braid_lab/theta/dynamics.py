@@ -1,0 +1,162 @@
+"""Data dynamics (Elseidy 2014, section 5.4; Fig. 5k): streams that outgrow each other by turns, in
+batches fine enough for the bound of Theorem 4.1, and what each migration costs (Lemmas 4.4, 4.5).
+
+Loads and costs in tuples are counted, on modelled runs of the real policy: no tuple is joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pandas as pd
+from braid.core.events import BatchCommitted, RunStarted
+from braid.papers.theta.events import MappingChanged, MigrationEnded, MigrationStarted
+from braid.papers.theta.grid import AdaptiveGrid
+from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_ilf
+from braid.simulation.simulator import simulate
+
+from braid_lab.common.claims import Claim, make_verdict
+from braid_lab.theta.experiments import PAPER, ratio_claim
+
+FINE = 0.04
+"""A batch is this share of the smaller stream: its bound is 1.28 then, for 1.25 tuple by tuple."""
+
+
+def alternating_batches(
+    k: float, turns: int, start: tuple[int, int] = (400, 400), fine: float = FINE
+) -> list[tuple[int, int]]:
+    """Batches (R, S): the streams ``start`` with so many tuples, then each grows by turns until it
+    is ``k`` times the other, R first (section 5.4). A batch is ``fine`` times the smaller stream.
+    """
+    live, batches = list(start), [start]
+    for turn in range(turns):
+        side = turn % 2
+        while live[side] < k * live[1 - side]:
+            new = [0, 0]
+            new[side] = max(1, round(fine * min(live)))
+            live[side] += new[side]
+            batches.append((new[0], new[1]))
+    return batches
+
+
+def simulate_fluctuation(
+    k: float, turns: int = 2, hosts: int = 16, seed: int = 0, start: tuple[int, int] = (400, 400)
+) -> list[Any]:
+    """Fig. 5k: the events of a modelled run of the adaptive grid under ``swings``."""
+    return simulate(AdaptiveGrid(hosts), alternating_batches(k, turns, start), seed=seed)
+
+
+def simulate_worst_case(seed: int = 0) -> list[Any]:
+    """A run that comes near the bound of Theorem 4.1: R begins at 1.9 times S, just below what the
+    first grid is the best for, and grows to eight times S.
+    """
+    return simulate_fluctuation(8, 1, seed=seed, start=(760, 400))
+
+
+def ratio_by_batch(events: Iterable[Any]) -> pd.DataFrame:
+    """A run of one adaptive grid (J a power of two), a row for each batch: batch, received (tuples
+    that came), live (tuples by stream), ratio (ILF of the grid in force over ILF*, equal sizes of
+    tuples), migrating, sent and moved (tuples, over all hosts).
+    """
+    rows: list[tuple[Any, ...]] = []
+    hosts, mapping, migrating = 1, (1, 1), False
+    for e in events:
+        if isinstance(e, RunStarted):
+            hosts = e.hosts
+        elif isinstance(e, MappingChanged):
+            mapping = e.mapping
+        elif isinstance(e, MigrationStarted | MigrationEnded):
+            migrating = isinstance(e, MigrationStarted)
+        elif isinstance(e, BatchCommitted):
+            r, s = e.live_tuples[:2]
+            ratio = input_load_factor(r, s, *mapping) / optimal_ilf(r, s, hosts)
+            did = e.total_host_metrics
+            rows.append(
+                (
+                    e.batch,
+                    sum(e.received_tuples),
+                    e.live_tuples,
+                    ratio,
+                    migrating,
+                    did.received_tuples,
+                    did.migrated_tuples,
+                )
+            )
+    names = ["batch", "received", "live", "ratio", "migrating", "sent", "moved"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def migration_table(events: Iterable[Any]) -> pd.DataFrame:
+    """Each migration of one adaptive grid: batch, before and after (mappings), ``copied`` tuples
+    that a host takes in, in the mean; ``lemma`` what Lemma 4.4 lets it take in; ``came`` the time
+    units max(|Delta R|/n, |Delta S|/m) of new tuples since the migration before (Lemma 4.5). None
+    of a run whose hosts are no power of two, or grow.
+    """
+    rows: list[tuple[Any, ...]] = []
+    live, last, hosts = (0, 0), (0, 0), 1
+    changed: MappingChanged | None = None
+    for e in events:
+        if isinstance(e, RunStarted):
+            hosts = e.hosts
+        elif isinstance(e, MappingChanged):
+            if e.group or len(e.cells) != hosts:
+                rows = []  # several grids, or one that grows
+                break
+            changed = e if e.previous_mapping != e.mapping else None
+        elif isinstance(e, MigrationStarted) and changed:
+            (n, m), grown = (
+                changed.previous_mapping,
+                [a - b for a, b in zip(live, last, strict=True)],
+            )
+            came = max(grown[0] / n, grown[1] / m)
+            allowed = _count_exchanged_tuples(live, changed.previous_mapping, changed.mapping)
+            rows.append(
+                (
+                    e.batch,
+                    changed.previous_mapping,
+                    changed.mapping,
+                    e.tuples_to_copy / hosts,
+                    allowed,
+                    came,
+                )
+            )
+            last = live
+        elif isinstance(e, BatchCommitted):
+            live = (e.total_received_tuples[0], e.total_received_tuples[1])
+    return pd.DataFrame(rows, columns=["batch", "before", "after", "copied", "lemma", "came"])
+
+
+def _count_exchanged_tuples(live: tuple[int, int], before: Mapping, after: Mapping) -> float:
+    """Tuples that each host must take in: those of the stream whose partitions grow, as many as its
+    partition gains.
+    """
+    pairs = zip(live, before, after, strict=True)
+    return sum(size / new - size / old for size, old, new in pairs if new < old)
+
+
+def exchange_claim(moves: pd.DataFrame) -> Claim:
+    """Lemma 4.4: a host takes in |R|/n tuples, from its partner, and nothing else."""
+    ratio = (moves["copied"] / moves["lemma"]).agg(["min", "max"])
+    found = f"{len(moves)} migrations took in {ratio['min']:.2f} to {ratio['max']:.2f} times that"
+    holds = len(moves) > 0 and ratio["max"] <= 1.05
+    says = "a migration brings each host |R|/n tuples of the stream whose partitions are joined"
+    return Claim(PAPER, "Lemma 4.4", says, found, make_verdict(holds), is_required=True)
+
+
+def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Claim:
+    """Lemma 4.5: each migration is paid for by six units for each that brought new tuples."""
+    says = "sending and receiving in a migration takes at most six units a unit of new tuples"
+    if moves.empty or epsilon != 1:
+        why = "nothing migrated in one grid" if moves.empty else "the lemma is for ε = 1 only"
+        return Claim(PAPER, "Lemma 4.5", says, "", "not tried", why, is_required=True)
+    each = 2 * moves["copied"] / moves["came"]
+    found = f"at most {each.max():.2f} units a unit, {len(moves)} migrations"
+    return Claim(PAPER, "Lemma 4.5", says, found, make_verdict(each.max() <= 6), is_required=True)
+
+
+def dynamics_claims(events: Iterable[Any]) -> list[Claim]:
+    """Theorem 4.1, Lemmas 4.4 and 4.5 of one run under ``swings``."""
+    events = list(events)
+    moves = migration_table(events)
+    return [ratio_claim(ratio_by_batch(events)), exchange_claim(moves), migration_cost_claim(moves)]

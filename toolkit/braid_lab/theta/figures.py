@@ -1,0 +1,288 @@
+"""Table 2 and Fig. 5a to 5j, 5l of Elseidy 2014: tables for each, by ``theta_model``.
+
+Loads are counts of the real policies for the paper's data sizes; times, throughput and latency are
+modelled. Join values are counted in TPC-H data of ``scale``, which stands for the paper's larger
+data. What varies from seed to seed is the hash of SHJ and the routing keys of the grids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+from math import ceil, log
+
+import numpy as np
+import pandas as pd
+
+from braid_lab.theta.cluster_model import GB, JOINER, OPERATORS, ModelledMachine, simulate_progress
+from braid_lab.theta.dynamics import alternating_batches
+from braid_lab.theta.join_inputs import QUERIES, SKEWS, JoinInput, count_input
+
+PRINTED = {
+    ("EQ5", "SHJ"): (79, 79, 2742, 4268, 5704),
+    ("EQ5", "Dynamic"): (168, 176, 158, 212, 203),
+    ("EQ5", "StaticMid"): (838, 851, 1425, 2367, 2849),
+    ("EQ7", "SHJ"): (98, 159, 191, 5462, 6385),
+    ("EQ7", "Dynamic"): (192, 183, 369, 334, 415),
+    ("EQ7", "StaticMid"): (210, 301, 462, 2610, 3502),
+}
+"""Table 2 as printed: seconds, for Z0 to Z4."""
+TIMED = ("EQ5", "EQ7")
+ROOMY = ModelledMachine(memory_mb=1e6)
+"""A joiner on which everything fits in memory."""
+MB = JOINER.tuple_bytes / 1e6
+"""Megabytes of a stored tuple."""
+LAST = ["query", "operator", "skew", "hosts", "gb", "seed"]
+
+
+def final_batches(runs: pd.DataFrame) -> pd.DataFrame:
+    """The last batch of each run, with its mean latency by result: a row for each run."""
+    made = (
+        runs.groupby(LAST, sort=False)["results_modelled"].diff().fillna(runs["results_modelled"])
+    )
+    weighed = runs.assign(latency_ms_modelled=runs["latency_ms_modelled"] * made, made=made)
+    sums = weighed.groupby(LAST, sort=False)[["latency_ms_modelled", "made"]].sum()
+    over = runs.groupby(LAST, sort=False)["overflow"].any()
+    last = runs.groupby(LAST, sort=False).last().assign(overflow=over)
+    return last.assign(latency_ms_modelled=sums["latency_ms_modelled"] / sums["made"]).reset_index()
+
+
+def progress_runs(
+    queries: Sequence[str],
+    skew: str,
+    hosts: int,
+    scale: float = 0.1,
+    seeds: int = 1,
+    batches: int = 20,
+    operators: Sequence[str] = OPERATORS,
+    gb: float = GB,
+    joiner: ModelledMachine = JOINER,
+) -> pd.DataFrame:
+    """``progress`` of the operators on the joins, as one frame with the columns LAST beside; SHJ
+    only where there is an equality. Band joins have no foreign key, so no skew (Z0).
+    """
+    frames = []
+    for query, name, seed in product(queries, operators, range(seeds)):
+        z = skew if query in TIMED else "Z0"
+        if name == "SHJ" and query not in TIMED:
+            continue
+        of = count_input(query, SKEWS[z], scale)
+        found = simulate_progress(name, of, gb / scale, hosts, batches, joiner, seed)
+        frames.append(
+            found.assign(**dict(zip(LAST, (query, name, z, hosts, gb, seed), strict=True)))
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def table_2(
+    scale: float = 0.1, seeds: int = 1, skews: Sequence[str] = tuple(SKEWS), batches: int = 20
+) -> pd.DataFrame:
+    """Table 2: query, operator, skew, seconds_modelled (the mean over seeds), least_modelled and
+    most_modelled (over seeds), overflow (the share of seeds in which a memory is full), printed
+    (seconds).
+    """
+    found = pd.concat(
+        [
+            final_batches(
+                progress_runs(TIMED, z, 16, scale, seeds, batches, ("SHJ", "Dynamic", "StaticMid"))
+            )
+            for z in skews
+        ]
+    )
+    by = found.groupby(["query", "operator", "skew"], sort=False)
+    table = (
+        by["seconds_modelled"].agg(["mean", "min", "max"]).assign(overflow=by["overflow"].mean())
+    )
+    table.columns = pd.Index(["seconds_modelled", "least_modelled", "most_modelled", "overflow"])
+    at = [PRINTED[q, name][list(SKEWS).index(z)] for q, name, z in table.index]
+    return table.assign(printed=at).reset_index()
+
+
+def format_table_2(times: pd.DataFrame) -> pd.DataFrame:
+    """Table 2 for a reader: what differs between seeds is left out where there is one."""
+    names = {
+        "seconds_modelled": "seconds (modelled)",
+        "least_modelled": "least",
+        "most_modelled": "most",
+        "overflow": "memory full, of runs",
+        "printed": "seconds (printed)",
+    }
+    table = times.assign(overflow=times["overflow"].map("{:.0%}".format)).rename(columns=names)
+    if (times["least_modelled"] == times["most_modelled"]).all():
+        table = table.drop(columns=["least", "most"])
+    return table
+
+
+def performance_runs(
+    scale: float = 0.1, seeds: int = 1, hosts: int = 64, batches: int = 20
+) -> pd.DataFrame:
+    """Fig. 5a to 5f: the four joins on 64 machines, EQ5 and EQ7 at Z4, band joins at Z0."""
+    return progress_runs(QUERIES, "Z4", hosts, scale, seeds, batches)
+
+
+def all_figures(full: bool = False, scale: float = 0.1) -> dict[str, pd.DataFrame]:
+    """All tables, by the fields of ``theta_claims.Figures``: with ``full``, five seeds, all of the
+    paper's machines, and finer batches.
+    """
+    seeds, batches = (5, 40) if full else (1, 16)
+    hosts = (16, 32, 64, 128) if full else (16, 32, 64)
+    return {
+        "times": table_2(scale, seeds, batches=batches),
+        "runs": performance_runs(scale, seeds, batches=batches),
+        "mapped": mapping_curves(batches=batches, scale=scale),
+        "scaled": weak_scaling(hosts, batches, scale),
+        "disk": weak_scaling(hosts, batches, scale, ModelledMachine(memory_mb=0.0)),
+        "swung": fluctuation_progress(hosts=64 if full else 16),
+    }
+
+
+def mapping_curves(
+    hosts: int = 64, batches: int = 20, gb: float = GB, scale: float = 0.1
+) -> pd.DataFrame:
+    """Fig. 5g, 5h: EQ5 with a smaller stream that grows, so that the optimal mapping goes from
+    (1, J) to the square one. A row for each: optimum, operator, and what ``settled`` has.
+    """
+    of = count_input("EQ5", 0.0, scale)
+    return mapping_curves_for(of, hosts, batches, gb / scale)
+
+
+def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) -> pd.DataFrame:
+    """The same for any input, ``times`` as large as counted."""
+    rows, n = [], 1
+    while n * n <= hosts:
+        grown = replace(of, r_tuples=of.s_tuples * n * n // hosts)
+        for name in ("StaticMid", "Dynamic"):
+            found = simulate_progress(name, grown, times, hosts, batches, ROOMY).iloc[-1]
+            rows.append({"optimum": f"({n}, {hosts // n})", "operator": name, **found})
+        n *= 2
+    return pd.DataFrame(rows)
+
+
+def weak_scaling(
+    hosts: Sequence[int] = (16, 32, 64),
+    batches: int = 20,
+    scale: float = 0.1,
+    joiner: ModelledMachine = JOINER,
+) -> pd.DataFrame:
+    """Fig. 5i, 5j: Dynamic on 10 GB for 16 machines, 20 GB for 32, and so on; a row for each join
+    and number of machines, as ``settled`` has it, and tuples_s_modelled (throughput).
+    """
+    queries = ("EQ5", "EQ7", "BNCI")
+    found = pd.concat(
+        [
+            final_batches(
+                progress_runs(
+                    queries, "Z0", j, scale, 1, batches, ("Dynamic",), GB * j / 16, joiner
+                )
+            )
+            for j in hosts
+        ],
+        ignore_index=True,
+    )
+    tuples = [
+        _count_input_tuples(count_input(q, 0.0, scale), gb / scale)
+        for q, gb in zip(found["query"], found["gb"], strict=True)
+    ]
+    return found.assign(tuples_s_modelled=tuples / found["seconds_modelled"])
+
+
+def _count_input_tuples(of: JoinInput, times: float) -> float:
+    return (of.r_tuples + of.s_tuples) * times
+
+
+def fluctuation_progress(
+    ks: Sequence[float] = (2, 4, 6, 8), hosts: int = 16, growth: float = 64, gb: float = 8.0
+) -> pd.DataFrame:
+    """Fig. 5l: progress of Dynamic under ``swings`` of every k, which go on until a stream has
+    grown ``growth`` times and more; as many tuples as lineitem and orders have in ``gb``, which all
+    fit in memory; k and what ``progress`` has.
+    """
+    frames = []
+    for k in ks:
+        swung = alternating_batches(k, ceil(log(growth, k) - 1e-9))
+        times = gb * 7.5e6 / sum(map(sum, swung))
+        batches = [(round(r * times), round(s * times)) for r, s in swung]
+        r, s = (sum(side) for side in zip(*batches, strict=True))
+        of = JoinInput("Fluct-Join", r, s, min(r, s))
+        frames.append(simulate_progress("Dynamic", of, 1.0, hosts, batches, ROOMY).assign(k=k))
+    return pd.concat(frames, ignore_index=True)
+
+
+def figure_curves(
+    tables: Mapping[str, pd.DataFrame],
+) -> dict[str, tuple[str, dict[str, pd.DataFrame]]]:
+    """The curves of Fig. 5 from what ``every`` returns: by title, what x is, and by name with unit
+    a table with a row for each x and a column for each series.
+    """
+    of = tables["runs"]
+    eq5 = of[(of["query"] == "EQ5") & (of["seed"] == 0)]
+    load = eq5.assign(mb=eq5["stored_max"] * MB)
+    mapped, scaled, disk = tables["mapped"], tables["scaled"], tables["disk"]
+    return {
+        "Fig. 5a, 5c: EQ5 at Z4 (modelled)": (
+            "% of the input",
+            {
+                "MB on the fullest machine": _pivot_series(load, "percent", "operator", "mb"),
+                "seconds": _pivot_series(load, "percent", "operator", "seconds_modelled"),
+            },
+        ),
+        "Fig. 5g, 5h: nearer to the square (modelled)": (
+            "optimal mapping",
+            {
+                "tuples on a machine": _pivot_series(mapped, "optimum", "operator", "stored_mean"),
+                "seconds": _pivot_series(mapped, "optimum", "operator", "seconds_modelled"),
+            },
+        ),
+        "Fig. 5i, 5j: data and machines grow together (modelled)": (
+            "machines",
+            {
+                "seconds, in memory": _pivot_series(scaled, "hosts", "query", "seconds_modelled"),
+                "tuples per second": _pivot_series(scaled, "hosts", "query", "tuples_s_modelled"),
+                "seconds, out of core": _pivot_series(disk, "hosts", "query", "seconds_modelled"),
+            },
+        ),
+        "Fig. 5l: under fluctuations (modelled)": (
+            "% of the input",
+            {"seconds": _sample_every_two_percent(tables["swung"])},
+        ),
+    }
+
+
+def _sample_every_two_percent(swung: pd.DataFrame) -> pd.DataFrame:
+    """Fig. 5l: seconds by percent of the input, a column for each k."""
+    at = np.arange(0.0, 101.0, 2.0)
+    curves = {
+        f"k = {k:g}": np.interp(at, rows["percent"], rows["seconds_modelled"])
+        for k, rows in swung.groupby("k")
+    }
+    return pd.DataFrame(curves, index=at)
+
+
+def _pivot_series(rows: pd.DataFrame, x: str, series: str, value: str) -> pd.DataFrame:
+    table = rows.pivot_table(value, x, series, sort=False)
+    return (table.sort_index() if x == "percent" else table).rename_axis(columns=None)
+
+
+def figure_bars(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, pd.DataFrame]]:
+    """Fig. 5b, 5d to 5f, by title: the unit, and rows of query, operator and value, means over
+    seeds.
+    """
+    ends = final_batches(tables["runs"])
+    columns = {
+        "Fig. 5b: input load of the fullest machine": ("MB", ends["stored_max"] * MB),
+        "Fig. 5b: storage of the cluster": ("GB", ends["stored_mean"] * ends["hosts"] * MB / 1e3),
+        "Fig. 5d: execution time": ("seconds", ends["seconds_modelled"]),
+        "Fig. 5e: throughput": ("tuples per second", ends["tuples"] / ends["seconds_modelled"]),
+        "Fig. 5f: latency": ("ms", ends["latency_ms_modelled"]),
+    }
+    return {
+        f"{title} (modelled)": (
+            unit,
+            ends.assign(value=value)
+            .groupby(["query", "operator"], sort=False)["value"]
+            .mean()
+            .reset_index(),
+        )
+        for title, (unit, value) in columns.items()
+    }

@@ -1,0 +1,44 @@
+"""What Elseidy 2014 prints of its figures as numbers."""
+
+from __future__ import annotations
+
+from braid_lab.common.printed_figures import PrintedFigure
+
+GROWTH = {"SHJ": 27.0, "StaticMid": 14.0, "Dynamic": 2.0}
+"""Fig. 5a as section 5.2 has it: MB on a machine for each percent of the input."""
+
+FIG_5A = tuple(
+    PrintedFigure(
+        "Fig. 5a, section 5.2",
+        f"the input load of {name} grows by {mb:g} MB for each percent of the input",
+        (0.0, 100.0),
+        (0.0, 100 * mb),
+        series=name,
+    )
+    for name, mb in GROWTH.items()
+)
+FIG_5B = (
+    PrintedFigure(
+        "Fig. 5b, section 5.2",
+        "StaticMid has about 3 to 7 times the input load of Dynamic, in the mean of machines",
+        y=(3.0,),
+        y_max=(7.0,),
+        series="StaticMid",
+        measure="Dynamic",
+    ),
+    PrintedFigure(
+        "Fig. 5b, section 5.2",
+        "SHJ has up to 13 times the input load of the others",
+        y=(13.0,),
+        interpretation="of which query and rival, the paper does not say: here all, Dynamic",
+        series="SHJ",
+        measure="Dynamic",
+    ),
+)
+BY_CHART = {"Fig. 5a": FIG_5A, "Fig. 5b: input load": FIG_5B}
+"""By how the title of a chart of ours begins."""
+
+
+def printed_figures(title: str) -> tuple[PrintedFigure, ...]:
+    """What is printed of the first panel of a chart; nothing where the text has no number."""
+    return next((marks for begins, marks in BY_CHART.items() if title.startswith(begins)), ())

@@ -1,0 +1,349 @@
+"""The adaptive grid one tuple at a time. Source: Elseidy et al. 2014, Algorithms 1 to 3 (sections
+4.1 to 4.3).
+
+Two reshufflers take turns. The first is the controller: it counts what it sees (Algorithm 1),
+scaled by the number of reshufflers, and decides (Algorithm 2). The other hears of a decision
+``delay`` tuples later and until then routes by the old mapping. Joiners follow Algorithm 3: what
+they hold is tau (from before the decision), Delta (old epoch, came since), Delta' (new epoch) and
+mu (sent by the partner); results of fresh tuples are found throughout the migration. Two migrated
+tuples arrive for each tuple that comes, which is the rate that section 4.3.2 asks for.
+
+A migration halves one side of the mapping and doubles the other (Lemma 4.2), so each joiner has one
+partner: both had the same part of one stream and exchange their parts of the other. R is stream a,
+S is stream b. A tuple's place in the join matrix is its ``key``, a number in [0, 1).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from braid.papers.theta.mapping import Mapping, input_load_factor, optimal_mapping, square_mapping
+
+from braid_lab.common.trace import (
+    NAMES,
+    Group,
+    Theta,
+    Trace,
+    TraceMove,
+    TraceStep,
+    Tuple,
+    equal_values,
+    parse_tuples,
+    sort_by_stream,
+)
+
+RESHUFFLERS = 2
+SETS = ("tau", "delta", "fresh", "mu")
+MARKS = {"tau": "", "delta": " Δ", "fresh": " Δ′", "mu": " μ"}
+"""How tuples of each set are written; those of tau have no mark."""
+
+Place = tuple[int, int]
+
+
+def find_partition(key: float, parts: int) -> int:
+    """The part of [0, 1) that a key is in."""
+    return min(int(key * parts), parts - 1)
+
+
+def next_place(place: Place, before: Mapping, after: Mapping) -> Place:
+    """Where a joiner of the grid ``before`` is in ``after``, one step away (Fig. 3)."""
+    (row, column), (n, m) = place, before
+    if after == (n // 2, 2 * m):
+        return row // 2, 2 * column + row % 2
+    if after == (2 * n, m // 2):
+        return 2 * row + column % 2, column // 2
+    return place
+
+
+@dataclass
+class Joiner:
+    """A joiner at a place of the grid; while it migrates, ``next`` is its place in the new one and
+    ``partner`` whom it exchanges tuples with. ``signals`` counts reshufflers that have told it.
+    """
+
+    place: Place
+    sets: dict[str, list[Tuple]] = field(default_factory=lambda: {name: [] for name in SETS})
+    queue: deque[Tuple] = field(default_factory=deque)
+    next: Place | None = None
+    partner: int | None = None
+    signals: int = 0
+
+    def tuples_in(self, *names: str) -> list[Tuple]:
+        """The tuples of some sets."""
+        return [t for name in names for t in self.sets[name]]
+
+
+@dataclass
+class ReferenceGrid:
+    """A run. ``counts`` are |R|, |S|, |Delta R|, |Delta S| as the controller knows them, ``ahead``
+    the mapping of the new epoch, ``unaware`` how many tuples come before the other reshuffler hears
+    of it.
+    """
+
+    keys: Callable[[Tuple], float]
+    theta: Theta
+    delay: int
+    warmup: int
+    mapping: Mapping
+    joiners: list[Joiner]
+    trace: Trace
+    counts: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
+    ahead: Mapping | None = None
+    unaware: int = 0
+    now: Tuple | None = None
+    clock: int = 0
+
+    def process_tuple(self, t: Tuple) -> None:
+        """A tuple comes to one of the reshufflers, then migrated ones go on."""
+        self.now, controller = t, self.clock % RESHUFFLERS == 0
+        if self.ahead is not None and self.unaware == 0 and self._is_awaiting_signal():
+            self._signal_joiners("the other reshuffler hears of it: all of them have signalled")
+        if controller:
+            self._count_tuple(t)
+        self._route_tuple(t, controller or self.unaware == 0)
+        self.unaware = max(0, self.unaware - 1)
+        for _ in range(2):
+            self._migrate_tuple()
+        self.clock += 1
+
+    def finish_migration(self) -> None:
+        """Let a migration come to its end."""
+        if self.ahead is not None and self._is_awaiting_signal():
+            self._signal_joiners("the other reshuffler hears of it: all of them have signalled")
+        while self.ahead is not None:
+            self._migrate_tuple()
+
+    def _is_awaiting_signal(self) -> bool:
+        return self.joiners[0].signals == 1
+
+    def _count_tuple(self, t: Tuple) -> None:
+        """Algorithm 1, then Algorithm 2."""
+        self.counts[2 + t.stream] += RESHUFFLERS
+        side = "RS"[t.stream]
+        self._record_step(f"Alg. 1, line {2 + t.stream}: |Δ{side}| grows by {RESHUFFLERS}", None)
+        if self.ahead is None and self.clock >= self.warmup:
+            self._decide_migration()
+
+    def _decide_migration(self) -> None:
+        r, s, dr, ds = self.counts
+        if dr < r and ds < s:
+            return
+        r, s = r + dr, s + ds
+        best = self._step_toward_mapping(optimal_mapping(r, s, len(self.joiners), self.mapping))
+        self.counts = [r, s, 0, 0]
+        loads = f"ILF {input_load_factor(r, s, *self.mapping):g} under {self.mapping}"
+        if best == self.mapping:
+            self._record_step(
+                f"Alg. 2, lines 2 to 6: a stream has doubled; {loads} stays the least", None
+            )
+            return
+        words = f"{loads}, {input_load_factor(r, s, *best):g} under {best}: migrate"
+        self._record_step(f"Alg. 2, lines 2 to 6: a stream has doubled; {words}", None)
+        self.ahead, self.unaware = best, self.delay
+        for k, joiner in enumerate(self.joiners):
+            joiner.next = next_place(joiner.place, self.mapping, best)
+            joiner.partner = self._find_partner(k)
+        self._signal_joiners("Alg. 3, lines 2 and 3: the first signal; τ is sent to partners")
+        for joiner in self.joiners:
+            for t in joiner.sets["tau"]:
+                self._send_to_partner(joiner, t)
+
+    def _step_toward_mapping(self, best: Mapping) -> Mapping:
+        """One step from the mapping in force towards the best: Lemma 4.2 has it no further away."""
+        n, m = self.mapping
+        return best if best[0] == n else (2 * n, m // 2) if best[0] > n else (n // 2, 2 * m)
+
+    def _find_partner(self, k: int) -> int:
+        """The joiner that had the same part of the stream whose parts get smaller."""
+        row, column = self.joiners[k].place
+        assert self.ahead is not None
+        other = (row ^ 1, column) if self.ahead[0] < self.mapping[0] else (row, column ^ 1)
+        return next(j for j, joiner in enumerate(self.joiners) if joiner.place == other)
+
+    def _signal_joiners(self, text: str) -> None:
+        for joiner in self.joiners:
+            joiner.signals += 1
+        if self.joiners[0].signals == RESHUFFLERS:
+            text = f"Alg. 3, lines 4 and 5: {text}; from here on no tuple is of the old epoch"
+        self._record_step(text, None)
+
+    def _is_assigned_to_place(self, t: Tuple, place: Place, mapping: Mapping) -> bool:
+        return find_partition(self.keys(t), mapping[t.stream]) == place[t.stream]
+
+    def _should_keep_tuple(self, joiner: Joiner, t: Tuple) -> bool:
+        """KEEP: whether the joiner is where the new mapping has the tuple."""
+        assert self.ahead is not None and joiner.next is not None
+        return self._is_assigned_to_place(t, joiner.next, self.ahead)
+
+    def _send_to_partner(self, joiner: Joiner, t: Tuple) -> None:
+        """MIGRATED: the partner gets what it has a part of, and lacks, under the new mapping."""
+        assert self.ahead is not None and joiner.partner is not None
+        partner = self.joiners[joiner.partner]
+        if not self._is_assigned_to_place(
+            t, partner.place, self.mapping
+        ) and self._should_keep_tuple(partner, t):
+            partner.queue.append(t)
+
+    def _route_tuple(self, t: Tuple, aware: bool) -> None:
+        """Algorithm 1, line 5, and Algorithm 3, lines 9 to 19."""
+        fresh = self.ahead is not None and aware
+        for k, joiner in enumerate(self.joiners):
+            mapping = self.ahead if fresh and self.ahead is not None else self.mapping
+            place = joiner.next if fresh and joiner.next is not None else joiner.place
+            if self._is_assigned_to_place(t, place, mapping):
+                self._handle_tuple(k, t, "fresh" if fresh else "delta" if self.ahead else "tau")
+
+    def _handle_tuple(self, k: int, t: Tuple, to: str) -> None:
+        """HANDLETUPLE: join a tuple with what it must meet, and keep it."""
+        joiner, lines = self.joiners[k], {"tau": "line 13", "delta": "lines 13 to 15"}
+        meets = [u for u in self._select_tuples_to_probe(joiner, t, to) if u.stream != t.stream]
+        found = [sort_by_stream((t, u)) for u in meets if self.theta(t, u)]
+        joiner.sets[to].append(t)
+        if to == "delta":
+            self._send_to_partner(joiner, t)
+        told = joiner.signals == RESHUFFLERS
+        lines["fresh"] = "lines 18 and 19" if told else "lines 11 and 12"
+        lines["mu"] = "line 17" if told else "line 10"
+        name = "μ" if to == "mu" else MARKS[to].strip() or "τ"
+        text = f"Alg. 3, {lines[to]}: {t} of {name} meets {_format_tuples(meets)}"
+        self._record_step(
+            text, k, found, () if to == "mu" else (TraceMove(str(t), "probe", None, k),)
+        )
+
+    def _select_tuples_to_probe(self, joiner: Joiner, t: Tuple, to: str) -> list[Tuple]:
+        """What a tuple of this set is joined with: Lemma 4.6."""
+        old = joiner.tuples_in("tau", "delta")
+        if to == "tau":
+            return joiner.tuples_in("tau")
+        if to == "mu":
+            return joiner.tuples_in("fresh")
+        if to == "delta":
+            return old + (joiner.tuples_in("fresh") if self._should_keep_tuple(joiner, t) else [])
+        return joiner.tuples_in("mu", "fresh") + [
+            u for u in old if self._should_keep_tuple(joiner, u)
+        ]
+
+    def _migrate_tuple(self) -> None:
+        """A migrated tuple arrives, or the migration ends."""
+        if self.ahead is None:
+            return
+        if waiting := [k for k, joiner in enumerate(self.joiners) if joiner.queue]:
+            k = max(waiting, key=lambda k: len(self.joiners[k].queue))
+            self._handle_tuple(k, self.joiners[k].queue.popleft(), "mu")
+        elif not self._is_awaiting_signal():
+            self._finalize_migration()
+
+    def _finalize_migration(self) -> None:
+        """FINALIZEMIGRATION, at all joiners."""
+        for joiner in self.joiners:
+            kept = [
+                t for t in joiner.tuples_in("tau", "delta") if self._should_keep_tuple(joiner, t)
+            ]
+            kept += joiner.tuples_in("mu", "fresh")
+            joiner.sets = {name: [] for name in SETS} | {"tau": kept}
+        self._adopt_new_mapping()
+
+    def _adopt_new_mapping(self) -> None:
+        assert self.ahead is not None
+        for joiner in self.joiners:
+            assert joiner.next is not None
+            joiner.place, joiner.next, joiner.partner, joiner.signals = joiner.next, None, None, 0
+        self.mapping, self.ahead = self.ahead, None
+        self._record_step(
+            "Alg. 3, lines 20 to 23: what the new mapping has elsewhere is discarded; the "
+            "migration has ended",
+            None,
+        )
+
+    def _record_step(
+        self,
+        text: str,
+        node: int | None,
+        found: Sequence[Group] = (),
+        moves: Sequence[TraceMove] = (),
+    ) -> None:
+        """One step of the trace, with the state after it."""
+        sent = [
+            TraceMove(str(t), "copy", joiner.partner, k)
+            for k, joiner in enumerate(self.joiners)
+            for t in joiner.queue
+        ]
+        stored = tuple(
+            tuple(
+                tuple(f"{t}{MARKS[s]}" for s in SETS for t in joiner.sets[s] if t.stream == stream)
+                for stream in (0, 1)
+            )
+            for joiner in self.joiners
+        )
+        self.trace.steps.append(
+            TraceStep(
+                text,
+                str(self.now),
+                self.clock,
+                node,
+                stored,
+                tuple([*moves, *sent]),
+                results=tuple(found),
+                table=self._make_counts_table(),
+            )
+        )
+
+    def _make_counts_table(self) -> tuple[tuple[str, ...], ...]:
+        r, s, dr, ds = map(str, self.counts)
+        mapping = f"{self.mapping}" + (f" → {self.ahead}" if self.ahead else "")
+        return ("mapping", "|R|", "|S|", "|ΔR|", "|ΔS|"), (mapping, r, s, dr, ds)
+
+
+def _format_tuples(tuples: Sequence[Tuple]) -> str:
+    return ", ".join(map(str, tuples)) or "nothing"
+
+
+def golden_ratio_key(t: Tuple) -> float:
+    """A key for each tuple: its number times the golden ratio, which spreads evenly."""
+    return (t.number * 0.6180339887498949 + 0.31 * t.stream) % 1.0
+
+
+def run_grid(
+    tuples: Sequence[Tuple],
+    hosts: int = 4,
+    delay: int = 2,
+    warmup: int = 0,
+    theta: Theta = equal_values,
+    keys: Callable[[Tuple], float] = golden_ratio_key,
+) -> Trace:
+    """All steps of joining these tuples, of streams 0 (R) and 1 (S), in the order given, over the
+    full history.
+
+    ``delay`` is the number of tuples that come before the second reshuffler hears of a new mapping,
+    ``warmup`` the number that come before anything is decided.
+    Raises ValueError unless ``hosts`` is a power of two and all tuples are of two streams.
+    """
+    if unknown := [t for t in tuples if t.stream not in (0, 1)]:
+        odd = unknown[0]
+        raise ValueError(f"{odd} is of stream {odd.stream}; a grid joins streams 0 and 1")
+    n, m = square_mapping(hosts)
+    joiners = [Joiner((k // m, k % m)) for k in range(hosts)]
+    trace = Trace("The adaptive grid, tuple by tuple: R is a, S is b", 2, hosts)
+    grid = ReferenceGrid(keys, theta, delay, warmup, (n, m), joiners, trace)
+    for t in tuples:
+        grid.process_tuple(t)
+    grid.finish_migration()
+    return grid.trace
+
+
+def run_typed(text: str) -> Trace:
+    """Tuples that somebody typed, on four joiners. Raises ValueError as ``typed`` does."""
+    return run_grid(parse_tuples(text), warmup=4)
+
+
+def grid_example() -> Trace:
+    """Four joiners. S, stream b, outgrows R: the grid goes from (2, 2) to (1, 4) as tuples come."""
+    order = "aabbbbbbbabbb"
+    counts = dict.fromkeys(NAMES[:2], 0)
+    tuples = []
+    for time, letter in enumerate(order, 1):
+        counts[letter] += 1
+        tuples.append(Tuple(time, NAMES.index(letter), counts[letter], time % 2))
+    return run_grid(tuples, warmup=4)

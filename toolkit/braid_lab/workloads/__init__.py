@@ -1,0 +1,1 @@
+"""Generate streams to join, as Spark DataFrames and Arrow tables."""

@@ -1,0 +1,186 @@
+"""Streams of sets whose most popular items change with time, so that a tuple matches those of some
+ages more than others. Source: Gedik 2007, section 6.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from braid_lab.workloads.base import BATCH, Workload
+from braid_lab.workloads.poisson_arrivals import EPOCH, Arrivals
+from braid_lab.workloads.zipf_skew import zipf_probabilities
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Floats = npt.NDArray[np.float64]
+_DRAWN = 800
+"""Sets of each kind that a density is estimated from."""
+
+
+def draw_items(
+    draw: np.random.Generator, popularity: Floats, sizes: npt.NDArray[np.int64]
+) -> list[npt.NDArray[np.int64]]:
+    """Sets of distinct ranks, of these sizes, each rank as likely as its popularity says (Gumbel's
+    trick: the greatest of log p + noise are a sample without replacement).
+    """
+    noise = draw.gumbel(size=(len(sizes), len(popularity)))
+    order = np.argsort(-(np.log(popularity) + noise), axis=1)
+    return [row[:n] for row, n in zip(order, sizes, strict=True)]
+
+
+def draw_sizes(
+    draw: np.random.Generator, size: float, deviation: float, most: int, rows: int
+) -> npt.NDArray[np.int64]:
+    """How many items each of so many sets has: normal, 1 at least and ``most`` at most."""
+    return np.clip(np.rint(draw.normal(size, deviation, rows)), 1, most).astype(np.int64)
+
+
+@lru_cache(maxsize=64)
+def overlap_probabilities(
+    items: int, size: float, deviation: float, kappa: float, theta: int, seed: int
+) -> Floats:
+    """By how far the ranks of two sets are shifted, how likely they share ``theta`` items; from
+    drawn sets, so modelled. Of sets of one item it is known without drawing any: how likely two
+    ranks are so far apart.
+    """
+    if size == theta == 1 and not deviation:
+        spectrum = np.fft.rfft(zipf_probabilities(items, kappa))
+        return np.asarray(np.fft.irfft(np.abs(spectrum) ** 2, items), float)
+    draw = np.random.default_rng([seed, 9])
+    found = []
+    for _ in range(2):
+        matrix = np.zeros((_DRAWN, items), np.float32)
+        sizes = draw_sizes(draw, size, deviation, items, _DRAWN)
+        for row, ranks in enumerate(draw_items(draw, zipf_probabilities(items, kappa), sizes)):
+            matrix[row, ranks] = 1
+        found.append(matrix)
+    x, y = found
+    both = [np.count_nonzero(x @ np.roll(y, d, axis=1).T >= theta - 0.5) for d in range(items)]
+    return np.array(both, float) / _DRAWN**2
+
+
+@dataclass(frozen=True)
+class SetStreams:
+    """Two streams, n and m, of sets of items 1 to ``items``, the same for the same settings.
+
+    Parameters
+    ----------
+    rates, seconds, step, changes, seed
+        As for Arrivals.
+    window
+        w of both streams, in seconds.
+    kappa
+        The Zipf parameter of items' popularity.
+    theta
+        How many items two sets must share.
+    items
+        L, how many items there are.
+    size, deviation
+        mu and sigma of a set's size; at least one item.
+    cycle
+        Seconds in which the most popular item goes through all; by default two windows.
+    shift
+        tau, as a part of the cycle: stream m has the popularity that n had so long before. The
+        paper's formula puts the peak in the window of m then, its figures in that of n.
+    dear
+        The share of tuples that are worth ten times as much as the others.
+    """
+
+    rates: tuple[float, float] = (100.0, 100.0)
+    seconds: float = 40.0
+    step: float = 1.0
+    window: float = 20.0
+    kappa: float = 0.6
+    theta: int = 3
+    items: int = 100
+    size: float = 5.0
+    deviation: float = 1.0
+    cycle: float | None = None
+    shift: float = 5 / 8
+    dear: float = 0.1
+    changes: tuple[tuple[float, tuple[float, float]], ...] = ()
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.items < 1 or self.theta < 1 or not self.size > 0 or not 0 <= self.dear <= 1:
+            raise ValueError(
+                f"items is {self.items}, theta {self.theta}, size {self.size}, dear {self.dear}; "
+                "the first three must be above 0, and dear from 0 to 1"
+            )
+
+    @property
+    def condition(self) -> str:
+        """The condition."""
+        return f"size(array_intersect(n.items, m.items)) >= {self.theta}"
+
+    @property
+    def make_arrivals(self) -> Arrivals:
+        """When tuples arrive."""
+        windows = (self.window, self.window)
+        return Arrivals(
+            self.rates, self.seconds, self.step, windows, changes=self.changes, seed=self.seed
+        )
+
+    @property
+    def cycle_seconds(self) -> float:
+        """The cycle, in seconds."""
+        return self.cycle or 2 * self.window
+
+    def match_density(self, window: int, steps: int = 400) -> Floats:
+        """f_i of window 0 (of n) or 1 (of m): how likely a new tuple of the other stream matches a
+        tuple of each age, at the middle of equal steps from the newest to the oldest. Modelled.
+        """
+        age = (np.arange(steps) + 0.5) / steps * self.window
+        shift = self.shift * self.cycle_seconds
+        behind = age + shift if window == 1 else age - shift
+        known = overlap_probabilities(
+            self.items, self.size, self.deviation, self.kappa, self.theta, self.seed
+        )
+        at = np.rint(self.items * behind / self.cycle_seconds).astype(int) % self.items
+        return np.asarray(known[at], np.float64)
+
+    def make_tables(self) -> dict[str, pa.Table]:
+        """The tuples by alias: ``id``, ``ts``, ``batch``, ``items`` and ``worth``."""
+        return {alias: self._make_table(s) for s, alias in enumerate("nm")}
+
+    def _make_table(self, stream: int) -> pa.Table:
+        times = self.make_arrivals.arrival_times(stream)
+        draw = np.random.default_rng([self.seed, 8, stream])
+        sizes = draw_sizes(draw, self.size, self.deviation, self.items, len(times))
+        ranks = draw_items(draw, zipf_probabilities(self.items, self.kappa), sizes)
+        at = times / 1e6 - (self.shift * self.cycle_seconds if stream == 1 else 0.0)
+        first = np.floor(self.items * (at % self.cycle_seconds) / self.cycle_seconds).astype(
+            np.int64
+        )
+        sets = [((row + a) % self.items + 1).tolist() for row, a in zip(ranks, first, strict=True)]
+        ends = np.rint(np.arange(1, self.make_arrivals.micro_batch_count) * self.step * 1e6)
+        return pa.table(
+            {
+                "id": pa.array(np.arange(len(times)), pa.int64()),
+                "ts": pa.array(times + EPOCH, pa.timestamp("us", tz="UTC")),
+                BATCH: pa.array(np.searchsorted(ends, times, "right"), pa.int32()),
+                "items": pa.array(sets, pa.list_(pa.int32())),
+                "worth": pa.array(np.where(draw.random(len(times)) < self.dear, 10.0, 1.0)),
+            }
+        )
+
+    def make_workload(self, spark: SparkSession) -> Workload:
+        """The same tuples as static DataFrames, numbered by micro-batch."""
+        frames = {a: spark.createDataFrame(table) for a, table in self.make_tables().items()}
+        spans = dict.fromkeys(frames, f"{self.window} seconds")
+        return Workload("Sets", frames, self.condition, "ts", spans)
+
+
+def burst_rates(
+    low: float = 100.0, high: float = 500.0, middle: float = 300.0
+) -> dict[str, object]:
+    """The rates of Gedik 2007, Fig. 8: 60 s low, 15 s high, 30 s of a middle rate, then low."""
+    rates = ((60.0, (high, high)), (75.0, (middle, middle)), (105.0, (low, low)))
+    return {"rates": (low, low), "seconds": 130.0, "changes": rates}

@@ -1,0 +1,216 @@
+"""The numbers of one committed batch, and of a run so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from braid.core.batch_phases import PHASES
+from braid.core.events import BatchCommitted, EventsTrimmed
+from braid.papers.theta.events import MigrationStarted
+from braid.papers.theta.mapping import input_load_factor, optimal_ilf, powers_of_two, square_mapping
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMapping:
+    """The mapping (n, m) of one group of hosts, and the one before it (None: there was none).
+
+    ``cells`` maps a host to its (row, column); ``epoch`` counts the changes of mapping.
+    """
+
+    mapping: tuple[int, int]
+    cells: Mapping[int, tuple[int, int]]
+    epoch: int = 0
+    before: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFigures:
+    """One batch of a time line.
+
+    ``ilf`` and ``ilf_max``: mean and largest number of tuples stored per host in use, as counted
+    after the batch. During a migration the mean can dip, because copies are still to come.
+    ``ilf_mapping``: |R|/n + |S|/m of the mapping in force, None when the placement has no grid.
+    ``ilf_optimal``: ILF*, the least that any mapping of as many hosts has for the same |R| and |S|,
+    computed by an oracle. ``ratio``: ILF of the mapping over ILF*, as the paper's figure 5k, with
+    tuples weighed by their size (section 3.3); NaN without a grid and before any tuple is live.
+    ``bound``: what Theorem 4.1 allows for the ratio in this batch, None where it says nothing.
+    ``ilf_square``: the ILF of the square grid that never changes, None without a grid.
+    ``seconds`` is wall-clock, NaN when the clock is modelled; ``parts`` are those of it, where they
+    were measured (see ``core.batch_phases``).
+    """
+
+    batch: int
+    live: tuple[int, ...]
+    hosts: int
+    ilf: float
+    ilf_max: int
+    ilf_mapping: float | None
+    ilf_optimal: float
+    ratio: float
+    mappings: tuple[tuple[int, int], ...]
+    migrating: bool
+    received: int
+    results: int
+    sent: int
+    migrated_tuples: int
+    discarded: int
+    seconds: float
+    seconds_by_phase: Mapping[str, float] = field(default_factory=dict)
+    bound: float | None = None
+    ilf_square: float | None = None
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether |R| and |S| are within a factor J of one another, as Theorem 4.1 assumes."""
+        r, s = (*self.live, 0, 0)[:2]
+        return 0 < r <= self.hosts * s and s <= self.hosts * r
+
+    @property
+    def stored_ratio(self) -> float:
+        """Most tuples stored on a host, as counted, over ILF*."""
+        return self.ilf_max / self.ilf_optimal if self.ilf_optimal else float("nan")
+
+    @property
+    def rows_per_second(self) -> float:
+        """Tuples received per second of the batch; NaN for a batch without duration."""
+        return self.received / self.seconds if self.seconds > 0 else float("nan")
+
+    @property
+    def results_per_second(self) -> float:
+        """Results per second of the batch; NaN for a batch without duration."""
+        return self.results / self.seconds if self.seconds > 0 else float("nan")
+
+
+def make_batch_figures(
+    event: BatchCommitted,
+    grids: Mapping[int, GroupMapping],
+    hosts: int,
+    migrating: bool,
+    modelled: bool,
+    sizes: tuple[float, float] = (1.0, 1.0),
+) -> BatchFigures:
+    """The numbers of a batch under the grids in force; without grids, ``hosts`` hosts are in use.
+
+    ``sizes`` are those of a tuple of R and of S, in any unit.
+    """
+    used = sorted(h for g in grids.values() for h in g.cells) or list(range(hosts))
+    stored = [
+        event.host_metrics[h].stored_tuples if h < len(event.host_metrics) else 0 for h in used
+    ]
+    r, s = (*event.live_tuples, 0, 0)[:2]
+    return BatchFigures(
+        batch=event.batch,
+        live=tuple(event.live_tuples),
+        hosts=len(used),
+        ilf=sum(stored) / len(used),
+        ilf_max=max(stored),
+        ilf_mapping=mapping_ilf(grids, r, s),
+        ilf_square=square_ilf(len(used), r, s) if grids else None,
+        ilf_optimal=float(optimal_ilf(r, s, len(used))),
+        ratio=_compute_ilf_ratio(grids, r * sizes[0], s * sizes[1], len(used)),
+        mappings=tuple(g.mapping for _, g in sorted(grids.items())),
+        migrating=migrating,
+        received=sum(event.received_tuples),
+        results=event.results,
+        sent=event.total_host_metrics.received_tuples,
+        migrated_tuples=event.total_host_metrics.migrated_tuples,
+        discarded=event.total_host_metrics.discarded_tuples,
+        seconds=float("nan") if modelled else event.seconds_by_phase.get("total", float("nan")),
+        seconds_by_phase={} if modelled else _get_phase_seconds(event.seconds_by_phase),
+    )
+
+
+def _get_phase_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
+    """The parts of a batch's seconds; a recording made before there were any has none."""
+    return {p: seconds[p] for p in PHASES} if seconds.keys() >= set(PHASES) else {}
+
+
+def square_ilf(hosts: int, r: float, s: float) -> float:
+    """Mean over hosts of what each would store had every group kept the square grid."""
+    shares = [(j / hosts, square_mapping(j)) for j in powers_of_two(hosts)]
+    return sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares)
+
+
+def mapping_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:
+    """Mean over hosts of |R|/n + |S|/m, where a group of J_g of all J hosts stores J_g/J of the
+    tuples (section 4.2.2).
+    """
+    if not grids:
+        return None
+    total = sum(len(g.cells) for g in grids.values())
+    shares = [(len(g.cells) / total, g.mapping) for g in grids.values()]
+    return float(sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares))
+
+
+def _compute_ilf_ratio(grids: Mapping[int, GroupMapping], r: float, s: float, hosts: int) -> float:
+    load, least = mapping_ilf(grids, r, s), optimal_ilf(r, s, hosts)
+    return load / least if load is not None and least else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class RunTotals:
+    """A run so far. ``stored`` and ``stored_bytes`` are held now, with replicas; the other counts
+    are sums over batches: ``batches``, ``results`` and ``received`` over all, the others over those
+    from number ``since`` on.
+
+    ``ratio_max`` is over the batches in which |R| and |S| are within a factor J, as the paper's
+    theorem assumes.
+    """
+
+    batches: int = 0
+    received: tuple[int, ...] = ()
+    results: int = 0
+    sent: int = 0
+    sent_bytes: int = 0
+    stored: int = 0
+    stored_bytes: int = 0
+    moved: int = 0
+    moved_bytes: int = 0
+    discarded: int = 0
+    compared: int = 0
+    late: int = 0
+    migrations: int = 0
+    ratio_max: float = float("nan")
+    since: int = 0
+
+    @classmethod
+    def from_trimmed(cls, dropped: EventsTrimmed) -> RunTotals:
+        """Those of the batches whose events are no longer kept; the ratio is not known of them."""
+        did, kinds = dropped.total_host_metrics, dropped.event_counts
+        return cls(
+            batches=dropped.batch + 1,
+            results=dropped.results,
+            sent=did.received_tuples,
+            sent_bytes=did.received_bytes,
+            moved=did.migrated_tuples,
+            moved_bytes=did.migrated_bytes,
+            discarded=did.discarded_tuples,
+            compared=did.compared_pairs,
+            late=sum(dropped.late_tuples),
+            migrations=kinds.get(MigrationStarted.__name__, 0),
+        )
+
+    def with_batch(self, event: BatchCommitted, point: BatchFigures) -> RunTotals:
+        """The totals with one batch more."""
+        ratios = [
+            x
+            for x in (self.ratio_max, point.ratio if point.is_comparable else float("nan"))
+            if x == x
+        ]
+        return replace(
+            self,
+            batches=self.batches + 1,
+            received=tuple(event.total_received_tuples),
+            results=self.results + event.results,
+            sent=self.sent + event.total_host_metrics.received_tuples,
+            sent_bytes=self.sent_bytes + event.total_host_metrics.received_bytes,
+            stored=event.total_host_metrics.stored_tuples,
+            stored_bytes=event.total_host_metrics.stored_bytes,
+            moved=self.moved + event.total_host_metrics.migrated_tuples,
+            moved_bytes=self.moved_bytes + event.total_host_metrics.migrated_bytes,
+            discarded=self.discarded + event.total_host_metrics.discarded_tuples,
+            compared=self.compared + event.total_host_metrics.compared_pairs,
+            late=self.late + sum(event.late_tuples),
+            ratio_max=max(ratios, default=float("nan")),
+        )

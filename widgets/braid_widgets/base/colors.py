@@ -1,0 +1,106 @@
+"""The colours that all views share."""
+
+from __future__ import annotations
+
+from colorsys import hls_to_rgb
+from functools import cache
+from typing import TypedDict
+
+STREAMS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#7f3c8d",
+    "#6b6b6b",
+)
+"""One for each stream, in order: R, S, then the others; those of Okabe and Ito, which people with
+any colour vision tell apart.
+"""
+
+SCHEMES = {
+    "Dynamic": 0,
+    "AdaptiveGrid": 0,
+    "StaticMid": 1,
+    "StaticGrid": 1,
+    "StaticOpt": 2,
+    "SHJ": 3,
+    "HashPartition": 3,
+    "ATR": 0,
+    "CTR": 1,
+    "ATR-unoptimized": 5,
+    "CTR-unoptimized": 4,
+    "Semantics-unaware": 6,
+    "Centralized": 7,
+    "PSP": 2,
+    "PSP-I": 4,
+    "PSP-D": 3,
+}
+"""The place in ``STREAMS`` of a scheme's colour, by the name that a paper gives it, so that it has
+one colour in all pictures.
+"""
+
+RATIO, SIDES, BOUND = "#2f6fde", "#868e96", "#c92a2a"
+MIGRATION, THROUGHPUT, RESULTS = "#f08c00", "#1098ad", "#5c940d"
+
+PARTS = {
+    "source": "#868e96",
+    "planning": "#862e9c",
+    "transfer": "#f08c00",
+    "kernels": "#2b8a3e",
+    "commit": "#2f6fde",
+}
+"""Where the seconds of a batch go."""
+
+GOLDEN_ANGLE = 137.507764
+LIGHTNESS = (0.62, 0.74, 0.50)
+
+
+@cache
+def host_color(number: int) -> str:
+    """The colour of a host as #rrggbb.
+
+    Hues step by the golden angle and lightness cycles through three levels, so that neighbours in a
+    grid (whose numbers differ by 1 or by a power of two) never look alike.
+    """
+    rgb = hls_to_rgb(number * GOLDEN_ANGLE % 360 / 360, LIGHTNESS[number % 3], 0.62)
+    return "#" + "".join(f"{round(255 * c):02x}" for c in rgb)
+
+
+def stream_color(index: int) -> str:
+    """The colour of a stream by its number; colours repeat."""
+    return STREAMS[index % len(STREAMS)]
+
+
+def scheme_color(name: str, place: int = 0) -> str:
+    """The colour of a scheme; one that is not known has that of its ``place`` in the picture."""
+    return STREAMS[SCHEMES.get(name, place) % len(STREAMS)]
+
+
+class Palette(TypedDict):
+    """Colours as #rrggbb: of hosts and streams (more of them begin again), and of the time line."""
+
+    hosts: list[str]
+    streams: list[str]
+    ratio: str
+    sides: str
+    ratio_bound: str
+    migration: str
+    throughput: str
+    results: str
+
+
+def make_palette(hosts: int) -> Palette:
+    """All colours, for the browser."""
+    return {
+        "hosts": [host_color(h) for h in range(hosts)],
+        "streams": list(STREAMS),
+        "ratio": RATIO,
+        "sides": SIDES,
+        "ratio_bound": BOUND,
+        "migration": MIGRATION,
+        "throughput": THROUGHPUT,
+        "results": RESULTS,
+    }

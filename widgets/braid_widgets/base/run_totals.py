@@ -1,0 +1,90 @@
+"""The totals of a run, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+from statistics import median
+from typing import Any
+
+import pandas as pd
+from braid.core.batch_phases import PHASES
+
+from braid_widgets.base.run_view import RunView, fold_events
+from braid_widgets.base.text import MODELLED
+
+COLUMNS = ["figure", "value", "unit"]
+
+
+def totals_rows(scene: RunView) -> list[tuple[str, float | int, str]]:
+    """(what, how much, unit) of the run so far; times only where they were measured, over the
+    batches kept.
+    """
+    t = scene.totals
+    names = list(scene.stream_aliases) or [f"stream {k}" for k in range(len(t.received))]
+    found: list[tuple[str, float | int, str]] = [("batches", t.batches, "")]
+    found += [(f"in, {name}", n, "tuples") for name, n in zip(names, t.received, strict=False)]
+    if not scene.is_modelled:
+        found.append(("results", t.results, "rows"))
+    counted = (
+        ("sent to hosts", t.sent, t.sent_bytes),
+        ("stored now, with replicas", t.stored, t.stored_bytes),
+        ("moved between hosts", t.moved, t.moved_bytes),
+    )
+    for what, tuples, size in counted:
+        found += [(what, tuples, "tuples"), (what, size, "bytes")]
+    found += [
+        ("discarded", t.discarded, "tuples"),
+        ("compared", t.compared, "pairs"),
+        ("migrations", t.migrations, ""),
+    ]
+    if t.late:
+        found.append(("late", t.late, "tuples"))
+    if t.since:
+        found.append(
+            ("sent, moved, discarded, compared, migrations, late: from batch", t.since, "")
+        )
+    if t.ratio_max == t.ratio_max:
+        found.append(
+            (
+                "most that a host stores, over the least possible (ILF / ILF*), |R|/|S| within J",
+                round(t.ratio_max, 4),
+                "ratio",
+            )
+        )
+    if seconds := [p.seconds for p in scene.points if p.seconds == p.seconds]:
+        found.append(("median batch", round(median(seconds), 3), "seconds"))
+    if timed := [p.seconds_by_phase for p in scene.points if p.seconds_by_phase]:
+        spent = {part: sum(parts[part] for parts in timed) for part in PHASES}
+        found += [(f"seconds, {part}", round(n, 3), "seconds") for part, n in spent.items()]
+    return found
+
+
+def totals_table(events: Iterable[Any]) -> pd.DataFrame:
+    """The totals of a run: columns figure, value, unit."""
+    return pd.DataFrame(totals_rows(fold_events(events)), columns=COLUMNS, dtype=object)
+
+
+def _format_row(row: tuple[str, float | int, str]) -> tuple[str, str, str]:
+    what, value, unit = row
+    return (what, f"{value / 1e6:,.2f}", "MB") if unit == "bytes" else (what, f"{value:,}", unit)
+
+
+def totals_html(scene: RunView) -> str:
+    """The totals as an HTML table; its title says so when the run is modelled."""
+    kind = MODELLED if scene.is_modelled else "measured"
+    style = "padding:1px 10px;text-align:right;font-variant-numeric:tabular-nums"
+    lines = "".join(
+        f'<tr><td style="padding:1px 10px;text-align:left">{escape(what)}</td><td '
+        f'style="{style}">{value}</td>'
+        f'<td style="padding:1px 10px;text-align:left">{unit}</td></tr>'
+        for what, value, unit in map(_format_row, totals_rows(scene))
+    )
+    caption = (
+        '<caption style="text-align:left;font-weight:600;padding:4px 10px">Totals '
+        f"({kind})</caption>"
+    )
+    return (
+        '<table style="border-collapse:collapse;font:13px '
+        f'system-ui,sans-serif">{caption}{lines}</table>'
+    )

@@ -1,0 +1,38 @@
+"""Words that several views use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from braid.core.events import RunStarted
+from braid.core.plan import Block
+
+MODELLED = "modelled run"
+MOST = 12
+"""Blocks that are told one by one, the largest."""
+
+
+def data_origin(start: RunStarted) -> str:
+    """Where the numbers of a run come from: "modelled run" or "measured on Spark"."""
+    return MODELLED if start.time_source == "modelled" else "measured on Spark"
+
+
+def missing_batch_text(batch: int, since: int) -> str:
+    """That a run has no such batch, or no longer; batches count from 1, and the events of the first
+    ``since`` are not kept.
+    """
+    if 0 < batch <= since:
+        return f"events are kept from batch {since + 1} on, not of batch {batch}"
+    return f"there is no batch {batch}"
+
+
+def format_held_blocks(
+    blocks: Sequence[Block], told: Callable[[Block], str] = lambda block: ""
+) -> str:
+    """The tuples of some blocks, and the largest of them, with what is ``told`` of each."""
+    if not blocks:
+        return "no block"
+    largest = sorted(blocks, key=lambda b: (-b.rows, b.id))
+    each = [f"block {b.id} ({b.rows:,}{told(b)})" for b in largest[:MOST]]
+    more = [f"{len(blocks) - MOST} smaller ones"] if len(blocks) > MOST else []
+    return f"{sum(b.rows for b in blocks):,} tuples in {', '.join([*each, *more])}"

@@ -1,0 +1,82 @@
+"""What a host holds after a batch, block by block, and what became of a block, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from braid.core import narrative, plan_sentences
+from braid.core.batch_history import LiveBlocks
+from braid.core.event_index import EventIndex, route_meetings
+from braid.core.events import BatchCommitted, BatchPlanned, EventsTrimmed, RunStarted
+
+from braid_widgets.base.text import missing_batch_text
+
+MOST = 40
+"""Blocks that are told, the largest; of the rest how many there are."""
+
+
+def host_details(events: Iterable[Any], number: int, batch: int) -> str:
+    """The blocks of a host after a batch (from 1), the largest first, and which blocks each met
+    there in that batch. Raises ValueError for a batch that was not.
+    """
+    blocks, met = LiveBlocks(), dict[int, list[int]]()
+    streams: plan_sentences.Names = ()
+    since = 0
+    for event in events:
+        if isinstance(event, RunStarted):
+            streams = event.streams
+        elif isinstance(event, EventsTrimmed):
+            blocks.apply_changes(event.live_blocks)
+            since = event.batch + 1
+        elif isinstance(event, BatchPlanned) and event.batch == batch - 1:
+            for m in (m for route in event.routes for m in route_meetings(event.batch, route)):
+                if m.host == number:
+                    met.setdefault(m.other, []).append(m.block)
+        elif isinstance(event, BatchCommitted):
+            blocks.apply_commit(event)
+            if event.batch == batch - 1:
+                return _format_host_details(number, batch, blocks, streams, met)
+    raise ValueError(missing_batch_text(batch, since))
+
+
+def block_details(events: Iterable[Any], ids: Sequence[int]) -> str:
+    """The story of a block; of two, why their tuples met, or why not; batches count from 1. Raises
+    ValueError for any other number of blocks, and for one that no batch had.
+    """
+    if len(ids) not in (1, 2):
+        raise ValueError(f"{len(ids)} blocks were asked about; ask about one, or about two")
+    run = EventIndex.from_events(events, first=1)
+    return (
+        narrative.describe_block_history(run, *ids)
+        if len(ids) == 1
+        else narrative.explain_meeting(run, *ids)
+    )
+
+
+def _format_host_details(
+    number: int,
+    batch: int,
+    blocks: LiveBlocks,
+    streams: plan_sentences.Names,
+    met: dict[int, list[int]],
+) -> str:
+    held = sorted((b for b in blocks.values() if number in b.hosts), key=lambda b: (-b.rows, b.id))
+    rows = sum(b.rows for b in held)
+    lines = [f"host {number} after batch {batch}: {len(held):,} blocks, {rows:,} tuples"]
+    for b in held[:MOST]:
+        came = (
+            f"; probed by {plan_sentences.format_blocks(dict.fromkeys(met[b.id]))}"
+            if b.id in met
+            else ""
+        )
+        others = [h for h in b.hosts if h != number]
+        also = f", also on {plan_sentences.format_hosts(others)}" if others else ""
+        lines.append(
+            f"  block {b.id}: {b.rows:,} tuples of {streams[b.stream]}, keys "
+            f"{plan_sentences.format_key_range(b)}, "
+            f"of batch {b.batch + 1}{also}{came}"
+        )
+    if len(held) > MOST:
+        lines.append(f"  and {len(held) - MOST:,} smaller ones")
+    return "\n".join(lines)

@@ -1,0 +1,284 @@
+"""The fold of a run's events into what the cockpit shows: a frame for each batch, and lines over
+all of them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
+
+from braid.core.decision_sentences import DecisionCollector, describe_batch_decisions
+from braid.core.events import BatchCommitted, BatchShed, RunEnded, RunStarted
+from braid.core.plan_sentences import format_count
+from braid.papers.reuse.events import HubStarted
+from braid.util.durations import UNITS, format_duration
+
+from braid_widgets.base.block_map import BlockMapFrame
+from braid_widgets.base.columnar import Columns
+from braid_widgets.base.key_figures import KeyFigure
+from braid_widgets.base.progress import FINISHING, is_finishing
+from braid_widgets.base.run_view import HISTORY, RunView
+from braid_widgets.base.state_maps import StateMap, choose_map
+from braid_widgets.base.text import MODELLED
+from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
+from braid_widgets.psp.ring import RingFrame
+from braid_widgets.slices.chain import ChainFrame
+from braid_widgets.slices.shared_ring import SharedFrame
+from braid_widgets.theta import timeline
+from braid_widgets.theta.grid_map import GridFrame
+from braid_widgets.theta.timeline import BaselineSeries, TimelineCurve, TimelineFrame
+
+_COUNTS = (
+    "stored_tuples",
+    "received_tuples",
+    "compared_pairs",
+    "skipped_pairs",
+    "migrated_tuples",
+    "results",
+)
+MEASURES = ("stored", "received", "compared", "shed", "moved", "results", "busy", "waits")
+"""What the hosts' rows over time show, one at a time. ``busy`` and ``waits`` are seconds, and are
+there only where they were measured or modelled; ``shed`` are the pairs that were left out, where
+some were.
+"""
+
+
+HUB = (
+    "these are the events of a hub, which has views of its own: reuse.console.Console of one that "
+    "runs, reuse.hub_map.HubMap of its events"
+)
+
+
+class MapFrame(TypedDict):
+    """The map, under the name of what draws it."""
+
+    blocks: NotRequired[BlockMapFrame]
+    grid: NotRequired[GridFrame]
+    ring: NotRequired[RingFrame]
+    chain: NotRequired[ChainFrame]
+    shared_ring: NotRequired[SharedFrame]
+
+
+class BatchFrame(TypedDict):
+    """What is seen after a batch (from 1)."""
+
+    batch: int
+    title: str
+    key_figures: Columns[KeyFigure]
+    state_map: MapFrame
+
+
+class Annotation(TypedDict):
+    """What was decided in a batch (from 1), as a sentence."""
+
+    batch: int
+    text: str
+
+
+class HostRows(TypedDict):
+    """For each batch, what each host did, by measure; a host that was not there yet has no
+    entry.
+    """
+
+    batch: list[int]
+    names: list[str]
+    values: list[list[list[float]]]
+
+
+class CockpitPage(TypedDict):
+    """A run as far as it is. ``state`` is one word, ``note`` says what runs and how it ended,
+    ``left`` is the time left in words, ``lag`` the seconds since the last commit, where the run
+    goes on (None: it does not, or nobody knows). ``offers`` are the placements that a what-if may
+    take, where there is somebody to ask; ``told`` is what came of the last one, if not a curve.
+    """
+
+    state: str
+    note: str
+    seconds_left: str
+    seconds_since_commit: float | None
+    frames: list[BatchFrame]
+    timeline: TimelineFrame
+    hosts: HostRows
+    annotations: list[Annotation]
+    what_if_placements: list[str]
+    what_if_message: str
+
+
+class LinkedViewsPage(TypedDict):
+    """Runs by name; ``whole`` has the time line of all, and no frame."""
+
+    names: list[str]
+    pages: list[CockpitPage]
+    timeline_page: CockpitPage
+
+
+class FrameCollector:
+    """Takes events in order. ``frames`` and ``rows`` are those of batches since ``taken`` was
+    called last; the cockpit keeps them.
+    """
+
+    def __init__(self) -> None:
+        self.scene, self.kept, self.deciding = RunView(), SheddingTotals(), DecisionCollector()
+        self.map: StateMap | None = None
+        self.frames: list[BatchFrame] = []
+        self.flags: deque[Annotation] = deque(maxlen=HISTORY)
+        self.rows: deque[tuple[int, list[list[float]]]] = deque(maxlen=HISTORY)
+        self.ghosts: list[BaselineSeries] = []
+        self.offers: list[str] = []
+        self.told = ""
+        self._waiting: list[Any] = []
+        self._harvested: BatchShed | None = None
+
+    def apply_events(self, events: Iterable[Any], draw: bool = True) -> None:
+        """Fold events in; without ``draw`` the batches get no frame. Raises ValueError for those of
+        a hub.
+        """
+        for event in events:
+            self._apply_event(event)
+            if isinstance(event, BatchCommitted):
+                self._record_commit(event, draw)
+
+    def _apply_event(self, event: Any) -> None:
+        if isinstance(event, HubStarted):
+            raise ValueError(HUB)
+        self.scene.apply_event(event)
+        self._waiting.append(event)
+        if self.map is not None or isinstance(event, BatchCommitted):
+            self._update_state_map()
+        if isinstance(event, BatchShed):
+            self._harvested = event
+        told = self.deciding.collect(event)
+        if told:
+            batch = told[0].batch
+            self.flags.append({"batch": batch + 1, "text": describe_batch_decisions(batch, told)})
+
+    def _update_state_map(self) -> None:
+        """Choose the map at the first commit, by what has happened until then."""
+        if self.map is None:
+            start = self.scene.start or RunStarted((), "", {}, "a run", {}, 1, 1, None)
+            self.map = choose_map(start, {type(e) for e in self._waiting})(self.scene)
+        for event in self._waiting:
+            self.map.apply_event(event)
+        self._waiting = []
+
+    def _record_commit(self, event: BatchCommitted, draw: bool) -> None:
+        if self._harvested is not None and self._harvested.batch == event.batch:
+            self.kept.add_batch(self._harvested, event.results)
+        self.rows.append((event.batch + 1, _make_host_measures(event)))
+        if draw:
+            self.frames.append(self.make_frame())
+
+    def make_frame(self) -> BatchFrame:
+        """What is seen after the last commit."""
+        assert self.scene.last is not None and self.map is not None
+        return {
+            "batch": self.scene.last.batch + 1,
+            "title": run_title(self.scene),
+            "key_figures": Columns.from_records(KeyFigure, strip_figures(self.scene, self.kept)),
+            "state_map": {self.map.name: self.map.make_frame()},  # type: ignore[misc]
+        }
+
+    def host_rows(self, since: int = 0) -> HostRows:
+        """What each host did in the batches after ``since``."""
+        rows = [(batch, values) for batch, values in self.rows if batch > since]
+        names = [n for k, n in enumerate(MEASURES) if any(any(v[k]) for _, v in self.rows)]
+        kept = [MEASURES.index(n) for n in names]
+        return {
+            "batch": [batch for batch, _ in rows],
+            "names": names,
+            "values": [[values[k] for k in kept] for _, values in rows],
+        }
+
+    def page_fields(
+        self, state: str, left: float | None = None, lag: float | None = None
+    ) -> dict[str, Any]:
+        """What a page has besides frames and hosts."""
+        return {
+            "state": state,
+            "note": run_note(self.scene),
+            "seconds_left": ""
+            if left is None
+            else f"{format_duration(round(left) * UNITS['second'])} left",
+            "seconds_since_commit": None if self.scene.end is not None else lag,
+            "timeline": self._make_timeline(),
+            "annotations": list(self.flags),
+            "what_if_placements": self.offers,
+            "what_if_message": self.told,
+        }
+
+    def _make_timeline(self) -> TimelineFrame:
+        """The time line; with ghosts also what the fullest host holds, and what it would hold."""
+        line = timeline.timeline_frame(self.scene)
+        if self.ghosts:
+            names = ", ".join(ghost["name"] for ghost in self.ghosts)
+            fullest: TimelineCurve = {
+                "name": f"tuples on the fullest host · dotted, modelled: {names}",
+                "color": "migration",
+                "values": [float(p.ilf_max) for p in self.scene.points],
+                "baselines": self.ghosts,
+            }
+            line["panels"].append([fullest])
+        return line
+
+
+def _make_host_measures(event: BatchCommitted) -> list[list[float]]:
+    """By measure and host."""
+    hosts = event.host_metrics
+    slowest = max((h.seconds for h in hosts), default=0.0)
+    busy = [round(h.seconds, 4) for h in hosts]
+    counts = ([getattr(h, name) for h in hosts] for name in _COUNTS)
+    return [*counts, busy, [round(slowest - h.seconds, 4) for h in hosts]]
+
+
+def run_title(scene: RunView) -> str:
+    """What is joined, and how many batches of how many are done."""
+    if scene.start is None:
+        return "No run yet"
+    on = f" ON {scene.start.condition}" if scene.start.condition else ""
+    joined = f"{' ⋈ '.join(scene.stream_aliases)}{on}"
+    if scene.last is None:
+        return f"{joined} · no batch yet"
+    number, known = scene.last.batch + 1, scene.start.planned_batches
+    of = f" of {max(known + scene.changes, number):,}" if known else ""
+    return f"batch {number:,}{of} · {joined}"
+
+
+def run_note(scene: RunView) -> str:
+    """The placement with its hosts and windows, and where the figures come from."""
+    start = scene.start
+    if start is None:
+        return ""
+    hosts = scene.points[-1].hosts if scene.points else start.hosts
+    windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
+    origin = MODELLED if scene.is_modelled else "measured"
+    ended = f" · {scene.end.outcome}" if scene.end else ""
+    failed = f": {scene.end.error}" if scene.end and scene.end.error else ""
+    ended = f" · {FINISHING}" if is_finishing(scene) else ended
+    some = format_count(hosts, "host")
+    kept = (
+        f" · events are kept from batch {scene.first_retained_batch + 1:,} on"
+        if scene.first_retained_batch
+        else ""
+    )
+    return f"{start.placement}, {some} · windows: {windows} · {origin}{kept}{ended}{failed}"
+
+
+def run_state(scene: RunView, live: bool) -> str:
+    """One word for a run that nobody holds: modelled, live or recorded."""
+    if scene.is_modelled:
+        return "modelled"
+    ended = isinstance(scene.end, RunEnded)
+    return "live" if live and not ended else "recorded"
+
+
+def make_page(
+    track: FrameCollector,
+    frames: Sequence[BatchFrame],
+    state: str,
+    left: float | None = None,
+    lag: float | None = None,
+) -> CockpitPage:
+    """Everything that the browser needs to show a run."""
+    rest: Mapping[str, Any] = track.page_fields(state, left, lag)
+    return {"frames": list(frames), "hosts": track.host_rows(), **rest}  # type: ignore[typeddict-item]

@@ -1,0 +1,74 @@
+"""The strip: the figures of a run after one of its batches, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from braid.core.events import BatchShed
+
+from braid_widgets.base.batch_figures import BatchFigures
+from braid_widgets.base.key_figures import RECENT, KeyFigure
+from braid_widgets.base.run_view import RunView
+
+
+class SheddingTotals:
+    """Of a run that sheds load: results found and those of the full join, so far."""
+
+    def __init__(self) -> None:
+        self.found = self.estimated = 0.0
+        self.seen = False
+
+    def add_batch(self, event: BatchShed, results: int) -> None:
+        """One batch more."""
+        self.seen = True
+        self.found += results
+        self.estimated += event.estimated_results
+
+    @property
+    def estimated_recall(self) -> float:
+        """The share of all results that was found, as far as weights tell."""
+        return min(1.0, self.found / self.estimated) if self.estimated else 1.0
+
+
+def strip_figures(scene: RunView, kept: SheddingTotals) -> list[KeyFigure]:
+    """What the strip says after the last commit. Times only where they were measured."""
+    return [*_make_key_figures(scene, kept)]
+
+
+def _make_key_figures(scene: RunView, kept: SheddingTotals) -> Iterator[KeyFigure]:
+    if scene.last is None or not scene.points:
+        return
+    now, totals = scene.points[-1], scene.totals
+    recent = [p for p in list(scene.points)[-RECENT:] if p.seconds > 0]
+    if recent:
+        rate = sum(p.received for p in recent) / sum(p.seconds for p in recent)
+        meaning = f"tuples in by seconds of the batches, over the last {len(recent)}"
+        yield KeyFigure("tuples in", f"{rate:,.0f}/s", meaning)
+    if scene.is_modelled:
+        yield KeyFigure(
+            "tuples in so far", f"{sum(totals.received):,}", "of all streams (modelled)"
+        )
+    found = f"{totals.results:,}"
+    yield KeyFigure(
+        "results so far",
+        found + (" (modelled)" if scene.is_modelled else ""),
+        f"{now.results:,} of them in this batch",
+    )
+    size = f" · {totals.stored_bytes / 1e6:,.1f} MB" if totals.stored_bytes else ""
+    yield KeyFigure("state", f"{totals.stored:,} tuples{size}", "held by all hosts, with replicas")
+    yield KeyFigure("fullest / mean host", _format_imbalance(now), "tuples stored; 1 is even")
+    if now.seconds > 0:
+        yield KeyFigure("batch took", f"{now.seconds:,.2f} s", "wall-clock from plan to next state")
+    moved = f"{now.migrated_tuples:,} in this batch"
+    far = f"from batch {totals.since} on" if totals.since else "so far"
+    if totals.moved:
+        yield KeyFigure(f"moved {far}", f"{totals.moved:,} tuples", f"between hosts; {moved}")
+    if totals.late:
+        yield KeyFigure(f"late {far}", f"{totals.late:,} tuples", "they may have missed partners")
+    if kept.seen:
+        meaning = "results found by results of the full join, as their weights estimate it"
+        yield KeyFigure("recall so far", f"{kept.estimated_recall:.1%}", meaning)
+
+
+def _format_imbalance(now: BatchFigures) -> str:
+    return f"{now.ilf_max / now.ilf:.2f}" if now.ilf else "no state yet"

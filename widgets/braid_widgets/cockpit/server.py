@@ -1,0 +1,218 @@
+"""The cockpit of another process's run, served to this machine's browsers."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable
+from hmac import compare_digest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from braid.core.event_tail import EventTail
+from braid.core.events import RunStarted
+from braid.util.validation import format_value, read_natural
+
+from braid_widgets.base.player import thin
+from braid_widgets.base.run_view import HISTORY
+from braid_widgets.base.time_left import TimeLeftEstimator
+from braid_widgets.cockpit.frames import (
+    BatchFrame,
+    CockpitPage,
+    FrameCollector,
+    make_page,
+    run_state,
+)
+from braid_widgets.cockpit.page import FRAMES, HEAD, hash_script, page_html
+
+LOOPBACK = "127.0.0.1"
+NAMES = (LOOPBACK, "localhost", "::1")
+"""Hosts that are this machine and nobody else's."""
+TIMEOUT = 30
+"""Seconds that a connection may say nothing."""
+MOST_CONNECTIONS = 32
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        f"default-src 'none'; script-src {hash_script()}; style-src 'unsafe-inline'; "
+        "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Those of every answer. Of scripts, only the page's own runs; pages of other sites may not frame
+it.
+"""
+
+
+class ServedRun:
+    """What there is to see of a run that is read from its folder."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.tail, self.gate = EventTail(path), threading.Lock()
+        self.track, self.pace = FrameCollector(), TimeLeftEstimator()
+        self.frames: list[BatchFrame] = []
+
+    def page_since(self, since: int = 0) -> CockpitPage:
+        """The run as far as it is; with frames and hosts of the batches after ``since`` (from 1)
+        only.
+        """
+        with self.gate:
+            self._read_new_events()
+            scene = self.track.scene
+            state = run_state(scene, live=True)
+            whole = make_page(
+                self.track,
+                self.frames,
+                state,
+                self._estimate_seconds_left(),
+                self.tail.seconds_since_write(),
+            )
+        fresh = [frame for frame in whole["frames"] if frame["batch"] > since]
+        return {
+            **whole,
+            "frames": thin(fresh, FRAMES),
+            "hosts": self.track.host_rows(since),
+        }
+
+    def _read_new_events(self) -> None:
+        events = self.tail.read_new()
+        if any(isinstance(e, RunStarted) for e in events) and self.track.scene.start is not None:
+            self.track, self.frames = FrameCollector(), []
+        self.track.frames = []
+        self.track.apply_events(events)
+        self.frames = [*self.frames, *self.track.frames][-HISTORY:]
+        self.pace.note_batches(self.frames[-1]["batch"] if self.frames else 0)
+
+    def _estimate_seconds_left(self) -> float | None:
+        scene = self.track.scene
+        if scene.start is None or scene.start.planned_batches is None or scene.end is not None:
+            return None
+        return self.pace.seconds_left(scene.start.planned_batches + scene.changes)
+
+
+def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        timeout = TIMEOUT
+
+        def do_GET(self) -> None:
+            """Give the page, or what is new, to whoever has the token. A page of another site that
+            had its name point here is known by that name, which its browser sends as the host.
+            """
+            asked = urlsplit(self.path)
+            query = parse_qs(asked.query)
+            given = query.get("token", [""])[0]
+            if not _is_loopback(self.headers.get("Host", "")):
+                self._answer(403, "text/plain", f"the host must be one of {', '.join(NAMES)}")
+            elif not compare_digest(given.encode(), token.encode()):
+                self._answer(403, "text/plain", "the address lacks the token that was printed")
+            elif asked.path == "/":
+                self._answer(200, "text/html", self._page())
+            elif asked.path == "/more":
+                self._more(query.get("since", [""])[0])
+            else:
+                self._answer(404, "text/plain", "there is / and /more?since=BATCH")
+
+        def _more(self, text: str) -> None:
+            since = read_natural(text)
+            if since is None:
+                said = (
+                    f"since is {format_value(text)}; it must be a batch, a whole number, 0 or more"
+                )
+                self._answer(400, "text/plain", said)
+            else:
+                self._answer(200, "application/json", json.dumps(served.page_since(since)))
+
+        def _page(self) -> str:
+            icon = '<link rel="icon" href="data:,">'  # else the browser asks for one
+            head = f"{HEAD}{icon}<title>Braid: a run</title></head><body>"
+            return f"{head}{page_html(served.page_since(), f'/more?token={token}')}</body></html>"
+
+        def _answer(self, code: int, kind: str, text: str) -> None:
+            body = text.encode()
+            self.send_response(code)
+            self.send_header("Content-Type", f"{kind}; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def end_headers(self) -> None:
+            """Add the headers that every answer has, also one that refuses a request."""
+            for name, value in _HEADERS.items():
+                self.send_header(name, value)
+            super().end_headers()
+
+        def log_message(self, *arguments: object) -> None:
+            """Requests are not logged: they carry the token."""
+
+    return Handler
+
+
+def _is_loopback(host: str) -> bool:
+    """Return whether a request's host, with or without a port, is this machine by name."""
+    try:
+        return urlsplit(f"//{host}").hostname in NAMES
+    except ValueError:
+        return False
+
+
+class CockpitServer(ThreadingHTTPServer):
+    """Serves each connection on a thread of its own, and refuses more than ``MOST_CONNECTIONS`` at
+    the same time.
+    """
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin a connection's thread, or tell it that there are too many."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+            return
+        request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+        self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection; it is none any more then."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+
+def make_server(path: str | Path, port: int = 0) -> tuple[CockpitServer, str]:
+    """A server of a run's cockpit on loopback, not serving yet, and its address with the token
+    that every request needs. Port 0 is any that is free.
+
+    Raises ValueError for a path that is neither a run folder nor a recording, and for a hub's, and
+    OSError for a port that is in use.
+    """
+    token, served = secrets.token_urlsafe(16), ServedRun(path)
+    served.page_since()
+    made = CockpitServer((LOOPBACK, port), _make_handler_class(served, token))
+    return made, f"http://{LOOPBACK}:{made.server_port}/?token={token}"
+
+
+def _print_line(text: str) -> None:
+    print(text, flush=True)
+
+
+def serve_forever(
+    path: str | Path, port: int = 0, say: Callable[[str], None] = _print_line
+) -> None:
+    """Serve until interrupted. Raises as ``server`` does."""
+    made, address = make_server(path, port)
+    say(f"watch it at {address} (Ctrl+C ends the server, not the run)")
+    with made:
+        try:
+            made.serve_forever()
+        except KeyboardInterrupt:
+            say("no longer served; the run goes on")

@@ -1,0 +1,138 @@
+"""The board: everything that a join of two streams has to be told, modelled at once and run for
+real, and the line of text that says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from html import escape
+from typing import Any
+
+import ipywidgets as W
+from braid.core.placement import placements_for
+
+from braid_widgets.base import controls
+from braid_widgets.base.interactivity import is_headless
+from braid_widgets.base.launcher import ControllableRun, Launch
+from braid_widgets.base.live_updates import RunFollower
+from braid_widgets.base.simulation_panel import Simulate, SimulationPanel
+from braid_widgets.cockpit.linked_views import LinkedViews
+from braid_widgets.cockpit.view import Cockpit
+
+Beside = Iterable[tuple[str, list[Any]]]
+
+
+WORDY = "braid-wordy"
+"""The CSS class of a control that has a row of its own: names of files and conditions are long."""
+
+
+class WorkbenchPanel(SimulationPanel):
+    """``screen`` shows what the settings say; ``write`` makes the line of them, which a report
+    takes. ``made_up`` are the names of made-up streams; ``defaults`` set controls by name: data,
+    on, window, placement, hosts, batches, rate, shed.
+
+    ``beside`` gives, for the settings, what others would do with the same, names and events, one
+    after the other: up to three, which stand side by side with the modelled run. They are modelled
+    with it, and given up with it when a control changes.
+    """
+
+    starts = "preparing the streams…"
+
+    def __init__(
+        self,
+        simulate: Simulate,
+        launch: Launch,
+        write: Callable[[dict[str, Any]], str],
+        screen: Cockpit,
+        made_up: tuple[str, ...],
+        beside: Callable[[dict[str, Any]], Beside] = lambda settings: (),
+        **defaults: Any,
+    ) -> None:
+        self.write, self.screen, self.beside = write, screen, beside
+        self.text, self.side = W.HTML(), W.VBox()
+        super().__init__(simulate, launch, _make_controls(made_up), defaults)
+        self.start.description = "Launch for real"
+        self.children = (*self.children, self.text, screen, self.side)
+        self.modelled = self.settings()
+        """The settings of the run that ``show`` is given."""
+        self.others = {} if is_headless() else dict(beside(self.modelled))
+        """What stands beside it, by name."""
+        self.show_events(self.events)
+
+    def show_events(self, events: list[Any]) -> None:
+        """Show a modelled run."""
+        runs = _collect_runs(self.modelled, events, self.others)
+        with self.lock:
+            self.events = events
+            line = escape(repr(self.write(self.modelled)))
+            self.text.value = f"<code>board={line}</code>"
+            self.screen.load_run(events)
+            if self.side.children and runs:
+                self.side.children[0].load(runs)
+            else:
+                self.side.children = [LinkedViews(runs)] if runs else []
+
+    def _simulate_events(self, settings: dict[str, Any]) -> list[Any]:
+        events, others = super()._simulate_events(settings), {}
+        for name, happened in self.beside(settings):
+            self._raise_if_superseded()
+            others[name] = happened
+        self.modelled, self.others = settings, others
+        return events
+
+    def mark_stale(self) -> None:
+        self.screen.mark_stale()
+
+    def follow_run(self, run: ControllableRun) -> RunFollower:
+        return self.screen.follow(run, self._handle_run_end)
+
+    def static_views(self) -> list[Any]:
+        """The modelled run, and the real one where there is one to be had."""
+        asked = self.requested_settings()
+        events = list(self.simulate(asked))
+        self.screen.load_run(events)
+        runs = _collect_runs(asked, events, dict(self.beside(asked)))
+        return [self.screen, *([LinkedViews(runs)] if runs else [])]
+
+
+def _collect_runs(
+    settings: dict[str, Any], events: list[Any], others: dict[str, list[Any]]
+) -> dict[str, list[Any]]:
+    """The modelled run and the others by name; none where there is no other."""
+    return {settings["placement"]: events, **others} if others else {}
+
+
+def _make_controls(made_up: tuple[str, ...]) -> dict[str, Any]:
+    choose = W.Combobox(
+        description="data",
+        options=made_up,
+        value=made_up[0],
+        continuous_update=False,
+        tooltip="a made-up workload; two files, a.csv,b.parquet; or a recording (.jsonl)",
+        style={"description_width": "130px"},
+        layout=W.Layout(width="auto"),
+    )
+    on = controls.text_control("condition", "a.k = b.k", "Spark SQL over a.column and b.column")
+    for wordy in (choose, on):
+        wordy.add_class(WORDY)
+    placements = [(kind.label, name) for name, kind in placements_for(2).items()]
+    return {
+        "data": choose,
+        "on": on,
+        "window": controls.float_control(
+            "window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple can be joined; 0: for ever"
+        ),
+        "placement": controls.choice_control(
+            "placement", placements, "AdaptiveGrid", controls.PLACED
+        ),
+        "hosts": controls.int_control("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
+        "batches": controls.int_control(
+            "micro-batches", 2, 400, 24, "steps in which the input comes"
+        ),
+        "rate": controls.int_control(
+            "tuples a batch", 1, 25_000, 200, "of each stream, more or less"
+        ),
+        "shed": controls.float_control(
+            "pairs processed (r)", 0.01, 1, 1, 0.05, "below 1: some are shed"
+        ),
+    }

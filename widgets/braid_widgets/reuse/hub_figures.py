@@ -1,0 +1,93 @@
+"""The figures of a hub so far: what the strip above its map says."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from typing import Any
+
+from braid.papers.reuse.events import HubBatchCommitted, HubStarted, QueryEnded, QuerySubmitted
+
+from braid_widgets.base.key_figures import RECENT, KeyFigure
+
+ALONE = "a new join"
+"""How ``QuerySubmitted.alternatives`` begins to name what a query would have without reuse."""
+
+
+class HubFigures:
+    """Takes a hub's events in order, and has its figures after each of them."""
+
+    def __init__(self) -> None:
+        self.site = True
+        self.last: HubBatchCommitted | None = None
+        self.results = 0
+        self.recent: deque[HubBatchCommitted] = deque(maxlen=RECENT)
+        self.asked: dict[str, tuple[float, float]] = {}
+
+    def apply_events(self, events: Iterable[Any]) -> HubFigures:
+        """Fold events in."""
+        for e in events:
+            if isinstance(e, HubStarted):
+                self.site = len(e.network["nodes"]) == 1
+            elif isinstance(e, QuerySubmitted):
+                self.asked[e.name] = isolated_cost(e), e.cost_modelled
+            elif isinstance(e, QueryEnded):
+                self.asked.pop(e.name, None)
+            elif isinstance(e, HubBatchCommitted):
+                self.last = e
+                self.results += sum(did.results for did in e.operator_metrics)
+                self.recent.append(e)
+        return self
+
+    def key_figures(self) -> Iterator[KeyFigure]:
+        """The figures after the last batch."""
+        if self.last is None:
+            return
+        seconds = sum(e.seconds for e in self.recent)
+        came = sum(sum(e.received_tuples.values()) for e in self.recent)
+        meaning = f"tuples in by seconds of the batches, over the last {len(self.recent)}"
+        yield KeyFigure("tuples in", f"{came / seconds:,.0f}/s" if seconds else "–", meaning)
+        now = sum(did.results for did in self.last.operator_metrics)
+        told = f"of all operators; {now:,} of them in this batch"
+        yield KeyFigure("results so far", f"{self.results:,}", told)
+        live, size = (sum(getattr(d, n) for d in self.last.operator_metrics) for n in _HELD)
+        yield KeyFigure("held", f"{live:,} tuples · {_format_bytes(size)}", "held by all operators")
+        yield KeyFigure("queries", f"{len(self.asked):,}", "that are answered now")
+        yield KeyFigure(
+            "operators", f"{len(self.last.operator_metrics):,}", "the joins that answer them"
+        )
+        yield from self._make_savings_figure()
+
+    def _make_savings_figure(self) -> Iterator[KeyFigure]:
+        """What reuse spares the queries that are answered now."""
+        without = sum(alone for alone, _ in self.asked.values())
+        saved = without - sum(added for _, added in self.asked.values())
+        if not without:
+            return
+        share = f"{saved / without:.0%}"
+        value = share if self.site else f"{_format_bytes(saved)} ({share})"
+        what = "work" if self.site else "bytes in transit"
+        yield KeyFigure(
+            f"{what} saved by reuse (modelled)",
+            value,
+            "what a join of its own would have added for each query when it was asked, less what "
+            "was added",
+        )
+
+
+_HELD = ("live_tuples", "live_bytes")
+
+
+def isolated_cost(asked: QuerySubmitted) -> float:
+    """What a new join for a query would have added; what was added where none could be."""
+    costs = [cost for what, cost in asked.alternatives if what.startswith(ALONE) and isfinite(cost)]
+    return min(costs, default=asked.cost_modelled)
+
+
+def _format_bytes(size: float) -> str:
+    """At most three digits before the unit."""
+    for most, unit in ((1e3, "bytes"), (1e6, "kB")):
+        if abs(size) < most:
+            return f"{size * 1e3 / most:,.3g} {unit}"
+    return f"{size / 1e6:,.1f} MB"

@@ -1,0 +1,154 @@
+"""What a hub looks like after each batch and each change, from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from braid.core.events import EventContext
+from braid.papers.reuse.events import (
+    HubBatchCommitted,
+    HubStarted,
+    NodeFailed,
+    NodeRestored,
+    OperatorBuilt,
+    OperatorDropped,
+    OperatorMoved,
+    QueryEnded,
+    QuerySubmitted,
+)
+from braid.papers.reuse.network import Link, Network
+
+
+@dataclass(frozen=True)
+class OperatorBadge:
+    """An operator as it is drawn: ``results`` so far, and what it holds."""
+
+    id: int
+    version: int
+    node: str
+    streams: tuple[str, ...]
+    demands: int
+    inputs: tuple[str | int, ...] = ()
+    results: int = 0
+    live: int = 0
+    live_bytes: int = 0
+
+    @property
+    def label_text(self) -> str:
+        """What it says of itself."""
+        name = f"σ{self.id}" + (f" v{self.version}" if self.version else "")
+        shared = f" · {self.demands} demands" if self.demands > 1 else ""
+        return f"{name} {' ⋈ '.join(self.streams)}{shared}"
+
+
+class QueryBadge(NamedTuple):
+    """A query: where it is asked, by which operator it is answered, and its text."""
+
+    sink: str
+    operator: int
+    sql: str
+
+
+@dataclass(frozen=True)
+class HubMoment:
+    """A moment of a hub: what is where, and what went over each link in the last batch, counted.
+    ``way`` is a path on which state goes just now, ``touched`` the operators that change.
+    """
+
+    title: str
+    operators: dict[int, OperatorBadge] = field(default_factory=dict)
+    queries: dict[str, QueryBadge] = field(default_factory=dict)
+    failed_nodes: frozenset[str] = frozenset()
+    links: dict[Link, float] = field(default_factory=dict)
+    migration_path: tuple[str, ...] = ()
+    changed_operators: frozenset[int] = frozenset()
+
+
+def initial_network(events: Iterable[Any]) -> Network:
+    """The network that a hub started on. Raises ValueError for events of no hub."""
+    return Network.from_dict(start_event(events).network)
+
+
+def start_event(events: Iterable[Any]) -> HubStarted:
+    """How a hub started. Raises ValueError for events of no hub."""
+    for e in events:
+        if isinstance(e, HubStarted):
+            return e
+    raise ValueError("the events are of no hub: there is no HubStarted among them")
+
+
+def hub_moments(events: Sequence[Any]) -> list[HubMoment]:
+    """The moments, in order: one for each batch, and two for each change, while it happens and
+    after it.
+    """
+    network = initial_network(events)
+    found, now = [], HubMoment("before the first batch")
+    for e in events:
+        found += list(_make_next_moments(now, e, network))
+        now = replace(found[-1], migration_path=(), changed_operators=frozenset()) if found else now
+    return found
+
+
+def _make_next_moments(now: HubMoment, e: Any, network: Network) -> Iterator[HubMoment]:
+    told = replace(now, title=e.describe_decision(EventContext((), None, ())))
+    if isinstance(e, HubBatchCommitted):
+        yield _make_batch_moment(now, e, network)
+    elif isinstance(e, QuerySubmitted):
+        asked = QueryBadge(e.sink, e.operator, e.sql)
+        yield replace(told, queries={**now.queries, e.name: asked})
+    elif isinstance(e, QueryEnded):
+        rest = {n: asked for n, asked in now.queries.items() if n != e.name}
+        yield replace(told, queries=rest)
+    elif isinstance(e, OperatorBuilt):
+        whole = {**now.operators, e.operator: _make_badge(now.operators.get(e.operator), e)}
+        yield replace(told, operators=whole, changed_operators=frozenset([e.operator]))
+    elif isinstance(e, OperatorDropped):
+        yield from _make_drop_moment(told, e)
+    elif isinstance(e, OperatorMoved):
+        yield from _make_move_moments(told, e, network)
+    elif isinstance(e, NodeFailed):
+        yield replace(told, failed_nodes=now.failed_nodes | {e.node})
+    elif isinstance(e, NodeRestored):
+        yield replace(told, failed_nodes=now.failed_nodes - {e.node})
+
+
+def _make_badge(before: OperatorBadge | None, e: OperatorBuilt) -> OperatorBadge:
+    """The results of an operator's earlier versions are its own."""
+    found = 0 if before is None else before.results
+    return OperatorBadge(e.operator, e.version, e.node, e.streams, e.demand_count, e.inputs, found)
+
+
+def _make_batch_moment(now: HubMoment, e: HubBatchCommitted, network: Network) -> HubMoment:
+    up = network.without_nodes(*now.failed_nodes) if now.failed_nodes else network
+    badges = dict(now.operators)
+    for did in e.operator_metrics:
+        if b := badges.get(did.operator):
+            found, held = b.results + did.results, (did.live_tuples, did.live_bytes)
+            badges[b.id] = replace(b, results=found, live=held[0], live_bytes=held[1])
+    answered = {f.consumer: int(f.item) for f in e.flows if f.consumer in now.queries}
+    asked = {n: q._replace(operator=answered.get(n, q.operator)) for n, q in now.queries.items()}
+    links = up.link_loads(f.transfer for f in e.flows)
+    return replace(now, title=f"batch {e.epoch + 1}", operators=badges, queries=asked, links=links)
+
+
+def _make_drop_moment(now: HubMoment, e: OperatorDropped) -> Iterator[HubMoment]:
+    there = now.operators.get(e.operator)
+    if there is not None and there.version == e.version:
+        rest = {id: b for id, b in now.operators.items() if id != e.operator}
+        yield replace(now, operators=rest)
+
+
+def _make_move_moments(now: HubMoment, e: OperatorMoved, network: Network) -> Iterator[HubMoment]:
+    up = network.without_nodes(*now.failed_nodes) if now.failed_nodes else network
+    touched, way = frozenset([e.operator]), up.shortest_path(e.source_node, e.target_node)
+    yield replace(now, migration_path=way, changed_operators=touched)
+    there = replace(now.operators[e.operator], node=e.target_node)
+    whole = {**now.operators, e.operator: there}
+    yield replace(
+        now,
+        title=f"operator {e.operator} is at {e.target_node}",
+        operators=whole,
+        changed_operators=touched,
+    )

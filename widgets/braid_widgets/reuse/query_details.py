@@ -1,0 +1,102 @@
+"""A query of a hub in words: what it asks for, the operators that serve it, and what they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from braid.core import plan_sentences
+from braid.core.plan import Block
+from braid.papers.reuse.deployment import DeployedQuery, Deployment
+from braid.papers.reuse.events import HubBatchCommitted
+from braid.papers.reuse.relaxation import format_window
+
+from braid_widgets.base.text import format_held_blocks
+from braid_widgets.reuse.hub_moments import HubMoment
+
+Blocks = Callable[[int], Sequence[Block]]
+"""The live blocks of an operator."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """An operator that serves a query, as it is told: ``inputs`` are streams, with the nodes that
+    they come from, and operators.
+    """
+
+    node: str
+    streams: Sequence[str]
+    demands: int
+    results: int
+    inputs: Sequence[str | int]
+    holds: str
+
+
+def describe_query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: str) -> str:
+    """What serves a query now. Raises KeyError for one that is not answered."""
+    asked = deployment.queries[name]
+    found: dict[int, int] = {}
+    for event in events:
+        for did in event.operator_metrics if isinstance(event, HubBatchCommitted) else ():
+            found[did.operator] = found.get(did.operator, 0) + did.results
+
+    def serving(id: int) -> Serving:
+        o = deployment.operators[id]
+        inputs = _format_sources(o.inputs, deployment.stream_nodes)
+        counts = len(o.demands), found.get(id, 0)
+        return Serving(
+            o.node, o.definition.streams, *counts, inputs, format_held_blocks(blocks(id))
+        )
+
+    head = (
+        f"query {name}, asked at {asked.sink}",
+        f"  {asked.sql}".rstrip(),
+        *_describe_definition(asked),
+    )
+    return "\n".join([*filter(None, head), *_describe_operators(asked.operator, serving)])
+
+
+def describe_recorded_query(moment: HubMoment, at: Mapping[str, str], name: str) -> str:
+    """What serves a query in a moment of a hub; ``at`` has the node that each stream comes from."""
+    asked = moment.queries[name]
+
+    def serving(id: int) -> Serving | None:
+        if (b := moment.operators.get(id)) is None:
+            return None
+        holds = f"{b.live:,} tuples, {b.live_bytes:,} bytes"
+        inputs = _format_sources(b.inputs, at)
+        return Serving(b.node, b.streams, b.demands, b.results, inputs, holds)
+
+    head = f"query {name}, asked at {asked.sink}, {moment.title}", f"  {asked.sql}".rstrip()
+    return "\n".join([*filter(None, head), *_describe_operators(asked.operator, serving)])
+
+
+def _format_sources(inputs: Iterable[str | int], at: Mapping[str, str]) -> list[str | int]:
+    """What an operator reads; streams with the node that they come from."""
+    return [i if isinstance(i, int) else f"{i} from {at[i.partition('#')[0]]}" for i in inputs]
+
+
+def _describe_definition(asked: DeployedQuery) -> Iterator[str]:
+    own = asked.definition
+    windows = ", ".join(
+        f"{s} {format_window(w)}" for s, w in zip(own.streams, own.windows, strict=True)
+    )
+    chosen = zip(own.streams, own.selections, strict=True)
+    where = ", ".join(f"{s}: {sel.to_sql}" for s, sel in chosen if sel.to_sql != "TRUE")
+    yield f"  windows: {windows}; selections: {where or 'none'}"
+
+
+def _describe_operators(first: int, serving: Callable[[int], Serving | None]) -> Iterator[str]:
+    """A line for each operator that is needed, each before those that it reads, and its state."""
+    due = [first]
+    while due:
+        id = due.pop(0)
+        if (o := serving(id)) is None:
+            yield f"σ{id} is not there just then"
+            continue
+        due += [read for read in o.inputs if isinstance(read, int) and read not in due]
+        shared, joins = plan_sentences.format_count(o.demands, "demand"), " ⋈ ".join(o.streams)
+        yield f"σ{id} at {o.node}: {joins}, {shared}, {o.results:,} results so far"
+        yield f"  reads {', '.join(i if isinstance(i, str) else f'σ{i}' for i in o.inputs)}"
+        yield f"  holds {o.holds}"

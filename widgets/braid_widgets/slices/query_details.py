@@ -1,0 +1,98 @@
+"""A query of a shared run after a batch, in words: its windows and selections, the slices that
+serve it with their blocks, and its results so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from braid.core import plan_sentences
+from braid.core.events import BatchCommitted, BatchQueryResults, EventsTrimmed, QueryAdded
+from braid.core.plan import Block
+from braid.util.durations import format_duration
+
+from braid_widgets.base.text import format_held_blocks, missing_batch_text
+from braid_widgets.slices.shared_view_state import SharedViewState
+
+
+def describe_query(events: Iterable[Any], name: str, batch: int) -> str:
+    """What serves a query after a batch (from 1). Raises ValueError for a query that was not served
+    then, and for a batch that was not.
+    """
+    scene = SharedViewState()
+    counts: list[int | None] = []
+    served: BatchQueryResults | None = None
+    since = 0
+    for event in events:
+        scene.apply_event(event)
+        if isinstance(event, EventsTrimmed):
+            since = event.batch + 1
+        elif isinstance(event, BatchQueryResults):
+            served = event
+        elif isinstance(event, BatchCommitted):
+            counts.append(_count_batch_results(event, served, name))
+            if event.batch == batch - 1:
+                return _format_description(scene, name, batch, counts, since)
+    raise ValueError(missing_batch_text(batch, since))
+
+
+def _count_batch_results(
+    event: BatchCommitted, served: BatchQueryResults | None, name: str
+) -> int | None:
+    """The query's results in a batch; None where events do not tell whose results are."""
+    if served is not None and served.batch == event.batch:
+        return served.results_by_query.get(name, 0)
+    return None if event.results else 0
+
+
+def _format_description(
+    scene: SharedViewState, name: str, batch: int, counts: Sequence[int | None], since: int
+) -> str:
+    if (asked := scene.queries.get(name)) is None:
+        known = ", ".join(scene.queries) or "none"
+        raise ValueError(f"no query {name!r} is served after batch {batch}; there are: {known}")
+    windows = ", ".join(f"{alias} {format_duration(w)}" for alias, w in asked.windows.items())
+    where = ", ".join(f"{alias}: {sql}" for alias, sql in asked.selections.items() if sql)
+    lines = [
+        f"query {name} after batch {batch}",
+        f"  windows: {windows}; selections: {where or 'none'}",
+        f"  {_format_results(counts, since if asked.batch < since else 0)}",
+    ]
+    return "\n".join([*lines, *_describe_slices(scene, asked)])
+
+
+def _format_results(counts: Sequence[int | None], since: int) -> str:
+    """Their number; of the first ``since`` batches none is known."""
+    known = [n for n in counts if n is not None]
+    if len(known) < len(counts):
+        return "results: these events do not tell whose they are"
+    span = f"since batch {since + 1}" if since else "so far"
+    return f"results: {sum(known):,} {span}, {known[-1]:,} of them in this batch"
+
+
+def _describe_slices(scene: SharedViewState, asked: QueryAdded) -> Iterator[str]:
+    assert scene.start is not None
+    for stream, chain in sorted(scene.chains.items()):
+        alias = scene.start.streams[stream]
+        reach = asked.windows[alias]
+        serve = [
+            (k, a, b) for k, (a, b) in enumerate(pairwise((0, *chain.slice_ends))) if a < reach
+        ]
+        yield (
+            f"{alias}: served by {plan_sentences.format_count(len(serve), 'slice')} of "
+            f"{len(chain.slice_ends)}"
+        )
+        for number, first, last in serve:
+            mine = [
+                b
+                for b in scene.blocks.values()
+                if b.stream == stream and scene.slices.get(b.id, 0) == number
+            ]
+            ages = f"{format_duration(first) if first else '0'} to {format_duration(last)}"
+            yield f"  slice {number + 1}, ages {ages}: {format_held_blocks(mine, _format_hosts)}"
+
+
+def _format_hosts(block: Block) -> str:
+    return f", {plan_sentences.format_hosts(block.hosts)}"

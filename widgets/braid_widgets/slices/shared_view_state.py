@@ -1,0 +1,105 @@
+"""What there is to see of a shared ring: which part of which slice every host holds. Source: Wang
+2008, chapters 19 and 21.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from braid.core.batch_history import LiveBlocks
+from braid.core.events import (
+    BatchCommitted,
+    EventsTrimmed,
+    QueryAdded,
+    QueryRemoved,
+    RunStarted,
+)
+from braid.papers.slices.events import ChainChanged, SliceContents
+
+
+class SlicePiece(NamedTuple):
+    """The part of a logical slice that a host holds: ages in microseconds, the slice's number from
+    the youngest, tuples.
+    """
+
+    stream: int
+    host: int
+    first: int
+    last: int
+    slice: int
+    rows: int
+
+
+@dataclass
+class SharedViewState:
+    """What is to be seen of a shared ring: fold events into it, in order, with ``apply``.
+
+    ``chains`` are by stream; ``blocks`` are live, ``slices`` maps them to
+    the slice that it lies in.
+    """
+
+    start: RunStarted | None = None
+    last: BatchCommitted | None = None
+    queries: dict[str, QueryAdded] = field(default_factory=dict)
+    chains: dict[int, ChainChanged] = field(default_factory=dict)
+    blocks: LiveBlocks = field(default_factory=LiveBlocks)
+    slices: dict[int, int] = field(default_factory=dict)
+
+    def apply_event(self, event: Any) -> None:
+        """Fold one event in. Kinds that have nothing to show here are passed over."""
+        if isinstance(event, RunStarted):
+            self.start = event
+        elif isinstance(event, EventsTrimmed):
+            self.blocks.apply_changes(event.live_blocks)
+        elif isinstance(event, QueryAdded):
+            self.queries[event.name] = event
+        elif isinstance(event, QueryRemoved):
+            self.queries.pop(event.name, None)
+        elif isinstance(event, ChainChanged):
+            self.chains[event.stream] = event
+        elif isinstance(event, SliceContents):
+            self.slices |= {id: k for k, ids in enumerate(event.blocks_by_slice) for id in ids}
+        elif isinstance(event, BatchCommitted):
+            self._apply_commit(event)
+
+    def _apply_commit(self, event: BatchCommitted) -> None:
+        self.blocks.apply_commit(event)
+        self.slices = {id: k for id, k in self.slices.items() if id in self.blocks}
+        self.last = event
+
+    def slice_pieces(self) -> list[SlicePiece]:
+        """By stream and age, from the youngest. What waits for the next batch to move on counts
+        where it lies.
+        """
+        found = []
+        for stream, chain in sorted(self.chains.items()):
+            held = self._count_stored_tuples(stream)
+            for (first, _), (last, host) in pairwise([(0, -1), *chain.host_age_ranges]):
+                cuts = [first, *(e for e in chain.slice_ends if first < e < last), last]
+                mine = [(a, b, sum(e <= a for e in chain.slice_ends)) for a, b in pairwise(cuts)]
+                rows = _shared_out(held.get(host, {}), [number for *_, number in mine])
+                found += [
+                    SlicePiece(stream, host, a, b, number, n)
+                    for (a, b, number), n in zip(mine, rows, strict=True)
+                ]
+        return found
+
+    def _count_stored_tuples(self, stream: int) -> dict[int, dict[int, int]]:
+        """Tuples by host and slice."""
+        found: dict[int, dict[int, int]] = {}
+        for b in (b for b in self.blocks.values() if b.stream == stream):
+            at, number = found.setdefault(b.hosts[0], {}), self.slices.get(b.id, 0)
+            at[number] = at.get(number, 0) + b.rows
+        return found
+
+
+def _shared_out(held: dict[int, int], numbers: list[int]) -> list[int]:
+    """Tuples by slice, for the slices that a host should have: what is of another one counts to the
+    nearest.
+    """
+    rows = dict.fromkeys(numbers, 0)
+    for number, n in held.items():
+        rows[min(numbers, key=lambda own: abs(own - number))] += n
+    return [rows[number] for number in numbers]

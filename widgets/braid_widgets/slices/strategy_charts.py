@@ -1,0 +1,111 @@
+"""What a table of queries costs, shared in different ways: the equations of Wang 2008 for what an
+analyst typed. All modelled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+import pandas as pd
+import plotly.graph_objects as go
+from braid.core.query import Query
+from braid.papers.slices import chain_optimizer as slices
+from braid.papers.slices import cost as costs
+from braid.papers.slices.chain_optimizer import ChainStatistics
+from braid.papers.slices.cost import SharedLoad, StrategyCost
+from plotly.subplots import make_subplots
+
+from braid_widgets.base.charts import BELOW, TEMPLATE, Chart
+from braid_widgets.slices import merge_graph
+
+PARTS = {
+    "probe": "#2f6fde",
+    "route": "#d9480f",
+    "purge": "#868e96",
+    "union": "#862e9c",
+    "filter": "#2b8a3e",
+    "split": "#f08c00",
+}
+"""What comparisons are for, as in ``costs.Cost``, and their colours."""
+
+
+def chain_statistics(q: SharedLoad, overhead: float) -> tuple[slices.Chain, ChainStatistics]:
+    """Distinct windows, and what the chain of the first stream costs by."""
+    near = [round(w, 6) for w in q.windows]
+    windows = slices.memory_chain(near)
+    counts = tuple(near.count(w) for w in windows)
+    passing = tuple(
+        1.0 if w <= round(q.unselected_window, 6) else q.selection_selectivity for w in windows
+    )
+    return windows, ChainStatistics(
+        (q.rate, q.rate), q.join_selectivity, (passing, (1.0,) * len(windows)), overhead, counts
+    )
+
+
+def strategy_costs(q: SharedLoad, chain: slices.Chain) -> dict[str, StrategyCost]:
+    """The cost of each strategy; ``chain`` is CPU-Opt's, of distinct windows. Without a selection
+    there is no partition.
+    """
+    last = {round(w, 6): w for w in q.windows}
+    found = {"isolated": costs.isolated_cost(q), "pull-up": costs.pull_up_cost(q)}
+    found |= {"partition": costs.partition_cost(q)} if q.has_selection else {}
+    same = len(chain) == len(last)
+    found["state slices" if same else "slices, Mem-Opt"] = costs.state_slice_cost(
+        q, tuple(last.values())
+    )
+    return (
+        found
+        if same
+        else found | {"slices, CPU-Opt": costs.state_slice_cost(q, tuple(last[w] for w in chain))}
+    )
+
+
+def strategy_chart(found: Mapping[str, StrategyCost]) -> Chart:
+    """State and comparisons of each strategy, by Eq. 4.1, 4.2 and 5.1, side by side. Modelled."""
+    names = list(found)
+    titles = ["state (tuples, modelled)", "comparisons per second (modelled)"]
+    plot = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.1)
+    memory = [found[n].state_tuples for n in names]
+    text = [f"{m:,.0f}" for m in memory]
+    plot.add_trace(
+        go.Bar(
+            x=names, y=memory, text=text, marker_color="#1098ad", name="state", showlegend=False
+        ),
+        row=1,
+        col=1,
+    )
+    for part, colour in PARTS.items():
+        values = [getattr(found[n], part) for n in names]
+        if any(values):
+            plot.add_trace(go.Bar(x=names, y=values, name=part, marker_color=colour), row=1, col=2)
+    legend = BELOW | dict(x=0.55)
+    layout = dict(
+        template=TEMPLATE, height=390, barmode="stack", margin=dict(t=90, b=90), legend=legend
+    )
+    plot.update_layout(
+        title=dict(
+            text="The same queries, run in different ways (modelled)", y=0.96, yanchor="top"
+        ),
+        **layout,
+    )
+    kinds = [f.name for f in fields(StrategyCost)]
+    rows = [(name, kind, getattr(cost, kind)) for name, cost in found.items() for kind in kinds]
+    return Chart("strategies", plot, pd.DataFrame(rows, columns=["strategy", "what", "modelled"]))
+
+
+def strategy_charts(
+    queries: Sequence[Query],
+    streams: Sequence[str],
+    rate: float,
+    sigma: float,
+    join: float,
+    overhead: float,
+) -> list[Chart]:
+    """The strategies side by side, and the merge graph of the first stream. Raises ValueError as
+    ``Shared.from_queries`` does.
+    """
+    q = SharedLoad.from_queries(queries, rate, sigma, join)
+    windows, known = chain_statistics(q, overhead)
+    graph = merge_graph.merge_graph_chart(windows, known, f"Merge graph of {streams[0]}")
+    return [strategy_chart(strategy_costs(q, slices.cpu_chain(windows, known))), graph]

@@ -1,0 +1,43 @@
+// A widget that took long to load hears its kernel all the same.
+import type { Model } from "./widget.ts";
+
+interface Message {
+  content: { data: { method: string } };
+}
+
+/** The side of ipywidgets' own model that is used here, on which anywidget's is built. */
+interface Whole {
+  comm?: {
+    on_msg(heard: (message: Message) => Promise<unknown>): void;
+    send(data: unknown, callbacks: unknown): void;
+  };
+  _handle_comm_msg(message: Message): Promise<unknown>;
+}
+
+/** A message that no model does anything with. */
+const NOTHING: Message = { content: { data: { method: "nothing" } } };
+const NAME = "_hearing";
+
+/** What anywidget calls once a widget is loaded. It gives a widget two seconds for that; one that
+ * needs more, as on a busy page, is drawn, but no message reaches it, then or later. Such a one
+ * hears by ipywidgets itself, and asks for what it missed. Elsewhere than under ipywidgets nothing
+ * is done. */
+export function startListening({ model }: { model: Model }): void {
+  // What a change brings along is the model itself; widgets are given a part of it.
+  const found = (whole: unknown) => {
+    model.off(`change:${NAME}`, found);
+    if ((whole as Whole | undefined)?._handle_comm_msg) listenToKernel(whole as Whole);
+  };
+  model.on(`change:${NAME}`, found);
+  model.set(NAME, true);
+}
+
+async function listenToKernel(model: Whole): Promise<void> {
+  try {
+    await model._handle_comm_msg(NOTHING);
+  } catch {
+    const { _handle_comm_msg: handle } = Object.getPrototypeOf(Object.getPrototypeOf(model));
+    model.comm?.on_msg((message) => handle.call(model, message));
+    model.comm?.send({ method: "request_state" }, {});
+  }
+}

@@ -1,0 +1,179 @@
+// Goes through frames, forwards and backwards, by buttons, keys, a slider and Play.
+import { add, still } from "./dom.ts";
+
+/** Draws the frames of one film. */
+export interface Painter<Frame> {
+  /** ``glide``: milliseconds in which things may move to where they belong; 0: at once. */
+  draw(frame: Frame, position: number, glide: number): void;
+}
+
+export interface Options {
+  start: number;
+  /** Milliseconds from one frame to the next while it plays. */
+  every: number;
+  /** To choose from instead: milliseconds by label; the one that is ``every`` is chosen. */
+  speeds?: Record<string, number>;
+  moved?: (position: number) => void;
+}
+
+export const clamped = (position: number, length: number): number =>
+  Math.max(0, Math.min(length - 1, position));
+
+interface Bar {
+  back: HTMLButtonElement;
+  play: HTMLButtonElement;
+  forward: HTMLButtonElement;
+  slider: HTMLInputElement;
+  label: HTMLElement;
+}
+
+function button(bar: Element, text: string, name = ""): HTMLButtonElement {
+  const made = add(bar, "button", "", text);
+  made.type = "button";
+  if (name) named(made, name);
+  return made;
+}
+
+/** What a control is called, also where the pointer rests on it. */
+export function named(control: HTMLElement, name: string): void {
+  control.setAttribute("aria-label", name);
+  control.title = name;
+}
+
+function controls(bar: Element): Bar {
+  const back = button(bar, "◀", "back");
+  const play = button(bar, "Play");
+  const forward = button(bar, "▶", "forward");
+  const slider = add(bar, "input");
+  Object.assign(slider, { type: "range", min: "0" });
+  named(slider, "position");
+  return { back, play, forward, slider, label: add(bar, "span") };
+}
+
+export class Player<Frame> {
+  private readonly root: HTMLElement;
+  private readonly painter: Painter<Frame>;
+  private readonly bar: Bar;
+  private readonly moved: (position: number) => void;
+  private frames: Frame[];
+  private position: number;
+  private every: number;
+  private timer: ReturnType<typeof setInterval> | undefined;
+
+  /** The controls are put at the end of ``place``. */
+  constructor(
+    root: HTMLElement,
+    frames: Frame[],
+    painter: Painter<Frame>,
+    options: Options,
+    place: HTMLElement = root,
+  ) {
+    this.root = root;
+    this.frames = frames;
+    this.painter = painter;
+    this.position = clamped(options.start, frames.length);
+    this.every = options.every;
+    this.moved = options.moved ?? (() => {});
+    root.tabIndex = 0;
+    const bar = add(place, "div", "braid-controls");
+    this.bar = controls(bar);
+    if (options.speeds) this.choose(bar, options.speeds);
+    this.listen();
+    this.show(false);
+  }
+
+  /** Shows other frames from now on. */
+  load(frames: Frame[], position: number): void {
+    this.frames = frames;
+    this.position = clamped(position, frames.length);
+    this.show(false);
+  }
+
+  go(to: number, glide = false): void {
+    const next = clamped(to, this.frames.length);
+    if (next === this.position) return;
+    this.position = next;
+    this.show(glide);
+    this.moved(next);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+    this.bar.play.textContent = "Play";
+  }
+
+  private play(): void {
+    this.timer = setInterval(() => this.step(), this.every);
+    this.bar.play.textContent = "Pause";
+  }
+
+  private step(): void {
+    if (this.position >= this.frames.length - 1) this.stop();
+    else this.go(this.position + 1, true);
+  }
+
+  private toggle(): void {
+    if (this.timer !== undefined) {
+      this.stop();
+      return;
+    }
+    if (this.position >= this.frames.length - 1) this.go(0);
+    this.play();
+  }
+
+  private turn(by: number): void {
+    this.stop();
+    this.go(this.position + by, by > 0);
+  }
+
+  private show(glide: boolean): void {
+    const { back, forward, slider, label } = this.bar;
+    const last = this.frames.length - 1;
+    slider.max = String(last);
+    slider.value = String(this.position);
+    label.textContent = `${this.position + 1} / ${last + 1}`;
+    back.disabled = this.position === 0;
+    forward.disabled = this.position === last;
+    const frame = this.frames[this.position];
+    if (frame === undefined) return;
+    this.painter.draw(frame, this.position, glide && !still() ? this.every * 0.8 : 0);
+  }
+
+  private listen(): void {
+    const { back, play, forward, slider } = this.bar;
+    back.addEventListener("click", () => this.turn(-1));
+    forward.addEventListener("click", () => this.turn(1));
+    play.addEventListener("click", () => this.toggle());
+    slider.addEventListener("input", () => {
+      this.stop();
+      this.go(Number(slider.value));
+    });
+    this.root.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  private press(event: KeyboardEvent): void {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const { target } = event;
+    if (!by || target instanceof HTMLInputElement || target instanceof HTMLSelectElement) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.turn(by);
+  }
+
+  private choose(bar: Element, speeds: Record<string, number>): void {
+    const select = add(bar, "select");
+    named(select, "speed");
+    for (const [label, every] of Object.entries(speeds)) {
+      const option = add(select, "option", "", label);
+      option.value = String(every);
+      option.selected = every === this.every;
+    }
+    select.addEventListener("change", () => {
+      this.every = Number(select.value);
+      if (this.timer === undefined) return;
+      this.stop();
+      this.play();
+    });
+  }
+}

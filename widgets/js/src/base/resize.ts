@@ -1,0 +1,119 @@
+// Draws our charts of a document as wide as they are: where one is too narrow for its panels, some
+// stand below the others. On pages, and in JupyterLab with a kernel and without.
+import { keepSelection } from "./selection.ts";
+import {
+  broken,
+  columnsIn,
+  drawing,
+  type Layout,
+  narrow,
+  ours,
+  panelsOf,
+  type Trace,
+} from "./narrow_layout.ts";
+
+/** Milliseconds in which a document may change before its charts are looked at. */
+const SOON = 150;
+/** Pixels that a drawing is wide at least; in a narrower window it is scrolled. */
+const DRAWN = 820;
+
+interface Plot extends HTMLElement {
+  data: Trace[];
+  layout: Layout & { sliders?: unknown[] };
+}
+
+interface Library {
+  react: (plot: Plot, data: Trace[], layout: Layout) => Promise<unknown>;
+  relayout: (plot: Plot, update: object) => Promise<unknown>;
+}
+
+/** A chart as it was given, and as it was drawn: what differs from that the reader has chosen. */
+interface Known {
+  given: Layout;
+  drawn: Layout;
+  /** What plotly was given; it holds another once somebody else has drawn. */
+  held: Layout;
+  /** For so many pixels; 0: as it was given. */
+  width: number;
+}
+
+const known = new WeakMap<Plot, Known>();
+
+/** Draws a chart as its width asks for. */
+function resizeChart(plot: Plot, library: Library): void {
+  const width = plot.parentElement?.clientWidth ?? 0;
+  if (!width || !plot.layout || !ours(plot.layout, plot.data)) return;
+  let last = known.get(plot);
+  if (last?.held !== plot.layout) {
+    const given = structuredClone(plot.layout);
+    last = { given, drawn: given, held: plot.layout, width: 0 };
+    known.set(plot, last);
+  }
+  if (drawing(plot.layout, plot.data)) {
+    scroll(plot, library);
+    return;
+  }
+  const columns = columnsIn(last.given, plot.data, width);
+  const wanted = columns ? width : 0;
+  if (wanted === last.width) return;
+  last.width = wanted;
+  const alone = panelsOf(plot.layout, plot.data).length < 2;
+  if (alone && plot.layout.sliders?.length) retitle(plot, library, last.given, wanted);
+  else redraw(plot, library, last, columns);
+}
+
+/** Has a drawing as wide as its texts need. */
+function scroll(plot: Plot, library: Library): void {
+  if (plot.style.minWidth || !plot.parentElement) return;
+  plot.style.minWidth = `${DRAWN}px`;
+  plot.parentElement.style.overflowX = "auto";
+  void library.relayout(plot, { autosize: true });
+}
+
+/** A chart of one panel that is played; only its title is broken into lines. */
+function retitle(plot: Plot, library: Library, given: Layout, width: number): void {
+  const title = given.title?.text ?? "";
+  const text = width ? broken(title, width / 9) : title;
+  void library.relayout(plot, { "title.text": text, "title.font.size": width ? 14 : 17 });
+}
+
+function redraw(plot: Plot, library: Library, last: Known, columns: number): void {
+  const mine = keepSelection(last.given, last.drawn, plot.layout);
+  const { width } = last;
+  const layout = width ? narrow(mine, plot.data, width, columns) : structuredClone(mine);
+  Object.assign(last, { given: mine, drawn: structuredClone(layout), held: layout });
+  const height = `${layout.height ?? 450}px`;
+  plot.style.height = height;
+  // On a page plotly's element stands in one of its own, which has the height too.
+  if (plot.classList.contains("plotly-graph-div") && plot.parentElement) {
+    plot.parentElement.style.height = height;
+  }
+  void library.react(plot, plot.data, layout);
+}
+
+function all(): void {
+  const library = (globalThis as { Plotly?: Library }).Plotly;
+  if (!library) return;
+  for (const plot of document.querySelectorAll<Plot>(".js-plotly-plot")) {
+    if (plot.checkVisibility()) resizeChart(plot, library);
+  }
+}
+
+/** Fits all charts of ours, now and whenever the document changes; once in a document is enough. */
+export function fitting(): void {
+  const page = document.documentElement;
+  if (page.dataset.braidFits) return;
+  page.dataset.braidFits = "yes";
+  let waits = false;
+  const now = () => {
+    waits = false;
+    all();
+  };
+  const soon = () => {
+    if (!waits) setTimeout(now, SOON);
+    waits = true;
+  };
+  new MutationObserver(soon).observe(document.body, { childList: true, subtree: true });
+  window.addEventListener("resize", soon);
+  all();
+}
