@@ -4,7 +4,7 @@ it chooses by itself. Each pair in turns, some rounds, of which the first warms 
 
 The engine before is that of an earlier commit, taken out of git's history; both run in processes of
 their own. Without the history that measure is left out. Below, where a batch of today's goes: the
-parts that the engine measures (``join_run.metrics``), and what Spark does around it
+parts that the engine measures (``run.metrics``), and what Spark does around it
 (``StreamingQueryProgress.durationMs``).
 """
 

@@ -80,12 +80,12 @@ def check_start(placement, streams=2):
 def check_meetings(placement, counts, draw):
     """Tuples in batches of these ``counts`` by stream; returns the cluster that they ran on."""
     streams = len(counts[0])
-    batches = arrivals(counts, placement.keys, draw)
+    batches = arrivals(counts, placement.key_space_size, draw)
     cluster, all_due = (
         all_meetings(placement, batches, streams),
         expected(batches, streams, placement),
     )
-    if placement.coverage == "exactly once":
+    if placement.delivery_guarantee == "exactly once":
         assert dict(cluster.met) == dict(all_due)
     else:
         assert cluster.met <= all_due, "a result is made twice, or is none"
@@ -102,14 +102,14 @@ class Cluster:
 
     def __init__(self, placement, streams):
         self.placement, self.streams = placement, streams
-        window = WINDOWS[-1] if placement.shares else None
+        window = WINDOWS[-1] if placement.shares_queries else None
         self.rules = RunRules(placement, ("r", "s", "t", "u")[:streams], (window,) * streams)
         queries = tuple(
             Query(f"q{w}", (w,) * streams, (None,) * streams, bit, (None,) * streams)
             for bit, w in enumerate(WINDOWS)
         )
-        first = placement.start(streams)
-        self.now = RunState.initial(streams, first, queries if placement.shares else ())
+        first = placement.initial_state(streams)
+        self.now = RunState.initial(streams, first, queries if placement.shares_queries else ())
         self.stored = {}  # (block, host) -> tuples
         self.met = Counter()  # groups of tuples, one of each stream, by number
         self.events, self.settled, self.missed = [], 0, 0
@@ -122,17 +122,17 @@ class Cluster:
     def run(self, arrivals):
         """One batch of new tuples."""
         work = self._plan()
-        plan = work.whole
+        plan = work.combined_plan
         space = self.placement.key_space(work.plan.state)
         self.came |= {t[1]: t for t in arrivals}
-        arrivals = [(s, number, space.of(key), time) for s, number, key, time in arrivals]
+        arrivals = [(s, number, space.routing_keys(key), time) for s, number, key, time in arrivals]
         committed = dict(self.stored)
         for d in plan.derivations:
             for dst, src in d.source_hosts.items():
                 where = self.stored if src == dst else committed
-                pool = [t for s in d.sources for t in where[s, src]]
+                pool = [t for s in d.source_blocks for t in where[s, src]]
                 self.stored[d.block.id, dst] = [
-                    t for t in pool if d.block.keys[0] <= t[2] < d.block.keys[1]
+                    t for t in pool if d.block.key_range[0] <= t[2] < d.block.key_range[1]
                 ]
         for block, hosts in plan.drops.items():
             for h in hosts:
@@ -155,8 +155,8 @@ class Cluster:
         fresh = {}
         for route in (r for r in plan.routes if r.is_fresh):
             b = route.block
-            mine = [t for t in arrivals if t[0] == b.stream and b.keys[0] <= t[2] < b.keys[1]]
-            for h in route.hosts():
+            mine = [t for t in arrivals if t[0] == b.stream and b.key_range[0] <= t[2] < b.key_range[1]]
+            for h in route.reading_hosts():
                 fresh[b.id, h] = mine
             for h in b.hosts:
                 self.stored[b.id, h] = mine
@@ -176,14 +176,14 @@ class Cluster:
         for route in plan.routes:
             at = fresh if route.is_fresh else self.stored
             for path in route.paths:
-                for host in path[0].probes:
+                for host in path[0].blocks_by_host:
                     self._follow([(t,) for t in at[route.block.id, host]], path, host)
 
     def _follow(self, partials, path, host):
         hop, rest = path[0], path[1:]
         found = [
             p + (t,)
-            for block in hop.probes[host]
+            for block in hop.blocks_by_host[host]
             for t in self.stored[block, host]
             for p in partials
         ]
@@ -194,7 +194,7 @@ class Cluster:
 
     def alike(self, group):
         """Whether tuples can match, as they came."""
-        return self.placement.keying == "tuple" or may_match(
+        return self.placement.routing_key_source == "tuple" or may_match(
             [self.came[t[1]] for t in group], self.placement
         )
 
@@ -207,7 +207,7 @@ class Cluster:
 
     def _sizes(self, work):
         """By block that the batch made and that has tuples."""
-        made = {d.block.id for d in work.whole.derivations}
+        made = {d.block.id for d in work.combined_plan.derivations}
         made |= {r.block.id for r in work.plan.routes if r.is_fresh}
         sizes = {}
         for (block, _), tuples in self.stored.items():
@@ -269,14 +269,14 @@ def arrivals(counts, keys, draw):
 
 def may_match(group, placement):
     """Whether tuples as they came can match, where values are hashed: those of one."""
-    values = placement.hosts if placement.keying == "both" else placement.keys
+    values = placement.hosts if placement.routing_key_source == "both" else placement.keys
     return len({t[2] % values for t in group}) == 1
 
 
 def expected(batches, streams, placement):
     """All groups of tuples that can match, one of each stream, by number."""
     by_stream = [[t for batch in batches for t in batch if t[0] == s] for s in range(streams)]
-    if placement.keying == "tuple":
+    if placement.routing_key_source == "tuple":
         return _all_groups(*(tuple(t[1] for t in mine) for mine in by_stream))
     groups = product(*by_stream)
     return Counter(tuple(t[1] for t in g) for g in groups if may_match(g, placement))

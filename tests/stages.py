@@ -67,7 +67,7 @@ class AlternatingExecutor:
         self.ways = cycle([ThreadExecutor(2, alone=0), InProcessStages()])
 
     def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
-        return next(self.ways).execute(frame, batch)
+        return next(self.ways).execute_batch(frame, batch)
 
 
 def _of(shipped: pa.RecordBatch, partition: int) -> list[pa.RecordBatch]:

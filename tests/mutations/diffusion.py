@@ -304,7 +304,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the wrong master",
-        "braid.papers.diffusion.aligned.overhead",
+        "braid.papers.diffusion.aligned.atr_overhead",
         lambda overhead: lambda *args: 1 / overhead(*args),
         mastered,
         ("ATR sends less than unoptimized",),

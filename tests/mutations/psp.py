@@ -288,7 +288,7 @@ MUTATIONS = [
     ),
     Mutation(
         "new nodes go in before the head",
-        "braid.papers.psp.slice_table.insertions",
+        "braid.papers.psp.slice_table.insertion_points",
         lambda insertions: lambda nodes, added: (0,) * added,
         table,
         ("Adaptation Cost",),
@@ -304,14 +304,14 @@ MUTATIONS = [
     ),
     Mutation(
         "nothing ages from node to node, with as many tuples as nodes",
-        "braid.papers.psp.ring.aged",
+        "braid.papers.psp.ring.plan_purges",
         lambda aged: lambda slices, state: (slices, []),
         as_many,
         ("More nodes process more tuples at once",),
     ),
     Mutation(
         "pairs that cost next to nothing",
-        "braid_lab.psp.experiments.wang_costs",
+        "braid_lab.psp.experiments.wang_cost_parameters",
         lambda costs: lambda k: replace(costs(k), compare_us=costs(k).compare_us / 1000),
         counted,
         ("Probing costs more than the network",),
@@ -332,14 +332,14 @@ MUTATIONS = [
     ),
     Mutation(
         "a static ring: the head never moves",
-        "braid.papers.psp.ring.turned",
+        "braid.papers.psp.ring.rotate_head",
         lambda turned: lambda slices, state: slices,
         rings,
         (SHARED,),
     ),
     Mutation(
         "a static ring, beside ATR and CTR",
-        "braid.papers.psp.ring.turned",
+        "braid.papers.psp.ring.rotate_head",
         lambda turned: lambda slices, state: slices,
         table,
         ("Load Balancing Granularity", "Network Transmission"),
@@ -347,7 +347,7 @@ MUTATIONS = [
     ),
     Mutation(
         "nothing ages from node to node",
-        "braid.papers.psp.ring.aged",
+        "braid.papers.psp.ring.plan_purges",
         lambda aged: lambda slices, state: (slices, []),
         rings,
         (SHARED, "PSP-I holds more state"),
@@ -361,7 +361,7 @@ MUTATIONS = [
     ),
     Mutation(
         "nothing is purged",
-        "braid.core.batch_step.compact",
+        "braid.core.batch_step.plan_compaction",
         kept,
         counted,
         ("Counted work and sends",),
@@ -406,7 +406,7 @@ MUTATIONS = [
     ),
     Mutation(
         "new nodes go in after the tail",
-        "braid.papers.psp.slice_table.insertions",
+        "braid.papers.psp.slice_table.insertion_points",
         lambda insertions: lambda nodes, added: (nodes,) * added,
         moved,
         ("Aggressive relocation moves what Eq. 14.1 says",),

@@ -121,7 +121,7 @@ MUTATIONS = [
     ),
     Mutation(
         "any SLIDE serves any other",
-        "braid.papers.reuse.reuse_lattice.slides_hold",
+        "braid.papers.reuse.reuse_lattice.slides_contain",
         lambda hold: lambda a, b: True,
         examples,
         ("(RANGE, SLIDE) keys are ordered",),
@@ -170,7 +170,7 @@ MUTATIONS = [
     ),
     Mutation(
         "a hub that reuses nothing",
-        "braid_lab.reuse.airport.Settings",
+        "braid_lab.reuse.airport.HubSettings",
         alone,
         contained,
         ("A contained query is deployed in less time", "A contained query is deployed by planning"),
@@ -184,14 +184,14 @@ MUTATIONS = [
     ),
     Mutation(
         "one cluster of all nodes",
-        "braid_lab.reuse.experiments.Hierarchical",
+        "braid_lab.reuse.experiments.HierarchicalPlanner",
         lambda planner: lambda model, most: planner(model, 200),
         planned,
         ("Top-Down looks at less than a hundredth",),
     ),
     Mutation(
         "an exact planner that joins all at the sink",
-        "braid_lab.reuse.experiments.exact",
+        "braid_lab.reuse.experiments.plan_exactly",
         lambda exact: study.plan_all_at_sink,
         planned,
         ("No planner finds a cheaper plan",),

@@ -240,7 +240,7 @@ MUTATIONS = [
     ),
     Mutation(
         "selections are not pushed into the ring",
-        "braid_lab.shared_ring.experiments.shared_ring",
+        "braid_lab.shared_ring.experiments.shared_ring_workload",
         lambda shared: lambda load, passing: load,
         equations,
         ("Selections pushed in lower the work",),
@@ -258,7 +258,7 @@ MUTATIONS = [
     ),
     Mutation(
         "ages are shared out in equal stretches",
-        "braid.papers.slices.chain.deployed",
+        "braid.papers.slices.chain.choose_host_ages",
         equal,
         deployment,
         ("Sharing out by selectivities evens the hosts out",),

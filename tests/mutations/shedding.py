@@ -160,7 +160,7 @@ GROWS = "the gain of rate adaptation grows with skew"
 MUTATIONS = [
     Mutation(
         "the oldest part of a window is kept",
-        "braid_lab.shedding.experiments.newest",
+        "braid_lab.shedding.experiments.newest_output_share",
         oldest,
         lambda: [*windowed(), *partly()],
         ("keeping the newest part of a window sheds", NEWEST_MATCH, GROWS),
@@ -217,7 +217,7 @@ MUTATIONS = [
     ),
     Mutation(
         "what is worth least first, against dropping",
-        "braid_lab.shedding.experiments.fill",
+        "braid_lab.shedding.experiments.fill_budget",
         worst_first,
         indexed,
         ("selective processing gives up to 500 %", "with an index nothing is gained until"),
@@ -256,14 +256,14 @@ MUTATIONS = [
     ),
     Mutation(
         "what is worth least first",
-        "braid_lab.shedding.experiments.fill",
+        "braid_lab.shedding.experiments.fill_budget",
         worst_first,
         chosen,
         ("the gain in utility grows with the skew",),
     ),
     Mutation(
         "the newest part of a window taken for the best",
-        "braid_lab.shedding.experiments.best",
+        "braid_lab.shedding.experiments.best_output_share",
         lambda best: newest_output_share,
         chosen,
         ("time correlation adds to rate adaptation",),
@@ -291,7 +291,7 @@ MUTATIONS = [
     ),
     Mutation(
         "the less useful window first",
-        "braid_lab.shedding.experiments.directions",
+        "braid_lab.shedding.experiments.split_directions",
         turned_round,
         directed,
         ("the fraction of the less useful window",),

@@ -123,7 +123,7 @@ def test_a_block_that_was_just_merged_is_not_copied_the_old_segment_goes_on():
     plan = placement.plan_batch(facts, replace(state, next_id=10))
     assert [(d.block.id, d.block.hosts) for d in plan.derivations] == [(9, (0, 1))]
     (placed,) = plan.events
-    assert (placed.host, placed.ahead, placed.copied) == (1, True, 5)
+    assert (placed.host, placed.is_planned, placed.copied_tuples) == (1, True, 5)
 
 
 @pytest.mark.parametrize("windows", [(None, None), (None, 5), (5, None, 9), (None, None, None)])

@@ -56,12 +56,12 @@ def test_every_pair_meets_once_whatever_the_placements_were(
 
 def test_placements_take_over_from_one_another_through_migrations() -> None:
     cluster = check_meetings(_Often(8, reviews_placement=False, every=5), SWING, random.Random(3))
-    assert cluster.settled and cluster.state.first > 2 * 8 * 16, "it changed again and again"
+    assert cluster.settled and cluster.state.first_key > 2 * 8 * 16, "it changed again and again"
 
 
 def test_older_blocks_are_shared_out_once_and_lie_on_one_host_each() -> None:
     cluster = check_meetings(_Often(4, reviews_placement=False, every=17), SWING, random.Random(5))
-    older = [b for b in cluster.now.blocks.values() if b.keys[0] < cluster.state.first]
+    older = [b for b in cluster.now.blocks.values() if b.key_range[0] < cluster.state.first_key]
     assert older and all(len(b.hosts) == 1 for b in older)
     assert len({b.hosts for b in older}) == 4
 
@@ -174,7 +174,7 @@ def skewed(rows: int, batches: int) -> dict[str, pa.Table]:
 def test_a_join_changes_is_killed_and_goes_on_with_what_it_changed_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid.arrow_join.cores", lambda: 4)
+    monkeypatch.setattr("braid.arrow_join.available_cores", lambda: 4)
     monkeypatch.setattr("braid.simulation.auto_placement.CLEARLY", 2.0)
     streams, on = skewed(600, 9), "a.k = b.k AND a.n < b.n"
     for killed in (3, 4, 6):

@@ -172,7 +172,7 @@ def test_looking_at_each_age_gives_the_same_as_at_the_ages_of_a_block(
     now = np.maximum.reduce([found.column_values(s, TIME) for s in found.parts])
     one_by_one = np.full(len(found), -1, np.int64)
     for s in found.parts:
-        one_by_one &= found.column_values(s, MARK) & bitmaps.serves(
+        one_by_one &= found.column_values(s, MARK) & bitmaps.queries_by_age(
             s, now - found.column_values(s, TIME)
         )
     assert bitmaps.result_bitmaps(found).tolist() == one_by_one.tolist()
@@ -184,7 +184,7 @@ def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(
 ):
     _, bitmaps = given_
     youngest, oldest = sorted((a, b))
-    each = set(np.asarray(bitmaps.serves(stream, np.arange(youngest, oldest + 1))).tolist())
+    each = set(np.asarray(bitmaps.queries_by_age(stream, np.arange(youngest, oldest + 1))).tolist())
     said = bitmaps.queries_if_constant(stream, youngest, oldest)
     assert (said is None) == (len(each) > 1) and (said is None or each == {said})
 
@@ -203,7 +203,7 @@ def test_probes_are_left_out_only_where_no_query_wants_what_they_could_find(
     queries, bitmaps = given_
     block = rows([t for t, _ in held], [m for _, m in held])
     groups = [members(found, n) for n in range(len(found))]
-    kept = bitmaps.wanted(found, block, C)
+    kept = bitmaps.filter_wanted(found, block, C)
     stay = [members(kept, n) for n in range(len(kept))]
     youngest = (max(t for t, _ in held), -1)
     for group in groups:

@@ -225,7 +225,7 @@ def test_workers_have_folders_of_their_own(
         done = real(executor, frame, replace(batch, spec=spec))
         own = task_files._make_process_folder(url)
         assert own.stat().st_mode & 0o777 == 0o700
-        named = {f"{batch.number:06d}", *(name[:6] for name in batch.files)}
+        named = {f"{batch.batch:06d}", *(name[:6] for name in batch.files)}
         assert {f.name[:6] for f in (own / "blocks").iterdir()} <= named
         assert not [*(own / "staging").iterdir()]
         return done
@@ -416,7 +416,7 @@ def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPa
         result_files=lambda *given, **named: ["whole"],
         stay=lambda: stayed.append(1),
     )
-    monkeypatch.setattr("braid.join_run.read", lambda spark, schema, files: files)
+    monkeypatch.setattr("braid.join_run.read_results", lambda spark, schema, files: files)
     run: Any = Run(store)
     assert run._read_batch_results(3) == ["lent"] and not stayed
     assert run.results() == ["whole"] and len(stayed) == 1

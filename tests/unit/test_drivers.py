@@ -129,7 +129,7 @@ def test_of_two_drivers_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     the second is done, and tells nobody of its end but who asks it.
     """
     monkeypatch.setattr(
-        "braid.execution.thread_executor.cores", lambda: 1
+        "braid.execution.thread_executor.available_cores", lambda: 1
     )  # two might lack a block first
     run = paused_after_two(lambda: start(tmp_path))
     (tmp_path / ".lock").unlink()

@@ -19,9 +19,9 @@ from braid.papers.theta.events import (
     MigrationEnded,
     MigrationStarted,
 )
-from braid.papers.theta.grid import Decision, decompose, ilf, optimal_ilf, optimal_mapping, pad
+from braid.papers.theta.grid import MappingDecision, input_load_factor, optimal_ilf, optimal_mapping, pad_sizes, powers_of_two
 from braid.papers.theta.host_groups import HostGroup
-from braid.papers.theta.migration import Draft, begin_migration
+from braid.papers.theta.migration import PlanBuilder, begin_migration
 from braid.simulation.simulator import simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,12 +33,12 @@ powers = st.sampled_from([2, 4, 8, 16, 64])
     "hosts, parts", [(1, (1,)), (20, (16, 4)), (63, (32, 16, 8, 4, 2, 1)), (64, (64,))]
 )
 def test_decompose(hosts, parts):
-    assert decompose(hosts) == parts
+    assert powers_of_two(hosts) == parts
 
 
 def test_the_papers_figure_2():
     """1 GB and 64 GB on 64 machines: 8 1/8 GB under (8, 8), 2 GB under the optimum (1, 64)."""
-    assert ilf(1, 64, 8, 8) == 8.125
+    assert input_load_factor(1, 64, 8, 8) == 8.125
     assert optimal_mapping(1, 64, 64) == (1, 64)
     assert optimal_ilf(1, 64, 64) == 2
 
@@ -61,7 +61,7 @@ def test_optimal_ilf_weighs_groups_by_their_hosts():
 
 @given(r=st.integers(0, 10**6), s=st.integers(0, 10**6), hosts=powers)
 def test_padding_keeps_the_ratio_within_j(r, s, hosts):
-    a, b = pad(r, s, hosts)
+    a, b = pad_sizes(r, s, hosts)
     assert a >= r and b >= s
     assert a <= hosts * b * (1 + 1e-9) and b <= hosts * a * (1 + 1e-9)
     assert a + b <= (r + s) * (1 + 1 / hosts) * (1 + 1e-9)
@@ -69,7 +69,7 @@ def test_padding_keeps_the_ratio_within_j(r, s, hosts):
 
 @given(hosts=powers, r=st.integers(1, 10**5), s=st.integers(1, 10**5))
 def test_lemma_4_1_the_sides_of_an_optimal_cell_are_within_a_factor_of_two(hosts, r, s):
-    r, s = pad(r, s, hosts)
+    r, s = pad_sizes(r, s, hosts)
     n, m = optimal_mapping(r, s, hosts)
     assert r / n <= 2 * s / m * (1 + 1e-9) and s / m <= 2 * r / n * (1 + 1e-9)
 
@@ -81,11 +81,11 @@ def test_lemma_4_1_the_sides_of_an_optimal_cell_are_within_a_factor_of_two(hosts
     grown=st.tuples(st.floats(0, 1), st.floats(0, 1)),
 )
 def test_lemma_4_2_the_optimum_is_at_most_one_step_away(hosts, r, s, grown):
-    r, s = pad(r, s, hosts)
+    r, s = pad_sizes(r, s, hosts)
     n, m = optimal_mapping(r, s, hosts)
     later = (r * (1 + grown[0]), s * (1 + grown[1]))
     near = [(a, b) for a, b in ((n, m), (n // 2, 2 * m), (2 * n, m // 2)) if a and b]
-    assert min(ilf(*later, *mapping) for mapping in near) == pytest.approx(
+    assert min(input_load_factor(*later, *mapping) for mapping in near) == pytest.approx(
         optimal_ilf(*later, hosts)
     )
 
@@ -110,7 +110,7 @@ def feed(decision, order, within=None):
 
 
 def optimal_start(hosts, r, s):
-    return Decision(hosts, optimal_mapping(r, s, hosts), r=r, s=s)
+    return MappingDecision(hosts, optimal_mapping(r, s, hosts), r=r, s=s)
 
 
 @given(
@@ -128,7 +128,7 @@ def test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25(hosts, start, skew
     other = max(1 + int(skew * (start - 1)), -(-start // hosts))
     first = replace(optimal_start(hosts, start, other), epsilon=epsilon)
     for _, decision, sizes in feed(first, order, within=hosts):
-        assert ilf(*sizes, *decision.mapping) <= 1.25 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
+        assert input_load_factor(*sizes, *decision.mapping) <= 1.25 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
 
 
 @given(hosts=powers, start=st.integers(1, 40), order=orders)
@@ -160,17 +160,17 @@ def test_beyond_a_factor_j_the_ratio_is_at_most_1_875(hosts, order):
     """Section 4.2.2, from the first tuple on: the sizes may be any factor apart, the smaller stream
     is padded.
     """
-    for _, decision, sizes in feed(Decision(hosts, (1, hosts)), order):
-        assert ilf(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
+    for _, decision, sizes in feed(MappingDecision(hosts, (1, hosts)), order):
+        assert input_load_factor(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
 
 
 @given(hosts=powers, order=orders, tau=st.tuples(st.integers(1, 50), st.integers(1, 50)))
 @settings(max_examples=40, deadline=None)
 def test_tuples_of_different_sizes_add_at_most_one_tuple(hosts, order, tau):
     """Section 4.2.2: ILF <= K * ILF* + max(tau_R, tau_S), in unit tuples."""
-    for _, decision, (r, s) in feed(Decision(hosts, (1, hosts), sizes=tau), order):
+    for _, decision, (r, s) in feed(MappingDecision(hosts, (1, hosts), sizes=tau), order):
         sizes = r * tau[0], s * tau[1]
-        assert ilf(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (
+        assert input_load_factor(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (
             1 + 1e-9
         ) + max(tau)
 
@@ -195,7 +195,7 @@ def moves(old, new, rows, budget=0):
     """The migration of one block per partition: (draft, start, blocks by id)."""
     blocks = grid_blocks(old, rows)
     facts = Facts(1, ("r", "s"), tuple(blocks), len(blocks), rows, rows, (0, 0))
-    draft = Draft(facts)
+    draft = PlanBuilder(facts)
     start = begin_migration(draft, old, new, blocks, budget)
     return draft, start, {b.id: b for b in blocks}
 
@@ -322,7 +322,7 @@ def ratios(events, hosts):
         if isinstance(e, MappingChanged):
             mapping, hosts_now = e.mapping, len(e.cells)
         if isinstance(e, BatchCommitted):
-            yield e.batch, ilf(*e.live_tuples, *mapping) / optimal_ilf(*e.live_tuples, hosts_now)
+            yield e.batch, input_load_factor(*e.live_tuples, *mapping) / optimal_ilf(*e.live_tuples, hosts_now)
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
@@ -474,7 +474,7 @@ def test_groups_share_the_work_and_the_ratio_is_at_most_3_75(hosts):
     events = simulate(AdaptiveGrid(hosts, tuple_sizes=(1, 1)), batches, seed=1)
     work = [0] * hosts
     for e in (e for e in events if isinstance(e, BatchCommitted)):
-        best = min(ilf(*e.live_tuples, n, hosts // n) for n in range(1, hosts + 1))
+        best = min(input_load_factor(*e.live_tuples, n, hosts // n) for n in range(1, hosts + 1))
         assert max(h.stored_tuples for h in e.host_metrics) <= 3.75 * best
         work = [
             a + b for a, b in zip(work, [h.compared_pairs for h in e.host_metrics], strict=True)
@@ -507,7 +507,7 @@ def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
             assert max(h.stored_tuples for h in e.host_metrics) <= capacity * (
                 1.25 if growing else 1
             )
-    if len(decompose(hosts)) == 1:
+    if len(powers_of_two(hosts)) == 1:
         assert max(ratio for _, ratio in ratios(events, hosts)) <= 1.25
 
 

@@ -139,7 +139,7 @@ def test_what_cannot_be_built_from_the_tuples_that_came_stays_as_it_is(
     (id,) = (o.id for o in other.operators.values() if o.node == "N4")
     newer = replace(other.operators[id], version=99)
     other = replace(other, operators={**other.operators, id: newer})
-    monkeypatch.setattr("braid.hub.reoptimizer.again", lambda *_: other)
+    monkeypatch.setattr("braid.hub.reoptimizer.review_item", lambda *_: other)
     monkeypatch.setattr(OperatorRuntime, "build_operators", fails)
     while not hub.desk.resting.is_settled:
         hub.desk.resting.review_next()

@@ -60,7 +60,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
         hub.looked.append(item)
         return old
 
-    monkeypatch.setattr("braid.hub.reoptimizer.again", look)
+    monkeypatch.setattr("braid.hub.reoptimizer.review_item", look)
     return hub
 
 

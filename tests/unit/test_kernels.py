@@ -422,7 +422,7 @@ def test_chunks_of_few_bytes_do_not_change_the_results(
     whole = found()
     for name, value in (("BYTES", most), ("_LITTLE", most // 8), ("_NEAR", near)):
         monkeypatch.setattr(f"braid.kernels.probe.{name}", value)
-    monkeypatch.setattr("braid.kernels.probe.residual_mask", mask)
+    monkeypatch.setattr("braid.kernels.probe.evaluate_residual", mask)
     pieces = found()
     assert len(whole) == 2 < len(pieces) and pairs(pieces) == pairs(whole)
     assert all(held_at_once(f) <= most or len(f) == 1 for f in pieces)

@@ -74,7 +74,7 @@ def test_not_like_is_the_negation_of_like(on: str, tmp_path: Path) -> None:
 def test_not_like_is_the_negation_in_processes_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("braid.arrow_join.executor", lambda _: ThreadExecutor(2, alone=0))
+    monkeypatch.setattr("braid.arrow_join.make_executor", lambda _: ThreadExecutor(2, alone=0))
     test_not_like_is_the_negation_of_like("a.s NOT LIKE b.p", tmp_path)
 
 

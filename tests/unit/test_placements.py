@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from placement_checks import SWING, Cluster, arrivals, check_meetings, check_start, examples, named
 
 PLACEMENTS = examples()
-MANY_STREAMS = [p for p in PLACEMENTS.values() if p.serves(3)]
-TWO_STREAMS = [p for p in PLACEMENTS.values() if not p.serves(3)]
+MANY_STREAMS = [p for p in PLACEMENTS.values() if p.supports_streams(3)]
+TWO_STREAMS = [p for p in PLACEMENTS.values() if not p.supports_streams(3)]
 
 every_placement = pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
 

@@ -85,7 +85,7 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     streams, on = tables("ab", 150, seed=91, batches=4), "a.k = b.k AND a.n < b.n"
-    monkeypatch.setattr("braid.arrow_join.cores", lambda: 3)
+    monkeypatch.setattr("braid.arrow_join.available_cores", lambda: 3)
     monkeypatch.setattr(ArrowJoinConfig, "has_remote_hosts", staticmethod(lambda streams: True))
     monkeypatch.setattr(
         ArrowJoinConfig, "most_frequent_share", staticmethod(lambda streams, predicate: 0.0)
@@ -97,7 +97,7 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     run = join.start(tmp_path, batches="batch")
     run.awaitTermination()
     assert describe_difference(result_ids(run.results()), expected(streams, on)) == ""
-    monkeypatch.setattr("braid.arrow_join.cores", lambda: 2)
+    monkeypatch.setattr("braid.arrow_join.available_cores", lambda: 2)
     for start in (
         lambda: StreamJoin(streams, on, check=True).start(tmp_path),
         lambda: StreamJoin.resume(tmp_path, streams),

@@ -20,6 +20,7 @@ from braid.storage.integrity import check_run, repair_run
 from braid.storage.result_retention import RetentionPolicy
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
+from braid.util.file_system import FileSystem, Place, replace_file_system
 from merged_runs import (
     STREAMS,
     WANTED,
@@ -31,7 +32,6 @@ from merged_runs import (
     read,
 )
 from oracle import Ids, describe_difference, result_ids
-from unit.test_durability import Disk
 
 pytestmark = pytest.mark.usefixtures("often")
 
@@ -315,6 +315,32 @@ def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> No
     ]
 
 
+class RecordingFileSystem(FileSystem):
+    """Files as they are; records in ``done`` what was forced to disk, and what was replaced."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.done: list[tuple[str, str]] = []
+
+    def write_file(self, path: Place, body: bytes, force: bool = False) -> None:
+        super().write_file(path, body, force)
+        if force:
+            self.done.append(("force", str(path)))
+
+    def compute_checksum(self, path: Place, force: bool = False) -> tuple[int, int]:
+        if force:
+            self.done.append(("force", str(path)))
+        return super().compute_checksum(path, force)
+
+    def force_to_disk(self, path: Place) -> None:
+        super().force_to_disk(path)
+        self.done.append(("force", str(path)))
+
+    def replace_file(self, old: Place, new: Place) -> None:
+        super().replace_file(old, new)
+        self.done.append(("replace", str(new)))
+
+
 def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -322,14 +348,14 @@ def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
     file = Path(of_batches(run, 3, 6)[1])
     file.unlink()
     monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
-    disk, log = Disk(run), "run/results/_spark_metadata"
-    with disk.is_recording():
+    disk, log = RecordingFileSystem(), f"{run}/results/_spark_metadata"
+    with replace_file_system(disk):
         repair_run(run)
-    told = disk.done.index(("replace", f"{log}/9.compact"))
-    shown = disk.done.index(("replace", f"run/results/{file.name}"))
-    forced = [name for operation, name in disk.done[:told] if operation == "fsync"]
+    logged = disk.done.index(("replace", f"{log}/9.compact"))
+    published = disk.done.index(("replace", str(file)))
+    forced = [name for operation, name in disk.done[:logged] if operation == "force"]
     assert any(name.startswith(f"{log}/.9.compact.") for name in forced)
-    assert ("fsync", log) in disk.done[told:shown]
+    assert ("force", log) in disk.done[logged:published]
 
 
 @pytest.mark.parametrize("way", ["gone", "flipped", "written otherwise"])

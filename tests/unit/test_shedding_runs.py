@@ -82,7 +82,7 @@ TRIED += [(name, shed) for name in FEW for shed in SHEDS[1:]]
 
 
 @pytest.mark.parametrize(
-    ("name", "shed"), TRIED, ids=lambda x: x if isinstance(x, str) else x.budget.kind
+    ("name", "shed"), TRIED, ids=lambda x: x if isinstance(x, str) else x.processing_budget.kind
 )
 def test_results_are_exactly_the_selected_pairs(name, shed, tmp_path):
     placement = TWO[name]

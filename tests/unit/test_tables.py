@@ -123,7 +123,7 @@ def test_each_stream_may_have_its_own_event_time(
     given = streams | {
         "b": streams["b"].rename_columns(names).to_pandas(types_mapper=pd.ArrowDtype)
     }
-    monkeypatch.setattr("braid.arrow_join.executor", lambda _: way())
+    monkeypatch.setattr("braid.arrow_join.make_executor", lambda _: way())
     times = {"b": "came at", "a": "ts"}
     join = StreamJoin(given, ON, AdaptiveGrid(4), "100 s", times, lateness="1 day", check=True)
     run = ended(join.start(tmp_path / "run", batches=6))
@@ -146,7 +146,7 @@ def test_every_placement_by_the_stages_of_spark_and_by_turns(
     for name, placement in PLACEMENTS.items():
         if placement.supports_streams(streams):
             for way in (InProcessStages, AlternatingExecutor):
-                monkeypatch.setattr("braid.arrow_join.executor", lambda _, way=way: way())
+                monkeypatch.setattr("braid.arrow_join.make_executor", lambda _, way=way: way())
                 join = StreamJoin(given, on, placement, partitions=2, check=True)
                 run = ended(join.start(tmp_path / name / way.__name__, batches="batch"))
                 wrong[name, way] = describe_difference(result_ids(run.results()), want)
@@ -584,7 +584,7 @@ def test_small_batches_of_much_work_are_shared_by_threads(
 def test_what_came_is_told_before_a_shedder_drops_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: Any
 ) -> None:
-    monkeypatch.setattr("braid.arrow_join.executor", lambda _: way())
+    monkeypatch.setattr("braid.arrow_join.make_executor", lambda _: way())
     rows = pa.table({"id": range(4000), "k": np.arange(4000) % 50})
     ways = {"all": None, "few": Shed(fraction=0.04, method="drop")}
     told = {}

@@ -163,7 +163,7 @@ def _name_callers() -> str:
     found, frame = list[str](), sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back
-        if "braid/engine" in frame.f_code.co_filename:
+        if "toolkit/braid" in frame.f_code.co_filename:
             found.append(frame.f_code.co_name)
     return " < ".join(found)
 

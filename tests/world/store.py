@@ -23,7 +23,7 @@ class SimulatedBucket:
     def __init__(self, store: ObjectStore, ask: Callable[[str, str, bool], None], url: str) -> None:
         self.store, self.ask, self.url = store, ask, url.rstrip("/")
 
-    def put(self, name: str, body: bytes | Path, new: bool = False) -> None:
+    def put_object(self, name: str, body: bytes | Path, new: bool = False) -> None:
         """Put an object whole; see Bucket. A client that has no answer tries again."""
         content = current_file_system().read_file(body) if isinstance(body, Path) else bytes(body)
         self.ask("put", name, True)
@@ -36,36 +36,36 @@ class SimulatedBucket:
             if new:
                 raise FileExistsError(f"{self.url}/{name} is there") from None
 
-    def get(self, name: str) -> bytes:
+    def get_object(self, name: str) -> bytes:
         """Return an object."""
         self.ask("get", name, True)
         if name not in self.store.objects:
             raise FileNotFoundError(f"{self.url}/{name} is missing")
         return self.store.objects[name]
 
-    def fetch(self, name: str, path: Path) -> None:
+    def download(self, name: str, path: Path) -> None:
         """Copy an object to a file."""
-        current_file_system().write_file(path, self.get(name))
+        current_file_system().write_file(path, self.get_object(name))
 
-    def size(self, name: str) -> int:
+    def object_size(self, name: str) -> int:
         """Return the bytes of an object; -1 if it is missing."""
         self.ask("size", name, True)
         body = self.store.objects.get(name)
         return -1 if body is None else len(body)
 
-    def names(self, folder: str = "") -> dict[str, int]:
+    def list_objects(self, folder: str = "") -> dict[str, int]:
         """Return the objects below a folder, and their bytes."""
         self.ask("names", folder, True)
         begin = f"{folder}/" if folder else ""
         return {n: len(b) for n, b in sorted(self.store.objects.items()) if n.startswith(begin)}
 
-    def delete(self, names: Collection[str]) -> None:
+    def delete_objects(self, names: Collection[str]) -> None:
         """Remove objects."""
         for name in sorted(names):
             self.ask("delete", name, True)
             self.store.objects.pop(name, None)
 
-    def probe(self) -> None:
+    def check_conditional_put(self) -> None:
         """Return: the store puts an object that is to be new only if none is there."""
 
 

@@ -162,7 +162,7 @@ class ArrowJoinRun(JoinRun):
         feed, folder = frame, self.store.input
 
         def turn(number: int) -> None:
-            tuples: Any = partial(feed.tuples, folder, number)
+            tuples: Any = partial(feed.read_batch, folder, number)
             self._run_next_batch(tuples, number)
 
         return BatchThread(turn, todo, self._stopping.is_set)
