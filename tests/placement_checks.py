@@ -89,7 +89,7 @@ def check_meetings(placement, counts, draw):
         assert dict(cluster.met) == dict(all_due)
     else:
         assert cluster.met <= all_due, "a result is made twice, or is none"
-        assert placement.keying != "tuple" or cluster.missed == (all_due - cluster.met).total(), (
+        assert placement.routing_key_source != "tuple" or cluster.missed == (all_due - cluster.met).total(), (
             "the account of what was left out is wrong"
         )
     return cluster
@@ -269,7 +269,7 @@ def arrivals(counts, keys, draw):
 
 def may_match(group, placement):
     """Whether tuples as they came can match, where values are hashed: those of one."""
-    values = placement.hosts if placement.routing_key_source == "both" else placement.keys
+    values = placement.hosts if placement.routing_key_source == "both" else placement.key_space_size
     return len({t[2] % values for t in group}) == 1
 
 

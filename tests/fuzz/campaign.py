@@ -213,10 +213,10 @@ class Campaign:
 
 def _suits(placement: Any, case: Case) -> bool:
     """Return whether a placement takes any condition over this number of streams."""
-    if placement.keying != "tuple":
+    if placement.routing_key_source != "tuple":
         return False
     try:
-        placement.start(len(case.streams))
+        placement.initial_state(len(case.streams))
     except ValueError:
         return False
     return True

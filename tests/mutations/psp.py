@@ -222,7 +222,7 @@ def unpriced(hops: Any) -> Any:
 def unselective(latency: Any) -> Any:
     """A latency that knows one selectivity only."""
     return lambda load, lengths: latency(
-        replace(load, selectivities=(0.1,) * load.streams), lengths
+        replace(load, selectivities=(0.1,) * load.stream_count), lengths
     )
 
 

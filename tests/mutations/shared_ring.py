@@ -117,7 +117,7 @@ def used() -> Tries:
 
     def use() -> pd.DataFrame:
         with fed(queries := selective()) as run:
-            held = [sum(e.live) for e in run.commits]
+            held = [sum(e.live_tuples) for e in run.commits]
             came = [(s, b, t) for s, each in enumerate(run.came) for b, t in each]
         ends = {b: max(t[3] for _, at, t in came if at <= b) for b in range(len(held))}
         needed = [
@@ -213,7 +213,7 @@ MUTATIONS = [
     Mutation(
         "slices that hand nearly nothing on, in this process",
         "braid.papers.slices.chain._Planner._cut_block",
-        lambda cut: lambda self, b, first, target: cut(self, b, b.keys[1] - 1, target),
+        lambda cut: lambda self, b, first, target: cut(self, b, b.key_range[1] - 1, target),
         used,
         ("Theorem 12: the state holds what some query needs",),
     ),

@@ -121,7 +121,7 @@ def unselective(ratios: Any) -> Any:
 
 def overlapping(cut: Any) -> Any:
     """Mem-Opt's chain whose slices hold what younger ones hold, in Eq. 5.1."""
-    return lambda q, *chain: replace(cut(q, *chain), memory=1.5 * cut(q, *chain).memory)
+    return lambda q, *chain: replace(cut(q, *chain), state_tuples=1.5 * cut(q, *chain).state_tuples)
 
 
 MUTATIONS = [
@@ -159,7 +159,7 @@ MUTATIONS = [
     Mutation(
         "results are stored beside tuples",
         "braid_lab.slices.chain_counting.ChainExperiment.stored_tuples",
-        lambda stored: lambda self, *plan: (1 + self.queries.join) * stored(self, *plan),
+        lambda stored: lambda self, *plan: (1 + self.queries.join_selectivity) * stored(self, *plan),
         three,
         ("S_join has no effect on the state",),
         runs=(),

@@ -116,7 +116,7 @@ def spread_out(made: Any) -> Any:
     """CTR with two copies for each second of a segment."""
 
     def fault(self: Any) -> None:
-        object.__setattr__(self, "copies", 2 * self.length)
+        object.__setattr__(self, "copies", 2 * self.segment_batches)
         made(self)
 
     return fault
@@ -356,7 +356,7 @@ BROKEN = [
     Broken(
         "merged slices that route for nothing",
         "braid.papers.slices.chain_optimizer.edge_cost",
-        lambda edge: lambda i, j, windows, s: edge(i, j, windows, replace(s, join=0.0)),
+        lambda edge: lambda i, j, windows, s: edge(i, j, windows, replace(s, join_selectivity=0.0)),
         SLICES + "test_the_graph_of_figure_7_3",
         "Wang 2008, Fig. 7.1 to 7.3",
     ),

@@ -45,7 +45,7 @@ def poisson(batches, *rates, seed=0):
 def extra(run, since):
     """Tuples received beyond one copy of each, per batch."""
     late = told(run, BatchCommitted)[since:]
-    return sum(e.total_host_metrics.received - sum(e.received) for e in late) / len(late)
+    return sum(e.total_host_metrics.received_tuples - sum(e.received_tuples) for e in late) / len(late)
 
 
 @st.composite
@@ -89,11 +89,11 @@ def test_a_slower_event_time_is_caught_up_with_by_copies():
     """
     seconds = [1] * 40 + [0.25] * 110
     run = simulate(Aligned(7, 5, adaptive=False), [(4, 4)] * 150, windows=(10, 10), seconds=seconds)
-    copied = {e.batch: e.copied for e in told(run, SegmentPlaced) if e.batch >= 20}
+    copied = {e.batch: e.copied_tuples for e in told(run, SegmentPlaced) if e.batch >= 20}
     assert not any(n for batch, n in copied.items() if batch <= 40 or batch >= 100)
     assert sum(copied.values()) > 0
     assert results(run) == 0 and sum(
-        e.total_host_metrics.moved for e in told(run, BatchCommitted)[20:]
+        e.total_host_metrics.migrated_tuples for e in told(run, BatchCommitted)[20:]
     ) == sum(copied.values())
 
 
@@ -147,8 +147,8 @@ def test_on_steady_streams_nothing_is_copied_after_warm_up(windows, length):
     )
     placed = told(run, SegmentPlaced)
     warm = max(windows)
-    assert not any(e.copied for e in placed if e.batch > 2 * warm) and all(
-        e.ahead for e in placed if e.batch > warm
+    assert not any(e.copied_tuples for e in placed if e.batch > 2 * warm) and all(
+        e.is_planned for e in placed if e.batch > warm
     )
     assert [b.batch - a.batch for a, b in pairwise(placed)] == [length] * (len(placed) - 1)
 
@@ -173,7 +173,7 @@ def test_segments_are_disjoint_and_slaves_overlap_as_in_figure_3(master):
 def test_nothing_hops():
     for e in told(simulate(Aligned(9, 2), poisson(60, 4, 2, 9), windows=(5, 5, 5)), BatchPlanned):
         for r in e.routes:
-            assert all(len({h for hop in path for h in hop.probes}) == 1 for path in r.paths)
+            assert all(len({h for hop in path for h in hop.blocks_by_host}) == 1 for path in r.paths)
 
 
 def test_overhead_in_closed_form():
@@ -236,13 +236,13 @@ def test_the_master_follows_the_rates(windows):
     placement = Aligned(40, master=1, sample_batches=1000)
     run = simulate(placement, batches, windows=windows)
     first, *_, last = told(run, MasterSwitched)
-    assert (first.old, first.new, last.new) == (1, 0, 1) and 70 < last.batch < 100
+    assert (first.previous_master, first.master, last.master) == (1, 0, 1) and 70 < last.batch < 100
     assert all(e.costs[1] < e.costs[0] for e in told(run, MasterSwitched))
     fixed = simulate(Aligned(40, adaptive=False, master=0), batches, windows=windows)
     assert extra(run, 125) < 0.6 * extra(fixed, 125)
     switched = {e.batch for e in told(run, MasterSwitched)}
     assert not any(
-        e.copied for e in told(run, SegmentPlaced) if e.batch in switched and e.batch > 40
+        e.copied_tuples for e in told(run, SegmentPlaced) if e.batch in switched and e.batch > 40
     )
 
 
@@ -292,7 +292,7 @@ def test_atr_unoptimized_does_not_adapt():
         windows=(9, 9, 9),
     )
     assert not told(run, MasterSwitched) and not told(run, SegmentLengthTuned)
-    assert {(e.master, e.length) for e in told(run, SegmentPlaced)} == {(0, 3)}
+    assert {(e.master_stream, e.batches) for e in told(run, SegmentPlaced)} == {(0, 3)}
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 4))
@@ -321,8 +321,8 @@ def test_tuning_evens_out_the_load():
     run = simulate(
         Aligned(20, 8, step_batches=4), poisson(300, 5, 5, 5), windows=(12, 12, 12), selectivity=0.1
     )
-    assert [(e.old, e.new) for e in told(run, SegmentLengthTuned)] == [(8, 12), (12, 4)]
-    peaks = [max(h.probed for h in e.hosts) for e in told(run, BatchCommitted)]
+    assert [(e.previous_batches, e.batches) for e in told(run, SegmentLengthTuned)] == [(8, 12), (12, 4)]
+    peaks = [max(h.probes for h in e.host_metrics) for e in told(run, BatchCommitted)]
     assert sum(peaks[-60:]) < 0.9 * sum(peaks[20:80])
 
 
@@ -443,8 +443,8 @@ def test_routing_without_semantics_copies_nothing_and_balances():
         simulate(SemanticsUnaware(5, segment_batches=2), [(6, 6, 6)] * 60, windows=(10, 10, 10)),
         BatchCommitted,
     )
-    assert all(e.total_host_metrics.received == 18 and not e.total_host_metrics.moved for e in run)
-    received = np.sum([[h.received for h in e.hosts] for e in run[10:]], axis=0)
+    assert all(e.total_host_metrics.received_tuples == 18 and not e.total_host_metrics.migrated_tuples for e in run)
+    received = np.sum([[h.received_tuples for h in e.host_metrics] for e in run[10:]], axis=0)
     assert received.max() < 2 * received.min()
 
 

@@ -266,7 +266,7 @@ def test_what_a_worker_has_put_elsewhere_is_not_committed(
 
     def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
         done = real(executor, frame, batch)
-        if batch.number == 2:
+        if batch.batch == 2:
             names = [
                 n for n in open_object_store(url).list_objects() if n.startswith("results/000002")
             ]

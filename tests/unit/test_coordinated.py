@@ -146,7 +146,7 @@ def facts(blocks, busy=(), hosts=8, streams=3, batch=9, matches=None):
 
 
 def probes(route):
-    return [(hop.stream, {h: set(ids) for h, ids in hop.probes.items()}) for hop in route.paths[0]]
+    return [(hop.stream, {h: set(ids) for h, ids in hop.blocks_by_host.items()}) for hop in route.paths[0]]
 
 
 FIGURE_5 = [(1, (1, 2)), (1, (2, 4)), (1, (4,)), (2, (2, 4)), (2, (2, 3)), (2, (5,)), (2, (6, 7))]
@@ -197,14 +197,14 @@ def test_the_event_tells_equation_3_and_what_a_shared_host_lacks():
         facts(FIGURE_5, busy=[1, 3, 4, 4, 4, 7], matches=S2_FIRST), placement.initial_state(3)
     )
     event = next(e for e in plan.events if e.stream == 0)
-    (order, overhead, eq3), (other, worse, _) = event.orders
+    (order, overhead, eq3), (other, worse, _) = event.join_orders
     assert (order, other) == ((1, 2), (2, 1))
     assert (
         eq3 == pytest.approx(1 + 3 * 2)
         and overhead == pytest.approx(1 + 3 * 2.5)
         and worse > overhead
     )
-    assert set(event.loads) == {2, 4, 5, 6} and event.loads[4] > event.loads[2]
+    assert set(event.host_loads) == {2, 4, 5, 6} and event.host_loads[4] > event.host_loads[2]
 
 
 def test_a_stream_without_live_blocks_leaves_no_path_but_the_rest_is_stored():
@@ -291,7 +291,7 @@ def test_every_plan_obeys_the_cover_rule(run):
     placement, counts, windows = run
     events = simulate(placement, counts, windows=windows, selectivity=0.5)
     stored = [len(r.block.hosts) for e in events if isinstance(e, BatchPlanned) for r in e.routes]
-    assert max(stored) <= (placement.copies or placement.hosts)
+    assert max(stored) <= (placement.max_copies or placement.hosts)
 
 
 @given(run=runs())
@@ -299,7 +299,7 @@ def test_every_plan_obeys_the_cover_rule(run):
 def test_a_bound_makes_disjoint_sets_of_hosts_so_that_one_host_of_each_is_a_cover(run):
     placement, counts, windows = run
     placement = Coordinated(
-        placement.hosts, placement.length, max_copies=placement.copies or 0, seed=placement.seed
+        placement.hosts, placement.segment_batches, max_copies=placement.max_copies or 0, seed=placement.seed
     )
     live = {}
     for e in simulate(placement, counts, windows=windows, selectivity=0.5):
@@ -448,12 +448,12 @@ def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
     result at all.
     """
     run = steady(16, copies=None)
-    size = dict(zip([e.batch for e in run.done], [e.received for e in run.done], strict=True))
+    size = dict(zip([e.batch for e in run.done], [e.received_tuples for e in run.done], strict=True))
     chosen = [e for e in run.events if isinstance(e, PathChosen) and e.batch in size]
     estimate = sum(e.join_orders[0].estimated_overhead * size[e.batch][e.stream] for e in chosen)
     eq3 = sum(e.join_orders[0].estimated_overhead_eq3 * size[e.batch][e.stream] for e in chosen)
     counted = sum(
-        e.total_host_metrics.received - sum(e.received) + e.total_host_metrics.sent
+        e.total_host_metrics.received_tuples - sum(e.received_tuples) + e.total_host_metrics.sent_partials
         for e in run.done
     )
     assert estimate == pytest.approx(counted, rel=0.15)

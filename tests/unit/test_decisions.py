@@ -52,7 +52,7 @@ PLACEMENTS = examples()
 
 @pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
 def test_what_a_placement_decides_is_told_in_words(placement):
-    streams = next(n for n in (2, 3, 4) if placement.serves(n))
+    streams = next(n for n in (2, 3, 4) if placement.supports_streams(n))
     counts = [(c * streams)[:streams] for c in SWING[:8]]
     small = [tuple(min(n, 3) for n in c) for c in counts]
     run = check_meetings(placement, small, random.Random(1))

@@ -222,7 +222,7 @@ def test_what_workers_report_must_be_there(
 
     def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
         done = real(executor, frame, batch)
-        if batch.number == 2:
+        if batch.batch == 2:
             for file in (tmp_path / kind).glob("000002-*"):
                 file.rename(tmp_path / "elsewhere")
         return done

@@ -105,7 +105,7 @@ def feed(decision, order, within=None):
             if within is not None and max(sizes) > within * min(sizes):
                 sizes[stream] -= 1
                 break
-            before, decision = decision, decision.observe(*((1, 0) if stream == 0 else (0, 1)))
+            before, decision = decision, decision.count_and_decide(*((1, 0) if stream == 0 else (0, 1)))
             yield before, decision, tuple(sizes)
 
 
@@ -182,9 +182,9 @@ def grid_blocks(group, rows):
         Block(
             k,
             stream,
-            group.range(stream, part),
+            group.partition_keys(stream, part),
             0,
-            group.line(stream, part),
+            group.partition_hosts(stream, part),
             rows[stream] // group.mapping[stream],
         )
         for k, (stream, part) in enumerate(parts)
@@ -212,7 +212,7 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
     rows = (960 * n, 480 * n)
     draft, start, blocks = moves(old, old.with_mapping(after_it), rows)
     received, partners = defaultdict(int), defaultdict(set)
-    for block, src, dst in start.migration.pending:
+    for block, src, dst in start.migration.pending_copies:
         assert blocks[block].stream == stream
         assert src in blocks[block].hosts
         received[dst] += blocks[block].rows
@@ -228,9 +228,9 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
         d.block.stream == 1 - stream and all(a == b for a, b in d.source_hosts.items())
         for d in draft.derivations
     )
-    left = [b for b in draft.live() if b.stream != stream]
+    left = [b for b in draft.live_blocks() if b.stream != stream]
     new = old.with_mapping(after_it)
-    assert {(b.keys, b.hosts) for b in left} == {
+    assert {(b.key_range, b.hosts) for b in left} == {
         (new.partition_keys(1 - stream, part), new.partition_hosts(1 - stream, part))
         for part in range(2 * m)
     }
@@ -244,19 +244,19 @@ def test_what_is_copied_is_cut_to_the_budget_and_nothing_else_is():
     new = old.with_mapping((1, 4))
     for budget, pieces in [(0, 1), (800, 1), (799, 2), (200, 4), (60, 16), (1, 16)]:
         draft, start, _ = moves(old, new, (1600, 1600), budget)
-        live = draft.live()
+        live = draft.live_blocks()
         for part in (0, 1):
             lo, hi = old.partition_keys(0, part)
             width = (hi - lo) // pieces
-            ranges = sorted(b.keys for b in live if b.stream == 0 and lo <= b.keys[0] < hi)
+            ranges = sorted(b.key_range for b in live if b.stream == 0 and lo <= b.key_range[0] < hi)
             assert ranges == [(k, k + width) for k in range(lo, hi, width)]
-        assert sorted(b.keys for b in live if b.stream == 1) == [
+        assert sorted(b.key_range for b in live if b.stream == 1) == [
             (k, k + 16) for k in range(0, 64, 16)
         ]
-        assert len(start.migration.pending) == 4 * pieces and start.tuples == 4 * 800
+        assert len(start.migration.pending_copies) == 4 * pieces and start.tuples == 4 * 800
     coarse = HostGroup((0, 4), (2, 2), (0, 1, 2, 3))
     draft, start, _ = moves(coarse, coarse.with_mapping((1, 4)), (1600, 1600), 1)
-    assert len(start.migration.pending) == 4 * 2, "a key is not cut"
+    assert len(start.migration.pending_copies) == 4 * 2, "a key is not cut"
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_jumps_of_several_steps_compose_and_move_in_one_line(before, later):
     draft, start, blocks = moves(old, new, (1600, 1600))
     line = 1 if before[0] > later[0] else 0
     cells = old.cells_by_host()
-    assert all(cells[dst][line] == cells[src][line] for _, src, dst in start.migration.pending)
+    assert all(cells[dst][line] == cells[src][line] for _, src, dst in start.migration.pending_copies)
     moving = 0 if before[0] > later[0] else 1
     factor = max(before[0] // later[0], later[0] // before[0])
     assert start.tuples == 16 * (factor - 1) * 1600 // before[moving]
@@ -292,11 +292,11 @@ def test_growth_keeps_a_quarter_and_gives_three_away():
     }
     assert sorted(new.hosts) == list(range(16))
     draft, start, blocks = moves(old, new, (1600, 800))
-    sources = {d.block.id: d.sources[0] for d in draft.derivations}
+    sources = {d.block.id: d.source_blocks[0] for d in draft.derivations}
     parent = {
         h: old.host_at(row // 2, column // 2) for h, (row, column) in new.cells_by_host().items()
     }
-    for block, src, dst in start.migration.pending:
+    for block, src, dst in start.migration.pending_copies:
         assert src == parent[dst] and src in blocks[sources[block]].hosts
     assert start.tuples == 12 * (1600 // 4 + 800 // 4)
 
@@ -429,10 +429,10 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
             "about what a host may take in with a batch"
         )
         for e, budget in zip(flow, budgets, strict=True):
-            assert e.total_host_metrics.moved > 0
+            assert e.total_host_metrics.migrated_tuples > 0
             assert all(
                 moved <= b + max(pieces)
-                for moved, b in zip([h.moved for h in e.hosts], budget, strict=True)
+                for moved, b in zip([h.migrated_tuples for h in e.host_metrics], budget, strict=True)
             )
 
 
@@ -589,6 +589,6 @@ def test_the_oracle_is_best_in_the_end():
     r, s = (sum(b[stream] for b in batches) for stream in (0, 1))
     stored = {}
     for grid in (StaticGrid(16), StaticOpt(16, final_sizes=(r, s)), AdaptiveGrid(16)):
-        stored[type(grid).__name__] = simulate(grid, batches)[-2].total_host_metrics.stored
+        stored[type(grid).__name__] = simulate(grid, batches)[-2].total_host_metrics.stored_tuples
     assert stored["StaticOpt"] <= stored["AdaptiveGrid"] < stored["StaticGrid"]
     assert stored["StaticOpt"] == pytest.approx(16 * optimal_ilf(r, s, 16), rel=0.01)

@@ -58,7 +58,7 @@ def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_has_no_empty_parentheses(seconds: dict[str, float], said: str) -> None:
-    line = str(RunHealth("a ⋈ b", "Scatter", "stopped", None, 0, 1, 3, seconds=seconds))
+    line = str(RunHealth("a ⋈ b", "Scatter", "stopped", None, 0, 1, 3, seconds_by_phase=seconds))
     assert said in line and "()" not in line
 
 
@@ -155,8 +155,8 @@ def test_a_hub_says_how_it_is(
         )
         assert found.committed_batches == hub.state.epoch + 1 == 2
         assert found.received_tuples == sum(n for n, _ in hub.state.received_counts.values()) > 0
-        did = hub.events()[-1].operators
-        assert found.live_tuples == sum(d.live for d in did) > 0
+        did = hub.events()[-1].operator_metrics
+        assert found.live_tuples == sum(d.live_tuples for d in did) > 0
         assert found.seconds_by_phase[f"operator {did[0].operator}"] == did[0].seconds
         assert did[0].seconds <= found.seconds_by_phase["total"]
         assert str(found).startswith(

@@ -115,14 +115,14 @@ def names(events: list[Any]) -> list[Any]:
     start = replace(events[0], streams=tuple(HURT + s for s in events[0].streams))
     ended = RunEnded(events[-1].batch, "failed", f"OSError: {HURT}")
     changed = [hostile(_renamed(e), type(e), MEANT) for e in events[1:-1]]
-    return [replace(start, on=HURT, windows={HURT: "5 seconds"}), *changed, ended]
+    return [replace(start, condition=HURT, windows={HURT: "5 seconds"}), *changed, ended]
 
 
 def _renamed(event: Any) -> Any:
     """The event with the streams by their new names."""
     if not isinstance(event, QueryAdded):
         return event
-    named = {n: getattr(event, n) for n in ("windows", "where", "complete")}
+    named = {n: getattr(event, n) for n in ("windows", "selections", "complete_since")}
     return replace(event, **{n: {HURT + s: x for s, x in by.items()} for n, by in named.items()})
 
 

@@ -114,7 +114,7 @@ def test_of_queries_from_the_start_all_are_there_or_none(
 def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, asked, real = tables(1), {"wide": WIDE, "three": THREE}, hub_run.batch
+    data, asked, real = tables(1), {"wide": WIDE, "three": THREE}, hub_run.run_batch
 
     def fails(desk: Any, source: Any, epoch: int) -> None:
         if epoch == BATCHES - 1:
@@ -122,7 +122,7 @@ def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
         real(desk, source, epoch)
 
     with monkeypatch.context() as patched:
-        patched.setattr(hub_run, "batch", fails)
+        patched.setattr(hub_run, "run_batch", fails)
         run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", asked)
         with pytest.raises(MemoryError):
             run.awaitTermination()
@@ -358,7 +358,7 @@ def test_operators_of_one_depth_run_side_by_side_and_one_that_reads_them_after(
         done.add(self.made.operator)
 
     monkeypatch.setattr(Reoptimizer, "review_next", lambda *_: None)
-    monkeypatch.setattr(operator_runtime, "cores", lambda: 2)
+    monkeypatch.setattr(operator_runtime, "available_cores", lambda: 2)
     monkeypatch.setattr(OperatorInstance, "run_batch", run)
     for _ in range(BATCHES):
         done.clear()

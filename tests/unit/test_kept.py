@@ -85,7 +85,7 @@ def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) 
     assert before == kept.KEPT.code_fingerprint
     monkeypatch.setattr(
         "braid.papers.diffusion.segment_length_search.LengthSearch.next_length",
-        lambda self, step: replace(self, busy=0.0, done=0.0, batches=0),
+        lambda self, step: replace(self, max_host_load=0.0, completed_work=0.0, batches=0),
     )
     assert kept._fingerprint_code() != before
 
@@ -168,7 +168,7 @@ def test_the_contest_of_wang_reads_the_runs_that_are_kept(
     for k, name in enumerate(names):
         given = psp_rivals.with_fine_batches(replace(short, sigma=0.05), 4)
         mine.store(cached_runs.run_key(name, 4, given), dict.fromkeys(cached_runs.COUNTS, 1.0 + k))
-    monkeypatch.setattr(cached_runs, "counts", lambda *run: pytest.fail(f"{run} is kept"))
+    monkeypatch.setattr(cached_runs, "count_scheme", lambda *run: pytest.fail(f"{run} is kept"))
     found = psp_rivals.compare_schemes((4,), setting=short, made=cached_runs.cached_runs())
     assert found["kept"].all() and found["busy_modelled"].tolist() == [
         1.0 + k for k in range(len(names)) for _ in psp_experiments.JOINS
@@ -185,7 +185,7 @@ def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
     """Copies at half of the nodes are those of two at four nodes, and others at six; where they
     are others at sixteen only, the scheme itself tells.
     """
-    now, plain, real = cached_runs.KEPT.code_fingerprint, psp_rivals.competitors, cached_runs.counts
+    now, plain, real = cached_runs.KEPT.code_fingerprint, psp_rivals.competitors, cached_runs.count_scheme
     made: dict[tuple[Placement, psp_experiments.RingSetting], dict[str, float]] = {}
 
     def counts(scheme: str, nodes: int, setting: psp_experiments.RingSetting) -> dict[str, float]:
@@ -194,7 +194,7 @@ def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
             made[run] = real(scheme, nodes, setting)
         return made[run]
 
-    monkeypatch.setattr(cached_runs, "counts", counts)
+    monkeypatch.setattr(cached_runs, "count_scheme", counts)
     before = cached_runs._fingerprint_code()
     assert before == now
 
@@ -209,7 +209,7 @@ def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(psp_rivals, "competitors", third)
     assert cached_runs._fingerprint_code() != before, "by what runs come to"
     monkeypatch.setattr(psp_rivals, "competitors", plain)
-    monkeypatch.setattr(cached_runs, "contenders", few)
+    monkeypatch.setattr(cached_runs, "competitors", few)
     assert cached_runs._fingerprint_code() != before, "by the scheme"
 
 

@@ -210,7 +210,7 @@ def test_another_placement_changes_nothing(draw: random.Random) -> None:
 
 def _takes_two(placement: Any) -> bool:
     try:
-        placement.start(2)
+        placement.initial_state(2)
     except ValueError:
         return False
     return True

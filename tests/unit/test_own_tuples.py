@@ -75,8 +75,8 @@ def test_an_example_alone_is_what_a_report_has(monkeypatch: pytest.MonkeyPatch) 
     from braid_widgets.base import typed_steps
 
     shown: list[Trace] = []
-    monkeypatch.setattr(typed_steps, "headless", lambda: True)
-    monkeypatch.setattr(typed_steps, "show", shown.append)
+    monkeypatch.setattr(typed_steps, "is_headless", lambda: True)
+    monkeypatch.setattr(typed_steps, "display_view", shown.append)
     typed_steps.show_typed_steps(grid.grid_example(), grid.run_typed, "J")
     assert len(shown) == 1
 

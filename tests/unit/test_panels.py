@@ -39,7 +39,7 @@ def test_a_panel_leaves_a_picture_for_when_its_kernel_is_gone(monkeypatch):
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
     panel = panel_with(lambda settings: FakeRun(MIGRATION))
     monkeypatch.setattr(showing, "LATER", 0.01)
-    monkeypatch.setattr(showing, "asked", dict)
+    monkeypatch.setattr(showing, "execute_request", dict)
     warmed = threading.Event()
     showing.display_panel(panel, panel.screen, warm=warmed.set)
     place, widget = shown[:2]
@@ -67,10 +67,10 @@ def test_nothing_is_made_ready_where_nobody_can_press_and_a_failure_is_told(monk
         raise RuntimeError("no java here")
 
     monkeypatch.setattr(showing.threading, "Timer", AtOnce)
-    monkeypatch.setattr(showing, "Twin", Still)
+    monkeypatch.setattr(showing, "StaticFallback", Still)
     monkeypatch.delenv("BRAID_HEADLESS", raising=False)
     panel = panel_with(None)
-    assert showing.asked() is None, "outside of a kernel"
+    assert showing.execute_request() is None, "outside of a kernel"
     showing.display_panel(panel, warm=warm)
     assert begun == [] and not caplog.records
     monkeypatch.setattr(showing, "asked", dict)
@@ -144,7 +144,7 @@ def test_launch_returns_at_once_and_the_run_takes_the_stage():
     assert panel.state == "running" and panel.pause.description == "Pause"
     panel.stop.click()
     panel.wait_for_work(60)
-    panel.screen.wait(60)
+    panel.screen.wait_for_end(60)
     assert [c for c in run.calls if isinstance(c, str)] == ["pause", "unpause", "stop"]
     assert panel.state == "idle" and not panel.start.disabled and panel.stop.disabled
     assert panel.screen.page["note"].endswith("stopped")
@@ -176,7 +176,7 @@ def test_a_second_click_does_not_launch_twice():
     panel.start.click()
     gate.set()
     panel.wait_for_work(60)
-    panel.screen.wait(60)
+    panel.screen.wait_for_end(60)
     assert count == [1] and panel.state == "idle"
 
 

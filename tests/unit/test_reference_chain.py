@@ -32,7 +32,7 @@ def row(step):
     def held(names):
         return " ".join(n.rstrip("ᵇᵖ") for n in reversed(names))
 
-    output = " ".join(f"{a}{b}" for a, b in step.found)
+    output = " ".join(f"{a}{b}" for a, b in step.results)
     return (
         step.clock,
         held(step.stored[0][0]),
@@ -84,7 +84,7 @@ def scheduled(chain, tuples, data, change=lambda: None):
         if turn == "arrive":
             chain.process_tuple(waiting.pop(0))
         else:
-            chain.run(turn)
+            chain.run_slice(turn)
         change()
 
 
@@ -176,7 +176,7 @@ def check_order(output):
 
 def keeps(q, t):
     """The selections of a are written "modulus rest": numbers with no more than that rest."""
-    modulus, rest = map(int, q.where[0].split())
+    modulus, rest = map(int, q.selections[0].split())
     return t.stream == 1 or t.number % modulus <= rest
 
 

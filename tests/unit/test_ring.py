@@ -194,7 +194,7 @@ def probed_on(planned, id):
         for r in planned.routes
         for path in r.paths
         for hop in path
-        for h, ids in hop.probes.items()
+        for h, ids in hop.blocks_by_host.items()
         if id in ids
     }
 
@@ -272,7 +272,7 @@ def test_figure_12_2_rings_of_their_own_lengths_and_orders():
     run = simulate(Ring(5, rings=rings), [(10, 10, 10)] * 30, windows=(5, 8, 2))
     first = {e.stream: e for e in of(SliceTableChanged, run) if e.batch == 0}
     assert [tuple(first[s].nodes) for s in range(3)] == list(rings)
-    assert [first[s].lengths[0] for s in range(3)] == [1_000_000, 2_000_000, 2_000_000]
+    assert [first[s].slice_lengths[0] for s in range(3)] == [1_000_000, 2_000_000, 2_000_000]
     seen = [
         {h for e in committed(run) for b in e.blocks if b.stream == s for h in b.hosts}
         for s in range(3)

@@ -61,8 +61,8 @@ def best(load, most=400):
 @given(loads, st.integers(1, 100))
 def test_equations_13_1_and_13_2(load, nodes):
     """With pairs charged T_j, and insertion and purge left out, Eq. 13.2 is exact."""
-    size, factor = load.sizes[0], load.sizes[0] * load.selectivities[0]
-    pairs = sum(size * factor ** (k - 2) for k in range(2, load.streams + 1))
+    size, factor = load.window_sizes[0], load.window_sizes[0] * load.selectivities[0]
+    pairs = sum(size * factor ** (k - 2) for k in range(2, load.stream_count + 1))
     assert centralized_work(load) == pytest.approx(load.join * pairs)
     assert ring_work(load, nodes) == pytest.approx(
         centralized_work(load) * (1 + load.send * nodes / (size * load.join))
@@ -86,11 +86,11 @@ def test_equation_13_4_grows_with_n_up_to_a_bound(load, nodes):
     any N.
     """
     single = (
-        load.sizes[0] ** (load.streams - 1)
-        * load.selectivities[0] ** (load.streams - 1)
+        load.window_sizes[0] ** (load.stream_count - 1)
+        * load.selectivities[0] ** (load.stream_count - 1)
         / centralized_work(load)
     )
-    ratio = load.send / (load.sizes[0] * load.join)
+    ratio = load.send / (load.window_sizes[0] * load.join)
     assert output_rate(load, nodes) == pytest.approx(single * nodes / (1 + ratio * nodes))
     assert output_rate(load, nodes) < output_rate(load, nodes + 1) < single / ratio
 

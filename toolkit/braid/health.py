@@ -154,7 +154,7 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     start, last, end = _read_start_and_last_commit(file)
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)
-    did = _read_hub_counts(store.path) if not joined else {"planned_batches": start.batches}
+    did = _read_hub_counts(store.path) if not joined else {"planned_batches": start.planned_batches}
     if isinstance(last, BatchCommitted):
         did |= _join_batch_counts(last, start.streams)
     elif last is not None:

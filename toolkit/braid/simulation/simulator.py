@@ -32,7 +32,7 @@ def simulate(placement: Placement, batches: Iterable[Sequence[int]], **settings:
     the batches that were run.
     """
     start, *rest = iter_simulation(placement, batches, **settings)
-    return [replace(start, batches=rest[-1].batch + 1), *rest]
+    return [replace(start, planned_batches=rest[-1].batch + 1), *rest]
 
 
 def iter_simulation(

@@ -31,7 +31,7 @@ def _make_required_claim(
 
 def bitmaps_claim(steps: Sequence[Any]) -> Claim:
     """Section 20.1: whom a result serves, by the book's example; ``steps`` of its model."""
-    last = {row.found[0]: row.table[-1] for row in steps if row.found}
+    last = {row.results[0]: row.table[-1] for row in steps if row.results}
     routed = {" ".join(map(str, group)): bits for group, bits in last.items()}
     holds = routed["a1 b2 c3"] == ("T", "111", "110", "010", "010") and len(routed) == 7
     says = "A result from B_2 and C_3 has T = (111, 110, 010) and goes to q2 alone"

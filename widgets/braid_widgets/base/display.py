@@ -68,7 +68,7 @@ def display_panel(panel: Any, *views: Any, warm: Callable[[], Any] | None = None
     box = W.VBox([panel, *views])
     box.add_class("braid-live")
     page = import_module("braid_widgets.cockpit.page")  # it stands above, and shows any run
-    twin = StaticFallback(box, lambda: str(page.still(panel.shown())))
+    twin = StaticFallback(box, lambda: str(page.static_html(panel.visible_events())))
     panel.settled.append(twin.refresh)
     if warm is not None and execute_request() is not None:
         later = threading.Timer(LATER, _run_warm_up, [warm])

@@ -45,7 +45,7 @@ class SimulationPanel(LaunchPanel):
         if is_headless():
             return self.run_to_end()
         done = [] if self.run is None or self.run.isActive else self.run.events()
-        return done if done and done[-1].reason == "completed" else []
+        return done if done and done[-1].outcome == "completed" else []
 
     def _apply_control_change(self, change: Any) -> None:
         """Simulate the settings as they are now; a simulation that goes on is given up for it."""

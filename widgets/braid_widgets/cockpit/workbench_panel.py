@@ -68,7 +68,7 @@ class WorkbenchPanel(SimulationPanel):
             self.text.value = f"<code>board={line}</code>"
             self.screen.load_run(events)
             if self.side.children and runs:
-                self.side.children[0].load(runs)
+                self.side.children[0].load_runs(runs)
             else:
                 self.side.children = [LinkedViews(runs)] if runs else []
 

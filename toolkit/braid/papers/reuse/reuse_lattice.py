@@ -120,7 +120,7 @@ class _Group:
                     entry.value.values() if last else (e.nid for e in entry.value.entries.values())
                 )
                 if not (entry.value if last else entry.value.entries):
-                    node.remove(entry.key)
+                    node.remove_key(entry.key)
 
     def find_serving_operators(
         self, wanted: Definition, regions: int, joins: frozenset[JoinCondition]
