@@ -1,3 +1,4 @@
-"""Plain data and pure decisions: what a plan is and when it is right. No Spark, no SQL, no
-tuple.
+"""Plans, facts, events and the rules for them, as plain data and pure functions.
+
+This package imports no Spark and no SQL parser, and its functions never read a tuple.
 """

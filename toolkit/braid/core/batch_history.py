@@ -1,4 +1,4 @@
-"""What a batch leaves behind: what its hosts did, as facts for the next plan."""
+"""Facts of the next plan that are computed from past batches."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from braid.core.facts import AgedMatches, HostUsage, Matches
 from braid.core.plan import Block, Plan
 
 _KEPT = 0.75
-"""The weight of all earlier batches' matches beside those of the last one."""
+"""Weight of all earlier batches' matches, relative to those of the last batch."""
 
 
 class LiveBlocks(dict[int, Block]):
-    """The live blocks of a run by id: take its commits in order."""
+    """The live blocks of a run by id. Apply its commits in order."""
 
     def apply_commit(self, event: BatchCommitted) -> None:
-        """Forget the blocks that are gone, know those that are new or have changed."""
+        """Remove the blocks that a commit dropped, and add those that are new or changed."""
         self.apply_changes(event.changed_blocks, event.dropped_block_ids)
 
     def apply_changes(self, blocks: Iterable[Block], dropped: Iterable[int] = ()) -> None:
-        """Forget some blocks by id, and know others."""
+        """Remove the dropped block ids, and add or replace blocks."""
         for id in dropped:
             self.pop(id, None)
         self.update((b.id, b) for b in blocks)
 
 
 def host_usages(e: BatchCommitted) -> tuple[HostUsage, ...]:
-    """By host, what it did in a batch and holds after it."""
+    """Return the usage of each host in a batch."""
     return tuple(
         HostUsage(
             received_tuples=h.received_tuples,
@@ -44,7 +44,7 @@ def host_usages(e: BatchCommitted) -> tuple[HostUsage, ...]:
 
 
 def fade_match_counts(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
-    """The matches of a batch added to those before it, which fade."""
+    """Return the matches of a batch plus the faded matches before it."""
     sums = {at: (_KEPT * pairs, _KEPT * found) for at, (pairs, found) in earlier.items()}
     for at, (pairs, found) in batch.items():
         before = sums.get(at, (0, 0))
@@ -53,7 +53,7 @@ def fade_match_counts(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
 
 
 def sum_matches_by_step(matches: AgedMatches) -> Matches:
-    """Matches of all ages by step."""
+    """Return the matches by step, summed over ages."""
     found: Matches = {}
     for (visit, _), (pairs, matched) in matches.items():
         before = found.get(visit, (0, 0))
@@ -64,7 +64,7 @@ def sum_matches_by_step(matches: AgedMatches) -> Matches:
 def fade_key_counts(
     earlier: Sequence[Mapping[int, float]], batch: Sequence[Mapping[int, int]]
 ) -> tuple[dict[int, float], ...]:
-    """The tuples of a batch by stream and routing key, added to those before it, which fade."""
+    """Return the tuples of a batch by stream and routing key, plus the faded counts before it."""
     if not batch:
         return tuple(dict(old) for old in earlier)
     pairs = zip(earlier or ({},) * len(batch), batch, strict=True)
@@ -77,8 +77,8 @@ def fade_key_counts(
 def count_discarded_tuples(
     blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]
 ) -> dict[int, int]:
-    """Tuples that each host gives up under the placement's plan: what it drops less what it keeps
-    of it in narrower blocks.
+    """Return, by host, the tuples that the placement's plan discards: those of dropped blocks,
+    without those kept in narrower blocks.
     """
     known = {b.id: b for b in blocks}
     count: dict[int, int] = {}

@@ -1,11 +1,15 @@
-"""Where the seconds of a batch go."""
+"""The phases of a batch and their durations."""
 
 from __future__ import annotations
 
 PHASES = ("source", "planning", "transfer", "kernels", "commit")
-"""Where the seconds of a batch go: until its tuples have come from the source; compaction and plan;
-what carries tuples, partial results and reports to and from the hosts, Spark's own jobs included;
-the slowest task of each stage, while its hosts derive, build, probe and write; the next state.
+"""Phases of a batch, in order.
+
+- "source": until the tuples have arrived from the source.
+- "planning": compaction and plan.
+- "transfer": tuples, partial results and reports to and from the hosts, including Spark's jobs.
+- "kernels": the slowest task of each stage, while its hosts derive, build, probe and write.
+- "commit": computing the next state.
 """
 
 PHASE_COLUMNS = {
@@ -16,13 +20,13 @@ PHASE_COLUMNS = {
     "commit": "commit_seconds",
     "total": "total_seconds",
 }
-"""The column of ``JoinRun.metrics`` by phase."""
+"""Column of ``JoinRun.metrics`` by phase."""
 
 
 def split_batch_seconds(
     total: float, source: float, planning: float, kernels: float, commit: float
 ) -> dict[str, float]:
-    """The seconds of a batch by part, and in all: transfer is what the other parts leave."""
+    """Return the seconds of a batch by phase, and "total". "transfer" is the remainder."""
     transfer = max(0.0, total - source - planning - kernels - commit)
     parts = dict(zip(PHASES, (source, planning, transfer, kernels, commit), strict=True))
     return parts | {"total": total}

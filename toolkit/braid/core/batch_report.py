@@ -1,4 +1,4 @@
-"""What hosts report of a batch: named, as it travels and as the driver merges it."""
+"""Reports of a batch's work: by task as they are sent, and merged on the driver."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from braid.core.stream_clocks import TimeSpread
 
 
 class HostMetrics(msgspec.Struct, omit_defaults=True):
-    """What one host did in a batch, and what it holds after it. Bytes are of Arrow buffers.
+    """Work of one host in a batch, and what it holds after it. Bytes are those of Arrow buffers.
 
-    Tasks count in it what they do, and leave what is held to the commit; in an event it stays as it
-    is. A line of JSON leaves zeros out.
+    Tasks count their work in it; the commit fills in what is stored and discarded. JSON omits
+    zeros.
     """
 
     received_tuples: int = 0
@@ -28,35 +28,37 @@ class HostMetrics(msgspec.Struct, omit_defaults=True):
     """Tuples held after the batch: the host's input load."""
     stored_bytes: int = 0
     migrated_tuples: int = 0
-    """Tuples read from other hosts: migration."""
+    """Tuples read from other hosts (migration)."""
     migrated_bytes: int = 0
     discarded_tuples: int = 0
-    """Tuples given up."""
+    """Tuples dropped."""
     compared_pairs: int = 0
-    """Candidate pairs looked at."""
+    """Candidate pairs compared."""
     probes: int = 0
-    """Tuples and intermediate results that met a block, once for each hop."""
+    """Tuples and intermediate results that probed a block, counted once for each hop."""
     sent_partials: int = 0
-    """Intermediate results that left, once for each host that they went to."""
+    """Intermediate results sent, counted once for each receiving host."""
     received_partials: int = 0
-    """Intermediate results that came in."""
+    """Intermediate results received."""
     received_partial_bytes: int = 0
     results: int = 0
     seconds: float = 0.0
-    """Of derivations, builds and probes, at the host at which a path enters a task."""
+    """Seconds of derivations, builds and probes, counted at the host where a path enters a task."""
     skipped_pairs: int = 0
-    """Pairs (tuple that set out, row of a block) that did not meet, as load is shed."""
+    """Pairs (probing tuple, row of a block) skipped by load shedding."""
 
     def add_counts(self, other: HostMetrics) -> None:
-        """Count what another task did for this host as well."""
+        """Add the counts of another task for this host."""
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
 class BlockSize(NamedTuple):
-    """What a block holds, once it is made: of one replica. ``span`` is (earliest, latest) event
-    time in microseconds; ``late`` tuples are behind the watermark; ``spread`` describes the event
-    times of a fresh block where a clock needs more than the span.
+    """The size and event times of one replica of a new block.
+
+    - ``event_time_range``: (earliest, latest) event time in microseconds.
+    - ``late_tuples``: tuples behind the watermark.
+    - ``spread``: event times of a fresh block, if the clock needs more than their range.
     """
 
     rows: int
@@ -76,7 +78,7 @@ class ReplicaReport(msgspec.Struct, frozen=True):
 
 
 class MatchCount(NamedTuple):
-    """The pairs of one step and one age of the met block that were considered, and that matched."""
+    """Pairs of one step and one age of the probed block: those compared, and those that matched."""
 
     joined_streams: tuple[int, ...]
     stream: int
@@ -86,7 +88,7 @@ class MatchCount(NamedTuple):
 
 
 class KeyCount(NamedTuple):
-    """Fresh tuples of a stream that have a routing key."""
+    """Fresh tuples of a stream with one routing key."""
 
     stream: int
     key: int
@@ -94,13 +96,22 @@ class KeyCount(NamedTuple):
 
 
 class TaskReport(msgspec.Struct):
-    """What one task reports of its hosts: their counts, the replicas that they made, result files,
-    matches, fresh tuples by routing key, and what came of the harvest. And its seconds: how long it
-    waited for tuples of the source, and how long its hosts worked in this stage of the batch; and
-    the bytes that it took from the source, before any tuple was left out. And the ``files``
-    that it wrote, and the machine that it ran on, the ``worker``. ``served`` counts results by the
-    bit of the query that they serve, and ``untimed``, by stream, tuples that were left out because
-    they have no event time.
+    """The report of one task.
+
+    - ``hosts``: metrics of its hosts.
+    - ``replicas``: replicas that they made.
+    - ``results``: result files.
+    - ``matches``: pairs compared and matched.
+    - ``key_counts``: fresh tuples by routing key.
+    - ``stage``: stage of the batch, from 0.
+    - ``source_seconds``: seconds that it waited for the source.
+    - ``kernel_seconds``: seconds that its hosts worked in this stage.
+    - ``shedding``: outcome of load shedding; None: no load was shed.
+    - ``source_bytes``: bytes read from the source, before tuples were skipped.
+    - ``files``: block files that it wrote.
+    - ``worker_id``: machine that it ran on.
+    - ``results_by_query``: results by the query's bit.
+    - ``untimed``: by stream, tuples skipped because they have no event time.
     """
 
     hosts: dict[int, HostMetrics]
@@ -119,24 +130,34 @@ class TaskReport(msgspec.Struct):
     untimed: dict[int, int] = {}
 
     def to_json(self) -> bytes:
-        """The report as JSON."""
+        """Return the report as JSON."""
         return msgspec.json.encode(self)
 
 
 def report_from_json(body: bytes) -> TaskReport:
-    """The report that a task encoded."""
+    """Return a task's report from its JSON."""
     return msgspec.json.decode(body, type=TaskReport)
 
 
 @dataclass
 class BatchReport:
-    """What all hosts report of a batch, merged: sizes of the blocks that were made, where their
-    replicas lie, counts by host, result files, matches, fresh tuples by stream and routing key, and
-    what came of the harvest, if there was one. And the seconds of the task that waited longest for
-    the source, and of the one that worked longest in each stage, summed; the bytes that came from
-    the source; and how many tasks had hosts that did something, in the first stage. And the files
-    that were written, and by name the workers that wrote them. ``served`` are results by the bit of
-    the query; None: not known. ``untimed`` are, by stream, tuples without an event time.
+    """The merged report of a batch.
+
+    - ``block_sizes``: sizes of new blocks, by id.
+    - ``replica_addresses``: addresses of their replicas.
+    - ``hosts``: metrics by host.
+    - ``results``: result files.
+    - ``matches``: pairs compared and matched.
+    - ``key_counts``: fresh tuples by stream and routing key.
+    - ``source_seconds``: of the task that waited longest for the source.
+    - ``kernel_seconds``: of the slowest task of each stage, summed.
+    - ``shedding``: outcome of load shedding; None: no load was shed.
+    - ``source_bytes``: bytes read from the source.
+    - ``tasks``: tasks of the first stage whose hosts had work.
+    - ``files``: block files that were written.
+    - ``workers``: by file, the worker that wrote it.
+    - ``results_by_query``: results by the query's bit; None: unknown.
+    - ``untimed``: by stream, tuples without an event time.
     """
 
     block_sizes: dict[int, BlockSize] = field(default_factory=dict)
@@ -157,7 +178,7 @@ class BatchReport:
 
 
 def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
-    """The reports of all tasks as one. Raises RuntimeError when replicas of a block differ."""
+    """Merge the reports of all tasks. Raises RuntimeError if replicas of a block differ in rows."""
     outcome, keys = BatchReport(), tuple[dict[int, int], ...]({} for _ in range(streams))
     stages: dict[int, float] = {}
     harvested: list[SheddingOutcome] = []
@@ -188,7 +209,9 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
 
 
 def merge_replica_reports(reports: Iterable[TaskReport]) -> BatchReport:
-    """The outcome of making replicas alone. Raises RuntimeError when those of a block differ."""
+    """Merge reports that contain replicas only. Raises RuntimeError if replicas of a block differ
+    in rows.
+    """
     outcome = BatchReport()
     for report in reports:
         _add_replica_report(outcome, report)

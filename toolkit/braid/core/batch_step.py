@@ -1,8 +1,7 @@
-"""The step of a batch, without its tuples: from a state to the work, and from what the hosts report
-of it to the next state and the events.
+"""The step of a batch: from a state to the work, and from the hosts' report to the next state.
 
-The engine, the simulation and the tests' models all take this step; they differ in who does the
-work in between. Pure: the same arguments, the same plan, state and events.
+The engine, the simulation and the tests' models all use this step; they differ in how the work is
+executed. The functions are pure: the same arguments give the same plan, state and events.
 """
 
 from __future__ import annotations
@@ -37,15 +36,21 @@ from braid.core.stream_clocks import ClockAdvance, find_watermarks
 from braid.util import json_codec
 
 _TOLD = 8
-"""Of the blocks that an error concerns, how many have their story told."""
+"""Maximum number of blocks that an error describes."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRules:
-    """What stays the same from batch to batch: the policy, the streams' names, by stream the
-    windows (microseconds; None: full history) and how late tuples may be (microseconds; empty:
-    not at all), how far ahead of its clock a tuple moves it by itself (microseconds; None: any
-    distance), whether plans are held against the cover rule, and what sheds load, if anything does.
+    """Settings that stay the same from batch to batch.
+
+    - ``placement``: the placement policy.
+    - ``streams``: names of the streams.
+    - ``windows``: by stream, microseconds; None: full history.
+    - ``lateness``: by stream, maximum delay in microseconds; empty: 0.
+    - ``ahead``: how far past its clock, in microseconds, a single tuple advances it; None: any
+      distance.
+    - ``checks_coverage``: whether plans are checked against the cover rule. Default: True.
+    - ``shedder``: the load shedder; None: no load is shed.
     """
 
     placement: Placement
@@ -59,9 +64,15 @@ class RunRules:
 
 @dataclass(frozen=True)
 class BatchWork:
-    """What is to be done in a batch: compaction, then the placement's plan. ``live`` are the blocks
-    that may be met, those that are left once all but the routes is done, ``ages`` theirs; ``owed``
-    and ``left_out`` are the ledger's account; ``shedding`` is the shedder's next state.
+    """The work of a batch: compaction, then the placement's plan.
+
+    - ``facts``: facts that the plan was made from.
+    - ``compaction``, ``plan``: the two plans.
+    - ``live_blocks``: blocks that can be probed, after both plans' derivations and drops.
+    - ``block_ages``: their ages by id.
+    - ``pending_pairs``, ``uncovered``: deferred pairs and omitted combinations, from the coverage
+      check.
+    - ``shedder_state``: the shedder's next state.
     """
 
     facts: Facts
@@ -75,20 +86,22 @@ class BatchWork:
 
     @cached_property
     def combined_plan(self) -> Plan:
-        """Compaction and the placement's plan as one."""
+        """Compaction and the placement's plan as one plan."""
         return combine_plans(self.compaction, self.plan)
 
 
 class BatchStep(NamedTuple):
-    """What a batch leaves: the next state and the events, the last of which is the commit."""
+    """The outcome of a batch: the next state, and its events. The last event is the commit."""
 
     state: RunState
     events: tuple[Event, ...]
 
 
 def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
-    """The work of the next batch. Raises CoverError when the plan breaks the cover rule, with the
-    story of the blocks that it concerns.
+    """Return the work of the next batch.
+
+    Raises CoverageError if the plan breaks the cover rule. Notes of the error describe the blocks
+    concerned.
     """
     placement = rules.placement
     watermarks = find_watermarks(state.clocks, rules.lateness or (0,) * len(rules.streams))
@@ -114,7 +127,7 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
 def _make_facts(
     rules: RunRules, state: RunState, kept: Plan, watermarks: tuple[int | None, ...]
 ) -> Facts:
-    """What the placement may know, once compaction is done."""
+    """Return the placement's facts, after compaction."""
     return Facts(
         batch=state.batch + 1,
         streams=rules.streams,
@@ -136,7 +149,7 @@ def _make_facts(
 
 
 def _merge_slice_bounds(rules: RunRules, own: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
-    """By stream the ages across which nothing is merged: the placement's and the shedder's."""
+    """Return, by stream, the ages across which blocks are not merged, for placement and shedder."""
     if rules.shedder is None:
         return own
     own = own or tuple(() if w is None else (w,) for w in rules.windows)
@@ -181,11 +194,12 @@ def commit_batch(
     epoch: int | None = None,
     seen: Sequence[int | None] = (),
 ) -> BatchStep:
-    """What the batch leaves when its work has come out so. ``seen`` has, by stream, the clock,
-    where the tuples that were stored do not say it: more came, or they are results of other joins,
-    which may run ahead of one of their streams.
+    """Return the next state and the events for the outcome of a batch's work.
 
-    Raises RuntimeError when a host that is to have a replica has none.
+    ``seen`` has clocks by stream. It is given if the stored tuples do not determine them: more
+    tuples arrived, or they are results of other joins, which may run ahead of one of their streams.
+
+    Raises RuntimeError if a host lacks a replica that the plan stores there.
     """
     fresh = {r.block.id for r in work.plan.routes if r.is_fresh}
     blocks = _find_live_blocks(state, work, outcome, fresh)
@@ -226,7 +240,7 @@ def _make_next_state(
     fresh: set[int],
     advances: Sequence[ClockAdvance],
 ) -> RunState:
-    """The next state, but for the epoch and for what hosts did."""
+    """Return the next state, without the epoch and the usage of hosts."""
     new = [b for id, b in blocks.items() if id in fresh]
     last, size = _sum_by_stream(rules, new, "rows"), _sum_by_stream(rules, new, "size_bytes")
     places = locate_replicas(blocks.values(), state.replica_addresses, outcome.replica_addresses)
@@ -258,8 +272,10 @@ def _make_next_state(
 def _finish_shedding_outcome(
     rules: RunRules, work: BatchWork, outcome: BatchReport
 ) -> SheddingOutcome | None:
-    """What came of the harvest, with the variance that sketches tell. Sketches of a batch are kept
-    where its draws go on: where tuples were left out as they came.
+    """Return the outcome of shedding, with the variance estimated from sketches.
+
+    Sketches are kept if the draws of a batch continue in later ones, that is, if tuples were
+    skipped at arrival.
     """
     if (found := outcome.shedding) is None or (harvest := work.plan.shedding) is None:
         return None
@@ -288,14 +304,14 @@ def _make_query_events(
 
 
 def _drop_removed_pairs(owed: frozenset[Place], gone: set[int]) -> frozenset[Place]:
-    """What is owed between blocks that are left, once some are gone."""
+    """Return the pending pairs without those of removed blocks."""
     return owed.difference([(a, b) for a, b in owed if a in gone or b in gone]) if gone else owed
 
 
 def commit_amendment(
     rules: RunRules, state: RunState, following: RunState, outcome: BatchReport
 ) -> BatchStep:
-    """A batch of no tuples that leaves another state: other queries, say, and blocks made anew."""
+    """Return a batch without tuples that commits a given state, such as one with other queries."""
     nothing = BatchWork(Facts(following.batch, (), (), 0, (), (), ()), Plan(), Plan(), (), {})
     committed = make_commit_event(rules, state, following, nothing, outcome)
     return BatchStep(following, (committed,))
@@ -304,7 +320,7 @@ def commit_amendment(
 def _find_live_blocks(
     state: RunState, work: BatchWork, outcome: BatchReport, fresh: set[int]
 ) -> dict[int, Block]:
-    """The live blocks with the sizes that were reported; those that turned out empty are gone."""
+    """Return the live blocks with their reported sizes, without new blocks that are empty."""
     live = {b.id: b for b in work.live_blocks}
     live |= {r.block.id: r.block for r in work.plan.routes if r.is_fresh}
     made = {d.block.id for d in work.combined_plan.derivations} | fresh
@@ -320,7 +336,7 @@ def _find_live_blocks(
 
 
 def with_reported_size(b: Block, sizes: Mapping[int, BlockSize]) -> Block:
-    """A block with what it turned out to hold, where that was reported."""
+    """Return a block with its reported size; unchanged if none was reported."""
     if (size := sizes.get(b.id)) is None:
         return b
     return b.with_contents(size.rows, size.size_bytes, size.event_time_range)
@@ -331,9 +347,9 @@ def locate_replicas(
     old: Mapping[Place, ReplicaAddress],
     new: Mapping[Place, ReplicaAddress],
 ) -> dict[Place, ReplicaAddress]:
-    """Where the replicas of blocks lie; nothing where nobody has stored any (in a simulation).
+    """Return the address of each block's replicas; empty if none are stored (in a simulation).
 
-    Raises RuntimeError when a host that is to have a replica has none.
+    Raises RuntimeError if a host lacks a replica that it should have.
     """
     if not old and not new:
         return {}
@@ -355,7 +371,7 @@ def referenced_files(
     old: Mapping[str, FileChecksum],
     new: Mapping[str, FileChecksum],
 ) -> dict[str, FileChecksum]:
-    """The files that places name."""
+    """Return the files that replica addresses refer to."""
     return {f: new[f] if f in new else old[f] for f in {a.file for a in places.values()}}
 
 
@@ -377,7 +393,7 @@ def _subtract_by_stream(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
 def make_commit_event(
     rules: RunRules, old: RunState, new: RunState, work: BatchWork, outcome: BatchReport
 ) -> BatchCommitted:
-    """What a batch did, but for its seconds."""
+    """Return the commit event of a batch, without its durations."""
     before, now = old.blocks, new.blocks
     irregular = new.irregular.subtract(old.irregular)
     return BatchCommitted(
@@ -402,7 +418,7 @@ def make_commit_event(
 
 
 def count_hosts(blocks: Iterable[Block]) -> int:
-    """How many hosts there are at least, by those that blocks are on; one when they are on none."""
+    """Return the minimum number of hosts, from the hosts of some blocks; 1 if there are none."""
     return 1 + max((max(hosts) for hosts in {b.hosts for b in blocks} if hosts), default=0)
 
 
@@ -413,7 +429,7 @@ def _make_host_metrics(
     work: BatchWork,
     outcome: BatchReport,
 ) -> tuple[HostMetrics, ...]:
-    """What each host did and holds; hosts that have left are there as long as they had a block."""
+    """Return the metrics of each host, including hosts that have left but still held a block."""
     touched = count_hosts(chain(before.values(), now.values()))
     width = max([rules.placement.hosts, touched, *(1 + h for h in outcome.hosts)])
     stored, size = [0] * width, [0] * width

@@ -1,8 +1,6 @@
-"""Hosts of a cluster that is modelled: what they can do, how loaded they are, and how long a batch
-would take on them.
+"""A model of a cluster: capacity of hosts, their load, and the duration of a batch on them.
 
-Nothing here is measured. The counts that go in may be: those that the engine reports of each
-logical host.
+Nothing here is measured. Its input may be: counts that the engine reports for each logical host.
 """
 
 from __future__ import annotations
@@ -14,13 +12,16 @@ from random import Random
 from braid.core.facts import HostUsage
 
 REFERENCE_MIPS = 3000.0
-"""The speed that costs are given for: the middle of Gu's range."""
+"""Speed to which costs refer: the middle of Gu's range."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostCapacity:
-    """One machine: memory in megabytes, speed in million instructions per second, bandwidth in
-    megabits per second.
+    """Capacity of one machine.
+
+    - ``memory_mb``: megabytes.
+    - ``mips``: million instructions per second.
+    - ``mbps``: bandwidth in megabits per second.
     """
 
     memory_mb: float = 750.0
@@ -30,11 +31,12 @@ class HostCapacity:
 
 @dataclass(frozen=True, slots=True)
 class CostParameters:
-    """CPU time at REFERENCE_MIPS: milliseconds to receive or send a tuple or an intermediate
-    result, milliseconds for a tuple or an intermediate result to probe one host's part of a window,
-    microseconds for each pair that is compared on top of that.
+    """CPU time at REFERENCE_MIPS. The defaults are from Gu 2007, section 5.
 
-    The defaults are Gu 2007, section 5.
+    - ``transfer_ms``: milliseconds to receive or send a tuple or an intermediate result.
+    - ``probe_ms``: milliseconds for a tuple or an intermediate result to probe one host's part of a
+      window.
+    - ``compare_us``: additional microseconds for each compared pair.
     """
 
     transfer_ms: float = 1.0
@@ -42,7 +44,7 @@ class CostParameters:
     compare_us: float = 0.0
 
     def busy_seconds(self, did: HostUsage, host: HostCapacity) -> float:
-        """Seconds of CPU that a batch takes on a host."""
+        """Return the CPU seconds that a batch takes on a host."""
         transfers = did.received_tuples + did.received_partials + did.sent_partials
         ms = (
             self.transfer_ms * transfers
@@ -53,29 +55,30 @@ class CostParameters:
 
 
 GU = CostParameters()
-"""Gu 2007, section 5: one millisecond to send or receive; ten to probe, each time that a tuple or
-an intermediate result visits a host, however little is stored there.
+"""Costs of Gu 2007, section 5: 1 ms to send or receive, 10 ms for each probe of a host, regardless
+of how much it stores.
 """
 GU_SCANNED = CostParameters(probe_ms=0.0, compare_us=10_000 / 375)
-"""The other reading of "one join probing takes on average 10 ms": in proportion to the tuples that
-are looked at, ten milliseconds for a window of 30 s of a stream of 12.5 tuples per second, the mean
-of Gu's rates.
+"""Alternative reading of "one join probing takes on average 10 ms": cost proportional to the tuples
+compared. 10 ms scan a window of 30 s at 12.5 tuples per second, the mean of Gu's rates.
 """
 
 
 def wang_cost_parameters(kilopixels: float) -> CostParameters:
-    """Wang 2008, section 16.1: nested loops over images of 5, 10 or 20 thousand pixels, so that
-    pairs cost and probes do not.
+    """Return the costs of Wang 2008, section 16.1: nested loops over images, so only comparisons
+    cost.
 
-    The book gives no times. A nanosecond for a pixel is what NumPy needs here for a distance of two
-    images; a tuple is taken to cost 50 microseconds to send or receive on a gigabit network.
+    ``kilopixels`` is the size of an image: 5, 10 or 20. The book gives no times. A nanosecond for
+    each pixel is what NumPy takes for a distance of two images. Sending or receiving a tuple is
+    assumed to cost 50 microseconds on a gigabit network.
     """
     return CostParameters(transfer_ms=0.05, probe_ms=0.0, compare_us=kilopixels)
 
 
 def gu_host_capacities(hosts: int, seed: int = 0) -> tuple[HostCapacity, ...]:
-    """Gu 2007, section 5: 500 to 1000 MB, 1000 to 5000 MIPS, 100 to 1000 Mbit/s, each uniform and
-    seeded.
+    """Return seeded random hosts of Gu 2007, section 5.
+
+    Each value is uniform: 500 to 1000 MB, 1000 to 5000 MIPS, 100 to 1000 Mbit/s.
     """
     draw = Random(seed)
     return tuple(
@@ -85,7 +88,7 @@ def gu_host_capacities(hosts: int, seed: int = 0) -> tuple[HostCapacity, ...]:
 
 
 def wang_host_capacities(hosts: int) -> tuple[HostCapacity, ...]:
-    """Wang 2008, section 16.1: equal machines with 1 GB and gigabit networks."""
+    """Return the hosts of Wang 2008, section 16.1: equal machines, 1 GB, gigabit networks."""
     return (HostCapacity(1000.0, REFERENCE_MIPS, 1000.0),) * hosts
 
 
@@ -96,10 +99,11 @@ def compute_load(
     seconds: float = 1.0,
     costs: CostParameters = GU,
 ) -> float:
-    """The load value w_i of a host: the weighted usage of CPU, memory and bandwidth, each over its
-    capacity (Gu 2007, Eq. 1).
+    """Return the load value w_i of a host: weighted usage of CPU, memory and bandwidth over its
+    capacity.
 
-    ``seconds`` is the event time that the batch covers, ``weights`` are omega_1 to omega_3.
+    ``seconds`` is the event time that the batch covers; ``weights`` are omega_1 to omega_3. Source:
+    Gu 2007, Eq. 1.
     """
     cpu = costs.busy_seconds(did, host) / seconds
     memory = did.stored_bytes / (host.memory_mb * 1e6)
@@ -117,7 +121,7 @@ def check_weights(weights: Sequence[float]) -> None:
 
 
 def check_cluster(cluster: Sequence[object], hosts: int) -> None:
-    """Raise ValueError unless a cluster that is given describes every host."""
+    """Raise ValueError if a cluster is given that does not describe every host."""
     if cluster and len(cluster) != hosts:
         raise ValueError(
             f"cluster describes {len(cluster)} hosts; it must describe all {hosts}, or be left out"

@@ -1,12 +1,12 @@
-"""Upkeep of the block store, the same for every placement: expired blocks are dropped, small blocks
-merged.
+"""Compaction of the block store, the same for every placement: drop expired blocks, merge small
+ones.
 
-Merging works as in a log-structured merge tree: the blocks of one stream on the same hosts are
-grouped in tiers by size, each tier four times the one below; four of a tier whose ranges of routing
-keys touch become one. Size is rows per key, so that the pieces of a block that was cut lie in its
-tier, and grow together again. The number of blocks that a probe enters grows with the logarithm of
-the history, and each tuple is rewritten a logarithmic number of times. Blocks that would become one
-of more than ``MOST_BYTES`` are left apart.
+Merging works as in a log-structured merge tree. The blocks of one stream on the same hosts are
+grouped into tiers by size; each tier is four times the one below. Four blocks of a tier whose key
+ranges touch are merged. Size is rows per key, so the pieces of a cut block stay in its tier and can
+merge again. The number of blocks that a probe enters grows with the logarithm of the history, and
+each tuple is rewritten a logarithmic number of times. Blocks are not merged into one of more than
+``MOST_BYTES``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from braid.core.plan import Block, Derivation, Keys, Plan
 
 FANOUT = 4
 _SMALLEST = 4096
-"""Tuples: all smaller blocks are of the lowest tier."""
+"""Tuples. All smaller blocks belong to the lowest tier."""
 MOST_BYTES = (1 << 31) // 3
-"""Of a merged block. A column of text cannot have 2^31, and blocks may have up to thrice what their
-facts say: of one that was cut, whose rows are a third of a file's or more, it is their share.
+"""Maximum size of a merged block. A column of text cannot reach 2^31 bytes, and a block can be up
+to three times the size in its facts: the size of a cut block with at least a third of its file's
+rows is estimated from its share.
 """
 _Times = tuple[int, int]
-"""The earliest event time and the latest."""
+"""(earliest, latest) event time."""
 
 
 def plan_compaction(
@@ -37,11 +38,11 @@ def plan_compaction(
     watermarks: Sequence[int | None],
     slices: Sequence[Sequence[int]] = (),
 ) -> Plan:
-    """What is due before a batch: drops of expired blocks, and merges. ``windows`` and
-    ``watermarks`` are in microseconds.
+    """Return the drops and merges that are due before a batch.
 
-    A block has expired when now - t_max >= W for every tuple that may still come. ``slices`` are,
-    by stream, ages across which nothing is merged, the window the last of them.
+    ``windows`` and ``watermarks`` are by stream, in microseconds. A block has expired if now -
+    t_max >= W for every tuple that may still arrive. ``slices`` has, by stream, the ages across
+    which blocks are not merged; the last is the window.
     """
     drops: dict[int, tuple[int, ...]] = {}
     groups: dict[tuple[int, tuple[int, ...], int], list[Block]] = {}
@@ -74,8 +75,9 @@ def plan_compaction(
 
 
 def count_reached_ages(b: Block, ages: Sequence[int], watermark: int | None) -> int:
-    """How many of the ages (rising, microseconds) all tuples of a block have reached, for every
-    tuple that may still come.
+    """Return how many of the ages (ascending, microseconds) all tuples of a block have reached.
+
+    Age is relative to every tuple that may still arrive.
     """
     return (
         0
@@ -85,14 +87,15 @@ def count_reached_ages(b: Block, ages: Sequence[int], watermark: int | None) -> 
 
 
 def _slice_length(ages: Sequence[int], at: int) -> int | None:
-    """The length of the slice that lies between two ages; what is past the last is of the last."""
+    """Return the length of the slice between two ages; ages past the last count as the last."""
     at = min(at, len(ages) - 1)
     return ages[at] - (ages[at - 1] if at > 0 else 0) if ages else None
 
 
 def _group_by_tier(group: list[Block]) -> list[list[Block]]:
-    """The blocks by tier. One that is not small counts with the rows that it would have if it held
-    all keys of the group.
+    """Return the blocks by tier.
+
+    A block that is not small counts with the rows it would have over all keys of the group.
     """
     lo, hi = _union_key_ranges(group)
     tiers: dict[int, list[Block]] = {}
@@ -110,9 +113,7 @@ def _choose_tier(rows: int) -> int:
 
 
 def _find_mergeable_runs(tier: list[Block], window: int | None) -> list[list[Block]]:
-    """Runs of four blocks or more to merge, oldest first, and what was born together by its
-    keys.
-    """
+    """Return runs of four or more blocks to merge, oldest first; blocks of one batch by key."""
     if len(tier) < FANOUT:
         return []
     due: list[list[Block]] = []
@@ -133,7 +134,7 @@ def _find_mergeable_runs(tier: list[Block], window: int | None) -> list[list[Blo
 
 
 class _Run(NamedTuple):
-    """Blocks whose keys touch, the keys and the event time that they span, and their bytes."""
+    """Blocks whose keys touch, with their key range, event times and bytes."""
 
     blocks: list[Block]
     keys: Keys
@@ -147,8 +148,9 @@ class _Run(NamedTuple):
 
 
 def _can_merge(a: _Run, b: _Run, window: int | None) -> bool:
-    """Whether the keys of two runs touch, and they are not too large together. In a window or
-    slice, a run spans a quarter of it at most, so that it leaves in time.
+    """Return whether the keys of two runs touch and their total size is allowed.
+
+    Within a window or slice, a run spans at most a quarter of it, so that it expires in time.
     """
     (lo, hi), (low, high) = a.keys, b.keys
     if lo > high or low > hi or a.bytes + b.bytes > MOST_BYTES:
@@ -158,7 +160,7 @@ def _can_merge(a: _Run, b: _Run, window: int | None) -> bool:
 
 
 def _union_spans(a: _Times | None, b: _Times | None) -> _Times | None:
-    """The least that holds both."""
+    """Return the smallest span that contains both."""
     return (min(a[0], b[0]), max(a[1], b[1])) if a and b else a or b
 
 

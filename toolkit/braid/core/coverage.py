@@ -1,7 +1,7 @@
-"""The cover rule, checked plan by plan: every combination of due blocks is met exactly once.
+"""Check the cover rule on every plan: each combination of due blocks is met exactly once.
 
-A placement that declares to cover "at most once" may leave combinations out: then none is met twice
-and none that is not due, and the ledger's account names what was left out.
+A placement that declares "at most once" may omit combinations. Even then no combination is met
+twice, and none that is not due; the omitted ones are recorded.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _NONE: frozenset[int] = frozenset()
 
 
 class CoverageError(AssertionError):
-    """A plan that would lose a result or make one twice. The message is a sentence; where a batch
-    is planned (``step.plan``), the error's notes tell the story of each of the ``blocks`` that it
-    concerns.
+    """A plan that would lose or duplicate a result.
+
+    ``blocks`` are the ids of the blocks concerned. If a batch is being planned
+    (``batch_step.plan_batch``), notes of the error describe their state.
     """
 
     def __init__(self, sentence: str, *blocks: int) -> None:
@@ -38,8 +39,10 @@ class CoverageError(AssertionError):
 
 
 def may_join(a: Block, b: Block, keying: Keying, first: int = 0) -> bool:
-    """Whether two blocks of different streams can have tuples that join, as far as routing keys
-    tell. Those below ``first`` tell nothing.
+    """Return whether two blocks of different streams can hold tuples that join, judging by routing
+    keys.
+
+    Keys below ``first`` are not comparable; such blocks may join.
     """
     if keying != "join" or min(a.key_range[0], b.key_range[0]) < first:
         return True
@@ -47,13 +50,13 @@ def may_join(a: Block, b: Block, keying: Keying, first: int = 0) -> bool:
 
 
 class _Known:
-    """Blocks of one stream, and which of them a block of another stream is to meet."""
+    """Blocks of one stream, and which of them a block of another stream must meet."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks, self.ids = blocks, {b.id for b in blocks}
 
     def find_joinable(self, f: Block, keying: Keying, first: int) -> set[int]:
-        """A new set of ids."""
+        """Return the ids of the blocks that may join, as a new set."""
         if keying == "tuple":
             return set(self.ids)
         return {b.id for b in self.blocks if may_join(f, b, keying, first)}
@@ -61,8 +64,11 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class UncoveredCombinations:
-    """What a plan leaves out for a fresh block: ``due`` blocks by stream, of which each box of
-    ``met`` meets the product.
+    """Combinations that a plan omits for a fresh block.
+
+    - ``block``: the fresh block.
+    - ``due_blocks``: due blocks by stream.
+    - ``covered_boxes``: the plan meets the product of each box.
     """
 
     block: int
@@ -71,13 +77,16 @@ class UncoveredCombinations:
 
     @property
     def count_block_combinations(self) -> int:
-        """Of blocks, one of each other stream."""
+        """The number of omitted combinations of blocks, one of each other stream."""
         return _count_combinations(self.due_blocks) - sum(
             _count_combinations(box) for box in self.covered_boxes
         )
 
     def count_tuple_combinations(self, rows: Mapping[int, int]) -> int:
-        """Of tuples, one of each stream, by the rows of blocks; a block without rows has none."""
+        """Return the number of omitted combinations of tuples, one of each stream.
+
+        ``rows`` has the rows by block id; a missing block has none.
+        """
         whole = _count_combinations(self.due_blocks, rows) - sum(
             _count_combinations(box, rows) for box in self.covered_boxes
         )
@@ -87,7 +96,7 @@ class UncoveredCombinations:
 def _count_combinations(
     box: Mapping[int, frozenset[int]], rows: Mapping[int, int] | None = None
 ) -> int:
-    """Combinations of blocks; with ``rows``, of their tuples."""
+    """Return the number of combinations of blocks; with ``rows``, of their tuples."""
     return prod(
         len(ids) if rows is None else sum(rows.get(b, 0) for b in ids) for ids in box.values()
     )
@@ -95,11 +104,11 @@ def _count_combinations(
 
 @dataclass
 class CoverageChecker:
-    """Checks the cover rule on every plan of a run, in order, and keeps account of what is
-    deferred.
+    """A checker of the cover rule for the plans of a run, in order.
 
-    ``owed`` holds the pairs (fresh block, other block) that some plan deferred and none has settled
-    yet; a run is complete when it is empty. Blocks with keys below ``first`` are due for all.
+    - ``pending_pairs``: deferred pairs (fresh block, other block) that are not settled. A run is
+      complete only if it is empty.
+    - ``first``: blocks with keys below it must meet all blocks.
     """
 
     streams: int
@@ -107,11 +116,11 @@ class CoverageChecker:
     pending_pairs: set[tuple[int, int]] = field(default_factory=set)
     coverage: Coverage = "exactly once"
     uncovered: tuple[UncoveredCombinations, ...] = ()
-    """The account of the last plan; always empty when each combination must be met."""
+    """Combinations that the last plan omits. Always empty if coverage is "exactly once"."""
     first: int = 0
 
     def check_plan(self, blocks: Iterable[Block], plan: Plan) -> None:
-        """Raise CoverError unless the plan, made for these live blocks, obeys the cover rule."""
+        """Raise CoverageError unless the plan for these live blocks obeys the cover rule."""
         blocks, self.uncovered = tuple(blocks), ()
         _check_derivations(blocks, plan)
         live = {b.id: b for b in apply_derivations_and_drops(blocks, plan)}
@@ -195,8 +204,9 @@ class CoverageChecker:
 def _find_path_boxes(
     f: Block, paths: tuple[Path, ...], due: Mapping[int, set[int]]
 ) -> tuple[dict[int, frozenset[int]], ...]:
-    """What each path meets: the product of its hops' blocks. Raises CoverError unless the boxes
-    are disjoint and within the product of the due blocks.
+    """Return the box of each path: the blocks that its hops probe, by stream.
+
+    Raises CoverageError unless the boxes are disjoint and within the product of the due blocks.
     """
     boxes = []
     for path in paths:
@@ -225,7 +235,7 @@ def _find_path_boxes(
 def _find_shared_blocks(
     boxes: Sequence[Mapping[int, frozenset[int]]], due: Iterable[int]
 ) -> list[list[int]]:
-    """By stream, what two boxes have in common that are not disjoint, if there are such."""
+    """Return, by stream, the blocks that two overlapping boxes share; empty if all are disjoint."""
     for s in due:  # most often one stream tells them all apart
         if len(frozenset[int]().union(*(box[s] for box in boxes))) == sum(len(b[s]) for b in boxes):
             return []
@@ -255,8 +265,9 @@ def _make_missing_error(left: UncoveredCombinations) -> CoverageError:
 
 
 def check_key_partition(plan: Plan, streams: int, keys: int, first: int = 0) -> None:
-    """Raise CoverError unless the fresh blocks of every stream share out the routing keys
-    [first, keys), so that each tuple is in one.
+    """Raise CoverageError unless the fresh blocks of every stream partition the keys [first, keys).
+
+    Each tuple is then in exactly one block.
     """
     for s in range(streams):
         ranges = sorted(
@@ -271,7 +282,7 @@ def check_key_partition(plan: Plan, streams: int, keys: int, first: int = 0) -> 
 
 
 def _check_harvest(plan: Plan, harvest: SheddingPlan, known: Mapping[int, Block]) -> None:
-    """Raise CoverError unless the harvest has a share in (0, 1] for every tuple that sets out."""
+    """Raise CoverageError unless every probing tuple has a share in (0, 1]."""
     if unknown := sorted(harvest.basic_windows.keys() - known.keys()):
         raise CoverageError(
             f"the harvest puts blocks {unknown} in basic windows; they are not there", *unknown
@@ -304,7 +315,7 @@ def _check_harvest(plan: Plan, harvest: SheddingPlan, known: Mapping[int, Block]
 
 
 def _index_blocks_by_host(blocks: Iterable[Block]) -> dict[tuple[int, int], set[int]]:
-    """The blocks by stream and host."""
+    """Return the blocks by stream and host."""
     alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
     for b in blocks:
         alike.setdefault((b.stream, b.hosts), []).append(b.id)

@@ -1,4 +1,4 @@
-"""Why a run did what it did: one sentence for each of its decisions, from events alone."""
+"""Describe the decisions of a run, one sentence each, from its events."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from braid.core.events import (
 
 
 class Decision(NamedTuple):
-    """What was decided in a batch (from 0), the kind of the event that says so, and the words."""
+    """A decision.
+
+    - ``batch``: number of the batch, from 0.
+    - ``kind``: type of the event that reports it.
+    - ``text``: the decision in words.
+    """
 
     batch: int
     kind: str
@@ -24,7 +29,7 @@ class Decision(NamedTuple):
 
 
 class DecisionCollector:
-    """Takes the events of a run batch by batch, in order; ``take`` returns what was decided."""
+    """A collector of decisions. Pass the events of a run to ``collect``, in order."""
 
     def __init__(self) -> None:
         self.streams: tuple[str, ...] = ()
@@ -34,8 +39,9 @@ class DecisionCollector:
         self._since = 0
 
     def collect(self, event: Event) -> list[Decision]:
-        """What was decided in a batch, once it is committed; nothing before. What a kind says
-        twice in a row is told once.
+        """Return the decisions of a batch once its commit is passed in; before that, none.
+
+        A decision that repeats the previous one of its kind is omitted.
         """
         if isinstance(event, RunStarted):
             self.streams = event.streams
@@ -65,11 +71,11 @@ class DecisionCollector:
 
 
 def collect_decisions(events: Iterable[Any]) -> list[Decision]:
-    """All decisions of a run, in order."""
+    """Return all decisions of a run, in order."""
     deciding = DecisionCollector()
     return [decision for event in events for decision in deciding.collect(event)]
 
 
 def describe_batch_decisions(batch: int, decided: Sequence[Decision]) -> str:
-    """What was decided in a batch as one sentence, with the batch counted from 1."""
+    """Return the decisions of a batch as one sentence. Batches count from 1 here."""
     return f"batch {batch + 1:,}: {'; '.join(d.text for d in decided)}"

@@ -1,6 +1,4 @@
-"""What the events of a run say, put in order for questions: which blocks there were, what each was
-made from, which met, and what is owed.
-"""
+"""An index of a run's events: its blocks, their sources, their meetings, and pending pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +19,9 @@ from braid.core.plan import Block, Keying, Route
 
 @dataclass(frozen=True, slots=True)
 class BlockMeeting:
-    """In a batch, the route of a block had another block probed on a host, in a hop (from 1)."""
+    """One probe of a plan: in ``batch``, the route of ``block`` probed ``other`` on a host, in a
+    hop (from 1).
+    """
 
     batch: int
     block: int
@@ -33,13 +33,17 @@ class BlockMeeting:
 
 @dataclass
 class EventIndex:
-    """What the events of a run say, ordered for questions.
+    """An index of a run's events. Batches count from 0.
 
-    ``blocks`` are all that ever were, as last known; ``born`` is the batch in which each was made
-    or arrived, ``gone`` the one that it left in. ``sources`` has, for a merged or cut block, those
-    it was made from. ``deferred`` is the batch in which a pair (fresh block, other) was put off.
-    ``changes`` are those of the placement. Batches count from 0; ``first`` is the number by which
-    the first is told, in all that is said of the run.
+    - ``plans_by_batch``, ``commits_by_batch``: plan and commit of each batch.
+    - ``blocks``: all blocks ever, in their latest form.
+    - ``created_in``, ``dropped_in``: by block, the batch in which it was made or arrived, and the
+      one in which it was dropped.
+    - ``sources``: by merged or cut block, the blocks it was made from.
+    - ``meetings``: all probes.
+    - ``deferred``: by pair (fresh block, other), the batch that deferred it.
+    - ``changes``: changes of placement.
+    - ``first_batch_number``: displayed number of the first batch. Default: 0.
     """
 
     events: Sequence[Any]
@@ -54,12 +58,12 @@ class EventIndex:
     deferred: dict[tuple[int, int], int] = field(default_factory=dict)
     changes: list[PlacementChanged] = field(default_factory=list)
     dropped: EventsTrimmed | None = None
-    """What stands for events that are no longer kept."""
+    """The placeholder of trimmed events; None: no event is trimmed."""
     first_batch_number: int = 0
 
     @classmethod
     def from_events(cls, happened: Iterable[Any], first: int = 0) -> EventIndex:
-        """Raises ValueError when no event says what is joined."""
+        """Return the index of some events. Raises ValueError if none of them is a RunStarted."""
         happened = tuple(happened)
         start = next((e for e in happened if isinstance(e, RunStarted)), None)
         if start is None:
@@ -107,8 +111,10 @@ class EventIndex:
         return self.start.streams
 
     def routing_key_source(self, a: Block, b: Block) -> Keying:
-        """What the routing keys of two blocks hash. "tuple", of which nothing follows, where they
-        came under different placements, or under one that is not known here.
+        """Return the input of two blocks' routing keys.
+
+        Returns "tuple", whose keys decide nothing, if the blocks were stored under different
+        placements or an unknown one.
         """
         first, later = sorted((a.batch, b.batch))
         if any(first < c.batch <= later for c in self.changes):
@@ -119,7 +125,9 @@ class EventIndex:
             return "tuple"
 
     def _find_keying(self, batch: int) -> Keying:
-        """Of the placement at work in a batch. Raises ValueError when it is not known here."""
+        """Return the keying of a batch's placement. Raises ValueError if the placement is
+        unknown.
+        """
         names = [c.placement for c in self.changes if c.batch <= batch]
         if names:
             return Placement.class_by_name(names[-1]).routing_key_source
@@ -131,17 +139,19 @@ class EventIndex:
         return made.key_space(made.initial_state(len(start.streams))).routing_key_source
 
     def display_number(self, batch: int) -> int:
-        """The number by which a batch is told."""
+        """Return the displayed number of a batch."""
         return batch + self.first_batch_number
 
     @property
     def first_retained_batch(self) -> int:
-        """The first batch whose events are kept."""
+        """The first batch whose events are retained."""
         return 0 if self.dropped is None else self.dropped.batch + 1
 
     @property
     def describe_retention(self) -> str:
-        """That events are kept from a batch on, if they are not kept of all; else nothing."""
+        """A phrase that names the first batch with retained events; empty if no event is
+        trimmed.
+        """
         return (
             f"events are kept from batch {self.display_number(self.first_retained_batch)} on"
             if self.first_retained_batch
@@ -150,20 +160,20 @@ class EventIndex:
 
     @property
     def last_batch(self) -> int:
-        """The last committed batch, -1 before the first."""
+        """The last committed batch; -1 before the first."""
         return max(self.commits_by_batch, default=-1)
 
     def live_blocks(self) -> list[Block]:
-        """The blocks that are held after the last commit: those with tuples."""
+        """Return the blocks with tuples after the last commit."""
         return [b for id, b in self.blocks.items() if id not in self.dropped_in and b.rows]
 
     def pending_pairs(self) -> list[tuple[int, int]]:
-        """The pairs that were deferred and have not been settled."""
+        """Return the pairs that were deferred and are not settled."""
         settled = {(m.other, m.block) for m in self.meetings if not m.is_fresh}
         return [p for p in self.deferred if not settled & {p, p[::-1]}]
 
     def find_block(self, id: int) -> Block:
-        """Raises ValueError for an id that no batch had."""
+        """Return a block. Raises ValueError for an unknown id."""
         if id not in self.blocks:
             raise ValueError(
                 f"there is no block {id}; this run has had {len(self.blocks):,} blocks, "
@@ -173,7 +183,7 @@ class EventIndex:
         return self.blocks[id]
 
     def find_ancestors(self, id: int) -> set[int]:
-        """The blocks that a block's tuples were in before, by merges and cuts; not itself."""
+        """Return the blocks that a block was made from, directly or not, by merges and cuts."""
         found: set[int] = set()
         waiting = list(self.sources.get(id, ()))
         while waiting:
@@ -183,12 +193,12 @@ class EventIndex:
         return found
 
     def descendants(self, id: int) -> list[int]:
-        """The blocks that were made from a block, by a merge or by cuts."""
+        """Return the blocks that were made from a block, by a merge or cuts."""
         return [heir for heir, sources in self.sources.items() if id in sources]
 
 
 def route_meetings(batch: int, route: Route) -> Iterator[BlockMeeting]:
-    """All meetings that a route of a batch asks for."""
+    """Yield all probes of a route."""
     for path in route.paths:
         for n, hop in enumerate(path, 1):
             for host, ids in hop.blocks_by_host.items():

@@ -1,4 +1,4 @@
-"""Events as lines of JSON, and back: in a run's log, its events.jsonl, and recordings."""
+"""Read and write events as lines of JSON: a run's log, its events.jsonl, and recordings."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import msgspec
 from braid.core.events import KINDS, Event
 
 VERSION = 1
-"""Of the format of lines. There is no reader of other versions."""
+"""Version of the line format. Other versions are refused."""
 
 
 def event_types() -> dict[str, type[Event]]:
-    """All kinds of events by name, those of every paper included."""
+    """Return all event classes by name, including those of every paper."""
     papers = import_module("braid.papers")
     for folder in pkgutil.iter_modules(papers.__path__, "braid.papers."):
         if folder.ispkg and find_spec(f"{folder.name}.events"):
@@ -27,13 +27,16 @@ def event_types() -> dict[str, type[Event]]:
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
-    """An event as plain values, with its kind and the version of the format."""
+    """Return an event as plain values, with its type and the format version."""
     values: dict[str, Any] = msgspec.to_builtins(event, str_keys=True)
     return {"format_version": VERSION, "type": type(event).__name__, **values}
 
 
 def event_from_dict(data: Mapping[str, Any]) -> Any:
-    """Raises ValueError when the line has another version or an unknown kind."""
+    """Return the event from its plain values.
+
+    Raises ValueError for another version or an unknown type.
+    """
     kind, version = data.get("type"), data.get("format_version")
     if version != VERSION or (kind not in KINDS and kind not in event_types()):
         raise ValueError(
@@ -44,22 +47,22 @@ def event_from_dict(data: Mapping[str, Any]) -> Any:
 
 
 def encode_event(event: Event) -> bytes:
-    """An event as a line, with its end."""
+    """Return an event as a line of JSON, with its newline."""
     return msgspec.json.encode(event_to_dict(event)) + b"\n"
 
 
 def decode_event(line: bytes | msgspec.Raw) -> Any:
-    """The event in a line; raises ValueError as ``from_dict``."""
+    """Return the event of a line. Raises ValueError as ``event_from_dict`` does."""
     return event_from_dict(msgspec.json.decode(line))
 
 
 def write_events(path: str | Path, events: Iterable[Event], append: bool = False) -> None:
-    """Write events as JSON lines, whole or appended."""
+    """Write events as lines of JSON; with ``append``, at the end of the file."""
     with open(path, "ab" if append else "wb") as file:
         file.writelines([encode_event(e) for e in events])
 
 
 def read_events(path: str | Path) -> list[Any]:
-    """The events of a JSONL file, in order."""
+    """Return the events of a JSONL file, in order."""
     with open(path, "rb") as file:
         return [decode_event(line) for line in file if line.strip()]

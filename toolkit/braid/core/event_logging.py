@@ -1,8 +1,8 @@
-"""What Braid logs, under the logger ``braid``: the events of a run, as they happen.
+"""Log the events of a run under the logger ``braid``, as they occur.
 
-A run's start, end and every change of its plan (a migration, a switch, a query that comes or goes)
-are INFO, batches are DEBUG, a run that failed is an ERROR. See them with
-``logging.basicConfig(); logging.getLogger("braid").setLevel("INFO")``.
+Start, end and every change of plan (a migration, a switch, a query added or removed) are INFO,
+batches are DEBUG, a failed run is an ERROR. To see them: ``logging.basicConfig();
+logging.getLogger("braid").setLevel("INFO")``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LOGGER = logging.getLogger("braid")
 
 
 def log_events(happened: Iterable[Event]) -> None:
-    """Log what happened, each event at its level."""
+    """Log each event at its level."""
     for event in happened:
         failed = isinstance(event, RunEnded) and event.outcome == "failed"
         level = logging.ERROR if failed else event.level
@@ -26,7 +26,7 @@ def log_events(happened: Iterable[Event]) -> None:
 
 
 def format_event(event: Event) -> str:
-    """The kind of an event and its plain values.
+    """Return an event's type and its plain values.
 
     >>> sentence(RunEnded(7, "failed", "OSError: no space left"))
     "RunEnded: batch 7, reason 'failed', error 'OSError: no space left'"

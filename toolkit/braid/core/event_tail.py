@@ -1,4 +1,4 @@
-"""The events of a run as another process writes them."""
+"""Follow the events of a run that another process writes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from braid.core.event_io import decode_event
 
 
 class EventTail:
-    """The events in a run folder, or in a recording (.jsonl), read on as the file grows.
+    """A reader of the events in a run folder or a recording (.jsonl), which follows the growing
+    file.
 
-    Raises ValueError when the path is neither.
+    Raises ValueError if the path is neither.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -24,13 +25,14 @@ class EventTail:
         self._offset, self._begun, self._inode, self._head = 0, b"", -1, b""
 
     def seconds_since_write(self) -> float:
-        """Seconds since the file was written last."""
+        """Return the seconds since the last write to the file."""
         return max(0.0, time.time() - self.file.stat().st_mtime)
 
     def read_new(self) -> list[Any]:
-        """The events since the last call. A line that is not whole yet waits. A run that has been
-        resumed writes its file anew, and so does one that keeps the first events no longer: then
-        all come again, from its RunStarted on.
+        """Return the events since the last call. An incomplete line is left for the next call.
+
+        If the file was written anew, all events are returned again, from RunStarted on. That
+        happens if the run was resumed or its first events were trimmed.
         """
         with open(self.file, "rb") as file:
             now = os.fstat(file.fileno())

@@ -1,6 +1,4 @@
-"""Event time from one batch to the next: where clocks go, which of them jump, and how many tuples
-did not come at their time.
-"""
+"""Event time from batch to batch: advance clocks, find jumps, count irregular tuples."""
 
 from __future__ import annotations
 
@@ -28,8 +26,10 @@ def advance_clocks(
     ahead: int | None,
     seen: Sequence[int | None],
 ) -> tuple[ClockAdvance, ...]:
-    """Return, by stream, the clock after a batch that stored the ``new`` blocks. Where clocks were
-    ``seen`` elsewhere, it is the greater of the two.
+    """Return, by stream, the clock after a batch that stored the ``new`` blocks.
+
+    ``seen`` has clocks from another source, by stream. If it is given, the result is the greater of
+    it and the clock before the batch.
     """
     if seen:
         pairs = zip(state.clocks, seen, strict=True)
@@ -69,9 +69,10 @@ def find_jumps(
     advances: Sequence[ClockAdvance],
     ahead: int | None,
 ) -> Iterator[ClockJumped]:
-    """Yield the clocks that eight tuples far ahead of them moved. If a stream begins in this batch,
-    also yield the clocks that fewer tuples set far ahead of another stream's: there is no telling
-    yet which of the two is right.
+    """Yield the clocks that eight tuples far ahead of them moved.
+
+    If a stream begins in this batch, also yield the clocks that fewer tuples set far ahead of
+    another stream's. Which of the two is right cannot be decided yet.
     """
     running = [clock for clock in following.clocks if clock is not None]
     begun = following.clocks.count(None) < state.clocks.count(None)

@@ -1,8 +1,8 @@
-"""What happened, typed and in order: the only thing that views read.
+"""The events of a run: typed, ordered, and the only input of views.
 
-Each event is one frozen dataclass, and one line of JSON (jsonl.py). A class registers itself by
-deriving from ``Event``; the events of a paper live in ``papers/<paper>/events.py``. Lists of events
-are what a live run, a replay and a report have in common.
+Each event is a frozen dataclass and one line of JSON (``core.event_io``). A class registers itself
+by deriving from ``Event``. The events of a paper are in ``papers/<paper>/events.py``. A live run, a
+replay and a report all read lists of events.
 """
 
 from __future__ import annotations
@@ -21,24 +21,27 @@ from braid.core.stream_clocks import IrregularCounts
 from braid.util.durations import format_duration, format_instant
 
 KINDS: dict[str, type[Event]] = {}
-"""Those of the modules that have been imported, by name; ``core.event_io.event_types`` has all."""
+"""Event classes of the imported modules, by name; ``core.event_io.event_types`` returns all."""
 
 
 class Event:
-    """The base of all events: a subclass, a frozen dataclass with slots, is known by its name.
+    """Base class of all events. A subclass is a frozen dataclass with slots, identified by its
+    name.
 
-    Raises TypeError when two classes have one name.
+    Raises TypeError if two classes have the same name.
     """
 
     __slots__ = ()
     level: ClassVar[int] = DEBUG
-    """At which ``core.event_logging`` logs it."""
+    """Level at which ``core.event_logging`` logs the event."""
     retention_key: ClassVar[tuple[str, ...] | None] = None
-    """When earlier events are no longer kept, the last one stays of those that have the same values
-    in these fields; None: none of this kind stays."""
+    """Fields that identify a lasting event; None: none of this kind is retained. If earlier events
+    are trimmed, the last event with each combination of these fields' values is retained.
+    """
     cancels: ClassVar[str] = ""
-    """A lasting kind. When this event is no longer kept, and the last one of that kind that has the
-    same value in its first lasting field is not either, neither of the two stays."""
+    """A lasting kind that this event cancels. If this event is trimmed, and so is the last one of
+    that kind with the same value in its first lasting field, neither is retained.
+    """
 
     def __init_subclass__(cls) -> None:
         known = KINDS.setdefault(cls.__name__, cls)
@@ -50,13 +53,16 @@ class Event:
         KINDS[cls.__name__] = cls  # a dataclass with slots is made twice, and the second counts
 
     def describe_decision(self, moment: EventContext) -> str:
-        """What was decided here and why, in a few words; empty where nothing was."""
+        """Return the decision that this event reports, with its reason; empty if none."""
         return ""
 
 
 class EventContext(NamedTuple):
-    """When an event happened: the names of the ``streams``, the commit ``before`` its batch, and
-    the events that its batch has, itself among them.
+    """The context of an event.
+
+    - ``streams``: names of the streams.
+    - ``previous_commit``: commit of the batch before; None: there is none.
+    - ``batch_events``: all events of the batch, including this one.
     """
 
     streams: tuple[str, ...]
@@ -65,7 +71,7 @@ class EventContext(NamedTuple):
 
 
 class ReplicaCopy(NamedTuple):
-    """A block that goes from one host to another."""
+    """A block copied from one host to another."""
 
     block: int
     source: int
@@ -74,12 +80,13 @@ class ReplicaCopy(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunStarted(Event):
-    """The settings of a run. ``clock`` is "measured" for a run on Spark and "modelled" for a
-    simulated one.
+    """The settings of a run.
 
-    ``batches`` is the number of micro-batches when it is known beforehand (static input), else
-    None. ``resumed``: it went on with the input that it began with, and the streams that it was
-    given then were not looked at.
+    - ``planned_batches``: number of micro-batches if known in advance (static input); otherwise
+      None.
+    - ``time_source``: "measured" for a run on Spark, "modelled" for a simulated one.
+    - ``resumed``: whether the run continues with its original input. The streams passed to the
+      resume are then not read.
     """
 
     level = INFO
@@ -98,8 +105,11 @@ class RunStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class PlacementChosen(Event):
-    """The placement was left open ("auto"): what was chosen and ``why``, and what each candidate
-    was modelled to cost, compared with it.
+    """The placement chosen for "auto".
+
+    - ``placement``: name of the chosen placement.
+    - ``reason``: why it was chosen.
+    - ``relative_costs``: by candidate, its modelled cost divided by that of the chosen placement.
     """
 
     level = INFO
@@ -114,11 +124,13 @@ class PlacementChosen(Event):
 
 @dataclass(frozen=True, slots=True)
 class PlacementChanged(Event):
-    """Another placement is at work from this batch on.
+    """A change of placement, effective from this batch on.
 
-    ``fullest`` is the part of a stream's tuples that the fullest host had, ``even`` what each would
-    have had; ``work`` what of the modelled work is left, with what the change costs; ``moved`` the
-    tuples that went to another host.
+    - ``max_host_share``: share of a stream's tuples on the fullest host.
+    - ``even_share``: share of each host if they were spread evenly.
+    - ``remaining_work_share``: modelled work after the change, including its cost, divided by the
+      work before.
+    - ``moved_tuples``: tuples that moved to another host.
     """
 
     level = INFO
@@ -144,7 +156,7 @@ class PlacementChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class BatchPlanned(Event):
-    """The plan of a batch: compaction and the placement's plan as one; see Plan for the fields."""
+    """The plan of a batch, compaction included. See ``Plan`` for the fields."""
 
     batch: int
     routes: tuple[Route, ...] = ()
@@ -154,13 +166,18 @@ class BatchPlanned(Event):
 
 @dataclass(frozen=True, slots=True)
 class EventsTrimmed(Event):
-    """In place of the events of the batches up to ``batch``, which are no longer kept: it stands
-    for as many numbers as they were ``events``, but for those that ``stay``, which come next.
+    """Placeholder for the trimmed events of the batches up to ``batch``.
 
-    ``bytes`` had the run's events up to there, and ``before`` is their crc32; ``head`` is that of
-    the lines around this one. The batches had ``results`` and, by stream, ``late`` tuples,
-    and left these ``blocks``; ``did`` is what all hosts did in them, but for what they stored.
-    ``kinds`` says how many events of each kind it stands for.
+    - ``trimmed_events``: number of events up to there, including retained ones.
+    - ``retained_events``: lasting events that follow this one. The placeholder occupies
+      ``trimmed_events`` minus ``retained_events`` sequence numbers.
+    - ``trimmed_bytes``, ``trimmed_crc32``: size and checksum of the run's event log up to there.
+    - ``header_crc32``: checksum of the lines around this one.
+    - ``results``: results of these batches.
+    - ``live_blocks``: blocks after ``batch``.
+    - ``late_tuples``: by stream, late tuples of these batches.
+    - ``total_host_metrics``: work of all hosts in these batches, without what they store.
+    - ``event_counts``: number of trimmed events by kind.
     """
 
     batch: int
@@ -177,15 +194,13 @@ class EventsTrimmed(Event):
 
 
 def count_event_numbers(happened: Iterable[Event]) -> int:
-    """How many numbers some events have: one each, but those that stand for others."""
+    """Return how many sequence numbers some events occupy: one each, more for a placeholder."""
     return sum(e.trimmed_events if isinstance(e, EventsTrimmed) else 1 for e in happened)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchCommitted(Event):
-    """What a batch did, as counted by the hosts. Tuples are counted once, whatever their
-    replicas.
-    """
+    """The outcome of a batch, as counted by the hosts. Replicas of a tuple count once."""
 
     batch: int
     received_tuples: tuple[int, ...]
@@ -196,50 +211,51 @@ class BatchCommitted(Event):
     """By stream, tuples held after the batch."""
     results: int
     seconds_by_phase: Mapping[str, float]
-    """Wall-clock of the parts (see ``core.batch_phases``), and of the batch: "total". Of a
-    simulated one, what is "modelled".
+    """Wall-clock seconds by phase (see ``core.batch_phases``) and for the batch ("total"). A
+    simulated batch has "modelled" only.
     """
     changed_blocks: tuple[Block, ...]
-    """Every block that is new or has changed."""
+    """Blocks that are new or changed."""
     dropped_block_ids: tuple[int, ...]
-    """Ids of blocks that are gone."""
+    """Ids of dropped blocks."""
     host_metrics: tuple[HostMetrics, ...]
     late_tuples: tuple[int, ...] = ()
-    """By stream, tuples behind the watermark, which may have missed partners."""
+    """By stream, tuples behind the watermark. They may have missed partners."""
     untimed: tuple[int, ...] = ()
-    """By stream, tuples that were left out because they have no event time."""
+    """By stream, tuples skipped because they have no event time."""
     ahead: tuple[int, ...] = ()
-    """By stream, tuples too far ahead of their stream's clock to move it by themselves."""
+    """By stream, tuples too far ahead of the clock to advance it by themselves."""
     irregular_counts: IrregularCounts = field(default_factory=IrregularCounts)
-    """The same since the start of the run."""
+    """Late, untimed and early tuples since the start of the run."""
     clocks: tuple[int | None, ...] = ()
-    """By stream, how far event time has come, in microseconds."""
+    """By stream, the event time reached, in microseconds."""
     missed_combinations: int = 0
-    """Combinations of tuples that were due and not met, under a placement that covers at most
-    once."""
+    """Due combinations of tuples that were not met. 0 unless the placement covers at most once."""
     received_bytes: tuple[int, ...] = ()
-    """By stream, bytes of the batch's tuples as blocks hold them, replicas not counted."""
+    """By stream, bytes of the batch's tuples as blocks hold them, without replicas."""
     executor: str = ""
-    """Which way it went, "process" or "spark"; empty for a simulated one and one that only changes
-    what is served."""
+    """Executor of the batch, "process" or "spark". Empty for a simulated batch, or one that only
+    adds or removes queries.
+    """
     executor_reason: str = ""
-    """Why that way."""
+    """Reason for the executor."""
     announced_bytes: int = 0
-    """Bytes that the source announced before it was read; 0: it was not asked, or did not."""
+    """Bytes that the source announced in advance. 0: not asked, or not announced."""
     source_bytes: int = 0
-    """Bytes that came from the source, before a shedder left tuples out; 0: not counted."""
+    """Bytes read from the source, before a shedder skipped tuples. 0: not counted."""
     task_count: int = 0
-    """Tasks that shared its work, in the first stage."""
+    """Tasks of the first stage that had work."""
     parallelism: str = ""
-    """What the work could be shared among, where the way was chosen; empty where it was asked
-    for."""
+    """The available parallelism when the executor was chosen. Empty if the caller set the
+    executor.
+    """
     previous_commit_seconds: float = 0.0
-    """Seconds in which the batch before became real: its manifest, the moves of its result files,
-    Spark's log of them, the events, and the removal of old files. No part of "total"; 0: there was
-    none before in this process."""
+    """Duration of the previous commit: manifest, publishing of result files, Spark's sink log,
+    events, and removal of old files. Not part of "total". 0: first batch of this process.
+    """
 
     def describe_decision(self, moment: EventContext) -> str:
-        """The way that it went, where the batch before went another."""
+        """Return the executor and its reason if the batch before ran on another one."""
         if (
             moment.previous_commit is None
             or not self.executor
@@ -251,7 +267,7 @@ class BatchCommitted(Event):
 
     @property
     def total_host_metrics(self) -> HostMetrics:
-        """What all hosts did together."""
+        """The sum of all hosts' metrics."""
         return HostMetrics(
             *(
                 sum(values)
@@ -262,11 +278,13 @@ class BatchCommitted(Event):
 
 @dataclass(frozen=True, slots=True)
 class ClockJumped(Event):
-    """The clock of a stream went far ahead, from ``before`` to ``after`` (event times in
-    microseconds), because ``support`` tuples have such times. Tuples behind it are late from
-    now on. It comes before the batch's commit.
+    """A jump of a stream's clock from ``before`` to ``after`` (event times in microseconds).
 
-    Where ``before`` is None, fewer than eight tuples began the stream, far ahead of another one.
+    ``support`` tuples have such times. Tuples behind the new clock are late from now on. The event
+    precedes the batch's commit.
+
+    If ``before`` is None, the stream began with fewer than eight tuples, far ahead of another
+    stream.
     """
 
     level = WARNING
@@ -293,14 +311,17 @@ class ClockJumped(Event):
 
 @dataclass(frozen=True, slots=True)
 class BatchShed(Event):
-    """What came of a batch in which not all tuples met all that they were due to meet. It comes
-    before the batch's commit, in runs that shed load only.
+    """Load shed in a batch. It precedes the batch's commit, in runs that shed load only.
 
-    ``considered`` and ``left_out`` are pairs (tuple that set out, row of a block) of the first hop.
-    ``estimated`` are the results of the full join, by the weights of those that were found, and
-    ``variance`` that of this estimate; None: unknown. ``utility`` is what the results are worth,
-    ``estimated_utility`` what those of the full join are. ``sketches`` are those of a batch whose
-    draws go on in later batches, so that variances of batches do not add up: see Harvested.
+    - ``considered_pairs``, ``skipped_pairs``: pairs (probing tuple, row of a block) of the first
+      hop.
+    - ``estimated_results``: estimate of the full join's results, from the weights of those found.
+    - ``variance``: variance of this estimate; None: unknown.
+    - ``utility``, ``estimated_utility``: utility of the results, and estimated utility of the full
+      join's.
+    - ``items``: yield by item.
+    - ``sketches``: set if the draws of a batch continue in later batches, so that their variances
+      do not add up; see ``SheddingOutcome``.
     """
 
     batch: int
@@ -316,8 +337,8 @@ class BatchShed(Event):
 
 @dataclass(frozen=True, slots=True)
 class BatchQueryResults(Event):
-    """By query, the ``results`` of a batch that are its. It comes before the batch's commit, in
-    runs that serve many queries only, and not in simulated ones.
+    """The results of a batch by query. It precedes the batch's commit, in shared runs on Spark
+    only.
     """
 
     batch: int
@@ -326,10 +347,13 @@ class BatchQueryResults(Event):
 
 @dataclass(frozen=True, slots=True)
 class QueryAdded(Event):
-    """A shared run serves one more query, from the next batch on. By alias, ``windows`` are in
-    microseconds and ``where`` the selection, or None. ``complete`` gives, by alias, the event time
-    (microseconds) from which on the state held every tuple that the query can use: results whose
-    members came later or are no older are complete. None: all are.
+    """A query added to a shared run, from the next batch on.
+
+    - ``bitmap_position``: bit of the query in bitmaps.
+    - ``windows``: by alias, microseconds.
+    - ``selections``: by alias, Spark SQL; None: every tuple.
+    - ``complete_since``: by alias, the event time (microseconds) from which the state held every
+      tuple that the query uses. Results of later tuples are complete. None: all are.
     """
 
     level = INFO
@@ -354,7 +378,7 @@ class QueryAdded(Event):
 
 @dataclass(frozen=True, slots=True)
 class QueryRemoved(Event):
-    """A shared run no longer serves a query, from the next batch on."""
+    """A query removed from a shared run, from the next batch on."""
 
     level = INFO
     retention_key = ("name", "batch")
@@ -369,7 +393,11 @@ class QueryRemoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class RunEnded(Event):
-    """``reason`` is "completed", "stopped" or "failed"; ``error`` is empty unless it failed."""
+    """The end of a run.
+
+    - ``outcome``: "completed", "stopped" or "failed".
+    - ``error``: the error of a failed run; otherwise empty.
+    """
 
     level = INFO
 

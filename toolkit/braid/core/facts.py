@@ -1,4 +1,4 @@
-"""What a placement may know when it plans a batch."""
+"""Facts: the input that a placement plans a batch from."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from braid.core.query import Query
 
 
 class HostUsage(msgspec.Struct, frozen=True):
-    """What one host did in the last committed batch, and what it holds now: counts only, so that a
-    plan repeats exactly.
+    """Work of one host in the last committed batch, and what it holds after it.
 
-    ``received`` tuples; ``arrived`` intermediate results from other hosts; ``sent`` intermediate
-    results, once for each host that they went to; ``probed`` tuples and intermediate results that
-    met something here, once for each hop; ``compared`` candidate pairs; ``stored`` tuples and
-    ``stored_bytes``; ``network_bytes`` that came in: tuples, intermediate results and moved blocks.
+    Counts only, no times, so that a plan is reproducible.
+
+    - ``received_tuples``: tuples sent to the host.
+    - ``received_partials``: intermediate results that arrived from other hosts.
+    - ``sent_partials``: intermediate results sent, counted once for each receiving host.
+    - ``probes``: tuples and intermediate results that probed blocks here, counted once for each
+      hop.
+    - ``compared_pairs``: candidate pairs.
+    - ``stored_tuples``, ``stored_bytes``: tuples held.
+    - ``network_bytes``: incoming bytes of tuples, intermediate results and migrated blocks.
     """
 
     received_tuples: int = 0
@@ -32,24 +37,25 @@ class HostUsage(msgspec.Struct, frozen=True):
 
 
 Visit = tuple[tuple[int, ...], int]
-"""A step of a join order: the streams visited so far (sorted), and the next one."""
+"""A step of a join order: the streams joined so far (sorted), and the next one."""
 
 Matches = dict[Visit, tuple[float, float]]
-"""By step, the pairs (intermediate result, tuple) that were considered and those that matched."""
+"""By step, the compared pairs (intermediate result, tuple) and those that matched."""
 
 AgedMatches = dict[tuple[Visit, int], tuple[float, float]]
-"""The same by step and age of the met block: see ``age``."""
+"""The same by step and age of the probed block; see ``block_age``."""
 
 AGES = 16
-"""The parts of a window that ages are counted in."""
+"""Number of parts of a window by which ages are counted."""
 
 
 def block_age(b: Block, batch: int, window: int | None, clocks: Sequence[int | None]) -> int:
-    """The age of a block when a batch begins: the part of its stream's window, of AGES, that the
-    middle of its event times lies in, the youngest is 0.
+    """Return the age of a block at the start of a batch: 0 for the youngest, at most AGES - 1.
 
-    What ages a stream is the greatest clock of the others. With full history, or as long as the
-    others are silent: how many times the number of batches since its first has doubled.
+    The window of its stream is divided into AGES parts; the age is the part that contains the
+    middle of the block's event times. The time now is the greatest clock of the other streams. With
+    full history, or while the other streams are silent, the age is the number of times that the
+    batches since the block's first have doubled.
     """
     return _age_class(b, batch, window, _latest_other_clock(b.stream, clocks))
 
@@ -60,13 +66,13 @@ def block_ages(
     windows: Sequence[int | None],
     clocks: Sequence[int | None],
 ) -> dict[int, int]:
-    """The ages of blocks, by id; windows and clocks are by stream."""
+    """Return the ages of blocks by id. Windows and clocks are by stream."""
     now = [_latest_other_clock(s, clocks) for s in range(len(windows))]
     return {b.id: _age_class(b, batch, windows[b.stream], now[b.stream]) for b in blocks}
 
 
 def _latest_other_clock(stream: int, clocks: Sequence[int | None]) -> int | None:
-    """The greatest clock of the other streams."""
+    """Return the greatest clock of the other streams."""
     return max((t for s, t in enumerate(clocks) if s != stream and t is not None), default=None)
 
 
@@ -81,18 +87,25 @@ def _age_class(b: Block, batch: int, window: int | None, now: int | None) -> int
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a placement may know when it plans batch number ``batch``: no tuple, no clock.
+    """The facts that a placement plans batch number ``batch`` from. They contain no tuple and no
+    time of day.
 
-    ``blocks`` are live, after compaction; new ids start at ``next_id``; ``received`` and
-    ``received_bytes`` count, by stream, the tuples of all committed batches; ``last_received``
-    those of the last one. By stream, ``windows`` are W_i and ``clocks`` how far event time is, in
-    microseconds; None stands for full history and for a stream that has been silent. ``usage`` is
-    by host and may be shorter than the hosts are many. ``matches`` measures selectivity, recent
-    batches counting most: see Matches; ``matches_by_age`` has them by age as well.
-    ``watermarks`` is, by stream, the earliest event time still expected of the others. A run that
-    serves many queries names them, and how many tuples had each routing key, by stream, recent
-    batches counting most (``key_counts``). ``merged`` are the blocks that compaction makes in this
-    batch: no other host can read them before the next.
+    - ``streams``: names of the streams. What is by stream follows this order.
+    - ``blocks``: live blocks, after compaction.
+    - ``next_id``: first free block id.
+    - ``received``, ``received_bytes``: by stream, tuples of all committed batches.
+    - ``previous_received``: by stream, tuples of the last batch.
+    - ``windows``: by stream, microseconds; None: full history.
+    - ``clocks``: by stream, event time in microseconds; None: no tuple has arrived.
+    - ``host_usage``: by host; may be shorter than the number of hosts.
+    - ``match_counts``: measured selectivity; recent batches weigh most (see ``Matches``).
+    - ``watermarks``: by stream, the earliest event time still expected of the other streams.
+    - ``queries``: queries of a shared run.
+    - ``key_counts``: by stream and routing key, the tuples of a shared run; recent batches weigh
+      most.
+    - ``match_counts_by_age``: ``match_counts`` by age as well.
+    - ``compacted_blocks``: blocks that compaction makes in this batch. Other hosts cannot read them
+      before the next batch.
     """
 
     batch: int

@@ -1,6 +1,6 @@
-"""A run in words: what a batch's plan was, what became of a block, and why two blocks met or not.
-All of it comes from the run's events alone. Batches are told by the run's numbers for them, from
-``first`` on.
+"""Describe a run in words, from its events: plans of batches, histories of blocks, and meetings.
+
+Batches are numbered as in the run's display, from ``first_batch_number``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from braid.core.plan import Block
 
 
 def describe_run(run: EventIndex) -> str:
-    """The run in a few lines."""
+    """Return a summary of the run in a few lines."""
     start = run.start
     settings = ", ".join(f"{k}={v!r}" for k, v in start.placement_settings.items())
     windows = ", ".join(f"{a} {w}" for a, w in start.windows.items()) or "full history"
@@ -57,8 +57,9 @@ def _describe_progress(run: EventIndex) -> list[str]:
 
 
 def describe_batch_plan(run: EventIndex, batch: int) -> str:
-    """The plan of a batch (from 0), and what came of it. Raises ValueError for a batch that was
-    not.
+    """Return the plan and outcome of a batch, numbered from 0.
+
+    Raises ValueError if there is no such batch or its events are trimmed.
     """
     told = run.display_number(batch)
     if 0 <= batch < run.first_retained_batch:
@@ -117,7 +118,7 @@ def _shorten_value(value: Any, width: int = 60) -> str:
 
 
 def describe_block_history(run: EventIndex, id: int) -> str:
-    """What became of a block, batch by batch. Raises ValueError for an id that no batch had."""
+    """Return the history of a block, batch by batch. Raises ValueError for an unknown id."""
     block = run.find_block(id)
     size = f", {block.rows:,} tuples" if block.rows else ""
     lines = [
@@ -149,7 +150,7 @@ def describe_block_history(run: EventIndex, id: int) -> str:
 
 
 def explain_meeting(run: EventIndex, a: int, b: int) -> str:
-    """Why the tuples of two blocks met, or why not. Raises ValueError for an unknown id."""
+    """Return why the tuples of two blocks met, or why not. Raises ValueError for an unknown id."""
     one, two = run.find_block(a), run.find_block(b)
     head = ", ".join(
         f"block {x.id} of "
@@ -165,7 +166,7 @@ def explain_meeting(run: EventIndex, a: int, b: int) -> str:
 
 
 def _describe_meetings(run: EventIndex, a: int, b: int) -> Iterator[str]:
-    """The batches in which two blocks met, as themselves or as what they were made from."""
+    """Yield the batches in which two blocks, or blocks that they were made from, met."""
     family = [{id, *run.find_ancestors(id)} for id in (a, b)]
     for left, right in (family, family[::-1]):
         for m in run.meetings:
@@ -198,7 +199,7 @@ def _describe_meeting(run: EventIndex, m: BlockMeeting, asked: Collection[int]) 
 def _describe_shared_visits(
     run: EventIndex, left: Collection[int], right: Collection[int]
 ) -> Iterator[str]:
-    """Where a fresh block of a third stream visited two blocks on one path."""
+    """Yield the routes on which a fresh block of a third stream probed both blocks on one path."""
     for batch, planned in run.plans_by_batch.items():
         for route in planned.routes:
             for path in route.paths:
@@ -215,7 +216,7 @@ def _describe_shared_visits(
 
 
 def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
-    """Why two blocks of different streams have not met."""
+    """Return why two blocks of different streams have not met."""
     if not may_join(a, b, run.routing_key_source(a, b)):
         return (
             f"never met: the routing keys {plan_sentences.format_key_range(a)} and "

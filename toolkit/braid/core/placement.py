@@ -1,8 +1,8 @@
-"""What a placement policy is, and the one list of those that there are.
+"""The base class of placement policies, and their registry.
 
-A placement is a frozen dataclass: its fields are its settings. A subclass of ``Placement`` needs
-``hosts`` and ``plan``; all else has a default. Defining it registers it under its class name, and
-whatever runs placements by name, or all of them, looks here.
+A placement is a frozen dataclass whose fields are its settings. A subclass of ``Placement`` defines
+``hosts`` and ``plan_batch``; everything else has a default. Defining a subclass registers it under
+its class name.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from braid.util.json_codec import from_plain
 from braid.util.validation import check_int, checks_field_types
 
 MOST_HOSTS = 100_000
-"""Of one join; a plan of so many takes seconds."""
+"""Maximum number of hosts of a join. A plan for this many takes seconds."""
 MOST_KEYS = 1 << 24
-"""Routing keys: parts that a stream's batch can be cut in."""
+"""Maximum number of routing keys, the parts into which a stream's batch can be divided."""
 
 _registered: dict[str, type[Placement]] = {}
 
@@ -32,7 +32,8 @@ _registered: dict[str, type[Placement]] = {}
 class Placement(ABC):
     """A placement policy: settings (the fields of a frozen dataclass) and pure functions.
 
-    ``start`` and ``plan`` see no clock and no tuple, and return the same for the same arguments.
+    ``initial_state`` and ``plan_batch`` read no clock and no tuple. They return the same for the
+    same arguments.
     """
 
     if TYPE_CHECKING:  # a field with no default in a dataclass would take a property for one
@@ -42,15 +43,17 @@ class Placement(ABC):
             """J, the number of logical hosts at the start."""
 
     State: ClassVar[type] = type(None)
-    """What ``start`` returns and plans carry: a frozen dataclass, or None where there is none."""
+    """Type of the state that ``initial_state`` returns and plans carry: a frozen dataclass, or
+    None.
+    """
     routing_key_source: ClassVar[Keying] = "tuple"
-    """What the routing key hashes."""
+    """Input of the routing key's hash."""
     delivery_guarantee: ClassVar[Coverage] = "exactly once"
-    """What the cover rule is to hold of its plans."""
+    """The form of the cover rule that its plans obey."""
     label: ClassVar[str]
-    """A plain name for people; the class name unless given."""
+    """Display name. Default: the class name."""
     shares_queries: ClassVar[bool] = False
-    """Whether it serves the queries of a shared join, and so needs ``Facts.queries``."""
+    """Whether it serves the queries of a shared join, and so reads ``Facts.queries``."""
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -61,47 +64,53 @@ class Placement(ABC):
             _register_placement(cls)
 
     def __post_init__(self) -> None:  # noqa: B027 (settings may be any)
-        """Raises ValueError, with one sentence, for settings that cannot be; that each is of its
-        type is checked for all placements.
+        """Check the settings. The type of each is checked for all placements beforehand.
+
+        Raises ValueError for invalid settings.
         """
 
     def _repr_html_(self) -> str:
-        """A small table of the settings, for notebooks."""
+        """Return a small table of the settings, for notebooks."""
         rows = [(name, repr(getattr(self, name))) for name in self.setting_names()]
         return render_html_table(f"{type(self).__name__} ({self.label})", rows)
 
     @property
     def max_hosts(self) -> int:
-        """The most hosts that it may ever use."""
+        """The maximum number of hosts that it may use."""
         return self.hosts
 
     @property
     def key_space_size(self) -> int:
-        """The size of the routing-key space: how many parts a stream's batch can be cut in."""
+        """The number of routing keys, the parts into which a stream's batch can be divided."""
         return 1
 
     def initial_state(self, streams: int) -> Any:
-        """The first state. Raises ValueError when it cannot serve that many streams."""
+        """Return the state before the first batch.
+
+        Raises ValueError if it does not support this number of streams.
+        """
         return None
 
     @abstractmethod
     def plan_batch(self, facts: Facts, state: Any) -> Plan:
-        """The plan of one micro-batch; ``state`` is that of the plan before."""
+        """Return the plan of one micro-batch. ``state`` is the state of the previous plan."""
 
     def has_pending_pairs(self, state: Any) -> bool:
-        """Whether batches without tuples must follow because results are owed."""
+        """Return whether batches without tuples must follow to settle pending pairs."""
         return False
 
     def merge_boundaries(self, state: Any) -> tuple[tuple[int, ...], ...]:
-        """By stream the ages (microseconds, rising) across which blocks must not be merged."""
+        """Return, by stream, the ages across which blocks must not be merged (microseconds,
+        ascending).
+        """
         return ()
 
     def key_space(self, state: Any) -> KeySpace:
-        """The routing keys of the batch whose plan leaves this state."""
+        """Return the routing keys of the batch whose plan carries this state."""
         return KeySpace(self.routing_key_source, self.key_space_size)
 
     def supports_streams(self, streams: int) -> bool:
-        """Whether it joins that many streams."""
+        """Return whether it joins this number of streams."""
         try:
             self.initial_state(streams)
         except ValueError:
@@ -110,17 +119,21 @@ class Placement(ABC):
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
-        """The names of its settings."""
+        """Return the names of its settings."""
         return tuple(f.name for f in fields(cls) if f.init)  # type: ignore[arg-type]
 
     @classmethod
     def example_instances(cls) -> Iterable[Self]:
-        """Small instances, which the generic checks try."""
+        """Return small instances for the generic checks."""
         return (cls(hosts=4) if "hosts" in cls.setting_names() else cls(),)  # type: ignore[call-arg]
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """The placement of these settings, as ``codec.plain`` gives them. Raises ValueError."""
+        """Return the placement with these settings, in the form that ``json_codec.to_plain``
+        returns.
+
+        Raises ValueError for unknown or invalid settings.
+        """
         if unknown := [name for name in settings if name not in cls.setting_names()]:
             raise ValueError(
                 f"{cls.__name__} takes no {' and no '.join(unknown)}; "
@@ -130,7 +143,7 @@ class Placement(ABC):
 
     @staticmethod
     def class_by_name(name: str) -> type[Placement]:
-        """A placement class by its name. Raises ValueError when there is none."""
+        """Return a placement class by its name. Raises ValueError if there is none."""
         known = registered_placements()
         if name not in known:
             raise ValueError(f"no placement is named {name!r}; there are: {', '.join(known)}")
@@ -138,7 +151,11 @@ class Placement(ABC):
 
 
 def _register_placement(cls: type[Placement]) -> None:
-    """A class that is defined again in the same place, as in a notebook, replaces its elder."""
+    """Register a class. A class defined again in the same place, as in a notebook, replaces the
+    first.
+
+    Raises TypeError if another module has a placement of this name.
+    """
     other = _registered.get(cls.__name__, cls)
     if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
         raise TypeError(
@@ -149,9 +166,7 @@ def _register_placement(cls: type[Placement]) -> None:
 
 
 def registered_placements() -> dict[str, type[Placement]]:
-    """All placements by name, sorted: those of every paper, the one that changes among them, and
-    those that were defined since.
-    """
+    """Return all placements by name, sorted: those of the papers, ``Auto``, user-defined ones."""
     import_module("braid.simulation.auto_placement")
     papers = import_module("braid.papers")
     for module in walk_packages(papers.__path__, "braid.papers."):
@@ -160,8 +175,9 @@ def registered_placements() -> dict[str, type[Placement]]:
 
 
 def placements_for(streams: int, equality: bool = True) -> dict[str, type[Placement]]:
-    """By name, the placements that join so many streams, for one query; those that route by the
-    value of an equality only where there is one.
+    """Return, by name, the placements that join this number of streams for one query.
+
+    Without an equality, placements that route by its value are excluded.
     """
     return {
         name: kind
@@ -173,5 +189,5 @@ def placements_for(streams: int, equality: bool = True) -> dict[str, type[Placem
 
 
 def check_hosts(hosts: int) -> None:
-    """Raises ValueError unless the number of hosts is a whole number from 1 to MOST_HOSTS."""
+    """Raise ValueError unless the number of hosts is a whole number from 1 to MOST_HOSTS."""
     check_int(hosts, "hosts", 1, MOST_HOSTS)

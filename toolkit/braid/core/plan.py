@@ -1,13 +1,13 @@
-"""Blocks, plans, and the one rule that makes a plan correct.
+"""Blocks and plans, and the cover rule that makes a plan correct.
 
-A join is a plan of blocks. A *placement* looks at the facts of the live blocks and says, for one
-micro-batch, where each fresh block is stored and which other blocks it meets, on which host. A plan
-is plain data: it never sees a tuple.
+A *placement* reads facts about the live blocks. For one micro-batch it decides where each fresh
+block is stored, and which other blocks it probes on which host. A plan is plain data; it never
+contains a tuple.
 
-The *cover rule* is the whole correctness argument: over the paths of a route, every combination of
-due blocks of the other streams is met exactly once. A fresh block of stream i is due to meet every
-live block of the other streams, and of the blocks that are fresh in the same batch those of streams
-with a smaller index; so every result group is made once, by its fresh member of highest index.
+The *cover rule*: the paths of a route meet every combination of due blocks of the other streams
+exactly once. Due for a fresh block of stream i are all live blocks of the other streams, and the
+fresh blocks of streams with a smaller index. Each result is therefore produced once, by its fresh
+member of highest index.
 """
 
 from __future__ import annotations
@@ -20,27 +20,35 @@ from typing import Any, Literal
 from braid.core.shedding_plan import SheddingPlan
 
 Keys = tuple[int, int]
-"""Half-open range [lo, hi) of routing keys."""
+"""Half-open range [low, high) of routing keys."""
 
 Ids = tuple[int, ...]
-"""Blocks, by id."""
+"""Block ids."""
 
 Keying = Literal["tuple", "join", "both"]
-"""What the routing key is a seeded hash of: the whole tuple, the value that an equality joins on,
-or each of them in a number of its own, of which every batch takes one (see KeySpace).
+"""Input of the routing key's seeded hash.
+
+- "tuple": the whole tuple.
+- "join": the value of the equality that the streams are joined on.
+- "both": both hashes in one number, of which each batch uses one (see ``KeySpace``).
 """
 
 Coverage = Literal["exactly once", "at most once"]
-"""How often plans make each result. "At most once" is for policies that leave results out."""
+"""How often plans produce each result. "At most once" is for policies that omit results."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """The routing keys of a batch's tuples: [``first``, ``end``). Blocks with smaller keys came
-    under an earlier placement, whose keys tell nothing of these: they are met by all.
+    """The routing keys of a batch's tuples: the range [``first``, ``key_end``).
 
-    Tuples come with their routing key where ``divide`` is 0; else with a number of both hashes, of
-    which the batch takes ``first + number // divide % keys``.
+    Blocks with smaller keys were stored under an earlier placement. Their keys are not comparable,
+    so every fresh block meets them.
+
+    - ``routing_key_source``: input of the hash.
+    - ``size``: number of keys.
+    - ``first``: first key. Default: 0.
+    - ``divisor``: 0 if tuples arrive with their routing key. Otherwise they arrive with a number
+      that combines both hashes, and the key is ``first + number // divisor % size``.
     """
 
     routing_key_source: Keying
@@ -50,11 +58,13 @@ class KeySpace:
 
     @property
     def key_end(self) -> int:
-        """The first key behind it."""
+        """The end of the range (exclusive)."""
         return self.first + self.size
 
     def routing_keys(self, number: Any) -> Any:
-        """The routing key of what a tuple comes with; or the keys of an array of them."""
+        """Return the routing key for the number that a tuple arrives with. Accepts an array,
+        too.
+        """
         return self.first + number // self.divisor % self.size if self.divisor else number
 
 
@@ -62,9 +72,13 @@ class KeySpace:
 class Block:
     """An immutable set of tuples of one stream that share a range of routing keys.
 
-    ``batch`` is the first micro-batch whose tuples it holds, ``hosts`` are the hosts with a replica
-    (sorted), ``rows`` and ``bytes`` count one replica (0 until the engine has reported them),
-    ``span`` is (earliest, latest) event time in microseconds.
+    - ``id``: number, unique in the run.
+    - ``stream``: index of the stream.
+    - ``key_range``: routing keys, half-open.
+    - ``batch``: first micro-batch whose tuples it holds.
+    - ``hosts``: hosts with a replica, sorted.
+    - ``rows``, ``size_bytes``: size of one replica; 0 until the engine has reported it.
+    - ``event_time_range``: (earliest, latest) event time in microseconds; None: not reported.
     """
 
     id: int
@@ -77,7 +91,7 @@ class Block:
     event_time_range: tuple[int, int] | None = None
 
     def with_hosts(self, hosts: tuple[int, ...]) -> Block:
-        """The same block on these hosts."""
+        """Return the block with these hosts."""
         made = (
             self.id,
             self.stream,
@@ -88,36 +102,39 @@ class Block:
         return Block(*made, self.rows, self.size_bytes, self.event_time_range)
 
     def with_contents(self, rows: int, size: int, span: tuple[int, int] | None) -> Block:
-        """The same block with what it turned out to hold."""
+        """Return the block with the size and event times that were reported for it."""
         return Block(self.id, self.stream, self.key_range, self.batch, self.hosts, rows, size, span)
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step of a path: the blocks of ``stream`` to probe, by host. No block appears under two
-    hosts.
+    """One step of a path: the blocks of ``stream`` to probe, by host. A block appears under one
+    host only.
     """
 
     stream: int
     blocks_by_host: Mapping[int, tuple[int, ...]]
 
     def probed_blocks(self) -> tuple[int, ...]:
-        """All blocks that the hop probes, host by host."""
+        """Return all blocks that the hop probes, host by host."""
         return tuple(chain.from_iterable(self.blocks_by_host.values()))
 
 
 Path = tuple[Hop, ...]
-"""Hops in order, one for each other stream. What one hop finds goes to all hosts of the next."""
+"""Hops in order, one for each other stream. Matches of one hop go to every host of the next hop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What happens to one block in one batch.
+    """The storage and the probes of one block in one batch.
 
-    A *fresh* block is stored on ``block.hosts`` and sent to the hosts of the first hop of each
-    path. A block that is not fresh is already stored (it has just arrived on a new host, say) and
-    settles what it owes. ``deferred`` names the due blocks that a fresh block does not meet now; a
-    later route settles each pair.
+    - ``block``: the block. If fresh, it is stored on ``block.hosts`` and sent to the hosts of each
+      path's first hop. If not, it is stored already (for example, it has just arrived on a new
+      host) and settles pending pairs.
+    - ``paths``: the probes to run.
+    - ``deferred_blocks``: due blocks that a fresh block does not meet yet. A later route settles
+      each pair.
+    - ``is_fresh``: whether the block is new in this batch. Default: True.
     """
 
     block: Block
@@ -126,7 +143,7 @@ class Route:
     is_fresh: bool = True
 
     def reading_hosts(self) -> set[int]:
-        """Every host that needs the rows of the block: those that store it and those of each first
+        """Return every host that needs the block's rows: its storing hosts and those of each first
         hop.
         """
         store = set(self.block.hosts) if self.is_fresh else set()
@@ -135,12 +152,15 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """A block made from replicas that exist: ``reads`` maps each host that makes it to the host
-    whose replicas it reads.
+    """A block made from existing replicas.
 
-    A copy keeps the id of its only source and adds hosts; a cut narrows ``keys``; a merge has
-    several sources. A host that reads another host's replica may name only blocks that were there
-    at the last commit.
+    A copy keeps the id of its only source and adds hosts. A cut narrows the key range. A merge has
+    several sources.
+
+    - ``block``: the new block.
+    - ``source_blocks``: blocks that it is made from.
+    - ``source_hosts``: by host that makes the block, the host whose replicas it reads. To read
+      another host's replica, the source block must exist at the last commit.
     """
 
     block: Block
@@ -150,12 +170,15 @@ class Derivation:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of one micro-batch: derivations (in order), then drops, then routes.
+    """The plan of one micro-batch: derivations in order, then drops, then routes.
 
-    ``drops`` maps a block to the hosts that give up their replica. ``pinned`` blocks must not be
-    merged by compaction before the next plan. ``state`` is the placement's own state, a JSON value,
-    committed with the batch. ``events`` are what the placement has to tell. ``harvest`` says what
-    share of the tuples that set out takes part; None: all do.
+    - ``routes``: storage and probes by block.
+    - ``derivations``: blocks to copy, cut or merge.
+    - ``drops``: by block, the hosts that drop their replica.
+    - ``pinned_blocks``: blocks that compaction must not merge before the next plan.
+    - ``state``: the placement's own state, a JSON value; committed with the batch.
+    - ``events``: events of the placement.
+    - ``shedding``: the shares of tuples that take part; None: all take part.
     """
 
     routes: tuple[Route, ...] = ()
@@ -168,7 +191,7 @@ class Plan:
 
 
 def apply_derivations_and_drops(blocks: Iterable[Block], plan: Plan) -> tuple[Block, ...]:
-    """The live blocks once the derivations and drops of a plan are done, before its routes."""
+    """Return the live blocks after the derivations and drops of a plan, before its routes."""
     live = {b.id: b for b in blocks}
     live |= {d.block.id: d.block for d in plan.derivations}
     for id, hosts in plan.drops.items():
@@ -181,7 +204,7 @@ def apply_derivations_and_drops(blocks: Iterable[Block], plan: Plan) -> tuple[Bl
 
 
 def combine_plans(kept: Plan, plan: Plan) -> Plan:
-    """Compaction and the placement's plan as one."""
+    """Return one plan for compaction followed by the placement's plan."""
     drops = dict(kept.drops)
     for id, hosts in plan.drops.items():
         drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))

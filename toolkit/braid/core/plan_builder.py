@@ -1,4 +1,4 @@
-"""What a plan does before its routes, collected while it is made."""
+"""A builder for the derivations and drops of a plan."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from braid.core.plan import Block, Derivation, Keys, Plan, apply_derivations_and
 
 @dataclass
 class PlanBuilder:
-    """Derivations and drops, and the new ids that they and the fresh blocks get."""
+    """Derivations and drops of a plan in progress, and the ids of its new blocks."""
 
     facts: Facts
     derivations: list[Derivation] = field(default_factory=list)
@@ -22,26 +22,28 @@ class PlanBuilder:
         self.ids = count(self.facts.next_id)
 
     def live_blocks(self) -> tuple[Block, ...]:
-        """The live blocks once these derivations and drops are done."""
+        """Return the live blocks after the derivations and drops so far."""
         return apply_derivations_and_drops(
             self.facts.blocks, Plan(derivations=tuple(self.derivations), drops=self.drops)
         )
 
     def cut_block(self, block: Block, keys: Keys, hosts: tuple[int, ...]) -> Block:
-        """The tuples of a block in a narrower range of keys, as views on hosts that have the
-        block.
+        """Cut a block to a narrower range of keys, on hosts that hold it, and return the new block.
+        No tuple is copied.
         """
         piece = replace(block, id=next(self.ids), key_range=keys, hosts=hosts, rows=0, size_bytes=0)
         self.derivations.append(Derivation(piece, (block.id,), {h: h for h in hosts}))
         return piece
 
     def copy_block(self, block: Block, reads: dict[int, int]) -> Block:
-        """Replicas of a block on more hosts: ``reads`` maps each to the host it copies from."""
+        """Copy a block to more hosts and return it. ``reads`` maps each new host to the host it
+        reads from.
+        """
         more = block.with_hosts(tuple(sorted({*block.hosts, *reads})))
         self.derivations.append(Derivation(more, (block.id,), reads))
         return more
 
     def drop_replicas(self, block: Block, hosts: Iterable[int]) -> None:
-        """Let these hosts, as far as they hold the block, give it up."""
+        """Drop the replicas of a block on these hosts. Hosts without one are ignored."""
         if gone := tuple(sorted(set(hosts) & set(block.hosts))):
             self.drops[block.id] = gone

@@ -1,4 +1,4 @@
-"""Blocks and plans in words: what `braid inspect` says of a run, and an error of a plan."""
+"""Describe blocks and plans in words, for `braid inspect` and error messages."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from braid.core.events import BatchPlanned
 from braid.core.plan import Block, Derivation, Plan, Route
 
 Names = Sequence[str]
-"""Of the streams, by index."""
+"""Names of the streams, by index."""
 
 
 Planned = Plan | BatchPlanned
-"""What is to be done with blocks."""
+"""A plan or the event that reports it."""
 
 
 def describe_block(block: Block, streams: Names, first: int = 0) -> str:
-    """A block's stream, routing keys and batch. Here and below, ``first`` is the number of the
-    first batch.
+    """Return a block's stream, routing keys and batch. ``first`` is the number of the first
+    batch.
     """
     return (
         f"{streams[block.stream]}, keys {format_key_range(block)}, of batch {block.batch + first}"
@@ -25,27 +25,27 @@ def describe_block(block: Block, streams: Names, first: int = 0) -> str:
 
 
 def format_key_range(block: Block) -> str:
-    """A block's range of routing keys."""
+    """Return a block's range of routing keys."""
     return f"[{block.key_range[0]}, {block.key_range[1]})"
 
 
 def format_count(n: int, what: str) -> str:
-    """So many of something, as "1 host" and "2,000 hosts"."""
+    """Return a count with its noun, as "1 host" and "2,000 hosts"."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def format_hosts(found: Collection[int]) -> str:
-    """Some hosts."""
+    """Return a list of hosts as text."""
     return f"host{'s' if len(found) > 1 else ''} {', '.join(map(str, found))}"
 
 
 def format_blocks(ids: Collection[int]) -> str:
-    """Some blocks."""
+    """Return a list of blocks as text."""
     return f"block{'s' if len(ids) > 1 else ''} {', '.join(map(str, ids))}"
 
 
 def describe_route(route: Route, streams: Names, first: int = 0) -> Iterator[str]:
-    """What a route says: a line for the block, then one for each path, and what is put off."""
+    """Yield the lines of a route: one for the block, one for each path, one for deferred blocks."""
     what = f"block {route.block.id} of {describe_block(route.block, streams, first)}"
     if route.is_fresh:
         yield f"fresh {what}: stored on {format_hosts(route.block.hosts)}"
@@ -69,7 +69,7 @@ def describe_route(route: Route, streams: Names, first: int = 0) -> Iterator[str
 
 
 def describe_derivation(d: Derivation, streams: Names, first: int = 0) -> str:
-    """How a block is made."""
+    """Return how a block is made."""
     moved = [f"host {dst} reads host {src}" for dst, src in d.source_hosts.items() if src != dst]
     how = f": {', '.join(moved)}" if moved else ""
     what = f"block {d.block.id} of {describe_block(d.block, streams, first)}"
@@ -85,7 +85,7 @@ def describe_derivation(d: Derivation, streams: Names, first: int = 0) -> str:
 def describe_block_in_plan(
     id: int, plan: Planned, streams: Names, gone: bool = False, first: int = 0
 ) -> Iterator[str]:
-    """What a plan does with a block; ``gone``: another line says that it leaves."""
+    """Yield what a plan does with a block. With ``gone``, the line on its drop is omitted."""
     for d in plan.derivations:
         if d.block.id == id:
             yield describe_derivation(d, streams, first)
@@ -113,8 +113,8 @@ def describe_block_state(
     streams: Names,
     owed: Iterable[tuple[int, int]] = (),
 ) -> str:
-    """What is known of a block when a plan is made: what it was at the last commit, what it owes,
-    and what the plan does with it.
+    """Return a block's state at the last commit, its pending pairs, and what the plan does with
+    it.
     """
     block = next((b for b in live if b.id == id), None)
     head = f"block {id}: not there at the last commit"

@@ -1,4 +1,4 @@
-"""The one type of a query: from what people ask for to the bits of bitmaps."""
+"""Queries over the streams of a join."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from braid.util.durations import Span, format_duration, parse_duration
 from braid.util.validation import format_value
 
 MOST = 63
-"""How many queries one run can serve: the bits of a signed 64-bit number but for the sign."""
+"""Maximum number of queries of one run: the bits of a signed 64-bit number without the sign."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query over the streams of a join. ``windows`` and ``where`` are by stream, in its order.
+    """A query over the streams of a join. Fields with one value for each stream follow their order.
 
-    What is known of it grows on its way down:
+    ``Query.parse`` sets the first three fields. ``SharedJoin.add`` rewrites ``selections`` to the
+    streams' own columns. The run that serves the query sets the last two. Tasks read only
+    ``windows`` and ``bitmap_position``.
 
-    - As people ask for it (``of``): ``name``, the ``windows`` W_i in microseconds, and the
-      selections ``where``, Spark SQL over ``alias.column``; None: every tuple.
-    - Once a join has read it (``SharedJoin.add``): ``where`` is over the stream's own columns.
-    - Once it is served: ``bit``, its place in bitmaps, and ``complete``, the event time from which
-      on the state held all tuples that it can use when it came; None: all of them. Tasks and
-      bitmaps need no more than ``windows`` and ``bit``.
+    - ``name``: unique name.
+    - ``windows``: by stream, microseconds.
+    - ``selections``: by stream, Spark SQL over ``alias.column``; None: every tuple.
+    - ``bitmap_position``: bit of the query in bitmaps.
+    - ``complete_since``: by stream, the event time (microseconds) from which the state held all
+      tuples that the query uses; None: all were held.
     """
 
     name: str
@@ -41,8 +43,10 @@ class Query:
         windows: Span | Mapping[str, Span],
         where: Mapping[str, str] | None = None,
     ) -> Query:
-        """A query as people ask for it: one span for all streams, or spans by alias; selections by
-        alias. Raises ValueError, with one sentence, for what is no span and for other streams.
+        """Return a query from its public form: one span for all streams or spans by alias, and
+        selections by alias.
+
+        Raises ValueError for an invalid name, span or selection, or an unknown stream.
 
         >>> Query.of("late", ("a", "d"), "1 minute", {"d": "d.delay >= 15"})
         Query(name='late', windows=(60000000, 60000000), where=(None, 'd.delay >= 15'), bit=0, \
@@ -73,18 +77,18 @@ complete=())
         return cls(name, lengths, tuple(where.get(a) for a in streams))
 
     def to_arguments(self, streams: Sequence[str]) -> dict[str, Any]:
-        """As people ask for it, the arguments of ``SharedJoin.add``: name, windows and where."""
+        """Return the arguments of ``SharedJoin.add`` for this query: name, windows and where."""
         windows = {
             a: format_duration(w, exact=True) for a, w in zip(streams, self.windows, strict=True)
         }
         return dict(name=self.name, windows=windows, where=self.selections_by_alias(streams))
 
     def selections_by_alias(self, streams: Sequence[str]) -> dict[str, str]:
-        """By alias, the selections that there are."""
+        """Return the selections by alias, without streams that have none."""
         return {a: sql for a, sql in zip(streams, self.selections, strict=True) if sql is not None}
 
     def restrict_to(self, places: Sequence[int]) -> Query:
-        """The same of some streams only, which are named by their places."""
+        """Return the query over some of its streams, given by position."""
         return replace(
             self,
             windows=tuple(self.windows[i] for i in places),
@@ -94,5 +98,5 @@ complete=())
 
 
 def longest_windows(queries: Sequence[Query]) -> tuple[int, ...]:
-    """By stream, the longest window of any query."""
+    """Return, by stream, the longest window of any query."""
     return tuple(max(ws) for ws in zip(*(q.windows for q in queries), strict=True))

@@ -1,5 +1,6 @@
-"""The names of the columns that Braid adds to the user's own (a user's column never begins with two
-underscores), and the nullability of all columns: each may be NULL, at every depth.
+"""The names of the columns that Braid adds, and the nullability of all columns.
+
+A user's column never begins with two underscores. Any column may be NULL, at every depth.
 """
 
 from __future__ import annotations
@@ -11,23 +12,21 @@ import pyarrow as pa
 TIME = "__time"
 """Event time, in microseconds."""
 ROUTING = "__key"
-"""The routing key."""
+"""Routing key."""
 MARK = "__query_bitmap"
-"""The column of a shared run's blocks that says, bit by bit, which queries' selections a tuple
-passed.
-"""
+"""Bitmap of the queries whose selections a tuple passed, in blocks of a shared run."""
 QUERIES = "__queries"
-"""The column of a shared run's results with the queries that each serves."""
+"""Bitmap of the queries that a result belongs to, in results of a shared run."""
 DRAW = "__draw"
-"""The hash of a tuple by which it is drawn, in a run that sheds load."""
+"""Hash by which a tuple is sampled, in a run that sheds load."""
 WORTH = "__worth"
-"""What a tuple is worth, in a run that sheds load by utility."""
+"""Utility of a tuple, in a run that sheds load by utility."""
 KEPT = "__kept"
-"""The share of tuples that came in when this one did."""
+"""Share of tuples admitted when this one arrived."""
 COIN = "__coin"
-"""What partial results were drawn by, on their way to another task."""
+"""Random number by which a partial result was sampled, on its way to another task."""
 WEIGHT = "weight"
-"""The column of results with one over the chance that each had, in a run that sheds load."""
+"""Weight of a result, 1 / its sampling probability, in a run that sheds load."""
 
 
 def make_nullable(schema: pa.Schema) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""What a batch leaves to the next: everything that facts are made of, and where replicas lie."""
+"""The state of a run between batches: the input of facts, and the addresses of replicas."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from braid.core.stream_clocks import IrregularCounts
 from braid.util.json_codec import from_plain
 
 VERSION = 5
-"""The version of the stored form. There is no reader of other versions."""
+"""Version of the stored form. Other versions are refused."""
 
 Place = tuple[int, int]
 """(block, host)."""
 
 
 class ReplicaAddress(NamedTuple):
-    """Where a host finds its replica of a block: a record batch of a block file, and the routing
-    keys that count there (None: all).
+    """The address of a host's replica of a block.
+
+    - ``file``: name of the block file.
+    - ``record_batch``: index of the record batch in it.
+    - ``key_range``: routing keys of the replica; None: all in the record batch.
     """
 
     file: str
@@ -33,7 +36,7 @@ class ReplicaAddress(NamedTuple):
 
 
 class FileChecksum(NamedTuple):
-    """What tells that a file is whole and the one that is meant: its bytes, and their crc32."""
+    """The size and crc32 of a file, to verify that it is complete and unchanged."""
 
     size_bytes: int
     crc32: int
@@ -41,16 +44,15 @@ class FileChecksum(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """The state after batch number ``batch``; by stream where there is a number for each."""
+    """The state after batch number ``batch``. Tuples of numbers are by stream."""
 
     batch: int = -1
     epoch: int = -1
-    """The number of the source's last micro-batch; a batch that only settles what is owed has
-    none."""
+    """Number of the source's last micro-batch. A batch that only settles pending pairs has none."""
     blocks: Mapping[int, Block] = field(default_factory=dict)
     replica_addresses: Mapping[Place, ReplicaAddress] = field(default_factory=dict)
     block_files: Mapping[str, FileChecksum] = field(default_factory=dict)
-    """The block files that places name."""
+    """The block files that ``replica_addresses`` refers to."""
     next_id: int = 0
     placement_state: Any = None
     """The placement's own state."""
@@ -60,14 +62,14 @@ class RunState:
     previous_received: tuple[int, ...] = ()
     """Tuples of the last batch."""
     clocks: tuple[int | None, ...] = ()
-    """How far event time has come, in microseconds; None: no tuple has come."""
+    """Event time reached, in microseconds; None: no tuple has arrived."""
     pending: tuple[tuple[int, ...], ...] = ()
-    """Event times too far ahead of the clock to move it by themselves, in microseconds."""
+    """Event times too far ahead of the clock to advance it by themselves, in microseconds."""
     irregular: IrregularCounts = field(default_factory=IrregularCounts)
-    """Tuples since the start that did not come at their time."""
+    """Late, untimed and early tuples, and jumps of clocks, since the start."""
     pinned_blocks: frozenset[int] = frozenset()
     pending_pairs: frozenset[tuple[int, int]] = frozenset()
-    """The cover ledger's account, kept when plans are checked."""
+    """Deferred pairs of blocks that are not settled. Recorded only if plans are checked."""
     host_usage: tuple[HostUsage, ...] = ()
     match_counts: AgedMatches = field(default_factory=dict)
     queries: tuple[Query, ...] = ()
@@ -75,13 +77,13 @@ class RunState:
     shedder_state: Any = None
     """The shedder's own state."""
     last_shedding: SheddingOutcome | None = None
-    """What came of the last batch's harvest."""
+    """Outcome of the last batch's shedding."""
 
     @classmethod
     def initial(
         cls, streams: int, policy: Any, queries: tuple[Query, ...] = (), shedding: Any = None
     ) -> RunState:
-        """The state before the first batch."""
+        """Return the state before the first batch."""
         none = (0,) * streams
         return cls(
             placement_state=policy,
@@ -97,7 +99,7 @@ class RunState:
 
 
 class _Replica(NamedTuple):
-    """A replica, its file by number."""
+    """A replica whose file is given by number."""
 
     block: int
     host: int
@@ -115,7 +117,7 @@ class _Matched(NamedTuple):
 
 
 class _Stored(msgspec.Struct):
-    """A state as it is stored: what JSON has no keys for is listed."""
+    """The stored form of a state. Mappings whose keys JSON cannot express are lists."""
 
     v: int
     state: RunState
@@ -126,7 +128,7 @@ class _Stored(msgspec.Struct):
 
 
 def state_to_json(state: RunState) -> bytes:
-    """A state as JSON."""
+    """Return a state as JSON."""
     files = sorted(state.block_files.items())
     number = {name: i for i, (name, _) in enumerate(files)}
     stored = _Stored(
@@ -144,9 +146,12 @@ def state_to_json(state: RunState) -> bytes:
 
 
 def state_from_json(body: bytes, policy: type = object, shedding: type = object) -> RunState:
-    """The state that was encoded; ``policy`` is the type of the placement's own state, ``shedding``
-    that of the shedder's, which are left as they are stored without it. Raises ValueError for
-    another version or type.
+    """Return the state from its JSON.
+
+    ``policy`` and ``shedding`` are the types of the placement's and the shedder's own state.
+    Without them these states stay plain values.
+
+    Raises ValueError for another version or type.
     """
     check_version(msgspec.json.decode(body).get("v"), "a state")
     stored = msgspec.json.decode(body, type=_Stored)
@@ -169,7 +174,7 @@ def state_from_json(body: bytes, policy: type = object, shedding: type = object)
 
 
 def check_version(version: Any, what: str, read: int = VERSION) -> None:
-    """Raise ValueError, with one sentence, unless stored data are of the version that is read."""
+    """Raise ValueError unless stored data have the supported version."""
     if version != read:
         raise ValueError(
             f"{what} is of version {version!r}; this version of Braid reads version {read}"

@@ -1,5 +1,6 @@
-"""What share of the tuples that set out takes part when a join cannot keep up, and what came of it.
-A shedder (shedder.py) decides. Source: Gedik 2007.
+"""Load shedding: the plan of a batch's shares, and its outcome. A shedder decides on the plan.
+
+Source: Gedik 2007.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ Item = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class SheddingPlan:
-    """Selective processing of one batch: what share of the fresh tuples meets which blocks.
+    """Selective processing of one batch: the share of fresh tuples that meets each block.
 
-    ``basic`` maps a block to j, its basic window; the youngest is 0. ``shares`` has, by item, a
-    share in (0, 1] for each type of tuple of stream k; a tuple meets a block when the hash of both,
-    as a number in [0, 1), lies below it. ``types`` are, by stream, the codes of types, rising; none
-    are one type. Only the first hop of fresh blocks is thinned, and only where ``shares`` has the
-    item.
+    Only the first hop of fresh blocks is sampled, and only for items in ``shares``.
 
-    ``expected`` has, by fresh block, the rows that the shares are made for: where more come, each
-    share is that much less (the burst guard). ``keep`` is, by stream, the share of tuples that come
-    in at all; none are left out when it is empty.
+    - ``basic_windows``: by block, its basic window j; the youngest is 0.
+    - ``shares``: by item, a share in (0, 1] for each type of tuple of stream k. A tuple meets a
+      block if the hash of both, as a number in [0, 1), is below it.
+    - ``types``: by stream, the codes of types, ascending; empty: one type.
+    - ``expected_tuples``: by fresh block, the rows that the shares are computed for. If more
+      arrive, each share shrinks in proportion (the burst guard).
+    - ``keep_shares``: by stream, the share of tuples admitted; empty: all are.
     """
 
     basic_windows: Mapping[int, int] = field(default_factory=dict)
@@ -36,11 +37,11 @@ class SheddingPlan:
     keep_shares: tuple[float, ...] = ()
 
     def type_count(self, stream: int) -> int:
-        """How many types of tuples of a stream are told apart, at least 1."""
+        """Return the number of types of a stream's tuples, at least 1."""
         return max(1, len(self.types[stream])) if self.types else 1
 
     def is_full_join(self, rows: int) -> bool:
-        """Whether all tuples take part in all, of a stream that brings at most so many rows."""
+        """Return whether nothing is shed if a stream brings at most ``rows`` tuples."""
         return (
             not self.keep_shares
             and all(min(by_type) >= 1 for by_type in self.shares.values())
@@ -49,9 +50,12 @@ class SheddingPlan:
 
 
 class ItemYield(NamedTuple):
-    """What came of an item in a batch. ``considered`` are pairs (tuple that set out, row of a
-    block) and ``found`` those that matched at the first hop, by type of the fresh tuple; ``value``
-    is the utility of what was found. ``left_out`` are the pairs that were not considered.
+    """The yield of an item in a batch. Tuples of numbers are by type of the fresh tuple.
+
+    - ``considered_pairs``: pairs (probing tuple, row of a block) that were considered.
+    - ``matches``: pairs that matched at the first hop.
+    - ``value``: utility of the results.
+    - ``skipped_pairs``: pairs that were not considered.
     """
 
     stream: int
@@ -64,12 +68,12 @@ class ItemYield(NamedTuple):
 
     @property
     def item_key(self) -> Item:
-        """What it came of."""
+        """The item as a tuple (k, i, j)."""
         return self.stream, self.window, self.basic_window
 
     @staticmethod
     def sum_yields(several: Sequence[ItemYield]) -> ItemYield:
-        """Several of one item and as many types as one, whatever their order."""
+        """Return the sum of several yields of one item. The order does not matter."""
         if len(several) == 1:
             return several[0]
 
@@ -86,9 +90,15 @@ class ItemYield(NamedTuple):
 
 
 class WeightedTerm(NamedTuple):
-    """Of a sum in a task's report, a value that was added so many ``times``, for tuples of a type;
-    ``item`` is that of a yield's value, None for a sum of all. Sums of terms do not depend on who
-    counted what, nor in which order.
+    """A term of a sum in a task's report: ``value`` times ``multiplicity``.
+
+    Sums of terms do not depend on the division among tasks or on order.
+
+    - ``owner``: the sum that it belongs to.
+    - ``item``: item of a yield's value; None: a sum over all items.
+    - ``kind``: type of the tuples.
+    - ``value``: value of one addend.
+    - ``multiplicity``: how often it is added.
     """
 
     owner: Literal["value", "estimated", "variance", "utility", "estimated_utility"]
@@ -100,17 +110,21 @@ class WeightedTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SheddingOutcome:
-    """What came of a batch's harvest, of all hosts together.
+    """The outcome of a batch's shedding, over all hosts.
 
-    ``types`` counts, by stream, the fresh tuples of each type. ``estimated`` is the sum of all
-    results' weights, an unbiased estimate of the results of the full join (Horvitz and Thompson
-    1952), ``variance`` an unbiased estimate of its variance, None where there is none.
-    ``utility`` is what the results are worth, ``estimated_utility`` what those of the full join
-    are. ``probing`` are the measured seconds that the busiest partition probed, ``seconds`` those
-    of the whole turn; None: not measured. ``terms`` are what is still to be added, in the report of
-    a task. ``sketches`` are sums of results with signs: they tell the variance that results of one
-    draw have together, wherever they are found; see ``squared``. Where tuples were left out as they
-    came, draws last longer than a batch, and so sketches of batches are added.
+    - ``yields``: yield of each item.
+    - ``types``: by stream, the fresh tuples of each type.
+    - ``estimated_results``: the sum of all results' weights, an unbiased estimate of the full
+      join's results (Horvitz and Thompson 1952).
+    - ``variance``: unbiased estimate of its variance; None: unknown.
+    - ``utility``, ``estimated_utility``: utility of the results, and estimated utility of the full
+      join's.
+    - ``probe_seconds``: measured probing time of the busiest partition.
+    - ``seconds``: duration of the whole batch; None: not measured.
+    - ``terms``: terms still to be added, in a task's report.
+    - ``sketches``: signed sums of results, from which the variance of results that share a draw is
+      estimated (see ``estimate_variances``). If tuples were skipped at arrival, a draw lasts longer
+      than a batch, and the sketches of batches are added.
     """
 
     yields: tuple[ItemYield, ...] = ()
@@ -126,43 +140,50 @@ class SheddingOutcome:
 
     @property
     def considered_pairs(self) -> float:
-        """All pairs that were considered."""
+        """Number of pairs that were considered."""
         return sum(sum(y.considered_pairs) for y in self.yields)
 
     @property
     def skipped_pairs(self) -> float:
-        """All pairs that were left out."""
+        """Number of pairs that were skipped."""
         return sum(y.skipped_pairs for y in self.yields)
 
 
 def estimate_variances(sketches: Sequence[Sequence[float]]) -> float:
-    """Of each sketch, an unbiased estimate of the sum, over all draws, of the square of what the
-    results of a draw add up to (Alon, Matias and Szegedy 1996): every sum has a sign of its own for
-    each draw, so that in the mean of their squares what is of two draws cancels out.
+    """Return an unbiased estimate of the variance from sketches.
+
+    For each sketch it estimates the sum, over all draws, of the squared total of a draw's results.
+    Each sum gives every draw a random sign, so products of two draws cancel in the mean of squares.
+    Source: Alon, Matias and Szegedy 1996.
     """
     return fsum(fsum(z * z for z in each) / len(each) for each in sketches if each)
 
 
 def sum_sketches(several: Iterable[Sequence[Sequence[float]]]) -> tuple[tuple[float, ...], ...]:
-    """Sketches of several tasks, or batches, as those of all."""
+    """Return the sum of the sketches of several tasks or batches."""
     known = [each for each in several if each]
     return tuple(tuple(map(fsum, zip(*same, strict=True))) for same in zip(*known, strict=True))
 
 
 LOWEST = -10_000
-"""The code of the type of tuples that are worth nothing, below that of any number above 0."""
+"""Code of the type of tuples with utility 0. It is below that of any positive utility."""
 
 
 def utility_of_type(code: int) -> float:
-    """What a tuple of a type is worth: codes are 10 ln V, rounded, so that there are few."""
+    """Return the utility of a type. Codes are 10 ln V, rounded to keep the number of types
+    small.
+    """
     return exp(code / 10) if code > LOWEST else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ResultUtility:
-    """What a result is worth: that of its members, the most of them or their mean (``combine``).
-    Each result is worth 1 where tuples have no types (``typed``). ``by_value``: tuples that do not
-    come in are chosen by the value that an equality joins on, and not each by itself.
+    """The utility of a result, computed from its members.
+
+    - ``typed``: whether tuples have types. If not, each result has utility 1.
+    - ``is_by_value``: whether skipped tuples are sampled by the value of the join's equality
+      instead of one by one.
+    - ``combine``: maximum or mean of the members' utilities. Default: "max".
     """
 
     typed: bool = False
@@ -171,7 +192,9 @@ class ResultUtility:
 
 
 def merge_outcomes(parts: Sequence[SheddingOutcome]) -> SheddingOutcome:
-    """What came of a harvest in several tasks as one, whoever did what, and in whatever order."""
+    """Merge the outcomes of several tasks. The division among tasks and their order do not
+    matter.
+    """
     yields: dict[Item, list[ItemYield]] = {}
     for y in chain.from_iterable(part.yields for part in parts):
         yields.setdefault(y.item_key, []).append(y)
@@ -197,7 +220,7 @@ def merge_outcomes(parts: Sequence[SheddingOutcome]) -> SheddingOutcome:
 
 
 _Sum = tuple[str, Item | None, int]
-"""What a term is added to: its first three fields."""
+"""The sum that a term belongs to: its first three fields."""
 
 
 def _sum_terms(terms: Iterable[WeightedTerm]) -> dict[_Sum, float]:

@@ -1,7 +1,7 @@
-"""Who decides what share of the tuples that set out takes part, when a join cannot keep up.
+"""The base class of shedders, which decide what share of tuples probes if a join cannot keep up.
 
-A placement says where tuples meet, a *shedder* how many of them set out. It edits a plan: it adds a
-``Harvest`` to it, and leaves routes and the cover rule as they are. Source: Gedik 2007.
+A placement decides where tuples meet; a *shedder* decides how many of them probe. It adds a
+``SheddingPlan`` to a plan and leaves routes and the cover rule unchanged. Source: Gedik 2007.
 """
 
 from __future__ import annotations
@@ -16,23 +16,29 @@ from braid.core.shedding_plan import SheddingOutcome
 
 
 class Shedder(ABC):
-    """What decides about harvests: settings (the fields of a frozen dataclass) and pure functions,
-    which see no clock and no tuple.
+    """A load shedding policy: settings (the fields of a frozen dataclass) and pure functions.
+
+    The functions read no clock and no tuple.
     """
 
     State: ClassVar[type] = type(None)
-    """What ``start`` and ``plan`` return: a frozen dataclass."""
+    """Type of the state that ``initial_state`` and ``plan_shedding`` return: a frozen dataclass."""
 
     @abstractmethod
     def initial_state(self, streams: int) -> Any:
-        """The first state."""
+        """Return the state before the first batch."""
 
     @abstractmethod
     def plan_shedding(
         self, facts: Facts, plan: Plan, state: Any, last: SheddingOutcome | None
     ) -> tuple[Plan, Any]:
-        """The plan with a harvest, and the next state. ``last`` is what came of the last batch."""
+        """Return the plan with a shedding plan, and the next state.
+
+        ``last`` is the outcome of the last batch; None: there is none.
+        """
 
     def merge_boundaries(self, windows: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
-        """By stream the ages (microseconds, rising) across which blocks must not be merged."""
+        """Return, by stream, the ages across which blocks must not be merged (microseconds,
+        ascending).
+        """
         return ()

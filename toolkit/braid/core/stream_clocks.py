@@ -1,13 +1,14 @@
-"""The clock of a stream says how far its event time has come, by tuples that support each other.
+"""The clock of a stream: how far its event time has come, robust against wrong timestamps.
 
-The greatest event time ever seen would do, if no timestamp were wrong. A single one of the year
-2999 would then make every other tuple late. So a clock starts at the median event time of its
-stream's first batch. Tuples at most ``ahead`` past it move it to their greatest time. Tuples
-further ahead wait, until eight of them are past ``clock + ahead``: then the clock moves to the
-eighth greatest.
+A clock that took the greatest event time ever seen would fail on one wrong timestamp: a tuple of
+the year 2999 would make every other tuple late. A clock therefore starts at the median event time
+of its stream's first batch. Tuples at most ``ahead`` past it advance it to their greatest time.
+Tuples further ahead wait until eight of them are past ``clock + ahead``. Then the clock jumps to
+the eighth greatest.
 
-Tasks describe the event times of a block in a ``Spread``, which has all that the rule needs,
-however the tuples of a batch were divided among blocks. Pure: no tuple, no time of day.
+Tasks describe the event times of a block in a ``TimeSpread``. It suffices for this rule, however
+the tuples of a batch are divided among blocks. The functions are pure: they read no tuple and no
+time of day.
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ import msgspec
 from braid.util.durations import format_instant
 
 SUPPORT = 8
-"""Tuples past ``clock + ahead`` move the clock, if there are as many."""
+"""Number of tuples past ``clock + ahead`` that make the clock jump."""
 
 
 class StreamClock(NamedTuple):
-    """How far the event time of a stream has come, in microseconds (None: no tuple came), and the
-    event times further ahead that wait for support, rising.
+    """How far the event time of a stream has come.
+
+    - ``time``: microseconds; None: no tuple has arrived.
+    - ``pending``: event times too far ahead that wait for support, ascending.
     """
 
     time: int | None = None
@@ -34,11 +37,13 @@ class StreamClock(NamedTuple):
 
 
 class TimeSpread(NamedTuple):
-    """Describe the event times of a block for the clock of its stream.
+    """The event times of a block, as the clock of its stream needs them.
 
-    ``top``: the eight greatest, rising. ``landmarks``: times, rising, from each of which to the
-    next it is at most ``ahead``, unless no tuple is between them. ``sample``: of a stream's first
-    batch, evenly spaced times in order; each stands for the same share of the tuples.
+    - ``latest_times``: the eight greatest, ascending.
+    - ``landmarks``: ascending times. Two successive ones are at most ``ahead`` apart, unless no
+      tuple is between them.
+    - ``sample``: for a stream's first batch, evenly spaced times in order. Each stands for the same
+      share of the tuples.
     """
 
     latest_times: tuple[int, ...]
@@ -47,12 +52,12 @@ class TimeSpread(NamedTuple):
 
 
 class IrregularCounts(msgspec.Struct, frozen=True):
-    """How many tuples of each stream did not come at their time.
+    """Tuples with irregular event times, by stream.
 
-    ``late`` ones lay behind the time that the other streams' tuples were kept for, so they may have
-    missed partners. ``untimed`` ones had no event time where windows need one, and were left out.
-    Those ``ahead`` waited for support before they moved their stream's clock; they were joined.
-    ``jumps`` counts the events ``ClockJumped``.
+    - ``late``: behind the watermark. They may have missed partners.
+    - ``untimed``: without an event time although windows need one. They were skipped.
+    - ``ahead``: waited for support before they advanced the clock. They were joined.
+    - ``jumps``: number of ``ClockJumped`` events.
     """
 
     late: tuple[int, ...] = ()
@@ -61,7 +66,7 @@ class IrregularCounts(msgspec.Struct, frozen=True):
     jumps: tuple[int, ...] = ()
 
     def count_by_stream(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Return the counts of tuples, without zeros, by kind and name of the stream."""
+        """Return the counts of tuples by kind and stream name, without zeros."""
         kinds = {"late": self.late, "untimed": self.untimed, "ahead": self.ahead}
         return {
             kind: {name: n for name, n in zip(names, counts, strict=False) if n}
@@ -69,7 +74,7 @@ class IrregularCounts(msgspec.Struct, frozen=True):
         }
 
     def describe_counts(self, names: Sequence[str], clocks: Sequence[int | None]) -> str:
-        """Return the counts and the jumps of clocks in words; empty if there are none."""
+        """Return the counts and the jumps of clocks as text; empty if there are none."""
         kinds = self.count_by_stream(names).items()
         phrases = [f"{n:,} of {name} {kind}" for kind, each in kinds for name, n in each.items()]
         for name, jumps, clock in zip(names, self.jumps, clocks, strict=False):
@@ -81,11 +86,11 @@ class IrregularCounts(msgspec.Struct, frozen=True):
         return ", ".join(phrases)
 
     def add(self, more: IrregularCounts) -> IrregularCounts:
-        """Return the sums; a count that is left out is zero."""
+        """Return the sums. A missing count is zero."""
         return self._combine_counts(more, 1)
 
     def subtract(self, other: IrregularCounts) -> IrregularCounts:
-        """Return the differences; a count that is left out is zero."""
+        """Return the differences. A missing count is zero."""
         return self._combine_counts(other, -1)
 
     def _combine_counts(self, other: IrregularCounts, sign: int) -> IrregularCounts:
@@ -99,8 +104,11 @@ class IrregularCounts(msgspec.Struct, frozen=True):
 
 
 class ClockAdvance(NamedTuple):
-    """A clock after a batch, the batch's tuples that wait for support (``early``), and, if the
-    clock jumped, by how many tuples (``support``; 0: it did not).
+    """The advance of a clock in a batch.
+
+    - ``clock``: the clock after it.
+    - ``early``: tuples of the batch that wait for support.
+    - ``support``: number of tuples that made the clock jump; 0: it did not jump.
     """
 
     clock: StreamClock
@@ -109,7 +117,7 @@ class ClockAdvance(NamedTuple):
 
 
 def needs_spread(span: tuple[int, int], at: int | None, ahead: int | None) -> bool:
-    """Return whether the earliest and the latest event time of a block do not suffice."""
+    """Return whether the clock needs more than a block's earliest and latest event time."""
     if ahead is None or (at is None and span[0] == span[1]):
         return False
     return at is None or span[1] > at + ahead
@@ -125,11 +133,10 @@ def advance_clock(
     clock
         The clock before it.
     blocks
-        The rows, the latest event time and the spread of each block of the batch. A block without a
-        spread has no event time that is further ahead, or only one event time.
+        Rows, latest event time and spread of each block of the batch. A block has no spread if none
+        of its event times is too far ahead, or all are equal.
     ahead
-        The most microseconds that a tuple may be past the clock and move it by itself; None: any
-        number.
+        How far past the clock a single tuple advances it, in microseconds; None: any distance.
     """
     blocks = list(blocks)
     if not blocks:
@@ -171,7 +178,7 @@ def _find_median(blocks: Iterable[tuple[int, int, TimeSpread | None]]) -> int:
 
 
 def _follow_times(at: int, times: Iterable[int], ahead: int) -> int:
-    """Return where rising times move a clock that none of them is too far ahead of."""
+    """Return the clock after ascending times, up to the first that is too far ahead of it."""
     for time in times:
         if time > at + ahead:
             break
@@ -182,7 +189,7 @@ def _follow_times(at: int, times: Iterable[int], ahead: int) -> int:
 def find_latest_times(
     clocks: Sequence[int | None], pending: Sequence[Sequence[int]]
 ) -> tuple[int | None, ...]:
-    """Return, by stream, the latest event time that has come, right or wrong."""
+    """Return, by stream, the latest event time received, including those that wait for support."""
     return tuple(max(late) if late else at for at, late in zip(clocks, pending, strict=True))
 
 
@@ -190,7 +197,9 @@ def find_watermarks(
     clocks: Sequence[int | None], lateness: Sequence[int]
 ) -> tuple[int | None, ...]:
     """Return, by stream, the earliest event time still expected of the other streams, in
-    microseconds; None while one of them is silent. ``lateness`` is by stream.
+    microseconds.
+
+    None: one of them is silent. ``lateness`` is by stream.
     """
     expected = [
         None if clock is None else clock - slack
