@@ -1,1 +1,1 @@
-"""Seshadri et al. 2008: queries on a network share operators that are alike, or are made alike."""
+"""Share operators between similar queries on a network. Source: Seshadri et al. 2008."""

@@ -1,4 +1,4 @@
-"""What a selection lets pass of one column: an interval, a few values, or NULL."""
+"""Domains: the values of one column that a selection accepts."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 Bound = tuple[Any, bool] | None
-"""An end of an interval, and whether it belongs to it; None: there is no end."""
+"""An end of an interval, and whether the end is included; None: unbounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDomain:
-    """The values from ``least`` to ``most`` but for those in ``out``; or, if ``among`` is given,
-    those; or NULL alone.
+    """A set of values of one column: an interval, a finite set, or NULL alone.
 
-    Values are of one kind with a total order: integers and fractions, floats (NaN is above all
-    others, as in Spark, and is never an end), or text by code point. A comparison with NULL lets
-    nothing pass, so NULL is in a domain only if ``null`` is set, and then nothing else is.
+    With ``values`` None, the domain is the interval from ``lower`` to ``upper`` without the
+    ``excluded`` values; otherwise it is exactly ``values``. All values have one totally ordered
+    kind: integers and fractions, floats, or text by code point. NaN is above all other floats, as
+    in Spark, and is never an end. A comparison with NULL is never true, so NULL belongs to a domain
+    only if ``includes_null`` is set; the domain then contains nothing else.
     """
 
     lower: Bound = None
@@ -26,7 +27,7 @@ class ColumnDomain:
     includes_null: bool = False
 
     def contains(self, value: Any) -> bool:
-        """Whether a value passes; None is NULL."""
+        """Return whether the domain contains a value; None is NULL."""
         if value is None or self.includes_null:
             return value is None and self.includes_null
         if self.values is not None:
@@ -51,13 +52,11 @@ class ColumnDomain:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known to pass. A domain that lets nothing pass may be taken for one
-        that does.
-        """
+        """Whether the domain is known to be empty. An empty domain may go unnoticed."""
         return self.values is not None and not self.values
 
     def is_subset(self, other: ColumnDomain) -> bool:
-        """Whether every value that passes here passes there too. "No" may be wrong, "yes" never."""
+        """Return whether the domain is a subset of another. True is certain; False may be wrong."""
         if self.includes_null or other.includes_null:
             return self.includes_null and other.includes_null
         if self.values is not None:
@@ -75,7 +74,7 @@ class ColumnDomain:
         return low and high and not any(map(self.contains, other.excluded))
 
     def intersect(self, other: ColumnDomain) -> ColumnDomain:
-        """What passes here and there."""
+        """Return the intersection of two domains."""
         if self.includes_null or other.includes_null:
             return self if self.includes_null and other.includes_null else NOTHING
         if self.values is not None:
@@ -89,7 +88,7 @@ class ColumnDomain:
         return make_interval(least, most, self.excluded | other.excluded)
 
     def union(self, other: ColumnDomain) -> ColumnDomain | None:
-        """What passes here or there, if that is a domain; else None."""
+        """Return the union of two domains, or None if it is not a domain."""
         if self.is_subset(other):
             return other
         if other.is_subset(self):
@@ -99,9 +98,9 @@ class ColumnDomain:
         return None
 
     def to_sql(self, column: str) -> str:
-        """As a condition in SQL, for reading.
+        """Return the domain as a readable SQL condition.
 
-        >>> Domain(least=(3, True), most=(9, False)).text("x")
+        >>> ColumnDomain(lower=(3, True), upper=(9, False)).to_sql("x")
         'x >= 3 AND x < 9'
         """
         if self.includes_null:
@@ -121,13 +120,13 @@ class ColumnDomain:
 NOTHING = ColumnDomain(values=frozenset())
 NULL = ColumnDomain(includes_null=True)
 SOME = ColumnDomain()
-"""Every value but NULL."""
+"""Every value except NULL."""
 
 
 def make_interval(
     least: Bound = None, most: Bound = None, out: frozenset[Any] = frozenset()
 ) -> ColumnDomain:
-    """The domain between two ends, in its simplest form."""
+    """Return the domain between two ends, in its simplest form."""
     if least is not None and most is not None:
         if least[0] > most[0]:
             return NOTHING
@@ -139,7 +138,7 @@ def make_interval(
 
 
 def make_value_set(*values: Any) -> ColumnDomain:
-    """The domain of these values."""
+    """Return the domain that contains exactly these values."""
     return ColumnDomain(values=frozenset(values))
 
 

@@ -1,5 +1,7 @@
-"""Keys in an order of containment, each with the regions of what it leads to: one node of the
-reuse lattice (Seshadri 2008, section 4.1 and figure 2).
+"""A partial order of keys by containment, with the regions of each key's operators.
+
+It is the structure inside each node of the reuse lattice. Source: Seshadri 2008, section 4.1 and
+figure 2.
 """
 
 from __future__ import annotations
@@ -14,9 +16,7 @@ V = TypeVar("V")
 
 @dataclass(eq=False)
 class OrderEntry(Generic[K, V]):
-    """A key, what it leads to, its least containers (``above``) and greatest contained
-    (``below``).
-    """
+    """A key and its value, with its least ``containers`` and greatest ``contained`` entries."""
 
     key: K
     value: V
@@ -26,8 +26,10 @@ class OrderEntry(Generic[K, V]):
 
 
 class ContainmentOrder(Generic[K, V]):
-    """Keys by containment. ``holds(a, b)`` says whether a contains b; it is reflexive and
-    transitive. Keys that contain each other are told apart, and neither is below the other.
+    """Keys ordered by containment.
+
+    ``holds(a, b)`` returns whether a contains b; it must be reflexive and transitive. Keys that
+    contain each other remain separate entries, and neither is below the other.
     """
 
     def __init__(self, holds: Callable[[K, K], bool], new: Callable[[], V]) -> None:
@@ -35,7 +37,7 @@ class ContainmentOrder(Generic[K, V]):
         self.entries: dict[K, OrderEntry[K, V]] = {}
 
     def get_or_insert(self, key: K) -> OrderEntry[K, V]:
-        """The entry of a key, which is put in if it is not there."""
+        """Return the entry of a key, and insert the key if it is missing."""
         found = self.entries.get(key)
         return self._insert_key(key) if found is None else found
 
@@ -67,7 +69,10 @@ class ContainmentOrder(Generic[K, V]):
         on: Callable[[OrderEntry[K, V]], list[OrderEntry[K, V]]],
         start: list[OrderEntry[K, V]],
     ) -> list[OrderEntry[K, V]]:
-        """The entries that fit, on from which none fits. What fits is closed towards ``start``."""
+        """Return the last entries on each path from ``start`` that fit.
+
+        If an entry fits, every entry between it and ``start`` must fit too.
+        """
         found, todo, seen = [], [e for e in start if fits(e)], set[int]()
         while todo:
             entry = todo.pop()
@@ -80,11 +85,11 @@ class ContainmentOrder(Generic[K, V]):
         return found
 
     def maximal_entries(self) -> list[OrderEntry[K, V]]:
-        """The entries that no other contains."""
+        """Return the entries that no other entry contains."""
         return [e for e in self.entries.values() if not e.containers]
 
     def remove_key(self, key: K) -> None:
-        """Take a key out; what it contained hangs on what contained it."""
+        """Remove a key. The entries below it are attached to the entries above it."""
         gone = self.entries.pop(key)
         for upper in gone.containers:
             upper.contained.remove(gone)
@@ -97,8 +102,9 @@ class ContainmentOrder(Generic[K, V]):
                     upper.contained.append(lower)
 
     def entries_containing(self, wanted: K, regions: int) -> Iterator[OrderEntry[K, V]]:
-        """The entries in these regions whose keys contain what is wanted: from the greatest down.
-        One that does not contain it says so for all that it contains.
+        """Yield the entries in these regions whose keys contain the wanted one, greatest first.
+
+        If a key does not contain the wanted one, the entries below it are skipped.
         """
         todo, seen = [(e) for e in self.maximal_entries()], set[int]()
         while todo:

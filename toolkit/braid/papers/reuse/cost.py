@@ -1,7 +1,7 @@
-"""What a deployment costs: data in transit on the network, and a little for work. Modelled.
+"""The modelled cost of a deployment: data in transit on the network, plus a small weight for work.
 
-What flows from operator to operator is reckoned by the operators' definitions, the union of their
-demands, and so at most: what is executed makes what some demand asks for and no more.
+Flows between operators are computed from operator definitions, the union of their demands. They are
+upper bounds: an executed operator produces only what some demand asks for.
 
 Source: Seshadri 2008, section 2.2: network usage, C(G, Σ(t)), its sum over time.
 """
@@ -21,15 +21,18 @@ from braid.papers.reuse.selections import implies_selection
 from braid.papers.reuse.stream_rates import BoundedCache, Rates
 
 KAPPA = 1e-3
-"""Bytes in transit that one tuple of work a second counts as: it decides between plans of one
-network usage, and is the whole cost on one site.
+"""Cost of one processed tuple a second, in bytes in transit.
+
+It decides between plans of equal network usage, and is the whole cost on one site.
 """
 
 
 @dataclass
 class CostModel:
-    """Costs on one network with these rates, in bytes: bytes a second times latency in seconds, and
-    ``kappa`` for each tuple that an operator takes in or gives out a second.
+    """Costs on one network at given rates, in bytes in transit.
+
+    Bytes in transit are bytes a second times latency in seconds. ``work_weight`` is added for each
+    tuple a second that an operator receives or emits.
     """
 
     network: Network
@@ -40,12 +43,12 @@ class CostModel:
         self._kept = BoundedCache[tuple[int, tuple[str, ...]], OperatorCost]()
 
     def path_latency_seconds(self, source: str, target: str) -> float:
-        """Seconds of the shortest path."""
+        """Return the latency of the shortest path, in seconds."""
         index = self.network.node_index
         return float(self.network.latency_ms[index[source], index[target]]) / 1e3
 
     def network_usage(self, deployment: Deployment) -> float:
-        """Bytes in transit at an instant (section 2.2; Pietzuch et al.)."""
+        """Return the bytes in transit at an instant. Source: section 2.2; Pietzuch et al."""
         return sum(
             self.rates.result_byte_rate(f.definition)
             * self.path_latency_seconds(f.source_node, f.target_node)
@@ -53,7 +56,7 @@ class CostModel:
         )
 
     def processed_tuples_per_second(self, deployment: Deployment) -> float:
-        """Tuples that operators take in and give out a second."""
+        """Return how many tuples operators receive and emit a second."""
         return sum(
             sum(
                 self.rates.result_rate(f.definition)
@@ -64,12 +67,12 @@ class CostModel:
         )
 
     def total_cost(self, deployment: Deployment) -> float:
-        """C(G, Σ(t)) with the cost of work."""
+        """Return C(G, Σ(t)) plus the cost of work."""
         kept = sum(self.operator_cost(deployment, o) for o in deployment.operators.values())
         return kept + self.delivery_usage(deployment)
 
     def delivery_usage(self, deployment: Deployment) -> float:
-        """The network usage of answers, from operators to sinks."""
+        """Return the network usage of answers, from operators to sinks."""
         return sum(self._compute_delivery_usage(deployment, q) for q in deployment.queries.values())
 
     def _compute_delivery_usage(self, deployment: Deployment, asked: DeployedQuery) -> float:
@@ -77,14 +80,17 @@ class CostModel:
         return self.rates.result_byte_rate(asked.definition) * seconds
 
     def cost_saving(self, old: Deployment, new: Deployment) -> float:
-        """The ``total`` of one deployment less that of another, from what is not the same in
-        both.
+        """Return the ``total_cost`` of the old deployment minus that of the new one.
+
+        Only what differs between the two is computed.
         """
         return self._compute_differing_cost(old, new) - self._compute_differing_cost(new, old)
 
     def _compute_differing_cost(self, deployment: Deployment, other: Deployment) -> float:
-        """What a deployment costs of what is not the same in another: operators and queries, and
-        what reads from an operator that is at another node there.
+        """Return the cost of the part of a deployment that differs from another one.
+
+        The part consists of changed operators and queries, and of what reads from an operator that
+        has another node there.
         """
         there, cost = other.operators, 0.0
         changed = {id for id, o in deployment.operators.items() if there.get(id) is not o}
@@ -100,15 +106,16 @@ class CostModel:
         return cost
 
     def operator_cost(self, deployment: Deployment, operator: Operator) -> float:
-        """What an operator costs by itself: its inputs and its work."""
+        """Return the cost of one operator: its inputs and its work."""
         known = self._get_operator_cost(deployment, operator)
         return known.cost
 
     def relaxation_cost(
         self, deployment: Deployment, operator: Operator, wanted: Definition
     ) -> float:
-        """What it costs more to have what is wanted of an operator, those that it reads included:
-        nothing if one of its demands holds it.
+        """Return the extra cost of having an operator, with its inputs, serve a definition.
+
+        0 if one of its demands already contains the definition.
         """
         if operator.serving_demand(wanted) is not None:
             return 0.0
@@ -123,8 +130,10 @@ class CostModel:
         besides: float = 0.0,
         limit: float = math.inf,
     ) -> float:
-        """The same, and ``besides``, of an operator that must be relaxed; ``masks`` are those of
-        what is wanted. Not all of it if a part is as much as the ``limit`` already.
+        """Return the extra cost of relaxing an operator, plus ``besides``.
+
+        ``masks`` are the sample masks of the wanted definition. If a partial sum reaches ``limit``,
+        the partial sum is returned.
         """
         known = self._get_operator_cost(deployment, operator)
         columns = known.relaxed_columns(wanted)
@@ -145,7 +154,7 @@ class CostModel:
     def relaxed_cost_bound(
         self, deployment: Deployment, operator: Operator, masks: Sequence[int]
     ) -> float:
-        """Less than ``relaxed``, and sooner said."""
+        """Return a lower bound of ``relaxed_cost`` that is quick to compute."""
         known = self._get_operator_cost(deployment, operator)
         least = known.relaxed_bound(masks)
         for read, inflow in zip(operator.inputs, known.inputs, strict=True):
@@ -155,8 +164,9 @@ class CostModel:
         return least
 
     def _get_operator_cost(self, deployment: Deployment, operator: Operator) -> OperatorCost:
-        """The cost of an operator that reads from these nodes; it is kept with the operator, so
-        that no other comes to be known by the same ``id``.
+        """Return the cost of an operator that reads from these nodes.
+
+        The cache entry refers to the operator, so that no other object gets the same ``id``.
         """
         sources = tuple(
             deployment.operators[i].node if isinstance(i, int) else deployment.source_node(i)
@@ -178,8 +188,9 @@ class CostModel:
     def lifetime_extension_cost(
         self, deployment: Deployment, operator: Operator, now: int, until: Lifetime
     ) -> float:
-        """What it costs on average, to the end of a query, that an operator and those that it
-        reads must live longer than they would. Nothing if a lifetime is unknown.
+        """Return the mean cost, until a query ends, of extending the lifetime of an operator.
+
+        The operators that it reads are included. 0 if a lifetime is unknown.
         """
         if until is None or operator.until is None or operator.until >= until:
             return 0.0
@@ -197,8 +208,10 @@ _NONE = frozenset[str]()
 
 
 class OperatorCost:
-    """What an operator costs by itself, and what it would cost relaxed, without making the relaxed
-    definition: a planner asks that of many operators for each query.
+    """The cost of one operator, as it is and relaxed.
+
+    A planner asks for the relaxed cost of many operators for each query, so it is computed without
+    building the relaxed definition.
     """
 
     def __init__(
@@ -240,7 +253,7 @@ class OperatorCost:
         )
 
     def relaxed_bound(self, wanted_masks: Sequence[int]) -> float:
-        """What it costs more at least to be relaxed: more tuples of the streams that it reads."""
+        """Return a lower bound of the extra cost of relaxing: the additional input tuples."""
         more = 0.0
         for place, rate in self.each_in:
             mask = self.masks[place]
@@ -249,8 +262,9 @@ class OperatorCost:
         return more
 
     def relaxed_columns(self, wanted: Definition) -> list[frozenset[str]]:
-        """The columns, by stream, that the operator would have relaxed for what is wanted: those of
-        its ``union`` with that.
+        """Return, by stream, the columns of the operator when relaxed for a definition.
+
+        They are the columns of ``relax_all`` of both definitions.
         """
         own = self.operator.definition
         more = wanted.joins - own.joins
@@ -272,7 +286,7 @@ class OperatorCost:
     def relaxed_cost(
         self, wanted: Definition, wanted_masks: Sequence[int], columns: Sequence[frozenset[str]]
     ) -> float:
-        """What the operator would cost relaxed for what is wanted, with its ``columns`` then."""
+        """Return the cost of the operator relaxed for a definition, with these ``columns``."""
         own = self.operator.definition
         masks = list(map(or_, self.masks, wanted_masks))
         windows = tuple(map(max, own.windows, wanted.windows))
@@ -308,7 +322,7 @@ class OperatorCost:
     def _compute_column_bytes(
         self, inflow: _Inflow, place: int, columns: Sequence[frozenset[str]]
     ) -> float:
-        """Bytes of what comes in of one stream, with the columns that results have of it."""
+        """Return the bytes of one input stream with the columns that results have of it."""
         stream = self.operator.definition.streams[place]
         read = columns[place] | inflow.crossing.get(stream, _NONE)
         return self.rates.column_width(stream, read)
@@ -316,8 +330,10 @@ class OperatorCost:
 
 @dataclass(frozen=True)
 class _Inflow:
-    """What an operator reads of one input: which of its streams, with what columns besides, how
-    many of their combinations, from how far.
+    """One input of an operator.
+
+    ``streams`` and ``places`` are its streams and their indexes, ``crossing`` the columns that
+    joins need besides, ``joint`` the selectivity of its joins, and ``seconds`` the latency.
     """
 
     streams: tuple[str, ...]
@@ -327,9 +343,7 @@ class _Inflow:
     seconds: float
 
     def carried_columns(self, columns: Sequence[frozenset[str]]) -> tuple[frozenset[str], ...]:
-        """The columns that it must bring for an operator whose results have these: what is
-        ``cascaded``.
-        """
+        """Return, by stream, the columns that the input must carry for results with ``columns``."""
         return tuple(
             columns[i] | self.crossing.get(s, _NONE)
             for s, i in zip(self.streams, self.places, strict=True)
@@ -337,10 +351,11 @@ class _Inflow:
 
 
 def integrate_cost(costs: Iterable[tuple[float, float]], end: float) -> float:
-    """The cost of a system: the sum over time of C(G, Σ(t)), which changes when queries come and go
-    (section 2.2). ``costs`` are (seconds, cost from then on), in order.
+    """Return the cost of a system: the sum over time of C(G, Σ(t)) (section 2.2).
 
-    >>> over_time([(0, 10.0), (5, 20.0)], end=10)
+    ``costs`` are pairs (second, cost from then on), in order of time.
+
+    >>> integrate_cost([(0, 10.0), (5, 20.0)], end=10)
     150.0
     """
     return sum(cost * (later - since) for (since, cost), later in _pair_costs_with_ends(costs, end))

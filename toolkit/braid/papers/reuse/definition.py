@@ -1,5 +1,4 @@
-"""What a query, a part of one, or an operator computes, in a canonical form, and when one of them
-holds another.
+"""Canonical definitions of queries, of their parts and of operators, and containment between them.
 
 Source: Seshadri 2008, section 3 (base conditions) and 3.1.
 """
@@ -13,15 +12,18 @@ from functools import cached_property
 from braid.papers.reuse.selections import EVERYTHING, Selection, implies_selection
 
 Column = tuple[str, str]
-"""A stream's name and a column's."""
+"""The name of a stream and the name of a column."""
 
 UNBOUNDED = 1 << 55
-"""A window without an end, in microseconds: 1141 years, so that none is a special case."""
+"""The length of an unbounded window, in microseconds: 1141 years. It needs no special case."""
 
 
 @dataclass(frozen=True, order=True)
 class JoinCondition:
-    """A conjunct over two or more streams. ``implied``: it follows from others by transitivity."""
+    """A conjunct over two or more streams.
+
+    ``is_implied``: it follows from other conjuncts by transitivity.
+    """
 
     text: str
     columns: frozenset[Column] = field(compare=False)
@@ -32,23 +34,29 @@ class JoinCondition:
 
     @cached_property
     def joined_streams(self) -> frozenset[str]:
-        """The streams that it is about."""
+        """The streams that the condition refers to."""
         return frozenset(stream for stream, _ in self.columns)
 
     def crosses(self, streams: frozenset[str]) -> bool:
-        """Whether it is about these streams and others."""
+        """Return whether the condition refers to these streams and to others."""
         return bool(self.joined_streams & streams) and not self.joined_streams <= streams
 
 
 @dataclass(frozen=True)
 class Definition:
-    """What is computed of some streams. ``where``, ``windows`` and ``columns`` are by stream, in
-    the order of ``streams``, which are sorted.
+    """The canonical definition of a query, of a part of one, or of an operator.
 
-    ``joins`` are closed: what follows from equalities is there too. ``windows`` are the paper's
-    RANGE and ``slides`` its SLIDE, in microseconds. No slide: every match when it happens. Several:
-    at each time that one of them divides. ``columns`` are those of the result; the event time
-    is always there. ``groups`` are the columns of an aggregate; None: there is none.
+    Fields of tuple type have one entry for each stream, in the order of ``streams``.
+
+    - ``streams``: sorted names.
+    - ``joins``: join conditions, with those implied by equalities.
+    - ``selections``: one selection for each stream.
+    - ``windows``: the paper's RANGE, in microseconds.
+    - ``columns``: columns of the result. The event time is always included.
+    - ``slides``: the paper's SLIDE, in microseconds. Empty: each match is emitted when it happens.
+      Several: results are emitted at each multiple of one of them.
+    - ``groups``: grouping columns of an aggregate; None: no aggregate.
+    - ``aggregates``: the aggregates, as text.
     """
 
     streams: tuple[str, ...]
@@ -69,8 +77,9 @@ class Definition:
         columns: Mapping[str, Iterable[str]] | None = None,
         slides: Iterable[int] = (),
     ) -> Definition:
-        """A definition of the streams that have windows; what is left out selects everything, and
-        no column.
+        """Return a definition of the streams that have windows.
+
+        A stream without a selection accepts every tuple; one without columns returns none.
         """
         streams = tuple(sorted(windows))
         return cls(
@@ -95,16 +104,17 @@ class Definition:
     def base_conditions(
         self,
     ) -> tuple[tuple[str, ...], frozenset[JoinCondition], frozenset[Column] | None]:
-        """What the base conditions are about: streams, join conditions, grouping."""
+        """The streams, join conditions and grouping, which the base conditions compare."""
         return self.streams, self.joins, self.groups
 
     def stream_index(self, stream: str) -> int:
-        """Where the stream stands among ``streams``."""
+        """Return the index of a stream in ``streams``."""
         return self.streams.index(stream)
 
     def restrict_to(self, streams: Iterable[str]) -> Definition:
-        """What of this is about some of the streams alone, with the columns that the rest needs:
-        an operator may compute it for one that computes all.
+        """Return the part over some streams, with the columns that the rest needs.
+
+        One operator may compute the part for another that computes the whole.
         """
         chosen = frozenset(streams)
         if len(chosen) == len(self.streams):
@@ -129,12 +139,12 @@ class Definition:
         )
 
     def crossing_columns(self, streams: frozenset[str]) -> dict[str, frozenset[str]]:
-        """By stream, the columns on which these streams are joined with the others."""
+        """Return, by stream, the columns that join these streams with the others."""
         return join_columns(j for j in self.joins if not j.is_implied and j.crosses(streams))
 
     @cached_property
     def is_connected(self) -> bool:
-        """Whether the joins link all streams."""
+        """Whether the join conditions connect all streams."""
         reached, grown = {self.streams[0]}, True
         while grown:
             touched = [j.joined_streams for j in self.joins if j.joined_streams & reached]
@@ -144,7 +154,7 @@ class Definition:
 
 
 def join_columns(joins: Iterable[JoinCondition]) -> dict[str, frozenset[str]]:
-    """By stream, the columns that join conditions read."""
+    """Return, by stream, the columns that join conditions read."""
     found: dict[str, set[str]] = {}
     for join in joins:
         for stream, column in join.columns:
@@ -153,11 +163,11 @@ def join_columns(joins: Iterable[JoinCondition]) -> dict[str, frozenset[str]]:
 
 
 def union_slides(slides: Iterable[int]) -> frozenset[int]:
-    """A slide for "at a multiple of one of these": those that others divide say nothing new.
+    """Return the slides for "at a multiple of any of these", without multiples of others.
 
-    Section 3.1, step 4.
+    Source: section 3.1, step 4.
 
-    >>> sorted(ored([60, 300, 90]))
+    >>> sorted(union_slides([60, 300, 90]))
     [60, 90]
     """
     found = frozenset(slides)
@@ -165,17 +175,18 @@ def union_slides(slides: Iterable[int]) -> frozenset[int]:
 
 
 def slides_contain(slides: frozenset[int], others: frozenset[int]) -> bool:
-    """Whether at these times all is told that is told at the others. No slide: at all times."""
+    """Return whether every multiple of ``others`` is a multiple of ``slides``. Empty: all times."""
     if not slides or not others:
         return not slides
     return all(any(other % s == 0 for s in slides) for other in others)
 
 
 def may_reuse(existing: Definition, wanted: Definition) -> bool:
-    """The base conditions of section 3: the same streams, the same join conditions, and groups
-    that hold those that are wanted.
+    """Return whether the base conditions of section 3 hold.
 
-    Ours is weaker in one thing: what the wanted one joins on besides can be checked on results.
+    They require the same streams, the same join conditions, and groups that contain the wanted
+    ones. Braid is weaker in one respect: the wanted definition may have further join conditions,
+    which are checked on the results.
     """
     if existing.streams != wanted.streams or not existing.joins <= wanted.joins:
         return False
@@ -186,8 +197,10 @@ def may_reuse(existing: Definition, wanted: Definition) -> bool:
 
 @dataclass(frozen=True)
 class Compensation:
-    """What makes one of an operator's results those of a query: simple selections, a temporal
-    filter, a projection (section 3.1). ``where`` and ``windows`` are by stream; None: nothing.
+    """The operations that turn results of an operator into those of a query (section 3.1).
+
+    They are simple selections, a temporal filter and a projection. ``where`` and ``windows`` have
+    one entry for each stream; None: no operation.
     """
 
     where: tuple[Selection | None, ...]
@@ -198,9 +211,7 @@ class Compensation:
 
     @property
     def required_columns(self) -> tuple[frozenset[str], ...]:
-        """By stream the columns that the results must have: those that are told and those that
-        conditions read.
-        """
+        """By stream, the columns that results must have: returned ones, and those of conditions."""
         return self._cached_required_columns
 
     @cached_property
@@ -210,7 +221,7 @@ class Compensation:
 
 
 def make_compensation(existing: Definition, wanted: Definition) -> Compensation:
-    """The compensation that makes the wanted results of existing ones."""
+    """Return the compensation that computes the wanted results from existing ones."""
     extra = wanted.joins - existing.joins
     inner = join_columns(j for j in extra if not j.is_implied)
     return Compensation(
@@ -229,10 +240,10 @@ def make_compensation(existing: Definition, wanted: Definition) -> Compensation:
 
 
 def can_serve(existing: Definition, wanted: Definition) -> bool:
-    """Whether the wanted results can be had of the existing ones by a compensation alone.
+    """Return whether a compensation alone computes the wanted results from existing ones.
 
-    Above an aggregate neither windows nor selections on other columns than its groups can be
-    compensated; the paper's base condition is silent on that.
+    Above an aggregate, a window cannot be compensated, nor a selection on other columns than the
+    groups. The paper's base condition does not mention this.
     """
     if not may_reuse(existing, wanted) or not slides_contain(existing.slides, wanted.slides):
         return False

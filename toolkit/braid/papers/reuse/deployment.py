@@ -1,8 +1,9 @@
-"""What is deployed: operators, which demands they serve, which queries they answer, and how that
-changes when queries come and go.
+"""Deployments: operators, their demands and the queries that they answer.
+
+Functions that add or remove queries return a new deployment and execute nothing.
 
 Source: Seshadri 2008, section 3 (an operator is a definition, a location and a lifetime) and 3.1,
-step 5 (cascading). Pure: what must be done is decided here, done elsewhere.
+step 5 (cascading).
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from braid.papers.reuse.relaxation import Lifetime, relax_all, relax_lifetimes
 from braid.papers.reuse.reuse_lattice import LatticeEntry, with_result_columns
 
 Input = str | int
-"""What an operator reads: a stream by name, or an operator by id."""
+"""An input of an operator: the name of a stream, or the id of an operator."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What of an operator's results a query or another operator asks for.
+    """The part of an operator's results that a query or another operator asks for.
 
-    What is asked for must be held by one demand: two demands together make no results whose
-    members serve one of them each. ``uses`` are the demands on the operator's inputs, None for a
-    stream. ``asked`` by how many.
+    One demand alone must contain what a consumer asks for: a result whose members each serve a
+    different demand belongs to neither. ``upstream_bits`` are the demands on the operator's inputs,
+    None for a stream; ``consumers`` is the number of queries and operators that use this demand.
     """
 
     bit: int
@@ -37,11 +38,13 @@ class Demand:
 
 @dataclass(frozen=True)
 class Operator:
-    """A deployed operator. Its definition is the union of its demands, but for columns of former
-    ones: they stay until it is built anew. ``until`` is when its last query ends. Whenever it gets
-    a demand it is built anew, which is the next ``version``; so a bit names a demand in a version.
-    ``stays``: somebody has put it at its node, and nothing that comes to rest moves it away, nor
-    another node's failure if the plans without that one have the same join.
+    """A deployed operator.
+
+    ``definition`` is the union of the demands. It may keep columns of removed demands until the
+    operator is rebuilt. Each new demand rebuilds the operator and increases ``version``, so a bit
+    identifies a demand within a version. ``until`` is the end of its last query. A pinned operator
+    (``is_pinned``) was placed by the user: re-optimization does not move it, and after the failure
+    of another node it stays if the new plans contain the same join.
     """
 
     id: int
@@ -55,27 +58,28 @@ class Operator:
 
     @property
     def is_full(self) -> bool:
-        """Whether no demand can be added any more."""
+        """Whether no further demand can be added."""
         return len(self.demands) >= MOST
 
     @property
     def free_bit(self) -> int:
-        """The lowest bit that no demand has."""
+        """The lowest unused bit."""
         return min(set(range(MOST)) - {d.bit for d in self.demands})
 
     def find_demand(self, bit: int) -> Demand:
-        """The demand with this bit."""
+        """Return the demand with this bit."""
         return next(d for d in self.demands if d.bit == bit)
 
     def demand_results(self, bit: int) -> Definition:
-        """What is sure to be among the results that serve a demand: its own, joined on what the
-        operator joins on.
+        """Return the definition that the results of a demand are certain to satisfy.
+
+        It has the demand's selections and windows, and the operator's joins and columns.
         """
         own = self.definition
         return replace(self.find_demand(bit).definition, joins=own.joins, columns=own.columns)
 
     def serving_demand(self, wanted: Definition) -> Demand | None:
-        """The demand that holds what is wanted, if one does."""
+        """Return a demand that contains the wanted definition, or None."""
         columns = self.definition.columns
         found = (
             d for d in self.demands if can_serve(with_result_columns(d.definition, columns), wanted)
@@ -83,7 +87,7 @@ class Operator:
         return next(found, None)
 
     def lattice_entry(self, nid: int) -> LatticeEntry:
-        """As the reuse lattice keeps it."""
+        """Return the operator as an entry of the reuse lattice."""
         return LatticeEntry(
             self.id, self.definition, tuple(d.definition for d in self.demands), nid
         )
@@ -91,8 +95,10 @@ class Operator:
 
 @dataclass(frozen=True)
 class DeployedQuery:
-    """A query that is answered: what it computes, where its answers go, and which demand of which
-    operator answers it. ``until`` is when it ends.
+    """A query and the demand that answers it.
+
+    ``operator`` and ``bit`` identify the demand, ``sink`` is the node that receives the answers,
+    and ``ends_at`` is the end of the query, in microseconds; None: unknown.
     """
 
     name: str
@@ -106,14 +112,14 @@ class DeployedQuery:
 
 @dataclass(frozen=True)
 class StreamLeaf:
-    """In a plan: a stream, from where it comes."""
+    """A leaf of a plan: a stream at its source."""
 
     stream: str
 
 
 @dataclass(frozen=True)
 class ReusedOperator:
-    """In a plan: an operator that is there, relaxed or as it is."""
+    """A leaf of a plan: an existing operator, unchanged or relaxed."""
 
     operator: int
     node: str
@@ -121,7 +127,7 @@ class ReusedOperator:
 
 @dataclass(frozen=True)
 class NewOperator:
-    """In a plan: a new operator for these streams at this node."""
+    """A node of a plan: a new operator for these streams."""
 
     streams: tuple[str, ...]
     node: str
@@ -133,7 +139,10 @@ Tree = StreamLeaf | ReusedOperator | NewOperator
 
 @dataclass(frozen=True)
 class Deployment:
-    """All operators and queries, Σ(t) in section 2.2. ``at`` says where streams come from."""
+    """All operators and queries: Σ(t) in section 2.2.
+
+    ``stream_nodes`` has the source node of each stream.
+    """
 
     stream_nodes: Mapping[str, str]
     operators: Mapping[int, Operator] = field(default_factory=dict)
@@ -141,11 +150,11 @@ class Deployment:
     next_id: int = 0
 
     def source_node(self, stream: str) -> str:
-        """The node that a stream comes from."""
+        """Return the source node of a stream."""
         return self.stream_nodes[stream.partition("#")[0]]
 
     def all_flows(self) -> Iterator[Flow]:
-        """What flows: streams to operators, results to operators and to sinks."""
+        """Yield all flows: streams to operators, results to operators and to sinks."""
         for operator in self.operators.values():
             yield from self.operator_inflows(operator, operator.definition)
         for asked in self.queries.values():
@@ -153,7 +162,7 @@ class Deployment:
             yield Flow(asked.operator, asked.name, node, asked.sink, asked.definition)
 
     def operator_inflows(self, operator: Operator, definition: Definition) -> Iterator[Flow]:
-        """What flows into an operator if this is its definition."""
+        """Yield the flows into an operator if it had this definition."""
         for read in operator.inputs:
             if isinstance(read, str):
                 streams: tuple[str, ...] = (read,)
@@ -164,8 +173,10 @@ class Deployment:
             yield Flow(read, operator.id, node, operator.node, definition.restrict_to(streams))
 
     def can_relax(self, operator: Operator, wanted: Definition) -> bool:
-        """Whether a demand for what is wanted can be added to an operator, and to all that it reads
-        but those of which one demand holds their part of it.
+        """Return whether a demand for the wanted definition can be added to an operator.
+
+        Each operator that it reads must then also serve its part, from an existing demand or from a
+        new one.
         """
         if operator.is_full or self._has_free_demand_bits(operator):
             return not operator.is_full
@@ -186,7 +197,7 @@ class Deployment:
         return (self.operators[i] for i in operator.inputs if isinstance(i, int))
 
     def topological_order(self) -> list[Operator]:
-        """The operators, each after those that it reads."""
+        """Return the operators, each after those that it reads."""
         return self._cached_topological_order
 
     @cached_property
@@ -194,8 +205,9 @@ class Deployment:
         return [operator for depth in self.operators_by_depth() for operator in depth]
 
     def operators_by_depth(self) -> Iterator[list[Operator]]:
-        """The operators by depth: those that read streams alone, and then those that read none but
-        what came before.
+        """Yield the operators by depth: first those that read only streams.
+
+        Operators of each later level read only operators of earlier levels, and streams.
         """
         left = dict(self.operators)
         while left:
@@ -207,7 +219,7 @@ class Deployment:
 
 @dataclass(frozen=True)
 class Flow:
-    """Results of one thing that another takes, over the network: from node to node."""
+    """Results that a consumer receives over the network."""
 
     item: Input
     consumer: Input
@@ -217,14 +229,14 @@ class Flow:
 
 
 def add_query(deployment: Deployment, asked: DeployedQuery, tree: Tree) -> Deployment:
-    """The deployment with one more query, answered by a plan for it."""
+    """Return the deployment with one more query, answered by a plan."""
     work = _Changes(deployment)
     id, bit = work.add_planned_demand(tree, asked.definition, asked.ends_at)
     return work.make_deployment(asked, id, bit)
 
 
 class _Changes:
-    """A deployment that is being changed."""
+    """A deployment under construction."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.old = deployment
@@ -241,7 +253,7 @@ class _Changes:
     def add_planned_demand(
         self, tree: Tree, wanted: Definition, until: Lifetime
     ) -> tuple[int, int]:
-        """Have what is wanted made as planned; the operator and the demand that make it."""
+        """Deploy a plan for the wanted definition. Return its operator and demand."""
         if isinstance(tree, ReusedOperator):
             return tree.operator, self.reuse_operator(tree.operator, wanted, until)
         assert isinstance(tree, NewOperator)
@@ -265,8 +277,9 @@ class _Changes:
         return self.add_planned_demand(tree, wanted.restrict_to(streams), until)
 
     def reuse_operator(self, id: int, wanted: Definition, until: Lifetime) -> int:
-        """The demand of an operator that holds what is wanted: one that it has, or a new one, for
-        which the operator is relaxed, and those that it reads (step 5, cascading).
+        """Return the bit of a demand of an operator that contains the wanted definition.
+
+        If none does, add one and relax the operator and those that it reads (step 5, cascading).
         """
         operator = self.operators[id]
         operator = replace(operator, until=relax_lifetimes((operator.until, until)))
@@ -297,19 +310,22 @@ class _Changes:
 
 
 def upstream_demand(relaxed: Definition, wanted: Definition, upstream: Operator) -> Definition:
-    """What an operator that is relaxed for what is wanted asks of one that it reads (step 5): the
-    part that is wanted, with all columns that the relaxed one has, since compensations for its
-    other queries read them too.
+    """Return the demand of an operator being relaxed on one that it reads (step 5).
+
+    It is the part of the wanted definition on that operator's streams, with all columns of the
+    relaxed one, because the compensations of its other queries read them too.
     """
     streams = upstream.definition.streams
     return replace(wanted.restrict_to(streams), columns=relaxed.restrict_to(streams).columns)
 
 
 def remove_queries(deployment: Deployment, *names: str) -> Deployment:
-    """The deployment without these queries: demands that nobody asks for go, and operators without
-    demands. Nothing is built anew, so the columns stay.
+    """Return the deployment without these queries.
 
-    Raises KeyError for a query that is not there.
+    Demands without a consumer and operators without a demand are removed. No operator is rebuilt,
+    so columns remain.
+
+    Raises KeyError for an unknown query.
     """
     operators = dict(deployment.operators)
     for name in names:
@@ -343,7 +359,7 @@ def _release_demand(operators: dict[int, Operator], id: int, bit: int) -> None:
 def _update_lifetimes(
     operators: Mapping[int, Operator], queries: Mapping[str, DeployedQuery]
 ) -> dict[int, Operator]:
-    """The operators with the lifetimes of the queries that are left."""
+    """Return the operators with the lifetimes of the remaining queries."""
     ends: dict[int, list[Lifetime]] = {}
 
     def use(id: int, until: Lifetime) -> None:
@@ -364,15 +380,16 @@ def _update_lifetimes(
 def with_operator_moved(
     deployment: Deployment, operator: int, node: str, stays: bool = False
 ) -> Deployment:
-    """The deployment with an operator at another node, where it ``stays`` or not. Raises KeyError
-    if it is not there.
+    """Return the deployment with an operator at another node; ``stays``: pin it there.
+
+    Raises KeyError for an unknown operator.
     """
     there = replace(deployment.operators[operator], node=node, is_pinned=stays)
     return replace(deployment, operators={**deployment.operators, operator: there})
 
 
 def unpin_operators(deployment: Deployment) -> Deployment:
-    """The deployment with no operator that stays where somebody has put it."""
+    """Return the deployment without pinned operators."""
     operators = {
         id: replace(o, is_pinned=False) if o.is_pinned else o
         for id, o in deployment.operators.items()

@@ -1,8 +1,7 @@
-"""From one deployment to the next: what must be built, moved and dropped; and deployments in which
-some queries are planned anew.
+"""Differences between deployments: what to build, move and drop; and re-planning of queries.
 
-Source: Seshadri 2008, section 2.2, takes modification at run time for given, and says nothing of
-failures or of planning anew; this is ours.
+Seshadri 2008, section 2.2, assumes that deployments can be modified at run time and covers neither
+failures nor re-planning; this module is Braid's own.
 """
 
 from __future__ import annotations
@@ -24,13 +23,17 @@ from braid.papers.reuse.deployment import (
 from braid.papers.reuse.planner import Planner, PlanningService
 
 HORIZON = 3600.0
-"""Seconds for which a plan is taken to last when it is weighed against the work of changing."""
+"""Default lifetime of a plan, in seconds, when its savings are compared with the cost of changing.
+"""
 
 
 @dataclass(frozen=True)
 class DeploymentChanges:
-    """What must be done: operators to build, each after those that it reads; (operator, from, to)
-    to move; (operator, version) to drop.
+    """The steps that turn one deployment into another.
+
+    - ``build``: operators to build, each after those that it reads.
+    - ``move``: (operator, source node, target node).
+    - ``drop``: (operator, version).
     """
 
     build: tuple[Operator, ...]
@@ -39,7 +42,7 @@ class DeploymentChanges:
 
 
 def diff_deployments(old: Deployment, new: Deployment) -> DeploymentChanges:
-    """What leads from one deployment to another."""
+    """Return the steps that turn one deployment into another."""
     before = {(o.id, o.version): o for o in old.operators.values()}
     after = {(o.id, o.version): o for o in new.operators.values()}
     return DeploymentChanges(
@@ -54,7 +57,7 @@ def diff_deployments(old: Deployment, new: Deployment) -> DeploymentChanges:
 
 
 def queries_reading(deployment: Deployment, operators: Collection[int]) -> list[str]:
-    """The queries whose answers come, at some remove, from one of these operators."""
+    """Return the queries that one of these operators answers, directly or through others."""
     touched = set(operators)
     for operator in deployment.topological_order():
         if touched.intersection(i for i in operator.inputs if isinstance(i, int)):
@@ -63,7 +66,7 @@ def queries_reading(deployment: Deployment, operators: Collection[int]) -> list[
 
 
 def queries_using_demand(deployment: Deployment, operator: int, bit: int) -> list[str]:
-    """The queries whose answers come, at some remove, from one demand of an operator."""
+    """Return the queries that one demand of an operator answers, directly or through others."""
     touched = {(operator, bit)}
     for other in deployment.topological_order():
         for demand in other.demands:
@@ -76,8 +79,9 @@ def queries_using_demand(deployment: Deployment, operator: int, bit: int) -> lis
 def replan_in_order(
     planner: Planner, deployment: Deployment, names: Iterable[str], now: int = 0
 ) -> Deployment:
-    """The deployment with these queries planned anew, in this order. Raises PlanError if one has no
-    plan.
+    """Return the deployment with these queries re-planned, in this order.
+
+    Raises PlanningError if one has no plan.
     """
     asked = [deployment.queries[name] for name in names]
     service = PlanningService(planner, remove_queries(deployment, *(q.name for q in asked)))
@@ -90,9 +94,11 @@ def replan_in_order(
 def replan_after_failure(
     planner: Planner, deployment: Deployment, nodes: Collection[str], now: int = 0
 ) -> Deployment:
-    """The deployment without the operators at these nodes: the queries that they answer, and those
-    whose ways are cut, are planned anew by a planner that knows the network without the nodes. What
-    somebody has put at another node goes on there if the new plans have the same join.
+    """Return the deployment without the operators at failed nodes.
+
+    The queries that they answer, and those with a broken path, are re-planned by a planner whose
+    network lacks the nodes. An operator pinned at another node is kept if the new plans contain the
+    same join.
     """
     model = planner.model
     gone = [o.id for o in deployment.operators.values() if o.node in nodes]
@@ -115,8 +121,10 @@ def replan_after_failure(
 def _restore_operator(
     model: CostModel, deployment: Deployment, put: Operator, made: Collection[int]
 ) -> Deployment:
-    """The deployment with an operator of those ``made`` that makes what another did at that one's
-    node, where it stays, if there is one, and paths to there.
+    """Return the deployment with a pinned operator restored at its node.
+
+    One of the operators ``made`` that computes the same results replaces it there. If there is
+    none, or a path to the node is missing, the deployment is unchanged.
     """
     new = (o for o in deployment.operators.values() if o.id in made and not o.is_pinned)
     if (
@@ -141,8 +149,9 @@ def _make_output_signature(operator: Operator) -> tuple[object, ...]:
 def is_worthwhile(
     model: CostModel, old: Deployment, new: Deployment, lasts: float = HORIZON
 ) -> bool:
-    """Whether what a deployment saves while it ``lasts`` (seconds) is more than what the change
-    sends: the windows of all that is built, and of all that moves.
+    """Return whether a new deployment saves more in ``lasts`` seconds than the change sends.
+
+    The change sends the windows of every operator that is built or moved.
     """
     saving = model.cost_saving(old, new)
     if saving <= 1e-9:
@@ -160,15 +169,16 @@ def is_worthwhile(
 def _iterate_window_bytes(
     model: CostModel, deployment: Deployment, operator: Operator
 ) -> Iterator[tuple[float, Flow]]:
-    """The bytes that an operator's windows hold of each thing that it reads."""
+    """Yield the bytes in an operator's windows for each of its inputs."""
     longest = min(max(operator.definition.windows) / 1e6, model.rates.cache_size)
     for flow in deployment.operator_inflows(operator, operator.definition):
         yield model.rates.result_byte_rate(flow.definition) * longest, flow
 
 
 def keep_operator_ids(old: Deployment, new: Deployment) -> Deployment:
-    """The new deployment with the names of operators that were there: at the same node, of the same
-    inputs and demands.
+    """Return the new deployment with the ids of old operators that are equal.
+
+    Two operators are equal if they have the same node, inputs and demands.
     """
     alike: dict[tuple[str, tuple[Input, ...]], list[Operator]] = {}
     for o in old.operators.values():
@@ -202,7 +212,7 @@ def keep_operator_ids(old: Deployment, new: Deployment) -> Deployment:
 def _rename_inputs(
     operator: Operator, renamed: dict[int, tuple[Operator, dict[int, int]]]
 ) -> Operator:
-    """The operator with the new names of what it reads."""
+    """Return the operator with the new ids of its inputs."""
     inputs: tuple[Input, ...] = tuple(
         renamed[i][0].id if i in renamed and isinstance(i, int) else i for i in operator.inputs
     )

@@ -1,4 +1,4 @@
-"""A deployment as plain data, which JSON has, and back."""
+"""Conversion of deployments to plain data for JSON, and back."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from braid.papers.reuse.selections import Conjunction, Selection
 from braid.util.json_codec import from_plain
 
 _MARK = "\0"
-"""Before a fraction that is written as text: no text of SQL begins so."""
+"""Prefix of a fraction stored as text; no SQL text begins with it."""
 
 
 def deployment_to_plain(deployment: Deployment) -> dict[str, Any]:
-    """As plain data."""
+    """Return the deployment as plain data."""
     found: dict[str, Any] = msgspec.to_builtins(
         deployment, str_keys=True, enc_hook=_encode_fraction
     )
@@ -34,7 +34,7 @@ def _encode_fraction(value: Any) -> str:
 
 
 def deployment_from_plain(data: Mapping[str, Any]) -> Deployment:
-    """From plain data. Raises ValueError for data of another shape."""
+    """Return the deployment from plain data. Raises ValueError for data of another shape."""
     found = from_plain(data, Deployment, "the stored deployment")
     operators = {id: _decode_operator(o) for id, o in found.operators.items()}
     queries = {

@@ -1,4 +1,4 @@
-"""What a hub has to tell: Seshadri 2008."""
+"""Events of a hub. Source: Seshadri 2008."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from braid.core.stream_clocks import IrregularCounts
 
 
 class OperatorMetrics(NamedTuple):
-    """What an operator did in a batch, counted: tuples and results of others that came in, with
-    their bytes, pairs that were compared, results; what it holds after it; seconds.
+    """Counts of one operator in one batch.
+
+    ``received_tuples`` and ``received_bytes`` include results of other operators. ``live_tuples``
+    and ``live_bytes`` are its state after the batch.
     """
 
     operator: int
@@ -28,8 +30,10 @@ class OperatorMetrics(NamedTuple):
 
 
 class FlowMetrics(NamedTuple):
-    """What went over the network in a batch, counted: ``what`` is a stream or an operator ("3"),
-    ``to`` an operator or a query; from node to node. Bytes are of Arrow buffers.
+    """Counts of one flow over the network in one batch.
+
+    ``item`` is a stream or an operator ("3"), ``consumer`` an operator or a query. ``bytes`` are
+    bytes of Arrow buffers.
     """
 
     item: str
@@ -41,14 +45,16 @@ class FlowMetrics(NamedTuple):
 
     @property
     def transfer(self) -> tuple[str, str, int]:
-        """From where, to where, how many bytes."""
+        """The source node, the target node, and the bytes."""
         return self.source_node, self.target_node, self.bytes
 
 
 @dataclass(frozen=True, slots=True)
 class HubStarted(Event):
-    """The settings of a hub. ``network`` is plain data (``Network.to_dict``), ``at`` the node that
-    each stream comes from.
+    """The settings of a hub.
+
+    ``network`` is plain data (``Network.to_dict``); ``stream_nodes`` has the source node of each
+    stream.
     """
 
     level = INFO
@@ -63,10 +69,11 @@ class HubStarted(Event):
 
 @dataclass(frozen=True, slots=True)
 class QuerySubmitted(Event):
-    """A query is answered from the batch after ``epoch`` on. ``match`` is "new", "holds" or
-    "relaxed". ``cost_modelled`` is what it adds; ``considered`` what could have been done and its
-    cost. ``complete`` is by stream (see ``HubQuery.complete_since``). ``planning`` and
-    ``deploying`` are seconds.
+    """A query is answered, starting with the batch after ``epoch``.
+
+    ``reuse_kind`` is "new", "holds" or "relaxed". ``cost_modelled`` is the added cost;
+    ``alternatives`` are the other options with their costs. ``complete_since`` is by stream (see
+    ``HubQuery.complete_since``).
     """
 
     level = INFO
@@ -84,13 +91,13 @@ class QuerySubmitted(Event):
     deployment_seconds: float
 
     def describe_decision(self, moment: EventContext) -> str:
-        """What, and why."""
+        """Return how the query is answered."""
         return f"{self.name} is asked at {self.sink}: {self.reuse_kind}, operator {self.operator}"
 
 
 @dataclass(frozen=True, slots=True)
 class QueryEnded(Event):
-    """A query is answered no longer; ``reason`` is a sentence or "withdrawn"."""
+    """A query is no longer answered; ``reason`` is a sentence or "withdrawn"."""
 
     level = INFO
 
@@ -99,15 +106,17 @@ class QueryEnded(Event):
     reason: str
 
     def describe_decision(self, moment: EventContext) -> str:
-        """What, and why."""
+        """Return why the query ends."""
         return f"{self.name} ends: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorBuilt(Event):
-    """An operator, or a new version of one, runs from the batch after ``epoch`` on. ``text`` says
-    what it computes, by stream. ``read`` are the tuples and bytes of history, and of results of
-    others, from which its state was made, in so many seconds.
+    """An operator, or a new version of one, runs from the batch after ``epoch``.
+
+    ``definition_text`` describes, by stream, what it computes. ``backfill`` has the tuples and
+    bytes, of history and of other operators' results, from which its state was built in
+    ``seconds``.
     """
 
     level = INFO
@@ -124,14 +133,14 @@ class OperatorBuilt(Event):
     seconds: float
 
     def describe_decision(self, moment: EventContext) -> str:
-        """What, and why."""
+        """Return where the operator is built, and from how much history."""
         history = f"{self.backfill[0]:,} tuples of history"
         return f"operator {self.operator} is built at {self.node}, of {history}"
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorMoved(Event):
-    """An operator goes on at another node; ``bytes`` of state went there, counted."""
+    """An operator continues at another node; ``moved_bytes`` of state were sent, counted."""
 
     level = INFO
 
@@ -142,27 +151,27 @@ class OperatorMoved(Event):
     moved_bytes: int
 
     def describe_decision(self, moment: EventContext) -> str:
-        """What, and why."""
+        """Return where the operator moves, and the size of its state."""
         way = f"from {self.source_node} to {self.target_node}"
         return f"operator {self.operator} moves {way}: {self.moved_bytes:,} bytes of state"
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorDropped(Event):
-    """An operator, or an older version of one, runs no longer."""
+    """An operator, or an older version of one, has stopped."""
 
     epoch: int
     operator: int
     version: int
 
     def describe_decision(self, moment: EventContext) -> str:
-        """What, and why."""
+        """Return which operator stops."""
         return f"operator {self.operator} goes"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFailed(Event):
-    """A node is down, with the state of the operators there."""
+    """A node has failed, and with it the state of its operators."""
 
     level = INFO
 
@@ -171,13 +180,13 @@ class NodeFailed(Event):
     operators: tuple[int, ...]
 
     def describe_decision(self, moment: EventContext) -> str:
-        """What, and why."""
+        """Return which node fails."""
         return f"{self.node} fails"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRestored(Event):
-    """Operators may be put on a node again."""
+    """Operators may be placed on a node again."""
 
     level = INFO
 
@@ -185,14 +194,16 @@ class NodeRestored(Event):
     node: str
 
     def describe_decision(self, moment: EventContext) -> str:
-        """What, and why."""
+        """Return which node is restored."""
         return f"{self.node} is up again"
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryLost(Event):
-    """The tuples of a stream in a ``batch`` are lost, for the ``reason``: history has all of the
-    stream from the event time ``since`` (microseconds) on, and so have queries that need more.
+    """The tuples of a stream in a ``batch`` are lost, for the ``reason``.
+
+    From the event time ``since`` (microseconds), history is complete again, and so are queries
+    that need more of it.
     """
 
     level = WARNING
@@ -210,12 +221,14 @@ class HistoryLost(Event):
 
 @dataclass(frozen=True, slots=True)
 class HubBatchCommitted(Event):
-    """A batch went through all operators. ``received`` tuples and ``latest`` event times are by
-    stream; ``network_usage_modelled`` is the network usage of what is deployed, in bytes in
-    transit; ``flows`` are counted, on a network only. Tuples that did not come at their time are
-    counted by stream in the order of their names: ``late``, ``untimed`` and ``ahead`` ones of the
-    batch, and ``irregular`` since the start; see ``core.stream_clocks.IrregularCounts``. Late ones
-    lay further behind the clock of their stream than its lateness.
+    """A batch has passed through all operators.
+
+    ``received_tuples`` and ``latest_event_times`` are by stream. ``network_usage_modelled`` is the
+    network usage of the deployment, in bytes in transit. ``flows`` are counted, on a network only.
+    ``late``, ``untimed`` and ``ahead`` count the batch's irregular tuples, by stream in the order
+    of their names; ``irregular_counts`` counts them since the start (see
+    ``core.stream_clocks.IrregularCounts``). A late tuple is behind the clock of its stream by more
+    than the stream's lateness.
     """
 
     epoch: int

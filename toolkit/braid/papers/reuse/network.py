@@ -1,4 +1,4 @@
-"""A network of sites: nodes, links with latencies, shortest paths, regions.
+"""Networks of sites: nodes, links with latencies, shortest paths, regions.
 
 Source: Seshadri 2008, sections 2.1 (figure 1) and 4.2 (regions, RID, NID).
 """
@@ -15,24 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 Kind = Literal["source", "node", "sink", "site"]
-"""Streams come from a source, answers go to a sink; a node works and passes on; a site is all
-three."""
+"""The role of a node.
+
+Streams come from a source and answers go to a sink. A node hosts operators and forwards data. A
+site does all three.
+"""
 
 Link = tuple[str, str]
-"""The names of its ends, in order."""
+"""The names of a link's two ends, in order."""
 
 Floats = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
 
 def make_link(a: str, b: str) -> Link:
-    """The link between two nodes."""
+    """Return the link between two nodes."""
     return (a, b) if a < b else (b, a)
 
 
 @dataclass(frozen=True)
 class Node:
-    """A place of the network. ``at`` is where it is drawn."""
+    """A node of the network. ``position`` is where it is drawn."""
 
     name: str
     role: Kind = "node"
@@ -40,17 +43,18 @@ class Node:
 
     @property
     def can_host_operators(self) -> bool:
-        """Whether operators may be put here."""
+        """Whether operators may be placed here."""
         return self.role in ("node", "site")
 
 
 @dataclass(frozen=True)
 class Network:
-    """Nodes and ``links``: two names and a latency in milliseconds. ``regions`` are lists of names;
-    none: all nodes are one region.
+    """Nodes and links.
 
-    Raises ValueError for a link to a node that is not there, a latency below zero and a name that
-    comes twice.
+    - ``links``: two names, and a latency in milliseconds.
+    - ``regions``: lists of names; empty: all nodes form one region.
+
+    Raises ValueError for a link to an unknown node, a negative latency, and a repeated name.
     """
 
     nodes: tuple[Node, ...]
@@ -78,8 +82,9 @@ class Network:
         sources: Iterable[str] = (),
         sinks: Iterable[str] = (),
     ) -> Network:
-        """A network of the nodes that links name; or, for a graph of networkx, ``graph.edges.data(
-        "latency")``.
+        """Return a network with the nodes that the links name.
+
+        For a graph of networkx, pass ``graph.edges.data("latency")``.
         """
         known = tuple((str(a), str(b), float(latency)) for a, b, latency in links)
         kinds: dict[str, Kind] = {n: "node" for a, b, _ in known for n in (a, b)}
@@ -89,13 +94,15 @@ class Network:
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:
-        """Where a node stands among ``nodes``, by name."""
+        """The index of each node in ``nodes``, by name."""
         return {n.name: i for i, n in enumerate(self.nodes)}
 
     @cached_property
     def _latencies_and_next_hops(self) -> tuple[Floats, npt.NDArray[np.int64]]:
-        """Latencies between all nodes, and the next node on the way. Sources and sinks pass nothing
-        on (Floyd and Warshall, over those that do).
+        """Latencies between all nodes, and the next node on each shortest path.
+
+        Computed by Floyd and Warshall's algorithm over the nodes that forward data. Sources and
+        sinks do not.
         """
         size = len(self.nodes)
         far = np.full((size, size), np.inf)
@@ -114,14 +121,13 @@ class Network:
 
     @property
     def latency_ms(self) -> Floats:
-        """Milliseconds of the shortest path between all nodes, (nodes, nodes); inf: there is
-        none.
-        """
+        """Milliseconds of the shortest path between all nodes, (nodes, nodes); inf: no path."""
         return self._latencies_and_next_hops[0]
 
     def shortest_path(self, a: str, b: str) -> tuple[str, ...]:
-        """The nodes of the shortest path, both ends included. Raises ValueError if there is
-        none.
+        """Return the nodes of the shortest path, both ends included.
+
+        Raises ValueError if there is no path.
         """
         i, j = self.find_node_index(a), self.find_node_index(b)
         far, step = self._latencies_and_next_hops
@@ -134,23 +140,24 @@ class Network:
         return tuple(names)
 
     def find_node_index(self, name: str) -> int:
-        """The index of a node. Raises ValueError for an unknown name."""
+        """Return the index of a node. Raises ValueError for an unknown name."""
         if name not in self.node_index:
             raise ValueError(f"no node is named {name!r}; there are {', '.join(self.node_index)}")
         return self.node_index[name]
 
     @cached_property
     def can_host_mask(self) -> Truths:
-        """By node, whether operators may be put there."""
+        """By node, whether operators may be placed there."""
         return np.array([n.can_host_operators for n in self.nodes])
 
     def region_id(self, region: int) -> int:
-        """The Region ID of the region with this number: its bit."""
+        """Return the Region ID of the region with this number: its bit."""
         return 1 << region
 
     def location_indicator(self, names: Iterable[str]) -> int:
-        """The network location indicator of an operator at these nodes: the bits of their
-        regions.
+        """Return the network location indicator of an operator at these nodes.
+
+        It has the bits of their regions.
         """
         found = 0
         for name in names:
@@ -164,8 +171,9 @@ class Network:
         return {name: 1 << i for i, region in enumerate(self.regions) for name in region}
 
     def cluster_by_latency(self, regions: int, seed: int = 0) -> Network:
-        """The same in regions of nodes that are near each other: K-means on coordinates whose
-        distances are the latencies as nearly as can be (section 4.2).
+        """Return the network divided into regions of nearby nodes (section 4.2).
+
+        K-means clusters coordinates whose distances approximate the latencies.
         """
         labels = _k_means(embed_latencies(self.latency_ms), regions, np.random.default_rng(seed))
         groups = (tuple(n.name for n, own in zip(self.nodes, labels, strict=True) if own == r)
@@ -173,8 +181,9 @@ class Network:
         return replace(self, regions=tuple(g for g in groups if g))
 
     def link_loads(self, sent: Iterable[tuple[str, str, float]]) -> dict[Link, float]:
-        """What goes over each link that is used: of all that is sent from a node to a node, on its
-        shortest path. A link's ends are in order.
+        """Return the load of each used link. A link's ends are in order.
+
+        Each (source, target, size) in ``sent`` follows its shortest path.
         """
         found: dict[Link, float] = {}
         for source, target, size in sent:
@@ -184,14 +193,14 @@ class Network:
         return found
 
     def without_nodes(self, *names: str) -> Network:
-        """The network when these nodes are down: they stay, without links and without work."""
+        """Return the network with these nodes down: they remain, without links and operators."""
         down = {self.nodes[self.find_node_index(n)].name for n in names}
         nodes = tuple(replace(n, role="sink") if n.name in down else n for n in self.nodes)
         links = tuple(k for k in self.links if not {k[0], k[1]} & down)
         return replace(self, nodes=nodes, links=links)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the network as plain data."""
         return {
             "nodes": [[n.name, n.role, list(n.position)] for n in self.nodes],
             "links": [list(link) for link in self.links],
@@ -200,7 +209,7 @@ class Network:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Network:
-        """From plain data."""
+        """Return the network from plain data."""
         return cls(
             tuple(Node(n, kind, (at[0], at[1])) for n, kind, at in data["nodes"]),
             tuple((a, b, float(ms)) for a, b, ms in data["links"]),
@@ -213,8 +222,10 @@ ONE_SITE = Network((Node("here", "site"),))
 
 
 def embed_latencies(latency: Floats, dimensions: int = 3) -> Floats:
-    """Points whose distances are the latencies as nearly as can be, (nodes, dimensions): classical
-    multidimensional scaling. What cannot be reached is twice as far as the farthest.
+    """Return points whose distances approximate the latencies, (nodes, dimensions).
+
+    Computed by classical multidimensional scaling. An unreachable node counts as twice as far as
+    the farthest one.
     """
     finite = latency[np.isfinite(latency)].max(initial=0.0)
     squares = np.where(np.isfinite(latency), latency, 2 * finite) ** 2
@@ -227,7 +238,7 @@ def embed_latencies(latency: Floats, dimensions: int = 3) -> Floats:
 
 
 def _k_means(points: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """The cluster of each point (Lloyd's algorithm, k-means++ starts)."""
+    """Return the cluster of each point (Lloyd's algorithm, k-means++ starts)."""
     centres = points[[int(rng.integers(len(points)))]]
     while len(centres) < min(k, len(points)):
         near = _compute_squared_distances(points, centres).min(1)
@@ -251,5 +262,5 @@ def _compute_squared_distances(points: Floats, centres: Floats) -> Floats:
 
 
 def nearest_node(latency: Floats, node: int, among: Sequence[int]) -> int:
-    """Of some nodes the one that is nearest to a node."""
+    """Return the node among some that is nearest to a node."""
     return min(among, key=lambda n: (float(latency[node, n]), n))

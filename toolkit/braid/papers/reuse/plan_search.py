@@ -1,5 +1,7 @@
-"""The dynamic program of the exact planner: over sets of streams and nodes, the least cost to have
-a part of the query there. Ours; see planner.py.
+"""The dynamic program of the exact planner.
+
+It finds, for each set of streams and each node, the least cost of having that part of the query
+there. Braid's own; see planner.py.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from braid.papers.reuse.network import Floats, Truths
 
 @dataclass(frozen=True)
 class PlanLeaf:
-    """What a plan starts from: streams that are at a node, and how they came there."""
+    """A leaf of the search: streams available at a node, and the plan that provides them."""
 
     streams: frozenset[str]
     node: int
@@ -27,8 +29,10 @@ class PlanLeaf:
 
 @dataclass(frozen=True)
 class ReuseCandidate:
-    """An operator that can be had for a part: where it is, what it costs more at ``least``, and
-    what exactly, which takes longer to say; from a limit on, no less than that will do.
+    """An operator that can be reused for a part.
+
+    ``cost_bound`` is a lower bound of the added cost. ``cost(limit)`` returns the exact cost, which
+    takes longer; a cost above the limit may be returned as any number not below it.
     """
 
     operator: int
@@ -38,19 +42,19 @@ class ReuseCandidate:
 
 
 Candidates = Callable[[Definition], Iterator[ReuseCandidate]]
-"""The operators that can be had for a part."""
+"""A function that yields the operators that can be reused for a part."""
 
 Way = Tree | tuple[int, int] | dict[int, int]
-"""How a part is made: a leaf, a join of two parts (as bits of leaves), or by node an operator."""
+"""How a part is made: a leaf, a join of two parts (as bits of leaves), or an operator by node."""
 
 
 class PlanTable:
-    """The least costs of the parts of one query, by set of leaves and by node: the table of the
-    dynamic program.
+    """The least costs of the parts of one query, by set of leaves and by node.
 
-    ``allowed`` are the nodes where operators may be put, by node. With ``forced`` nothing new is
-    made where something can be reused. With a ``sink`` only costs there are asked for of the whole;
-    with ``tell`` all that could be reused for the whole is there with its cost.
+    This is the table of the dynamic program. ``allowed`` marks the nodes that may host operators.
+    With ``forced``, no new operator is made if one can be reused. With a ``sink``, costs of the
+    whole query are computed for that node only. With ``tell``, every reuse of the whole query is
+    kept with its cost.
     """
 
     def __init__(
@@ -80,7 +84,7 @@ class PlanTable:
                 self._solve_part(mask)
 
     def _find_join_links(self) -> set[int]:
-        """What each join links, as bits of leaves."""
+        """Return the leaves that each join connects, as bits."""
         found = set()
         for join in self.wanted.joins:
             touched = (
@@ -90,7 +94,7 @@ class PlanTable:
         return found
 
     def _is_connected(self, mask: int) -> bool:
-        """Whether joins link these leaves."""
+        """Return whether joins connect these leaves."""
         inside = [link for link in self.links if link | mask == mask]
         reached, before = mask & -mask, 0
         while reached != before:
@@ -113,7 +117,7 @@ class PlanTable:
         self.ways[mask] = ways
         self.made[mask] = np.min([cost for cost, _ in ways], axis=0)
         rate = self.tuples[mask] * self.model.rates.result_width(part)
-        # A path that is not there stays inf: rates are above 0.
+        # A missing path stays inf, because rates are above 0.
         if len(chosen) == 1:
             self.there[mask] = self.far[chosen[0].node] * rate
         elif self.sink is not None and mask == self.whole:
@@ -148,9 +152,10 @@ class PlanTable:
     def _list_reuse_choices(
         self, mask: int, part: Definition, made: Floats
     ) -> Iterator[tuple[Floats, Way]]:
-        """The cheapest operator at each node. One that costs as much as to have the part brought
-        there from elsewhere is not looked at any further, unless all is to be told; nor, for all of
-        the query, one that costs as much with the way to the sink.
+        """Yield the cheapest operator at each node.
+
+        An operator that costs no less than bringing the part there from elsewhere is skipped. For
+        the whole query, the path to the sink is included. With ``tell`` none is skipped.
         """
         assert self.candidates is not None
         found = sorted(self.candidates(part), key=lambda c: c.cost_bound)
@@ -174,8 +179,9 @@ class PlanTable:
             yield costs, {node: operator for node, (_, operator) in best.items()}
 
     def _bound_useful_cost(self, mask: int, made: Floats, rate: float) -> Floats:
-        """By node, what a part may cost there at most to be of use, if it can be had at these costs
-        already: of all of the query at the sink, of others anywhere.
+        """Return, by node, the highest useful cost of a part that is available at these costs.
+
+        For the whole query, cost is compared at the sink; for other parts, at any node.
         """
         if mask != self.whole or self.sink is None:
             there: Floats = (made + self.far * rate).min(axis=1)
@@ -185,9 +191,7 @@ class PlanTable:
         return bound
 
     def _bound_transfer_cost(self, mask: int, node: int, rate: float) -> Floats:
-        """By node, what a part that is at another may cost there at most to be of use, less what it
-        costs where it is.
-        """
+        """Return, by node, the highest useful extra cost of a part that is available at another."""
         if mask != self.whole or self.sink is None:
             there: Floats = self.far[node] * rate
             return there
@@ -196,15 +200,15 @@ class PlanTable:
         return bound
 
     def min_cost(self, sink: int) -> float:
-        """The least cost to have all at a node."""
+        """Return the least cost of having the whole query's results at a node."""
         return float(self.there[self.whole][sink])
 
     def best_tree(self, sink: int) -> Tree:
-        """The plan of the least cost."""
+        """Return the cheapest plan."""
         return self._build_tree(self.whole, sink)
 
     def _build_tree(self, mask: int, target: int) -> Tree:
-        """The plan that has a part at a node."""
+        """Return the plan that provides a part at a node."""
         rate = self.tuples[mask] * self.model.rates.result_width(self.parts[mask])
         node = int((self.made[mask] + self.far[:, target] * rate).argmin())
         _, way = min(self.ways[mask], key=lambda w: float(w[0][node]))

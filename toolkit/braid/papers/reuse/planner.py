@@ -1,8 +1,8 @@
 """The exact planner: join order, placement and reuse of one query, in one dynamic program.
 
-Source: Seshadri 2008, section 2.2, names the objective and the parts of a planner and gives no
-algorithm. This one is ours: over sets of streams and nodes, the least cost to have a part of the
-query there.
+Seshadri 2008, section 2.2, names the objective and the parts of a planner and gives no algorithm.
+This one is Braid's own: it finds, for each set of streams and each node, the least cost of having
+that part of the query there.
 """
 
 from __future__ import annotations
@@ -33,18 +33,22 @@ from braid.papers.reuse.plan_search import PlanLeaf, PlanTable, ReuseCandidate
 from braid.papers.reuse.reuse_lattice import ALL, ReuseLattice
 
 Reuse = Literal["relaxed", "contained", "exact", "always", "separate"]
-"""What may be reused: what can be relaxed, what holds the query, what is the same, whatever meets
-the base conditions whatever it costs, nothing.
+"""What a planner may reuse.
+
+"relaxed": operators that can be relaxed; "contained": those that contain the query; "exact":
+those that equal it; "always": every operator that meets the base conditions, at any cost;
+"separate": none.
 """
 REUSES: tuple[Reuse, ...] = get_args(Reuse)
 MOST_STREAMS = 8
-"""A query of more streams is refused: there are 3^streams ways to cut it in two."""
+"""Maximum number of streams in a query: there are 3^streams ways to split it in two."""
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """What could have been done for the whole query, and what it would have cost more; ``why`` says
-    why it could not be done.
+    """An option for the whole query that was not chosen.
+
+    ``extra_cost`` is what it would have added; ``rejection`` says why it was not possible.
     """
 
     description: str
@@ -54,7 +58,7 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan for a query and what it adds to the cost, modelled."""
+    """A plan for a query, with the cost that it adds, modelled."""
 
     tree: Tree
     cost: float
@@ -62,7 +66,7 @@ class Decision:
 
     @property
     def reused_operators(self) -> tuple[int, ...]:
-        """The operators that are reused."""
+        """The ids of the reused operators."""
         return tuple(_iterate_reused_operators(self.tree))
 
 
@@ -75,22 +79,22 @@ def _iterate_reused_operators(tree: Tree) -> Iterator[int]:
 
 
 class PlanningError(ValueError):
-    """There is no plan; the message says why."""
+    """No plan exists; the message gives the reason."""
 
 
 class Planner:
-    """Plans queries one by one on what is deployed.
+    """A planner that adds one query at a time to a deployment.
 
     Parameters
     ----------
     model
         Network, rates and costs.
     reuse
-        What may be reused.
+        What may be reused. Default: "relaxed".
     fuse
-        New operators of one query that are on one node become one of more streams.
+        Merge new operators of one query on one node into an operator of more streams.
     parts
-        Whether operators for a part of a query may be reused, or only those for all of it.
+        Reuse operators for a part of a query too, not only for the whole query.
     """
 
     def __init__(
@@ -102,13 +106,11 @@ class Planner:
 
     @property
     def network(self) -> Network:
-        """The network that is planned on."""
+        """The network of the cost model."""
         return self.model.network
 
     def sync_lattice(self, deployment: Deployment) -> None:
-        """Bring the lattice up to a deployment: what differs from the last one is put in or taken
-        out.
-        """
+        """Update the lattice to a deployment: insert and remove what differs from the last one."""
         if deployment is self.deployment:
             return
         old = self.deployment.operators if self.deployment else {}
@@ -130,9 +132,12 @@ class Planner:
         regions: int = ALL,
         tell: bool = True,
     ) -> Decision:
-        """The cheapest plan for one more query. ``regions`` (bits) are where operators may be
-        reused. Unless it is to ``tell`` what else could be done, what costs more is not reckoned to
-        the end. Raises PlanError if there is none.
+        """Return the cheapest plan for one more query.
+
+        ``regions`` (bits) restrict where operators may be reused. With ``tell``, the costs of all
+        alternatives are computed; otherwise the search drops an alternative once it costs more.
+
+        Raises PlanningError if there is no plan.
         """
         wanted = asked.definition
         if len(wanted.streams) > MOST_STREAMS:
@@ -216,7 +221,7 @@ def _ignore_limit(price: float, limit: float) -> float:
 
 
 def fuse_operators(tree: Tree) -> Tree:
-    """The plan with new operators that feed one on the same node taken into it."""
+    """Return the plan with new operators merged into their consumers on the same node."""
     if not isinstance(tree, NewOperator):
         return tree
     inputs: list[Tree] = []
@@ -236,21 +241,19 @@ def _explain_missing_plan(network: Network, deployment: Deployment, asked: Deplo
 
 
 class PlanningService:
-    """Plans and deploys queries as they come and go: the planner node of section 2.2, without
-    tuples.
-    """
+    """The planner node of section 2.2: it plans and deploys queries as they come and go."""
 
     def __init__(self, planner: Planner, deployment: Deployment) -> None:
         self.planner, self.deployment = planner, deployment
 
     def submit_query(self, asked: DeployedQuery, now: int = 0, tell: bool = True) -> Decision:
-        """Deploy a query."""
+        """Deploy a query. Return the decision."""
         decision = self.planner.plan_query(self.deployment, asked, now, tell=tell)
         self.deployment = add_query(self.deployment, asked, decision.tree)
         return decision
 
     def withdraw_query(self, name: str) -> None:
-        """Take a query away."""
+        """Remove a query."""
         self.deployment = remove_queries(self.deployment, name)
 
     @property

@@ -1,8 +1,9 @@
-"""Relaxing an operator so that one more query can be had of it: the steps of section 3.1, one
-function each, in the paper's order.
+"""Relaxation of an operator so that it also serves one more query.
 
-Source: Seshadri 2008, sections 3.1 and 3.2. The fifth step, cascading, is about an operator's
-inputs: ``braid.papers.reuse.deployment``.
+The steps of section 3.1 are one function each, in the paper's order. The fifth step, cascading,
+concerns an operator's inputs: ``braid.papers.reuse.deployment``.
+
+Source: Seshadri 2008, sections 3.1 and 3.2.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from braid.papers.reuse.selections import union_selections
 from braid.util.durations import format_duration
 
 Lifetime = int | None
-"""When a query ends, in microseconds; None: nobody knows."""
+"""The end of a query, in microseconds; None: unknown."""
 
 
 @dataclass(frozen=True)
 class Relaxation:
     """An operator relaxed for a query: section 3.1's σ', and the compensations for both.
 
-    ``changes`` say in words what each step changed: the step's name and a sentence.
+    ``changes`` has, for each step that changed something, its name and a sentence.
     """
 
     relaxed: Definition
@@ -38,13 +39,13 @@ class Relaxation:
 
 
 def relax_selections(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
-    """Step 1: the selections' minimal cover, which is their disjunction."""
+    """Apply step 1: the selections' minimal cover, which is their disjunction."""
     by_stream = zip(*(d.selections for d in all_of), strict=True)
     return replace(relaxed, selections=tuple(map(union_selections, by_stream)))
 
 
 def relax_columns(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
-    """Step 2: the union of the columns, those that compensations read included."""
+    """Apply step 2: the union of the columns, including those that compensations read."""
     needed = [d.columns for d in all_of] + [
         make_compensation(relaxed, d).required_columns for d in all_of
     ]
@@ -53,13 +54,13 @@ def relax_columns(relaxed: Definition, all_of: Sequence[Definition]) -> Definiti
 
 
 def relax_lifetimes(ends: Iterable[Lifetime]) -> Lifetime:
-    """Step 3: an operator lives as long as the longest of its queries."""
+    """Apply step 3: an operator lives as long as the longest of its queries."""
     known = list(ends)
     return None if None in known else max(e for e in known if e is not None)
 
 
 def relax_windows(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
-    """Step 4: the larger RANGE, and a SLIDE that is the disjunction of both."""
+    """Apply step 4: the larger RANGE, and a SLIDE that is the disjunction of both."""
     by_stream = zip(*(d.windows for d in all_of), strict=True)
     every = all(d.slides for d in all_of)
     slides = union_slides(s for d in all_of for s in d.slides) if every else frozenset()
@@ -75,9 +76,10 @@ STEPS: tuple[Callable[[Definition, Sequence[Definition]], Definition], ...] = (
 
 
 def relax_all(all_of: Sequence[Definition]) -> Definition:
-    """The least definition that all of these can be had of by compensations, whatever their order.
+    """Return the least definition from which compensations compute all of these.
 
-    All must have the base conditions in common with the first, and its joins.
+    The order of the definitions does not matter. All must share the base conditions and the joins
+    of the first.
     """
     relaxed = all_of[0]
     for step in STEPS:
@@ -91,8 +93,9 @@ def relax_operator(
     until: Lifetime = None,
     wanted_until: Lifetime = None,
 ) -> Relaxation:
-    """The minimal relaxation of an existing operator under a query. It holds both, and every other
-    definition that holds both holds it.
+    """Return the minimal relaxation of an existing operator for a query.
+
+    The relaxed definition contains both, and every definition that contains both contains it.
     """
     relaxed = relax_all((existing, wanted))
     ends = relax_lifetimes((until, wanted_until))
@@ -147,12 +150,12 @@ def _describe_window_changes(old: Definition, wanted: Definition, new: Definitio
 
 
 def format_window(window: int) -> str:
-    """A window as text."""
+    """Return a window as text."""
     return "unbounded" if window >= UNBOUNDED else format_duration(window)
 
 
 def format_slide(slides: frozenset[int]) -> str:
-    """A slide as text."""
+    """Return a slide as text."""
     return " OR ".join(map(format_duration, sorted(slides))) or "every match"
 
 

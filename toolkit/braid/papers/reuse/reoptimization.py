@@ -1,11 +1,10 @@
-"""What is deployed comes to rest: one thing after another is looked at again while queries do not
-come.
+"""Background re-optimization: re-plan one query or operator at a time until nothing saves more.
 
-Source: Seshadri 2008 plans each query as it comes, and finds it too much to plan all anew at each
-arrival (section 1). This is ours, and in between: the first queries were planned when there was
-little to reuse, and operators that came later may stand in for earlier ones. Nobody knows how long
-a plan lasts; who takes it to last as long again as it has waits with a change for as long as it
-takes to pay, so that to wait costs no more than to change.
+Seshadri 2008 plans each query when it arrives, and considers re-planning everything at each arrival
+too expensive (section 1). This module, Braid's own, is in between: the first queries were planned
+when there was little to reuse, and later operators may replace earlier ones. The lifetime of a plan
+is unknown. Assuming that it lasts as long again as it has lasted, the caller delays a change until
+the savings pay for it, so that waiting costs no more than changing.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ from braid.papers.reuse.deployment_changes import (
 from braid.papers.reuse.planner import Planner
 
 Item = str | int
-"""What is looked at: a query by name, or an operator by id."""
+"""An item to review: a query by name, or an operator by id."""
 QUERIES = 60
-"""An operator that has more queries is not looked at: they would all be planned anew."""
+"""Maximum number of queries of an operator under review: all of them would be re-planned."""
 
 
 def review_items(model: CostModel, deployment: Deployment) -> list[Item]:
-    """What to look at, in this order: operators, those that cost most first, then queries."""
+    """Return the items in review order: operators, most expensive first, then queries."""
 
     def cost(id: int) -> float:
         return -model.operator_cost(deployment, deployment.operators[id])
@@ -51,9 +50,11 @@ def review_items(model: CostModel, deployment: Deployment) -> list[Item]:
 def review_item(
     planner: Planner, deployment: Deployment, item: Item, now: int = 0, lasts: float = HORIZON
 ) -> Deployment:
-    """The deployment with a query planned anew; with an operator at its best place, or without it
-    and its queries planned anew. As it is where that does not save more than it sends while it
-    ``lasts`` (seconds), and where an operator would go that stays.
+    """Return the deployment after the review of one item.
+
+    A query is re-planned. An operator is moved to its best node, or removed and its queries
+    re-planned. The deployment is unchanged if that does not save, in ``lasts`` seconds, more than
+    it sends, or if it would move or remove a pinned operator.
     """
     model, tried = planner.model, list[Deployment]()
     names = _find_affected_queries(model, deployment, item)
@@ -68,7 +69,7 @@ def review_item(
 
 
 def place_optimally(model: CostModel, deployment: Deployment, operator: int) -> Deployment:
-    """The deployment with an operator where it costs least to have all get there and from there."""
+    """Return the deployment with an operator at the node where its flows cost least."""
     own, network = deployment.operators[operator], model.network
     if own.is_pinned:
         return deployment
@@ -90,7 +91,7 @@ def place_optimally(model: CostModel, deployment: Deployment, operator: int) -> 
 def _list_sent_flows(
     model: CostModel, deployment: Deployment, operator: int
 ) -> Iterator[tuple[float, int]]:
-    """What an operator sends: bytes a second, and the node that they go to."""
+    """Yield the bytes a second that an operator sends, with the index of the target node."""
     place = model.network.find_node_index
     for other in deployment.operators.values():
         if operator in other.inputs:
@@ -103,8 +104,10 @@ def _list_sent_flows(
 
 
 def _find_affected_queries(model: CostModel, deployment: Deployment, item: Item) -> list[str]:
-    """The queries to plan anew; none for an operator that no other can stand in for at a gain, and
-    none where one of them is answered by an operator that stays.
+    """Return the queries to re-plan for an item.
+
+    The list is empty if no other operator can replace this one at a gain, or if a pinned operator
+    answers one of the queries.
     """
     if isinstance(item, str):
         names = [item] if item in deployment.queries else []
@@ -117,8 +120,10 @@ def _find_affected_queries(model: CostModel, deployment: Deployment, item: Item)
 
 
 def _estimate_max_saving(model: CostModel, deployment: Deployment, operator: Operator) -> float:
-    """What it saves at most to be without an operator: what it costs, less what it costs more if
-    all that it sends comes from the nearest other that joins the same.
+    """Return an upper bound of the saving from removing an operator.
+
+    It is the operator's cost, minus the extra cost if the nearest other operator with the same join
+    sends its results.
     """
     streams, joins = operator.definition.streams, operator.definition.joins
     far, place = model.network.latency_ms / 1e3, model.network.find_node_index
@@ -138,8 +143,9 @@ def _estimate_max_saving(model: CostModel, deployment: Deployment, operator: Ope
 def review_until_stable(
     planner: Planner, deployment: Deployment, now: int = 0, lasts: float = HORIZON
 ) -> Deployment:
-    """The deployment when all has been looked at again, until nothing changes any more: each change
-    saves something, so that comes to an end.
+    """Return the deployment after reviews of all items, repeated until nothing changes.
+
+    Each change saves something, so this ends.
     """
     looks = ReviewQueue()
     while due := looks.due_items(planner.model, deployment):
@@ -151,9 +157,10 @@ def review_until_stable(
 
 
 class ReviewQueue:
-    """What is to be looked at again: all, and then what has had a change near it since. A change is
-    near a query if it is of an operator on streams that the query joins: a plan for it can have no
-    other; and near an operator if it is near a query that reads it.
+    """The items that are due for review: first all, then those affected by changes.
+
+    A change to an operator affects a query if the query joins all streams of that operator, since
+    only then can its plan differ. It affects an operator if it affects a query that reads it.
     """
 
     def __init__(self) -> None:
@@ -162,11 +169,11 @@ class ReviewQueue:
         self._changed: dict[frozenset[str], int] = {}
 
     def mark_reviewed(self, item: Item) -> None:
-        """It is looked at now."""
+        """Record that an item is being reviewed."""
         self._seen[item] = self._changes
 
     def note_change(self, old: Deployment, new: Deployment) -> None:
-        """What is deployed is the new one now. A name whose query has gone may be another's."""
+        """Record a new deployment. A removed query is forgotten: its name may be used again."""
         if new is old:
             return
         for name in old.queries.keys() - new.queries.keys():
@@ -179,7 +186,7 @@ class ReviewQueue:
                 self._changed[frozenset(operator.definition.streams)] = self._changes
 
     def due_items(self, model: CostModel, deployment: Deployment) -> list[Item]:
-        """What to look at, in the order of ``items``."""
+        """Return the due items, in the order of ``review_items``."""
         return [i for i in review_items(model, deployment) if self._is_due(deployment, i)]
 
     def _is_due(self, deployment: Deployment, item: Item) -> bool:
@@ -196,9 +203,11 @@ class ReviewQueue:
 def best_replan(
     planner: Planner, deployment: Deployment, now: int = 0, seed: int = 0
 ) -> Deployment:
-    """The cheapest of four: all queries planned anew as they came, those of most bytes first, and
-    in a random order; and what is deployed, come to rest. Operators that come out as they are stay,
-    but none is kept where somebody has put it.
+    """Return the cheapest deployment of five: the current one and four alternatives.
+
+    Three alternatives re-plan all queries: in order of arrival, most bytes first, and in random
+    order. The fourth is the current one after reviews. Alternatives ignore pins and keep the ids of
+    unchanged operators.
     """
     free = unpin_operators(deployment)
     tried = [

@@ -1,7 +1,9 @@
-"""The reuse lattice: operators by what they compute and where they are, for a quick search.
+"""The reuse lattice: an index of operators by definition and location.
 
-Source: Seshadri 2008, section 4: a filter tree whose levels are the streams, the join conditions
-and the grouping, then selections, columns and windows, with network locations at every node.
+It is a filter tree. Its levels are the streams, the join conditions and the grouping, then
+selections, columns and windows, with network locations at every node.
+
+Source: Seshadri 2008, section 4.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ ALL = -1
 
 Level = Literal["streams", "joins", "groups", "selections", "columns", "windows"]
 LEVELS: tuple[Level, ...] = ("streams", "joins", "groups", "selections", "columns", "windows")
-"""By what operators are told apart, from the top on (section 4.1)."""
+"""The levels of the lattice, from the top (section 4.1)."""
 
 Windows = tuple[tuple[int, ...], frozenset[int]]
 """RANGE by stream, and SLIDE."""
@@ -36,10 +38,10 @@ Windows = tuple[tuple[int, ...], frozenset[int]]
 
 @dataclass(frozen=True)
 class LatticeEntry:
-    """What the lattice knows of an operator: its definition, what each of its demands is, and the
-    NID of where it is.
+    """An operator in the lattice: its definition, its demands, and the NID of its location.
 
-    Results are of all demands together, but only what one demand holds is sure to be among them.
+    Results are those of all demands together, but only what one demand contains is certain to be
+    among them.
     """
 
     id: int
@@ -48,13 +50,13 @@ class LatticeEntry:
     nid: int = 1
 
     def can_serve(self, wanted: Definition) -> bool:
-        """Whether one of the demands, with the columns that all have, holds what is wanted."""
+        """Return whether one demand, with all result columns, contains the wanted definition."""
         columns = self.definition.columns
         return any(can_serve(with_result_columns(d, columns), wanted) for d in self.demands)
 
 
 def with_result_columns(demand: Definition, columns: tuple[frozenset[str], ...]) -> Definition:
-    """A demand with the columns that its operator's results have."""
+    """Return a demand with the columns of its operator's results."""
     return Definition(
         demand.streams, demand.joins, demand.selections, demand.windows, columns, demand.slides,
         demand.groups, demand.aggregates,
@@ -62,7 +64,10 @@ def with_result_columns(demand: Definition, columns: tuple[frozenset[str], ...])
 
 
 def windows_contain(a: Windows, b: Windows) -> bool:
-    """Whether windows hold others: (r, s) holds (q, t) iff r >= q and s divides t (figure 2)."""
+    """Return whether windows contain others.
+
+    (r, s) contains (q, t) iff r >= q and s divides t (figure 2).
+    """
     return all(r >= q for r, q in zip(a[0], b[0], strict=True)) and slides_contain(a[1], b[1])
 
 
@@ -83,7 +88,7 @@ def _make_column_order() -> ContainmentOrder[tuple[frozenset[str], ...], Any]:
 
 
 class _Group:
-    """What one key of the third level leads to: operators alike in all base conditions."""
+    """The operators below one key of the third level: all base conditions are equal."""
 
     def __init__(self) -> None:
         self.offers: dict[int, LatticeEntry] = {}
@@ -125,7 +130,7 @@ class _Group:
     def find_serving_operators(
         self, wanted: Definition, regions: int, joins: frozenset[JoinCondition]
     ) -> set[int]:
-        """The operators that need no change, found on the last three levels."""
+        """Return the ids of operators that need no change, from the last three levels."""
         found: set[int] = set()
         extra = join_columns(j for j in wanted.joins - joins if not j.is_implied)
         none = frozenset[str]()
@@ -155,7 +160,10 @@ def _combine_location_indicators(nids: Iterable[int]) -> int:
 
 @dataclass(frozen=True)
 class SearchStep:
-    """A key that a search came to: at which level, and why it went no further ("" if it did)."""
+    """A key visited by a search.
+
+    ``prune_reason`` says why the search went no further; "": it did.
+    """
 
     level: Level
     key: str
@@ -164,7 +172,7 @@ class SearchStep:
 
 
 class ReuseLattice:
-    """Operators, to be searched for those that a query could reuse."""
+    """An index of operators that queries can reuse."""
 
     def __init__(self, offers: Iterable[LatticeEntry] = ()) -> None:
         self._streams: dict[
@@ -178,7 +186,7 @@ class ReuseLattice:
         return len(self._homes)
 
     def insert_entry(self, offer: LatticeEntry) -> None:
-        """Put an operator in; one with the same id is taken out first."""
+        """Insert an operator. It replaces one with the same id."""
         if offer.id in self._homes:
             self.remove_entry(offer.id)
         streams, joins, groups = offer.definition.base_conditions
@@ -187,7 +195,7 @@ class ReuseLattice:
         self._homes[offer.id].insert_entry(offer)
 
     def remove_entry(self, id: int) -> None:
-        """Take an operator out. Raises KeyError if it is not there."""
+        """Remove an operator. Raises KeyError if it is unknown."""
         group = self._homes.pop(id)
         groups_of = next(iter(group.offers.values())).definition.base_conditions
         group.remove_entry(id)
@@ -202,8 +210,10 @@ class ReuseLattice:
     def find_reusable_operators(
         self, wanted: Definition, regions: int = ALL, relax: bool = True
     ) -> list[tuple[LatticeEntry, bool]]:
-        """The operators in some of the regions (a bit each) that can be reused for what is wanted,
-        each with whether it serves as it is. Without ``relax`` only those that do.
+        """Return the operators in these regions (bits) that can be reused.
+
+        Each comes with whether it serves unchanged. Without ``relax``, only those that do are
+        returned.
         """
         found = []
         for joins, group in self._find_matching_groups(wanted):
@@ -230,8 +240,9 @@ class ReuseLattice:
                         yield joins, group
 
     def trace_search(self, wanted: Definition, regions: int = ALL) -> list[SearchStep]:
-        """What a search without relaxation comes to, for pictures: level by level, what it enters
-        and what it leaves aside.
+        """Return the steps of a search without relaxation, level by level, for pictures.
+
+        Each step says whether the search enters a key or prunes it.
         """
         found: list[SearchStep] = []
         for streams, by_joins in self._streams.items():
@@ -279,7 +290,7 @@ def _trace_group(group: _Group, wanted: Definition, regions: int) -> Iterator[Se
 def linear_search(
     offers: Iterable[LatticeEntry], wanted: Definition, regions: int = ALL, relax: bool = True
 ) -> list[tuple[LatticeEntry, bool]]:
-    """What ``ReuseLattice.find_reusable_operators`` finds, by looking at every operator."""
+    """Return what ``ReuseLattice.find_reusable_operators`` returns, by checking every operator."""
     found = [
         (offer, offer.can_serve(wanted))
         for offer in offers

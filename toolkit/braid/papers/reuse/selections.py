@@ -1,7 +1,7 @@
-"""Selections on one stream: whether one implies another, and the least that covers both.
+"""Selections on one stream: implication, intersection and the minimal cover of several.
 
-Source: Seshadri 2008, section 3.1, step 1, which asks for a minimal cover and does not say how to
-find it. A selection here is a disjunction of boxes, so the cover of two is their disjunction.
+Seshadri 2008, section 3.1, step 1, asks for a minimal cover and does not say how to find it. A
+selection here is a disjunction of boxes, so the cover of two is their disjunction.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 from braid.papers.reuse.column_domains import ColumnDomain
 
 MOST_BOXES = 64
-"""A selection of more boxes is not told apart: its text is one opaque condition."""
+"""Maximum number of boxes. A selection with more is treated as one opaque condition."""
 
 
 class OpaqueCondition(NamedTuple):
-    """A condition on one stream of which only the text is known, and the columns that it reads."""
+    """A condition on one stream that is known only by its text and its columns."""
 
     text: str
     columns: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class OpaqueCondition(NamedTuple):
 
 @dataclass(frozen=True)
 class Conjunction:
-    """A conjunction: by column what may pass, and opaque conditions.
+    """A box: a domain for each restricted column, and opaque conditions; all must hold.
 
     ``domains`` are sorted by column, each once.
     """
@@ -39,7 +39,7 @@ class Conjunction:
     def make(
         cls, domains: Mapping[str, ColumnDomain], opaque: Iterable[OpaqueCondition] = ()
     ) -> Conjunction:
-        """A box from domains by column."""
+        """Return a box with these domains by column."""
         return cls(tuple(sorted(domains.items(), key=lambda d: d[0])), frozenset(opaque))
 
     @cached_property
@@ -49,7 +49,7 @@ class Conjunction:
 
     @cached_property
     def referenced_columns(self) -> frozenset[str]:
-        """The columns that it reads."""
+        """The columns that the conditions read."""
         return frozenset(self.by_column).union(*(o.columns for o in self.opaque_conditions))
 
     @cached_property
@@ -60,14 +60,14 @@ class Conjunction:
         return self._cached_hash
 
     def is_subset(self, other: Conjunction) -> bool:
-        """Whether every tuple that passes here passes there; "no" may be wrong, "yes" never."""
+        """Return whether this box is a subset of another. True is certain; False may be wrong."""
         if not other.opaque_conditions <= self.opaque_conditions:
             return False
         mine = self.by_column
         return all(c in mine and mine[c].is_subset(domain) for c, domain in other.domains)
 
     def intersect(self, other: Conjunction) -> Conjunction | None:
-        """What passes here and there; None if nothing can."""
+        """Return the intersection of two boxes; None if it is empty."""
         domains = dict(self.domains)
         for column, domain in other.domains:
             domains[column] = domain if column not in domains else domains[column].intersect(domain)
@@ -76,7 +76,7 @@ class Conjunction:
         return Conjunction.make(domains, self.opaque_conditions | other.opaque_conditions)
 
     def union(self, other: Conjunction) -> Conjunction | None:
-        """What passes here or there, if that is a box: the two differ in one column."""
+        """Return the union of two boxes that differ in one column; None if it is not a box."""
         if (
             self.opaque_conditions != other.opaque_conditions
             or self.by_column.keys() != other.by_column.keys()
@@ -94,22 +94,23 @@ class Conjunction:
 
     @property
     def to_sql(self) -> str:
-        """As a condition in SQL, for reading."""
+        """The box as a readable SQL condition."""
         parts = [domain.to_sql(column) for column, domain in self.domains]
         return " AND ".join(parts + sorted(o.text for o in self.opaque_conditions)) or "TRUE"
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection on one stream: a tuple passes if it passes one of the boxes. Without a box
-    nothing passes; a box without a condition lets everything pass.
+    """A selection on one stream: a tuple passes if it is in one of the boxes.
+
+    Without a box nothing passes; a box without a condition accepts everything.
     """
 
     conjunctions: frozenset[Conjunction]
 
     @classmethod
     def make(cls, boxes: Iterable[Conjunction]) -> Selection:
-        """Without boxes that are within others: the same in whatever order they come."""
+        """Return a selection without boxes that are subsets of others, in any order."""
         kept: list[Conjunction] = []
         for box in sorted(set(boxes), key=lambda b: b.to_sql):
             if not any(box.is_subset(other) for other in kept):
@@ -125,19 +126,19 @@ class Selection:
 
     @cached_property
     def referenced_columns(self) -> frozenset[str]:
-        """The columns that it reads."""
+        """The columns that the selection reads."""
         return frozenset().union(*(box.referenced_columns for box in self.conjunctions))
 
     @cached_property
     def to_sql(self) -> str:
-        """As a condition in SQL, for reading: boxes that differ in one column are one."""
+        """The selection as readable SQL. Boxes that differ in one column are merged."""
         boxes = sorted(box.to_sql for box in _merge_boxes(self.conjunctions))
         if len(boxes) < 2:
             return boxes[0] if boxes else "FALSE"
         return " OR ".join(f"({text})" for text in boxes)
 
     def accepts(self, row: Mapping[str, Any], known: Mapping[str, bool] | None = None) -> bool:
-        """Whether a tuple passes; ``known`` says which opaque conditions hold of it, by text."""
+        """Return whether a tuple passes; ``known`` has the opaque conditions by text."""
         known = known or {}
         return any(
             all(domain.contains(row.get(c)) for c, domain in box.domains)
@@ -162,8 +163,10 @@ def _merge_boxes(boxes: Iterable[Conjunction]) -> list[Conjunction]:
 
 @lru_cache(maxsize=1 << 16)
 def implies_selection(p: Selection, q: Selection) -> bool:
-    """Whether every tuple that passes p passes q. "Yes" is certain. "No" may be wrong: where two
-    boxes of q are needed to hold one of p, or where text hides a reason.
+    """Return whether every tuple that passes p passes q. True is certain.
+
+    False may be wrong if covering a box of p takes two boxes of q, or if an opaque condition hides
+    the reason.
     """
     return p == q or all(
         any(box.is_subset(other) for other in q.conjunctions) for box in p.conjunctions
@@ -171,7 +174,7 @@ def implies_selection(p: Selection, q: Selection) -> bool:
 
 
 def union_selections(selections: Iterable[Selection]) -> Selection:
-    """The least selection that covers all of these: their disjunction."""
+    """Return the least selection that covers all of these: their disjunction."""
     different = list(dict.fromkeys(selections))
     if len(different) == 1:
         return different[0]
@@ -179,7 +182,7 @@ def union_selections(selections: Iterable[Selection]) -> Selection:
 
 
 def intersect_selections(p: Selection, q: Selection) -> Selection | None:
-    """The conjunction; None if it has too many boxes to be told apart."""
+    """Return the conjunction; None if it has more than ``MOST_BOXES`` boxes."""
     if len(p.conjunctions) * len(q.conjunctions) > MOST_BOXES:
         return None
     return Selection.make(_intersect_boxes(p, q))

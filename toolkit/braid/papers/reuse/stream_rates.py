@@ -1,7 +1,7 @@
-"""How fast the results of a definition come, in tuples and bytes a second of event time: modelled.
+"""Modelled rates of a definition's results, in tuples and bytes a second of event time.
 
-Source: Seshadri 2008, section 2.1, takes rates and selectivities for known; the formula for a join
-of windows is ours: each new tuple meets what the windows of the others hold.
+Seshadri 2008, section 2.1, takes rates and selectivities as given. The formula for a join of
+windows is Braid's own: each new tuple meets the contents of the other windows.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.selections import Conjunction, Selection
 
 TIME_BYTES = 8
-"""What an event time takes in a tuple; every tuple has one."""
+"""Bytes of the event time, which every tuple has."""
 
 _WITHOUT_SAMPLE = 256
-"""Tuples that a stream without a sample is taken to have in one."""
+"""Assumed number of sample tuples of a stream without a sample."""
 _MOST = 1 << 14
-"""So much of a kind is remembered at most: queries come and go, and nobody says which."""
+"""Maximum number of cached values of a kind: queries come and go without notice."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
 class BoundedCache(dict[_K, _V]):
-    """What has been reckoned; forgotten when it is too much."""
+    """A cache that forgets its values when it is full."""
 
     def __setitem__(self, key: _K, value: _V) -> None:
         if len(self) >= _MOST:
@@ -47,21 +47,22 @@ class StreamRate:
 
 @dataclass
 class Rates:
-    """What is known of the streams, and what follows for definitions over them.
+    """Rates of streams, and of definitions over them.
 
     Parameters
     ----------
     streams
-        By name. A stream that is read twice in one query, ``flights#2``, has the rate of the one
+        Rates by name. A stream that one query reads twice, ``flights#2``, has the rate of the name
         before the "#".
     selectivity
-        By the text of a join condition the part of all pairs that fulfil it; ``unknown`` for
-        others.
-    opaque
-        The part of tuples that a condition is taken to let pass of which only the text is known, or
-        whose column is not in the sample.
-    most
-        The longest window that is reckoned with, in seconds.
+        Fraction of pairs that satisfy a join condition, by its text.
+    default_selectivity
+        Fraction for other join conditions. Default: 0.01.
+    opaque_selectivity
+        Assumed fraction of tuples that satisfy an opaque condition, or one on a column that is not
+        in the sample. Default: 0.3.
+    cache_size
+        Longest window that is modelled, in seconds. Default: one day.
     """
 
     streams: Mapping[str, StreamRate]
@@ -79,11 +80,11 @@ class Rates:
         self._tuples = BoundedCache[Definition, float]()
 
     def stream_rate(self, stream: str) -> StreamRate:
-        """What is known of a stream."""
+        """Return the rate of a stream."""
         return self.streams[stream.partition("#")[0]]
 
     def sample_mask(self, stream: str, where: Selection) -> int:
-        """The tuples of the stream's sample that pass, a bit each."""
+        """Return the tuples of the stream's sample that pass, one bit each."""
         key = stream.partition("#")[0], where
         if key not in self._masks:
             found = 0
@@ -93,22 +94,23 @@ class Rates:
         return self._masks[key]
 
     def passing_rate(self, stream: str, mask: int) -> float:
-        """Tuples a second that pass, by the mask of those in the sample that do. One that passes
-        so rarely that none is in the sample counts as half of one.
+        """Return the tuples a second that pass, from the mask of passing sample tuples.
+
+        If none in the sample passes, half a tuple is assumed.
         """
         return self.tuple_rate(stream) * max(mask.bit_count(), 0.5)
 
     def tuple_rate(self, stream: str) -> float:
-        """Tuples a second that one of the sample stands for."""
+        """Return the tuples a second that one sample tuple represents."""
         known = self.stream_rate(stream)
         return known.tuples_per_second / (len(known.sample) or _WITHOUT_SAMPLE)
 
     def sample_masks(self, definition: Definition) -> list[int]:
-        """By stream, the tuples of its sample that pass."""
+        """Return, by stream, the sample tuples that pass."""
         return list(map(self.sample_mask, definition.streams, definition.selections))
 
     def passing_fraction(self, stream: str, where: Selection) -> float:
-        """The part of a stream's tuples that pass."""
+        """Return the fraction of a stream's tuples that pass."""
         rate = self.stream_rate(stream).tuples_per_second
         return self.passing_rate(stream, self.sample_mask(stream, where)) / rate if rate else 0.0
 
@@ -128,14 +130,16 @@ class Rates:
         return self._boxes[key]
 
     def _draw_opaque_mask(self, stream: str, text: str) -> int:
-        """Tuples that a condition may let pass, the same ones for the same text."""
+        """Return a random mask for an opaque condition, the same for the same text."""
         rng = random.Random(text)
         size = len(self.streams[stream].sample) or _WITHOUT_SAMPLE
         return _pack_bits(rng.random() < self.opaque_selectivity for _ in range(size))
 
     def result_rate(self, definition: Definition) -> float:
-        """Results a second. With a slide they are told at its times only, and again while they
-        hold; the smaller of both counts.
+        """Return the results a second.
+
+        With a slide, results are emitted at its times only, and again while they hold; the smaller
+        of the two rates counts.
         """
         if definition not in self._tuples:
             arriving = list(
@@ -153,8 +157,10 @@ class Rates:
         joint: float,
         slides: frozenset[int] = frozenset(),
     ) -> float:
-        """Results a second of streams from which so many tuples come a second, in such windows, if
-        the part ``joint`` of all combinations are results.
+        """Return the results a second of a join of windows.
+
+        ``arriving`` are tuples a second by stream; ``joint`` is the fraction of all combinations
+        that are results.
         """
         if len(arriving) == 1:
             return arriving[0]
@@ -165,8 +171,9 @@ class Rates:
         return min(found, whole / (min(slides) / 1e6)) if slides else found
 
     def join_selectivity(self, streams: tuple[str, ...], joins: frozenset[JoinCondition]) -> float:
-        """The part of all combinations of tuples that fulfil the join conditions: stated ones
-        count each for itself, implied ones where they alone link streams.
+        """Return the fraction of tuple combinations that satisfy the join conditions.
+
+        Stated conditions count independently; implied ones count where they alone connect streams.
         """
         key = streams, joins
         if key not in self._joint:
@@ -186,7 +193,7 @@ class Rates:
         return found
 
     def column_width(self, stream: str, columns: frozenset[str]) -> float:
-        """Bytes of these columns of a tuple, with its event time."""
+        """Return the bytes of these columns in a tuple, with its event time."""
         key = stream, columns
         if key not in self._widths:
             known = self.stream_rate(stream).column_bytes
@@ -194,11 +201,11 @@ class Rates:
         return self._widths[key]
 
     def result_width(self, definition: Definition) -> float:
-        """Bytes of a result."""
+        """Return the bytes of a result."""
         return sum(map(self.column_width, definition.streams, definition.columns))
 
     def result_byte_rate(self, definition: Definition) -> float:
-        """Bytes a second."""
+        """Return the bytes of results a second."""
         if definition not in self._sent:
             self._sent[definition] = self.result_rate(definition) * self.result_width(definition)
         return self._sent[definition]

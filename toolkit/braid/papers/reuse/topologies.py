@@ -10,8 +10,10 @@ from braid.papers.reuse.network import Kind, Network, Node
 
 
 def make_figure_1() -> Network:
-    """The network N of figure 1. Its links cannot be read off the text that we have: these are
-    ours, chosen so that what section 2.1 says comes out. Latencies in milliseconds.
+    """Return the network N of figure 1. Latencies are in milliseconds.
+
+    The links cannot be read from the text available to us. These are chosen so that the statements
+    of section 2.1 hold.
     """
     places: dict[str, tuple[Kind, float, float]] = {
         "FLIGHTS": ("source", 0, 3), "CHECKINS": ("source", 0, 1),
@@ -42,9 +44,11 @@ def make_figure_1() -> Network:
 def transit_stub(
     transit: int = 4, stubs: int = 3, size: int = 10, regions: int = 8, seed: int = 0
 ) -> Network:
-    """A transit-stub network, after GT-ITM's scheme: ``transit`` nodes in a ring with chords, on
-    each ``stubs`` domains of ``size`` nodes. Every node is a site. Latencies: 15 to 25 ms between
-    transit nodes, 8 to 12 to a stub domain, 1 to 6 within one. The defaults give 124 nodes.
+    """Return a transit-stub network, after GT-ITM's scheme.
+
+    ``transit`` nodes form a ring with chords. Each has ``stubs`` domains of ``size`` nodes. Every
+    node is a site. Latencies: 15 to 25 ms between transit nodes, 8 to 12 to a stub domain, 1 to 6
+    within one. The defaults give 124 nodes.
     """
     rng = np.random.default_rng(seed)
     nodes, links = [], []
