@@ -194,7 +194,7 @@ def kernel_pairs(predicate: Predicate, a: BlockRows, b: BlockRows) -> Ids:
         b,
         1,
         False,
-        SimpleNamespace(compared=0),
+        SimpleNamespace(compared_pairs=0),
     ):
         found.update(
             zip(

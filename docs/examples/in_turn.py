@@ -24,12 +24,12 @@ class InTurn(Placement):
     def __post_init__(self) -> None:
         check_hosts(self.hosts)
 
-    def plan(self, facts: Facts, state: None) -> Plan:
+    def plan_batch(self, facts: Facts, state: None) -> Plan:
         known = list(facts.blocks)
         routes = []
         for stream in range(len(facts.streams)):
             where = (facts.batch % self.hosts,)
-            block = Block(facts.next_id + stream, stream, (0, self.keys), facts.batch, where)
+            block = Block(facts.next_id + stream, stream, (0, self.key_space_size), facts.batch, where)
             routes.append(Route(block, _paths(block, known, len(facts.streams))))
             known.append(block)  # fresh blocks of later streams meet it, and it does not meet them
         return Plan(tuple(routes))
@@ -45,4 +45,4 @@ def _paths(block: Block, known: Sequence[Block], streams: int) -> tuple[Path, ..
                 probes[b.hosts[0]] = (*probes.get(b.hosts[0], ()), b.id)
         if other != block.stream:
             hops.append(Hop(other, probes))
-    return (tuple(hops),) if all(hop.probes for hop in hops) else ()
+    return (tuple(hops),) if all(hop.blocks_by_host for hop in hops) else ()

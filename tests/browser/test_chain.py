@@ -16,9 +16,9 @@ from unit.test_view_chain import Recorded
 SHOWN = """# A recorded chain that can be clicked, and what was clicked
 import ipywidgets as W
 from braid.core import events, jsonl
-from braid_widgets.slices.chain import Chain
+from braid_widgets.slices.chain import ChainPlayer
 
-view, told = Chain(jsonl.read("chain.jsonl"), pick=True), W.Label()
+view, told = ChainPlayer(jsonl.read("chain.jsonl"), pick=True), W.Label()
 view.observe(lambda c: setattr(told, "value", "{act} {stream} {age}".format(**c["new"])), "picked")
 W.VBox([view, told])"""
 

@@ -16,12 +16,12 @@ RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 MADE = """# Widgets, of which each changes before it can be on the page
 import ipywidgets as W
 from braid.core import jsonl
-from braid_widgets.base.clickable_html import Picture
+from braid_widgets.base.clickable_html import ClickableHTML
 from braid_widgets.cockpit.view import Cockpit
-from braid_widgets.slices.chain import Chain
+from braid_widgets.slices.chain import ChainPlayer
 
-picture, cockpit = Picture(value="<p>a picture</p>"), Cockpit("fluct.jsonl")
-chain = Chain(jsonl.read("slices.jsonl"))
+picture, cockpit = ClickableHTML(value="<p>a picture</p>"), Cockpit("fluct.jsonl")
+chain = ChainPlayer(jsonl.read("slices.jsonl"))
 display(W.VBox([picture, cockpit, chain]))
 picture.value, chain.position = "<p>missed</p>", 2"""
 CHANGED = """# Later on

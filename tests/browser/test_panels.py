@@ -186,7 +186,7 @@ def test_panels_stand_below_each_other_in_a_narrow_notebook(
 
 
 CONTROLS = """
-from braid_widgets.base.launcher import Launcher
+from braid_widgets.base.launcher import LaunchPanel
 from braid_widgets.cockpit import board
 from braid_widgets.diffusion import panel as diffusion
 from braid_widgets.psp import panel as psp
@@ -197,9 +197,9 @@ from braid_widgets.theta import panel as theta
 
 names = ("Semantics-unaware", "ATR")
 made = [board._inputs(("swing",)), diffusion._inputs(names), psp._inputs(), shedding._inputs()]
-panels = [Launcher(None, inputs, {}) for inputs in made]
+panels = [LaunchPanel(None, inputs, {}) for inputs in made]
 asked = SOURCES["flights"].queries
-panels += [Launcher(None, theta._inputs(), {}, "Launch", 380), ChainPanel(None)]
+panels += [LaunchPanel(None, theta._inputs(), {}, "Launch", 380), ChainPanel(None)]
 panels += [SharedRingPanel(None, ("d", "w"), asked)]
 for panel in panels:
     panel.start.description = "Launch on Spark"

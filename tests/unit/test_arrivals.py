@@ -137,7 +137,7 @@ def test_duckdb_and_brute_force_agree():
         ({"rates": (5.0, -1.0)}, "0 or more tuples per second"),
         ({"rates": (5.0, 6.0), "step": 0.0}, "greater than 0"),
         ({"rates": (5.0, 6.0), "changes": ((70.0, (1.0, 1.0)),)}, "between 0 and seconds"),
-        ({"rates": (5.0, 6.0), "sigma": 1.5}, "selection_selectivity is 1.5"),
+        ({"rates": (5.0, 6.0), "sigma": 1.5}, "sigma is 1.5"),
         ({"rates": (5.0, 6.0), "theta": -0.1}, "theta -0.1"),
     ],
 )

@@ -75,12 +75,12 @@ def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
     join = StreamJoin(STREAMS, "a.k = b.k", Scatter())
     assert join.start(tmp_path, batches="batch").awaitTermination()
     moved = next((tmp_path / "results").glob("*.parquet"))
-    moved.rename(tmp_path / "new" / moved.name)
+    moved.rename(tmp_path / "staging" / moved.name)
     real = PublishedResults.committed_path
 
     def path(output: PublishedResults, name: str) -> str:
         found = real(output, name)
-        if found == str(tmp_path / "new" / moved.name):
+        if found == str(tmp_path / "staging" / moved.name):
             Path(found).rename(moved)
         return found
 
@@ -102,10 +102,10 @@ def test_what_is_rolled_up_before_a_driver_takes_over_stays(
     monkeypatch.setattr(log_checkpointer, "_EVERY", 2)
     before.log_opening_events()
     before._write_checkpoint(before.log.uncheckpointed_commits()[-3].entry)
-    merged = {*(tmp_path / "merged").iterdir()}
+    merged = {*(tmp_path / "compacted").iterdir()}
     store.take_over()
     store.remove_unnamed_files()
-    assert merged and {*(tmp_path / "merged").iterdir()} == merged
+    assert merged and {*(tmp_path / "compacted").iterdir()} == merged
     RunStore(tmp_path, "process").verify_files()
 
 

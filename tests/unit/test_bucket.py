@@ -412,9 +412,9 @@ def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPa
     stayed = list[int]()
     store = SimpleNamespace(
         url="",
-        lent=lambda *given: ["lent"],
+        temporary_result_files=lambda *given: ["lent"],
         result_files=lambda *given, **named: ["whole"],
-        stay=lambda: stayed.append(1),
+        keep_until_exit=lambda: stayed.append(1),
     )
     monkeypatch.setattr("braid.join_run.read_results", lambda spark, schema, files: files)
     run: Any = Run(store)

@@ -17,10 +17,10 @@ from braid_lab.reports.notebook_runner import NOTEBOOKS
 from jupyter_client.manager import start_new_kernel
 
 SOON = 60
-MADE = """from braid_widgets.base.deferred_cells import Chapter
-from braid_widgets.base.progress_line import console
-first = Chapter("Make one", "a second")
-then = Chapter("Make two", "a second", first)
+MADE = """from braid_widgets.base.deferred_cells import DeferredCells
+from braid_widgets.base.progress_line import print_progress
+first = DeferredCells("Make one", "a second")
+then = DeferredCells("Make two", "a second", first)
 said = []
 def tell(*words):
     print(" ".join(map(str, words)))  # at once, else a line comes in parts
@@ -31,16 +31,16 @@ def says(chapter, text):
     chapter.status.observe(look, "value")
     look()
     return now.wait(60)"""
-ONE = """if first.open():
-    console("half way")
+ONE = """if first.should_run():
+    print_progress("half way")
     said.append(first.status.value)
     print("one")"""
-TWO = """if then.open():
+TWO = """if then.should_run():
     tell("two", *said)"""
-ENDLESS = """if first.open():
+ENDLESS = """if first.should_run():
     while True:
-        console("still at it")"""
-WRONG = """if first.open():
+        print_progress("still at it")"""
+WRONG = """if first.should_run():
     1 / 0"""
 
 
@@ -87,7 +87,7 @@ def asker(kernel: Any) -> Asker:
 def test_cells_wait_for_the_button_and_then_tell_what_they_did_where_they_stand(asker: Asker):
     one, two = asker.run(ONE), asker.run(TWO)
     assert "one" not in asker.told[one] and "two half way" not in asker.told[two]
-    asker.run("then.press(); then.wait()")
+    asker.run("then.run_cells(); then.wait_for_cells()")
     assert asker.told[one][-1] == "one" and asker.told[two][-1] == "two half way"
     again = asker.run("tell(then.state, first.state, then.button.disabled)")
     assert asker.told[again] == ["done done True"]
@@ -98,9 +98,9 @@ def test_cells_wait_for_the_button_and_then_tell_what_they_did_where_they_stand(
 
 def test_a_cell_that_waits_for_a_button_above_says_so(asker: Asker):
     asker.run(ONE)
-    later = asker.run("if first.open():\n    print('three')")
+    later = asker.run("if first.should_run():\n    print('three')")
     assert "Waits for “Make one” above (a second)." in asker.told[later][0]
-    asker.run("first.press(); first.wait()")
+    asker.run("first.run_cells(); first.wait_for_cells()")
     assert asker.told[later][-1] == "three"
 
 
@@ -113,7 +113,7 @@ def test_where_nobody_can_press_a_button_cells_run_as_they_stand(asker: Asker):
 
 def test_a_cell_that_fails_says_why_where_it_stands_and_ends_its_chapter(asker: Asker):
     wrong, one, two = asker.run(WRONG), asker.run(ONE), asker.run(TWO)
-    asker.run("then.press(); then.wait()")
+    asker.run("then.run_cells(); then.wait_for_cells()")
     assert asker.told[wrong][-1] == "ZeroDivisionError"
     assert "one" not in asker.told[one] and len(asker.told[two]) == 1
     told = asker.run("tell(first.state, '·', then.state, '·', then.status.value)")
@@ -122,7 +122,7 @@ def test_a_cell_that_fails_says_why_where_it_stands_and_ends_its_chapter(asker: 
 
 def test_stop_ends_a_chapter_when_something_is_told_next(asker: Asker):
     asker.run(ENDLESS)
-    asker.run("first.press(); first.leave(); first.wait(60)")
+    asker.run("first.run_cells(); first.stop_cells(); first.wait_for_cells(60)")
     told = asker.run("tell(first.state, first.status.value)")
     assert asker.told[told] == ["waiting stopped"]
 
@@ -130,11 +130,11 @@ def test_stop_ends_a_chapter_when_something_is_told_next(asker: Asker):
 def test_stop_ends_a_cell_that_only_models(asker: Asker):
     """Of a model that would take minutes, no more than the batch that it is in."""
     asker.run(
-        "if first.open():\n    from braid import Centralized\n"
+        "if first.should_run():\n    from braid import Centralized\n"
         "    from braid.simulation.simulator import simulate\n"
         "    simulate(Centralized(), [(9, 9)] * 10**6)"
     )
-    asker.run("import time\nfirst.press(); time.sleep(0.5); first.leave(); first.wait(60)")
+    asker.run("import time\nfirst.run_cells(); time.sleep(0.5); first.stop_cells(); first.wait_for_cells(60)")
     told = asker.run("tell(first.state, first.status.value)")
     assert asker.told[told] == ["waiting stopped"]
 
@@ -142,16 +142,16 @@ def test_stop_ends_a_cell_that_only_models(asker: Asker):
 def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(asker: Asker):
     asker.run("from threading import Event\nheld, at = Event(), Event()")
     asker.run(
-        "if first.open():\n    at.set()\n    held.wait()\n    console('left')\n    print('?')"
+        "if first.should_run():\n    at.set()\n    held.wait()\n    print_progress('left')\n    print('?')"
     )
-    asker.run("first.press(); at.wait(); old = first")
+    asker.run("first.run_cells(); at.wait(); old = first")
     asker.run(MADE)
     one = asker.run(ONE)
-    told = asker.run("first.press(); print(says(first, 'after what was begun before'))")
+    told = asker.run("first.run_cells(); print(says(first, 'after what was begun before'))")
     assert asker.told[told] == ["True"]
     told = asker.run("tell(old.status.value, first.status.value)")
     assert asker.told[told] == ["stopping… after what was begun before"]
-    asker.run("held.set(); first.wait(60)")
+    asker.run("held.set(); first.wait_for_cells(60)")
     told = asker.run("tell(old.state, old.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped done"] and asker.told[one][-1] == "one"
 
@@ -159,16 +159,16 @@ def test_a_chapter_that_is_made_again_ends_the_one_before_and_begins_after_it(as
 def test_stop_ends_a_chapter_that_waits_for_another_and_leaves_that_alone(asker: Asker):
     asker.run(ENDLESS)
     asker.run(TWO)
-    told = asker.run("then.press(); print(says(then, 'after “Make one”'))")
+    told = asker.run("then.run_cells(); print(says(then, 'after “Make one”'))")
     assert asker.told[told] == ["True"]
-    asker.run("then.leave(); then.wait(60)")
+    asker.run("then.stop_cells(); then.wait_for_cells(60)")
     told = asker.run("tell(then.state, then.status.value, first.state)")
     assert asker.told[told] == ["waiting stopped running"]
-    asker.run("first.leave(); first.wait(60)")
+    asker.run("first.stop_cells(); first.wait_for_cells(60)")
 
 
 def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Asker):
-    code = "from braid_widgets.base.interactivity import asked\nprint(asked() is None)"
+    code = "from braid_widgets.base.interactivity import execute_request\nprint(execute_request() is None)"
     assert asker.told[asker.run(code)] == ["False"]
     assert asker.told[asker.run(code, asks=False)] == ["True"]
     code = (
@@ -178,7 +178,7 @@ def test_where_nobody_can_press_a_button_nothing_is_made_ready_for_it(asker: Ask
 
 
 def test_a_notebook_drives_itself_where_a_program_runs_it_unless_it_is_told_not_to(asker: Asker):
-    code = "from braid_widgets.base.interactivity import headless\nprint(headless())"
+    code = "from braid_widgets.base.interactivity import is_headless\nprint(is_headless())"
     assert asker.told[asker.run(code)] == ["False"]
     assert asker.told[asker.run(code, asks=False)] == ["True"]
     threaded = (
@@ -203,9 +203,9 @@ def test_names_that_two_chapters_share_are_seen(tmp_path: Path):
     path = tmp_path / "one.ipynb"
     for after in ("", ", first"):
         cells = [
-            f"first = Chapter('a', 'b')\nthen = Chapter('c', 'd'{after})",
-            "if first.open():\n    n = [m for m in 'x']",
-            "if then.open():\n    for n in 'x':\n        m = n",
+            f"first = DeferredCells('a', 'b')\nthen = DeferredCells('c', 'd'{after})",
+            "if first.should_run():\n    n = [m for m in 'x']",
+            "if then.should_run():\n    for n in 'x':\n        m = n",
         ]
         made = [{"cell_type": "code", "source": [cell]} for cell in cells]
         path.write_text(json.dumps({"cells": made}), encoding="utf-8")
@@ -223,7 +223,7 @@ def chapters(path: Path) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
         source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
         for line in ast.parse(source).body:
             match line:
-                case ast.Assign([ast.Name(name)], ast.Call(ast.Name("Chapter"), [_, _, *others])):
+                case ast.Assign([ast.Name(name)], ast.Call(ast.Name("DeferredCells"), [_, _, *others])):
                     after[name] = {other.id for other in others if isinstance(other, ast.Name)}
                 case ast.If(ast.Call(ast.Attribute(ast.Name(name), "open"))):
                     names[name] |= assigned(line)

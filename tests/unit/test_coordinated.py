@@ -360,7 +360,7 @@ def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
     tuples = sum(sum(e.received_tuples) for e in done)
     received, arrived, sent, probed, stored = (
         np.sum([[getattr(h, name) for h in e.host_metrics] for e in done], axis=0)
-        for name in ("received", "arrived", "sent", "probed", "stored")
+        for name in ("received_tuples", "received_partials", "sent_partials", "probes", "stored_tuples")
     )
     busy = (received + arrived + sent + 10 * probed) / tuples
     return SimpleNamespace(

@@ -147,13 +147,13 @@ def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
         Path(environment["BRAID_CLAIMS"]).write_text("\n".join(lines))
         return NotebookRun(None)
 
-    monkeypatch.setattr(verdicts.notebook, "run", run)
+    monkeypatch.setattr(verdicts.notebook_runner, "run_notebook", run)
     assert [c["holds"] for c in verdicts.tried("02_load_diffusion", {})] == kept
 
 
 def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        verdicts.notebook, "run", lambda *a, **b: NotebookRun(None, error="cell 3 failed")
+        verdicts.notebook_runner, "run_notebook", lambda *a, **b: NotebookRun(None, error="cell 3 failed")
     )
     with pytest.raises(RuntimeError, match="02_load_diffusion: cell 3 failed"):
         verdicts.tried("02_load_diffusion", {})

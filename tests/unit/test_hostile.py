@@ -106,7 +106,7 @@ def hostile(value: Any, kind: Any, but: tuple[str, ...]) -> Any:
     return value
 
 
-MEANT = ("placement", "clock", "windows", "settings", "seconds", "streams", "complete", "where")
+MEANT = ("placement", "time_source", "windows", "placement_settings", "seconds_by_phase", "streams", "complete_since", "selections")
 """Texts that views take for more than text."""
 
 
@@ -226,7 +226,7 @@ def test_every_view_shows_text_as_text(view: str, tmp_path: Path) -> None:
 def test_there_are_views() -> None:
     of = [name.removeprefix("braid_widgets.") for name in views()]
     assert len(of) > 15
-    assert {"base.totals.html", "base.compare.html", "cockpit.page.save", "psp.ring.Ring"} <= {*of}
+    assert {"base.totals.totals_html", "cockpit.page.save_run_page", "psp.ring.RingPlayer"} <= {*of}
 
 
 def test_pages_and_errors_show_text_as_text(tmp_path: Path) -> None:

@@ -160,11 +160,11 @@ def safe(flights: pa.Table) -> pa.Table:
 
 
 POINTS: list[tuple[Any, str]] = [
-    (OperatorInstance, "run"),
-    (HubState, "write"),
-    (OperatorRuntime, "adopt"),
-    (OperatorRuntime, "arrivals"),
-    (OperatorRuntime, "build"),
+    (OperatorInstance, "run_batch"),
+    (HubState, "write_state"),
+    (OperatorRuntime, "adopt_built"),
+    (OperatorRuntime, "read_arrivals"),
+    (OperatorRuntime, "build_operators"),
 ]
 
 
@@ -315,7 +315,7 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
     hub.submit(THREE, "three")
     hub.step()
     with (
-        crash(monkeypatch, OperatorInstance, "run", 1, before=False),
+        crash(monkeypatch, OperatorInstance, "run_batch", 1, before=False),
         pytest.raises(KeyboardInterrupt),
     ):
         hub.step()  # one operator has the batch, the other has not

@@ -38,7 +38,7 @@ def test_the_types_of_frames_are_those_of_the_views(frames: Any) -> None:
 
 def test_a_field_that_the_browser_cannot_have_is_refused(frames: Any) -> None:
     with pytest.raises(TypeError, match="no counterpart"):
-        frames._infer_side_type(set[int], {})
+        frames._type(set[int], {})
 
 
 @pytest.mark.parametrize("film", [RingPlayer, ChainPlayer, SharedRingPlayer, Stepper])

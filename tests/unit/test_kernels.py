@@ -67,7 +67,7 @@ def join(p: Predicate, *blocks: BlockRows, **more: Any) -> Counter[tuple[int, ..
     """The first block meets the others, one hop after another."""
     none = (None,) * len(blocks)
     joiner = BlockJoiner(p, more.get("windows", none), more.get("watermarks", none))
-    count = more.get("count", SimpleNamespace(compared=0))
+    count = more.get("count", SimpleNamespace(compared_pairs=0))
     partials = [PartialMatches({0: (blocks[0], blocks[0].row_positions())})]
     for stream in range(1, len(blocks)):
         partials = [
@@ -275,7 +275,7 @@ def test_a_block_is_entered_by_any_of_its_indexes(b: list[tuple[int, int]], c: l
         mine,
         1,
         False,
-        SimpleNamespace(compared=0),
+        SimpleNamespace(compared_pairs=0),
     ):
         found.update(
             zip(f.column_values(1, "id").tolist(), f.column_values(2, "id").tolist(), strict=True)
@@ -327,11 +327,11 @@ def test_gathered_blocks_find_and_count_what_each_finds(
         blocks.append(block(p, 1, x=[x for x, _ in rows], y=[y for _, y in rows], id=[*ids]))
     blocks[0].keys = (1, 3)
     together = gather_blocks(blocks, p.index_columns(1))
-    counts = [SimpleNamespace(compared=0) for _ in blocks]
+    counts = [SimpleNamespace(compared_pairs=0) for _ in blocks]
     each = [join(p, a, b, count=c) for b, c in zip(blocks, counts, strict=True)]
-    count = SimpleNamespace(compared=np.zeros(len(blocks), int))
+    count = SimpleNamespace(compared_pairs=np.zeros(len(blocks), int))
     assert join(p, a, together, count=count) == sum(each, Counter())
-    assert count.compared.tolist() == [int(np.sum(c.compared)) for c in counts]
+    assert count.compared_pairs.tolist() == [int(np.sum(c.compared_pairs)) for c in counts]
     assert together.count_by_block(np.arange(together.batch.num_rows)).tolist() == [
         b.row_count() for b in blocks
     ]
@@ -347,7 +347,7 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
     monkeypatch.setattr("braid.kernels.probe.CHUNK", chunk)
     joiner, count, found = (
         BlockJoiner(p, (None, None), (None, None)),
-        SimpleNamespace(compared=0),
+        SimpleNamespace(compared_pairs=0),
         Counter(),
     )
     for f in joiner.probe_block(PartialMatches({0: (left, np.arange(40))}), right, 1, False, count):
@@ -357,7 +357,7 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
         )
     assert found == brute([k], {"x": a}, {"x": b})
     assert max(sizes) <= chunk
-    assert count.compared == found.total()
+    assert count.compared_pairs == found.total()
 
 
 def held_at_once(found: PartialMatches) -> int:
@@ -408,7 +408,7 @@ def test_chunks_of_few_bytes_do_not_change_the_results(
         joiner = BlockJoiner(p, (None, None), (None, None))
         start, count = (
             PartialMatches({0: (left, left.row_positions())}),
-            SimpleNamespace(compared=0),
+            SimpleNamespace(compared_pairs=0),
         )
         meets = [ProbeInput(start, rows, False, count) for rows in blocks]
         return [f for _, f in joiner.probe_blocks(meets, 1)]
@@ -433,7 +433,7 @@ def test_where_all_columns_are_of_fixed_width_nobody_looks_at_values(
 ) -> None:
     monkeypatch.setattr("braid.kernels.probe.BYTES", 1)
     monkeypatch.setattr("braid.kernels.probe._LITTLE", 0)
-    for name in ("held", "longest", "lengths"):
+    for name in ("buffer_bytes", "max_value_bytes", "value_bytes"):
         monkeypatch.setattr(BlockRows, name, None)
     p = predicate([link(0, 0)], RESIDUALS[1])
     a, b = (block(p, s, x=[1] * 9, y=[s] * 9) for s in (0, 1))

@@ -41,10 +41,10 @@ class Newcomer(Placement):
     hosts: int
     lazy: bool = False
 
-    def start(self, streams):
+    def initial_state(self, streams):
         return Turns()
 
-    def plan(self, facts, state):
+    def plan_batch(self, facts, state):
         routes = local_routes(facts, [((0, 1), self.hosts - 1)])
         %s
         return Plan(tuple(routes), state=Turns(state.batches + 1))

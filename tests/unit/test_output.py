@@ -187,7 +187,7 @@ def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
 
         return change
 
-    for name in ("replace", "link", "unlink"):
+    for name in ("replace_file", "link_file", "remove_file"):
         patch.setattr(FileSystem, name, counted(getattr(FileSystem, name)))
 
 

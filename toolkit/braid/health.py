@@ -16,6 +16,7 @@ import msgspec
 
 from braid.core.event_io import decode_event
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
+from braid.core.stream_clocks import IrregularCounts
 from braid.papers.reuse.events import HubBatchCommitted
 from braid.storage import durable_files
 from braid.storage.remote_run_store import is_object_store_url
@@ -35,7 +36,7 @@ class RunHealth:
 
     ``died``: nobody runs it, and it has told of no end; resumed, it goes on. ``batches`` are those
     that are committed, ``due`` how many there will be (None: unknown). ``received`` tuples are
-    since the start, ``live`` ones are held now; ``late``, ``untimed`` and ``ahead`` ones are by
+    since the start, ``live`` ones are held now; ``late_tuples``, ``untimed_tuples`` and ``ahead_tuples`` are by
     stream, since the start (see ``core.stream_clocks.IrregularCounts``), and ``irregular`` says so
     in words, with the jumps of clocks. Of the last batch are ``results``, ``missed`` combinations,
     and ``seconds``, by part and in all ("total"). ``lag``: seconds since the last commit, while it
@@ -54,8 +55,8 @@ class RunHealth:
     results: int = 0
     missed_combinations: int = 0
     late_tuples: dict[str, int] = field(default_factory=dict)
-    untimed: dict[str, int] = field(default_factory=dict)
-    ahead: dict[str, int] = field(default_factory=dict)
+    untimed_tuples: dict[str, int] = field(default_factory=dict)
+    ahead_tuples: dict[str, int] = field(default_factory=dict)
     irregular_counts: str = ""
     seconds_by_phase: dict[str, float] = field(default_factory=dict)
     error: str = ""
@@ -133,7 +134,7 @@ class RunHealth:
         labels = ["run", "stream", "kind"]
         counted = Gauge("braid_irregular_tuples", about, labels, registry=registry)
         for kind in ("late", "untimed", "ahead"):
-            for stream, tuples in getattr(self, "late_tuples" if kind == "late" else kind).items():
+            for stream, tuples in getattr(self, f"{kind}_tuples").items():
                 counted.labels(self.run, stream, kind).set(tuples)
 
 
@@ -174,7 +175,7 @@ def _join_batch_counts(last: BatchCommitted, streams: Sequence[str]) -> dict[str
     counts: dict[str, Any] = {
         name: getattr(last, name) for name in ("results", "missed_combinations")
     }
-    counts |= last.irregular_counts.count_by_stream(streams)
+    counts |= _count_irregular_tuples(last.irregular_counts, streams)
     counts["irregular_counts"] = last.irregular_counts.describe_counts(streams, last.clocks)
     did = {
         "committed_batches": last.batch + 1,
@@ -184,6 +185,11 @@ def _join_batch_counts(last: BatchCommitted, streams: Sequence[str]) -> dict[str
     return {**did, **counts, "seconds_by_phase": dict(last.seconds_by_phase)}
 
 
+def _count_irregular_tuples(counts: IrregularCounts, streams: Sequence[str]) -> dict[str, Any]:
+    """Return the counts of late, untimed and early tuples by field of ``RunHealth``."""
+    return {f"{kind}_tuples": each for kind, each in counts.count_by_stream(streams).items()}
+
+
 def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
     """Return the counts and seconds of a hub's batch, by its operators; ``streams`` are in the
     order of their names.
@@ -191,7 +197,7 @@ def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[s
     did = last.operator_metrics
     seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
     held = {"results": sum(d.results for d in did), "live_tuples": sum(d.live_tuples for d in did)}
-    counts: dict[str, Any] = last.irregular_counts.count_by_stream(streams)
+    counts = _count_irregular_tuples(last.irregular_counts, streams)
     counts["irregular_counts"] = last.irregular_counts.describe_counts(
         streams, [last.latest_event_times.get(s) for s in streams]
     )

@@ -141,11 +141,11 @@ class Engine:
         )
         took = {
             "executor": done.choice.executor,
-            "why": done.choice.reason,
-            "announced": done.announced_bytes,
+            "executor_reason": done.choice.reason,
+            "announced_bytes": done.announced_bytes,
             "source_bytes": max(done.received_bytes, outcome.source_bytes),
-            "tasks": outcome.tasks,
-            "machine": done.parallelism,
+            "task_count": outcome.tasks,
+            "parallelism": done.parallelism,
         }
         results = {name: outcome.files[name] for name in outcome.results}
         self._commit_batch(after, snapshot, results, seconds, took)

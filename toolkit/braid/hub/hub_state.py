@@ -109,7 +109,7 @@ class HubState:
         )
         deployment = deployment_from_plain(stored.pop("deployment", {}))
         values = {k: v for k, v in stored.items() if k not in ("v", "crc")}
-        ledger = from_plain({**values, "deployment": {"at": {}}}, cls, what)
+        ledger = from_plain({**values, "deployment": {"stream_nodes": {}}}, cls, what)
         ledger.deployment = deployment
         return ledger
 

@@ -20,7 +20,7 @@ _Sum = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 _Text = Annotated[str, Meta(min_length=1)]
 
 
-class ChosenExecutor(msgspec.Struct, forbid_unknown_fields=True):
+class ChosenPlacement(msgspec.Struct, forbid_unknown_fields=True):
     """Why the placement is what it is, where it was left open, and what others were modelled to
     cost.
     """
@@ -54,8 +54,8 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
     ready: bool
     batches: Annotated[int, Meta(ge=0, le=1 << 31)] | None = None
     cut: Annotated[int, Meta(ge=1, le=100_000)] | _Text | None = None
-    chosen: ChosenExecutor | None = None
-    budget: dict[str, Any] | None = None
+    chosen_placement: ChosenPlacement | None = None
+    shedding_budget: dict[str, Any] | None = None
     input: str = ""
     fingerprints: dict[str, tuple[_Natural, _Sum]] = {}
     files: dict[str, _Text] = {}

@@ -77,13 +77,13 @@ def make_placement(
     that the placement does not take, and for one out of range.
     """
     kind = Placement.class_by_name(name)
-    if kind is StaticOpt and "sizes" not in settings:
+    if kind is StaticOpt and "final_sizes" not in settings:
         if join is None:
             raise ValueError(
                 "placement 'StaticOpt' takes the sizes of both streams, or the join to count them "
                 "in; give one"
             )
-        settings["sizes"] = tuple(frame.count() for frame in join.streams.values())
+        settings["final_sizes"] = tuple(frame.count() for frame in join.streams.values())
     if "hosts" in kind.setting_names() or hosts != 1:
         settings["hosts"] = hosts
     return kind.from_settings(settings)

@@ -167,7 +167,7 @@ def make_placement(name: str, setting: DiffusionSetting) -> Placement:
         )
     if name in ("CTR", "CTR-unoptimized"):
         copies = s.copies if s.copies is None else min(s.copies, s.hosts)
-        more: dict[str, Any] = dict(cluster=told, prices=prices, seed=s.seed)
+        more: dict[str, Any] = dict(host_capacities=told, cost_parameters=prices, seed=s.seed)
         return Coordinated(s.hosts, s.length, name == "CTR", copies, **more)
     if name == "Semantics-unaware":
         return SemanticsUnaware(s.hosts, s.length, host_capacities=told)

@@ -107,7 +107,7 @@ def load_tables() -> dict[str, pd.DataFrame]:
     return {
         "departures": _number_rows(left),
         "arrivals": _number_rows(landed),
-        "weather": _number_rows(weather_table(nyc.weather_table)),
+        "weather": _number_rows(weather_table(nyc.weather)),
     }
 
 
