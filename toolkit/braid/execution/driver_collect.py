@@ -1,4 +1,4 @@
-"""A batch of Spark's comes to this process: once, as Arrow, and no more of it than may be held."""
+"""Collect a Spark batch in this process as Arrow, up to a limit of bytes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LIMIT = "spark.driver.maxResultSize"
-"""The setting that says how many bytes Spark lets come to the driver; 0: any."""
+"""Setting for the bytes that Spark returns to the driver; 0: no limit."""
 _UNKNOWN = 1 << 50
-"""Spark says at least so many bytes of what it knows no size of: nearly 2^63, or some of that when
-columns are left out."""
+"""Least size that Spark reports for a source of unknown size.
+
+The size is nearly 2^63, or part of that if columns are left out.
+"""
 
 
 class CollectLimitExceeded(Exception):
-    """More came than may be held: ``size`` bytes, and some are left."""
+    """A batch exceeds the limit. ``size``: bytes received before collecting stopped."""
 
     def __init__(self, size: int, said: str = "") -> None:
         super().__init__(said or f"{size} bytes came")
@@ -34,8 +36,9 @@ class CollectLimitExceeded(Exception):
 
 
 class SparkResultLimitExceeded(CollectLimitExceeded):
-    """Spark gave up the batch, because it hands no more to the driver than ``limit`` bytes. It
-    counts what whole tasks return, before this process has seen any of it.
+    """Spark gave up a batch, because it returns at most ``limit`` bytes to the driver.
+
+    Spark counts what whole tasks return, before this process has received any of it.
     """
 
     def __init__(self, limit: int) -> None:
@@ -47,7 +50,7 @@ class SparkResultLimitExceeded(CollectLimitExceeded):
 
 
 def driver_result_limit(spark: SparkSession) -> int:
-    """The bytes that Spark lets come to the driver in one job; 0: any."""
+    """Return the bytes that Spark returns to the driver in one job; 0: no limit."""
     context: Any = spark.sparkContext
     jvm: Any = context._jvm
     setting = context._jsc.sc().conf().get(LIMIT, "1g")
@@ -55,10 +58,9 @@ def driver_result_limit(spark: SparkSession) -> int:
 
 
 def announced_bytes(frame: DataFrame) -> int:
-    """The bytes that the sources of a batch announce before it is read, such as those of files; 0
-    when they do not.
+    """Return the bytes that the sources of a batch announce before it is read, such as file sizes.
 
-    It is what Spark's planner has; nothing is scanned.
+    0: unknown. The number comes from Spark's planner; nothing is scanned.
     """
     plan: Any = frame._jdf.queryExecution().analyzed()
     size = int(plan.stats().sizeInBytes())
@@ -66,8 +68,9 @@ def announced_bytes(frame: DataFrame) -> int:
 
 
 def scanned_bytes(frame: DataFrame) -> int:
-    """The bytes that the sources of a frame have, as far as they tell: of a join, ``announced`` has
-    the product.
+    """Return the bytes of all sources of a frame whose size is known.
+
+    For a join, ``announced_bytes`` returns the product instead.
     """
     plan: Any = frame._jdf.queryExecution().analyzed()
     leaves = plan.collectLeaves()
@@ -76,22 +79,25 @@ def scanned_bytes(frame: DataFrame) -> int:
 
 
 class ByteBudget:
-    """Bytes that what comes at the same time may have together."""
+    """Shared limit for the bytes of batches that are collected concurrently."""
 
     def __init__(self, most: int = sys.maxsize) -> None:
         self._left, self._turn = most, threading.Lock()
 
     def reserve(self, size: int) -> bool:
-        """Take so many of them; returns whether there were as many."""
+        """Reserve bytes. Return whether the limit is still met."""
         with self._turn:
             self._left -= size
             return self._left >= 0
 
 
 def collect_batch(frame: DataFrame, allowed: ByteBudget | None = None) -> list[pa.RecordBatch]:
-    """The rows of a batch as ``DataFrame.toArrow`` collects them, without asking Spark for their
-    schema. Raises Overflow, and lets Spark stop, when there are more than ``allowed`` bytes (None:
-    any number); Refused when there are more than Spark hands over.
+    """Return the rows of a batch as ``DataFrame.toArrow`` does, without asking for their schema.
+
+    ``allowed``: limit of bytes; None: no limit.
+
+    Raises CollectLimitExceeded, and lets Spark stop, if the batch exceeds the limit. Raises
+    SparkResultLimitExceeded if it exceeds Spark's.
     """
     try:
         return _collect_arrow_batches(frame, allowed or ByteBudget())
@@ -120,7 +126,7 @@ def _collect_arrow_batches(frame: DataFrame, allowed: ByteBudget) -> list[pa.Rec
 
 
 class _Counted(ArrowStreamSerializer):
-    """Reads batches as they come, as long as they are not too many."""
+    """Serializer that reads batches until they exceed the limit."""
 
     allowed: ByteBudget
 
@@ -134,7 +140,7 @@ class _Counted(ArrowStreamSerializer):
 
 
 class _Bounded(ArrowCollectSerializer, _Counted):
-    """Reads all batches, which stand in Spark's order then; its errors are raised."""
+    """Serializer that reads all batches in Spark's order and raises Spark's errors."""
 
     def __init__(self, allowed: ByteBudget) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
-"""Which way a batch goes: in this process, or by Spark's tasks.
+"""Choose the executor of a batch: threads of this process or tasks of Spark.
 
-A cost model, pure and deterministic: the same batches before, the same choice. A batch takes what
-carries it plus what its hosts work. What carries it is a fixed time and a time for each byte, first
-as they were measured on a machine of two cores, then times what the last batches of that way have
-taken more or less. Work is a time for each byte, as the last batches of that way took it; of a way
-not taken yet, what all hosts worked, shared by those that can work at once.
+The cost model is pure and deterministic: equal past batches give equal choices. The time of a batch
+is transfer plus work. Transfer is a fixed time plus a time per byte, as measured on a machine of
+two cores, times the slowdown of the executor's recent batches. Work is a time per byte, measured in
+the executor's recent batches. For an unused executor, the total work of all hosts is divided by its
+parallelism.
 """
 
 from __future__ import annotations
@@ -18,36 +18,42 @@ from braid.core.batch_report import TaskReport
 from braid.core.events import BatchCommitted
 
 COPIES = 4
-"""What this process holds of a batch at once, in times its tuples: as they are collected, sorted
-into blocks, on their way to a file, and what is found with them. Blocks are made once, however
-many hosts and threads there are (see process.py); small ones that are met at once are copied
-besides."""
+"""Bytes that this process holds during a batch, as a multiple of the bytes of its tuples.
+
+They are: tuples as collected, tuples sorted into blocks, blocks on their way to a file, and
+results. Blocks are made once for all hosts and threads (see ``thread_executor``). Small blocks that
+are probed together are copied in addition.
+"""
 
 _RECENT = 9
-"""Batches of one way that count, the last ones."""
+"""Recent batches of one executor that count."""
 _UNTRIED = 100
-"""Batches after which a way that was not taken may be tried again; what it took before does not
-count any more then."""
+"""Batches after which an unused executor may be tried again.
+
+Its earlier batches then no longer count.
+"""
 _LOOKED_AT = 3 * _UNTRIED
-"""Batches that are looked at, the last ones."""
+"""Recent batches that are considered."""
 _UNPACKED = 4.0
-"""Bytes of Arrow for a byte that the source announces, before any batch has told: files are
-compressed."""
+"""Arrow bytes per announced byte, before any batch was measured. Files are compressed."""
 _FIXED = {"process": 0.06, "spark": 0.22}
 """Seconds of a batch without tuples."""
 _SHIPPED = 50e-9
-"""Seconds that a task of Spark takes to hand a byte on to the next stage."""
+"""Seconds per byte that a Spark task takes to hand data to the next stage."""
 _COLLECTED = 10e-9
-"""Seconds that a byte takes from Spark to this process."""
+"""Seconds per byte from Spark to this process."""
 _TRANSFERRED = 10e-9
-"""Seconds that a byte takes from another machine to this one, besides."""
+"""Additional seconds per byte from another machine to this one."""
 
 
 @dataclass(frozen=True)
 class Parallelism:
-    """What work can be shared among: ``threads`` of this process, ``slots`` for tasks of Spark,
-    which are ``local`` when they are on this machine too. ``memory`` is what this process may hold
-    of a batch, in bytes.
+    """Parallelism available to a batch.
+
+    - ``threads``: threads of this process.
+    - ``slots``: concurrent tasks of Spark.
+    - ``is_local``: whether the slots are on this machine.
+    - ``memory``: bytes that this process may hold of a batch.
     """
 
     threads: int
@@ -62,21 +68,25 @@ class Parallelism:
 
     @property
     def describe(self) -> str:
-        """What seconds depend on, in words: those of another machine tell nothing of this one."""
+        """Description of the machine. Measurements compare only if it is equal."""
         return f"{self.threads} threads, {self.slots} {'' if self.is_local else 'remote '}slots"
 
 
 class ExecutorChoice(NamedTuple):
-    """The way of a batch, and why in words."""
+    """Executor of a batch, and the reason in words."""
 
     executor: str
     reason: str
 
 
 class ExecutionResult(NamedTuple):
-    """The reports of all tasks of a batch; which way it went, and why; the bytes that its source
-    ``announced`` before it was read (0: not asked, or none), and those that ``came`` at least when
-    there were too many; and the machine that the way was chosen for (empty: it was not chosen).
+    """Result of executing a batch.
+
+    - ``reports``: reports of all tasks.
+    - ``choice``: executor, and the reason.
+    - ``announced_bytes``: bytes that the source announced; 0: unknown.
+    - ``received_bytes``: bytes received before the batch exceeded the limit; 0: it did not.
+    - ``parallelism``: description of the machine; empty: the executor was fixed.
     """
 
     reports: list[TaskReport]
@@ -87,9 +97,15 @@ class ExecutionResult(NamedTuple):
 
 
 class BatchTiming(NamedTuple):
-    """What a committed batch tells: its way; the bytes of its tuples, and those that its source
-    ``announced`` (0: none); its seconds, of them those of the ``kernels`` (see core.seconds); what
-    all its hosts worked, added up; how many tasks shared that; and on which machine.
+    """Measurements of a committed batch.
+
+    - ``executor``: executor that ran it.
+    - ``bytes``: bytes of its tuples.
+    - ``announced_bytes``: bytes that its source announced; 0: unknown.
+    - ``seconds``, ``kernel_seconds``: total time, and the part spent in the tasks.
+    - ``work``: seconds of all hosts, added up.
+    - ``tasks``: number of tasks.
+    - ``parallelism``: description of the machine.
     """
 
     executor: str
@@ -103,7 +119,7 @@ class BatchTiming(NamedTuple):
 
 
 def recent_timings(events: Sequence[object]) -> list[BatchTiming]:
-    """The last batches among these events that had tuples and a way."""
+    """Return measurements of the recent batches that had tuples and an executor."""
     told = (
         BatchTiming(
             e.executor,
@@ -124,8 +140,9 @@ def recent_timings(events: Sequence[object]) -> list[BatchTiming]:
 
 
 def expected_bytes(before: Sequence[BatchTiming], announced: int) -> int:
-    """The bytes of tuples that a batch will have. A source that announces nothing is taken to give
-    as much as it lately gave at most.
+    """Return the expected bytes of a batch's tuples.
+
+    If the source announces nothing, the largest recent batch is expected.
     """
     recent = before[-_RECENT:]
     if not announced:
@@ -141,8 +158,11 @@ def choose_executor(
     machine: Parallelism,
     derived: int = 0,
 ) -> ExecutorChoice:
-    """The way of the next batch, on so many hosts; ``announced`` are the bytes that its source
-    announces (0: it does not), ``derived`` those of stored blocks that are made anew.
+    """Return the executor of the next batch.
+
+    - ``announced``: bytes that the source announces; 0: unknown.
+    - ``hosts``: number of hosts with work.
+    - ``derived``: bytes of stored blocks from which new ones are derived.
     """
     size = expected_bytes(before, announced)
     if size + derived > machine.collect_limit_bytes:
@@ -157,7 +177,10 @@ def choose_executor(
 
 
 def driver_memory_excess(size: int, machine: Parallelism, derived: int = 0) -> str:
-    """Why a batch of so many bytes, with so many of state, does not go through this process."""
+    """Return why a batch does not run in this process.
+
+    ``size``: bytes of its tuples. ``derived``: bytes of its state.
+    """
     state = f" and {format_megabytes(derived)} of state" if derived else ""
     return (
         f"{format_megabytes(size)} of tuples{state} take "
@@ -167,13 +190,13 @@ def driver_memory_excess(size: int, machine: Parallelism, derived: int = 0) -> s
 
 
 def format_megabytes(size: int) -> str:
-    """Bytes as people read them."""
+    """Return bytes as text in MB or GB."""
     return f"{size / 1e6:,.3g} MB" if size < 1e9 else f"{size / 1e9:,.3g} GB"
 
 
 @dataclass(frozen=True)
 class _Model:
-    """What a batch of ``size`` bytes takes, learned from those ``before`` it."""
+    """Predicted times of a batch of ``size`` bytes, from those ``before`` it."""
 
     before: Sequence[BatchTiming]
     size: int
@@ -181,8 +204,9 @@ class _Model:
     machine: Parallelism
 
     def expected_seconds(self, way: str) -> float:
-        """What a batch is expected to take on a way; one that was never taken is as slow as the
-        other one is.
+        """Return the seconds that a batch is expected to take.
+
+        An executor without measurements is assumed to have the slowdown of the other.
         """
         pace = (
             self._transfer_slowdown(way)
@@ -192,9 +216,11 @@ class _Model:
         return pace * self._transfer_seconds(way, self.size) + self._kernel_seconds(way)
 
     def should_retry_other(self, best: str) -> bool:
-        """Whether the other way should be tried again, which has long not been taken. Spark: where
-        most of the time is work, which threads of one process may share badly. This process: where
-        it would be faster, if it were as it was first measured and shared work well.
+        """Return whether the executor that has long been unused should be tried again.
+
+        Spark is tried if work is most of the time, since threads of one process may share it badly.
+        This process is tried if it would be faster at its first measured speed with evenly shared
+        work.
         """
         if [p.executor for p in self.before[-_UNTRIED:]] != [best] * _UNTRIED:
             return False
@@ -205,12 +231,12 @@ class _Model:
         ) < self.expected_seconds(best)
 
     def _recent_batches(self, way: str) -> list[BatchTiming]:
-        """The last batches of a way, but those long before the very last."""
+        """Return the recent batches of an executor, except those long before its latest."""
         at = [n for n, p in enumerate(self.before) if p.executor == way][-_RECENT:]
         return [self.before[n] for n in at if n >= at[-1] - _UNTRIED]
 
     def _transfer_slowdown(self, way: str) -> float | None:
-        """How many times longer carriage took than it was first measured to."""
+        """Return the slowdown of transfer relative to the first measurement; None if unknown."""
         carried = (
             (p.seconds - p.kernel_seconds) / self._transfer_seconds(way, p.bytes)
             for p in self._recent_batches(way)
@@ -230,8 +256,9 @@ class _Model:
         return self._even_work_seconds(way) if taken is None else taken * self.size
 
     def _parallel_fraction(self, p: BatchTiming) -> float:
-        """What is left of a batch's time for work once it is not done on one thread any more, which
-        a small one is before its work is known.
+        """Return the share of a batch's time that work takes with several threads.
+
+        A small batch runs on one thread until its work is known.
         """
         return (
             1 / self._count_parallel_hosts("process")
@@ -240,7 +267,7 @@ class _Model:
         )
 
     def _even_work_seconds(self, way: str) -> float:
-        """What work takes when the tasks of a way share it evenly."""
+        """Return the seconds of work if the tasks share it evenly."""
         work = _lower_median(p.work / p.bytes for p in self.before[-_RECENT:]) or 0.0
         return work / self._count_parallel_hosts(way) * self.size
 
@@ -250,6 +277,6 @@ class _Model:
 
 
 def _lower_median(numbers: Iterable[float]) -> float | None:
-    """The lower median, so that one cold batch of two does not count; None of none."""
+    """Return the lower median, which ignores one cold batch of two; None: no numbers."""
     rising = sorted(numbers)
     return rising[(len(rising) - 1) // 2] if rising else None

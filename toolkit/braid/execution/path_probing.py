@@ -1,4 +1,4 @@
-"""Probing: blocks are sent along the paths of their routes, hop by hop."""
+"""Probe blocks: send them along the paths of their routes, hop by hop."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from braid.storage.block_files import ResultFileWriter
 from braid.util.environment import current_environment
 
 Place = tuple[int, int, int]
-"""Where partial results are in the plan: number of the route, of its path, of the hop that comes
-next.
-"""
+"""Position of partial results in the plan: route, path, and next hop, each by number."""
 
 
 _SMALL = 4096
-"""Rows of a block that is met together with others: searching each costs more than sorting them."""
+"""Rows up to which blocks are probed together: searching each would cost more than sorting them."""
 
 
 class ProbeBatch(NamedTuple):
-    """What a hop meets at once: a block on a host, or several small ones, each on its host, with
-    their ``sizes``. ``stored``: they were there before this batch. ``drawn``: not all that set out
-    meet the block, or each counts for itself, in a run that sheds load.
+    """Blocks that a hop probes at once: one block on a host, or several small ones on their hosts.
+
+    - ``sizes``: rows of each block.
+    - ``is_stored``: whether the blocks were stored before this batch.
+    - ``drawn``: with load shedding, whether only a sample of the probes meets the block, or each
+      match counts by itself.
     """
 
     hosts: Sequence[int]
@@ -46,8 +47,9 @@ class ProbeBatch(NamedTuple):
 
 @dataclass
 class ProbeOutcome:
-    """What comes of a Met: candidate pairs and matches, block by block; those of partial results
-    that have weights, which meet each block by itself, by their weights.
+    """Outcome of a ProbeBatch: compared pairs and matches by block.
+
+    Partial results with weights, which probe one block at a time, are counted by their weights.
     """
 
     met: ProbeBatch
@@ -58,11 +60,11 @@ class ProbeOutcome:
 
     @staticmethod
     def empty(met: ProbeBatch) -> ProbeOutcome:
-        """Nothing yet."""
+        """Return an outcome without pairs."""
         return ProbeOutcome(met, np.zeros(len(met.blocks), int), np.zeros(len(met.blocks)))
 
     def count_matches(self, found: PartialMatches, stream: int) -> np.ndarray:
-        """Count what was found, and say how much of it in each block."""
+        """Count matches. Return their number by block."""
         here = self.met.rows.count_by_block(found.parts[stream][1])
         if found.weights is None:
             self.matched_pairs += here
@@ -74,10 +76,12 @@ class ProbeOutcome:
 
 
 class PathProber:
-    """What the hosts of one task attempt find, and what they pass on.
+    """Probing by the hosts of one task attempt.
 
-    ``pending`` are partial results that wait for a hop here, ``leaving`` those for other tasks,
-    ``matches`` the candidate pairs and matches by visit and age, ``seconds`` what it took.
+    - ``pending``: partial results that wait for a hop in this task.
+    - ``leaving``: partial results for other tasks.
+    - ``matches``: candidate pairs and matches by visit and age.
+    - ``seconds``: time of all probes.
     """
 
     def __init__(
@@ -99,11 +103,12 @@ class PathProber:
         self.leaving: dict[Place, list[PartialMatches]] = {}
         self.seconds = 0.0
         self._gathers: dict[tuple[int, ...], tuple[BlockRows, Sequence[BlockRows]]] = {}
-        """Small blocks that are met at once, by the identities of their rows, which are kept with
-        them."""
+        """Small blocks probed together, by the identities of their rows, which are kept alive
+        here.
+        """
 
     def probe_paths(self, here: dict[tuple[int, int], BlockRows]) -> None:
-        """Send every block of these hosts along its paths, as far as they stay in this task."""
+        """Send every block of these hosts along its paths, until they leave this task."""
         for number, route in enumerate(self.batch.routes):
             for path_number, path in enumerate(route.paths):
                 together: dict[int, tuple[BlockRows, list[int]]] = {}
@@ -121,8 +126,9 @@ class PathProber:
         self.probe_pending()
 
     def probe_pending(self) -> None:
-        """Follow what waits, hop by hop, as far as it stays in this task; what other tasks need is
-        packed once for each.
+        """Probe pending partial results, hop by hop, until they leave this task.
+
+        Those for other tasks are collected in ``leaving``.
         """
         while self.pending:
             place = min(self.pending, key=lambda place: place[2])
@@ -135,7 +141,7 @@ class PathProber:
         return self.batch.routes[route].paths[path][hop]
 
     def probe_hop(self, partial: PartialMatches, place: Place, hosts: Sequence[int]) -> None:
-        """One hop on these hosts; what it finds is a result, or waits for the next hop."""
+        """Probe one hop on these hosts. Matches are results, or wait for the next hop."""
         began = current_environment().read_clock()
         met = self._make_probe_batches(partial, place, hosts)
         for host in hosts:
@@ -151,9 +157,10 @@ class PathProber:
     def _make_probe_batches(
         self, partial: PartialMatches, place: Place, hosts: Sequence[int]
     ) -> list[ProbeBatch]:
-        """What a hop meets on these hosts: block by block, but small ones all at once, unless they
-        are too large together. A block is met by itself where tuples are drawn for it, or have
-        weights, or where it has queries of its own.
+        """Return the blocks that a hop probes on these hosts.
+
+        Small blocks are probed together up to a size. A block is probed alone if tuples are sampled
+        for it, if partial results have weights, or if the run serves several queries.
         """
         fresh, probes = self.batch.routes[place[0]].is_fresh, self._find_hop(place).blocks_by_host
         alone: list[ProbeBatch] = []
@@ -181,18 +188,18 @@ class PathProber:
         ]
 
     def _sheds_load(self, place: Place) -> bool:
-        """Whether shares of a harvest apply to a hop: to the first of fresh blocks."""
+        """Return whether load is shed at a hop: only at the first hop of fresh blocks."""
         return self.reaper is not None and not place[2] and self.batch.routes[place[0]].is_fresh
 
     def _may_sample(self, partial: PartialMatches, place: Place) -> bool:
-        """Whether ``_drawn`` may be true of some block."""
+        """Return whether ``_is_sampled`` may be true for some block."""
         if self.reaper is None or not self._sheds_load(place):
             return False
         rows, _ = partial.parts[self.batch.routes[place[0]].block.stream]
         return self.batch.bitmaps is not None or not self.reaper.takes_all_tuples(rows)
 
     def _is_sampled(self, partial: PartialMatches, place: Place, block: int) -> bool:
-        """Whether a block is met by some of those that set out, or each counts for itself."""
+        """Return whether only a sample of the probes meets a block, or each match counts alone."""
         assert self.reaper is not None
         mine, window = self.batch.routes[place[0]].block, self._find_hop(place).stream
         all_meet = self.reaper.meets_all(partial, mine.stream, window, mine.id, block)
@@ -214,7 +221,7 @@ class PathProber:
     def _probe_batches(
         self, partial: PartialMatches, place: Place, several: Sequence[ProbeBatch]
     ) -> None:
-        """What is met on the same hosts."""
+        """Probe batches of blocks on the same hosts."""
         route, path_number, hop = place
         path = self.batch.routes[route].paths[path_number]
         following = (route, path_number, hop + 1)
@@ -236,13 +243,13 @@ class PathProber:
     def _make_probe_input(
         self, partial: PartialMatches, place: Place, e: ProbeOutcome
     ) -> ProbeInput:
-        """Those that set out, or that are drawn of them when load is shed."""
+        """Return the probes for a batch of blocks: all of them, or a sample if load is shed."""
         e.meeting = self._sample_meeting(partial, place, e.met)
         drawn = partial if e.meeting is None else e.meeting.partial
         return ProbeInput(drawn, e.met.rows, e.met.is_stored, e)
 
     def _count_probe_outcome(self, partial: PartialMatches, place: Place, e: ProbeOutcome) -> None:
-        """Count what came of it, when all of it is known."""
+        """Add the complete outcome of a probe to the metrics."""
         if e.meeting is not None:
             self.replicas.host_metrics(e.met.hosts[0]).skipped_pairs += (
                 e.meeting.skipped_tuples * e.meeting.size
@@ -267,7 +274,7 @@ class PathProber:
     def _sample_meeting(
         self, partial: PartialMatches, place: Place, met: ProbeBatch
     ) -> SampledMeeting | None:
-        """How those that are drawn of tuples that set out meet a block; None where all do."""
+        """Return the sampled meeting of probes and a block; None if all probes meet it."""
         if self.reaper is None or not met.drawn:
             return None
         mine, window = self.batch.routes[place[0]].block, self._find_hop(place).stream
@@ -288,7 +295,7 @@ class PathProber:
     def _forward_matches(
         self, found: PartialMatches, place: Place, sources: Sequence[int], here: np.ndarray
     ) -> None:
-        """What was found on these hosts, so much on each, goes to the next hop's."""
+        """Forward matches to the hosts of the next hop. ``here``: matches by source host."""
         if not len(found):
             return
         size = found.nbytes / len(found)
@@ -304,9 +311,7 @@ class PathProber:
             self.leaving.setdefault(place, []).append(found)
 
     def shipments(self) -> Iterator[tuple[list[int], Place, PartialMatches]]:
-        """What found something here goes once to every other partition on which the next hop has
-        hosts.
-        """
+        """Yield leaving partial results, once for each other partition that has their next hop."""
         for place, found in self.leaving.items():
             hosts = self._find_hop(place).blocks_by_host
             partitions = {h % self.batch.spec.partitions for h in hosts} - {self.replicas.partition}

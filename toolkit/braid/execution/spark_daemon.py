@@ -1,9 +1,11 @@
-"""What Spark's Python workers are forked from: PySpark's own daemon, which here has imported what
-tasks need. Else each worker would import it: all of a session, those that Spark starts anew after a
-minute without work, and those after a task that failed.
+"""Daemon from which Spark's Python workers are forked, with the modules of tasks imported.
 
-PySpark imports nothing before it forks, for fear of threads that a child would lack. What is
-imported here has none but those of Arrow's memory and of OpenBLAS, which begin anew in a child.
+With PySpark's own daemon, each worker imports them: the workers of a new session, those that Spark
+starts again after a minute without work, and those after a failed task.
+
+PySpark imports nothing before it forks, since a child lacks its parent's threads. The modules
+imported here start only threads of Arrow's memory pool and of OpenBLAS, which start again in a
+child.
 """
 
 from __future__ import annotations

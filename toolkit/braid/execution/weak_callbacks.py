@@ -1,5 +1,6 @@
-"""A method that Spark calls without keeping its owner: Spark's gateway keeps every function that it
-was ever given, and the last exception of each.
+"""Callbacks from Spark that do not keep their owner alive.
+
+Spark's gateway keeps every function it was ever given, and the last exception of each.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from weakref import WeakMethod
 
 
 def weak_callback(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None]:
-    """What calls a bound method, as long as its owner is there: who has ended, and is asked for
-    nothing more, is not kept with all that it holds. An exception keeps its lines, not what the
-    frames held. Raises RuntimeError where the owner is gone.
+    """Return a callback that refers to its owner weakly, so that a finished run can be freed.
+
+    Py4J's callback table keeps the callback. An exception keeps its lines but not the variables of
+    its frames. The callback raises RuntimeError if the owner is gone.
     """
     owned = WeakMethod(turn)
 
@@ -33,7 +35,7 @@ def weak_callback(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None
 
 
 def _clear_exception_frames(error: BaseException | None) -> None:
-    """Have an exception, and what led to it, hold nothing of the frames that it went through."""
+    """Clear the variables of the frames that an exception and its causes went through."""
     while error is not None:
         clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__

@@ -1,1 +1,1 @@
-"""Many queries, as text, on few joins: they come and go while streams run (Seshadri 2008)."""
+"""Answer many textual queries on few joins that change while streams run (Seshadri 2008)."""

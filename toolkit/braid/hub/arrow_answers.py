@@ -1,4 +1,7 @@
-"""From matches to a query's answer by DuckDB, for streams that are tables; see answers.py."""
+"""Compute a query's answer from its matches with DuckDB, for streams that are tables.
+
+``spark_answers`` does the same with Spark.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,10 @@ TICK = "tick"
 
 
 class DuckDBAnswer:
-    """The answer to a query over matches in a table ``tuples``, which has a struct column for each
+    """Answer to a query over matches in a table ``tuples``, which has a struct column for each
     alias.
 
-    Raises QueryError for what is not known to mean the same without Spark.
+    Raises QueryError for an expression whose result without Spark is not known to be the same.
     """
 
     def __init__(self, query: StreamQuery, schemas: Schemas, time: str) -> None:
@@ -44,7 +47,7 @@ class DuckDBAnswer:
 
     @property
     def column_names(self) -> list[str]:
-        """What its columns are called; several may be called the same, as in Spark."""
+        """Names of the answer's columns. Several may be equal, as in Spark."""
         return [*([TICK] if self.query.slide is not None else []), *(n for n, _ in self.select)]
 
     def _compile_select(self) -> list[tuple[str, str]]:
@@ -82,7 +85,7 @@ class DuckDBAnswer:
             ) from None
 
     def _compile_with_aggregates(self, sql: str) -> str:
-        """DuckDB SQL of what is selected, aggregates included."""
+        """Return DuckDB SQL for a selected expression, aggregates included."""
         tree = sqlglot.parse_one(sql, dialect=SparkSql)
         calls = _Calls(self)
         told = self._compile_or_refuse(
@@ -93,7 +96,7 @@ class DuckDBAnswer:
         return told
 
     def make_sql(self, ticks: TickRange) -> str:
-        """DuckDB SQL of what is told, its columns in the order of ``names``."""
+        """Return DuckDB SQL for the answer, with columns in the order of ``column_names``."""
         chosen = ", ".join(f'{sql} AS "__v{i}"' for i, (_, sql) in enumerate(self.select))
         if self.query.slide is None:
             return f"SELECT {chosen} FROM tuples"
@@ -137,21 +140,21 @@ class DuckDBAnswer:
 
 
 def _first_tick_sql(value: str, every: int) -> str:
-    """The number of the first tick at or after a time."""
+    """Return SQL for the number of the first tick at or after a time."""
     over = f"((({value}) % {every} + {every}) % {every})"
     return f"((({value}) - {over}) // {every} + CAST({over} > 0 AS BIGINT))"
 
 
 @dataclass
 class _Calls:
-    """The aggregates of an expression, as columns of their own."""
+    """Aggregates of an expression, each replaced by a column of its own."""
 
     answer: DuckDBAnswer
     found: dict[str, str] = field(default_factory=dict)
     types: dict[tuple[str, str], SqlType] = field(default_factory=dict)
 
     def replace_aggregates(self, tree: exp.Expr) -> exp.Expr:
-        """The expression with columns in the place of its aggregates. Raises QueryError."""
+        """Return the expression with a column in place of each aggregate. Raises QueryError."""
         if (chosen := tree.find(exp.Filter)) is not None:
             raise QueryError(
                 f"{chosen.sql(SparkSql)} is an aggregate with FILTER, which takes Spark"
@@ -193,7 +196,7 @@ class _Calls:
 def nest_by_alias(
     query: StreamQuery, plain: Sequence[pa.Table], schemas: Schemas, time: str
 ) -> pa.Table:
-    """Matches with a struct column for each alias, from plain tables of results (see flat.py)."""
+    """Return matches with a struct column for each alias, from flat results."""
     columns = query.columns_read(time)
     tables = []
     for rows in plain:

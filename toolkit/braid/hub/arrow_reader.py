@@ -1,4 +1,4 @@
-"""A hub's streams as tables, without Spark: batches are files, answers are Arrow tables."""
+"""Read a hub's streams from tables, without Spark. Batches are files, answers are Arrow tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from braid.storage.block_files import read_parquet
 
 
 class ArrowStreamReader(StreamReader):
-    """Reads tables that were cut into ``batches`` files each, in ``folder``/STREAM."""
+    """Reader of tables that were cut into ``batches`` files each, in ``folder``/STREAM."""
 
     evaluation_errors = (duckdb.Error, OverflowFailure)
     checks_input = True

@@ -1,4 +1,4 @@
-"""The tuples that came last, as they came: what operators are built from while a hub runs."""
+"""Recent tuples of the streams, from which a running hub builds operators."""
 
 from __future__ import annotations
 
@@ -33,20 +33,26 @@ class LostTuples(Exception):
 
 @dataclass(frozen=True)
 class HistoryWrite:
-    """Files of a batch that are being forced to disk, by stream, and the names in their folder."""
+    """Files of one batch that are being forced to disk.
+
+    - ``seals``: pending checksums by stream.
+    - ``names``: pending sync of their folder; None: no file was written.
+    """
 
     seals: Mapping[str, Future[FileChecksum]]
     names: Future[None] | None
 
     def finish_write(self) -> dict[str, FileChecksum]:
-        """Wait until all is on disk; return the seals by stream."""
+        """Wait until all files are on disk. Return their checksums by stream."""
         if self.names is not None:
             self.names.result()
         return {stream: seal.result() for stream, seal in self.seals.items()}
 
 
 class BackfillBuffer:
-    """A file for each stream and batch in a folder; the ledger says which there are."""
+    """Recent tuples in a folder, one file for each stream and batch. The hub state names the valid
+    files.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,8 +61,10 @@ class BackfillBuffer:
         return self.folder / _make_file_name(stream, epoch)
 
     def write_batch(self, epoch: int, batch: Mapping[str, pa.Table]) -> HistoryWrite:
-        """Write the tuples of a batch by stream, their event times in microseconds besides, and
-        begin to force the files to disk. A stream without event times has no file.
+        """Write a batch's tuples with their event times (microseconds), and start to force the
+        files to disk.
+
+        A stream without event times gets no file.
         """
         seals: dict[str, Future[FileChecksum]] = {}
         for stream, rows in batch.items():
@@ -79,8 +87,11 @@ class BackfillBuffer:
             pq.write_table(rows, sink, compression="lz4", **plain)
 
     def read_rows(self, ledger: HubState, stream: str, after: int | None = None) -> pa.Table | None:
-        """What came of a stream and is kept, if it is later than ``after`` (microseconds); None if
-        there is nothing. Raises LostTuples for a file that is not what was written.
+        """Return the retained tuples of a stream that are later than ``after``; None if there are
+        none.
+
+        ``after``: event time in microseconds; None: all tuples. Raises LostTuples if a file is
+            missing or damaged.
         """
         files = [
             f for f in ledger.backfill_batches.get(stream, []) if after is None or f.latest > after
@@ -93,7 +104,7 @@ class BackfillBuffer:
         return whole.drop_columns([TIME]) if whole.num_rows else None
 
     def sample_rows(self, ledger: HubState, stream: str, most: int) -> pa.Table | None:
-        """The last tuples that came of a stream. Raises LostTuples."""
+        """Return up to ``most`` of the latest tuples of a stream. Raises LostTuples."""
         for file in reversed(ledger.backfill_batches.get(stream, [])):
             found = self._read_file(stream, file).drop_columns([TIME])
             return found.slice(max(0, found.num_rows - most))
@@ -108,7 +119,7 @@ class BackfillBuffer:
         return read_parquet(path)
 
     def remove_unnamed_files(self, ledger: HubState) -> None:
-        """Remove the files that the ledger does not name."""
+        """Remove the files that the hub state does not name."""
         named = {
             _make_file_name(s, f.epoch)
             for s, files in ledger.backfill_batches.items()
@@ -124,8 +135,9 @@ def _make_file_name(stream: str, epoch: int) -> str:
 
 
 def trim_backfill(ledger: HubState, need: Mapping[str, int | None]) -> None:
-    """Have the ledger name the files no longer whose tuples are all earlier than what is needed of
-    their stream; None: all are.
+    """Drop the files whose tuples are all earlier than needed from the hub state.
+
+    ``need``: the earliest event time needed, by stream; None: all tuples are needed.
     """
     for stream, since in need.items():
         if since is not None:
@@ -134,7 +146,7 @@ def trim_backfill(ledger: HubState, need: Mapping[str, int | None]) -> None:
 
 
 def remove_lost_file(ledger: HubState, lost: LostTuples) -> None:
-    """Have the ledger name a file no longer that is lost."""
+    """Drop a lost file from the hub state."""
     _release_rows(ledger, lost.stream, {lost.file.epoch})
 
 

@@ -1,4 +1,4 @@
-"""What queries are told in a batch: the results of their operators, compensated."""
+"""Deliver the results of operators to queries, after compensation."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from braid.papers.reuse.definition import Column
 
 @dataclass(frozen=True)
 class DeliveryRule:
-    """What a query makes of the results of one demand of an operator: Spark SQL over the plain
-    table (flat.py) that compensates; and of what it selects of each match, all that may fail. With
-    a SLIDE (``slide``) that is looked at where a match holds at a tick.
+    """How a query's matches are made from the results of one demand of an operator.
+
+    - ``where``: Spark SQL over flat results (see ``flat_results``) that compensates; None: nothing
+      to do.
+    - ``select``: the selected expressions that may fail.
+    - ``tick_schedule``: ticks of a query with a SLIDE. Only matches that hold at a tick are
+      evaluated.
     """
 
     name: str
@@ -33,7 +37,12 @@ class DeliveryRule:
 
 @dataclass(frozen=True)
 class TickSchedule:
-    """The ticks of a query: every so many microseconds, after ``since``; its windows by stream."""
+    """Ticks of a query.
+
+    - ``slide``: interval, in microseconds.
+    - ``windows``: windows by stream, in microseconds.
+    - ``since``: event time after which ticks begin, in microseconds; None: from the start.
+    """
 
     slide: int
     windows: Mapping[str, int]
@@ -43,8 +52,9 @@ class TickSchedule:
 def deliver_batch(
     works: OperatorRuntime, queries: Iterable[DeliveryRule], epoch: int
 ) -> Iterator[tuple[str, pa.Table]]:
-    """By query, the matches that it is told in a batch, if its demand has results. Raises Fault for
-    a query whose expressions fail on them.
+    """Yield each query with its matches of a batch, if its demand has results.
+
+    Raises ExpressionError if a query's expressions fail on its matches.
     """
     for operator, mine in groupby(sorted(queries, key=_demand_key), lambda q: q.operator):
         rows = works.operator_results(operator, epoch)
@@ -84,7 +94,7 @@ def _compensate_results(
 def _keep_tick_matches(
     works: OperatorRuntime, columns: Mapping[str, Column], matches: pa.Table, slide: TickSchedule
 ) -> pa.Table:
-    """The matches that hold at some tick: from their last member on, until a window is over."""
+    """Return the matches that hold at some tick: from their last member until a window ends."""
     wanted = {s: microseconds_sql(flat_column_name(s, works.reader.time)) for s in slide.windows}
     made = works.reader.compute_columns(matches, columns, wanted)
     times = {s: made[s].to_numpy() for s in wanted}
@@ -102,7 +112,9 @@ _Asked = Mapping[tuple[str, int], str]
 def _compute_expressions(
     works: OperatorRuntime, columns: Mapping[str, Column], rows: pa.Table, wanted: _Asked
 ) -> dict[tuple[str, int], pa.ChunkedArray]:
-    """What the SQL says of each row, all in one go. Raises Fault for a query whose SQL fails."""
+    """Evaluate SQL on each row, all expressions in one pass. Raises ExpressionError naming the
+    query whose SQL fails.
+    """
     names = {key: f"__c{i}" for i, key in enumerate(wanted)}
     if not names or not rows.num_rows:
         return {}

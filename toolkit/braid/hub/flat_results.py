@@ -1,7 +1,7 @@
-"""An operator's results as a plain table, a column for each column of each stream, and the SQL that
-compensates on it.
+"""Read an operator's results as a flat table, with one column for each column of each stream.
 
-Source: Seshadri 2008, section 3.1, compensation operators.
+Also builds the SQL that compensates on this table. Source: Seshadri 2008, section 3.1, compensation
+operators.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from braid.storage.block_files import read_parquet
 from braid.storage.durable_files import DamagedRunError
 
 Shape = Mapping[str, Mapping[str, Column]]
-"""Of an operator's results: by input, the names of its columns and which streams' they are."""
+"""Shape of an operator's results: by input, the names of its columns and the streams they belong
+to.
+"""
 Texts = Mapping[tuple[str, Selection], str]
-"""By stream and selection, its Spark SQL over ``stream.column``, as some query has it."""
+"""Spark SQL over ``stream.column`` by stream and selection, as some query states it."""
 
 
 def flat_column_name(stream: str, column: str) -> str:
-    """The name of a stream's column in a plain table of results."""
+    """Return the name of a stream's column in flat results."""
     return f"{stream}__{column}"
 
 
 def rename_columns(sql: str, name: Callable[[str, str], str]) -> str:
-    """Spark SQL over ``stream.column`` with other names of columns."""
+    """Return Spark SQL over ``stream.column`` with its columns renamed."""
 
     def named(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
@@ -45,32 +47,34 @@ def rename_columns(sql: str, name: Callable[[str, str], str]) -> str:
 
 
 def microseconds_sql(column: str) -> str:
-    """Spark SQL of an event time in microseconds."""
+    """Return Spark SQL for an event time in microseconds."""
     return f"unix_micros(cast(`{column}` as timestamp))"
 
 
 def latest_time_sql(streams: Sequence[str], time: str) -> str:
-    """Spark SQL of the latest event time of a result's members, in microseconds."""
+    """Return Spark SQL for the latest event time of a result's members, in microseconds."""
     times = [microseconds_sql(flat_column_name(s, time)) for s in streams]
     return times[0] if len(times) == 1 else f"greatest({', '.join(times)})"
 
 
 def flat_columns(shape: Shape) -> dict[str, Column]:
-    """The columns of the plain table, and which streams' they are."""
+    """Return the columns of flat results and the streams they belong to."""
     return {
         flat_column_name(*column): column for fields in shape.values() for column in fields.values()
     }
 
 
 def filter_demand(rows: pa.Table, bit: int) -> pa.Table:
-    """The results that serve a demand."""
+    """Return the results that serve a demand."""
     serves = rows[QUERIES].to_numpy() >> np.int64(bit) & 1
     return rows.filter(pa.array(serves != 0))
 
 
 def read_flat(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.Table | None:
-    """The results in these files as a plain table, with the demands that each serves in the column
-    ``QUERIES``; those of one demand if a ``bit`` is given. None if there is none.
+    """Read result files as a flat table; None if there is no result.
+
+    The column ``QUERIES`` has the demands that each result serves. ``bit``: read the results of
+    this demand only.
     """
     tables = [_read_results(f) for f in files]
     if not tables:
@@ -89,7 +93,7 @@ def read_flat(files: Sequence[str], shape: Shape, bit: int | None = None) -> pa.
 
 
 def _read_results(file: str) -> pa.Table:
-    """Return the results in a file. Raises Damaged unless its pages have their checksums."""
+    """Read the results in a file. Raises DamagedRunError unless its pages match their checksums."""
     try:
         return read_parquet(file, page_checksum_verification=True)
     except (OSError, pa.ArrowException) as error:
@@ -97,15 +101,17 @@ def _read_results(file: str) -> pa.Table:
 
 
 def demand_filter_sql(bit: int) -> str:
-    """Spark SQL over a plain table: whether a result is one of a demand."""
+    """Return a Spark SQL condition over flat results: the result serves a demand."""
     return f"(`{QUERIES}` & cast({1 << bit} as bigint)) <> 0"
 
 
 def compensation_sql(
     existing: Definition, wanted: Definition, texts: Texts, time: str, aged: bool
 ) -> str | None:
-    """Spark SQL over a plain table of existing results that makes the wanted ones of them; None if
-    all are wanted. ``aged``: the ages of members must be looked at, whatever the existing windows.
+    """Return Spark SQL that selects the wanted results from existing flat results; None if all are
+    wanted.
+
+    ``aged``: check the ages of members even if the existing windows are as short.
     """
     parts = list(_compensation_conjuncts(existing, wanted, texts, time, aged))
     return " AND ".join(f"({p})" for p in parts) or None

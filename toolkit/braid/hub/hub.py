@@ -1,4 +1,4 @@
-"""QueryHub: paste a query, have it answered by what runs already. What people call."""
+"""QueryHub: submit queries, and have them answered by joins that run already."""
 
 from __future__ import annotations
 
@@ -28,40 +28,46 @@ from braid.util.machine import parse_memory_limit
 from braid.util.validation import check_folder, check_int, check_seconds
 
 _BATCHES = 20
-"""Micro-batches in which static streams are replayed unless another number is asked for."""
+"""Default number of micro-batches in which static streams are replayed."""
 
 
 class QueryHub:
-    """Many queries over the same streams, on few joins. Queries are Spark SQL and come and go while
-    the hub runs.
+    """Many queries over the same streams, answered by few joins.
+
+    Queries are Spark SQL and come and go while the hub runs.
 
     Parameters
     ----------
     streams
-        Spark DataFrames by name, streaming or static; all have the event-time column ``time``. Or
-        pandas or Polars frames or Arrow tables: then all runs in this process without Spark, and
-        answers are Arrow tables. Queries are Spark SQL there too, but only of what is known to mean
-        the same without Spark.
+        Spark DataFrames by name, streaming or static. Or pandas or Polars frames or Arrow tables:
+        then everything runs in this process without Spark, answers are Arrow tables, and queries
+        are limited to Spark SQL that is known to mean the same without Spark.
+    time
+        Event-time column of all streams.
     lateness
-        How far a tuple may lie behind the clock of its stream; by stream too: a stream that is left
-        out has no late tuples.
+        Maximum delay behind the clock of a stream, as a duration or as durations by stream. A
+        stream that is left out has no late tuples. Default: "0 seconds".
     ahead
-        How far a tuple may lie past the clock of its stream and move it by itself, see StreamJoin.
+        Maximum lead over the clock of a stream with which a single tuple may advance it; see
+        StreamJoin.
     reuse
-        What may be reused: "relaxed" (what can be changed to hold a query), "contained" (what
-        holds it), "exact" (what is the same), "separate" (nothing).
+        What a new query may reuse.
+        "relaxed": operators that can be widened to hold the query. Default.
+        "contained": operators that hold it.
+        "exact": equal operators.
+        "separate": nothing.
     network
-        Sites, on which operators are placed; left out: there is one. Latencies are those of the
-        network given; what flows is counted.
+        Sites on which operators are placed. Latencies are taken from the network; traffic is
+        counted. Default: one site.
     at
-        The node that each stream comes from; left out: the node of the stream's name.
+        Node of origin by stream. Default: the node of the stream's name.
     history
-        How long tuples are kept at least, in event time, for queries that come later. They are kept
-        for as long as the longest window of a query that is answered.
+        Minimum retention, in event time, for queries submitted later. Tuples are always retained
+        for the longest window of an active query. Default: "0 seconds".
     rates
-        What the planner is to take streams for; left out: what was counted, and a sample.
+        Stream rates for the planner. Default: measured rates and a sample of tuples.
 
-    Raises ValueError, with one sentence, for whatever cannot work.
+    Raises ValueError for invalid arguments.
     """
 
     def __init__(
@@ -127,16 +133,25 @@ class QueryHub:
         pace: float = 0.0,
         **trigger: Any,
     ) -> HubRun:
-        """Start a hub in the folder ``path``, or go on with the one that is there.
+        """Start a hub in the folder ``path``, or continue the one in it.
 
-        ``queries`` are answered from the first batch on, by name or in order, in a folder that has
-        had none: texts, or the arguments of ``HubRun.submit``. Static streams are replayed in
-        ``batches`` micro-batches, by default 20, or by the column of that name, and the hub ends
-        with them if all are static. A batch begins ``pace`` seconds after the one before it at the
-        soonest. ``trigger`` is Spark's.
+        Parameters
+        ----------
+        path
+            Folder of the hub.
+        batches
+            Number of micro-batches in which static streams are replayed, or the column that numbers
+            them. Default: 20. The hub ends after them if all streams are static.
+        queries
+            Queries that a new hub answers from the first batch on, by name or in order. Each is SQL
+            text or the arguments of ``HubRun.submit``.
+        pace
+            Minimum time from the start of one batch to the start of the next, in seconds.
+        trigger
+            Trigger of Spark's streaming query.
 
-        Raises ValueError when the folder holds something else, or this hub over other rows, other
-        sources or in other ``batches``, and for a query that is not taken.
+        Raises ValueError if the folder holds something else, if this hub has run over other rows,
+        sources or ``batches``, and for an invalid query.
         """
         setup = ArrowJoinConfig if self.tables else JoinConfig
         store = RunStore(check_folder(path))
@@ -172,8 +187,9 @@ class QueryHub:
             raise
 
     def _stored_settings(self, store: RunStore, mine: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the settings in a folder; None if it is new. Raises ValueError if they are not
-        those of this hub, and Damaged if they are not what was written.
+        """Return the settings in a folder; None if it is new.
+
+        Raises ValueError if they belong to another hub, DamagedRunError if the file is damaged.
         """
         known = store.read_settings()
         if known is not None and "hub" not in known:
@@ -192,7 +208,7 @@ class QueryHub:
         return mine | {"network": network, "at": self.at, "tables": self._hash_version()}
 
     def _hash_version(self) -> str:
-        """Tables are hashed by DuckDB, whose versions may differ in that."""
+        """Return the DuckDB version, which determines the hashes of tables; empty for Spark."""
         return f"DuckDB {duckdb.__version__}" if self.tables else ""
 
     def _make_settings(self) -> HubSettings:
@@ -209,7 +225,9 @@ class QueryHub:
         return {s: f for s, f in self.streams.items() if s in self.tables or not f.isStreaming}
 
     def _make_replay(self, batches: int | str) -> ReplaySource | None:
-        """What is static, checked and ready to be written."""
+        """Return a source that replays the static streams after checking them; None if none is
+        static.
+        """
         copied = self._static_streams()
         if not copied:
             return None
@@ -221,7 +239,7 @@ class QueryHub:
         return static_replay.StaticReplay(copied, times, batches, parse_memory_limit() // COPIES)
 
     def _record_fingerprints(self) -> dict[str, Any]:
-        """Return what tells later whether the hub is given the streams that it began with."""
+        """Return fingerprints that identify the streams on a later start."""
         if self.tables:
             rows = {
                 s: input_fingerprints.fingerprint_table(t).to_plain()
@@ -231,7 +249,7 @@ class QueryHub:
         return input_fingerprints.record_fingerprints(self.streams, self._static_streams())
 
     def _check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
-        """Raise ValueError unless the streams are those that the hub in a folder began with."""
+        """Raise ValueError unless the streams are those with which the hub in a folder began."""
         for stream, plain in known.get("fingerprints", {}).items():
             before = input_fingerprints.InputFingerprint.from_plain(plain)
             here = input_fingerprints.fingerprint_table(self.tables[stream])

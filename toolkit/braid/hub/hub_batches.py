@@ -1,4 +1,4 @@
-"""A batch of a hub: through all operators, and committed."""
+"""Run a batch of a hub through all operators and commit it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ from braid.util.durations import format_duration
 
 
 def run_batch(desk: QueryRegistry, source: Any, epoch: int) -> None:
-    """Have a batch go through all operators, unless it has. A query whose expressions fail on
-    it ends, and the others go on.
+    """Run a batch through all operators unless it is committed already.
+
+    A query whose expressions fail on the batch is ended; the others continue.
     """
     began = clock.perf_counter()
     while epoch > desk.ledger.epoch:
@@ -102,7 +103,7 @@ def _network_usage(desk: QueryRegistry) -> float:
 
 
 def _trim_history(desk: QueryRegistry, ledger: HubState) -> None:
-    """Have history reach back as long as it should, and as long as some query needs."""
+    """Trim history to the retention of the hub and the needs of its queries."""
     settings = desk.settings
     need: dict[str, int | None] = {
         s: None if t is None else t - settings.lateness[s] - settings.history
@@ -120,8 +121,9 @@ def _trim_history(desk: QueryRegistry, ledger: HubState) -> None:
 
 
 def _end_expired_queries(desk: QueryRegistry) -> None:
-    """End the queries whose lifetimes are over; one that came before its streams lives from
-    their beginning on.
+    """End the queries whose lifetimes are over.
+
+    The lifetime of a query that was submitted before its streams began starts with them.
     """
     for q in desk.ledger.serving_queries:
         streams = desk.asking.restore_query(q).definition.streams
@@ -137,8 +139,9 @@ def _end_expired_queries(desk: QueryRegistry) -> None:
 
 
 class _IrregularBatch(NamedTuple):
-    """How many of a stream's tuples did not come at their time, and how its clock jumped by them;
-    see ``core.stream_clocks.IrregularCounts``.
+    """Counts of a stream's irregular tuples in a batch, and the clock jump they caused.
+
+    See ``core.stream_clocks.IrregularCounts``.
     """
 
     late: int
@@ -148,7 +151,7 @@ class _IrregularBatch(NamedTuple):
 
 
 def _count_irregular(noted: Mapping[str, _IrregularBatch]) -> IrregularCounts:
-    """Return the counts of a batch, by stream in the order of their names."""
+    """Return the counts of a batch, with streams in the order of their names."""
     each = [noted[stream] for stream in sorted(noted)]
     return IrregularCounts(
         tuple(n.late for n in each),
@@ -161,7 +164,7 @@ def _count_irregular(noted: Mapping[str, _IrregularBatch]) -> IrregularCounts:
 def _advance_clocks(
     ledger: HubState, stream: str, epoch: int, rows: pa.Table, settings: HubSettings
 ) -> _IrregularBatch:
-    """Move the clock of a stream by what came, and return what is noted of that."""
+    """Advance the clock of a stream by the rows of a batch. Return its irregular tuples."""
     times, ahead = rows[TIME].drop_null().to_numpy(), settings.ahead
     before, untimed = ledger.clocks.setdefault(stream, None), rows.num_rows - len(times)
     if not len(times):
@@ -178,7 +181,7 @@ def _advance_clocks(
 
 
 def _record_arrivals(ledger: HubState, stream: str, rows: pa.Table, columns: list[str]) -> None:
-    """Note what came of a stream."""
+    """Record the first event time, tuples and bytes of a stream's batch."""
     ends = pc.min_max(rows[TIME]).as_py()
     if ledger.first_event_times.get(stream) is None:
         ledger.first_event_times[stream] = ends["min"]

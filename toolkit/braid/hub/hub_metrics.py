@@ -1,4 +1,4 @@
-"""What a hub did, as tables."""
+"""Tables of a hub's metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from braid.util.file_system import current_file_system
 
 
 def metrics_table(path: Path) -> pd.DataFrame:
-    """See ``HubRun.metrics``."""
+    """Return the table of ``HubRun.metrics``."""
     rows = []
     folders = path / "operators"
     for folder in current_file_system().find_files(folders):
@@ -37,12 +37,12 @@ def metrics_table(path: Path) -> pd.DataFrame:
 
 
 def hub_commits(happened: Iterable[Any]) -> Iterator[HubBatchCommitted]:
-    """The batches."""
+    """Return the committed batches among events."""
     return (e for e in happened if isinstance(e, HubBatchCommitted))
 
 
 def with_networks(happened: Iterable[Any]) -> Iterator[tuple[HubBatchCommitted, Network]]:
-    """The batches, each with the network as it was then: nodes that are down pass nothing on."""
+    """Yield each committed batch with the network at that time, without failed nodes."""
     whole, down = Network(()), set[str]()
     for e in happened:
         if isinstance(e, HubStarted):
@@ -56,13 +56,13 @@ def with_networks(happened: Iterable[Any]) -> Iterator[tuple[HubBatchCommitted, 
 
 
 def flows_table(happened: list[Any]) -> pd.DataFrame:
-    """See ``HubRun.network_flows``."""
+    """Return the table of ``HubRun.network_flows``."""
     rows = [{"batch": e.epoch, **f._asdict()} for e in hub_commits(happened) for f in e.flows]
     return pd.DataFrame(rows, columns=["batch", *FlowMetrics._fields])
 
 
 def link_traffic_table(happened: list[Any]) -> pd.DataFrame:
-    """See ``HubRun.link_traffic``."""
+    """Return the table of ``HubRun.link_traffic``."""
     rows = [
         (e.epoch, a, b, size)
         for e, network in with_networks(happened)
@@ -72,7 +72,7 @@ def link_traffic_table(happened: list[Any]) -> pd.DataFrame:
 
 
 def costs_table(happened: list[Any]) -> pd.DataFrame:
-    """See ``HubRun.network_costs``."""
+    """Return the table of ``HubRun.network_costs``."""
     rows = []
     for e, network in with_networks(happened):
         index, far = network.node_index, network.latency_ms / 1e3

@@ -1,6 +1,4 @@
-"""A running hub: batches come one after another; queries come and go, and operators change, between
-two of them.
-"""
+"""HubRun: a running hub, whose queries and operators can change between batches."""
 
 from __future__ import annotations
 
@@ -37,8 +35,10 @@ Windows = Mapping[str, Span] | Span | None
 
 
 class HubRun:
-    """A hub that runs, or has ended. All methods may be called from any thread; what changes
-    queries or operators waits for the batch that is on its way, and is there after a restart.
+    """A hub that is running or has ended.
+
+    All methods are thread-safe. A change of queries or operators waits for the current batch, and
+    survives a restart.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class HubRun:
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self.seconds: list[float] = []
-        """Wall-clock of each batch since this start, of reading, all operators and the commit."""
+        """Wall-clock seconds of each batch since this start: reading, all operators and the commit.
+        """
         self._desk = QueryRegistry(store.path, reader, settings, store.prepare_commit)
         if self.state.epoch < 0:
             self._submit_initial_queries(queries)
@@ -66,8 +67,10 @@ class HubRun:
         current_workers().start_thread("braid-hub", self._wait_and_release)
 
     def _submit_initial_queries(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
-        """Answer what is asked from the start, and is not there yet: a start may have been killed
-        between two. All are refused if one is.
+        """Submit the initial queries that are not registered yet; refuse all of them if one is
+        invalid.
+
+        A start that was killed may have registered some of them.
         """
         there = {q.name for q in self.state.queries}
         given = {
@@ -83,25 +86,25 @@ class HubRun:
 
     @property
     def state(self) -> HubState:
-        """What the hub remembers."""
+        """State of the hub, as of its last commit."""
         return self._desk.ledger
 
     @property
     def deployment(self) -> Deployment:
-        """What is deployed, as planners see it."""
+        """Deployed operators and queries, as planners see them."""
         return self._desk.current_deployment
 
     @property
     def operators(self) -> dict[int, Any]:
-        """The operators that are deployed, by id."""
+        """Deployed operators, by id."""
         return dict(self.deployment.operators)
 
     def operator_blocks(self, operator: int) -> tuple[Block, ...]:
-        """The live blocks of an operator that is deployed. Raises KeyError for another."""
+        """Return the live blocks of a deployed operator. Raises KeyError if it is not deployed."""
         return tuple(self._desk.works.instances[operator].engine.state.blocks.values())
 
     def _run_batch(self, source: Any, epoch: int) -> None:
-        """This is called for every micro-batch. An exception must reach the caller."""
+        """Run one micro-batch. Exceptions must reach the caller."""
         self._gate.wait()
         self._stopping.wait(max(0.0, self._next_turn - current_environment().read_clock()))
         self._next_turn = current_environment().read_clock() + self._pace
@@ -135,7 +138,7 @@ class HubRun:
             self._ended.set()
 
     def _wait_for_removals(self) -> None:
-        """Wait until the block files that operators dropped are gone, however the hub ended."""
+        """Wait until dropped block files are removed, however the hub ended."""
         for instance in [*self._desk.works.instances.values()]:
             try:
                 instance.store.wait_for_removals()
@@ -144,7 +147,10 @@ class HubRun:
             close_block_files(instance.store.blocks)
 
     def _append_end_event(self) -> None:
-        """As the last event, which a start removes again: it is not of what was committed."""
+        """Append the end of the hub as the last event.
+
+        The next start removes it, since it is not part of a commit.
+        """
         failure = self.exception()
         reason = "stopped" if self._stopping.is_set() else "failed" if failure else "completed"
         told = "" if failure is None else f"{type(failure).__name__}: {summarize_error(failure)}"
@@ -156,8 +162,9 @@ class HubRun:
             LOGGER.error("the end of the hub is not in events.jsonl: %s", error)
 
     def health(self) -> RunHealth:
-        """How the hub is, as ``braid health`` says it to other processes: printed, a line; and as
-        JSON or Prometheus's text.
+        """Return the health of the hub, as ``braid health`` reports it to other processes.
+
+        It prints as one line, and converts to JSON or Prometheus text.
         """
         return read_health(self.store.path)
 
@@ -165,11 +172,11 @@ class HubRun:
 
     @property
     def queries(self) -> dict[str, HubQuery]:
-        """The queries that are answered now, by name."""
+        """Queries that are answered now, by name."""
         return {q.name: HubQuery(self, q.number) for q in self.state.serving_queries}
 
     def query(self, name: str) -> HubQuery:
-        """A query that is or was answered, the last one of that name. Raises ValueError if there
+        """Return the latest query of this name, whether active or ended. Raises ValueError if there
         was none.
         """
         return HubQuery(self, self._desk.last_query(name).number)
@@ -183,24 +190,25 @@ class HubRun:
         sink: str | None = None,
         lifetime: Span | None = None,
     ) -> HubQuery:
-        """Answer one more query from the next batch on.
+        """Submit a query that is answered from the next batch on.
 
         Parameters
         ----------
         sql
             Spark SQL, with windows as in ``FROM flights [RANGE 5 MINUTES SLIDE 1 MINUTE] f``.
         name
-            What it is called; left out: q1, q2, ...
-        windows, slide
-            For a query without brackets: one window for all streams, or one for each by alias; how
-            often it is answered.
+            Name of the query. Default: q1, q2, ...
+        windows
+            For a query without brackets: one window for all streams, or windows by alias.
+        slide
+            For a query without brackets: interval between answers. Default: every match is an
+            answer.
         sink
-            The node that asks, in a hub on a network.
+            Node that receives the answer, in a hub on a network.
         lifetime
-            How long it is answered, in event time; left out: until it is withdrawn.
+            How long the query is answered, in event time. Default: until it is withdrawn.
 
-        Raises ValueError, with one sentence, for a query that is not taken; nothing has changed
-        then.
+        Raises ValueError for an invalid query; nothing has changed then.
         """
         with self._turn:
             self._check_active()
@@ -217,7 +225,7 @@ class HubRun:
         sink: str | None = None,
         lifetime: Span | None = None,
     ) -> str:
-        """What would be done for a query, and what was considered; nothing changes."""
+        """Return in words how a query would be answered, and the alternatives. Nothing changes."""
         with self._turn:
             new = self._desk.admit_query(
                 sql, sink=sink, windows=windows, slide=slide, lifetime=lifetime
@@ -229,13 +237,13 @@ class HubRun:
             )
 
     def withdraw(self, name: str) -> None:
-        """Answer a query no longer. Raises ValueError when none of that name is answered."""
+        """Withdraw a query. Raises ValueError if no active query has this name."""
         with self._turn:
             self._check_active()
             self._desk.withdraw_query(name)
 
     def query_results(self, number: int | str) -> Any:
-        """What a query was told so far; see ``HubQuery.results``."""
+        """Return the answer to a query so far; see ``HubQuery.results``."""
         with self._turn:
             if isinstance(number, str):
                 number = self._desk.last_query(number).number
@@ -245,32 +253,35 @@ class HubRun:
     # Operators.
 
     def move_operator(self, operator: int, node: str) -> None:
-        """Have an operator go on at another node, with its state. Raises ValueError for one that
-        is not there, and for a node that is down, or where operators cannot be.
+        """Move an operator with its state to another node.
+
+        Raises ValueError if there is no such operator, or if the node is down or cannot run
+        operators.
         """
         with self._turn:
             self._check_active()
             operator_moves.move_operator(self._desk, operator, node)
 
     def fail_node(self, node: str) -> None:
-        """Take a node for down, and the state of its operators for lost: what they answer is
-        planned anew without it, and built from history. Nothing is lost or told twice.
+        """Mark a node as failed and the state of its operators as lost.
 
-        Raises ValueError for a node that streams or queries need.
+        Their queries are planned again without the node, and new operators are built from history.
+        No result is lost or delivered twice. Raises ValueError if a stream or query needs the node.
         """
         with self._turn:
             self._check_active()
             operator_moves.fail_node(self._desk, node)
 
     def restore_node(self, node: str) -> None:
-        """Take a node for up again; nothing moves until something is planned."""
+        """Mark a failed node as available. Operators move only with the next planning."""
         with self._turn:
             self._check_active()
             operator_moves.restore_node(self._desk, node)
 
     def replan(self, dry: bool = False) -> operator_moves.ReplanResult:
-        """Plan all queries anew, and adopt that if it saves more than it costs. ``dry``: only tell
-        what it would be.
+        """Plan all queries again, and adopt the plan if it saves more than it costs.
+
+        ``dry``: return the result without adopting it.
         """
         with self._turn:
             self._check_active()
@@ -279,26 +290,29 @@ class HubRun:
     # What happened.
 
     def events(self, since: int = 0) -> list[Any]:
-        """What happened, in order, from event number ``since`` on."""
+        """Return events in order, from event number ``since`` on."""
         return self._desk.event_log.read_since(since)
 
     def metrics(self) -> pd.DataFrame:
-        """One row per operator and batch of it: tuples received, pairs compared, results, tuples
-        and bytes held, and seconds; counted. Operators that are gone are told too.
+        """Return one row per operator and batch, operators that were removed included.
+
+        Columns: tuples received, pairs compared, results, tuples and bytes held, and seconds; all
+        measured.
         """
         return hub_metrics.metrics_table(self.store.path)
 
     def network_flows(self) -> pd.DataFrame:
-        """What went over the network, counted: rows and bytes by batch and flow."""
+        """Return the measured network traffic: rows and bytes by batch and flow."""
         return hub_metrics.flows_table(self.events())
 
     def link_traffic(self) -> pd.DataFrame:
-        """Bytes on each link by batch, counted: every flow on its shortest path."""
+        """Return the measured bytes on each link by batch. Every flow takes its shortest path."""
         return hub_metrics.link_traffic_table(self.events())
 
     def network_costs(self) -> pd.DataFrame:
-        """By batch, bytes times the latency that they had, counted, and the network usage that is
-        modelled of what was deployed. Two figures: they have no unit in common.
+        """Return measured bytes times latency and modelled network usage, by batch.
+
+        The two have no unit in common.
         """
         return hub_metrics.costs_table(self.events())
 
@@ -309,11 +323,11 @@ class HubRun:
         self._gate.clear()
 
     def unpause(self) -> None:
-        """Let a paused hub go on."""
+        """Continue a paused hub."""
         self._gate.set()
 
     def stop(self) -> None:
-        """Stop within one batch; one that is on its way is done again when the hub is resumed."""
+        """Stop within one batch. A batch that is interrupted runs again when the hub is resumed."""
         if self.isActive:
             self._stopping.set()
             self._gate.set()
@@ -321,8 +335,9 @@ class HubRun:
             wait_interruptibly(self._ended)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most ``timeout`` seconds; raises what made the hub fail. Returns
-        whether it has ended.
+        """Wait until the hub has ended. Return whether it has.
+
+        ``timeout``: seconds; None: no limit. Raises the error that made the hub fail.
         """
         ended = wait_interruptibly(self._ended, timeout)
         if ended and (error := self.exception()) is not None:
@@ -331,12 +346,12 @@ class HubRun:
 
     @property
     def spark_query(self) -> Any:
-        """Spark's own handle of the streaming query; of tables, the thread that stands for it."""
+        """Spark's handle of the streaming query; for tables, the thread that runs the batches."""
         return self._query
 
     @property
     def isActive(self) -> bool:
-        """Whether the hub goes on."""
+        """Whether the hub is running."""
         return not self._ended.is_set()
 
     @property
@@ -345,7 +360,9 @@ class HubRun:
         return self.isActive and not self._gate.is_set()
 
     def exception(self) -> BaseException | None:
-        """What made the hub fail; None while it runs and when it ended well or was stopped."""
+        """Return the error that made the hub fail; None while it runs and if it completed or was
+        stopped.
+        """
         if self._stopping.is_set():
             return None
         found: BaseException | None = self._error or self._query.exception()

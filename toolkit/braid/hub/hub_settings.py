@@ -1,4 +1,4 @@
-"""What stays the same while a hub runs."""
+"""Constant settings of a running hub."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from braid.papers.reuse.stream_rates import Rates
 
 @dataclass(frozen=True)
 class HubSettings:
-    """The settings of a hub; ``slack`` (lateness, by stream), ``ahead`` and ``history`` are in
-    microseconds. ``network`` None: one site.
+    """Settings of a hub.
+
+    - ``time``: event-time column of all streams.
+    - ``lateness``: maximum delay by stream, in microseconds.
+    - ``ahead``, ``history``: microseconds; see QueryHub.
+    - ``network``: None: one site.
     """
 
     time: str

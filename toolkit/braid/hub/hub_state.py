@@ -1,5 +1,6 @@
-"""What a hub remembers, in one file that is replaced whole: what is deployed, its queries, how far
-it is. The file is the truth: what it does not name does not exist.
+"""State of a hub, in one file that is replaced atomically: deployment, queries and progress.
+
+A file of the hub exists only if the state names it.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from braid.util.json_codec import from_plain
 
 @dataclass
 class ServingInterval:
-    """By which demand of which operator a query is answered: in the batches of Spark from ``first``
-    up to, not with, ``end``; None: still. ``where`` is the compensation: Spark SQL over a plain
-    table of results (flat.py).
+    """Batches in which a query is answered by one demand of one operator.
+
+    - ``bit``: bit of the demand.
+    - ``first_epoch``, ``end_epoch``: batches of Spark, end exclusive; None: still answered.
+    - ``compensation``: Spark SQL over flat results (see ``flat_results``); None: all results are
+      wanted.
     """
 
     operator: int
@@ -40,10 +44,15 @@ class ServingInterval:
 
 @dataclass
 class RegisteredQuery:
-    """A query that is or was served; ``number`` is its own. ``since`` and ``until`` are event times
-    (microseconds) between which its ticks are; ``lifetime`` in microseconds of event time.
-    ``complete`` says by stream from which event time on all tuples that it can use were held; None:
-    all. ``end`` is the batch from which on it is answered no longer, and ``reason`` says why.
+    """A query that is or was served.
+
+    - ``number``: its id.
+    - ``start_time``, ``end_time``: event times of its ticks, in microseconds; None: unbounded.
+    - ``lifetime``: microseconds of event time; None: until it is withdrawn.
+    - ``complete_since``: by stream, the event time from which every usable tuple was held; None:
+      all.
+    - ``end_epoch``: first batch in which it was not answered any more; None: it is active.
+    - ``end_reason``: why it ended.
     """
 
     number: int
@@ -64,7 +73,10 @@ class RegisteredQuery:
 
 @dataclass(frozen=True)
 class HistoryFile:
-    """The file of a stream's tuples in a batch: their ``latest`` event time, and its seal."""
+    """File of a stream's tuples in one batch.
+
+    ``latest``: their latest event time, in microseconds.
+    """
 
     epoch: int
     latest: int
@@ -73,13 +85,19 @@ class HistoryFile:
 
 @dataclass
 class HubState:
-    """All that a hub remembers. ``epoch`` is the last batch that all operators have. By stream:
-    ``clocks`` (how far event time has come) with the times ``pending`` that are too far ahead to
-    move them, ``first`` event times, ``counted`` tuples and bytes, the files that ``history`` has,
-    and ``floor``, the event time from which on history has all; None: it has all. ``down`` are the
-    nodes that have failed. ``irregular`` counts the tuples that did not come at their time, by
-    stream in the order of their names. ``told`` are the events of the last commit, and ``archive``
-    seals all those before them.
+    """Complete state of a hub as of its last commit.
+
+    - ``epoch``: last batch that all operators have committed; -1: none.
+    - ``clocks``: event-time progress by stream, in microseconds; None: the stream has not begun.
+    - ``pending``: event times too far ahead to advance the clock.
+    - ``first_event_times``: first event time by stream.
+    - ``received_counts``: tuples and bytes by stream.
+    - ``backfill_batches``: files of history by stream.
+    - ``backfill_start``: event time from which history is complete; None: from the start.
+    - ``failed_nodes``: nodes that are down.
+    - ``irregular_counts``: irregular tuples, with streams in the order of their names.
+    - ``last_events``: events of the last commit.
+    - ``archive``: checksum of all events before those.
     """
 
     epoch: int = -1
@@ -98,8 +116,9 @@ class HubState:
 
     @classmethod
     def read_state(cls, path: Path) -> HubState | None:
-        """Return the ledger in a file; None if there is no file. Raises Damaged for a file that is
-        not what was written, and ValueError for another version's.
+        """Return the hub state in a file; None if there is no file.
+
+        Raises DamagedRunError if the file is damaged, ValueError if another version wrote it.
         """
         if not current_file_system().exists(path):
             return None
@@ -114,8 +133,9 @@ class HubState:
         return ledger
 
     def write_state(self, path: Path, happened: Sequence[events.Event] = ()) -> None:
-        """Replace the file: that is the commit of whatever changed, and of what happened. The
-        events before must be on disk.
+        """Replace the file, which commits all changes and the events in ``happened``.
+
+        Earlier events must be on disk.
         """
         self.archive = extend_archive(self.archive, self.encode_last_events())
         self.last_events = [event_io.event_to_dict(e) for e in happened]
@@ -128,7 +148,7 @@ class HubState:
         return [msgspec.json.encode(event) + b"\n" for event in self.last_events]
 
     def copy_mutable(self) -> HubState:
-        """One that can be changed by itself; what is deployed is shared, as it never changes."""
+        """Return a copy that can be changed. The deployment is shared, as it is immutable."""
         return replace(
             self,
             clocks=dict(self.clocks),
@@ -145,36 +165,38 @@ class HubState:
         )
 
     def find_serving(self, name: str) -> RegisteredQuery | None:
-        """The query of that name that is served now."""
+        """Return the active query of this name; None if there is none."""
         return next((q for q in self.queries if q.name == name and q.end_epoch is None), None)
 
     @property
     def serving_queries(self) -> list[RegisteredQuery]:
-        """The queries that are served now."""
+        """Queries that are served now."""
         return [q for q in self.queries if q.end_epoch is None]
 
     def latest_event_times(self, stream: str) -> int | None:
-        """Return the latest event time of a stream, right or wrong; None: it has not begun."""
+        """Return the latest event time of a stream, plausible or not; None: it has not begun."""
         return max(self.pending.get(stream, ()), default=self.clocks.get(stream))
 
     def event_time_progress(self, streams: Sequence[str], slack: Mapping[str, int]) -> int | None:
-        """The event time up to which all of these streams have come; None: some has not begun.
-        ``slack``: how late their tuples may be, by stream.
+        """Return the event time that all of these streams have passed; None if one has not begun.
+
+        ``slack``: lateness by stream, in microseconds.
         """
         came = [None if (t := self.clocks.get(s)) is None else t - slack[s] for s in streams]
         begun = [t for t in came if t is not None]
         return min(begun) if len(begun) == len(came) else None
 
     def describe_irregular(self) -> str:
-        """Return in words which tuples did not come at their time; empty if all did."""
+        """Return a description of the irregular tuples; empty if there are none."""
         names = sorted(self.clocks)
         return self.irregular_counts.describe_counts(names, [self.clocks[s] for s in names])
 
 
 def open_event_log(path: Path, ledger: HubState) -> EventLog:
-    """Return the events in a file, which then has those that the ledger names and no others: a
-    crash may come between the two. They are on disk, as the next ledger relies on that. Raises
-    Damaged for a file that is not what was written.
+    """Open the event log in a file and make it hold exactly the events that the hub state names.
+
+    A crash may have come between writing the two. The events are on disk on return, as the next hub
+    state relies on that. Raises DamagedRunError if the file is damaged.
     """
     log = EventLog(path)
     if ledger.archive.event_count:
@@ -188,7 +210,7 @@ def open_event_log(path: Path, ledger: HubState) -> EventLog:
 
 
 def check_no_earlier_hub(file: Path) -> None:
-    """Raise Damaged if a ledger is missing where a hub has been."""
+    """Raise DamagedRunError if the hub state is missing from a folder in which a hub has run."""
     folder = file.parent
     places = [folder / name for name in ("operators", "history", "checkpoint")]
     log = folder / "events.jsonl"

@@ -1,4 +1,4 @@
-"""What goes over the network in a batch: rows and bytes, counted."""
+"""Count the rows and bytes that a batch sends over the network."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ def count_flows(
     came: Mapping[int, Mapping[str, ArrivedRows]],
     told: Mapping[str, pa.Table],
 ) -> Iterator[FlowMetrics]:
-    """All that went from node to node in a batch, each flow for itself. ``told`` are the matches
-    that queries were told, by name.
+    """Yield each flow between nodes in a batch.
+
+    ``told``: delivered matches by query.
     """
     for operator in deployment.operators.values():
         instance = works.instances[operator.id]
@@ -45,7 +46,7 @@ def count_flows(
 
 
 def _sent_columns(asked: DeployedQuery, time: str) -> list[str]:
-    """The columns of matches that go to a query's sink: with event times."""
+    """Return the columns of matches that are sent to a query's sink, event times included."""
     columns = zip(asked.definition.streams, asked.definition.columns, strict=True)
     return [flat_column_name(s, c) for s, mine in columns for c in sorted(mine | {time})]
 

@@ -1,6 +1,6 @@
-"""Operators of a running hub change: they move, nodes fail, all is planned anew.
+"""Change the operators of a running hub: moves, failed nodes, and planning all queries again.
 
-Source: Seshadri 2008 has neither moves nor failures; these are ours.
+Seshadri 2008 has neither moves nor failures; these are ours.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from braid.papers.reuse.reoptimization import best_replan
 
 @dataclass(frozen=True)
 class ReplanResult:
-    """What planning all queries anew would change, costs modelled: ``adopted`` if it was done."""
+    """Result of planning all queries again, with modelled costs."""
 
     cost_before: float
     cost_after: float
@@ -26,8 +26,12 @@ class ReplanResult:
 
 
 def move_operator(desk: QueryRegistry, operator: int, node: str) -> None:
-    """Have an operator go on at another node, with its state, and stay there until the node fails,
-    or all is planned anew, or its queries are, as another node fails, without a join like it.
+    """Move an operator with its state to another node and keep it there.
+
+    It stays until the node fails, all queries are planned again, or another node's failure replans
+    its queries without an equal join.
+
+    Raises ValueError if there is no such operator, or if the node is down or unreachable.
     """
     there = desk.current_deployment.operators.get(operator)
     if there is None:
@@ -53,7 +57,7 @@ def _is_reachable(desk: QueryRegistry, source: str, target: str) -> bool:
 
 
 def _check_operator_node(desk: QueryRegistry, node: str) -> None:
-    """Raises ValueError for a place where operators cannot be."""
+    """Raise ValueError if a node cannot run operators."""
     network = desk.settings.network
     if network is None:
         raise ValueError("this hub has one site; nodes are those of QueryHub(network=...)")
@@ -63,8 +67,8 @@ def _check_operator_node(desk: QueryRegistry, node: str) -> None:
 
 
 def fail_node(desk: QueryRegistry, node: str) -> None:
-    """A node is down, and the state of its operators is lost: what they answer is planned anew
-    without it, and built from history.
+    """Mark a node as failed, plan its queries again without it, and build new operators from
+    history.
     """
     _check_operator_node(desk, node)
     if node in desk.ledger.failed_nodes:
@@ -90,7 +94,7 @@ def fail_node(desk: QueryRegistry, node: str) -> None:
 
 
 def _undo_move(desk: QueryRegistry, node: str) -> None:
-    """Have a node up again in a ledger that was not committed."""
+    """Mark a node as available in a hub state that was not committed."""
     desk.ledger = desk.ledger.copy_mutable()
     desk.ledger.failed_nodes.remove(node)
 
@@ -100,7 +104,7 @@ def _operators_at_node(desk: QueryRegistry, node: str) -> tuple[int, ...]:
 
 
 def restore_node(desk: QueryRegistry, node: str) -> None:
-    """A node is up again; operators stay where they are until something is planned."""
+    """Mark a failed node as available. Operators move only with the next planning."""
     if node not in desk.ledger.failed_nodes:
         raise ValueError(
             f"{node} is not down; down are {', '.join(desk.ledger.failed_nodes) or 'none'}"
@@ -111,7 +115,10 @@ def restore_node(desk: QueryRegistry, node: str) -> None:
 
 
 def replan_queries(desk: QueryRegistry, dry: bool = False) -> ReplanResult:
-    """Plan all queries anew, and adopt that if it saves more than it costs; ``dry``: only tell."""
+    """Plan all queries again, and adopt the plan if it saves more than it costs.
+
+    ``dry``: return the result without adopting it.
+    """
     planner, old = desk.make_planner(), desk.current_deployment
     model = planner.model
     new = best_replan(planner, old, desk.latest_event_time())

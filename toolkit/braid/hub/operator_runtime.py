@@ -1,4 +1,4 @@
-"""The operators of a hub at work: they are built from history, and batches go through them."""
+"""Run the operators of a hub: build them from history and pass batches through them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ from braid.util.worker_threads import current_workers
 
 @dataclass
 class ExpressionError(Exception):
-    """An expression of queries failed on tuples: of a ``query``; or of those that one demand of an
-    operator serves, or, if ``bit`` is None, all of its demands.
+    """An expression failed on tuples.
+
+    - ``query``: the query it belongs to; empty: an operator's expression failed.
+    - ``operator``, ``bit``: the operator's demand whose queries are affected; bit None: all its
+      demands.
     """
 
     error: Exception
@@ -51,7 +54,7 @@ class ExpressionError(Exception):
 
 @dataclass(frozen=True)
 class BuiltOperator:
-    """An instance that was made: of so many tuples and bytes, in so many seconds."""
+    """A new instance, with the rows and bytes it was built from, and the seconds it took."""
 
     instance: OperatorInstance
     rows: int
@@ -60,7 +63,7 @@ class BuiltOperator:
 
 
 class OperatorRuntime:
-    """The instances of the operators that run, by operator, in the hub's folder ``path``."""
+    """Running operator instances, by operator, in the hub's folder ``path``."""
 
     def __init__(self, path: Path, reader: StreamReader, slack: Mapping[str, int]) -> None:
         self.path, self.reader, self.slack = path, reader, slack
@@ -68,7 +71,7 @@ class OperatorRuntime:
         self.instances: dict[int, OperatorInstance] = {}
 
     def remove_unnamed_files(self, ledger: HubState) -> None:
-        """Remove what a crash left half done: what a ledger that was read does not name."""
+        """Remove files that a crash left behind: those that the hub state does not name."""
         named = {
             operator_folder(self.path, *key)
             for key in {*_list_running(ledger), *_list_answering(ledger)}
@@ -82,7 +85,7 @@ class OperatorRuntime:
             RunStore(operator_folder(self.path, *key)).sweep()
 
     def open_deployed(self, ledger: HubState) -> None:
-        """Have what is deployed run. Raises Damaged for what is not as it was written."""
+        """Open the deployed operators. Raises DamagedRunError if a file is missing or damaged."""
         for id, version in _list_running(ledger):
             folder = operator_folder(self.path, id, version)
             made, store = read_operator_spec(folder), RunStore(folder)
@@ -96,7 +99,7 @@ class OperatorRuntime:
     def check_buildable(
         self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
     ) -> None:
-        """Raises PredicateError for an operator that cannot be built."""
+        """Raise PredicateError if an operator cannot be built."""
         drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
         for operator in operators:
             operator_predicate(drawing.build_spec(operator, ledger.epoch), self.reader)
@@ -104,8 +107,10 @@ class OperatorRuntime:
     def build_operators(
         self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
     ) -> list[BuiltOperator]:
-        """Make instances of operators, each after those that it reads, with the state that they
-        would have if they had always run. Nothing is left of any if one fails.
+        """Build instances of operators, each after the operators it reads.
+
+        Each gets the state it would have if it had always run. If one fails, no files of any
+        remain.
         """
         made: dict[int, BuiltOperator] = {}
         drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
@@ -151,7 +156,7 @@ class OperatorRuntime:
         ledger: HubState,
         made: Mapping[int, BuiltOperator],
     ) -> pa.Table | None:
-        """What came of an input that may still be of use."""
+        """Return the tuples of an input that may still match; None if there are none."""
         if not isinstance(read.source, str):
             upstream = (
                 made[read.source].instance if read.source in made else self.instances[read.source]
@@ -167,7 +172,7 @@ class OperatorRuntime:
     def _compute_arrived_rows(
         self, instance: OperatorInstance, alias: str, table: pa.Table, bits: set[int]
     ) -> ArrivedRows:
-        """What came under an alias with what is computed of it. Raises Fault."""
+        """Return the tuples of an input with their computed columns. Raises ExpressionError."""
         read = instance.made.inputs[alias]
         wanted = instance.computed_columns(alias, bits)
         names = computed_column_names([wanted])
@@ -204,8 +209,8 @@ class OperatorRuntime:
         error: Exception,
         compute: Any,
     ) -> None:
-        """Raises Fault if what an instance needs of an input fails by itself: for a demand, or,
-        None, for all of them.
+        """Raise ExpressionError if an expression for a demand fails by itself; ``bit`` None: one
+        for all demands.
         """
         wanted = instance.computed_columns(alias, () if bit is None else (bit,))
         try:
@@ -216,7 +221,7 @@ class OperatorRuntime:
     def adopt_built(
         self, built: Iterable[BuiltOperator], dropped: Iterable[tuple[int, int]]
     ) -> None:
-        """Have new instances run, and old ones no longer: what they told stays."""
+        """Start new instances and stop old ones. The results of old ones remain."""
         for id, version in dropped:
             self.instances.pop(id).store.wait_for_removals()
             self._remove_state(id, version)
@@ -224,7 +229,7 @@ class OperatorRuntime:
             self.instances[each.instance.made.operator] = each.instance
 
     def _remove_state(self, operator: int, version: int) -> None:
-        """Remove the state of an instance that runs no longer."""
+        """Remove the state of an instance that has stopped."""
         blocks = operator_folder(self.path, operator, version) / "blocks"
         close_block_files(blocks)
         current_file_system().remove_folder(blocks)
@@ -232,8 +237,10 @@ class OperatorRuntime:
     def read_arrivals(
         self, source: Any, deployment: Deployment
     ) -> tuple[dict[str, pa.Table], dict[str, dict[str, str]]]:
-        """The tuples of a batch by stream, with all that operators need of them, and by stream
-        which Spark SQL is in which column. Raises Fault.
+        """Return a batch's tuples by stream with all columns that operators need.
+
+        Also returns, by stream, the column computed from each Spark SQL expression. Raises
+        ExpressionError.
         """
         names, wanted = {}, {}
         for stream in self.reader.schemas:
@@ -254,13 +261,13 @@ class OperatorRuntime:
         return tables, names
 
     def write_history(self, epoch: int, tables: Mapping[str, pa.Table]) -> HistoryWrite:
-        """Write the tuples of a batch as they came; they are history once the ledger has them."""
+        """Write the tuples of a batch. They become history once the hub state names them."""
         schemas = self.reader.schemas
         raw = {s: rows.select([*schemas[s], TIME]) for s, rows in tables.items()}
         return self.history.write_batch(epoch, raw)
 
     def _find_readers(self, stream: str) -> list[int]:
-        """The operators that read a stream."""
+        """Return the operators that read a stream."""
         return [
             id
             for id, i in self.instances.items()
@@ -270,8 +277,9 @@ class OperatorRuntime:
     def _find_failing_operator(
         self, source: Any, stream: str, deployment: Deployment, error: Exception
     ) -> None:
-        """Raises Fault for the operator or demand whose SQL fails on a stream's tuples; if none
-        does, or the stream itself cannot be read, the error is not theirs.
+        """Raise ExpressionError for the operator or demand whose SQL fails on a stream's tuples.
+
+        Returns if none fails. Raises the error of the stream if it cannot be read at all.
         """
 
         def compute(wanted: Mapping[str, str]) -> Any:
@@ -290,8 +298,10 @@ class OperatorRuntime:
         latest: Mapping[str, int | None],
         deployment: Deployment,
     ) -> dict[int, dict[str, ArrivedRows]]:
-        """Have a batch go through all operators, those of one depth side by side; what came to
-        each, by alias. Raises Fault.
+        """Run a batch through all operators, those of one depth in parallel. Return the inputs of
+        each by alias.
+
+        Raises ExpressionError.
         """
         came: dict[int, dict[str, ArrivedRows]] = {}
         for depth in deployment.operators_by_depth():
@@ -320,7 +330,7 @@ class OperatorRuntime:
         epoch: int,
         bits: set[int],
     ) -> Iterator[tuple[str, ArrivedRows]]:
-        """What comes to an operator in a batch, by alias."""
+        """Yield the inputs of an operator in a batch, by alias."""
         instance = self.instances[operator]
         for alias, read in instance.made.inputs.items():
             if isinstance(read.source, str):
@@ -341,7 +351,7 @@ class OperatorRuntime:
             raise ExpressionError(error, operator) from error
 
     def operator_results(self, operator: int, epoch: int) -> pa.Table | None:
-        """What an operator found in a batch, as a plain table; None: nothing."""
+        """Return the results of an operator in a batch as a flat table; None if there are none."""
         instance = self.instances[operator]
         return read_flat(instance.result_files(epoch, epoch + 1), instance.made.result_shape)
 
@@ -352,7 +362,7 @@ def _list_running(ledger: HubState) -> set[tuple[int, int]]:
 
 
 def _list_answering(ledger: HubState) -> set[tuple[int, int]]:
-    """Return the versions of operators that queries have had answers of."""
+    """Return the versions of operators that have answered queries."""
     return {(span.operator, span.version) for q in ledger.queries for span in q.serving_intervals}
 
 
@@ -361,7 +371,7 @@ def _demand_bits(deployment: Deployment, operator: int) -> set[int]:
 
 
 def bitmap_column(operator: int) -> str:
-    """The column of an operator's marks."""
+    """Return the name of the column with an operator's bitmaps."""
     return f"__m{operator}"
 
 

@@ -1,7 +1,7 @@
-"""From a deployed operator to what its instance is made of.
+"""Derive the definition of an instance from a deployed operator.
 
-Source: Seshadri 2008, section 3.1, step 5: what is embedded in inputs is asked of those who make
-them.
+Source: Seshadri 2008, section 3.1, step 5. The conditions embedded in inputs are evaluated by the
+operators that produce them.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from braid.papers.reuse.deployment import Demand, Deployment, Operator, upstream
 from braid.papers.reuse.selections import EVERYTHING
 
 Joined = frozenset[str]
-"""Streams that come together, under one alias."""
+"""Streams that arrive joined, under one alias."""
 
 
 class OperatorSpecBuilder:
-    """Draws the blueprints of a deployment's operators. ``texts`` are the selections' SQL."""
+    """Builder of the definitions of a deployment's operators. ``texts``: SQL of the selections."""
 
     def __init__(self, deployment: Deployment, schemas: Schemas, texts: Texts, time: str) -> None:
         self.deployment, self.schemas = deployment, schemas
         self.texts, self.time = texts, time
 
     def build_spec(self, operator: Operator, epoch: int) -> OperatorSpec:
-        """The blueprint of an operator that runs after batch ``epoch``."""
+        """Return the definition of an operator that runs after batch ``epoch``."""
         inputs = {
             self._make_alias(read): self._make_input(operator, read) for read in operator.inputs
         }
@@ -85,7 +85,9 @@ class OperatorSpecBuilder:
         return {c: (stream, c) for c in self._list_columns(stream, columns)}
 
     def _make_join_condition(self, operator: Operator, inputs: Mapping[str, OperatorInput]) -> str:
-        """The conjuncts over several inputs: those that were stated, if they link all."""
+        """Return the conjuncts over several inputs, without implied ones if the stated ones link
+        all inputs.
+        """
         groups = [frozenset(i.streams) for i in inputs.values()]
         across = [
             j for j in operator.definition.joins if not any(j.joined_streams <= g for g in groups)
@@ -132,7 +134,7 @@ class OperatorSpecBuilder:
 def _rewrite_over_inputs(
     text: str, owner: Mapping[str, str], inputs: Mapping[str, OperatorInput]
 ) -> str:
-    """A join condition over ``alias.column`` of inputs."""
+    """Rewrite a join condition over streams to ``alias.column`` of inputs."""
     tree = sqlglot.parse_one(text, dialect=SparkSql)
     for column in list(tree.find_all(exp.Column)):
         alias, stream = owner[column.table], column.table
@@ -146,7 +148,7 @@ def _rewrite_over_inputs(
 
 
 def _are_linked(groups: list[Joined], joins: list[Joined]) -> bool:
-    """Whether conditions over these streams link all groups."""
+    """Return whether conditions over these streams link all groups."""
     reached, before = set(groups[0]), 0
     while len(reached) > before:
         before = len(reached)
@@ -157,7 +159,7 @@ def _are_linked(groups: list[Joined], joins: list[Joined]) -> bool:
 
 
 def selection_texts(definitions: Iterator[tuple[Definition, Mapping[str, str]]]) -> Texts:
-    """The SQL of selections, from queries' definitions and what they ask of each stream."""
+    """Return the SQL of selections, from the definitions of queries and their filters by stream."""
     found = {}
     for definition, filters in definitions:
         for stream, where in zip(definition.streams, definition.selections, strict=True):

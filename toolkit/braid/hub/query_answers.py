@@ -1,4 +1,4 @@
-"""What a query was told, from the operators that answered it one after another."""
+"""Compose a query's answer from the operators that have answered it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from braid.storage.run_store import RunStore
 
 
 def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
-    """What a query was told so far. One with a SLIDE is told at its first ticks of matches too that
-    were there before it came.
+    """Return a query's answer so far.
 
-    Raises Damaged for a file that is not what was written, and QueryError if what it selects fails
-    on what it was told; a DataFrame says so only when it is collected, with Spark's own error.
+    The first ticks of a query with a SLIDE include matches that were there before it was submitted.
+
+    Raises DamagedRunError if a file is damaged. Raises QueryError if a selected expression fails on
+    the matches; a Spark DataFrame raises Spark's error instead, when it is collected.
     """
     query = desk.asking.restore_query(served)
     past = query.slide is not None
@@ -53,8 +54,10 @@ def _make_answer_part(desk: QueryRegistry, span: ServingInterval, past: bool) ->
 def _find_final_time(
     desk: QueryRegistry, served: RegisteredQuery, query: StreamQuery
 ) -> int | None:
-    """Return the event time before which ticks are final; None: there are none. The ticks at which
-    an aggregate has a row for nothing go as far as clocks do, whatever a wrong timestamp says.
+    """Return the event time before which ticks are final; None: no tick is final.
+
+    An aggregate without GROUP BY has a row at every tick. Its ticks extend only as far as the
+    clocks, so a wrong timestamp adds none.
     """
     if served.end_epoch is not None:
         return served.end_time

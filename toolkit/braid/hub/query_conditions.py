@@ -1,4 +1,4 @@
-"""The conditions of a query: what its streams are joined on, and what is asked of each alone."""
+"""Conditions of a query: its join condition and the selections on each stream."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _FLIPPED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 
 def to_sql(tree: exp.Expr) -> str:
-    """Spark SQL of a tree."""
+    """Return the Spark SQL of a tree."""
     return tree.sql(dialect=SparkSql, normalize_functions=False)
 
 
 def referenced_aliases(tree: exp.Expr) -> set[str]:
-    """The aliases whose columns it reads."""
+    """Return the aliases whose columns a tree reads."""
     return {c.table for c in tree.find_all(exp.Column)}
 
 
 @dataclass(frozen=True)
 class QueryConditions:
-    """The conjuncts of a query whose ``streams`` are by alias."""
+    """Conjuncts of a query. ``streams``: stream by alias."""
 
     parts: Sequence[exp.Expr]
     streams: Mapping[str, str]
@@ -46,19 +46,19 @@ class QueryConditions:
 
     @property
     def where_sql(self) -> str | None:
-        """All of it, over ``alias.column``."""
+        """The whole condition, over ``alias.column``; None: there is none."""
         return " AND ".join(f"({to_sql(p)})" for p in self.parts) or None
 
     @property
     def join_condition(self) -> str:
-        """What its streams are joined on, over the streams' names."""
+        """Join condition over the streams' names."""
         return " AND ".join(
             f"({self.canonical_text(p)})" for p in self.parts if _has_several_aliases(p)
         )
 
     @property
     def join_conjuncts(self) -> frozenset[JoinCondition]:
-        """The same, with what follows from equalities."""
+        """Conjuncts of the join condition, with those that follow from equalities."""
         stated = [
             JoinCondition(self.canonical_text(p), frozenset(self.referenced_columns(p)))
             for p in self.parts
@@ -67,7 +67,7 @@ class QueryConditions:
         return _close_equalities(stated, self.schemas)
 
     def referenced_columns(self, tree: exp.Expr) -> Iterator[Column]:
-        """The columns that a tree reads."""
+        """Yield the columns that a tree reads."""
         for column in tree.find_all(exp.Column):
             stream = self.streams[column.table]
             if isinstance(column.this, exp.Star):
@@ -76,7 +76,7 @@ class QueryConditions:
                 yield stream, column.name
 
     def canonical_text(self, part: exp.Expr) -> str:
-        """The canonical text of a condition: streams by name, sides in order."""
+        """Return the canonical text of a condition: streams by name, sides in order."""
         tree = part.copy().unnest()
         for column in tree.find_all(exp.Column):
             column.set("table", exp.to_identifier(self.streams[column.table]))
@@ -97,7 +97,7 @@ class QueryConditions:
 
     @property
     def stream_selections(self) -> dict[str, Selection]:
-        """By stream, what is asked of it alone. Raises QueryError for what cannot be told apart."""
+        """Selection on each stream. Raises QueryError if it has too many alternatives."""
         found: dict[str, Selection] = {}
         for alias, part in self._single_stream_conjuncts():
             stream, tree = self.streams[alias], part.copy()
@@ -115,7 +115,7 @@ class QueryConditions:
 
     @property
     def filter_texts(self) -> dict[str, str]:
-        """The same as Spark SQL over the streams' names."""
+        """Selection on each stream as Spark SQL over the streams' names."""
         found: dict[str, list[str]] = {}
         for alias, part in self._single_stream_conjuncts():
             found.setdefault(self.streams[alias], []).append(f"({self.canonical_text(part)})")
@@ -129,8 +129,10 @@ def _has_several_aliases(part: exp.Expr) -> bool:
 def _close_equalities(
     joins: Sequence[JoinCondition], schemas: Mapping[str, Mapping[str, SqlType]]
 ) -> frozenset[JoinCondition]:
-    """With the equalities of columns that follow from others. Between types that differ nothing
-    follows: Spark may round or parse one to compare it with the other.
+    """Return conjuncts with the equalities of columns that follow from others.
+
+    Nothing follows between columns of different types: Spark may round or parse a value to compare
+    it.
     """
     pairs = [j for j in joins if _is_equality(j)]
     classes: list[set[Column]] = []

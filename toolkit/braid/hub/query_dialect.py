@@ -1,7 +1,7 @@
-"""Spark SQL with one addition, CQL's window after a stream's name: ``FROM flights [RANGE 5 MINUTES
-SLIDE 1 MINUTE] f``.
+"""Parse Spark SQL with CQL's window after a stream's name.
 
-Source: Seshadri 2008, section 2.1, whose queries are written so.
+Example: ``FROM flights [RANGE 5 MINUTES SLIDE 1 MINUTE] f``. Source: Seshadri 2008, section 2.1,
+whose queries are written so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORDS = {
     **{"distribute": "DISTRIBUTE BY", "windows": "WINDOW", "version": "VERSION or TIMESTAMP AS OF"},
     **{"joins": "a join in parentheses", "when": "TIMESTAMP AS OF", "locks": "FOR UPDATE"},
 }
-"""The user's names of arguments of a statement; others are named as sqlglot names them."""
+"""Users' names of statement arguments; others keep the names of sqlglot."""
 STATEMENT: Table = {
     exp.Select: ("expressions", "from_", "joins", "where", "group", "having"),
     exp.From: ("this",),
@@ -42,9 +42,7 @@ STATEMENT: Table = {
     exp.Alias: ("this", "alias"),
     exp.Filter: ("this", "expression"),
 }
-"""By class of node, the arguments of a SELECT that a rule of the hub reads, if only to refuse it in
-a sentence of its own.
-"""
+"""By class of node, the arguments of a SELECT that some rule of the hub reads or refuses."""
 ACCEPTED = (
     "a query is SELECT ... FROM streams [RANGE ...] JOIN or WHERE ..., and GROUP BY and HAVING "
     "with a SLIDE"
@@ -52,16 +50,17 @@ ACCEPTED = (
 
 
 class QueryError(ValueError):
-    """A query is refused; the message says what was found and what is accepted."""
+    """A query is invalid. The message says what was found and what is accepted."""
 
 
 class CQL(SparkSql):
-    """Spark SQL with windows after streams; a table has the words of its window in
-    ``meta["window"]``, once for each that is given.
+    """Spark SQL with windows after streams.
+
+    ``meta["window"]`` of a table has the words of each of its windows.
     """
 
     class Parser(SparkSql.Parser):
-        """Reads a window wherever a table's name or alias may end."""
+        """Parser that reads a window wherever a table's name or alias may end."""
 
         def _parse_table_parts(self, *args: Any, **kwargs: Any) -> Any:
             return self._parse_window_words(super()._parse_table_parts(*args, **kwargs))
@@ -82,7 +81,7 @@ class CQL(SparkSql):
 
 
 def parse_query(sql: str) -> exp.Select:
-    """The tree of a query. Raises QueryError for what is not one SELECT."""
+    """Return the tree of a query. Raises QueryError if it is not one SELECT."""
     if not isinstance(sql, str) or not sql.strip():
         raise QueryError(f"the query is {sql!r}; it must be text, such as SELECT ... FROM ...")
     try:
@@ -110,8 +109,9 @@ def _check_statement(tree: exp.Select) -> None:
 
 
 def parse_window(table: exp.Table) -> tuple[int | None, int | None]:
-    """RANGE and SLIDE of a table in microseconds; None: not given. Raises QueryError for a window
-    that is none.
+    """Return RANGE and SLIDE of a table in microseconds; None: not given.
+
+    Raises QueryError for an invalid window.
     """
     given = table.meta.get("window", [])
     if not given:

@@ -1,4 +1,4 @@
-"""What is known of expressions of queries: whether they may fail, whether a time zone matters."""
+"""Properties of query expressions: whether they may fail, whether the time zone matters."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from braid.condition.typed_expressions import UnsupportedExpressionError
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _TEXT = (exp.Upper, exp.Lower, exp.Trim)
-"""Texts of texts, which only Spark knows and which do not fail either."""
+"""Functions from text to text that only Spark implements and that cannot fail."""
 
 
 def may_fail(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
-    """Whether Spark SQL over columns of these types, by (alias, name), may fail on some tuple, or
-    is not known not to.
+    """Return whether Spark SQL over columns of these types may fail on some tuple.
+
+    ``types``: by (alias, name). True also if the expression is not known to be safe.
     """
     tree = sqlglot.parse_one(sql, dialect=SparkSql)
     tree = tree.transform(lambda n: n.this if isinstance(n, _TEXT) else n)
@@ -32,8 +33,10 @@ def may_fail(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
 
 
 def depends_on_time_zone(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
-    """Whether the time zone may matter to Spark SQL over columns of these types: it reads a time or
-    a day, but for the microseconds of a timestamp.
+    """Return whether the result of Spark SQL may depend on the time zone.
+
+    It may if it reads a time or a day, except for the microseconds of a timestamp. ``types``: by
+    (alias, name).
     """
 
     def kind(column: exp.Column) -> str:
@@ -51,8 +54,10 @@ def depends_on_time_zone(sql: str, types: Mapping[tuple[str, str], SqlType]) -> 
 
 
 def has_float(sql: str, types: Mapping[tuple[str, str], SqlType]) -> bool:
-    """Whether Spark SQL reads a column of 32-bit floats. Without ANSI, Spark makes such a float of
-    a whole number that it is compared with, and DuckDB is told to make a double of both.
+    """Return whether Spark SQL reads a column of 32-bit floats.
+
+    Without ANSI, Spark compares such a column with a whole number as floats, whereas the DuckDB SQL
+    compares doubles.
     """
     columns = sqlglot.parse_one(sql, dialect=SparkSql).find_all(exp.Column)
     return any(types[c.table, c.name].name == "float" for c in columns)

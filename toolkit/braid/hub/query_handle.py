@@ -1,4 +1,4 @@
-"""A query of a running hub, as people hold it."""
+"""HubQuery: a query of a running hub."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from braid.hub.hub_state import HubState, RegisteredQuery
 
 
 class _Run(Protocol):
-    """What a query needs of its hub."""
+    """Interface of a hub to its queries."""
 
     @property
     def state(self) -> HubState: ...
@@ -21,7 +21,7 @@ class _Run(Protocol):
 
 
 class HubQuery:
-    """A query that a hub answers, or has answered."""
+    """A query that a hub answers or has answered."""
 
     def __init__(self, run: _Run, number: int) -> None:
         self._run, self._number = run, number
@@ -32,49 +32,56 @@ class HubQuery:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name of the query."""
         return self._registered_query.name
 
     @property
     def sql(self) -> str:
-        """Its text."""
+        """Text of the query."""
         return self._registered_query.sql
 
     @property
     def sink(self) -> str:
-        """The node that it was asked at."""
+        """Node at which the query was submitted."""
         return self._registered_query.sink
 
     @property
     def reuse_kind(self) -> str:
-        """How it came to be answered: by a "new" operator, "derived", by a new one that reads one
-        that was there, by one that "holds" it, or by one that was "relaxed".
+        """How the query was first answered.
+
+        - "new": by a new operator.
+        - "derived": by a new operator that reads an existing one.
+        - "holds": by an operator that held it already.
+        - "relaxed": by an operator that was widened.
         """
         return self._registered_query.reuse_kind
 
     @property
     def complete_since(self) -> dict[str, int | None]:
-        """By stream the event time (microseconds) from which on the hub had all tuples that this
-        query can use, when it came; None: all. Answers whose members are no older are complete.
+        """Event time, by stream, from which the hub held every tuple this query can use; None: all.
+
+        Microseconds, as of submission. An answer is complete if none of its members is older.
         """
         return dict(self._registered_query.complete_since)
 
     @property
     def end_reason(self) -> str | None:
-        """Why it is answered no longer: "withdrawn", or a sentence; None: it is answered."""
+        """Why the query has ended: "withdrawn", or a sentence; None: it is active."""
         return (
             None if self._registered_query.end_epoch is None else self._registered_query.end_reason
         )
 
     def results(self) -> Any:
-        """All that it was told so far: a row for each match, or, with a SLIDE, what held at each
-        tick, with a column ``tick``. A DataFrame of Spark; an Arrow table if the streams are
+        """Return the answer so far as a Spark DataFrame, or as an Arrow table if streams are
         tables.
+
+        Without a SLIDE: one row per match. With one: the rows that hold at each tick, which is in
+        the column ``tick``.
         """
         return self._run.query_results(self._number)
 
     def current_answer(self) -> Any:
-        """The answer at the last tick, or all matches if there is no SLIDE, as a pandas frame."""
+        """Return the answer at the last tick as a pandas frame; without a SLIDE, all matches."""
         found: Any = self.results()
         found = found.to_pandas() if isinstance(found, pa.Table) else found.toPandas()
         if "tick" not in found.columns or not len(found):
@@ -82,7 +89,7 @@ class HubQuery:
         return found[found["tick"] == found["tick"].max()].reset_index(drop=True)
 
     def withdraw(self) -> None:
-        """Have it answered no longer. What it was told stays."""
+        """End the query. Its answer remains readable."""
         self._run.withdraw(self.name)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""From the text of a query to its definition, and to what is read of an operator's results."""
+"""Parse the text of a query into its definition and the expressions over its matches."""
 
 from __future__ import annotations
 
@@ -22,13 +22,15 @@ _CHANGING = ("RAND", "RANDN", "RANDOM", "UUID", "NOW", "SHUFFLE", "MONOTONICALLY
 
 @dataclass(frozen=True)
 class StreamQuery:
-    """A query that was read.
+    """A parsed query.
 
-    ``definition`` is over streams' names. ``aliases`` are the query's own names for them, in its
-    order. ``where``, ``select``, ``groups`` and ``having`` are Spark SQL over columns
-    ``alias.column``, to be evaluated on an operator's results: the query's compensation. ``on`` is
-    what its streams are joined on, and ``filters`` what is asked of each stream alone, over the
-    stream's name.
+    - ``definition``: over the streams' names.
+    - ``aliases``: stream by alias, in the order of the query.
+    - ``select``, ``where``, ``groups``, ``having``: Spark SQL over ``alias.column``, evaluated on
+      an operator's results.
+    - ``on``: join condition over the streams' names.
+    - ``filters``: selection on each stream, over its name.
+    - ``aggregates``: whether an aggregate is selected.
     """
 
     sql: str
@@ -44,17 +46,17 @@ class StreamQuery:
 
     @property
     def slide(self) -> int | None:
-        """How often it is answered, in microseconds; None: every match when it happens."""
+        """Interval between answers, in microseconds; None: every match is an answer."""
         return min(self.definition.slides, default=None)
 
     def columns_read(self, time: str) -> dict[str, frozenset[str]]:
-        """By stream, the columns that an answer is made of, event time included."""
+        """Return the columns that an answer needs, by stream, event time included."""
         columns = zip(self.definition.streams, self.definition.columns, strict=True)
         return {s: c | {time} for s, c in columns}
 
     @property
     def windows_by_stream(self) -> dict[str, int]:
-        """By stream, its window in microseconds."""
+        """Window by stream, in microseconds."""
         return dict(zip(self.definition.streams, self.definition.windows, strict=True))
 
 
@@ -66,13 +68,15 @@ def parse_stream_query(
     slide: Span | None = None,
     stored: bool = False,
 ) -> StreamQuery:
-    """Read a query over streams with these columns, whose event time is ``time``.
+    """Parse a query over streams with these columns, whose event time is ``time``.
 
     ``windows``, one for all or by alias, and ``slide`` are for queries without brackets. In a query
     of two streams, ``a.ts BETWEEN b.ts - INTERVAL x AND b.ts + INTERVAL y`` is a window on both.
 
-    Raises QueryError, with one sentence, for what is not taken. A ``stored`` query was taken before
-    it was asked what is told of groups; what is wrong with it fails when its answer is read.
+    ``stored``: the query was accepted before grouped columns were checked, so they are not checked.
+        An error in them is raised when its answer is read.
+
+    Raises QueryError for an invalid query.
     """
     reader = _Reader(parse_query(sql), schemas, time)
     query = reader.parse_query(sql, windows, slide)
@@ -92,7 +96,7 @@ class _Reader:
     def parse_query(
         self, sql: str, windows: Mapping[str, Span] | Span | None, slide: Span | None
     ) -> StreamQuery:
-        """The query, read."""
+        """Return the parsed query."""
         parts = [self._qualify_columns(c) for c in self._find_conjuncts()]
         ranges, slides = parse_windows(self.tables, windows, slide)
         if not ranges and len(self.streams) == 2:
@@ -177,7 +181,7 @@ class _Reader:
                 raise QueryError(f"{name.lower()}() has another answer each time; it is not taken")
 
     def _qualify_columns(self, tree: exp.Expr) -> exp.Expr:
-        """With every column as alias.column, as they are spelt in the streams."""
+        """Return a tree with every column as alias.column, spelt as in the streams."""
         try:
             named = resolve_columns(tree, self.columns)
         except PredicateError as error:
@@ -230,7 +234,7 @@ class _Reader:
         return found
 
     def _refuse_using(self) -> None:
-        """Raise QueryError for a star over a join by USING, which has those columns once."""
+        """Raise QueryError for a star over a join by USING, since Spark has those columns once."""
         if using := next(
             (j for j in self.tree.args.get("joins") or [] if j.args.get("using")), None
         ):
@@ -277,9 +281,7 @@ class _Reader:
             )
 
     def check_grouped_columns(self) -> None:
-        """Raises QueryError for a column that is told of a group and is not the same in all of
-        it.
-        """
+        """Raise QueryError if a column selected of groups is neither grouped nor aggregated."""
         groups, having = self._parse_group_by(), self._parse_having()
         told = [*self._parse_select(), *([having] if having is not None else [])]
         same = {(g.table, g.name) for g in groups if isinstance(g, exp.Column)}

@@ -1,5 +1,6 @@
-"""Where queries are handed in: plans, changes of what is deployed, and batches, one after another.
-What a change leaves is committed by one rename, before it counts.
+"""Register queries, change the deployment and run batches of a hub, one at a time.
+
+A change takes effect with its commit, which is one rename.
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ T = TypeVar("T")
 
 
 class QueryRegistry:
-    """A hub's state and all that changes it, in the folder ``path``; one caller at a time."""
+    """State of a hub, with all operations that change it, in the folder ``path``.
+
+    Callers must not use it concurrently.
+    """
 
     def __init__(
         self,
@@ -67,7 +71,10 @@ class QueryRegistry:
         settings: HubSettings,
         prepare_commit: Callable[[], None] = lambda: None,
     ) -> None:
-        """``prepare_commit`` is called before each commit, and raises if there must be none."""
+        """Open the hub in ``path``, or create it.
+
+        ``prepare_commit`` is called before each commit, and raises if there must be none.
+        """
         self.path, self.reader, self.settings = path, reader, settings
         self.file, self.prepare_commit = path / "hub.json", prepare_commit
         self.asking = QueryReader(reader, settings.network is None)
@@ -95,11 +102,11 @@ class QueryRegistry:
 
     @property
     def current_deployment(self) -> Deployment:
-        """What is deployed."""
+        """Deployed operators and queries."""
         return self.ledger.deployment
 
     def cost_model(self) -> CostModel:
-        """Costs as they are known now, on the nodes that are up."""
+        """Return the cost model for the current rates and the nodes that are up."""
         s = self.settings
         history, streams = self.works.history, self.reader.schemas
         return self._read_history(
@@ -107,8 +114,9 @@ class QueryRegistry:
         )
 
     def _read_history(self, use: Callable[[], T]) -> T:
-        """Return what is made of history, of less if files of it are lost. The loss is committed
-        with what comes next.
+        """Call a function that reads history; repeat it without files that are lost.
+
+        The loss is committed with the next change.
         """
         while True:
             try:
@@ -122,12 +130,12 @@ class QueryRegistry:
                 self._losses.append(HistoryLost(after.epoch, *where, since, str(lost.error)))
 
     def make_planner(self) -> Planner:
-        """What plans queries now."""
+        """Return a planner for the current state."""
         several = self.settings.network is not None
         return Planner(self.cost_model(), self.settings.reuse, fuse=True, parts=several)
 
     def event_time_progress(self, streams: Sequence[str]) -> int | None:
-        """The event time up to which all of these streams have come; None: some has not begun."""
+        """Return the event time that all these streams have passed; None if one has not begun."""
         return self.ledger.event_time_progress(streams, self.settings.lateness)
 
     def has_ended(self) -> bool:
@@ -136,7 +144,7 @@ class QueryRegistry:
         return last is not None and self.ledger.epoch >= last
 
     def all_events(self) -> list[events.Event]:
-        """All that happened, in order."""
+        """Return all events in order."""
         return self.event_log.read_since(0)
 
     # Queries come and go.
@@ -144,7 +152,7 @@ class QueryRegistry:
     def admit_query(
         self, sql: str, name: str | None = None, sink: str | None = None, **more: Any
     ) -> AdmittedQuery:
-        """A query, read and judged. Raises QueryError for one that is not taken."""
+        """Return a query that was parsed and checked. Raises QueryError if it is invalid."""
         if name is None:
             taken = {q.name for q in self.ledger.queries}
             name = next(f"q{n}" for n in range(1, len(taken) + 2) if f"q{n}" not in taken)
@@ -174,8 +182,9 @@ class QueryRegistry:
         return sink
 
     def plan_query(self, new: AdmittedQuery, old: Deployment | None = None) -> Decision:
-        """The cheapest plan for a query, on what is deployed or on ``old``. Raises QueryError if
-        there is none.
+        """Return the cheapest plan for a query, on the current deployment or on ``old``.
+
+        Raises QueryError if there is no plan.
         """
         try:
             now = self.event_time_progress(new.parsed.definition.streams) or 0
@@ -184,9 +193,7 @@ class QueryRegistry:
             raise QueryError(str(error)) from None
 
     def check_queries(self, several: Sequence[AdmittedQuery]) -> None:
-        """Raises ValueError if one of these, submitted one after the other, has no plan, or one
-        that cannot be built.
-        """
+        """Raise ValueError if one of these queries, submitted in order, has no feasible plan."""
         then = self.current_deployment
         for new in several:
             then = add_query(then, new.parsed, self.plan_query(new, then).tree)
@@ -195,7 +202,7 @@ class QueryRegistry:
         self.works.check_buildable(todo.build, then, self.ledger, texts)
 
     def register_query(self, new: AdmittedQuery) -> RegisteredQuery:
-        """Answer a query from the next batch on."""
+        """Register a query that is answered from the next batch on."""
         began = clock.perf_counter()
         decision = self.plan_query(new)
         planned = clock.perf_counter()
@@ -237,14 +244,17 @@ class QueryRegistry:
         return served
 
     def _complete_since(self, new: AdmittedQuery) -> dict[str, int | None]:
-        """By stream, from which event time on history has all that a query can use; None: all.
-        Operators that are there were built when it had no less.
+        """Return when history becomes complete for a query: event time by stream; None: always.
+
+        Existing operators were built from at least this much history.
         """
         definition = new.query.definition
         return dict.fromkeys(definition.streams) | self._find_missing_history(definition)
 
     def _find_missing_history(self, definition: Definition) -> dict[str, int]:
-        """Return by stream from which event time on history has all, if a query can use more."""
+        """Return the start of history by stream, for streams whose earlier tuples a query could
+        use.
+        """
         progress, lacking = self.event_time_progress(definition.streams), dict[str, int]()
         for stream, window in zip(definition.streams, definition.windows, strict=True):
             floor = self.ledger.backfill_start.get(stream)
@@ -254,7 +264,7 @@ class QueryRegistry:
         return lacking
 
     def withdraw_query(self, name: str, reason: str = "withdrawn") -> None:
-        """Answer a query no longer. Raises ValueError when none of that name is answered."""
+        """Withdraw a query. Raises ValueError if no active query has this name."""
         if self.ledger.find_serving(name) is None:
             self.last_query(name)
             raise ValueError(f"query {name!r} has been withdrawn already")
@@ -264,7 +274,7 @@ class QueryRegistry:
         )
 
     def last_query(self, name: str) -> RegisteredQuery:
-        """The last query of a name. Raises ValueError if there was none."""
+        """Return the latest query of a name. Raises ValueError if there was none."""
         found = [q for q in self.ledger.queries if q.name == name]
         if not found:
             known = ", ".join(dict.fromkeys(q.name for q in self.ledger.queries)) or "none"
@@ -274,13 +284,13 @@ class QueryRegistry:
     # From one deployment to the next.
 
     def migration_events(self, new: Deployment) -> list[events.Event]:
-        """What is to be told of operators that go on elsewhere, with their state."""
+        """Return events for the operators that a new deployment moves with their state."""
         found = pure.diff_deployments(self.current_deployment, new).move
         held = {id: self.works.instances[id].live_bytes for id, _, _ in found}
         return [OperatorMoved(self.ledger.epoch, id, a, b, held[id]) for id, a, b in found]
 
     def latest_event_time(self) -> int:
-        """How far event time has come."""
+        """Return the latest event time of all clocks, in microseconds."""
         return max((t for t in self.ledger.clocks.values() if t is not None), default=0)
 
     def switch_deployment(
@@ -292,7 +302,7 @@ class QueryRegistry:
         asked: AdmittedQuery | None = None,
         reasons: Mapping[str, str] | None = None,
     ) -> None:
-        """Build what is new, commit, and then let go of what is old."""
+        """Build new operators, commit the deployment, then drop old operators."""
         old, todo = self.current_deployment, pure.diff_deployments(self.current_deployment, new)
         query = [] if asked is None else [asked.query]
         texts = self.asking.selection_texts(self.ledger.queries, *query)
@@ -322,7 +332,7 @@ class QueryRegistry:
         self.resting.note_change(old, new, bool(served or reasons))
 
     def _limit_completeness(self, ledger: HubState, name: str) -> None:
-        """Note from when on a query's answers are complete if history lacks what it can use."""
+        """Record from when a query's answers are complete if history lacks tuples it can use."""
         if (served := ledger.find_serving(name)) is None:
             return
         for stream, floor in self._find_missing_history(
@@ -332,7 +342,7 @@ class QueryRegistry:
             served.complete_since[stream] = floor if before is None else max(before, floor)
 
     def _update_serving_intervals(self, ledger: HubState, texts: Texts) -> None:
-        """Note by whom queries are answered from the next batch on."""
+        """Record which operators answer queries from the next batch on."""
         first, time = ledger.epoch + 1, self.reader.time
         for served in ledger.serving_queries:
             asked = ledger.deployment.queries[served.name]
@@ -358,7 +368,7 @@ class QueryRegistry:
         )
 
     def commit_change(self, after: HubState, happened: Sequence[events.Event]) -> None:
-        """Make a change real, and tell what happened."""
+        """Commit a change with its events."""
         self.prepare_commit()
         if self._forced is not None:
             self._forced.result()
@@ -392,7 +402,7 @@ def _make_build_events(built: Iterable[BuiltOperator], ledger: HubState) -> Iter
 
 
 def _classify_reuse(old: Deployment, asked: DeployedQuery, decision: Decision) -> str:
-    """How a query comes to be answered; see ``HubQuery.reuse_kind``."""
+    """Return how a query is answered; see ``HubQuery.reuse_kind``."""
     tree = decision.tree
     if isinstance(tree, ReusedOperator):
         held = old.operators[tree.operator].serving_demand(asked.definition) is not None
@@ -401,5 +411,5 @@ def _classify_reuse(old: Deployment, asked: DeployedQuery, decision: Decision) -
 
 
 def first_line(error: Exception) -> str:
-    """The first line of an error."""
+    """Return the first line of an error that is not blank."""
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

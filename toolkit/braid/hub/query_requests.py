@@ -1,4 +1,4 @@
-"""Queries as they are asked of a hub: read, judged, and kept as they were understood."""
+"""Parse, check and restore the queries of a hub."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ from braid.util.durations import Span, normalize_duration, parse_duration
 
 @dataclass(frozen=True)
 class AdmittedQuery:
-    """A query that was read, as planners take it, and as it is written down."""
+    """A parsed query, for planners and for the hub state.
+
+    ``lifetime``: microseconds of event time; None: until it is withdrawn.
+    """
 
     query: StreamQuery
     parsed: DeployedQuery
@@ -34,8 +37,10 @@ class AdmittedQuery:
 
 
 class QueryReader:
-    """Reads queries over a reader's streams. ``whole``: operators carry all columns of their
-    streams, as on one site, where nothing is sent; so they hold more queries.
+    """Reader of queries over a reader's streams.
+
+    ``whole``: operators keep all columns of their streams and so hold more queries. This fits one
+        site, where nothing is sent.
     """
 
     def __init__(self, reader: StreamReader, whole: bool) -> None:
@@ -58,7 +63,7 @@ class QueryReader:
         slide: Span | None = None,
         lifetime: Span | None = None,
     ) -> AdmittedQuery:
-        """Raises QueryError for a query that is not taken."""
+        """Return a query that was parsed and checked. Raises QueryError if it is invalid."""
         spans = _normalize_windows(windows)
         written_slide = None if slide is None else normalize_duration(slide, "slide")
         lives = None if lifetime is None else parse_duration(lifetime, f"lifetime of {name!r}")
@@ -68,16 +73,14 @@ class QueryReader:
         return AdmittedQuery(query, asked, spans, written_slide, lives)
 
     def operator_definition(self, query: StreamQuery) -> Definition:
-        """The definition as operators are asked for it: they make every match, and ticks are told
-        of those.
-        """
+        """Return the definition for operators, without SLIDE: ticks are made from all matches."""
         columns = query.definition.columns
         if self.whole:
             columns = tuple(frozenset(self.reader.schemas[s]) for s in query.definition.streams)
         return replace(query.definition, columns=columns, slides=frozenset())
 
     def restore_query(self, served: RegisteredQuery) -> StreamQuery:
-        """A query that was taken before: a hub starts again though new ones like it are refused."""
+        """Return a stored query. It stays valid even if a new query like it would be refused."""
         key = served.sql, repr(served.windows), repr(served.slide)
         if key not in self._known:
             schemas, time = self.reader.schemas, self.reader.time
@@ -86,7 +89,7 @@ class QueryReader:
         return self._known[key]
 
     def delivery_rule(self, served: RegisteredQuery) -> DeliveryRule:
-        """What a query that is answered makes of its operator's results."""
+        """Return how an active query is answered from its operator's results."""
         query, span = self.restore_query(served), served.serving_intervals[-1]
         slide = query.slide and TickSchedule(
             query.slide, query.windows_by_stream, served.start_time
@@ -105,7 +108,7 @@ class QueryReader:
         return self._selects[key]
 
     def _find_fallible_selects(self, query: StreamQuery) -> Iterator[str]:
-        """What may fail of what is selected of each match, over a plain table of results."""
+        """Yield the selected expressions that may fail, over flat results."""
         for tree in selected_expressions(query):
             if tree.find(exp.Star) is None:
                 text = tree.sql(dialect=SparkSql, normalize_functions=False)
@@ -116,7 +119,7 @@ class QueryReader:
                     yield plain
 
     def may_fail(self, told: DeliveryRule) -> bool:
-        """Whether an expression of a query may fail on its operator's results."""
+        """Return whether an expression of a query may fail on its operator's results."""
         return bool(told.select) or (told.where is not None and self._may_fail(told.where))
 
     def _may_fail(self, sql: str) -> bool:
@@ -125,15 +128,13 @@ class QueryReader:
         return self._failing[sql]
 
     def selection_texts(self, queries: Iterable[RegisteredQuery], *more: StreamQuery) -> Texts:
-        """The SQL of all selections that these queries have."""
+        """Return the SQL of all selections of these queries."""
         known = [*(self.restore_query(q) for q in queries), *more]
         return selection_texts((q.definition, q.filters) for q in known)
 
 
 def selected_expressions(query: StreamQuery) -> Iterator[exp.Expr]:
-    """What is selected of each match: all that is selected, or, of groups of matches, what their
-    aggregates are of.
-    """
+    """Yield the expressions evaluated on each match: selected ones, or arguments of aggregates."""
     told = [*query.select, *([query.having] if query.having else [])]
     trees = [sqlglot.parse_one(sql, dialect=SparkSql).unalias() for sql in told]
     if not query.groups and not query.aggregates:
@@ -145,8 +146,9 @@ def selected_expressions(query: StreamQuery) -> Iterator[exp.Expr]:
 
 
 def _list_call_arguments(call: exp.AggFunc) -> Iterator[exp.Expr]:
-    """What an aggregate is of; with FILTER only where that lets a match through, and what FILTER
-    says.
+    """Yield the arguments of an aggregate, or its FILTER if there are none.
+
+    With a FILTER, arguments count only if it accepts the match.
     """
     inner = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
     every = (p for p in (*inner, *call.expressions) if isinstance(p, exp.Expr))

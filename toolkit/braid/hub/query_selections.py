@@ -1,5 +1,6 @@
-"""From Spark SQL over one stream to a selection: comparisons of a column with a literal are told
-apart, all else is opaque.
+"""Convert Spark SQL over one stream to a selection.
+
+Comparisons of a column with a literal become domains; all other conditions are opaque.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ Types = Mapping[str, SqlType]
 _DIGITS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _FLOAT = 2**24
-"""Whole numbers beyond it may be rounded when Spark compares them with a float."""
+"""Spark may round a whole number beyond this to compare it with a float."""
 _EXACT = 18
-"""Digits of decimals up to which Spark compares without rounding."""
+"""Most digits of decimals that Spark compares without rounding."""
 
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",
@@ -61,14 +62,15 @@ _DOMAINS: dict[str, Callable[[Any], ColumnDomain]] = {
 
 
 def parse_selection(tree: exp.Expr, types: Types) -> Selection:
-    """The selection of a condition over one stream's columns, which are named exactly."""
+    """Return the selection of a condition over one stream's columns, which are named exactly."""
     found = _parse_tree(tree, types, False)
     return _make_opaque_selection(tree, False) if found is None else found
 
 
 def _parse_tree(tree: exp.Expr, types: Types, negated: bool) -> Selection | None:
-    """None for a selection of too many boxes. NOT goes down to the comparisons: what is TRUE stays
-    what it is.
+    """Return the selection of a tree; None if it has too many boxes.
+
+    NOT is pushed down to the comparisons, which keeps the tuples for which the condition is TRUE.
     """
     tree = tree.unnest()
     if isinstance(tree, exp.Not):
@@ -129,8 +131,9 @@ def _parse_in_list(tree: exp.In, types: Types, negated: bool) -> tuple[str, Colu
 
 
 def _parse_literal(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
-    """What a literal is that is compared with a column, in the column's order; None if Spark
-    compares otherwise, or if we do not know.
+    """Return the value of a literal that is compared with a column, in the column's order.
+
+    None if Spark compares in another way, or may do so.
     """
     if not isinstance(column, exp.Column) or isinstance(column.parent, exp.Dot):
         return None
@@ -149,7 +152,7 @@ def _parse_literal(column: exp.Expr, literal: exp.Expr, types: Types) -> Any:
 
 
 def _is_day(text: str) -> bool:
-    """Whether it is a day of the calendar: Spark makes NULL or an error of any other."""
+    """Return whether a text is a calendar day: Spark turns any other into NULL or an error."""
     try:
         date.fromisoformat(text)
     except ValueError:

@@ -1,6 +1,4 @@
-"""RANGE and SLIDE of a query's streams, wherever they are said: in brackets, beside the query, or
-as interval conditions on event times.
-"""
+"""Parse RANGE and SLIDE of a query from brackets, arguments or interval conditions."""
 
 from __future__ import annotations
 
@@ -15,9 +13,9 @@ from braid.util.durations import Span, parse_duration
 def parse_windows(
     tables: Mapping[str, exp.Table], given: Mapping[str, Span] | Span | None, every: Span | None
 ) -> tuple[dict[str, int], set[int]]:
-    """By alias the windows that are given, and the SLIDE if there is one, in microseconds.
+    """Return the windows by alias and the SLIDE, if there is one, in microseconds.
 
-    Raises QueryError for what is given twice, or for another stream.
+    Raises QueryError for a value that is given twice or for an unknown stream.
     """
     ranges: dict[str, int] = {}
     slides: set[int] = set()
@@ -54,8 +52,9 @@ def _parse_given_windows(
 
 
 def interval_windows(parts: Sequence[exp.Expr], time: str) -> tuple[dict[str, int], list[exp.Expr]]:
-    """The windows that interval conditions on the event times of two streams are, and the other
-    conditions; no windows if there are not two.
+    """Return the windows expressed by interval conditions on event times, and the other conditions.
+
+    The windows are empty unless there is one for each of two streams.
     """
     found: dict[str, int] = {}
     rest = []
@@ -69,7 +68,7 @@ def interval_windows(parts: Sequence[exp.Expr], time: str) -> tuple[dict[str, in
 
 
 def _parse_interval_condition(part: exp.Expr, time: str) -> tuple[str, int] | None:
-    """For ``later.ts <= older.ts + INTERVAL w``: the older stream's alias, and its window."""
+    """Return the older stream's alias and its window for ``later.ts <= older.ts + INTERVAL w``."""
     if not isinstance(part, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
         return None
     less, more = part.this, part.expression
@@ -83,7 +82,7 @@ def _parse_interval_condition(part: exp.Expr, time: str) -> tuple[str, int] | No
 
 
 def _parse_shifted_time(tree: exp.Expr, time: str) -> tuple[str, int] | None:
-    """An event time plus or minus an interval: the alias, and the microseconds."""
+    """Return alias and microseconds of an event time plus or minus an interval."""
     tree = tree.unnest()
     if isinstance(tree, exp.Column):
         return (tree.table, 0) if tree.name == time else None

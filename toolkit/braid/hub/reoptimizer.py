@@ -1,5 +1,6 @@
-"""How a hub on a network comes to rest: between batches it looks at one thing after another again,
-and takes no more than a share of their time for it.
+"""Background re-optimization of a hub on a network.
+
+Between batches, it reviews one query or operator at a time within a share of the batch time.
 """
 
 from __future__ import annotations
@@ -21,38 +22,40 @@ from braid.papers.reuse.planner import Planner
 from braid.papers.reuse.reoptimization import Item, ReviewQueue, review_item
 
 SHARE = 0.1
-"""Looking again takes at most so much of the time that batches take: who has looked for a second
-looks again when batches have taken ten.
+"""Largest share of the batch time for reviews.
+
+After a review of one second, the next comes when batches have taken ten.
 """
 
 
 class ReoptimizableHub(Protocol):
-    """What must be known of a hub, and done with it; the desk does."""
+    """Interface of a hub to its reoptimizer, implemented by ``QueryRegistry``."""
 
     settings: HubSettings
     ledger: HubState
 
     @property
     def current_deployment(self) -> Deployment:
-        """What is deployed."""
+        """Deployed operators and queries."""
 
     def make_planner(self) -> Planner:
-        """What plans queries now."""
+        """Return a planner for the current state."""
 
     def latest_event_time(self) -> int:
-        """How far event time has come."""
+        """Return the latest event time of all clocks, in microseconds."""
 
     def migration_events(self, new: Deployment) -> Sequence[Event]:
-        """What is to be told of operators that go on elsewhere."""
+        """Return events for the operators that a new deployment moves."""
 
     def switch_deployment(self, new: Deployment, happened: Sequence[Event]) -> None:
-        """Have this deployed."""
+        """Switch to a deployment."""
 
 
 class Reoptimizer:
-    """What is left to be looked at of a hub, and since when queries have neither come nor gone. In
-    one round all is looked at with the same rates, by a planner that goes along with what changes.
-    ``share`` of the time of batches is what it may take.
+    """Queue of reviews, with the event time at which the set of queries last changed.
+
+    One round reviews everything with the same rates, by a planner that follows the changes made.
+    ``share``: largest share of the batch time.
     """
 
     share = SHARE
@@ -66,8 +69,9 @@ class Reoptimizer:
         self.down: list[str] = []
 
     def note_change(self, old: Deployment, new: Deployment, queries: bool) -> None:
-        """Something has changed; ``queries``: because one came or went. A move alone is no reason
-        for another round.
+        """Record a change. A move alone does not cause another round.
+
+        ``queries``: whether a query was added or removed.
         """
         done = diff_deployments(old, new)
         self.changed |= bool(done.build or done.drop)
@@ -76,9 +80,11 @@ class Reoptimizer:
             self.since, self.planner = self.desk.latest_event_time(), None
 
     def review_next(self, batch: float = math.inf) -> None:
-        """Look at one more thing again after a ``batch`` (seconds), in rounds until what is
-        deployed is at rest, unless the last look has taken more than its share yet. What cannot be
-        built from the tuples that have come stays as it is.
+        """Review one more item after a batch that took ``batch`` seconds.
+
+        Rounds continue until the deployment is settled. Nothing is reviewed while earlier reviews
+        exceed their share of the time. If a new plan cannot be built from the tuples received, the
+        deployment stays.
         """
         self.since = self.since or self.desk.latest_event_time()
         self.owed = max(0.0, self.owed - self.share * batch)
@@ -91,8 +97,10 @@ class Reoptimizer:
         self.owed = clock.perf_counter() - began
 
     def _planner_for_round(self) -> Planner:
-        """The planner of this round, or of a next one if all of this has been looked at: of all
-        once more if it has gone on for twice as long, else of what has had a change near it.
+        """Return the planner of this round, or of the next one if everything is reviewed.
+
+        The next round covers all items if the deployment has lasted twice as long, else those near
+        a change.
         """
         desk, next_one = self.desk, not self.left
         if next_one or self.planner is None or self.down != desk.ledger.failed_nodes:
@@ -121,20 +129,23 @@ class Reoptimizer:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all has been looked at since something changed, or since it had gone on for half
-        as long; one site always is at rest.
+        """Whether everything has been reviewed since the last change.
+
+        After a full review, the next one is due when the deployment has lasted twice as long. One
+        site is always settled.
         """
         due = self.left or self.changed or self._has_doubled
         return self.desk.settings.network is None or not due
 
     @property
     def _has_doubled(self) -> bool:
-        """Whether it has gone on for twice as long as when all was looked at."""
+        """Whether the deployment has lasted twice as long as at the last full review."""
         return self._expected_lifetime_seconds() >= 2 * self.lasted
 
     def _expected_lifetime_seconds(self) -> float:
-        """Seconds for which what is deployed is taken to last: as long as queries have neither come
-        nor gone, and an hour at least.
+        """Return the seconds that the deployment is expected to last.
+
+        That is the time since queries last changed, and at least an hour.
         """
         return (
             max(HORIZON, (self.desk.latest_event_time() - self.since) / 1e6)

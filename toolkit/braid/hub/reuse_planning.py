@@ -1,4 +1,4 @@
-"""What a hub's planner knows of its streams, and what it says of a plan."""
+"""Cost model of a hub's planner, and the description of its plans."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from braid.papers.reuse.stream_rates import Rates, StreamRate
 
 SITE = ONE_SITE.nodes[0].name
 SAMPLE = 400
-"""Tuples of each stream that selections are tried on."""
+"""Tuples of each stream on which selections are sampled."""
 
 
 def make_cost_model(
@@ -31,8 +31,10 @@ def make_cost_model(
     history: BackfillBuffer,
     streams: Iterable[str],
 ) -> CostModel:
-    """Costs: on one site work, with all streams alike; on a network what flows, by the rates that
-    are given, or else by what was counted and a sample.
+    """Return the cost model of the planner.
+
+    On one site, the cost is work, with equal rates for all streams. On a network, it is traffic,
+    with the given rates or else those measured and sampled.
     """
     if network is None:
         return CostModel(ONE_SITE, Rates({s: StreamRate(1.0, {}) for s in streams}))
@@ -70,7 +72,7 @@ def _measure_stream_rate(tuples: int, seconds: float, sample: pa.Table | None) -
 
 
 def _to_plain_value(value: Any) -> Any:
-    """A value as selections have it: exact numbers are fractions, days are text."""
+    """Return a value in the form selections use: exact numbers as fractions, days as text."""
     if isinstance(value, Decimal):
         return Fraction(value)
     return value.isoformat() if hasattr(value, "isoformat") else value
@@ -79,8 +81,9 @@ def _to_plain_value(value: Any) -> Any:
 def _estimate_selectivity(
     join: JoinCondition, samples: Mapping[str, pa.Table | None]
 ) -> float | None:
-    """The part of pairs that an equality is taken to hold for: one over the greater number of
-    different values in the samples.
+    """Return the estimated share of pairs that satisfy an equality.
+
+    It is one over the larger number of distinct values in the two samples.
     """
     if len(join.columns) != 2 or " = " not in join.text:
         return None
@@ -96,7 +99,7 @@ def _estimate_selectivity(
 def explain_decision(
     deployment: Deployment, wanted: Definition, decision: Decision, site: bool
 ) -> list[str]:
-    """What is done for a query, and what was considered, in lines."""
+    """Return lines that describe how a query is answered, and the alternatives."""
     lines = list(_describe_plan_tree(deployment, wanted, decision.tree, site, ""))
     what = "work a second at equal rates" if site else "more bytes in transit"
     lines.append(f"considered, by {what} (modelled)")

@@ -1,5 +1,6 @@
-"""What a file of queries would need on a hub, before anything runs: operators, who shares them,
-what that saves. Modelled.
+"""Advise on sharing: the operators that a file of queries needs and the work they save.
+
+Costs are modelled; nothing runs.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _SITE = ONE_SITE.nodes[0].name
 
 @dataclass(frozen=True)
 class SharingAdvice:
-    """What a set of queries needs when nothing is known of rates: all streams count alike.
+    """Joins needed by a set of queries, with equal rates for all streams.
 
-    ``operators`` are the joins: streams, the queries that each answers, and how many demands it
-    has. ``work`` is by what may be reused, tuples a second relative to no reuse; modelled.
+    - ``operators``: streams, the queries answered and the number of demands of each join.
+    - ``work``: by kind of reuse, tuples per second relative to no reuse; modelled.
     """
 
     queries: int
@@ -48,10 +49,12 @@ class SharingAdvice:
 
 
 def advise_sharing(text: str, time: str = "ts") -> SharingAdvice:
-    """Advice on queries that end in ";" each, whose event time is the column ``time``. Columns must
-    be written alias.column, since nothing says what a stream has.
+    """Return advice on queries that each end in ";".
 
-    Raises QueryError, with one sentence, for one that a hub does not take.
+    ``time``: event-time column. Columns must be written alias.column, since the columns of streams
+        are not known.
+
+    Raises QueryError if a query is invalid.
     """
     texts = list(_split_queries(text))
     if not texts:
@@ -78,7 +81,7 @@ def advise_sharing(text: str, time: str = "ts") -> SharingAdvice:
 
 
 def _split_queries(text: str) -> Iterator[str]:
-    """Each query, without what stands around it; what cannot be read at all is one."""
+    """Yield each query without surrounding space and comments; text without tokens is one query."""
     try:
         tokens = CQL().tokenize(text)
     except sqlglot.errors.SqlglotError:
@@ -115,7 +118,7 @@ def _deployment_work(service: PlanningService) -> float:
 
 
 def infer_schemas(texts: Sequence[str], time: str) -> Schemas:
-    """Columns of streams as queries name them; their types by what they are compared with."""
+    """Return the columns of streams named in queries, with types inferred from comparisons."""
     found: dict[str, dict[str, SqlType]] = {}
     for sql in texts:
         tree = parse_query(sql)
@@ -133,7 +136,7 @@ def infer_schemas(texts: Sequence[str], time: str) -> Schemas:
 
 
 def _infer_literal_type(column: exp.Column) -> SqlType | None:
-    """The type of a literal beside a column; None: there is none."""
+    """Return the type of a literal beside a column; None if there is none."""
     beside = column.parent
     for literal in beside.find_all(exp.Literal) if beside is not None else ():
         if literal.is_string:

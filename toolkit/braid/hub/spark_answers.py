@@ -1,4 +1,4 @@
-"""From matches to a query's answer by Spark, when somebody reads it: ticks, groups, columns."""
+"""Compute a query's answer from its matches with Spark: ticks, groups and columns."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from braid.hub.query_parser import StreamQuery
 from braid.hub.stream_reader import TickRange
 
 TICK = "tick"
-"""The column of a ticked answer that says at which time it held."""
+"""Column of a ticked answer that has the time at which a row held."""
 
 
 def answer_query(matches: DataFrame, query: StreamQuery, time: str, ticks: TickRange) -> DataFrame:
-    """The rows of a query. ``matches`` has a struct column for each alias.
+    """Return the answer to a query. ``matches`` has a struct column for each alias.
 
-    Without a SLIDE: one for each match (S2). With one: at each tick what holds then (S3), grouped
-    if the query groups (S4). An aggregate without GROUP BY has a row at every tick, as SQL has it
-    of no rows; one with GROUP BY has none where nothing matches.
+    Without a SLIDE: one row per match (S2). With one: the matches that hold at each tick (S3),
+    grouped if the query groups (S4). An aggregate without GROUP BY has a row at every tick, as SQL
+    has for no rows. One with GROUP BY has none at a tick without matches.
     """
     if query.slide is None:
         return matches.selectExpr(*query.select)
@@ -44,7 +44,7 @@ def answer_query(matches: DataFrame, query: StreamQuery, time: str, ticks: TickR
 def _expand_to_ticks(
     matches: DataFrame, query: StreamQuery, time: str, ticks: TickRange
 ) -> DataFrame:
-    """Every match at every tick at which it holds."""
+    """Return every match at every tick at which it holds."""
     every, windows = query.slide, query.windows_by_stream
     assert every is not None
     instants = {a: F.unix_micros(F.col(f"`{a}`.`{time}`").cast("timestamp")) for a in query.aliases}
@@ -61,7 +61,7 @@ def _expand_to_ticks(
 
 
 def _aggregate_groups(agg: Callable[..., DataFrame], query: StreamQuery, *keys: str) -> DataFrame:
-    """What is selected of groups, by number, and whether it is told."""
+    """Return the selected expressions of groups, by number, and whether HAVING accepts them."""
     having = F.lit(True) if query.having is None else F.coalesce(F.expr(query.having), F.lit(False))
     select = [F.expr(s).alias(f"__v{i}") for i, s in enumerate(query.select)]
     found = agg(*select, having.alias("__having"))
@@ -69,7 +69,7 @@ def _aggregate_groups(agg: Callable[..., DataFrame], query: StreamQuery, *keys: 
 
 
 def _aggregate_empty_ticks(held: DataFrame, query: StreamQuery, ticks: TickRange) -> DataFrame:
-    """What an aggregate says of nothing, at the ticks at which nothing holds."""
+    """Return the aggregates of no rows, at the ticks at which nothing holds."""
     numbers = ticks.tick_numbers(query.slide or 1)
     spark = held.sparkSession
     silent = spark.range(numbers.start, max(numbers.start, numbers.stop)).withColumnRenamed(
@@ -84,7 +84,7 @@ def _reduce_columns(pick: Any, columns: list[Column]) -> Column:
 
 
 def check_query(matches: DataFrame, query: StreamQuery, time: str) -> None:
-    """Raises QueryError if Spark does not take the query; ``matches`` is empty."""
+    """Raise QueryError if Spark refuses the query. ``matches`` is empty."""
     try:
         if query.where is not None:
             matches = matches.where(F.expr(query.where))

@@ -1,4 +1,4 @@
-"""What a hub reads its streams with and computes by: Spark, or DuckDB where they are tables."""
+"""Interface to a hub's streams: Spark DataFrames, or tables read with DuckDB."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ from braid.hub.query_parser import StreamQuery
 from braid.papers.reuse.definition import Column
 
 Turn = Callable[[Any, int], None]
-"""What is done with a batch: what it is read from, and its number."""
+"""Function called with each batch: its source and its number."""
 
 
 @dataclass(frozen=True)
 class AnswerPart:
-    """Of the answer to a query, what one operator told: result files, their shape, the demand's
-    bit, and Spark SQL over the plain table that compensates.
+    """Part of an answer that comes from one operator.
+
+    - ``files``: result files.
+    - ``shape``: columns of the results.
+    - ``bit``: bit of the demand.
+    - ``compensation``: Spark SQL over flat results; None: all results are wanted.
     """
 
     files: Sequence[str]
@@ -39,8 +43,11 @@ class AnswerPart:
 
 @dataclass(frozen=True)
 class TickRange:
-    """Event times (microseconds) between which a query's ticks are told: after ``since``, before
-    ``until``; None: there is none yet. ``start`` is when all its streams had begun.
+    """Event times between which ticks are answered, in microseconds.
+
+    - ``since``: exclusive; None: from the start.
+    - ``until``: exclusive; None: no tick is final.
+    - ``start``: when all streams had begun; None: some has not.
     """
 
     since: int | None
@@ -48,7 +55,7 @@ class TickRange:
     start: int | None
 
     def tick_numbers(self, every: int) -> range:
-        """The ticks at which there is an answer, whether anything matches or not."""
+        """Return the numbers of the ticks that have an answer, with or without matches."""
         first = self.since if self.since is not None else self.start
         if first is None or self.until is None:
             return range(0)
@@ -57,66 +64,71 @@ class TickRange:
 
 
 class StreamReader(ABC):
-    """Reads batches, computes Spark SQL of tuples, and reads answers. ``faults`` are the errors
-    that expressions of queries may end in.
+    """Reads batches, computes Spark SQL on tuples, and reads answers.
+
+    ``evaluation_errors``: errors that expressions of queries may raise.
     """
 
     evaluation_errors: tuple[type[Exception], ...]
     ours = True
-    """Whether DuckDB may hash: nothing else does, then."""
+    """Whether DuckDB may hash values. It may only if nothing else does."""
     ansi = True
-    """Whether expressions fail where Spark's do by its default, and are not NULL or wrong there."""
+    """Whether expressions fail as in Spark's ANSI mode. Otherwise they may return NULL."""
     utc = True
     """Whether times are read in UTC."""
 
     checks_input = False
-    """Whether all bytes of copied input are looked at before a batch: Spark checks pages itself."""
+    """Whether the copied input is verified before each batch. Spark verifies pages itself."""
 
     def __init__(self, schemas: Schemas, time: str, batches: int | None = None) -> None:
-        """``batches`` is how many there are of streams that all end."""
+        """``batches``: number of batches, if all streams are finite."""
         self.schemas, self.time = schemas, time
         self.last_batch = None if batches is None else batches - 1
         self._compiled: dict[tuple[Any, ...], str | None] = {}
 
     @abstractmethod
     def empty_frame(self, columns: Mapping[str, Column]) -> Any:
-        """What has the types of these columns: conditions are judged by it."""
+        """Return an empty frame with the types of these columns, for checking conditions."""
 
     @abstractmethod
     def read_batch(
         self, source: Any, wanted: Mapping[str, Mapping[str, str]]
     ) -> Mapping[str, pa.Table]:
-        """The tuples of a batch, of the streams in ``wanted``, with what is computed of them: Spark
-        SQL by name.
+        """Read a batch's tuples of the streams in ``wanted``.
+
+        ``wanted``: Spark SQL of the computed columns, by stream and name.
         """
 
     @abstractmethod
     def check_query(self, query: StreamQuery) -> None:
-        """Raises QueryError for a query that is not taken."""
+        """Raise QueryError for an invalid query."""
 
     @abstractmethod
     def answer_query(
         self, query: StreamQuery, parts: Sequence[AnswerPart], ticks: TickRange
     ) -> Any:
-        """The rows of a query: without a SLIDE one for each match; with one, what holds at each
-        tick, grouped if the query groups.
+        """Return the answer to a query.
+
+        Without a SLIDE: one row per match. With one: the matches that hold at each tick, grouped if
+        the query groups.
         """
 
     @abstractmethod
     def start_batches(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
-        """Give batch after batch, those after ``done``; what ends and waits as Spark's queries."""
+        """Start calling ``turn`` with each batch after ``done``. Return a handle like Spark's."""
 
     @abstractmethod
     def compute_in_spark(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
-        """What ``computed`` does, for what is not known to mean the same in DuckDB."""
+        """Compute columns as ``compute_columns`` does, if DuckDB cannot or may differ."""
 
     def compute_columns(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
-        """What Spark SQL says of each tuple, by name. ``columns`` are those of ``rows``; results
-        have ``QUERIES`` besides.
+        """Compute Spark SQL for each tuple, by name.
+
+        ``columns``: columns of ``rows``. Results also have the column ``QUERIES``.
         """
         chosen = self._compile_all_to_duckdb(columns, wanted, QUERIES in rows.column_names)
         if chosen is None:
@@ -127,7 +139,7 @@ class StreamReader(ABC):
     def with_computed_columns(
         self, stream: str, rows: pa.Table, wanted: Mapping[str, str]
     ) -> pa.Table:
-        """Tuples of a stream with what is computed of them."""
+        """Return tuples of a stream with their computed columns."""
         made = self.compute_columns(rows, {c: (stream, c) for c in rows.column_names}, wanted)
         for name in made.column_names:
             rows = rows.append_column(name, made[name])
@@ -136,8 +148,9 @@ class StreamReader(ABC):
     def _compile_all_to_duckdb(
         self, columns: Mapping[str, Column], wanted: Mapping[str, str], told: bool = False
     ) -> dict[str, str] | None:
-        """DuckDB SQL by name; None if some of it is not known to mean the same. ``told``: of
-        results.
+        """Return DuckDB SQL by name; None if an expression is not known to mean the same.
+
+        ``told``: the rows are results, which have the column ``QUERIES``.
         """
         found = {
             n: self._compile_to_duckdb(sql, tuple(columns.items()), told)
@@ -149,7 +162,7 @@ class StreamReader(ABC):
     def _compile_to_duckdb(
         self, sql: str, columns: tuple[tuple[str, Column], ...], told: bool
     ) -> str | None:
-        """DuckDB SQL for Spark SQL; None for what is not known to mean the same."""
+        """Return DuckDB SQL for Spark SQL; None if it is not known to mean the same."""
         key = sql, columns, told
         if key not in self._compiled:
             types = {("", n): self.schemas[s][c] for n, (s, c) in columns}

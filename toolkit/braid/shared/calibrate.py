@@ -1,6 +1,4 @@
-"""C_sys, the system overhead of a slice (Wang 2008, section 7.2), measured on this machine by the
-kernels themselves.
-"""
+"""Measure C_sys, the system overhead of a slice (Wang 2008, section 7.2), with the join kernels."""
 
 from __future__ import annotations
 
@@ -22,11 +20,11 @@ _PROBES, _STORED, _SLICES, _ROUNDS = 4096, 65536, 8, 5
 
 
 def measure_slice_overhead() -> float:
-    """What one more slice costs for each tuple that passes it, in comparisons.
+    """Return the cost of one more slice for each tuple that passes it, in comparisons.
 
-    The same tuples probe the same state, in one block and in several; the difference is what slices
-    cost, and one comparison is what a pair costs that the index finds. The quickest of a few rounds
-    counts. Takes a tenth of a second or so.
+    The same tuples probe the same state in one block and in several. The difference is the cost of
+    the slices; one comparison is the cost of one pair found by the index. The fastest of a few
+    rounds counts. Takes about 0.1 seconds.
     """
     window = 1 << 40
     links = (IndexCondition((0, "k"), (1, "k"), 0, 0),)
@@ -48,8 +46,9 @@ def measure_slice_overhead() -> float:
 
 
 def measure_quartiles(times: int = 9) -> tuple[float, float, float]:
-    """``measure`` so many times: the lower quartile, the median, the upper quartile. Other work
-    on the machine makes all of them larger.
+    """Return the lower quartile, median and upper quartile of ``times`` measurements.
+
+    Other work on the machine increases all three.
     """
     low, middle, high = np.quantile(
         [measure_slice_overhead() for _ in range(times)], (0.25, 0.5, 0.75)
@@ -71,7 +70,7 @@ def _make_sample_rows(count: int, since: int) -> pa.RecordBatch:
 def _time_probes(
     joiner: BlockJoiner, fresh: BlockRows, blocks: list[BlockRows]
 ) -> tuple[float, int]:
-    """Seconds that a probe of all blocks takes, and the pairs that it compares."""
+    """Return the seconds to probe all blocks and the number of compared pairs."""
     best, count = np.inf, SimpleNamespace(compared=0)
     for _ in range(_ROUNDS):
         count.compared = 0

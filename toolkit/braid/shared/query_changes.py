@@ -1,5 +1,4 @@
-"""The queries of a shared run: how one comes, what it can be promised, and what its coming or going
-does to stored tuples.
+"""Add and remove queries of a shared run, and rewrite stored tuples for them.
 
 Source: Wang 2008, sections 7.3 (queries enter and leave) and 7.4 (marks). No Spark.
 """
@@ -27,10 +26,12 @@ def add_query(
     watermarks: Sequence[int | None] = (),
     latest: Sequence[int | None] = (),
 ) -> Queries:
-    """The queries with one more, on a bit of its own. ``watermarks`` is that fact, and
-    ``latest`` the latest event times, of a join that is running.
+    """Return the queries with ``new`` added, on a free bit.
 
-    Raises ValueError when the name is taken or there are too many.
+    ``watermarks``, ``latest``: watermark and latest event time by stream of a running join; empty
+        before the start.
+
+    Raises ValueError if the name is taken or there are too many queries.
     """
     if new.name in (q.name for q in queries):
         raise ValueError(
@@ -57,11 +58,11 @@ def add_query(
 def _complete_since(
     queries: Queries, new: Query, stream: int, limit: int | None, now: int | None
 ) -> int | None:
-    """The event time (microseconds) from which on the state has all tuples of a stream that a new
-    query can use; None: all.
+    """Return the event time (microseconds) from which the state holds every tuple of a stream that
+    a new query can use; None: all.
 
-    What a query with no selection there or the same one keeps is certain; that of other selections
-    is not counted on.
+    Only queries with no selection on the stream, or with the same selection, guarantee tuples.
+    Queries with other selections are ignored.
     """
     if now is None:
         return None
@@ -78,7 +79,7 @@ def _complete_since(
 
 
 def remove_query(queries: Queries, name: str) -> Queries:
-    """The queries without one. Raises ValueError when it is not there."""
+    """Return the queries without ``name``. Raises ValueError if there is no such query."""
     if name not in (q.name for q in queries):
         raise ValueError(
             f"no query is named {name!r}; there are: {', '.join(q.name for q in queries) or 'none'}"
@@ -95,12 +96,12 @@ def rewrite_bitmaps(
     limit: int | None,
     indexes: Sequence[str],
 ) -> pa.RecordBatch | None:
-    """A stored block for another set of queries: marks are the ``kept`` bits of the old ones and
-    the ``fresh`` bits, by chosen row.
+    """Return a stored block for another set of queries; None if no tuple is left.
 
-    Tuples that no query can use any more are left out: of no query's selection, or older than every
-    window that is left for them at ``limit``, the earliest event time still expected of the other
-    streams. None when nothing is left.
+    The new bitmap of a chosen row has the ``kept`` bits of the old one and its ``fresh`` bits.
+    Tuples that no query can use are dropped: those in no query's selection, and those older than
+    each of their windows at ``limit``. ``limit`` is the earliest event time still expected of the
+    other streams; None: drop none for their age.
     """
     chosen = rows.key_mask()
     batch = rows.batch if chosen is None else rows.batch.filter(pa.array(chosen))
@@ -116,13 +117,13 @@ def rewrite_bitmaps(
 
 
 def query_bitmap(queries: Iterable[Query]) -> int:
-    """The bitmap with the bits of these queries."""
+    """Return a bitmap with the bits of these queries."""
     return sum(1 << q.bitmap_position for q in queries)
 
 
 def queries_by_selection(queries: Iterable[Query], stream: int) -> dict[str | None, int]:
-    """The queries, as bits, by their selection on a stream, so that each is evaluated once
-    (7.4).
+    """Return a bitmap of queries by their selection on a stream, so that each selection is
+    evaluated once (7.4).
     """
     found: dict[str | None, int] = {}
     for q in queries:

@@ -1,4 +1,4 @@
-"""SharedJoin: one join state for many queries. What people call."""
+"""SharedJoin: one join state for many queries."""
 
 from __future__ import annotations
 
@@ -30,27 +30,26 @@ from braid.util.validation import check_choice, check_folder, format_value
 
 
 class SharedJoin(StreamJoin):
-    """One join of the same streams on the same condition for many queries, each with its own
-    windows and selections.
+    """One join shared by many queries. Each query has its own windows and selections.
 
     Parameters
     ----------
     streams, on, time, lateness, ahead, partitions, check, executor, shed, driver_memory
-        As for StreamJoin; ``time`` is needed. A result that serves several queries counts for each
-        of them where it is learned what is productive.
+        See StreamJoin. ``time`` is required. A result that serves several queries counts once for
+        each of them in load shedding statistics.
     chain
-        How state is sliced (Wang 2008, chapter 7): "memory" (the least state), "cpu" (the fewest
-        comparisons, by what is measured as the run goes), "auto" ("cpu" where it takes at most a
-        tenth more state, else "memory"), or the ages at which slices end, as in ``["1 minute", "10
-        minutes"]``.
+        How state is sliced (Wang 2008, chapter 7).
+        "memory": the least state.
+        "cpu": the fewest comparisons, by measured costs.
+        "auto": "cpu" if it needs at most a tenth more state, else "memory". Default.
+        A list of ages: slices end at these ages, as in ``["1 minute", "10 minutes"]``.
     hosts
-        Logical hosts on which the slices lie: 1 is a chain, more are a ring (chapters 19 to 21).
+        Number of logical hosts. 1: a chain of slices; more: a ring (chapters 19 to 21).
     overhead
-        C_sys of section 7.2; measured on this machine when it is left out and the chain depends on
-        it.
+        C_sys of section 7.2. Default: measured on this machine if the chain depends on it.
 
-    Raises ValueError, with one sentence, for whatever cannot work; nothing has been started or
-    written then.
+    Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is
+    started or written before that.
     """
 
     run_class = SharedRun
@@ -127,15 +126,17 @@ class SharedJoin(StreamJoin):
         on: str | None = None,
         streams: Sequence[str] | None = None,
     ) -> None:
-        """Serve a query from the start of the run on; see ``SharedRun.add`` for the parameters and
-        for one that comes later.
+        """Add a query that is served from the start of the run.
+
+        See ``SharedRun.add`` for the parameters and for adding a query to a running join.
         """
         new = self.config.make_query(name, windows, where, on, streams)
         self._set_queries(add_query(self.queries, new))
 
     def add_all(self, asked: Iterable[Mapping[str, Any]]) -> None:
-        """Serve queries, each given as the arguments of ``add``: all of them, or none. Spark looks
-        at their selections at once, so that many take hardly longer than one.
+        """Add several queries, each given as the arguments of ``add``: all of them, or none.
+
+        Spark checks all selections at once, which takes hardly longer than checking one.
         """
         asked, queries = list(asked), self.queries
         judges = self.config.selection_analyzers(asked)
@@ -144,14 +145,12 @@ class SharedJoin(StreamJoin):
         self._set_queries(queries)
 
     def remove(self, name: str) -> None:
-        """Do not serve a query that was added. Raises ValueError when there is none of that
-        name.
-        """
+        """Remove a query that was added. Raises ValueError if there is no query of that name."""
         self._set_queries(remove_query(self.queries, name))
 
     @property
     def queries(self) -> Queries:
-        """The queries that were added."""
+        """Queries that were added."""
         return self.config.queries
 
     def _set_queries(self, queries: Queries) -> None:
@@ -167,11 +166,14 @@ class SharedJoin(StreamJoin):
         keep: Span | None = None,
         **trigger: Any,
     ) -> SharedRun:
-        """Start, or go on with, a shared run in the folder ``path``; see StreamJoin.start. Raises
-        ValueError without a query, and for ``foreachBatch``: results are of many queries.
+        """Start a shared run in the folder ``path``, or continue the one in it; see
+        StreamJoin.start.
 
-        A folder that holds this run goes on with the queries and chains that it had, whatever was
-        added or changed meanwhile.
+        A run that is continued has the queries and chains of its last commit, whatever was added
+        here.
+
+        Raises ValueError if there is no query, and for ``foreachBatch``, since results belong to
+        many queries.
         """
         if not self.queries:
             raise ValueError(
@@ -208,9 +210,7 @@ class SharedJoin(StreamJoin):
         keep: Span | None = None,
         **trigger: Any,
     ) -> SharedRun:
-        """Go on with the shared run in ``path``, with the queries and chains that it had at its
-        last commit.
-        """
+        """Continue the shared run in ``path`` with the queries and chains of its last commit."""
         query = read_settings(RunStore(check_folder(path)))
         if query is None or "chain" not in query:
             raise ValueError(f"{path} holds no shared run that could be resumed")

@@ -1,4 +1,4 @@
-"""SharedRun: a running shared join, whose queries and slices change between two batches."""
+"""SharedRun: a running shared join whose queries and slices can change between batches."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ V = TypeVar("V")
 
 
 class SharedRun(JoinRun):
-    """A running shared join: a JoinRun whose queries and slices change between two batches. What
-    has been changed is committed when a method returns, and is there after a restart.
+    """A running shared join: a JoinRun whose queries and slices can change between batches.
+
+    A change is committed when its method returns, and survives a restart.
     """
 
     config: SharedJoinConfig
@@ -70,19 +71,20 @@ class SharedRun(JoinRun):
 
     @property
     def queries(self) -> tuple[Query, ...]:
-        """The queries that are served now."""
+        """Queries that are served now."""
         return self._engine.state.queries
 
     def results(self, name: str, ordered: bool = False) -> DataFrame:  # type: ignore[override]
-        """The committed results of one query, as JoinRun.results; of one that was removed, those it
-        got.
+        """Return the committed results of one query, as JoinRun.results does.
 
-        ``ordered``: by the latest event time of their members. The commit of a batch is the
-        punctuation of Fig. 5.7: what comes after it is of later batches, so results are ordered
-        within batches, and all of a batch stand before those of the next.
+        The results of a removed query are those from the time it was served.
 
-        They are all there are from batch ``results_from`` on. Raises ValueError for a name that no
-        query has had, or none of which anything is kept.
+        ``ordered``: order results by the latest event time of their members. The commit of a batch
+            is the punctuation of Fig. 5.7: results are ordered within a batch, and all results of a
+            batch precede those of the next.
+
+        The results are complete from batch ``results_from`` on. Raises ValueError if no query has
+        had this name, or none of its results are retained.
         """
         return self._read_query_results(name, ordered=ordered)
 
@@ -109,8 +111,10 @@ class SharedRun(JoinRun):
     def _list_query_files(
         self, name: str, since: int | None = None, end: int | None = None, merged: bool = True
     ) -> list[tuple[int, list[str]]]:
-        """For each time that a query was served, its bit and the result files from batch ``since``
-        (None: the first that is kept) up to, not with, ``end``, where there are some.
+        """Return the query's bit and its result files for each interval in which it was served.
+
+        ``since``: first batch; None: the first retained batch. ``end``: end of the batches,
+            exclusive. Intervals without files are left out.
         """
         spans, kept = self._find_serving_intervals(name), self.first_retained_batch
         if not spans:
@@ -134,15 +138,19 @@ class SharedRun(JoinRun):
         return served
 
     def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:
-        """The results of query ``name`` in the batches from number ``batch`` on, and the number to
-        ask with the next time: asked so, every result comes once. Raises ValueError where some of
-        them are no longer kept.
+        """Return the results of query ``name`` from number ``batch`` on, and the number to pass
+        next time.
+
+        Passing the returned number to the next call returns every result exactly once. Raises
+        ValueError if some of the results are no longer retained.
         """
         end = self._next_result_batch(batch)
         return self._read_query_results(name, batch, end), max(batch, end)
 
     def results_stream(self) -> DataFrame:
-        """Refused: results are of one query or another, which come and go."""
+        """Raise ValueError: the results belong to many queries; use ``results_since`` for one of
+        them.
+        """
         raise ValueError(
             "the results of a shared run are of many queries; read one query's batch by batch with "
             "results_since(batch, name)"
@@ -156,8 +164,8 @@ class SharedRun(JoinRun):
         ]
 
     def _find_serving_intervals(self, name: str) -> list[tuple[int, int, int | None]]:
-        """When a query was served: its bit, the first batch, and the batch that was no longer its
-        own.
+        """Return the intervals in which a query was served: its bit, first batch, and end batch
+        (exclusive; None: still served).
         """
         spans: list[tuple[int, int, int | None]] = []
         for e in self.store.told.events_of_type(QueryAdded, QueryRemoved):
@@ -175,27 +183,29 @@ class SharedRun(JoinRun):
         on: str | None = None,
         streams: Sequence[str] | None = None,
     ) -> None:
-        """Serve one more query from the next batch on.
+        """Add a query that is served from the next batch on.
 
         Parameters
         ----------
+        name
+            Name of the query, unique among the queries that are served.
         windows
-            One span, as "10 minutes", for all streams, or one for each by alias.
+            One duration for all streams, as "10 minutes", or durations by alias.
         where
-            By alias, a condition over that stream's columns, as in ``{"a": "a.value > 30"}``.
+            Conditions by alias over that stream's columns, as in ``{"a": "a.value > 30"}``.
         on, streams
-            What the query joins, where it should be held against what this run joins.
+            Condition and streams of the query, if they should be checked against those of this run.
 
-        It gets the results of tuples that come from now on with the tuples that the state still
-        has. Its answers are complete from the start when some query keeps the tuples of every
-        stream as long, with no selection there or the same one. Otherwise those results are certain
-        whose members on that stream are no older than the moment of entering less the longest
-        window of such a query (the event QueryAdded tells the event times), so all are at the
-        latest once event time has gone on by the query's own windows. Takes one pass over the
-        state.
+        The query gets the results of new tuples with the tuples that the state still holds. Its
+        answers are complete from the start if some query retains the tuples of every stream as
+        long, with no selection there or with the same one.
 
-        Raises ValueError, with one sentence, for a query that this run cannot serve; nothing has
-        changed then.
+        Otherwise, a result is guaranteed if its member on that stream is no older than the time of
+        adding minus the longest window of such a query. The event QueryAdded reports these event
+        times. Answers are complete, at the latest, once event time has advanced by the query's own
+        windows. Takes one pass over the state.
+
+        Raises ValueError if this run cannot serve the query; nothing has changed then.
         """
         with self._turn:
             state, new = (
@@ -211,8 +221,9 @@ class SharedRun(JoinRun):
             )
 
     def remove(self, name: str) -> None:
-        """Serve a query no longer, and drop what only it had use for. Raises ValueError when it is
-        not there, or the only one.
+        """Remove a query and the state that only it used.
+
+        Raises ValueError if there is no such query, or it is the only one.
         """
         with self._turn:
             queries = remove_query(self.queries, name)
@@ -221,9 +232,11 @@ class SharedRun(JoinRun):
             self._change_queries(queries, [QueryRemoved(self._engine.state.batch + 1, name)])
 
     def split_slice(self, age: Span, stream: str | None = None) -> None:
-        """Split the slice that spans an age, as "10 minutes", in the chain of one stream or of all
-        (Fig. 7.4). From then on chains are as they are given. Raises ValueError where there is
-        nothing to split.
+        """Split the slice that spans ``age``, as "10 minutes", in the chain of one stream or of all
+        (Fig. 7.4).
+
+        The chain then stays as given until ``rebalance``. Raises ValueError if there is nothing to
+        split.
         """
         with self._turn:
             self._change_slices(
@@ -235,7 +248,7 @@ class SharedRun(JoinRun):
             )
 
     def merge_slices(self, age: Span, stream: str | None = None) -> None:
-        """Merge the slices that meet at an age (Fig. 7.5); otherwise as ``split``."""
+        """Merge the two slices that meet at ``age`` (Fig. 7.5); see ``split_slice``."""
         with self._turn:
             self._change_slices(
                 chains.merge_slices(
@@ -246,7 +259,7 @@ class SharedRun(JoinRun):
             )
 
     def rebalance(self, chain: str) -> None:
-        """Choose the chain anew, as "memory", "cpu" or "auto" do, and keep to that from now on."""
+        """Choose the chain again by "memory", "cpu" or "auto", and keep to that mode."""
         if chain not in MODES:
             raise ValueError(f"chain is {chain!r}; it must be one of {', '.join(MODES)}")
         with self._turn:
