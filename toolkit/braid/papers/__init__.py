@@ -1,1 +1,1 @@
-"""One folder a paper: policies, cost models, reference models. On core alone."""
+"""Placements, cost models and load shedding, one folder for each paper; they import core only."""

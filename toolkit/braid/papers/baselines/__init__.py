@@ -1,1 +1,1 @@
-"""The placements that the papers' own are compared with."""
+"""Baseline placements for comparison with those of the papers."""

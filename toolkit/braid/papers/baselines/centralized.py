@@ -1,4 +1,4 @@
-"""All on one host: the baseline without any distribution."""
+"""The baseline without distribution: everything on one host."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from braid.papers.common.local_routes import local_routes
 
 @dataclass(frozen=True)
 class Centralized(Placement):
-    """One host stores and joins every tuple. Serves any condition and any number of streams."""
+    """One host stores and joins every tuple. Supports any condition and any number of streams."""
 
     label = "Centralized (one host)"
 
     @property
     def hosts(self) -> int:
-        """One."""
+        """Always 1."""
         return 1
 
     def plan_batch(self, facts: Facts, state: Any) -> Plan:

@@ -1,5 +1,6 @@
-"""Hash partitioning on the join value: the parallel symmetric hash join (SHJ) that Elseidy et al.
-2014 compare with.
+"""Hash partitioning on the join value: the parallel symmetric hash join (SHJ).
+
+Source: the baseline of Elseidy et al. 2014.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ from braid.papers.common.local_routes import local_routes
 
 @dataclass(frozen=True)
 class HashPartition(Placement):
-    """SHJ: a tuple is stored and joined on the host that the hash of its join value says, and
-    nowhere else.
+    """SHJ: the hash of a tuple's join value selects the one host that stores and joins it.
 
-    No tuple is sent twice, but it takes an equality that links all streams, and a frequent value
-    loads one host. Serves any number of streams. Raises ValueError for hosts < 1.
+    No tuple is sent twice. It needs an equality that connects all streams, and a frequent value
+    overloads one host. Supports any number of streams. Raises ValueError for hosts < 1.
     """
 
     routing_key_source = "join"

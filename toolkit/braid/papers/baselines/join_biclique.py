@@ -1,5 +1,6 @@
-"""Join-biclique (BiStream): Lin, Ooi, Wang and Yu, "Scalable Distributed Stream Join Processing",
-SIGMOD 2015.
+"""Join-biclique (BiStream).
+
+Source: Lin, Ooi, Wang and Yu, "Scalable Distributed Stream Join Processing", SIGMOD 2015.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ from braid.core.plan import Block, Hop, Plan, Route
 
 @dataclass(frozen=True)
 class JoinBiclique(Placement):
-    """The hosts form two sides; a tuple is stored once, on its own side, and broadcast to all of
-    the other to be joined.
+    """Two sides of hosts: a tuple is stored once, on its own side, and broadcast to the other side.
 
     No tuple is stored twice, for any condition, but each is sent to 1 + |other side| hosts.
-    ``left`` is the number of hosts that store stream 0; by default half. Serves two streams. Raises
+    ``left`` is the number of hosts that store stream 0; None: half. Supports two streams. Raises
     ValueError for fewer than two hosts or an empty side.
     """
 

@@ -1,4 +1,4 @@
-"""How fast event time passes: what a window means to a policy that plans batch by batch."""
+"""The rate of event time, which converts windows to batches for policies that plan by batch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from braid.core.facts import Facts
 
 @dataclass(frozen=True, slots=True)
 class EventTimeRate:
-    """``micros`` of event time for a batch, None before any is known; ``windows`` W_i and how long
-    blocks of each stream ``live``, in microseconds, None for full history.
+    """The rate of event time and the lifetimes of blocks.
+
+    - ``microseconds_per_batch``: event time that passes in a batch; None: not yet known.
+    - ``windows``: W_i by stream, in microseconds; None: full history.
+    - ``block_lifetimes``: by stream, in microseconds; None: full history.
     """
 
     microseconds_per_batch: float | None
@@ -20,11 +23,11 @@ class EventTimeRate:
 
     @staticmethod
     def from_facts(facts: Facts) -> EventTimeRate:
-        """As the live blocks show it, on average since the oldest.
+        """Return the average rate since the oldest live block.
 
-        Of several streams the fastest tells the pace: one that falls silent now and then seems
-        slow. A block lives for its window and for what the engine allows late tuples, which shows
-        in how old blocks are; no more than two windows are believed.
+        The fastest stream sets the rate, because a stream with silent periods appears slow. A block
+        lives for its window plus the lateness that the engine allows. That is estimated from the
+        age of the oldest blocks, up to two windows.
         """
         paces, live = [0.0], []
         windows = facts.windows or (None,) * len(facts.streams)
@@ -45,17 +48,17 @@ class EventTimeRate:
 
     @property
     def seconds_per_batch(self) -> float:
-        """Of event time for a batch; one, while none is known."""
+        """Seconds of event time in a batch; 1 if unknown."""
         return (self.microseconds_per_batch or 1e6) / 1e6
 
     def windows_in_batches(self) -> tuple[float | None, ...]:
-        """The windows in batches; while the pace is unknown, as if each were one batch."""
+        """Return the windows in batches; one batch each if the rate is unknown."""
         return tuple(
             None if w is None else w / (self.microseconds_per_batch or w or 1) for w in self.windows
         )
 
     def reachable_batches(self, stream: int) -> int | None:
-        """For how many batches to come a fresh block of a stream may be met; None for ever."""
+        """Return for how many further batches a fresh block can be met; None: forever."""
         live = self.block_lifetimes[stream]
         return (
             None if live is None else floor(live / (self.microseconds_per_batch or live or 1)) + 1

@@ -1,6 +1,4 @@
-"""Routes for placements that store each stream's tuples of a batch once, on one host, and let them
-visit the others by hops.
-"""
+"""Routes for placements that store each stream on one host and probe the others by hops."""
 
 from __future__ import annotations
 
@@ -19,9 +17,10 @@ def hopping_routes(
     keys: Keys,
     ids: Iterator[int],
 ) -> tuple[Route, ...]:
-    """One fresh block for each stream, on its head, that holds ``keys``; it visits the live
-    ``blocks`` of the other streams, each on the host that ``at`` names, in the join order with the
-    fewest intermediate results.
+    """Return one route for each stream: a fresh block that holds ``keys``, stored on its head.
+
+    It visits the live ``blocks`` of the other streams, each on the host in ``at``. The join order
+    is the one with the fewest intermediate results.
     """
     streams = range(len(heads))
     held: list[dict[int, list[int]]] = [{} for _ in streams]

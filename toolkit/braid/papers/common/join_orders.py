@@ -1,4 +1,4 @@
-"""Join orders, and how many intermediate results they make, from measured selectivities.
+"""Join orders, and estimates of their intermediate results from measured selectivities.
 
 Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
 section 4.
@@ -14,27 +14,27 @@ from heapq import nsmallest
 from braid.core.facts import Matches
 
 TRIED = 8
-"""Join orders that placements follow at a time while they seek the best one."""
+"""Number of partial join orders that a search keeps at each step."""
 Order = tuple[int, ...]
 """The other streams, in the order in which they are visited."""
 
 
 @dataclass(frozen=True)
 class IntermediateGrowth:
-    """How many intermediate results one becomes when it probes the next stream: sigma * r * W of
-    Eq. 3.
+    """The growth of an intermediate result when it probes the next stream: sigma * r * W of Eq. 3.
 
-    ``matches`` give sigma, between all streams visited so far and the next one; a step that was
+    ``matches`` give sigma, between all streams visited so far and the next one. A step that was
     never taken has the mean of those that were, or 1. ``rows`` are the live tuples by stream, which
-    is what r * W stands for.
+    stand for r * W.
     """
 
     matches: Matches
     rows: Sequence[int]
 
     def growth_factor(self, visited: Order, stream: int) -> float:
-        """Results per probe of ``stream`` after ``visited``: the share that matched so far, times
-        its rows.
+        """Return the results per probe of ``stream`` after ``visited``.
+
+        This is the fraction that has matched so far, times the rows of the stream.
         """
         return self._compute_growth_factor(tuple(sorted(visited)), stream)
 
@@ -50,18 +50,14 @@ class IntermediateGrowth:
         )
 
     def intermediate_counts(self, stream: int, order: Order) -> list[float]:
-        """What one tuple of a stream becomes: 1, and its intermediate results after each hop but
-        the last.
-        """
+        """Return the intermediate results of one tuple: 1, then those of each hop but the last."""
         sizes = [1.0]
         for k, other in enumerate(order[:-1]):
             sizes.append(sizes[-1] * self.growth_factor((stream, *order[:k]), other))
         return sizes
 
     def best_join_orders(self, stream: int, most: int) -> list[Order]:
-        """The orders with the fewest intermediate results, found hop by hop, keeping the best
-        (footnote 7).
-        """
+        """Return the orders with the fewest intermediate results, by a beam search (footnote 7)."""
         partial: list[tuple[float, float, Order]] = [(0.0, 1.0, ())]
         for hop in range(1, len(self.rows)):
             sent_on = hop < len(self.rows) - 1

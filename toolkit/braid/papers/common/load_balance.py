@@ -16,13 +16,14 @@ from braid.core.facts import Facts, HostUsage
 
 Floats = npt.NDArray[np.float64]
 Cluster = tuple[tuple[float, float, float], ...]
-"""By host: memory in megabytes, speed in MIPS, bandwidth in megabits per second. Empty for equal
-hosts.
+"""By host: memory in megabytes, speed in MIPS, bandwidth in megabits per second.
+
+Empty: all hosts are equal.
 """
 Weights = tuple[float, float, float]
-"""omega_1 to omega_3 of Eq. 1: of CPU, memory and bandwidth."""
+"""omega_1 to omega_3 of Eq. 1: the weights of CPU, memory and bandwidth."""
 Prices = tuple[float, float, float]
-"""What CPU time is reckoned by: ``transfer_ms``, ``probe_ms`` and ``compare_us`` of Costs."""
+"""Prices of CPU time: ``transfer_ms``, ``probe_ms`` and ``compare_us`` of CostParameters."""
 GU_PRICES: Prices = (GU.transfer_ms, GU.probe_ms, GU.compare_us)
 
 
@@ -32,13 +33,14 @@ _counts = attrgetter(*_COUNTS)
 
 @lru_cache(maxsize=8)
 def stack_capacities(cluster: Cluster, hosts: int) -> HostCapacity:
-    """All hosts as one Host whose fields are columns."""
+    """Return all hosts as one HostCapacity whose fields are columns."""
     return HostCapacity(*np.array(cluster or (astuple(HostCapacity()),) * hosts).T)
 
 
 def stack_usage(usage: Sequence[HostUsage], hosts: int) -> HostUsage:
-    """What all hosts did as one Usage whose fields are columns; hosts that are not told of were
-    idle.
+    """Return the usage of all hosts as one HostUsage whose fields are columns.
+
+    Hosts without an entry count as idle.
     """
     columns = np.zeros((len(_COUNTS), hosts))
     columns[:, : len(usage)] = np.array([*map(_counts, usage[:hosts])]).reshape(-1, len(_COUNTS)).T
@@ -57,16 +59,18 @@ def compute_loads(
     seconds: float,
     prices: Prices = GU_PRICES,
 ) -> Floats:
-    """w_i (Eq. 1) of hosts that did the same, or each what its entry of the columns says."""
+    """Return w_i (Eq. 1) by host.
+
+    Each field of the usage is a column, or the same for all hosts.
+    """
     return np.asarray(compute_load(did, fleet, weights, seconds, _make_costs(prices)))
 
 
 class LoadBalance:
-    """The load of each host: as measured (``loads``), and as the choices that are still to take
-    effect will add to it.
+    """The load of each host: as measured (``loads``), and as pending choices will add to it.
 
-    ``segments`` is the number of segments that the measured load comes from; a new one is taken to
-    bring what these do on average. Loads are w_i (Gu 2007, Eq. 1) for batches of ``seconds``.
+    ``segments`` is the number of segments that the measured load comes from. A new one is expected
+    to add their average. Loads are w_i (Gu 2007, Eq. 1) for batches of ``seconds``.
     """
 
     def __init__(
@@ -92,8 +96,10 @@ class LoadBalance:
         )
 
     def least_loaded_host(self, chosen: Counter[int], last: int) -> int:
-        """The host that one more segment leaves with the least load, given how often each has been
-        ``chosen``; of equals, the next after ``last``. Of idle hosts that is the fastest.
+        """Return the host with the least load after one more segment.
+
+        ``chosen`` counts the pending segments of each host. Of equal hosts, the next after ``last``
+        is taken; of idle hosts, the fastest.
         """
         hosts = len(self.loads)
         times = np.zeros(hosts, dtype=np.int64)
@@ -105,7 +111,7 @@ class LoadBalance:
 
 
 def _compute_segment_usage(usage: tuple[HostUsage, ...], segments: int) -> HostUsage:
-    """What all hosts did, over a number of segments."""
+    """Return the usage of all hosts, divided by the number of segments."""
     return HostUsage(
         *(sum(counts) // segments for counts in zip(*map(_counts, usage), strict=True))
     )

@@ -1,4 +1,4 @@
-"""Routes for placements on which everything that can join lies on one host."""
+"""Routes for placements that keep everything that can join on one host."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from braid.papers.common.join_orders import TRIED, IntermediateGrowth
 
 
 def local_routes(facts: Facts, places: list[tuple[Keys, int]]) -> list[Route]:
-    """Routes for placements that keep each range of keys on one host, for any number of streams;
-    nothing hops.
+    """Return routes for placements that keep each range of keys on one host; nothing hops.
 
     A block meets the stored blocks of all other streams on its host and, of the fresh ones there,
-    those of a smaller stream; in the join order with the fewest intermediate results.
+    those of streams with a smaller index. The join order is the one with the fewest intermediate
+    results. Supports any number of streams.
     """
     ids = count(facts.next_id)
     streams = len(facts.streams)

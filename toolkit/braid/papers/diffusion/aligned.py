@@ -1,9 +1,11 @@
-"""ATR, aligned tuple routing. Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway
-Windowed Stream Joins", ICDE 2007, section 3.
+"""ATR, aligned tuple routing.
 
-One stream is the master: its segments are disjoint, each goes to one host. The other streams, the
-slaves, are sent to every host whose segment they can join with, so that each combination meets on
-one host and nothing hops. Time passes in batches.
+One stream is the master. Its segments are disjoint, and each goes to one host. The other streams,
+the slaves, are sent to every host whose segment they can join with. So each combination meets on
+one host and nothing hops. Time is counted in batches.
+
+Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
+section 3.
 """
 
 from __future__ import annotations
@@ -27,19 +29,25 @@ from braid.papers.diffusion.segment_length_search import LengthSearch
 from braid.papers.diffusion.segments import MasterTenure, Segment
 
 GAIN = 0.2
-"""The master changes when that lowers the overhead by more than this fraction."""
+"""The master changes if that lowers the overhead by more than this fraction."""
 MEMORY = 20
-"""Batches that the mean rates look back on."""
+"""Number of batches in the moving mean of arrival rates."""
 ROUNDS = 4
-"""Hosts are chosen ahead for no more than this many segments per host; a slave that lives longer
-goes to every host.
+"""Maximum number of segments for each host that are planned ahead.
+
+A slave that lives longer goes to every host.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedState:
-    """The reign (None before the first batch), the segments that have live blocks or are to come,
-    mean rates in tuples per batch, the search, and the next block id to expect.
+    """The state of ATR between batches.
+
+    - ``search``: the search for the segment length.
+    - ``tenure``: the current master; None: before the first batch.
+    - ``segments``: segments that have live blocks or are planned.
+    - ``rates``: mean arrival rates, in tuples per batch.
+    - ``next_id``: the next block id to expect.
     """
 
     search: LengthSearch
@@ -51,44 +59,43 @@ class AlignedState:
 
 @dataclass(frozen=True)
 class Aligned(Placement):
-    """ATR: the segments of a master stream are spread over the hosts, and all other streams align
-    with them.
+    """ATR: segments of a master stream are spread over the hosts; the other streams align with
+    them.
 
     Parameters
     ----------
     hosts
-        J.
-    length
-        T, the length of a master segment, in batches; where the search for the best one starts when
-        ``adaptive``.
+        J, the number of logical hosts.
+    segment_batches
+        T, the length of a master segment, in batches. With ``adaptive``, the search for the best
+        length starts here.
     adaptive
-        Whether the master is switched and the length tuned; False is the paper's ATR-unoptimized.
+        Switch the master and tune the length. False is the paper's ATR-unoptimized.
     master
-        The first master stream, by index; by default the one that Eq. 2 favours when all rates are
-        equal.
-    step
+        Index of the first master stream. Default: the one that Eq. 2 favours at equal rates.
+    step_batches
         Delta T, by which the search changes the length, in batches.
-    sample
-        Batches that each length is measured for, once all live segments have it. What is measured
-        is the work done, by the pairs that hosts got round to compare, for the load (Eq. 1) of the
-        busiest host.
-    cluster
-        Memory (MB), MIPS and bandwidth (Mbit/s) of every host; by default they are equal.
-    weights
+    sample_batches
+        Number of batches for which each length is measured, once all live segments have it. The
+        measure is the work done, in compared pairs, for the load (Eq. 1) of the busiest host.
+    host_capacities
+        Memory (MB), MIPS and bandwidth (Mbit/s) of every host. Default: equal hosts.
+    load_weights
         omega_1 to omega_3 of Eq. 1: CPU, memory, bandwidth.
-    prices
-        What CPU time is reckoned by: milliseconds to transfer a tuple and to probe, microseconds to
-        compare a pair.
+    cost_parameters
+        Prices of CPU time: milliseconds to transfer a tuple and to probe, microseconds to compare
+        a pair.
 
-    Hosts of segments are chosen W_max ahead, from the event time that batches have covered so far,
-    so that a slave tuple goes to all its hosts when it arrives. Where that proves too short, blocks
-    are copied when the segment begins.
+    Hosts of segments are chosen W_max ahead, by the rate of event time so far, so that a slave
+    tuple goes to all its hosts when it arrives. If that was not far enough, blocks are copied when
+    the segment begins.
 
-    Serves any condition and two streams or more. A slave without a window goes to every host. A
-    master without a window is sound too, but all hosts end up with all slaves, it is never replaced
-    (its old tuples would have to be joined where they are for ever, so the transition would not
-    end), and its segment length is not tuned. Raises ValueError, with one sentence, for settings
-    out of range and for a master that is none of the streams.
+    Supports any condition and two streams or more. A slave without a window goes to every host. A
+    master without a window is correct too, but all hosts end up with all slaves, its segment length
+    is not tuned, and it is never replaced: its old tuples would have to be joined where they are
+    forever, so the transition would not end.
+
+    Raises ValueError for settings out of range and for a master that is none of the streams.
     """
 
     State = AlignedState
@@ -137,7 +144,7 @@ class Aligned(Placement):
 
 
 class _Planner:
-    """One batch: elect, tune, choose hosts ahead, and align the blocks with that."""
+    """The planning of one batch: elect, tune, choose hosts ahead, and align the blocks."""
 
     def __init__(self, settings: Aligned, facts: Facts, state: AlignedState) -> None:
         self.settings, self.facts, self.batch = settings, facts, facts.batch
@@ -176,7 +183,7 @@ class _Planner:
         return Plan(routes, tuple(draft.derivations), draft.drops, state=state, events=events)
 
     def _choose_first_master(self) -> int:
-        """What Eq. 2 favours at equal rates: the shortest window."""
+        """Return the stream that Eq. 2 favours at equal rates: the one with the shortest window."""
         if self.settings.master is not None:
             return self.settings.master
         return min(
@@ -185,7 +192,7 @@ class _Planner:
 
     @cached_property
     def load_balance(self) -> LoadBalance:
-        """Of the hosts, as the segments that have begun load them."""
+        """The load of the hosts, from the segments that have begun."""
         begun = sum(s.start < self.batch for s in self.segments)
         settings = self.settings
         return LoadBalance(
@@ -199,8 +206,9 @@ class _Planner:
         )
 
     def _elect_master(self) -> None:
-        """Master stream switching: when a segment has ended, the stream with the least overhead
-        becomes the master.
+        """Apply master stream switching.
+
+        When a segment has ended, the stream with the least overhead becomes the master.
         """
         master, windows = self.reign.master, self.pace.windows_in_batches()
         windowed = [s for s in self.streams if windows[s] is not None]
@@ -225,8 +233,10 @@ class _Planner:
             )
 
     def _tune_segment_length(self) -> None:
-        """Segment length adaptation, by what the hosts do while all live segments have the length
-        that is tried, and were placed by what hosts did with full windows.
+        """Apply segment length adaptation.
+
+        A sample counts only while all live segments have the length under test and were placed from
+        loads with full windows.
         """
         begun = [s for s in self.segments if s.start < self.batch]
         done, length = self._measure_work_done(), self.search.length
@@ -247,8 +257,9 @@ class _Planner:
                 self.events.append(SegmentLengthTuned(self.batch, length, self.search.length, cost))
 
     def _measure_work_done(self) -> float:
-        """The tuples of the last batch, times the pairs compared for each pair of a new tuple and a
-        live one.
+        """Return the tuples of the last batch times the compared fraction of its pairs.
+
+        A pair consists of a new and a live tuple.
         """
         new, live = self.facts.previous_received, [0] * len(self.streams)
         for b in self.facts.blocks:
@@ -261,7 +272,7 @@ class _Planner:
         )
 
     def _drop_dead_segments(self) -> None:
-        """Segments that have ended and have no live block."""
+        """Drop segments that have ended and have no live block."""
         batches = {
             b.batch
             for b in self.facts.blocks
@@ -275,7 +286,8 @@ class _Planner:
 
     def _choose_hosts_ahead(self) -> list[int | None]:
         """Choose hosts until every slave tuple of this batch knows all segments that it may meet.
-        Returns, by stream, for how many batches a tuple is met; None: it goes to every host.
+
+        Return, by stream, for how many batches a tuple is met; None: it goes to every host.
         """
         most = ROUNDS * self.settings.hosts * self.search.length
         reach = [self.pace.reachable_batches(s) for s in self.streams]
@@ -299,7 +311,7 @@ class _Planner:
 
 
 def _compute_mean_rates(rates: tuple[float, ...] | None, facts: Facts) -> tuple[float, ...]:
-    """Mean arrival rates r_i in tuples per batch, the last batches counting most."""
+    """Return the mean arrival rates r_i in tuples per batch; recent batches weigh most."""
     weight = 1 / min(max(facts.batch, 1), MEMORY)
     return tuple(
         r + weight * (n - r)

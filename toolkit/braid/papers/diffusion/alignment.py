@@ -1,5 +1,6 @@
-"""What follows for the blocks of a batch from the segments of the master: which hosts lack what
-they join, and where fresh blocks go.
+"""The alignment of one batch's blocks with the segments of the master.
+
+It decides which blocks are copied to hosts that need them, and where fresh blocks go.
 
 Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
 section 3.
@@ -20,10 +21,14 @@ from braid.papers.diffusion.segments import BlockRoles, MasterTenure, Segment
 
 
 class Alignment:
-    """One batch on so many ``hosts``, under a ``reign``. ``segments`` have begun or are to come;
-    they change where the one of this batch cannot begin yet. ``reach`` has, by stream, for how many
-    batches a tuple is met; None: it goes to every host. Blocks have been ``committed`` up
-    to, not with, this id: others cannot be copied.
+    """The alignment of one batch.
+
+    - ``hosts``: number of hosts.
+    - ``reign``: the current master.
+    - ``segments``: segments that have begun or are planned. They are changed if the segment of this
+      batch cannot begin yet.
+    - ``reach``: by stream, for how many batches a tuple is met; None: it goes to every host.
+    - ``committed``: blocks with a smaller id are committed; others cannot be copied.
     """
 
     def __init__(
@@ -43,7 +48,9 @@ class Alignment:
             self._find_missing_blocks()
 
     def _find_missing_blocks(self) -> None:
-        """By block, ``needed`` are the hosts that join it, ``missing`` those that lack it."""
+        """Compute, by block, the hosts that join it (``needed``) and those that lack it
+        (``missing``).
+        """
         self.roles = BlockRoles(len(self.facts.streams), self.reign, self.segments)
         for b in self.facts.blocks:
             self.roles.add_block(b)
@@ -60,8 +67,9 @@ class Alignment:
         self.missing = {id: hosts for id, hosts in missing.items() if hosts}
 
     def _extend_previous_segment(self) -> None:
-        """One more batch for the segment before, whose host has all it needs: a block that has
-        just been merged can only be copied after the next commit.
+        """Extend the previous segment, whose host has all it needs, by one batch.
+
+        A block that has just been merged can only be copied after the next commit.
         """
         k = next(k for k, s in enumerate(self.segments) if s.start == self.batch)
         before, begins = self.segments[k - 1], self.segments[k]
@@ -72,7 +80,7 @@ class Alignment:
         ]
 
     def migrate_blocks(self, draft: PlanBuilder) -> None:
-        """See to it that hosts have the blocks they join, and no others."""
+        """Copy blocks to the hosts that join them, and drop other replicas."""
         to_come = {s.host for s in self.segments if s.end_batch > self.batch}
         for b in self.facts.blocks:
             if b.id in self.missing:
@@ -83,7 +91,7 @@ class Alignment:
                 draft.drop_replicas(b, set(b.hosts) - self.needed[b.id] - to_come)
 
     def segment_events(self) -> list[SegmentPlaced]:
-        """The segment that begins in this batch, if one does."""
+        """Return the event of the segment that begins in this batch, if one does."""
         here = self.roles.segment_at(self.batch)
         if here.start != self.batch:
             return []
@@ -93,8 +101,10 @@ class Alignment:
         return [SegmentPlaced(self.batch, self.reign.master, here.host, here.length, ahead, copied)]
 
     def fresh_routes(self, rates: Sequence[float]) -> tuple[Route, ...]:
-        """Every fresh block on the hosts of its boxes and, of a slave, of the segments that it will
-        meet; a path for each box. ``rates`` are tuples in a batch, by stream.
+        """Return the routes of the fresh blocks.
+
+        A block goes to the hosts of its boxes and, if it is of a slave, of the segments that it
+        will meet. It has one path for each box. ``rates`` are tuples per batch, by stream.
         """
         rows = {b.id: b.rows for b in self.facts.blocks}
         routes = []
@@ -130,9 +140,7 @@ class Alignment:
     def _choose_join_order(
         self, stream: int, boxes: list[dict[int, Ids]], rows: dict[int, int]
     ) -> Order:
-        """The order of the hops, all on one host: by the intermediate results that it is expected
-        to make there.
-        """
+        """Return the hop order, all on one host, with the fewest expected intermediate results."""
         streams = range(len(self.facts.streams))
         alike = [Counter(box[s] for box in boxes) for s in streams]
         sizes = [

@@ -1,12 +1,12 @@
-"""CTR, coordinated tuple routing: every segment finds its own way to all that it must meet.
+"""CTR, coordinated tuple routing: every segment chooses its own path to all that it must meet.
+
+A segment is what arrives on one stream in T consecutive micro-batches. Its path V_1 -> ... ->
+V_{n-1} visits the other streams in some order; the hosts of hop k together hold all live blocks of
+the k-th. The routing table is built from the facts about blocks and hosts. So it is exact after
+expiry, mergers and restarts, and no separate table is stored.
 
 Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
 section 4; the bound on copies answers Wang, "State-Slice", 2008, section 15.1.
-
-A segment is what arrives on one stream in ``length`` consecutive micro-batches. Its path V_1 -> ...
--> V_{n-1} visits the other streams in some order; the hosts of hop k hold, together, all live
-blocks of the k-th. The routing table is what the facts say about blocks and hosts, so that it is
-exact after expiry, mergers and restarts, and nothing has to be kept beside it.
 """
 
 from __future__ import annotations
@@ -34,13 +34,15 @@ from braid.papers.diffusion.routing_table import Probes, RoutingTable
 from braid.papers.diffusion.set_cover import Sets, greedy_cover, random_cover
 
 KEPT = 0.75
-"""The weight of earlier loads of a host beside that of the last batch."""
+"""Weight of a host's earlier loads beside that of the last batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment that goes on: the hosts that store it, its join order, and by hop the hosts that it
-    has used. The order is empty while it has found no path.
+    """A segment in progress.
+
+    It has the hosts that store it, its join order, and by hop the hosts that it has used. The order
+    is empty until a path is chosen.
     """
 
     storing_hosts: tuple[int, ...]
@@ -50,8 +52,10 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class CoordinatedState:
-    """``loads`` by host, averaged over batches; the ``latest`` event time of any stream; for each
-    stream the segment that goes on.
+    """The state of CTR between batches.
+
+    ``loads`` are by host, averaged over batches. ``latest`` is the latest event time of any stream.
+    ``segments`` has the segment in progress of each stream.
     """
 
     loads: tuple[float, ...]
@@ -66,39 +70,39 @@ class Coordinated(Placement):
     Parameters
     ----------
     hosts
-        J, the logical hosts.
-    length
-        T, the length of a segment in batches: it keeps where it is stored, its join order and,
-        where they suffice, its hosts.
+        J, the number of logical hosts.
+    segment_batches
+        T, the length of a segment in batches. A segment keeps the hosts that store it, its join
+        order and, if they suffice, the hosts of its hops.
     optimize
-        False is CTR-unoptimized: hosts are drawn at random, to cover and to store, and one join
-        order is looked at.
-    copies
-        L, the bound on the copies of a tuple; by default ceil(sqrt(J)). None stores a segment on
-        all of V_1, as the paper does.
-    orders
-        How many join orders are compared, those with the fewest intermediate results; 6 are all of
-        them up to 4 streams.
-    warmup
-        Without a bound, how many hosts V_1 gets by load alone as long as some hosts hold nothing
-        (the paper's footnote 6).
-    cluster
-        (memory in MB, speed in MIPS, bandwidth in Mbit/s) by host; left out, all hosts are equal.
-    weights
+        False is CTR-unoptimized: hosts are drawn at random, to cover and to store, and only one
+        join order is considered.
+    max_copies
+        L, the bound on the copies of a tuple. Default (0): ceil(sqrt(J)). None: a segment is stored
+        on all of V_1, as in the paper.
+    max_join_orders
+        Number of join orders to compare, those with the fewest intermediate results. With up to 4
+        streams, 6 are all of them.
+    warmup_hosts
+        Without a bound, the number of hosts that V_1 gets by load alone while some hosts hold
+        nothing (the paper's footnote 6).
+    host_capacities
+        (memory in MB, speed in MIPS, bandwidth in Mbit/s) by host. Default: equal hosts.
+    load_weights
         omega_1 to omega_3 of Eq. 1: CPU, memory, bandwidth.
-    prices
-        What CPU time is reckoned by, as for ``Aligned``.
+    cost_parameters
+        Prices of CPU time, as for ``Aligned``.
     seed
-        Of what is drawn: ties, and all hosts of CTR-unoptimized.
+        Seed of random choices: ties, and all hosts of CTR-unoptimized.
 
-    Why a bound, and which. Stored on all of V_1, the placement of tuples is a by-product of covers:
-    with few copies everything may end on one host, with many the memory is multiplied. With a
-    bound, hosts form disjoint sets of L at most and a segment is stored on one whole set. Then one
-    host of each set is a cover, whichever it is: later covers have at most ceil(J/L) hosts, the
-    greedy one is exact, and every host can be spared. What a tuple costs, L copies and J/L hosts to
-    probe, is least at sqrt(J).
+    Why a bound, and which. If segments are stored on all of V_1, the placement of tuples is a
+    by-product of covers: with few copies everything may end up on one host, with many the memory is
+    multiplied. With a bound, hosts form disjoint sets of at most L and a segment is stored on one
+    whole set. Then any one host of each set is a cover: later covers have at most ceil(J/L) hosts,
+    the greedy cover is exact, and no host is indispensable. The cost of a tuple, L copies and J/L
+    hosts to probe, is least at sqrt(J).
 
-    Raises ValueError, with one sentence, for settings out of range.
+    Raises ValueError for settings out of range.
     """
 
     State = CoordinatedState
@@ -145,10 +149,10 @@ class Coordinated(Placement):
 def initial_cover_problems(
     settings: Coordinated, facts: Facts, state: CoordinatedState
 ) -> list[tuple[Sets, list[float], int]]:
-    """The covers that a plan looks for at first, one for each stream that a segment of the first
-    stream may visit first.
+    """Return the initial cover problems of a plan.
 
-    Each is (sets, weights, wanted) as ``setcover`` takes them.
+    There is one for each stream that a segment of the first stream may visit first. Each is (sets,
+    weights, wanted), as ``set_cover`` takes them.
     """
     planner = _Planner(settings, facts, state)
     others = range(1, len(facts.streams))
@@ -161,13 +165,13 @@ def initial_cover_problems(
 
 @dataclass(frozen=True)
 class _Way:
-    """A routing path P for one join order, and what one tuple of the segment costs: |V_1| - 1
-    copies, and intermediate results.
+    """A routing path P for one join order, and the cost of one tuple of the segment.
 
-    ``eq3`` is Eq. 3 as printed: a host that is in two consecutive hops gets nothing. But it has
-    only its own share of the intermediate results; ``overhead`` counts the rest, 1 - 1/|V_{k-1}| of
-    them, which is what this engine sends. Where hops overlap wholly, as they do with a bound on
-    copies, Eq. 3 sees no difference between join orders.
+    The cost is |V_1| - 1 copies, and intermediate results. ``eq3`` is Eq. 3 as printed: a host that
+    is in two consecutive hops gets nothing. But such a host has only its own share of the
+    intermediate results; ``overhead`` counts the rest, 1 - 1/|V_{k-1}| of them, which this engine
+    sends. If consecutive hops have the same hosts, as with a bound on copies, Eq. 3 sees no
+    difference between join orders.
     """
 
     overhead: float
@@ -177,8 +181,10 @@ class _Way:
 
 
 class _Planner:
-    """The plan of one batch. Streams go in the order of their index, so that each finds the fresh
-    blocks that it must meet.
+    """The planning of one batch.
+
+    Streams are routed in the order of their index, so that each finds the fresh blocks that it must
+    meet.
     """
 
     def __init__(self, settings: Coordinated, facts: Facts, state: CoordinatedState) -> None:
@@ -195,7 +201,7 @@ class _Planner:
         self.events: list[PathChosen] = []
 
     def _measure_batch_seconds(self) -> float:
-        """The event time that the last batch covered."""
+        """Return the event time that the last batch covered, in seconds; 1 if unknown."""
         before = self.state.latest
         return (
             (self.latest - before) / 1e6
@@ -204,8 +210,9 @@ class _Planner:
         )
 
     def _average_loads(self) -> list[float]:
-        """w_i (Eq. 1), averaged over batches: in one batch a segment keeps some hosts busy and
-        leaves all others idle.
+        """Return w_i (Eq. 1), averaged over batches.
+
+        In a single batch a segment keeps some hosts busy and leaves all others idle.
         """
         settings = self.settings
         now = compute_loads(
@@ -232,11 +239,11 @@ class _Planner:
         return Plan(tuple(route for route, _ in planned), state=state, events=tuple(self.events))
 
     def _route_segment(self, stream: int, segment: Segment | None) -> tuple[Route, Segment]:
-        """The four steps of section 4: look up what must be met, choose the path, annotate it,
-        enter the segment in the table.
+        """Route a segment in the four steps of section 4.
 
-        ``segment`` is what goes on from the batch before, None for a new one; a path that it could
-        not have yet is chosen now.
+        Look up what must be met, choose the path, annotate it, and enter the segment in the table.
+        ``segment`` is the one in progress, None for a new one. If it has no path yet, it gets one
+        now.
         """
         going = segment if segment is not None and segment.join_order else None
         ways = self._list_routing_paths(stream, going)
@@ -260,8 +267,9 @@ class _Planner:
         return Route(block, (path,) if ways else ()), Segment(stored, way.order, hops)
 
     def _list_routing_paths(self, stream: int, segment: Segment | None) -> list[_Way]:
-        """A path for each join order to compare, or for that of the segment; none while another
-        stream has no live block.
+        """Return a path for each join order to compare, or for the order of the segment.
+
+        The list is empty while another stream has no live block.
         """
         if not all(ids for other, ids in enumerate(self.table.ids) if other != stream):
             return []
@@ -278,7 +286,7 @@ class _Planner:
     def _make_routing_path(
         self, stream: int, order: Order, kept: Sequence[Collection[int]], known: dict[Order, Probes]
     ) -> _Way:
-        """The path for an order; ``known`` hops are those of orders that begin alike."""
+        """Return the path for an order; ``known`` has the hops of orders with the same prefix."""
         hops: list[Probes] = []
         overhead = eq3 = -1.0
         for other, chi, mine in zip(
@@ -296,12 +304,11 @@ class _Planner:
     def _choose_hop_hosts(
         self, stream: int, kept: Collection[int], before: Collection[int]
     ) -> Probes:
-        """V_k: hosts that hold all blocks of a stream. First those that the segment has used, then
-        those of the hop before.
+        """Return V_k: hosts that hold all blocks of a stream.
 
-        Of the hosts before, only as many are taken as it needs to cover what they have. Where
-        several hosts of V_k hold a block, the least loaded one is asked; for the others it is void
-        (step 3).
+        Hosts that the segment has used come first, then those of the hop before. Of the latter,
+        only as many are taken as cover what they have. If several hosts of V_k hold a block, the
+        least loaded one is asked; for the others it is void (step 3).
         """
         sets, wanted = self.table.sets[stream], self.table.stream_mask(stream)
         hosts: list[int] = []
@@ -333,8 +340,9 @@ class _Planner:
         return probes
 
     def _choose_storing_hosts(self, first: Iterable[int]) -> tuple[int, ...]:
-        """The hosts that store a new segment whose V_1 is ``first``; by load alone while some hosts
-        hold nothing (warm-up).
+        """Return the hosts that store a new segment whose V_1 is ``first``.
+
+        While some hosts hold nothing (warm-up), they are chosen by load alone.
         """
         bound, hosts = self.settings.max_copies, self.settings.hosts
         idle = sorted(self.table.idle_hosts(hosts), key=self.weights.__getitem__)
@@ -355,8 +363,9 @@ class _Planner:
         return tuple(sorted(filled))
 
     def _charge_expected_load(self, stream: int, way: _Way, stored: Collection[int]) -> None:
-        """Add what a segment will probably do to the loads that the next one sees: the last batch
-        tells nothing of this one.
+        """Add the expected load of a segment, so that the next one sees it.
+
+        The measured loads of the last batch do not include this segment.
         """
         tuples = self.facts.previous_received[stream]
         self._add_load(

@@ -1,4 +1,4 @@
-"""What segments on hosts have to tell: Gu 2007."""
+"""Events of segment placements. Source: Gu 2007."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from braid.core.events import Event, EventContext
 
 
 class JoinOrder(NamedTuple):
-    """A join order, the streams of the hops, with two estimates of what is sent for one tuple
-    beyond one copy of it, in tuples and intermediate results. Eq. 3 counts nothing for a host that
-    two hops in a row share; the overhead counts what that host lacks.
+    """A join order with two estimates of the tuples and intermediate results sent for one tuple.
+
+    ``streams`` are the streams of the hops. One copy of the tuple is not counted. If two
+    consecutive hops share a host, ``estimated_overhead_eq3`` (Eq. 3) counts nothing for it, and
+    ``estimated_overhead`` counts what that host lacks.
     """
 
     streams: tuple[int, ...]
@@ -23,11 +25,12 @@ class JoinOrder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlaced(Event):
-    """A segment of the master stream begins and goes to ``host`` for ``length`` batches; Gu 2007,
-    section 3.
+    """A segment of the master stream begins on ``host``. Source: Gu 2007, section 3.
 
-    ``ahead``: the host was chosen before, so that slave tuples could be sent there as they came.
-    ``copied``: slave tuples that had to be copied there nevertheless.
+    - ``batches``: its length.
+    - ``is_planned``: the host was chosen earlier, so that slave tuples could be sent there when
+      they arrived.
+    - ``copied_tuples``: slave tuples that had to be copied there nevertheless.
     """
 
     batch: int
@@ -49,8 +52,7 @@ class SegmentPlaced(Event):
 
 @dataclass(frozen=True, slots=True)
 class MasterSwitched(Event):
-    """Stream ``new`` becomes the master in place of ``old``, from this batch, t_s, on; Gu 2007,
-    section 3.
+    """A new stream is the master from this batch, t_s, on. Source: Gu 2007, section 3.
 
     ``host`` has the last segment of the old master. ``costs`` are the overheads (Eq. 2) in tuples
     per batch with the old and with the new master.
@@ -76,11 +78,10 @@ class MasterSwitched(Event):
 
 @dataclass(frozen=True, slots=True)
 class SegmentLengthTuned(Event):
-    """Segments that are planned from now on have ``new`` batches instead of ``old``; Gu 2007,
-    section 3.
+    """Segments planned from now on have another length, in batches. Source: Gu 2007, section 3.
 
-    ``cost`` was measured with the old length: the load of the busiest host for each tuple, more
-    when hosts shed work.
+    ``sampled_cost`` was measured with the old length: the load of the busiest host for each tuple.
+    It is higher if hosts shed work.
     """
 
     level = INFO
@@ -101,13 +102,10 @@ class SegmentLengthTuned(Event):
 
 @dataclass(frozen=True, slots=True)
 class PathChosen(Event):
-    """The routing path of a new segment, which begins with ``block``, was chosen among several join
-    orders; Gu 2007, section 4.
+    """The routing path of a new segment was chosen. Source: Gu 2007, section 4.
 
-    ``orders`` lists [[streams in the order of the hops], overhead, Eq. 3], the chosen one first.
-    Both estimate what is sent for one tuple beyond one copy of it, in tuples and intermediate
-    results; Eq. 3 counts nothing for a host that two hops in a row share, the overhead counts what
-    that host lacks. ``loads`` are the weights w_i (Eq. 1) of the hosts on the path.
+    ``block`` is the first block of the segment. ``join_orders`` are the compared orders, the chosen
+    one first. ``host_loads`` are the weights w_i (Eq. 1) of the hosts on the path.
     """
 
     batch: int

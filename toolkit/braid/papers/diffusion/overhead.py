@@ -1,8 +1,10 @@
-"""What aligned routing costs, in closed form. Source: Gu, Yu and Wang, "Adaptive Load Diffusion for
-Multiway Windowed Stream Joins", ICDE 2007, section 3.
+"""The overhead of aligned tuple routing, in closed form.
 
-Windows and lengths are in any one unit of time, rates in tuples per that unit; None stands for full
+Windows and lengths share one unit of time; rates are tuples per that unit. None stands for full
 history.
+
+Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
+section 3.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ Windows = Sequence[float | None]
 
 
 def copies_per_segment(rates: Sequence[float], windows: Windows, master: int) -> float:
-    """Slave tuples that are copied for each master segment: the sum of (W_i + W_M) r_i over the
-    slaves.
+    """Return the slave tuples copied for each master segment.
+
+    This is the sum of (W_i + W_M) r_i over the slaves.
     """
     return sum(_combine_windows(windows, i, master) * r for i, r in enumerate(rates) if i != master)
 
@@ -23,11 +26,10 @@ def copies_per_segment(rates: Sequence[float], windows: Windows, master: int) ->
 def atr_overhead(
     rates: Sequence[float], windows: Windows, master: int, length: float, hosts: int | None = None
 ) -> float:
-    """O_ATR: extra tuples per unit of time for segments of ``length`` T (Eq. 2).
+    """Return O_ATR: extra tuples per unit of time for segments of ``length`` T (Eq. 2).
 
-    A tuple has no more than one copy per host, which the equation leaves out; with ``hosts``, J,
-    each slave tuple counts for at most J - 1 extra ones. Without it, a full history costs
-    infinitely much.
+    A tuple has at most one copy per host, which the equation leaves out. With ``hosts``, J, each
+    slave tuple counts for at most J - 1 extra ones. Without it, full history costs infinity.
     """
     most = inf if hosts is None else hosts - 1
     return sum(

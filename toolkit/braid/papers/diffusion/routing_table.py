@@ -1,5 +1,6 @@
-"""Where the live blocks are: the routing table of CTR (Gu, Yu and Wang, ICDE 2007, section 4), made
-from the facts of a batch.
+"""The routing table of CTR, built from the facts of a batch.
+
+Source: Gu, Yu and Wang, ICDE 2007, section 4.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from collections.abc import Iterable, Iterator
 from braid.core.plan import Block, Hop
 
 Probes = dict[int, int]
-"""A hop: by host, the mask of the blocks to probe there. Bit b stands for the b-th block of the
-stream in the table.
+"""A hop: by host, the mask of the blocks to probe there.
+
+Bit b stands for the b-th block of the stream in the table.
 """
 
 
 class RoutingTable:
-    """Where the live blocks are. By stream: ``ids``, ``sets`` (a mask of blocks by host) and
-    ``rows``, the number of tuples.
+    """The locations of the live blocks.
 
-    ``places`` are the sets of hosts on which something is stored.
+    By stream: ``ids``, ``sets`` (a mask of blocks by host) and ``rows``, the number of tuples.
+    ``places`` are the sets of hosts that store something.
     """
 
     def __init__(self, streams: int, blocks: Iterable[Block]) -> None:
@@ -39,16 +41,16 @@ class RoutingTable:
         self.places[block.hosts] = None
 
     def stream_mask(self, stream: int) -> int:
-        """The mask of all blocks of a stream."""
+        """Return the mask of all blocks of a stream."""
         return (1 << len(self.ids[stream])) - 1
 
     def idle_hosts(self, hosts: int) -> list[int]:
-        """The hosts that hold nothing."""
+        """Return the hosts that hold nothing."""
         held = {h for place in self.places for h in place}
         return [h for h in range(hosts) if h not in held]
 
     def make_hop(self, stream: int, probes: Probes) -> Hop:
-        """The hop to a stream that probes these bits of its blocks, by host."""
+        """Return the hop to a stream that probes these bits of its blocks, by host."""
         ids = self.ids[stream]
         return Hop(
             stream,

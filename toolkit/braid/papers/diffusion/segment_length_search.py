@@ -1,5 +1,6 @@
-"""The search for the best segment length by sampling. Source: Gu, Yu and Wang, ICDE 2007, section
-3.
+"""The search for the best segment length by sampling.
+
+Source: Gu, Yu and Wang, ICDE 2007, section 3.
 """
 
 from __future__ import annotations
@@ -7,19 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 BETTER = 0.05
-"""A length is better than another when it costs less by more than this fraction: less is noise."""
+"""A length is better than another if it costs less by more than this fraction: less is noise."""
 DRIFT = 0.25
-"""A search that has ended begins again when what is measured has changed by this fraction."""
+"""An ended search begins again if its measured cost has changed by this fraction."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthSearch:
-    """A climb from length to length, one sample each; lengths are in batches.
+    """A hill climb over segment lengths, one sample each; lengths are in batches.
 
-    ``first`` is the length that the search began with, ``best`` the best so far, ``length`` the one
-    that is being tried (T). ``cost`` is that of the best, None before the first sample. ``way`` is
-    +1 while lengths grow, -1 while they shrink, 0 when the search has ended. ``busy``, ``done`` and
-    ``batches`` add up the sample that is being taken.
+    - ``first_length``: the length that the search began with.
+    - ``best_length``: the best so far; ``cost`` is its cost, None before the first sample.
+    - ``length``: the one under test (T).
+    - ``direction``: +1 while lengths grow, -1 while they shrink, 0 when the search has ended.
+    - ``max_host_load``, ``completed_work``, ``batches``: sums of the current sample.
     """
 
     first_length: int
@@ -33,12 +35,13 @@ class LengthSearch:
 
     @staticmethod
     def start_at(length: int) -> LengthSearch:
-        """A search that begins with this length."""
+        """Return a search that begins with this length."""
         return LengthSearch(length, length, length)
 
     def add_sample(self, busy: float, done: float) -> LengthSearch:
-        """One more batch in the sample: the load of the busiest host, and the work that all hosts
-        did.
+        """Return the search with one more batch in the sample.
+
+        ``busy`` is the load of the busiest host, ``done`` the work of all hosts.
         """
         return replace(
             self,
@@ -48,13 +51,13 @@ class LengthSearch:
         )
 
     def next_length(self, step: int) -> LengthSearch:
-        """What to try after a whole sample with ``done`` > 0; ``step`` is Delta T.
+        """Return the search after a whole sample with work done; ``step`` is Delta T.
 
         The cost is the load of the busiest host for the work done. A host that has more to do than
-        time is fully loaded, whatever the length; then the cost falls when more work is done, which
-        is performance. Where all work is done it falls when the work spreads more evenly or less is
-        copied. Longer segments are tried first and kept while each is better than the one before;
-        when already the first is not, shorter ones are tried the same way.
+        time is fully loaded at any length. Then the cost falls if more work is done, which is
+        performance. If all work is done, it falls if the work spreads more evenly or less is
+        copied. Longer segments are tried first and kept while each is better than the one before.
+        If the first longer one is not better, shorter ones are tried in the same way.
         """
         cost, best = self.max_host_load / self.completed_work, self.cost
         if best is None or (not self.direction and abs(cost - best) > DRIFT * best):

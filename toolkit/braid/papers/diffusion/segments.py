@@ -1,5 +1,4 @@
-"""Segments of the master stream, and which host joins what: the alignment of ATR as boxes of
-blocks.
+"""Segments of the master stream, and the alignment of ATR as boxes of blocks.
 
 Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
 section 3.
@@ -13,13 +12,14 @@ from dataclasses import dataclass
 from braid.core.plan import Block, Ids
 
 Box = tuple[int, dict[int, Ids]]
-"""A host, and by stream the blocks of which it joins every combination. Boxes do not overlap."""
+"""A host, and by stream the blocks whose every combination it joins. Boxes do not overlap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """``length`` batches from ``start`` on, whose master tuples go to ``host``; it was ``chosen``
-    in that batch, maybe earlier.
+    """A segment: ``length`` batches from ``start`` on, whose master tuples go to ``host``.
+
+    ``planned_in`` is the batch in which the host was chosen; it may be earlier than ``start``.
     """
 
     start: int
@@ -35,8 +35,11 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class MasterTenure:
-    """``master`` is S_N, the master stream since batch ``since``, t_s. While tuples from before t_s
-    are live, ``old`` is S_M, the master until then, and ``last`` the host of its last segment.
+    """The tenure of a master stream.
+
+    ``master`` is S_N, the master since batch ``since_batch``, t_s. While tuples from before t_s are
+    live, ``previous_master`` is S_M, the master until then, and ``last_old_batch`` the host of its
+    last segment.
     """
 
     master: int
@@ -46,14 +49,14 @@ class MasterTenure:
 
 
 class BlockRoles:
-    """The blocks by the part they play, and what follows from it: who joins which combinations.
+    """The blocks by role, and which host joins which combinations.
 
     Without a switch, the host of a master segment joins it with all of every slave stream. In the
-    transition after a switch a combination belongs to the segment of its old-master tuple if that
-    came before t_s; else to the segment of its new-master tuple if that came since; else to the
-    last old segment. The paper's marked tuples, * and #, are the copies that the last two cases
-    need. A block that compaction has merged counts by its earliest tuples; the hosts that it is on
-    make that no less right.
+    transition after a switch, a combination belongs to the segment of its old-master tuple if that
+    arrived before t_s; else to the segment of its new-master tuple if that arrived since; else to
+    the last old segment. The paper's marked tuples, * and #, are the copies that the last two cases
+    need. A merged block counts by its earliest tuples; this is correct because of the hosts that it
+    is on.
     """
 
     def __init__(self, streams: int, reign: MasterTenure, segments: list[Segment]) -> None:
@@ -68,7 +71,7 @@ class BlockRoles:
         """
 
     def add_block(self, b: Block) -> None:
-        """Sort a block into the role that it has while the master changes."""
+        """Enter a block under its role during the transition."""
         reign, early = self.reign, b.batch < self.reign.since_batch
         self.all[b.stream] += (b.id,)
         if b.stream == reign.master and not early:
@@ -79,7 +82,7 @@ class BlockRoles:
             self.marked[b.stream] += (b.id,)
 
     def begin_segment(self, batch: int) -> None:
-        """The segment of this batch joins, from now on."""
+        """Include the segment of this batch from now on."""
         self.new.setdefault(self.segment_at(batch).host, ())
 
     def _assign_to_segment_host(self, owned: dict[int, Ids], b: Block) -> None:
@@ -87,11 +90,11 @@ class BlockRoles:
         owned[host] = (*owned.get(host, ()), b.id)
 
     def segment_at(self, batch: int) -> Segment:
-        """The segment of a batch."""
+        """Return the segment of a batch."""
         return self.segments[bisect_right(self.starts, batch) - 1]
 
     def host_boxes(self) -> list[Box]:
-        """What each host joins, for the blocks that are known."""
+        """Return the boxes of all hosts, for the known blocks."""
         reign, everything = self.reign, dict(enumerate(self.all))
         if reign.previous_master is None:
             return [(h, everything | {reign.master: ids}) for h, ids in self.new.items()]

@@ -1,5 +1,6 @@
-"""Load balancing that knows nothing of joins: the baseline that loses results. Source: Gu, Yu and
-Wang, ICDE 2007, section 5.
+"""Load balancing that ignores join semantics: a baseline that loses results.
+
+Source: Gu, Yu and Wang, ICDE 2007, section 5.
 """
 
 from __future__ import annotations
@@ -24,13 +25,20 @@ class SegmentHosts:
 
 @dataclass(frozen=True)
 class SemanticsUnaware(Placement):
-    """Every segment of every stream goes to the host that is least loaded, and meets only what
-    happens to be there.
+    """Every segment of every stream goes to the least loaded host and meets only the blocks there.
 
-    A combination whose tuples lie on several hosts is lost, so its plans cover at most once.
-    ``length`` is that of a segment, in batches; ``cluster`` and ``weights`` are those of
-    ``Aligned``. Serves any condition and any number of streams. Raises ValueError for settings out
-    of range.
+    A combination whose tuples are on different hosts is lost, so its plans cover at most once.
+
+    Parameters
+    ----------
+    hosts
+        Number of logical hosts.
+    segment_batches
+        Length of a segment, in batches.
+    host_capacities, load_weights
+        As for ``Aligned``.
+
+    Supports any condition and any number of streams. Raises ValueError for settings out of range.
     """
 
     delivery_guarantee = "at most once"

@@ -1,8 +1,8 @@
-"""Weighted minimum set cover: which hosts together hold all of some blocks, at the least load.
+"""Weighted minimum set cover: the hosts that together hold some blocks, at the least load.
 
 Sets are bit masks: ``sets`` maps a host to the blocks that it holds (bit b is set for block b),
 ``wanted`` is the mask of the blocks to cover, ``weights`` are by host, above 0. Every function
-returns hosts in the order in which they were chosen and raises ValueError when a wanted block is on
+returns hosts in the order in which they were chosen. It raises ValueError if a wanted block is on
 no host.
 """
 
@@ -20,13 +20,12 @@ Sets = Mapping[int, int]
 
 
 def greedy_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]:
-    """Take hosts one by one, each time the one with the least weight per block that is not covered
-    yet.
+    """Return a greedy cover: repeatedly the host with the least weight per uncovered block.
 
-    The cover weighs at most H(d) = 1 + 1/2 + ... + 1/d times the lightest one, d being the most
-    wanted blocks on one host. Of hosts that have the same blocks only the lightest is looked at.
-    Ratios only grow while blocks get covered: so the head of a heap of old ratios, once brought up
-    to date, is the next host when it stays the head. Source: Chvatal 1979, as Gu 2007 uses it in
+    The cover weighs at most H(d) = 1 + 1/2 + ... + 1/d times the lightest one, where d is the
+    largest number of wanted blocks on one host. Of hosts with the same blocks only the lightest is
+    considered. Ratios only grow while blocks get covered. So the head of a heap of old ratios, once
+    updated, is the next host if it stays the head. Source: Chvatal 1979, as Gu 2007 uses it in
     section 4.1.
     """
     lightest: dict[int, int] = {}
@@ -51,14 +50,15 @@ def greedy_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]
 
 
 def chvatal_bound(sets: Sets, wanted: int) -> float:
-    """H(d): how many times the weight of the lightest cover a greedy one may have."""
+    """Return H(d), the bound of a greedy cover's weight relative to the lightest cover."""
     most = max(((mask & wanted).bit_count() for mask in sets.values()), default=0)
     return sum(1 / k for k in range(1, most + 1))
 
 
 def random_cover(sets: Sets, draw: Random, wanted: int) -> list[int]:
-    """Draw hosts one by one and keep those with a block that is not covered yet: CTR-unoptimized
-    (Gu 2007, section 5).
+    """Return a random cover: draw hosts and keep those with an uncovered block.
+
+    This is CTR-unoptimized (Gu 2007, section 5).
     """
     heap = [(draw.random(), j) for j, mask in sets.items() if mask & wanted]
     heapify(heap)
@@ -81,10 +81,10 @@ def _pop_cheapest_host(heap: list[tuple[float, int]], wanted: int) -> int:
 
 
 def exact_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]:
-    """The lightest cover, by integer programming (HiGHS): what the greedy one is held against.
+    """Return the lightest cover, by integer programming (HiGHS): a reference for the greedy one.
 
-    Within a millionth of the lightest host; milliseconds for 100 hosts. Raises ModuleNotFoundError
-    without scipy, which ``braid-joins[exact]`` brings.
+    The result is within a millionth of the lightest host, in milliseconds for 100 hosts. Raises
+    ModuleNotFoundError without scipy, which ``braid-joins[exact]`` installs.
     """
     with OptionalImport("exact"):
         from scipy.optimize import Bounds, LinearConstraint, milp

@@ -1,1 +1,1 @@
-"""What the policies of several papers share."""
+"""Empty: the helpers are in ``braid.papers.common``."""

@@ -1,8 +1,10 @@
-"""The cost model of the PSP ring: work, output rate, latency, the best length; and what replication
-would cost instead.
+"""The cost model of the PSP ring: work, output rate, latency and the best length.
+
+It also has the cost of replication instead. All figures are modelled; times are in seconds, rates
+in tuples per second.
 
 Source: Wang 2008, chapter 13 (Eq. 13.1 to 13.5, Theorem 9, section 13.3), Eq. 14.1 and section
-15.1. All is modelled, nothing measured; times are in seconds, rates in tuples per second.
+15.1.
 
 Where the book contradicts itself, this module takes the reading under which the later equations
 hold:
@@ -11,18 +13,18 @@ hold:
   compares *pairs*. Only with pairs does Eq. 13.2 follow (with results its second term would be T_s
   N / (lambda W S T_j)), so pairs are charged here.
 - Eq. 13.3 gives the ring 1 / L_PSP tuples per second, Eq. 13.4 N times as many. N busy nodes share
-  L_PSP, so 13.4 is taken for what a ring can put out, and 13.3 for the rate of one node that does
-  all the work of a ring.
-- Section 12.2.2 has M - 1 rounds of intermediate results, section 13.2.2 has M. Eq. 13.5 is kept as
+  L_PSP, so 13.4 is taken as the output of a ring, and 13.3 as the rate of one node that does all
+  the work of a ring.
+- Section 12.2.2 has M - 1 rounds of intermediate results, section 13.2.2 has M. Eq. 13.5 is used as
   printed, with M.
 - Theorem 9 sets the two parts of the latency equal, which for N_2 is not where the sum is least:
   that is at sqrt(2 L_C / T_n), about half a node lower. ``optimal_length`` is as printed.
 - Section 16.2 expects longer rings for smaller selectivities, and calls that consistent with
   chapter 13. By Theorem 9 the length grows with L_C, so with the selectivity.
-- Section 13.3 wants a length for each stream, but its heuristic hardly leaves equal lengths: see
+- Section 13.3 asks for a length for each stream, but its heuristic hardly leaves equal lengths: see
   ``initial_lengths``.
-- Eq. 14.1's new node N_j comes after the first N_k with M k / N > j; for j = M no k does. It takes
-  >= (see ``insertions``).
+- Eq. 14.1's new node N_j comes after the first N_k with M k / N > j; for j = M no k does. This
+  module uses >= (see ``insertion_points``).
 """
 
 from __future__ import annotations
@@ -37,15 +39,16 @@ from operator import mul
 
 @dataclass(frozen=True)
 class Workload:
-    """A windowed join of M streams, as the cost model sees it (Table 13.1). Tuples of numbers are
-    by stream.
+    """A windowed join of M streams, as the cost model sees it (Table 13.1).
+
+    Fields of tuple type have one number for each stream.
 
     Parameters
     ----------
     rates, windows
         lambda_i in tuples per second and W_i in seconds.
     selectivities
-        S_i: the fraction of the tuples in the window of stream i that match what comes to probe it.
+        S_i: the fraction of the tuples in the window of stream i that match a probing tuple.
     join, send, hop
         Seconds to join one pair (T_j), to send and receive one tuple (T_s), and for one hop of the
         network (T_n).
@@ -81,7 +84,7 @@ class Workload:
 
     @property
     def stream_count(self) -> int:
-        """M."""
+        """M, the number of streams."""
         return len(self.rates)
 
     @property
@@ -91,12 +94,13 @@ class Workload:
 
     @property
     def growth_factors(self) -> tuple[float, ...]:
-        """lambda_i W_i S_i: what one (intermediate) tuple becomes when it probes stream i."""
+        """lambda_i W_i S_i: the results of one (intermediate) tuple that probes stream i."""
         return tuple(n * s for n, s in zip(self.window_sizes, self.selectivities, strict=True))
 
     def best_join_order(self, stream: int) -> tuple[int, ...]:
-        """The join order of a tuple of a stream with the fewest intermediate results: the other
-        streams by lambda_i W_i S_i.
+        """Return the join order of a tuple of a stream with the fewest intermediate results.
+
+        It has the other streams in increasing order of lambda_i W_i S_i.
         """
         factors = self.growth_factors
         return tuple(
@@ -104,27 +108,29 @@ class Workload:
         )
 
     def mean_cost(self, cost: Callable[[int], float]) -> float:
-        """The mean over arriving tuples of a cost that depends on their stream."""
+        """Return the mean over arriving tuples of a cost that depends on their stream."""
         return sum(rate * cost(stream) for stream, rate in enumerate(self.rates)) / sum(self.rates)
 
 
 def probe_inputs(load: Workload, stream: int) -> list[float]:
-    """How many (intermediate) tuples enter each probing step for one tuple of a stream; last, the
-    results.
+    """Return the (intermediate) tuples that enter each probing step for one tuple of a stream.
+
+    The last entry is the number of results.
     """
     factors = load.growth_factors
     return list(accumulate((factors[s] for s in load.best_join_order(stream)), mul, initial=1.0))
 
 
 def _list_probing_rounds(load: Workload, stream: int) -> list[tuple[int, float, float]]:
-    """By probing step: the stream probed, the tuples that enter, the pairs compared."""
+    """Return, by probing step: the stream probed, the tuples that enter, the pairs compared."""
     steps = zip(load.best_join_order(stream), probe_inputs(load, stream)[:-1], strict=True)
     return [(probed, n, n * load.window_sizes[probed]) for probed, n in steps]
 
 
 def probe_work(load: Workload) -> float:
-    """T_j times the pairs that a tuple compares, in seconds: L_C without insertion and purge, as
-    Eq. 13.5 uses it.
+    """Return T_j times the pairs that a tuple compares, in seconds.
+
+    This is L_C without insertion and purge, as Eq. 13.5 uses it.
     """
     return load.join * load.mean_cost(
         lambda stream: sum(pairs for _, _, pairs in _list_probing_rounds(load, stream))
@@ -132,20 +138,22 @@ def probe_work(load: Workload) -> float:
 
 
 def centralized_work(load: Workload) -> float:
-    """L_C (Eq. 13.1): seconds of work that a tuple makes when one node does it all."""
+    """Return L_C (Eq. 13.1): seconds of work for a tuple if one node does it all."""
     return load.insert + load.purge + probe_work(load)
 
 
 def ring_work(load: Workload, nodes: int) -> float:
-    """L_PSP (Eq. 13.1): the same in a ring of N nodes, where the tuple and all intermediate results
-    go round once.
+    """Return L_PSP (Eq. 13.1): seconds of work for a tuple in a ring of N nodes.
+
+    The tuple and all intermediate results go round once.
     """
     return centralized_work(load) + nodes * send_seconds(load)
 
 
 def send_seconds(load: Workload) -> float:
-    """Seconds that each node of a ring spends on receiving and sending for one tuple: T_s (1 +
-    intermediate results).
+    """Return the seconds for which each node of a ring receives and sends for one tuple.
+
+    This is T_s (1 + intermediate results).
     """
     return load.send * load.mean_cost(
         lambda stream: sum(n for _, n, _ in _list_probing_rounds(load, stream))
@@ -153,13 +161,14 @@ def send_seconds(load: Workload) -> float:
 
 
 def service_rate(load: Workload, nodes: int) -> float:
-    """mu (Eq. 13.3): tuples per second if one node did all the work of the ring."""
+    """Return mu (Eq. 13.3): tuples per second if one node did all the work of the ring."""
     return 1 / ring_work(load, nodes)
 
 
 def output_rate(load: Workload, nodes: int) -> float:
-    """O_PSP (Eq. 13.4): results per second that N busy nodes can make. Grows with N, up to what
-    sending leaves room for.
+    """Return O_PSP (Eq. 13.4): results per second of N busy nodes.
+
+    It grows with N, up to the limit set by sending.
     """
     return (
         nodes
@@ -169,12 +178,12 @@ def output_rate(load: Workload, nodes: int) -> float:
 
 
 def mean_latency_seconds(load: Workload, lengths: Sequence[int]) -> float:
-    """tau (Eq. 13.5): mean seconds from a tuple to its results, given the length N_i of each
-    stream's ring.
+    """Return tau (Eq. 13.5): mean seconds from a tuple to its results.
 
-    With equal lengths this is the book's equation. For unequal ones each probing step is shared by
-    the nodes of the ring that it visits, and a round takes as many hops as that ring has nodes.
-    Raises ValueError unless there is one length per stream.
+    ``lengths`` are the lengths N_i of each stream's ring. With equal lengths this is the book's
+    equation. With unequal ones each probing step is shared by the nodes of the ring that it visits,
+    and a round takes as many hops as that ring has nodes. Raises ValueError unless there is one
+    length per stream.
     """
     if len(lengths) != load.stream_count or min(lengths) < 1:
         raise ValueError(
@@ -193,9 +202,7 @@ def mean_latency_seconds(load: Workload, lengths: Sequence[int]) -> float:
 
 
 def optimal_length(load: Workload) -> float:
-    """N = min(N_1, N_2) of Theorem 9: the length of the ring with the least latency, as a real
-    number.
-    """
+    """Return N = min(N_1, N_2) of Theorem 9: the ring length with the least latency, as a real."""
     work, sending, rounds = probe_work(load), send_seconds(load), load.stream_count * load.hop
     first = (sending + sqrt(sending**2 + 4 * rounds * work)) / (2 * rounds)
     second = (1 + sqrt(1 + 8 * work / load.hop)) / 2
@@ -203,11 +210,11 @@ def optimal_length(load: Workload) -> float:
 
 
 def initial_lengths(load: Workload, most: int) -> tuple[int, ...]:
-    """The heuristic of section 13.3: a ring length for each stream, from 1 to ``most``.
+    """Return a ring length for each stream, from 1 to ``most``, by the heuristic of section 13.3.
 
-    Streams are taken by lambda_i W_i S_i, smallest first. Each gets the length with the least
-    latency, while the streams that are still to come are taken to have the same one. So the first
-    gets the best equal length, and the rest seldom gain by another.
+    Streams are taken in increasing order of lambda_i W_i S_i. Each gets the length with the least
+    latency, if the remaining streams have the same one. So the first gets the best equal length,
+    and the others seldom gain from a different one.
     """
     known: dict[int, int] = {}
     for stream in sorted(range(load.stream_count), key=lambda s: load.growth_factors[s]):
@@ -219,10 +226,10 @@ def initial_lengths(load: Workload, most: int) -> tuple[int, ...]:
 
 
 def lay_out_rings(lengths: Sequence[int], hosts: int) -> tuple[tuple[int, ...], ...]:
-    """Rings of these lengths laid over the hosts one after another, so that hosts hold slices of
-    about equally many streams.
+    """Return rings of these lengths, laid over the hosts one after another.
 
-    Raises ValueError when a ring would be longer than there are hosts.
+    Each host then holds slices of about the same number of streams. Raises ValueError if a ring is
+    longer than the number of hosts.
     """
     if not all(1 <= n <= hosts for n in lengths):
         raise ValueError(
@@ -236,37 +243,36 @@ def lay_out_rings(lengths: Sequence[int], hosts: int) -> tuple[tuple[int, ...], 
 
 
 def relocated_shares(nodes: int, added: int) -> tuple[Fraction, ...]:
-    """Delta S_i (Eq. 14.1): what the i-th of N nodes, from the head, hands to the next old node
-    when M nodes are added.
+    """Return Delta S_i (Eq. 14.1): what each of N nodes hands to the next old node for M new nodes.
 
-    In units of a new slice, W / (N + M), and exact.
+    Nodes are ordered from the head. Values are exact, in units of a new slice, W / (N + M).
     """
     return tuple(Fraction(added * i, nodes) % 1 for i in range(1, nodes + 1))
 
 
 def insertion_points(nodes: int, added: int) -> tuple[int, ...]:
-    """For each of the M new nodes, the number k of the old node (1 = head) that it comes after
-    (section 14.2).
+    """Return, for each of the M new nodes, the number k of the old node (1 = head) before it.
 
     k is the least with M k / N >= j. The book prints >, which has no solution for j = M, not even
-    in its own example.
+    in its own example. Source: section 14.2.
     """
     return tuple(-(-j * nodes // added) for j in range(1, added + 1))
 
 
 def memory_psp(load: Workload) -> float:
-    """Tuples held by a PSP ring of any length: each window once (section 15.1)."""
+    """Return the tuples held by a PSP ring of any length: each window once (section 15.1)."""
     return sum(load.window_sizes)
 
 
 def memory_ctr(load: Workload, copies: int) -> float:
-    """Tuples held by CTR with L copies of each (section 15.1)."""
+    """Return the tuples held by CTR with L copies of each (section 15.1)."""
     return copies * sum(load.window_sizes)
 
 
 def memory_atr(load: Workload, nodes: int, segment: float, master: int = 0) -> float:
-    """MEM_ATR (section 15.1): tuples held by ATR on N nodes, one segment of T seconds each, of T +
-    2 W for slave streams.
+    """Return MEM_ATR (section 15.1): tuples held by ATR on N nodes.
+
+    Each node has one segment of T seconds, of T + 2 W for slave streams.
     """
     return nodes * sum(
         rate * span
@@ -275,8 +281,9 @@ def memory_atr(load: Workload, nodes: int, segment: float, master: int = 0) -> f
 
 
 def atr_duplicates_per_tuple(load: Workload, segment: float, master: int = 0) -> float:
-    """Duplicated tuples per tuple: 2 W / T (M - 1) / M for equal streams, whatever the number of
-    nodes (section 15.1).
+    """Return the duplicated tuples per tuple of ATR (section 15.1).
+
+    For equal streams this is 2 W / T (M - 1) / M, for any number of nodes.
     """
     return memory_atr(load, 1, segment, master) / (segment * sum(load.rates)) - 1
 

@@ -1,4 +1,4 @@
-"""What a ring of nodes has to tell: Wang 2008, part II."""
+"""Events of the PSP ring. Source: Wang 2008, part II."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from braid.util.durations import format_duration
 
 @dataclass(frozen=True, slots=True)
 class SliceTableChanged(Event):
-    """The state slice table of a stream on a ring; Wang 2008, sections 12.5 and 14.1.
+    """The state slice table of a stream on a ring. Source: Wang 2008, sections 12.5 and 14.1.
 
-    ``nodes`` are the hosts from head to tail, in the direction of the ring; ``lengths`` the window
-    length of each slice in microseconds (None: full history). ``bound`` is the number of tuples
-    that a slice takes when slices are cut by counts.
+    - ``nodes``: the hosts from head to tail, in the direction of the ring.
+    - ``slice_lengths``: window length of each slice in microseconds; None: full history.
+    - ``slice_bound_tuples``: tuples that a slice takes if slices are cut by counts.
     """
 
     retention_key = ("stream",)
@@ -48,8 +48,9 @@ class SliceTableChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class HeadMoved(Event):
-    """New tuples of a stream are stored on host ``new`` from this batch on; Wang 2008, section
-    12.5.
+    """New tuples of a stream are stored on another host from this batch on.
+
+    Source: Wang 2008, section 12.5.
     """
 
     retention_key = ("stream",)
@@ -68,7 +69,7 @@ class HeadMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class TailMoved(Event):
-    """The oldest tuples of a stream are now those of host ``new``; None when there are none."""
+    """The oldest tuples of a stream are now those of another host; None: there are none."""
 
     retention_key = ("stream",)
 
@@ -80,11 +81,10 @@ class TailMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class StateRelocated(Event):
-    """State moves between nodes of a ring: ``moves`` lists what goes where,
-    ``tuples`` counts them.
+    """State moves between nodes of a ring; ``moves`` are the copies, ``moved_tuples`` their size.
 
     ``reason`` is "aged" (purged from one slice to a later one; Wang 2008, section 12.2) or
-    "resized" (aggressive state relocation, section 14.2). ``kept`` says that the old node keeps its
+    "resized" (aggressive state relocation, section 14.2). ``keeps_source``: the old node keeps its
     replica for this batch (delayed purge, section 12.4).
     """
 
@@ -103,8 +103,9 @@ class StateRelocated(Event):
 
 @dataclass(frozen=True, slots=True)
 class RingResized(Event):
-    """The ring goes from ``old`` to ``new`` nodes; ``reason`` is "scheduled" or "load". Wang 2008,
-    section 14.2.
+    """The ring changes its number of nodes; ``reason`` is "scheduled" or "load".
+
+    Source: Wang 2008, section 14.2.
     """
 
     level = INFO

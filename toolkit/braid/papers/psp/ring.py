@@ -1,27 +1,26 @@
-"""Pipelined state partitioning (PSP): every tuple is stored once, on a ring of hosts that hold
-slices of the windows.
+"""Pipelined state partitioning (PSP): a ring of hosts holds slices of the windows.
 
-Source: Wang 2008, Part II: chapter 12 (Definition 4; the ring of Fig. 12.1 and its
-three forms), 13.4 and 14 (balance, relocation), 15.2 (order of input).
-
-A stream's window is cut by age in slices, one for each node of the stream's ring; the head holds
-the newest. A new tuple probes the rings of all other streams, one after the other. What one ring
-finds goes to every node of the next, which makes as many sends as passing it round would, for any
-join order; the barrier at the end of a batch stands for the END tuples that tell the head that
-nothing is left in the ring (12.2.3). All of a stream's tuples of one batch use one join order, the
-one with the fewest intermediate results (11.1) by the selectivities measured so far; the book would
-let every node choose its own.
+Every tuple is stored once. A stream's window is cut by age into slices, one for each node of the
+stream's ring; the head holds the newest. A new tuple probes the rings of all other streams, one
+after the other. Matches of one ring go to every node of the next. That makes as many sends as
+passing them round would, for any join order. The barrier at the end of a batch replaces the END
+tuples that tell the head that nothing is left in the ring (12.2.3). All of a stream's tuples of one
+batch use one join order, the one with the fewest intermediate results (11.1) by the selectivities
+measured so far; the book would let every node choose its own.
 
 A slice boundary falls on a block boundary: a slice is a whole number of micro-batches, and a block
-belongs where the middle of its event times does. So a window of fewer batches than nodes leaves
-nodes empty, and one of fewer than five times as many leaves them uneven. Blocks are not merged
-across the ends of slices. In full history, where merged blocks grow without limit, slices that stay
-are uneven. Which blocks are met never depends on any of that: a block is probed wherever it is.
+belongs to the slice that contains the middle of its event times. So a window of fewer batches than
+nodes leaves nodes empty, and one of fewer than five times as many leaves them uneven. Blocks are
+not merged across the ends of slices. In full history, where merged blocks grow without limit,
+slices that stay are uneven. None of this affects results: a block is probed wherever it is.
 
 Semi-ordered input (15.2): streams may run ahead of one another, so a stream's state is purged by
 the slowest of the *other* streams, never by one of them alone. That is the lazy purge (Lemma
 15.1). The engine drops blocks by the same rule; its ``lateness`` keeps them that much longer, which
 admits input that is out of order within a stream too. Such tuples stay in the tail.
+
+Source: Wang 2008, Part II: chapter 12 (Definition 4; the ring of Fig. 12.1 and its three forms),
+13.4 and 14 (balance, relocation), 15.2 (order of input).
 """
 
 from __future__ import annotations
@@ -61,18 +60,24 @@ _CHOICES = {
 }
 
 _FADING = 0.75
-"""Weight of the earlier mean when a batch's load is added, so that a burst of a batch or two
-resizes nothing.
+"""Weight of the earlier mean when a batch's load is added.
+
+A burst of a batch or two then does not resize the ring.
 """
 
 _REST = 8
-"""Batches between two resizes by load: a frequent relocation should be avoided (14.2)."""
+"""Batches between two resizes by load: frequent relocation should be avoided (14.2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RingState:
-    """The nodes in use and those wanted for the next batch, the mean load in pairs per batch, the
-    batch of the last resize, the next block id to expect, and the slice table of every stream.
+    """The state of a ring between batches.
+
+    - ``nodes``, ``target_nodes``: nodes in use, and those for the next batch.
+    - ``slices``: the slice table of every stream.
+    - ``load``: mean load in pairs per batch.
+    - ``resized_in``: the batch of the last resize.
+    - ``next_id``: the next block id to expect.
     """
 
     nodes: int
@@ -85,7 +90,7 @@ class RingState:
 
 @dataclass(frozen=True)
 class Ring(Placement):
-    """PSP in its three forms. Serves any condition and any number of streams.
+    """PSP in its three forms. Supports any condition and any number of streams.
 
     Parameters
     ----------
@@ -93,40 +98,39 @@ class Ring(Placement):
         N, the nodes at the start.
     form
         "basic": slices stay and tuples age from node to node, so each moves N - 1 times in its life
-        (12.2, 12.3). "interleaved" (PSP-I, 12.4): the same with delayed purge: a block that has
-        aged is probed where it was while its copy travels, and is deleted there one batch later, so
-        that no probe waits for a move. "dynamic" (PSP-D, 12.5): nothing moves but the head, against
-        the direction of the ring, once its slice is full; the tail follows by expiry. All tuples of
-        a batch are in flight together and nothing is purged under them, as in 12.6 and Fig. 12.7.
+        (12.2, 12.3). "interleaved" (PSP-I, 12.4): the same with delayed purge. A block that has
+        aged is probed at its old node while its copy travels, and is deleted there one batch later,
+        so that no probe waits for a move. "dynamic" (PSP-D, 12.5): only the head moves, against the
+        direction of the ring, once its slice is full; the tail follows by expiry. All tuples of a
+        batch are in flight together and nothing is purged under them, as in 12.6 and Fig. 12.7.
     rings
         By stream, its nodes in the direction of the ring, head first (Fig. 12.2: lengths and orders
-        may differ); by default all hosts in order. See ``ring_cost.initial_lengths`` and
-        ``ring_cost.spread``.
+        may differ). Default: all hosts in order. See ``cost.initial_lengths`` and
+        ``cost.lay_out_rings``.
     slicing
-        "time": slices of W / N. "count" (14.1): slices of as many tuples as W / N has at the mean
-        rate over the live window, so that bursts do not load one node; only the tail goes by time.
-        A stream in full history is sliced by counts always.
-    in_flight
-        Only for "interleaved": the state tuples that may be in transit, and so on two nodes, in one
-        batch; None is any number. A larger block travels alone. The book bounds the tuples
-        processed at once, so as to bound that duplicated state. Tuples of one batch are processed
-        at once here, and how many those are is the source's to say; what is left to bound is the
-        state.
+        "time": slices of W / N. "count" (14.1): slices with as many tuples as W / N has at the mean
+        rate over the live window, so that bursts do not overload one node; only the tail is cut by
+        time. A stream in full history is always sliced by counts.
+    max_tuples_in_flight
+        Only for "interleaved": the maximum number of state tuples in transit, and so on two nodes,
+        in one batch; None: no limit. A larger block travels alone. The book bounds the tuples
+        processed at once, in order to bound this duplicated state. Here the tuples of one batch are
+        processed at once and their number depends on the source, so only the state can be bounded.
     resize
-        (batch, nodes) pairs: the ring has so many nodes from that batch on. Nodes are added and
-        removed at the high numbers, to or from the ring of every stream.
-    capacity
-        Candidate pairs that a node should compare in a batch. The ring gets as many nodes as the
-        measured pairs ask for, from ``hosts`` to ``max_hosts``. It takes no ``resize``.
+        (batch, nodes) pairs: the number of nodes from that batch on. Nodes are added and removed at
+        the high numbers, in the ring of every stream.
+    max_pairs_per_node
+        Candidate pairs that a node should compare in a batch. The number of nodes follows the
+        measured pairs, from ``hosts`` to ``max_hosts``. Excludes ``resize``.
     max_hosts
-        The most nodes that there can be; by default the most that ``hosts`` and ``resize`` name.
+        Maximum number of nodes. Default: the largest number in ``hosts`` and ``resize``.
     relocation
         "passive" (14.2): only new slices have the new length; a removed node empties by expiry (so
-        never, in full history). "aggressive": blocks move at once, new nodes go in between such
-        that little moves (Eq. 14.1). In the forms whose slices stay, new lengths purge at once in
+        never, in full history). "aggressive": blocks move at once; new nodes are inserted where
+        little has to move (Eq. 14.1). In the forms whose slices stay, new lengths purge at once in
         either case.
 
-    Raises ValueError, with one sentence, for settings out of range.
+    Raises ValueError for settings out of range.
     """
 
     State = RingState
@@ -223,8 +227,10 @@ class Ring(Placement):
         return RingState(self.hosts, self.hosts, tables)
 
     def merge_boundaries(self, state: RingState) -> tuple[tuple[int, ...], ...]:
-        """Where slices end: a block that was merged across an end would lie on one node whole, and
-        leave another with less (13.4).
+        """Return the ages at which slices end.
+
+        A block merged across an end would be on one node as a whole, and leave another with less
+        (13.4).
         """
         return tuple(s.slice_ends() for s in state.slices)
 
@@ -233,7 +239,7 @@ class Ring(Placement):
 
 
 class _Planner:
-    """The planning of one batch: what the ring knows, and where each block is probed (``at``)."""
+    """The planning of one batch: the state of the ring, and where each block is probed (``at``)."""
 
     def __init__(self, ring: Ring, facts: Facts, state: RingState) -> None:
         self.ring, self.facts, self.before = ring, facts, state
@@ -291,10 +297,10 @@ class _Planner:
         )
 
     def _choose_node_count(self, nodes: int) -> tuple[float, int]:
-        """The mean load in pairs per batch, and the nodes for the next one.
+        """Return the mean load in pairs per batch, and the nodes for the next one.
 
-        A change is announced one batch ahead, so that blocks can be pinned: what has just been
-        merged cannot move at once.
+        A change is announced one batch ahead, so that blocks can be pinned: a block that has just
+        been merged cannot move at once.
         """
         load = _FADING * self.before.load + (1 - _FADING) * sum(
             u.compared_pairs for u in self.facts.host_usage
@@ -311,7 +317,7 @@ class _Planner:
         return load, needed if rested and (needed > nodes or needed < 0.75 * nodes) else nodes
 
     def _resize_rings(self) -> int:
-        """Add or remove nodes in every stream's ring (14.2), and how many there are now."""
+        """Add or remove nodes in every stream's ring (14.2). Return the new number of nodes."""
         nodes, wanted = self.before.nodes, self.before.target_nodes
         if wanted != nodes:
             aggressive = self.ring.relocation == "aggressive"
@@ -325,7 +331,7 @@ class _Planner:
         return wanted
 
     def _rotate_heads(self, relocate: bool) -> None:
-        """Dynamic head and tail."""
+        """Move heads and tails of the dynamic form."""
         for s in self.streams:
             if relocate:
                 self.slices[s], moves = plan_relocation(self.slices[s], self.states[s])
@@ -333,10 +339,10 @@ class _Planner:
             self.slices[s] = rotate_head(self.slices[s], self.states[s])
 
     def _move_aged_blocks(self) -> None:
-        """Slices that stay: blocks that have aged go on, oldest first, as many as may be in flight.
+        """Move aged blocks to later slices, oldest first, as many as may be in flight.
 
-        Not those on two nodes, whose delayed purge is due now, nor those that compaction has just
-        merged.
+        Excluded are blocks on two nodes, whose delayed purge is due now, and blocks that compaction
+        has just merged.
         """
         arrived = {b.id for b in self.facts.blocks if len(b.hosts) > 1}
         due: list[BlockMove] = []
@@ -361,7 +367,7 @@ class _Planner:
             )
 
     def _purge_replicas(self, stream: int) -> None:
-        """The delayed purge: a block on two nodes stays on the one nearer the tail."""
+        """Apply the delayed purge: a block on two nodes stays on the one nearer the tail."""
         place = {n: k for k, n in enumerate(self.slices[stream].nodes)}
         for b in self.states[stream].blocks:
             self.at[b.id] = max(b.hosts, key=lambda h: place.get(h, -1))
@@ -370,8 +376,9 @@ class _Planner:
     def _relocate_blocks(
         self, stream: int, moves: Sequence[BlockMove], reason: str, kept: bool
     ) -> None:
-        """Copy blocks to other nodes. Unless the old node keeps its replica for this batch, they
-        are probed on the new one.
+        """Copy blocks to other nodes.
+
+        Unless the old node keeps its replica for this batch, they are probed on the new one.
         """
         for m in moves:
             copied = self.draft.copy_block(m.block, {m.target: m.source})
@@ -387,7 +394,7 @@ class _Planner:
             )
 
     def _emit_table_events(self, before: Sequence[SliceTable]) -> None:
-        """Events of what has changed in the tables. The tail is the node with the oldest block."""
+        """Emit events of changes in the tables. The tail is the node with the oldest block."""
         batch = self.facts.batch
         for s, (old, new, state) in enumerate(zip(before, self.slices, self.states, strict=True)):
             if old.nodes[0] != new.nodes[0]:
@@ -401,8 +408,9 @@ class _Planner:
                 self.events.append(SliceTableChanged(batch, s, new.nodes, new.lengths, bound))
 
     def _make_routes(self) -> tuple[Route, ...]:
-        """One fresh block for each stream, on its head; it visits the rings of the other streams in
-        the best join order.
+        """Return one route for each stream: a fresh block, stored on the stream's head.
+
+        It visits the rings of the other streams in the best join order.
         """
         heads = [s.nodes[0] for s in self.slices]
         return hopping_routes(self.facts, self.facts.blocks, self.at, heads, (0, 1), self.draft.ids)

@@ -1,8 +1,9 @@
-"""The state slice table of one stream on a PSP ring: which node holds which age, and what moves
-when that changes.
+"""The state slice table of one stream on a PSP ring: the nodes of each age, and moves on changes.
 
-Source: Wang 2008, chapter 12 and 14, Fig. 12.6. Times are in microseconds. A slice boundary falls
-on a block boundary: a block belongs where the middle of its event times does.
+Times are in microseconds. A slice boundary falls on a block boundary: a block belongs to the slice
+that contains the middle of its event times.
+
+Source: Wang 2008, chapter 12 and 14, Fig. 12.6.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from braid.papers.psp.cost import insertion_points
 
 @dataclass(frozen=True, slots=True)
 class SliceTable:
-    """Nodes from head to tail, in the direction of the ring, and the window length of each (Delta
-    W; None: full history).
+    """The nodes of a stream's ring from head to tail, and the window length of each.
 
-    The head's slice began at event time ``since``, when ``count`` tuples of the stream had come.
-    ``tail`` is the host that has the oldest block.
+    ``lengths`` are Delta W; None: full history. The head's slice began at event time
+    ``since_batch``, when ``head_tuples`` tuples of the stream had arrived. ``tail`` is the host
+    with the oldest block.
     """
 
     nodes: tuple[int, ...]
@@ -31,17 +32,16 @@ class SliceTable:
     tail: int | None = None
 
     def slice_ends(self) -> tuple[int, ...]:
-        """The ages (microseconds) at which its slices end, youngest first, as far as lengths are
-        known.
-        """
+        """Return the known ages (microseconds) at which slices end, youngest first."""
         known = takewhile(lambda length: length is not None, self.lengths)
         return tuple(accumulate(length or 0 for length in known))
 
     def resize(self, wanted: int, added: tuple[int, ...], aggressive: bool) -> SliceTable:
-        """The ring without hosts numbered ``wanted`` or more, and with those added (14.2).
+        """Return the ring without hosts numbered ``wanted`` or more, and with ``added`` ones
+        (14.2).
 
-        Aggressive: new nodes in between, where the state that is shifted towards the tail fills
-        them (Eq. 14.1). Passive: next to the tail, where the head goes next.
+        Aggressive: new nodes go in between, where the state that is shifted towards the tail fills
+        them (Eq. 14.1). Passive: they go next to the tail, where the head goes next.
         """
         table = [(n, w) for n, w in zip(self.nodes, self.lengths, strict=True) if n < wanted]
         places = (
@@ -54,7 +54,7 @@ class SliceTable:
 
 @dataclass(frozen=True, slots=True)
 class BlockMove:
-    """A block goes from one node to another."""
+    """The move of a block from one node to another."""
 
     block: Block
     source: int
@@ -63,11 +63,14 @@ class BlockMove:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """What the facts say of one stream: its live blocks (newest first), window, latest event time,
-    and tuples received.
+    """The facts about one stream.
 
-    ``clock`` is the event time that purges it, None when nothing does yet; ``last`` are the tuples
-    of the last batch. With ``counted``, slices are cut by tuples.
+    - ``blocks``: live blocks, newest first.
+    - ``window``: in microseconds; None: full history.
+    - ``latest``: latest event time.
+    - ``clock``: the event time that purges it; None: nothing is purged yet.
+    - ``received``: tuples so far; ``last_batch_tuples``: tuples of the last batch.
+    - ``is_counted``: slices are cut by tuples.
     """
 
     blocks: tuple[Block, ...]
@@ -79,12 +82,13 @@ class StreamState:
     is_counted: bool
 
     def slice_length(self, nodes: int) -> int | None:
-        """W / N."""
+        """Return W / N."""
         return None if self.window is None else self.window // nodes
 
     def slice_width(self, nodes: int) -> int:
-        """The size of a slice: W / N, or in tuples the bound C of 14.1, what W / N has at the mean
-        rate of the live tuples.
+        """Return the size of a slice: W / N or, if slices are cut by tuples, the bound C of 14.1.
+
+        C is the number of tuples in W / N at the mean rate of the live tuples.
         """
         if self.window is not None and not self.is_counted:
             return max(1, self.window // nodes)
@@ -97,7 +101,7 @@ class StreamState:
         return max(1, int(rows * share / nodes))
 
     def ring_positions(self, now: int | None) -> list[float]:
-        """By block, how far along the ring its middle is: newer tuples, or age."""
+        """Return, by block, the position of its middle along the ring: newer tuples, or age."""
         if self.is_counted:
             ends = accumulate(b.rows for b in self.blocks)
             return [end - b.rows / 2 for b, end in zip(self.blocks, ends, strict=True)]
@@ -109,7 +113,7 @@ class StreamState:
         ]
 
     def head_fill(self, slices: SliceTable) -> int:
-        """How much of its slice the head has taken in: tuples, or time."""
+        """Return how much of its slice the head has received: tuples, or time."""
         if self.is_counted:
             return self.received - slices.head_tuples
         return (
@@ -120,8 +124,8 @@ class StreamState:
 
 
 def plan_purges(slices: SliceTable, state: StreamState) -> tuple[SliceTable, list[BlockMove]]:
-    """Slices that stay (12.2): the table, and the blocks that are due to be purged to a node nearer
-    the tail.
+    """Return the table and the blocks to purge to a node nearer the tail, for slices that stay
+    (12.2).
 
     A block that has aged past several slices in one batch skips those between.
     """
@@ -144,11 +148,11 @@ def plan_purges(slices: SliceTable, state: StreamState) -> tuple[SliceTable, lis
 
 
 def rotate_head(slices: SliceTable, state: StreamState) -> SliceTable:
-    """A head that moves (12.5): when its slice is full, one node against the direction of the ring,
-    which is onto the tail.
+    """Return the table with the head moved if its slice is full (12.5).
 
-    By counts, full means that another batch as the last one would leave it farther from the bound.
-    In full history nothing empties the tail, and the head moves with every batch that had tuples.
+    It moves one node against the direction of the ring, which is onto the tail. By counts, a slice
+    is full if another batch like the last one would leave it farther from the bound. In full
+    history nothing empties the tail, and the head moves with every batch that had tuples.
     """
     if slices.since_batch is None and state.latest is not None:
         slices = replace(
@@ -179,10 +183,11 @@ def rotate_head(slices: SliceTable, state: StreamState) -> SliceTable:
 
 
 def plan_relocation(slices: SliceTable, state: StreamState) -> tuple[SliceTable, list[BlockMove]]:
-    """Aggressive relocation (14.2) under a moving head: every block goes to the node of its age.
+    """Return the table and the moves of aggressive relocation (14.2) under a moving head.
 
-    The head keeps what it has taken in, up to one new slice; each node after it gets one slice, and
-    what is older than that is in the slice that the tail shares with the head.
+    Every block goes to the node of its age. The head keeps what it has received, up to one new
+    slice. Each node after it gets one slice. Older tuples are in the slice that the tail shares
+    with the head.
     """
     n = len(slices.nodes)
     width = state.slice_width(n)
@@ -201,17 +206,17 @@ def plan_relocation(slices: SliceTable, state: StreamState) -> tuple[SliceTable,
 
 
 def newest_first_key(block: Block) -> tuple[int, int]:
-    """A key that puts the blocks of a stream in order of their latest tuples."""
+    """Return a sort key that puts blocks of a stream in order of their latest tuples."""
     return (block.event_time_range[1] if block.event_time_range else block.batch), block.id
 
 
 def oldest_first_key(block: Block) -> tuple[int, int]:
-    """A key that puts the blocks of a stream in order of their earliest tuples."""
+    """Return a sort key that puts blocks of a stream in order of their earliest tuples."""
     return (block.event_time_range[0] if block.event_time_range else block.batch), block.id
 
 
 def event_time_extent(blocks: Sequence[Block]) -> int | None:
-    """Event time that blocks cover; None when that of some is not known."""
+    """Return the event time that blocks cover; None if that of some block is unknown."""
     spans = [b.event_time_range for b in blocks if b.event_time_range]
     if len(spans) < len(blocks):
         return None
