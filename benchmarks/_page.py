@@ -35,13 +35,18 @@ ORDER = (
 )
 HEAD = """# Performance
 
-Made by `benchmarks/_page.py`, which `make bench` ends with: the figures of each program in
-`benchmarks/` are of its last run, on the day, the processor and at the load that stand below its
-tables. All engines of a program take the same rows in one run, after a warm-up. Seconds of a batch
-are the median of whole micro-batches, with Spark's own logs and planning; what each program
-compares, and whether it checks that the results are equal, is said at its table. What is modelled
-says so in its name, all else is measured or counted. The load is that of the machine just before
-the program's first engine ran. The machine here is that of the run that was last.
+This page shows how fast Braid is: against Spark's own joins, other engines and earlier versions of
+itself, and whether each ratio meets its requirement. Use it to judge a change: run `make bench`,
+which writes this page, and compare *found* with *required*.
+
+- Every engine of a program in `benchmarks/` takes the same rows in one run, after a warm-up.
+- Seconds of a batch are the median of whole micro-batches, including Spark's own logs and planning.
+- Each table states what the program compares and whether it checks that results are equal.
+- The name of a modelled figure says so. All other figures are measured or counted.
+- Each program's figures come from its last run; date, processor and load are below its tables. The
+  load is that of the machine just before the first engine ran.
+
+The machine of the last run:
 """
 
 

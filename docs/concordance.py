@@ -94,18 +94,22 @@ def page() -> str:
     claims = verdicts(known)
     lines = [
         "---\nhide: [navigation, toc]\n---\n# Concordance\n",
-        "What the papers number, and where it is here. Generated from docstrings, comments, names "
-        "of tests and notebook cells; do not edit. A place in square brackets is the number of a "
-        "notebook's cell. *Numbers in the text* are those that the paper's text states of a "
-        "figure's curves; *drawn* are they under ours. *In words* marks a caption with nothing to "
-        "compute or check. A claim is "
-        "a sentence of a paper that was tried: it holds here, does not, or does under a reading "
-        "that the reason names. What no claim is about holds *by its tests* if a fault breaks one. "
-        "*Named by a test* is no proof. *Broken by* names "
-        "faults: a test puts each into the policies or the models and sees the claim, or the "
-        "test of the item, fail. Where a claim is of runs on Spark, or of long ones that are kept, "
-        "the fault acts on a short run in this process with the same check, and says so. What does "
-        "not hold has nothing to be broken, but where it does in that short run.\n",
+        "This page shows, for every figure, table, theorem, lemma, algorithm and numbered equation "
+        "of the papers, where Braid implements and tests it and whether it holds. Use it to find "
+        "the code of an item, or to see what is not confirmed. It is generated from docstrings, "
+        "comments, names of tests and notebook cells; do not edit it.\n",
+        "- **notebooks**: the number in square brackets is that of the notebook's cell.\n"
+        "- **holds**: the verdict on the claims about the item. A claim is a statement of a paper "
+        "that Braid tests: it holds, does not hold, or holds under an interpretation that the "
+        "reason names. Without a claim, an item holds *by its tests* if a fault breaks one of "
+        "them; *named by a test* is no proof.\n"
+        "- **broken by**: faults. A test puts each fault into the policies or models and sees the "
+        "claim, or the test of the item, fail. For claims about runs on Spark, or about long "
+        "cached runs, the fault acts on a short run in this process with the same check, and says "
+        "so. A claim that does not hold has no fault, unless it holds in that short run.\n"
+        "- *Numbers in the text* are values that the paper's text states for a figure's curves; "
+        "*drawn* means that they are drawn below Braid's. *In words* marks a caption with nothing "
+        "to compute or check.\n",
     ]
     for name, paper in known.items():
         lines += [f"\n## {paper.cite}\n", _count(name, paper, found)]
