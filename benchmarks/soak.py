@@ -47,7 +47,7 @@ from braid.core.events import BatchCommitted
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.execution.engine import Engine
 from braid.execution.thread_executor import ThreadExecutor
-from braid.execution.wire_format import JoinSpec
+from braid.kernels.join_spec import JoinSpec
 from braid.storage.run_store import RunStore
 from braid.util.file_system import replace_file_system
 

@@ -18,7 +18,7 @@ import hub_cases
 import msgspec
 from braid.execution import spark_executor as engine
 from braid.execution.spark_executor import Stage
-from braid.execution.wire_format import BatchSpec
+from braid.kernels.join_spec import BatchSpec
 from braid.papers.shedding.shed import Shed
 from braid.spark_session import session
 from braid.storage.run_store import RunStore

@@ -177,7 +177,8 @@ def _at_every_tick(
     SQL has it, whether anything matches or not.
     """
     begun = max(
-        db.sql(f"SELECT min(epoch_us(ts)) FROM {s}").fetchall()[0][0] for s in query.windows_by_stream
+        db.sql(f"SELECT min(epoch_us(ts)) FROM {s}").fetchall()[0][0]
+        for s in query.windows_by_stream
     )
     bounds = [w for w in where if w.startswith("t.at >") or w.startswith("t.at < ")]
     bounds += [] if any(w.startswith("t.at >") for w in bounds) else [f"t.at >= {begun}"]

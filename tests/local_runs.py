@@ -19,8 +19,8 @@ from braid.core.placement import Placement
 from braid.core.reserved_columns import make_nullable
 from braid.execution.driver_collect import collect_batch
 from braid.execution.engine import Engine
-from braid.execution.wire_format import JoinSpec
 from braid.kernels.block_builder import replace_column
+from braid.kernels.join_spec import JoinSpec
 from braid.storage.block_files import read_parquet
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin

@@ -37,7 +37,9 @@ from pyspark.sql import DataFrame, SparkSession
 Ids = Counter[tuple[int, ...]]
 
 PLACEMENTS: dict[str, Placement] = {
-    name: p for name, p in examples().items() if p.delivery_guarantee == "exactly once" and not p.shares_queries
+    name: p
+    for name, p in examples().items()
+    if p.delivery_guarantee == "exactly once" and not p.shares_queries
 }
 """Every placement that a StreamJoin runs without loss, by what it prints as."""
 

@@ -89,9 +89,10 @@ def check_meetings(placement, counts, draw):
         assert dict(cluster.met) == dict(all_due)
     else:
         assert cluster.met <= all_due, "a result is made twice, or is none"
-        assert placement.routing_key_source != "tuple" or cluster.missed == (all_due - cluster.met).total(), (
-            "the account of what was left out is wrong"
-        )
+        assert (
+            placement.routing_key_source != "tuple"
+            or cluster.missed == (all_due - cluster.met).total()
+        ), "the account of what was left out is wrong"
     return cluster
 
 
@@ -155,7 +156,9 @@ class Cluster:
         fresh = {}
         for route in (r for r in plan.routes if r.is_fresh):
             b = route.block
-            mine = [t for t in arrivals if t[0] == b.stream and b.key_range[0] <= t[2] < b.key_range[1]]
+            mine = [
+                t for t in arrivals if t[0] == b.stream and b.key_range[0] <= t[2] < b.key_range[1]
+            ]
             for h in route.reading_hosts():
                 fresh[b.id, h] = mine
             for h in b.hosts:

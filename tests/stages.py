@@ -16,7 +16,8 @@ from braid.core.batch_report import report_from_json
 from braid.execution import spark_executor
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.thread_executor import ThreadExecutor
-from braid.execution.wire_format import BatchSpec, count_shuffles, select_arrivals, split_by_stream
+from braid.execution.wire_format import count_shuffles, select_arrivals, split_by_stream
+from braid.kernels.join_spec import BatchSpec
 
 
 class Tuples(NamedTuple):

@@ -105,9 +105,7 @@ class Renames:
                 continue
             for (name, new), owner in zip(rows.items(), owners, strict=True):
                 if new and owner is not None and _is_own(owner):
-                    if f"{owner.fullname}.{name}" not in self.names:
-                        print(f"{owner.fullname}.{name} -> {new} as {protocol.fullname}")
-                        self.names[f"{owner.fullname}.{name}"] = new
+                    self.names.setdefault(f"{owner.fullname}.{name}", new)
 
     def _row(self, info: nodes.TypeInfo, name: str) -> str | None:
         return next((n for c in info.mro if (n := self.names.get(f"{c.fullname}.{name}"))), None)

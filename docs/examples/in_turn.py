@@ -29,7 +29,9 @@ class InTurn(Placement):
         routes = []
         for stream in range(len(facts.streams)):
             where = (facts.batch % self.hosts,)
-            block = Block(facts.next_id + stream, stream, (0, self.key_space_size), facts.batch, where)
+            block = Block(
+                facts.next_id + stream, stream, (0, self.key_space_size), facts.batch, where
+            )
             routes.append(Route(block, _paths(block, known, len(facts.streams))))
             known.append(block)  # fresh blocks of later streams meet it, and it does not meet them
         return Plan(tuple(routes))

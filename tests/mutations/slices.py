@@ -159,7 +159,9 @@ MUTATIONS = [
     Mutation(
         "results are stored beside tuples",
         "braid_lab.slices.chain_counting.ChainExperiment.stored_tuples",
-        lambda stored: lambda self, *plan: (1 + self.queries.join_selectivity) * stored(self, *plan),
+        lambda stored: (
+            lambda self, *plan: (1 + self.queries.join_selectivity) * stored(self, *plan)
+        ),
         three,
         ("S_join has no effect on the state",),
         runs=(),

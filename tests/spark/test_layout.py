@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.execution.driver_collect import collect_batch
-from braid.execution.wire_format import StreamLayout
 from braid.kernels.hashing import xxhash64
+from braid.kernels.join_spec import StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.stream_join import StreamJoin
 from pyspark.sql import DataFrame, SparkSession

@@ -45,7 +45,9 @@ def poisson(batches, *rates, seed=0):
 def extra(run, since):
     """Tuples received beyond one copy of each, per batch."""
     late = told(run, BatchCommitted)[since:]
-    return sum(e.total_host_metrics.received_tuples - sum(e.received_tuples) for e in late) / len(late)
+    return sum(e.total_host_metrics.received_tuples - sum(e.received_tuples) for e in late) / len(
+        late
+    )
 
 
 @st.composite
@@ -173,7 +175,9 @@ def test_segments_are_disjoint_and_slaves_overlap_as_in_figure_3(master):
 def test_nothing_hops():
     for e in told(simulate(Aligned(9, 2), poisson(60, 4, 2, 9), windows=(5, 5, 5)), BatchPlanned):
         for r in e.routes:
-            assert all(len({h for hop in path for h in hop.blocks_by_host}) == 1 for path in r.paths)
+            assert all(
+                len({h for hop in path for h in hop.blocks_by_host}) == 1 for path in r.paths
+            )
 
 
 def test_overhead_in_closed_form():
@@ -321,7 +325,10 @@ def test_tuning_evens_out_the_load():
     run = simulate(
         Aligned(20, 8, step_batches=4), poisson(300, 5, 5, 5), windows=(12, 12, 12), selectivity=0.1
     )
-    assert [(e.previous_batches, e.batches) for e in told(run, SegmentLengthTuned)] == [(8, 12), (12, 4)]
+    assert [(e.previous_batches, e.batches) for e in told(run, SegmentLengthTuned)] == [
+        (8, 12),
+        (12, 4),
+    ]
     peaks = [max(h.probes for h in e.host_metrics) for e in told(run, BatchCommitted)]
     assert sum(peaks[-60:]) < 0.9 * sum(peaks[20:80])
 
@@ -443,7 +450,10 @@ def test_routing_without_semantics_copies_nothing_and_balances():
         simulate(SemanticsUnaware(5, segment_batches=2), [(6, 6, 6)] * 60, windows=(10, 10, 10)),
         BatchCommitted,
     )
-    assert all(e.total_host_metrics.received_tuples == 18 and not e.total_host_metrics.migrated_tuples for e in run)
+    assert all(
+        e.total_host_metrics.received_tuples == 18 and not e.total_host_metrics.migrated_tuples
+        for e in run
+    )
     received = np.sum([[h.received_tuples for h in e.host_metrics] for e in run[10:]], axis=0)
     assert received.max() < 2 * received.min()
 

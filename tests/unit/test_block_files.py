@@ -16,11 +16,11 @@ from braid import Centralized
 from braid.core import compaction
 from braid.core.events import BatchCommitted, BatchPlanned
 from braid.execution import path_probing
-from braid.execution.wire_format import StreamLayout
 from braid.kernels import probe
 from braid.kernels.block_builder import merge_blocks
 from braid.kernels.block_rows import BlockRows, PartialMatches
 from braid.kernels.generated_columns import GeneratedColumn
+from braid.kernels.join_spec import StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage import block_files
 from braid.storage.block_files import BlockFileWriter, ResultFileWriter, read_parquet

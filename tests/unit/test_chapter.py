@@ -134,7 +134,9 @@ def test_stop_ends_a_cell_that_only_models(asker: Asker):
         "    from braid.simulation.simulator import simulate\n"
         "    simulate(Centralized(), [(9, 9)] * 10**6)"
     )
-    asker.run("import time\nfirst.run_cells(); time.sleep(0.5); first.stop_cells(); first.wait_for_cells(60)")
+    asker.run(
+        "import time\nfirst.run_cells(); time.sleep(0.5); first.stop_cells(); first.wait_for_cells(60)"
+    )
     told = asker.run("tell(first.state, first.status.value)")
     assert asker.told[told] == ["waiting stopped"]
 
@@ -223,7 +225,9 @@ def chapters(path: Path) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
         source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
         for line in ast.parse(source).body:
             match line:
-                case ast.Assign([ast.Name(name)], ast.Call(ast.Name("DeferredCells"), [_, _, *others])):
+                case ast.Assign(
+                    [ast.Name(name)], ast.Call(ast.Name("DeferredCells"), [_, _, *others])
+                ):
                     after[name] = {other.id for other in others if isinstance(other, ast.Name)}
                 case ast.If(ast.Call(ast.Attribute(ast.Name(name), "open"))):
                     names[name] |= assigned(line)

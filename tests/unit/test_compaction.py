@@ -52,7 +52,11 @@ def test_a_block_expires_when_its_last_tuple_is_a_window_old() -> None:
     block 2   |-------------|                 |   50 + 50 <= 100  gone
     block 3   |-----------------|             |   51 + 50 >  100  alive
     """
-    blocks = (block(1, event_time_range=(0, 49)), block(2, event_time_range=(0, 50)), block(3, event_time_range=(0, 51)))
+    blocks = (
+        block(1, event_time_range=(0, 49)),
+        block(2, event_time_range=(0, 50)),
+        block(3, event_time_range=(0, 51)),
+    )
     assert plan_compaction(blocks, 9, (), (50, None), (100, None)).drops == {1: (0,), 2: (0,)}
 
 

@@ -146,7 +146,10 @@ def facts(blocks, busy=(), hosts=8, streams=3, batch=9, matches=None):
 
 
 def probes(route):
-    return [(hop.stream, {h: set(ids) for h, ids in hop.blocks_by_host.items()}) for hop in route.paths[0]]
+    return [
+        (hop.stream, {h: set(ids) for h, ids in hop.blocks_by_host.items()})
+        for hop in route.paths[0]
+    ]
 
 
 FIGURE_5 = [(1, (1, 2)), (1, (2, 4)), (1, (4,)), (2, (2, 4)), (2, (2, 3)), (2, (5,)), (2, (6, 7))]
@@ -299,7 +302,10 @@ def test_every_plan_obeys_the_cover_rule(run):
 def test_a_bound_makes_disjoint_sets_of_hosts_so_that_one_host_of_each_is_a_cover(run):
     placement, counts, windows = run
     placement = Coordinated(
-        placement.hosts, placement.segment_batches, max_copies=placement.max_copies or 0, seed=placement.seed
+        placement.hosts,
+        placement.segment_batches,
+        max_copies=placement.max_copies or 0,
+        seed=placement.seed,
     )
     live = {}
     for e in simulate(placement, counts, windows=windows, selectivity=0.5):
@@ -360,7 +366,13 @@ def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
     tuples = sum(sum(e.received_tuples) for e in done)
     received, arrived, sent, probed, stored = (
         np.sum([[getattr(h, name) for h in e.host_metrics] for e in done], axis=0)
-        for name in ("received_tuples", "received_partials", "sent_partials", "probes", "stored_tuples")
+        for name in (
+            "received_tuples",
+            "received_partials",
+            "sent_partials",
+            "probes",
+            "stored_tuples",
+        )
     )
     busy = (received + arrived + sent + 10 * probed) / tuples
     return SimpleNamespace(
@@ -448,12 +460,16 @@ def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
     result at all.
     """
     run = steady(16, copies=None)
-    size = dict(zip([e.batch for e in run.done], [e.received_tuples for e in run.done], strict=True))
+    size = dict(
+        zip([e.batch for e in run.done], [e.received_tuples for e in run.done], strict=True)
+    )
     chosen = [e for e in run.events if isinstance(e, PathChosen) and e.batch in size]
     estimate = sum(e.join_orders[0].estimated_overhead * size[e.batch][e.stream] for e in chosen)
     eq3 = sum(e.join_orders[0].estimated_overhead_eq3 * size[e.batch][e.stream] for e in chosen)
     counted = sum(
-        e.total_host_metrics.received_tuples - sum(e.received_tuples) + e.total_host_metrics.sent_partials
+        e.total_host_metrics.received_tuples
+        - sum(e.received_tuples)
+        + e.total_host_metrics.sent_partials
         for e in run.done
     )
     assert estimate == pytest.approx(counted, rel=0.15)

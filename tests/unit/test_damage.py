@@ -36,7 +36,9 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("stopped") / "run"
     with killed_before(3), pytest.MonkeyPatch.context() as patch:
         real = InputSnapshot.wait_for_batch
-        patch.setattr(InputSnapshot, "wait_for_batch", lambda c, n: (real(c, n), c.wait_until_split()))
+        patch.setattr(
+            InputSnapshot, "wait_for_batch", lambda c, n: (real(c, n), c.wait_until_split())
+        )
         join = StreamJoin(STREAMS, ON, Scatter(pieces=2), check=True)
         run = join.start(folder, batches="batch", durability="process")
         with pytest.raises(OSError, match="killed"):

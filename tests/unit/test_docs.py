@@ -153,7 +153,9 @@ def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
 
 def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        verdicts.notebook_runner, "run_notebook", lambda *a, **b: NotebookRun(None, error="cell 3 failed")
+        verdicts.notebook_runner,
+        "run_notebook",
+        lambda *a, **b: NotebookRun(None, error="cell 3 failed"),
     )
     with pytest.raises(RuntimeError, match="02_load_diffusion: cell 3 failed"):
         verdicts.tried("02_load_diffusion", {})

@@ -19,7 +19,14 @@ from braid.papers.theta.events import (
     MigrationEnded,
     MigrationStarted,
 )
-from braid.papers.theta.grid import MappingDecision, input_load_factor, optimal_ilf, optimal_mapping, pad_sizes, powers_of_two
+from braid.papers.theta.grid import (
+    MappingDecision,
+    input_load_factor,
+    optimal_ilf,
+    optimal_mapping,
+    pad_sizes,
+    powers_of_two,
+)
 from braid.papers.theta.host_groups import HostGroup
 from braid.papers.theta.migration import PlanBuilder, begin_migration
 from braid.simulation.simulator import simulate
@@ -105,7 +112,10 @@ def feed(decision, order, within=None):
             if within is not None and max(sizes) > within * min(sizes):
                 sizes[stream] -= 1
                 break
-            before, decision = decision, decision.count_and_decide(*((1, 0) if stream == 0 else (0, 1)))
+            before, decision = (
+                decision,
+                decision.count_and_decide(*((1, 0) if stream == 0 else (0, 1))),
+            )
             yield before, decision, tuple(sizes)
 
 
@@ -128,7 +138,9 @@ def test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25(hosts, start, skew
     other = max(1 + int(skew * (start - 1)), -(-start // hosts))
     first = replace(optimal_start(hosts, start, other), epsilon=epsilon)
     for _, decision, sizes in feed(first, order, within=hosts):
-        assert input_load_factor(*sizes, *decision.mapping) <= 1.25 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
+        assert input_load_factor(*sizes, *decision.mapping) <= 1.25 * optimal_ilf(*sizes, hosts) * (
+            1 + 1e-9
+        )
 
 
 @given(hosts=powers, start=st.integers(1, 40), order=orders)
@@ -161,7 +173,9 @@ def test_beyond_a_factor_j_the_ratio_is_at_most_1_875(hosts, order):
     is padded.
     """
     for _, decision, sizes in feed(MappingDecision(hosts, (1, hosts)), order):
-        assert input_load_factor(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (1 + 1e-9)
+        assert input_load_factor(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(
+            *sizes, hosts
+        ) * (1 + 1e-9)
 
 
 @given(hosts=powers, order=orders, tau=st.tuples(st.integers(1, 50), st.integers(1, 50)))
@@ -170,9 +184,9 @@ def test_tuples_of_different_sizes_add_at_most_one_tuple(hosts, order, tau):
     """Section 4.2.2: ILF <= K * ILF* + max(tau_R, tau_S), in unit tuples."""
     for _, decision, (r, s) in feed(MappingDecision(hosts, (1, hosts), sizes=tau), order):
         sizes = r * tau[0], s * tau[1]
-        assert input_load_factor(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(*sizes, hosts) * (
-            1 + 1e-9
-        ) + max(tau)
+        assert input_load_factor(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(
+            *sizes, hosts
+        ) * (1 + 1e-9) + max(tau)
 
 
 def grid_blocks(group, rows):
@@ -248,7 +262,9 @@ def test_what_is_copied_is_cut_to_the_budget_and_nothing_else_is():
         for part in (0, 1):
             lo, hi = old.partition_keys(0, part)
             width = (hi - lo) // pieces
-            ranges = sorted(b.key_range for b in live if b.stream == 0 and lo <= b.key_range[0] < hi)
+            ranges = sorted(
+                b.key_range for b in live if b.stream == 0 and lo <= b.key_range[0] < hi
+            )
             assert ranges == [(k, k + width) for k in range(lo, hi, width)]
         assert sorted(b.key_range for b in live if b.stream == 1) == [
             (k, k + 16) for k in range(0, 64, 16)
@@ -271,7 +287,9 @@ def test_jumps_of_several_steps_compose_and_move_in_one_line(before, later):
     draft, start, blocks = moves(old, new, (1600, 1600))
     line = 1 if before[0] > later[0] else 0
     cells = old.cells_by_host()
-    assert all(cells[dst][line] == cells[src][line] for _, src, dst in start.migration.pending_copies)
+    assert all(
+        cells[dst][line] == cells[src][line] for _, src, dst in start.migration.pending_copies
+    )
     moving = 0 if before[0] > later[0] else 1
     factor = max(before[0] // later[0], later[0] // before[0])
     assert start.tuples == 16 * (factor - 1) * 1600 // before[moving]
@@ -322,7 +340,11 @@ def ratios(events, hosts):
         if isinstance(e, MappingChanged):
             mapping, hosts_now = e.mapping, len(e.cells)
         if isinstance(e, BatchCommitted):
-            yield e.batch, input_load_factor(*e.live_tuples, *mapping) / optimal_ilf(*e.live_tuples, hosts_now)
+            yield (
+                e.batch,
+                input_load_factor(*e.live_tuples, *mapping)
+                / optimal_ilf(*e.live_tuples, hosts_now),
+            )
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
@@ -432,7 +454,9 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
             assert e.total_host_metrics.migrated_tuples > 0
             assert all(
                 moved <= b + max(pieces)
-                for moved, b in zip([h.migrated_tuples for h in e.host_metrics], budget, strict=True)
+                for moved, b in zip(
+                    [h.migrated_tuples for h in e.host_metrics], budget, strict=True
+                )
             )
 
 

@@ -106,7 +106,16 @@ def hostile(value: Any, kind: Any, but: tuple[str, ...]) -> Any:
     return value
 
 
-MEANT = ("placement", "time_source", "windows", "placement_settings", "seconds_by_phase", "streams", "complete_since", "selections")
+MEANT = (
+    "placement",
+    "time_source",
+    "windows",
+    "placement_settings",
+    "seconds_by_phase",
+    "streams",
+    "complete_since",
+    "selections",
+)
 """Texts that views take for more than text."""
 
 

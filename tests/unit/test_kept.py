@@ -185,7 +185,11 @@ def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
     """Copies at half of the nodes are those of two at four nodes, and others at six; where they
     are others at sixteen only, the scheme itself tells.
     """
-    now, plain, real = cached_runs.KEPT.code_fingerprint, psp_rivals.competitors, cached_runs.count_scheme
+    now, plain, real = (
+        cached_runs.KEPT.code_fingerprint,
+        psp_rivals.competitors,
+        cached_runs.count_scheme,
+    )
     made: dict[tuple[Placement, psp_experiments.RingSetting], dict[str, float]] = {}
 
     def counts(scheme: str, nodes: int, setting: psp_experiments.RingSetting) -> dict[str, float]:

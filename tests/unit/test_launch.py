@@ -39,7 +39,9 @@ def test_every_placement_has_a_name_and_is_made_with_its_settings():
     } <= set(placements.__all__)
     made = make_placement("AdaptiveGrid", 16, epsilon=0.5)
     assert made == placements.AdaptiveGrid(16, epsilon=0.5)
-    assert make_placement("Aligned", 6, segment_batches=3, adaptive=False) == placements.Aligned(6, 3, False)
+    assert make_placement("Aligned", 6, segment_batches=3, adaptive=False) == placements.Aligned(
+        6, 3, False
+    )
     assert make_placement("Coordinated", 6, max_copies=2) == placements.Coordinated(6, max_copies=2)
     assert make_placement("Ring", 4, form="basic") == placements.Ring(4, form="basic")
     assert make_placement("SemanticsUnaware", 4) == placements.SemanticsUnaware(4)

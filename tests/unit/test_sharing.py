@@ -24,7 +24,7 @@ from braid.core.query import Query
 from braid.core.reserved_columns import MARK, QUERIES, ROUTING, TIME
 from braid.core.stream_clocks import find_watermarks
 from braid.execution.engine import Engine
-from braid.execution.wire_format import JoinSpec, StreamLayout
+from braid.kernels.join_spec import JoinSpec, StreamLayout
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain import Chain

@@ -212,7 +212,9 @@ def test_exactly_the_selected_pairs_are_met(name, shed):
 
 
 @pytest.mark.parametrize(
-    "placement", [p for p in PLACEMENTS.values() if p.supports_streams(3)], ids=lambda p: repr(p)[:60]
+    "placement",
+    [p for p in PLACEMENTS.values() if p.supports_streams(3)],
+    ids=lambda p: repr(p)[:60],
 )
 def test_exactly_the_selected_triples_are_met(placement):
     counts = [(2, 1, 2), (1, 2, 0), (0, 2, 2), (2, 2, 1), (1, 0, 2)]

@@ -14,9 +14,9 @@ import pyarrow as pa
 from braid.condition.predicate import Predicate
 from braid.core.reserved_columns import WEIGHT
 from braid.execution.executors import Executor, check_executor, make_executor
-from braid.execution.wire_format import JoinSpec
 from braid.join_config import JoinConfig
 from braid.join_run import JoinRun
+from braid.kernels.join_spec import JoinSpec
 from braid.sources import arrow_replay, input_fingerprints
 from braid.storage.block_files import read_parquet
 from braid.storage.run_store import RunStore

@@ -10,19 +10,18 @@ import select
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
+from importlib.metadata import entry_points
 from pathlib import Path
-
-from braid_lab.reports import notebook_runner as files
-from braid_lab.reports import outcome
-from braid_lab.reports import report as reports
-from braid_lab.reports.notebook_parameters import NotebookError, read_parameters
+from typing import Any
 
 from braid import __version__
 from braid.core.event_tail import EventTail
 from braid.run_views import load_view_module
-from braid.util.durations import UNITS, format_duration
+from braid.util.git_checkout import git_commit
 
 Command = Callable[[argparse.Namespace], int]
+COMMANDS = "braid.commands"
+"""The group of entry points that add commands."""
 _SIGPIPE = 141
 """The exit code that a shell reports for a program whose reader has left."""
 
@@ -83,15 +82,7 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=_format_version())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    report = commands.add_parser(
-        "report", help="run a notebook headless and write one self-contained HTML file"
-    )
-    reports.add_arguments(report)
-    report.set_defaults(command=reports.run_report)
-    listing = commands.add_parser(
-        "list", help="list the notebooks, with what each takes and how long"
-    )
-    listing.set_defaults(command=_list_notebooks)
+    _add_plugin_commands(commands)
     asked = commands.add_parser("inspect", help="say in words what a run did, batch by batch")
     question = asked.add_mutually_exclusive_group()
     question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch")
@@ -159,48 +150,20 @@ def _make_parser() -> argparse.ArgumentParser:
         command.add_argument(
             "run", metavar="RUN", type=Path, help="a run folder, or a recording (.jsonl)"
         )
-    for command in (report, listing):
-        command.add_argument(
-            "--notebooks",
-            metavar="FOLDER",
-            type=Path,
-            default=files.NOTEBOOKS,
-            help="the folder of the notebooks (default: the project's own)",
-        )
     return parser
 
 
+def _add_plugin_commands(commands: Any) -> None:
+    """Add the commands of installed packages: each entry point of the group ``braid.commands`` is a
+    function that takes argparse's action.
+    """
+    for plugin in entry_points(group=COMMANDS):
+        plugin.load()(commands)
+
+
 def _format_version() -> str:
-    found = outcome.git_commit()
+    found = git_commit()
     return f"braid {__version__}" + (f" (commit {found})" if found else "")
-
-
-def _list_notebooks(options: argparse.Namespace) -> int:
-    """The notebooks; 2 when there is none, 1 when one cannot be read."""
-    known = files.list_notebooks(options.notebooks)
-    if not known:
-        print(f"braid: there is no notebook in {options.notebooks}", file=sys.stderr)
-        return 2
-    code = 0
-    for name in known:
-        file = options.notebooks / f"{name}.ipynb"
-        try:
-            accepted = read_parameters(file)
-        except NotebookError as error:
-            print(f"braid: {error}", file=sys.stderr)
-            code = 1
-            continue
-        told = f"{files.read_notebook_info(file)}{_format_last_duration(name)}"
-        print(f"{name}: {told}" if told else name)
-        for parameter in accepted.values():
-            print(f"  {parameter}")
-    return code
-
-
-def _format_last_duration(name: str) -> str:
-    """How long its last report took, where the default place has that as JSON."""
-    last = outcome.read_outcome(reports.FOLDER / f"{name}.json")
-    return f" (the last took {format_duration(last['seconds'] * UNITS['second'])})" if last else ""
 
 
 def _exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:

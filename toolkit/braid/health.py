@@ -36,9 +36,9 @@ class RunHealth:
 
     ``died``: nobody runs it, and it has told of no end; resumed, it goes on. ``batches`` are those
     that are committed, ``due`` how many there will be (None: unknown). ``received`` tuples are
-    since the start, ``live`` ones are held now; ``late_tuples``, ``untimed_tuples`` and ``ahead_tuples`` are by
-    stream, since the start (see ``core.stream_clocks.IrregularCounts``), and ``irregular`` says so
-    in words, with the jumps of clocks. Of the last batch are ``results``, ``missed`` combinations,
+    since the start, ``live`` ones are held now; ``late_tuples``, ``untimed_tuples`` and
+    ``ahead_tuples`` are by stream, since the start (see ``core.stream_clocks.IrregularCounts``);
+    ``irregular_counts`` says so in words, with the jumps of clocks. Of the last batch are ``results``, ``missed`` combinations,
     and ``seconds``, by part and in all ("total"). ``lag``: seconds since the last commit, while it
     runs. Of a hub, ``queries`` are those that it answers (None: a join), ``live`` and ``results``
     those of all its operators, which are the parts of its seconds.

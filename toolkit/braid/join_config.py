@@ -13,7 +13,7 @@ from braid.core.placement import MOST_HOSTS, MOST_KEYS, Placement
 from braid.core.query import Query
 from braid.core.reserved_columns import TIME
 from braid.core.shedding_plan import ResultUtility
-from braid.execution.wire_format import RoutingHash, StreamLayout
+from braid.kernels.join_spec import RoutingHash, StreamLayout
 from braid.papers.shedding.shed import Shed
 from braid.shedding_options import make_utility_rule, shedding_columns
 from braid.simulation.auto_placement import FIRST, MOST, THEN, Auto

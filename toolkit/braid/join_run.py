@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from braid.core.reserved_columns import WEIGHT
 from braid.execution.weak_callbacks import weak_callback
-from braid.execution.wire_format import JoinSpec
+from braid.kernels.join_spec import JoinSpec
 from braid.run_lifecycle import RunLifecycle
 from braid.run_results import flatten_results, read_results
 from braid.storage.durable_files import DamagedRunError

@@ -15,9 +15,9 @@ from braid.core.event_logging import LOGGER, log_events
 from braid.core.events import BatchCommitted, PlacementChosen, RunEnded, RunStarted
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
-from braid.execution.wire_format import JoinSpec
 from braid.health import RunHealth, read_health
 from braid.join_config import JoinConfig
+from braid.kernels.join_spec import JoinSpec
 from braid.papers.shedding.shedding_rate import Budget
 from braid.run_metrics import metrics_table
 from braid.run_views import can_view, watch

@@ -22,7 +22,7 @@ from braid.core.run_state import FileChecksum, RunState
 from braid.core.shedding_policy import Shedder
 from braid.execution.executor_choice import ExecutionResult
 from braid.execution.executors import Executor
-from braid.execution.wire_format import BatchSpec, JoinSpec
+from braid.kernels.join_spec import BatchSpec, JoinSpec
 from braid.kernels.query_bitmaps import QueryBitmaps
 from braid.storage.log_entries import Named
 from braid.storage.run_store import RunStore

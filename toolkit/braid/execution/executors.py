@@ -16,7 +16,7 @@ from braid.execution.executor_choice import (
     driver_memory_excess,
     recent_timings,
 )
-from braid.execution.wire_format import BatchSpec
+from braid.kernels.join_spec import BatchSpec
 from braid.util.machine import available_cores, parse_memory_limit
 from braid.util.validation import check_choice
 

@@ -12,10 +12,10 @@ from braid.core.plan import Block, Route
 from braid.core.reserved_columns import ROUTING, TIME
 from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import TimeSpread, needs_spread
-from braid.execution.wire_format import BatchSpec
 from braid.kernels import generated_columns
 from braid.kernels.block_builder import build_block
 from braid.kernels.block_rows import BlockRows, take_block_rows, value_bytes
+from braid.kernels.join_spec import BatchSpec
 from braid.kernels.pair_sampling import utility_types
 from braid.kernels.sort_order import sort_positions
 from braid.kernels.time_spread import describe_times

@@ -13,9 +13,9 @@ from braid.core.run_state import Place as StoredAt
 from braid.core.run_state import ReplicaAddress
 from braid.core.stream_clocks import TimeSpread
 from braid.execution.fresh_blocks import FreshBlock
-from braid.execution.wire_format import BatchSpec
 from braid.kernels.block_builder import merge_blocks
 from braid.kernels.block_rows import BlockRows
+from braid.kernels.join_spec import BatchSpec
 from braid.storage.block_files import BlockFileWriter, keep_open_only, open_replica
 from braid.storage.task_files import TaskFiles
 from braid.util.environment import current_environment

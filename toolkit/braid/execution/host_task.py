@@ -14,8 +14,8 @@ from braid.core.shedding_plan import SheddingOutcome
 from braid.execution.fresh_blocks import FreshBlockBuilder
 from braid.execution.host_replicas import ReplicaStore
 from braid.execution.path_probing import PathProber
-from braid.execution.wire_format import BatchSpec
 from braid.kernels.block_rows import BlockRows
+from braid.kernels.join_spec import BatchSpec
 from braid.kernels.pair_sampling import PairSampler
 from braid.storage.block_files import ResultFileWriter
 from braid.storage.task_files import TaskFiles

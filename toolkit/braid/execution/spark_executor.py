@@ -21,7 +21,6 @@ from braid.execution.driver_collect import announced_bytes
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
 from braid.execution.host_task import HostTask
 from braid.execution.wire_format import (
-    BatchSpec,
     count_shuffles,
     decode_partials,
     encode_arrow,
@@ -31,6 +30,7 @@ from braid.execution.wire_format import (
     make_shipment,
     split_by_stream,
 )
+from braid.kernels.join_spec import BatchSpec
 from braid.util.environment import current_environment
 
 SHIPPED = (

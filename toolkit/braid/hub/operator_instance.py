@@ -20,9 +20,9 @@ from braid.core.query import Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor
-from braid.execution.wire_format import JoinSpec
 from braid.hub.flat_results import Shape
 from braid.hub.stream_reader import StreamReader
+from braid.kernels.join_spec import JoinSpec
 from braid.papers.reuse.definition import Column
 from braid.papers.reuse.events import OperatorMetrics
 from braid.papers.slices.chain import Chain

@@ -25,11 +25,11 @@ from braid.execution.driver_collect import LIMIT, SparkResultLimitExceeded, coll
 from braid.execution.spark_executor import disable_adaptive_execution
 from braid.execution.stream_layout import make_layouts, project_stream
 from braid.execution.weak_callbacks import weak_callback
-from braid.execution.wire_format import StreamLayout
 from braid.hub.flat_results import flat_column_name, flat_columns
 from braid.hub.query_parser import StreamQuery
 from braid.hub.spark_answers import answer_query, check_query
 from braid.hub.stream_reader import AnswerPart, StreamReader, TickRange, Turn
+from braid.kernels.join_spec import StreamLayout
 from braid.papers.reuse.definition import Column
 from braid.run_results import read_results
 from braid.storage.checkpoint_files import make_own_path

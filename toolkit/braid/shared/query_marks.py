@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from braid.condition.spark_dialect import SparkSql
 from braid.core.reserved_columns import MARK, TIME
-from braid.execution.wire_format import StreamLayout
+from braid.kernels.join_spec import StreamLayout
 from braid.shared.query_changes import Queries, queries_by_selection
 
 

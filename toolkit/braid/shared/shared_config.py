@@ -18,8 +18,8 @@ from braid.condition.spark_dialect import SparkSql
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK
-from braid.execution.wire_format import StreamLayout
 from braid.join_config import JoinConfig
+from braid.kernels.join_spec import StreamLayout
 from braid.util.durations import Span
 
 

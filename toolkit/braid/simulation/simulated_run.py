@@ -57,7 +57,14 @@ class HostQueues:
         columns = np.rint(self.done).astype(np.int64).tolist()
         return tuple(
             HostUsage(
-                came, arrived, sent, probed, compared, h.stored_tuples, h.stored_bytes, h.network_bytes
+                came,
+                arrived,
+                sent,
+                probed,
+                compared,
+                h.stored_tuples,
+                h.stored_bytes,
+                h.network_bytes,
             )
             for h, came, arrived, sent, probed, compared in zip(usage, *columns, strict=False)
         )

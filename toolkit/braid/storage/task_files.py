@@ -12,7 +12,7 @@ from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
-from braid.execution.wire_format import BatchSpec
+from braid.kernels.join_spec import BatchSpec
 from braid.storage.object_store import map_concurrently, open_object_store
 from braid.util import temp_dirs
 from braid.util.file_system import current_file_system

@@ -190,7 +190,7 @@ def simulate_setting(under: Placement, setting: DiffusionSetting) -> Iterator[An
         (TUPLE_BYTES,) * s.streams,
         windows=(s.window,) * s.streams,
         selectivity=s.selectivity,
-        host_capacities=s.host_capacities(under.hosts),
+        cluster=s.host_capacities(under.hosts),
         costs=s.costs,
         patience=s.patience,
         selects=s.selects,

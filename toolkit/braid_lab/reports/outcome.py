@@ -8,7 +8,6 @@ import ast
 import json
 import os
 import platform
-import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import braid
+from braid.util.git_checkout import git_commit
 from braid.util.machine import available_cores, machine_memory
 
 from braid_lab.reports.notebook_runner import NotebookRun
@@ -71,20 +71,6 @@ def package_versions() -> dict[str, str]:
         except PackageNotFoundError:  # the core alone is installed
             continue
     return {name: text for name, text in found.items() if text}
-
-
-def git_commit() -> str:
-    """The commit of the checkout that this package is of, with "+" where files are changed; empty
-    for an installed package.
-    """
-    root = Path(__file__).parents[3]
-    if not (root / ".git").exists():
-        return ""
-    told = [
-        subprocess.run(["git", "-C", str(root), *args], capture_output=True, text=True).stdout
-        for args in (("rev-parse", "--short", "HEAD"), ("status", "--porcelain", "-uno"))
-    ]
-    return told[0].strip() + ("+" if told[1].strip() else "")
 
 
 def _list_asserting_cells(ran: NotebookRun) -> Iterator[tuple[str, bool | None]]:

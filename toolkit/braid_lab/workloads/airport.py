@@ -65,9 +65,7 @@ def generate_day(
     chosen = whole.sort_values(["sched_dep_time", "flight"]).iloc[:: max(1, len(whole) // flights)]
     chosen = chosen.iloc[:flights].merge(nyc.planes[["tailnum", "seats"]], "left", "tailnum")
     midnight = pd.Timestamp(2013, month, of_month, tz="UTC").value // 10**9
-    skies = nyc.weather[
-        (nyc.weather.month == month) & (nyc.weather.day == of_month)
-    ]
+    skies = nyc.weather[(nyc.weather.month == month) & (nyc.weather.day == of_month)]
     rng = random.Random(seed)
     rows: dict[str, list[Row]] = {s: [] for s in TYPES}
     for num, flight in enumerate(chosen.to_dict("records")):

@@ -102,7 +102,9 @@ class DiffusionPanel(LaunchPanel):
                 return
             events.append(event)
             if isinstance(event, BatchCommitted):
-                self.status.value = f"simulating… {event.batch + 1} of {events[0].planned_batches} batches"
+                self.status.value = (
+                    f"simulating… {event.batch + 1} of {events[0].planned_batches} batches"
+                )
         self.show_events(events)
         start, end = events[0], events[-1]
         self.set_state(

@@ -160,7 +160,11 @@ def _make_stream_bars(rows: pd.DataFrame, stream: int, name: str, streams: int) 
 
 def _annotate_change(plot: go.Figure, e: Any, streams: tuple[str, ...], low: int) -> None:
     switched = isinstance(e, MasterSwitched)
-    text = f"master {streams[e.previous_master]} → {streams[e.master]}" if switched else f"T {e.previous_master} → {e.master}"
+    text = (
+        f"master {streams[e.previous_master]} → {streams[e.master]}"
+        if switched
+        else f"T {e.previous_batches} → {e.batches}"
+    )
     line = dict(
         color=colors.BOUND if switched else colors.MIGRATION,
         width=2,

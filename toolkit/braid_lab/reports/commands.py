@@ -1,0 +1,63 @@
+"""Commands of the lab for the console command ``braid``: ``report`` and ``list``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from braid.util.durations import UNITS, format_duration
+
+from braid_lab.reports import notebook_runner, outcome
+from braid_lab.reports import report as reports
+from braid_lab.reports.notebook_parameters import NotebookError, read_parameters
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to argparse's ``commands``, the action that holds subparsers."""
+    report = commands.add_parser(
+        "report", help="run a notebook headless and write one self-contained HTML file"
+    )
+    reports.add_arguments(report)
+    report.set_defaults(command=reports.run_report)
+    listing = commands.add_parser(
+        "list", help="list the notebooks, with what each takes and how long"
+    )
+    listing.set_defaults(command=list_notebooks)
+    for command in (report, listing):
+        command.add_argument(
+            "--notebooks",
+            metavar="FOLDER",
+            type=Path,
+            default=notebook_runner.NOTEBOOKS,
+            help="the folder of the notebooks (default: the project's own)",
+        )
+
+
+def list_notebooks(options: argparse.Namespace) -> int:
+    """Print the notebooks. Return 2 if there is none, 1 if one cannot be read, and 0 otherwise."""
+    known = notebook_runner.list_notebooks(options.notebooks)
+    if not known:
+        print(f"braid: there is no notebook in {options.notebooks}", file=sys.stderr)
+        return 2
+    code = 0
+    for name in known:
+        file = options.notebooks / f"{name}.ipynb"
+        try:
+            accepted = read_parameters(file)
+        except NotebookError as error:
+            print(f"braid: {error}", file=sys.stderr)
+            code = 1
+            continue
+        about = f"{notebook_runner.read_notebook_info(file)}{_format_last_duration(name)}"
+        print(f"{name}: {about}" if about else name)
+        for parameter in accepted.values():
+            print(f"  {parameter}")
+    return code
+
+
+def _format_last_duration(name: str) -> str:
+    """Return how long the last report took, if the default place has it as JSON."""
+    last = outcome.read_outcome(reports.FOLDER / f"{name}.json")
+    return f" (the last took {format_duration(last['seconds'] * UNITS['second'])})" if last else ""
