@@ -1,0 +1,1 @@
+"""Helpers that the placements of several papers share."""

@@ -1,1 +1,1 @@
-"""Load shedding inside joins: Gedik, Wu, Yu and Liu 2007."""
+"""Load shedding inside joins. Source: Gedik, Wu, Yu and Liu 2007."""

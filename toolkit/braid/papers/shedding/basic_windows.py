@@ -1,7 +1,9 @@
-"""Basic windows: the pieces of a window that are processed or not. Source: Gedik 2007, section 5.1.
+"""Basic windows: the pieces of a window that are processed or not.
 
-Here a basic window is a set of blocks: block by block the windows slide, and no block is merged
-across the end of a basic window.
+Here a basic window is a set of blocks: windows slide block by block, and no block is merged across
+the end of a basic window.
+
+Source: Gedik 2007, section 5.1.
 """
 
 from __future__ import annotations
@@ -15,17 +17,18 @@ from braid.core.plan import Block
 
 Floats = npt.NDArray[np.float64]
 PARTS = 20
-"""Basic windows in a window, unless their size is given: the paper's 1 of 20 seconds."""
+"""Default number of basic windows in a window: the paper has 1 of 20 seconds."""
 
 
 def basic_window_length(window: int, basic: int | None) -> int:
-    """b, in microseconds: as given, or a twentieth of the window."""
+    """Return b, in microseconds: as given, or a twentieth of the window."""
     return basic if basic is not None else max(1, window // PARTS)
 
 
 def basic_window_ends(window: int | None, basic: int | None) -> tuple[int, ...]:
-    """The ages b, 2b, .., w_i (microseconds) across which blocks are not merged; none with full
-    history.
+    """Return the ages b, 2b, .., w_i (microseconds) across which blocks are not merged.
+
+    There are none in full history.
     """
     if window is None:
         return ()
@@ -36,11 +39,12 @@ def basic_window_ends(window: int | None, basic: int | None) -> tuple[int, ...]:
 def locate_basic_window(
     block: Block, batch: int, window: int | None, basic: int | None, now: int | None
 ) -> int:
-    """j, the basic window that the middle of a block's event times lies in; the youngest is 0.
+    """Return j, the basic window that contains the middle of a block's event times; 0: the
+    youngest.
 
-    ``now`` is the latest event time of the other streams, in microseconds. With full history, or
-    as long as the others are silent, basic windows double: j is how many times the number of
-    batches since the block's first has.
+    ``now`` is the latest event time of the other streams, in microseconds. In full history, or
+    while the others are silent, basic windows double: j is the number of doublings in the number of
+    batches since the block's first.
     """
     if window is None or block.event_time_range is None or now is None:
         return max(0, batch - block.batch).bit_length()
@@ -49,7 +53,7 @@ def locate_basic_window(
 
 
 def output_optimality(f: Floats, basic: float, share: float) -> float:
-    """phi: how much of the output that the best ``share`` of a window has, whole basic windows get.
+    """Return phi: the output of whole basic windows relative to the best ``share`` of a window.
 
     ``f`` is the density of matches by age, at equal steps over the window from its start; ``basic``
     is b / w_i, ``share`` the paper's r', which may exceed 1. The first basic window fills from 0 to
@@ -69,9 +73,7 @@ def output_optimality(f: Floats, basic: float, share: float) -> float:
 
 
 def best_output_share(f: Floats, share: float) -> float:
-    """g(f, a): the most of the area under f that a part of the window has, ``share`` of it in
-    extent.
-    """
+    """Return g(f, a): the largest part of the area under f in a ``share`` of the window."""
     ranked = np.sort(f)[::-1] / np.sum(f)
     extent = share * len(f)
     whole = int(extent + 1e-9)
@@ -79,7 +81,8 @@ def best_output_share(f: Floats, share: float) -> float:
 
 
 def newest_output_share(f: Floats, share: float) -> float:
-    """The area under f of the newest ``share`` of the window: what age-based window reduction
-    keeps (section 2, and its picture of two densities).
+    """Return the part of the area under f in the newest ``share`` of the window.
+
+    This is what age-based window reduction keeps (section 2, and its picture of two densities).
     """
     return float(np.interp(share, np.linspace(0, 1, len(f) + 1), np.r_[0, np.cumsum(f)] / f.sum()))

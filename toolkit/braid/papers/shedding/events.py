@@ -1,4 +1,4 @@
-"""What the shedder has to tell: Gedik 2007."""
+"""Events of the shedder. Source: Gedik 2007."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from braid.core.events import Event, EventContext
 
 
 class ShedItem(NamedTuple):
-    """An item of a harvest: tuples of ``stream`` against basic window ``basic`` of ``window``.
+    """An item of a harvest: tuples of ``stream`` against a basic window of ``window``.
 
-    ``volume`` are the pairs that it is expected to have, ``output`` the learned o_{i,j}: matches
-    that a pair is expected to give; ``shares`` of it are processed, by type.
+    - ``pairs``: expected number of pairs.
+    - ``expected_matches``: the learned o_{i,j}, expected matches for each pair.
+    - ``shares``: fraction of the item that is processed, by type.
     """
 
     stream: int
@@ -26,13 +27,16 @@ class ShedItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SheddingPlanned(Event):
-    """How much of a batch is to be processed, and what: Gedik 2007, sections 4 and 5.
+    """How much of a batch is to be processed, and what. Source: Gedik 2007, sections 4 and 5.
 
-    ``fraction`` is r, of all pairs, under the ``budget`` ("seconds", say) of ``amount``;
-    ``allowance`` the seconds that the batch may take, None where no clock decides. ``enough`` is
-    False when even without probing it would take longer. ``lengths`` are, by stream, those of basic
-    windows in microseconds, None where they double. ``items``, ``basic``, ``types``, ``expected``
-    and ``keep`` are those of the plan's Harvest.
+    - ``method``: see ``Shed``.
+    - ``budget``, ``budget_amount``: the budget ("seconds", say) and its amount.
+    - ``fraction``: r, the fraction of all pairs.
+    - ``allowed_seconds``: seconds that the batch may take; None: no clock decides.
+    - ``is_full_join``: False if the batch would exceed its seconds even without probing.
+    - ``basic_window_lengths``: by stream, in microseconds; None: they double.
+    - ``items``, ``basic_window_by_block``, ``types``, ``expected_tuples``, ``keep_shares``: as in
+      the plan's harvest.
     """
 
     batch: int

@@ -1,8 +1,10 @@
-"""What to process: the most valuable part of the work that fits a budget.
+"""The most valuable part of the work that fits a budget.
 
-Source: Gedik 2007, sections 5.2 (Algorithm 4) and 5.3 (Algorithm 5). An item is the work of a class
-of tuples against a basic window: its volume counts pairs, its value is what a pair brings. Which
-share of each item to take is a fractional knapsack; the greedy choice is optimal.
+An item is the work of a class of tuples against a basic window. Its volume counts pairs; its value
+is the output of a pair. The share to take of each item is a fractional knapsack, for which the
+greedy choice is optimal.
+
+Source: Gedik 2007, sections 5.2 (Algorithm 4) and 5.3 (Algorithm 5).
 """
 
 from __future__ import annotations
@@ -17,12 +19,12 @@ Floats = npt.NDArray[np.float64]
 
 
 def fill_budget(values: Floats, volumes: Floats, budget: float, floor: float = 0.0) -> Floats:
-    """Shares in [floor, 1], one for each item, that use the budget and have the most value.
+    """Return shares in [floor, 1], one for each item, that use the budget and have the most value.
 
-    ``values`` are by pair, ``volumes`` and ``budget`` in pairs. Of equal values the first comes
-    first. A budget of less than the floor takes gets the floor, one of more than all gets 1.
+    ``values`` are by pair, ``volumes`` and ``budget`` in pairs. Of equal values the first is taken
+    first. A budget below the volume of the floor gets the floor; one above all volumes gets 1.
 
-    >>> fill(np.array([1.0, 5.0, 2.0]), np.array([10.0, 10.0, 20.0]), 20.0).tolist()
+    >>> fill_budget(np.array([1.0, 5.0, 2.0]), np.array([10.0, 10.0, 20.0]), 20.0).tolist()
     [0.0, 1.0, 0.5]
     """
     order = np.argsort(-values, kind="stable")
@@ -37,11 +39,11 @@ def fill_budget(values: Floats, volumes: Floats, budget: float, floor: float = 0
 
 
 def split_directions(r: float, windows: tuple[float, float], o: tuple[float, float]) -> Floats:
-    """r_1 and r_2: the share r of both windows, all of it for the window of more expected output o
-    if that can use it (Algorithm 4).
+    """Return r_1 and r_2 for the share r of both windows (Algorithm 4).
 
-    The printed line 7 divides r_1 w_1 by w_2 but not the rest, which keeps the constraint r (w_1 +
-    w_2) = r_1 w_1 + r_2 w_2 only for windows of one size; here r_2 is what the constraint leaves.
+    All of it goes to the window with more expected output o, if that can use it. The printed line 7
+    divides r_1 w_1 by w_2 but not the rest, which keeps the constraint r (w_1 + w_2) = r_1 w_1 +
+    r_2 w_2 only for windows of one size; here r_2 is what the constraint leaves.
     """
     sizes = np.asarray(windows, float)
     return fill_budget(np.asarray(o, float), sizes, r * float(sizes.sum()))
@@ -50,11 +52,11 @@ def split_directions(r: float, windows: tuple[float, float], o: tuple[float, flo
 def fill_by_heap(
     lists: Sequence[Sequence[float]], volumes: Sequence[float], budget: float
 ) -> list[float]:
-    """Algorithm 5 as it is printed, but with the frequencies of the probing stream: r_{i,z}, for
-    each (window, type) the share of its basic windows.
+    """Return r_{i,z} (Algorithm 5): for each (window, type) the share of its basic windows.
 
-    ``lists`` has for each the values of its n_i items; ``volumes`` the pairs of one of its items.
-    A heap holds the best item that each list has left.
+    It is the algorithm as printed, but with the frequencies of the probing stream. ``lists`` has
+    for each the values of its n_i items; ``volumes`` the pairs of one of its items. A heap holds
+    the best remaining item of each list.
     """
     ranked = [sorted(values, reverse=True) for values in lists]
     shares, left = [0.0] * len(lists), budget

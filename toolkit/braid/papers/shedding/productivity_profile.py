@@ -1,9 +1,10 @@
-"""What has been learned of a join: which basic windows and types give most for a pair.
+"""The productivity profile: which basic windows and types give most output for a pair.
 
-Source: Gedik 2007, sections 5.1 (Algorithm 2) and 5.3. Which tuple meets which block is drawn by a
-hash and not by what is in them, so matches over pairs of whatever was processed estimates o_{i,j}
-without bias, and no tuple need be processed in full to learn. Algorithm 2 divides by the pairs that
-rates promise; here by those that were considered.
+A hash, not the content of tuples, decides which tuple meets which block. So matches over processed
+pairs estimate o_{i,j} without bias, and no tuple has to be processed in full to learn. Algorithm 2
+divides by the pairs that rates predict; this module divides by the pairs that were considered.
+
+Source: Gedik 2007, sections 5.1 (Algorithm 2) and 5.3.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from typing import NamedTuple
 from braid.core.shedding_plan import Item, SheddingOutcome, utility_of_type
 
 KEPT = 0.9
-"""The weight of all earlier batches beside the last: half of it is gone after 6.6 batches. It plays
-the part of T_c."""
+"""Weight of all earlier batches beside the last one: half of it is gone after 6.6 batches.
+
+It replaces T_c.
+"""
 
 
 class Observation(NamedTuple):
-    """Of tuples of ``stream`` against ``window``, in basic window ``part`` or of type ``part``: the
-    pairs that were considered, and what they gave (matches, or their utility).
+    """Counts for tuples of ``stream`` against ``window``.
+
+    ``part`` is a basic window or a type, ``pairs`` the pairs that were considered, and ``output``
+    their matches, or the utility of these.
     """
 
     stream: int
@@ -33,8 +38,11 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProductivityProfile:
-    """What is known by basic window (``parts``, matches) and by type (``kinds``, utility), and by
-    stream how many tuples were of each type; earlier batches fade.
+    """Learned productivity; earlier batches fade.
+
+    - ``parts``: matches by basic window.
+    - ``types_seen``: utility by type.
+    - ``counts``: by stream, the number of tuples of each type.
     """
 
     parts: tuple[Observation, ...] = ()
@@ -44,7 +52,7 @@ class ProductivityProfile:
     def update(
         self, last: SheddingOutcome, types: tuple[tuple[int, ...], ...]
     ) -> ProductivityProfile:
-        """With what a batch gave; ``types`` are the codes that its harvest told apart."""
+        """Return the profile with a batch's outcome; ``types`` are the codes in its harvest."""
         parts = [
             Observation(y.stream, y.window, y.basic_window, sum(y.considered_pairs), sum(y.matches))
             for y in last.yields
@@ -62,21 +70,22 @@ class ProductivityProfile:
         )
 
     def common_types(self, most: int = 64) -> tuple[tuple[int, ...], ...]:
-        """By stream, the codes of the commonest types, rising."""
+        """Return, by stream, the codes of the most frequent types, in rising order."""
         return tuple(
             tuple(sorted(sorted(each, key=lambda code: -each[code])[:most])) for each in self.counts
         )
 
     def type_frequencies(self, stream: int, types: tuple[int, ...]) -> tuple[float, ...]:
-        """omega_{k,z}: the share of a stream's tuples that is of each type."""
+        """Return omega_{k,z}: the fraction of a stream's tuples with each type."""
         if not types:
             return (1.0,)
         counts = [self.counts[stream].get(code, 0.0) for code in types]
         return tuple(n / sum(counts) for n in counts)
 
     def matches_per_pair(self, items: Iterable[Item]) -> dict[Item, float]:
-        """o_{k,i,j}: matches that a pair of an item gives. One match at the mean rate counts as
-        seen beforehand, so that what has not been tried is average.
+        """Return o_{k,i,j}: matches for each pair of an item.
+
+        One match at the mean rate is added as prior, so that an untried item is average.
         """
         mean = _measure_matches_per_pair(self.parts)
         seen = {s[:3]: s for s in self.parts}
@@ -85,8 +94,10 @@ class ProductivityProfile:
     def utility_per_pair(
         self, stream: int, window: int, types: tuple[int, ...]
     ) -> tuple[float, ...]:
-        """u_{i,z} for tuples of a stream against a window: the utility of a pair by type, over the
-        matches of a pair. One match, worth what the tuple is, counts as seen beforehand.
+        """Return u_{i,z} for tuples of a stream against a window.
+
+        This is the utility of a pair by type, over the matches of a pair. One match with the
+        utility of its tuple is added as prior.
         """
         if not types:
             return (1.0,)
@@ -122,7 +133,7 @@ def _update_type_counts(
 
 
 def _measure_matches_per_pair(seen: Iterable[Observation]) -> float:
-    """Matches over pairs of all; 1 before any pair has been seen."""
+    """Return matches over pairs of all observations; 1 if there are none."""
     seen = list(seen)
     pairs = sum(s.pairs for s in seen)
     return max(sum(s.output for s in seen), 1.0) / pairs if pairs else 1.0

@@ -1,4 +1,4 @@
-"""Shed: how much of a join is processed when not all can be, and what. Source: Gedik 2007."""
+"""The shedder: how much of a join is processed if not all can be, and what. Source: Gedik 2007."""
 
 from __future__ import annotations
 
@@ -24,17 +24,23 @@ from braid.util.validation import checks_field_types
 Method = Literal["selective", "direction", "time", "partial", "uniform", "drop", "keys"]
 METHODS: tuple[Method, ...] = get_args(Method)
 FLOOR = 1e-4
-"""The least share, so that every weight is finite."""
+"""Minimum share, so that every weight is finite."""
 _SMOOTH = 0.5
-"""The weight of all earlier batches in measured costs."""
+"""Weight of all earlier batches in measured costs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShedState:
-    """What is remembered from batch to batch: the budget in force where it was adjusted, what was
-    learned, seconds a pair and a batch, and of the last plan r, types, the shares of tuples that
-    came in, and event times. ``came`` are, by stream, the tuples of the last batch that had any,
-    ``passed`` the event time in microseconds of the last one that brought any.
+    """The state of a shedder between batches.
+
+    - ``budget``: the budget in force, if it was adjusted.
+    - ``profile``: the learned productivity.
+    - ``cost``, ``overhead``: measured seconds for a pair and for a batch.
+    - ``fraction``, ``types``, ``keep_shares``: r, the types and the shares of kept tuples of the
+      last plan.
+    - ``latest``: latest event times by stream.
+    - ``received_tuples``: by stream, the tuples of the last batch that had any.
+    - ``elapsed_event_time``: event time of the last batch that brought any, in microseconds.
     """
 
     budget: Budget | None = None
@@ -51,41 +57,44 @@ class ShedState:
 
 @dataclass(frozen=True)
 class Shed(Shedder):
-    """How a join sheds load: how much by one of the first four, what by the rest.
+    """Load shedding of a join.
+
+    One of ``fraction``, ``pairs``, ``seconds`` and ``event_time_speed`` limits how much is
+    processed; the other parameters select what.
 
     Parameters
     ----------
     fraction
-        The part of all pairs that is processed, whatever it costs.
+        Fraction of all pairs to process, at any cost.
     pairs
-        Pairs (tuple that sets out, stored tuple) in a batch.
+        Maximum number of pairs (probing tuple, stored tuple) in a batch.
     seconds
-        What a batch may take. Spark's sources have no backpressure: without a limit, a batch takes
-        all that has come meanwhile, and longer batches bring longer batches; a bound on the seconds
-        breaks that circle. A source with a limit (``maxOffsetsPerTrigger``, say) lets what it holds
-        back pile up outside, where no batch's seconds show it; use ``speed`` for those.
-    speed
-        Event time passes at least at so many times the speed of the clock. 1 when nothing is given.
+        Maximum duration of a batch. Spark's sources have no backpressure: without a limit, a batch
+        takes all that has arrived meanwhile, and longer batches cause longer batches. This limit
+        breaks the cycle. A source with its own limit (``maxOffsetsPerTrigger``, say) holds input
+        back where no batch's seconds show it; use ``event_time_speed`` for such a source.
+    event_time_speed
+        Minimum speed of event time relative to the clock. Default: 1 if no limit is given.
     method
         "selective" (the most productive pairs of all directions, ages and types: Algorithm 5),
         "direction" (Algorithm 4, then by age), "time" (by age, Algorithm 3), "partial" (the
-        newest first), "uniform" (any). Of all of these the state is complete. "drop" leaves tuples
-        out as they come, "keys" all tuples of a value, on every side, for equalities.
-    basic
-        The length of a basic window, as "10 seconds"; by default a twentieth of the window.
+        newest first), "uniform" (any). With all of these the state is complete. "drop" discards
+        tuples on arrival; "keys" discards all tuples of a value, on every side, for equalities.
+    basic_window
+        Length of a basic window, as "10 seconds". Default: a twentieth of the window.
     sample
-        The least share of any pair, as a part of r (the paper's gamma): more of it makes better
-        estimates, less of it more results. 1 is "uniform".
+        Minimum share of any pair, as a fraction of r (the paper's gamma). A larger one gives better
+        estimates, a smaller one more results. 1 is "uniform".
     utility
-        By alias, Spark SQL of what a tuple is worth, over that stream's columns; 1 where it is left
-        out.
+        By alias, the worth of a tuple as Spark SQL over that stream's columns. Default: 1.
     combine
-        What a result is worth: "max" or "mean" of its members.
+        Worth of a result: "max" or "mean" of its members.
 
-    Clocks decide by what is committed: a batch that is planned again is planned alike. With
-    ``fraction`` and ``pairs`` a resumed run is that which was not interrupted, result for result.
+    Plans depend only on committed measurements, so a batch that is planned again gets the same
+    plan. With ``fraction`` or ``pairs`` a resumed run has exactly the results of an uninterrupted
+    one.
 
-    Raises ValueError, with one sentence, for settings out of range.
+    Raises ValueError for settings out of range.
     """
 
     State = ShedState
@@ -114,32 +123,32 @@ class Shed(Shedder):
 
     @property
     def processing_budget(self) -> Budget:
-        """How much may be done, as given."""
+        """The budget as given."""
         return Budget.from_options(self.fraction, self.pairs, self.seconds, self.event_time_speed)
 
     @property
     def basic_window_length(self) -> int | None:
-        """b in microseconds, None for a twentieth of the window."""
+        """b in microseconds; None: a twentieth of the window."""
         return (
             None if self.basic_window is None else parse_duration(self.basic_window, "basic window")
         )
 
     def initial_state(self, streams: int) -> ShedState:
-        """Nothing has been learned."""
+        """Return a state in which nothing has been learned."""
         return ShedState()
 
     def with_budget(self, state: ShedState, budget: Budget) -> ShedState:
-        """The state that another budget is in force from."""
+        """Return the state with another budget in force."""
         return replace(state, budget=budget)
 
     def merge_boundaries(self, windows_: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
-        """By stream, the ends of its basic windows."""
+        """Return, by stream, the ends of its basic windows."""
         return tuple(basic_windows.basic_window_ends(w, self.basic_window_length) for w in windows_)
 
     def plan_shedding(
         self, facts: Facts, plan: Plan, state: ShedState, last: SheddingOutcome | None
     ) -> tuple[Plan, ShedState]:
-        """The plan with a harvest; see Shedder."""
+        """Return the plan with a harvest; see Shedder."""
         known = _update_arrivals(_learn_from_harvest(state, last), facts)
         budget = known.budget or self.processing_budget
         types = known.profile.common_types()
@@ -173,7 +182,7 @@ class Shed(Shedder):
 
 
 def _learn_from_harvest(state: ShedState, last: SheddingOutcome | None) -> ShedState:
-    """The state with what the last batch showed."""
+    """Return the state with the measurements of the last batch."""
     if last is None:
         return state
     profile = state.profile.update(last, state.types)
@@ -189,8 +198,9 @@ def _learn_from_harvest(state: ShedState, last: SheddingOutcome | None) -> ShedS
 
 
 def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
-    """The state with what the last batch brought: a stream that was silent for a batch is expected
-    to bring what it brought before.
+    """Return the state with the arrivals of the last batch.
+
+    A stream that was silent for a batch is expected to bring what it brought before.
     """
     came = tuple(
         now or before
@@ -208,7 +218,9 @@ def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
 
 
 def _compute_allowed_seconds(budget: Budget, state: ShedState) -> float | None:
-    """Seconds that the batch may take; None where no clock decides, or none has been seen yet."""
+    """Return the seconds that the batch may take; None: no clock decides, or none has been seen
+    yet.
+    """
     if budget.kind == "seconds":
         return budget.amount
     if budget.kind != "speed":
@@ -219,8 +231,10 @@ def _compute_allowed_seconds(budget: Budget, state: ShedState) -> float | None:
 def _count_affordable_pairs(
     budget: Budget, allowance: float | None, state: ShedState, settled: float
 ) -> float | None:
-    """The pairs that fit the budget; None where it does not count any, or nothing has been measured
-    yet. ``settled`` are pairs that cannot be shed.
+    """Return the pairs that fit the budget.
+
+    None: the budget does not limit them, or nothing has been measured yet. ``settled`` are pairs
+    that cannot be shed.
     """
     if budget.kind == "pairs":
         return max(0.0, budget.amount - settled)
@@ -232,7 +246,7 @@ def _count_affordable_pairs(
 def _choose_fraction(
     budget: Budget, state: ShedState, volume: float, fits: float | None
 ) -> tuple[float, bool]:
-    """r, and whether it is enough to keep to the budget."""
+    """Return r, and whether it is enough to keep to the budget."""
     if budget.kind == "fraction":
         return budget.amount, True
     if fits is None:
@@ -242,8 +256,10 @@ def _choose_fraction(
 
 
 class _Work:
-    """The items of a batch's plan: ``volumes`` (pairs), ``outputs`` (o), and the ``basic`` window
-    of each block. ``expected`` are the rows of fresh blocks, which are not known yet.
+    """The items of a batch's plan.
+
+    ``volumes`` are their pairs, ``outputs`` their o, and ``basic`` has the basic window of each
+    block. ``expected`` are the expected rows of fresh blocks.
     """
 
     def __init__(
@@ -290,10 +306,12 @@ class _Work:
         self.outputs = profile.matches_per_pair(self.volumes)
 
     def bound_fresh_rows(self, fits: float, planned: float) -> dict[int, float]:
-        """The rows of fresh blocks beyond which shares shrink, where ``planned`` pairs are, and so
-        many would fit: as much more than are expected, and what chance may add to them (twice the
-        deviation of a Poisson number). Of a stream that nothing is known of, the tuples that alone
-        would make what fits, with those that they meet or with as many.
+        """Return the rows of fresh blocks above which shares shrink.
+
+        ``planned`` pairs are planned, and ``fits`` would fit the budget. A block may have as much
+        more rows than expected, plus twice the deviation of a Poisson number. For a stream without
+        history, the bound is the number of tuples that alone would make ``fits`` pairs, with the
+        tuples that they meet or with as many.
         """
         room = max(1.0, fits / planned) if planned else 1.0
         found = {id: room * n + 2 * sqrt(room * n) for id, n in self.expected.items() if n}
@@ -302,13 +320,14 @@ class _Work:
         return found
 
     def count_full_join_pairs(self) -> float:
-        """The pairs of the full join: had all tuples come in, with those that were left out."""
+        """Return the pairs of the full join, including those of discarded tuples."""
         kept = self.keep[0] ** 2 if self.keep else 1.0
         return sum(self.volumes.values()) / kept
 
     def choose_item_shares(self, r: float) -> dict[Item, tuple[float, ...]]:
-        """Of every item, the share by type that is processed for r of all pairs; r of those that no
-        tuple is expected for.
+        """Return the processed share of every item, by type, for r of all pairs.
+
+        Items for which no tuple is expected get r.
         """
         if r >= 1 or self.shed.method == "uniform":
             alike = {
@@ -363,12 +382,12 @@ class _Work:
         return found
 
     def _compute_mean_output(self, way: tuple[int, int]) -> float:
-        """o_i: the mean of its basic windows' (section 5.2)."""
+        """Return o_i: the mean over its basic windows (section 5.2)."""
         return float(np.mean([o for item, o in self.outputs.items() if item[:2] == way]))
 
 
 def _iterate_first_hops(plan: Plan) -> Iterator[tuple[Any, int, int]]:
-    """(route, stream of the first hop, block that is met there) for all that a plan makes meet."""
+    """Yield (route, stream of the first hop, block met there) for all first hops of a plan."""
     for route in plan.routes:
         for path in route.paths:
             for met in path[0].probed_blocks():
@@ -376,7 +395,7 @@ def _iterate_first_hops(plan: Plan) -> Iterator[tuple[Any, int, int]]:
 
 
 def _measure_key_fractions(fresh: Sequence[Block]) -> dict[int, float]:
-    """By fresh block, its part of its stream's keys."""
+    """Return, by fresh block, its fraction of its stream's keys."""
     widths = {
         s: max(b.key_range[1] for b in fresh if b.stream == s) for s in {b.stream for b in fresh}
     }
@@ -386,8 +405,10 @@ def _measure_key_fractions(fresh: Sequence[Block]) -> dict[int, float]:
 def _estimate_fresh_rows(
     facts: Facts, fresh: Sequence[Block], parts: Mapping[int, float], came: Sequence[int]
 ) -> dict[int, float]:
-    """Rows of fresh blocks: as many as that of the same keys had in the last batch, or the block's
-    part of what last ``came`` of the stream.
+    """Return the expected rows of fresh blocks.
+
+    These are the rows of the same keys in the last batch, or the block's fraction of ``came``, the
+    last arrivals of the stream.
     """
     before = {
         (b.stream, b.key_range): float(b.rows) for b in facts.blocks if b.batch == facts.batch - 1

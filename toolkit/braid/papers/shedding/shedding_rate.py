@@ -1,4 +1,4 @@
-"""How much to process: the fraction r of all pairs. Source: Gedik 2007, section 4.1."""
+"""The shedding rate: the fraction r of all pairs to process. Source: Gedik 2007, section 4.1."""
 
 from __future__ import annotations
 
@@ -9,38 +9,43 @@ from typing import Literal
 Kind = Literal["fraction", "pairs", "seconds", "speed"]
 KINDS: tuple[Kind, ...] = ("fraction", "pairs", "seconds", "speed")
 MARGIN = 0.9
-"""The part of the allowance that is planned for, so that noise seldom goes beyond it."""
+"""Fraction of the allowance to plan for, so that noise seldom exceeds it."""
 LEAST = 1e-3
-"""A fraction below which less probing does not help."""
+"""Minimum fraction; less probing does not help."""
 
 
 def adapt_fraction(r: float, beta: float, boost: float = 1.2) -> float:
-    """The next fraction (Algorithm 1, lines 8 and 9). ``beta`` is the part of the input that was
-    fetched, ``boost`` the paper's delta_r.
+    """Return the next fraction (Algorithm 1, lines 8 and 9).
+
+    ``beta`` is the part of the input that was fetched, ``boost`` the paper's delta_r.
     """
     return beta * r if beta < 1 else min(1.0, boost * r)
 
 
 def affordable_pairs(allowance: float, overhead: float, cost: float) -> float:
-    """The pairs that fit a batch: ``allowance`` and ``overhead`` in seconds a batch, ``cost`` in
-    seconds a pair. 0 when the overhead alone takes all.
+    """Return the pairs that fit a batch.
+
+    ``allowance`` and ``overhead`` are seconds for each batch, ``cost`` is seconds for each pair. 0
+    if the overhead exceeds the allowance.
     """
     return max(0.0, MARGIN * allowance - overhead) / cost
 
 
 def affordable_fraction(allowance: float, overhead: float, cost: float, volume: float) -> float:
-    """The fraction r of ``volume``, the pairs of the next batch, that fits.
+    """Return the fraction r of ``volume``, the pairs of the next batch, that fits.
 
-    Feed-forward, where Algorithm 1 is feedback: how the window grows in a burst is in the volume
-    already.
+    This is feed-forward, where Algorithm 1 is feedback: the volume already includes the growth of
+    the window in a burst.
     """
     return min(1.0, affordable_pairs(allowance, overhead, cost) / volume) if volume else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much may be done: a ``fraction`` of all pairs, so many ``pairs`` a batch, ``seconds`` a
-    batch, or event time that passes at ``speed`` times the clock's.
+    """The limit on processing in a batch, of one ``kind``.
+
+    A "fraction" of all pairs, a number of "pairs", "seconds", or the "speed" of event time relative
+    to the clock.
     """
 
     kind: Kind
@@ -53,8 +58,9 @@ class Budget:
         seconds: float | None = None,
         speed: float | None = None,
     ) -> Budget:
-        """The one that is given; a speed of 1 when none is. Raises ValueError, with one sentence,
-        for two and for amounts out of range.
+        """Return the budget that is given; a speed of 1 if none is.
+
+        Raises ValueError for two, and for amounts out of range.
         """
         named = dict(zip(KINDS, (fraction, pairs, seconds, speed), strict=True))
         given = {kind: amount for kind, amount in named.items() if amount is not None}
@@ -69,7 +75,7 @@ class Budget:
 
     @property
     def needs_clock(self) -> bool:
-        """Whether it needs measured seconds."""
+        """Whether the budget needs measured seconds."""
         return self.kind in ("seconds", "speed")
 
     def __str__(self) -> str:

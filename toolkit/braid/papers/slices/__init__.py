@@ -1,1 +1,1 @@
-"""Wang 2008, Parts I and III: chains and shared rings of state slices for many queries."""
+"""Chains and shared rings of state slices for many queries. Source: Wang 2008, Parts I and III."""

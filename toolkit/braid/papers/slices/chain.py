@@ -1,15 +1,15 @@
-"""The placement of a shared run: state slices in a chain on one host, or in a ring of hosts, for
-many queries.
+"""The placement of a shared run: a chain of state slices on one host, or a ring of hosts.
 
-Source: Wang 2008, chapters 5 and 7 (chain), 19 to 21 (ring). A stream's state is cut by age in
-slices that end where a query's window does; a merged slice spans several. Tuples age from slice to
-slice, and what no later query wants is cut off on the way: the routing key of a tuple is the rank
-of the longest window among the queries whose selection it passed (7.4), so that a cut is a range of
-keys. On several hosts each holds a stretch of every stream's ages, with about the same number of
-tuples on each (21.3).
+A stream's state is cut by age into slices that end where a query's window does; a merged slice
+spans several. Tuples age from slice to slice. Those that no later query needs are cut off on the
+way: the routing key of a tuple is the rank of the longest window among the queries whose selection
+it passed (7.4), so that a cut is a range of keys. On several hosts each holds a stretch of every
+stream's ages, with about the same number of tuples on each (21.3).
 
-A slice is a whole number of blocks: a block goes on once all of its tuples have aged past the
+A slice is a whole number of blocks: a block moves on once all of its tuples have aged past the
 slice's end.
+
+Source: Wang 2008, chapters 5 and 7 (chain), 19 to 21 (ring).
 """
 
 from __future__ import annotations
@@ -37,22 +37,27 @@ from braid.util.durations import format_duration
 
 Mode = Literal["memory", "cpu", "auto", "given"]
 MODES = ("auto", "memory", "cpu")
-"""What a user may choose by name."""
+"""The modes that a user may choose by name."""
 
 _REVIEW = 8
-"""Batches between two looks at the statistics."""
+"""Batches between two reviews of the statistics."""
 _GAIN = 0.8
-"""Another chain must cost less than this share of the present one, and the age at which a host
-hands on must be this much less or more, lest noise alone rebuild the chain or move state.
+"""Maximum relative cost of a new chain, so that noise alone does not rebuild the chain.
+
+The age at which a host hands tuples on must change by as much before state moves.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ChainState:
-    """By stream, the ``ends`` of slices and the ages at which the hosts of a ring hand on
-    (``nodes``), both in microseconds, and the distinct ``windows`` that they were made for.
+    """The state of a chain between batches.
 
-    ``reason`` says why the ends were changed between two batches, else it is empty.
+    - ``ends``: by stream, the ages at which slices end, in microseconds.
+    - ``host_ages``: by stream, the ages at which the hosts of a ring hand tuples on, in
+      microseconds.
+    - ``windows``: by stream, the distinct windows that these were made for.
+    - ``last_statistics``: where the streams were at the last review.
+    - ``reason``: why the ends were changed between two batches; "": they were not.
     """
 
     mode: Mode
@@ -66,22 +71,22 @@ class ChainState:
 
 @dataclass(frozen=True)
 class Chain(Placement):
-    """State slices for the queries of a shared run. Serves any condition and any number of streams.
+    """State slices for the queries of a shared run. Supports any condition and number of streams.
 
     Parameters
     ----------
     mode
         "memory" (Mem-Opt, 7.1): a slice for each distinct window. "cpu" (CPU-Opt, 7.2): the fewest
-        comparisons by measured rates and selectivities. "auto": CPU-Opt where its state is at most
-        a tenth larger, else Mem-Opt. "given": ``ends``.
+        comparisons by measured rates and selectivities. "auto": CPU-Opt if its state is at most a
+        tenth larger, else Mem-Opt. "given": ``ends``.
     ends
         For "given": by stream, the ages in microseconds at which slices end; the longest window is
         added.
     hosts
         J, the nodes of the ring; 1 is a chain on one host.
-    overhead
-        C_sys: what a slice costs for every tuple that passes it, in comparisons. See
-        ``calibrate.measure``.
+    slice_overhead
+        C_sys: the cost of a slice for every tuple that passes it, in comparisons. See
+        ``calibrate.measure_slice_overhead``.
     """
 
     State = ChainState
@@ -113,7 +118,7 @@ class Chain(Placement):
         return ChainState(self.mode, self.ends or none, none, none)
 
     def merge_boundaries(self, state: ChainState) -> tuple[tuple[int, ...], ...]:
-        """Ages across which compaction merges nothing: ends of slices, and of what a host holds."""
+        """Return the ages across which compaction merges nothing: ends of slices and of hosts."""
         ages = tuple(
             tuple(sorted({*ends, *nodes}))
             for ends, nodes in zip(state.ends, state.host_ages, strict=True)
@@ -125,10 +130,10 @@ class Chain(Placement):
 
 
 def split_slice(state: ChainState, age: int, stream: int | None = None) -> ChainState:
-    """The state with one more end at this age (microseconds), in the chain of one stream or of all
-    that reach so far (Fig. 7.4).
+    """Return the state with one more end at this age (microseconds).
 
-    Raises ValueError where there is nothing to split.
+    It is added to the chain of one stream, or of all that reach so far (Fig. 7.4). Raises
+    ValueError if there is nothing to split.
     """
     chosen = [
         s
@@ -146,9 +151,9 @@ def split_slice(state: ChainState, age: int, stream: int | None = None) -> Chain
 
 
 def merge_slices(state: ChainState, age: int, stream: int | None = None) -> ChainState:
-    """The state without the end at this age: the slices before and after it become one (Fig. 7.5).
+    """Return the state without the end at this age: the two slices become one (Fig. 7.5).
 
-    Raises ValueError where no two slices meet.
+    Raises ValueError if no two slices meet there.
     """
     chosen = [s for s, ends in enumerate(state.ends) if stream in (None, s) and age in ends[:-1]]
     if not chosen:
@@ -163,7 +168,7 @@ def merge_slices(state: ChainState, age: int, stream: int | None = None) -> Chai
 
 
 def request_rebalance(state: ChainState, mode: Mode) -> ChainState:
-    """The state with the chain to be chosen anew in the next batch."""
+    """Return the state in which the next batch chooses the chain again."""
     return replace(state, mode=mode, windows=((),) * len(state.ends))
 
 
@@ -217,9 +222,7 @@ class _Planner:
         )
 
     def _choose_chains(self) -> None:
-        """The chains: as they were given, or the best for the queries, and now and then for the
-        statistics, that there are.
-        """
+        """Choose the chains: as given, or the best for the queries and recent statistics."""
         mode = self.state.mode
         ends: list[tuple[int, ...]] = []
         for s in self.streams:
@@ -242,8 +245,8 @@ class _Planner:
     def _choose_best_chain(
         self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """The best chain by what was seen; the one that is there stays unless another is a good
-        deal better.
+        """Return the best chain by the statistics. The current one stays unless another is much
+        better.
         """
         known = measure_chain_statistics(
             self.facts, self.state.last_statistics, stream, self.windows, self.chain.slice_overhead
@@ -257,8 +260,9 @@ class _Planner:
         return ends if better else now
 
     def _assign_ages_to_hosts(self) -> None:
-        """Share out the ages of every stream among the hosts (chapter 21), anew when the chains
-        have changed or a look at the statistics tells of other shares.
+        """Divide the ages of every stream among the hosts (chapter 21).
+
+        This is repeated if the chains have changed or the reviewed statistics give other shares.
         """
         same = not self.changed and self.state.ends == self.before and not self.state.reason
         if same and not self.reviewing:
@@ -280,17 +284,18 @@ class _Planner:
             )
 
     def _are_ages_similar(self, old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-        """Whether hosts would hand tuples on at about the same ages."""
+        """Return whether hosts would hand tuples on at about the same ages."""
         return all(min(a, b) >= _GAIN * max(a, b) for a, b in zip(old, new, strict=True))
 
     def _select_age_host(self, stream: int, place: int) -> int:
-        """The host of a stretch of ages. Streams begin on different hosts, so that new tuples do
-        not all come to one.
+        """Return the host of a stretch of ages.
+
+        Streams begin on different hosts, so that new tuples do not all arrive at one.
         """
         return (stream * self.chain.hosts // len(self.streams) + place) % self.chain.hosts
 
     def _age_block(self, b: Block) -> Block:
-        """The block where its age belongs, entered in its slice."""
+        """Return the block on the host of its age, entered in its slice."""
         limit, ends = self.facts.watermarks[b.stream], self.state.ends[b.stream]
         past = count_reached_ages(b, ends, limit)
         aged = self._place_aged_block(b, past)
@@ -298,11 +303,10 @@ class _Planner:
         return aged
 
     def _place_aged_block(self, b: Block, past: int) -> Block:
-        """A block that is past so many ends on the host of its age, without the tuples that only
-        shorter windows than that wanted.
+        """Return the block on the host of its age, without tuples that no longer window needs.
 
-        What compaction has just merged is not on disk yet for another host to read: it goes a batch
-        later.
+        ``past`` is the number of slice ends that it has passed. A block that compaction has just
+        merged moves one batch later: another host cannot read it from disk yet.
         """
         limit, ends = self.facts.watermarks[b.stream], self.state.ends[b.stream]
         place = min(
@@ -320,7 +324,7 @@ class _Planner:
         return b
 
     def _find_lowest_rank(self, stream: int) -> int:
-        """The lowest rank that a tuple can have: that of the longest window without a selection."""
+        """Return the lowest rank of a tuple: that of the longest window without a selection."""
         free = [q.windows[stream] for q in self.facts.queries if q.selections[stream] is None]
         return self.windows[stream].index(max(free)) if free else 0
 

@@ -1,17 +1,17 @@
-"""Where to cut the state of one stream: the chain with the least state, and the one with the least
-work.
+"""The chain of one stream's state slices with the least state, and the one with the least work.
 
-Source: Wang 2008, sections 7.1, 7.2 and 7.4. Pure functions, and all figures are modelled.
+All functions are pure and all figures are modelled. A chain consists of the ages at which state is
+cut, w_1 < .. < w_N, in any one unit; w_0 = 0 is implied. Node i of the merge graph (Fig. 7.3)
+stands for w_i. Its edge (i, j) is one slice from w_i to w_j, which does the work of the slices i +
+1 to j.
 
-A chain is the ages at which state is cut, w_1 < .. < w_N, in any one unit; w_0 = 0 goes without
-saying. Node i of the merge graph (Fig. 7.3) stands for w_i, its edge (i, j) for one slice from w_i
-to w_j, which does the work of the slices i + 1 to j.
+Every stream is cut by itself: its tuples are stored, and those of all others probe. With two
+streams and the same cuts for both, the sum over both is the book's formula if nothing filters. If
+selections are pushed into the chain, a slice is charged only for the tuples that reach it; the
+book's purge term (Eq. 5.1) still charges for all. Section 7.2 charges C_sys for all the slices that
+are merged, though one of them is left: here the merged slice has its own.
 
-Every stream is cut by itself: what is stored is its tuples, what probes is those of all others.
-With two streams and the same cuts for both, the sum over both is the book's formula, where nothing
-filters. Where selections are pushed into the chain a slice is charged for the tuples that reach it
-only; the book's purge term (Eq. 5.1) keeps charging for all. Section 7.2 charges C_sys for all the
-slices that are merged, though one of them is left: here the merged slice has its own.
+Source: Wang 2008, sections 7.1, 7.2 and 7.4.
 """
 
 from __future__ import annotations
@@ -28,28 +28,30 @@ Age = TypeVar("Age", bound=float)
 
 @dataclass(frozen=True)
 class ChainStatistics:
-    """What the cost of one stream's chain depends on. Tuples of numbers are by distinct window,
-    shortest first.
+    """The statistics that the cost of one stream's chain depends on.
+
+    Fields of tuple type have one number for each distinct window, shortest first.
 
     Parameters
     ----------
     rates
-        lambda of the stream that is stored and of all that probes it, in tuples per unit of time.
-    join
+        lambda of the stored stream and of all that probes it, in tuples per unit of time.
+    join_selectivity
         S_join: the fraction of compared pairs that match.
-    surviving
+    surviving_fractions
         For the stored stream and for what probes it: the fraction of tuples that still serve a
-        query in the slice that ends with the window. Never rising; 1 where nothing filters. The two
-        are taken to be independent.
-    overhead
-        C_sys: what running one more slice costs for each tuple that probes it, in comparisons.
+        query in the slice that ends with the window. Never rising; 1 if nothing filters. The two
+        are assumed to be independent.
+    slice_overhead
+        C_sys: the cost of one more slice for each tuple that probes it, in comparisons.
     queries
-        How many queries have the window.
-    lookup
-        Whether a router looks a result up once in a table of windows (section 4.1 mentions one);
-        else it compares it with every window that ends inside its slice, as section 7.2 prints.
+        Number of queries with the window.
+    lookup_cost
+        Whether a router looks a result up once in a table of windows (section 4.1 mentions one).
+        Otherwise it compares the result with every window that ends inside its slice, as section
+        7.2 prints.
 
-    Raises ValueError, with one sentence, for numbers out of range.
+    Raises ValueError for numbers out of range.
     """
 
     rates: tuple[float, float]
@@ -87,13 +89,14 @@ class ChainStatistics:
 def unfiltered_statistics(
     rates: tuple[float, float], join: float, overhead: float, windows: int, lookup: bool = False
 ) -> ChainStatistics:
-    """One query for each of a number of windows, and no selections."""
+    """Return the statistics of one query for each window, without selections."""
     return ChainStatistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows, lookup)
 
 
 def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
-    """Mem-Opt (Fig. 7.1): a cut at every distinct window. Raises ValueError when there is none,
-    or one is not above 0.
+    """Return Mem-Opt (Fig. 7.1): a cut at every distinct window.
+
+    Raises ValueError if there is none, or one is not above 0.
     """
     chain = tuple(sorted(set(windows)))
     if not chain or chain[0] <= 0:
@@ -102,10 +105,10 @@ def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
 
 
 def edge_memory(i: int, j: int, windows: Chain, statistics: ChainStatistics) -> float:
-    """Tuples that one slice from w_i to w_j holds.
+    """Return the tuples that one slice from w_i to w_j holds.
 
-    No selection stands inside it, so what serves a query at its start stays to its end (Fig. 7.7,
-    section 7.4.2).
+    No selection is inside it, so a tuple that serves a query at its start stays to its end (Fig.
+    7.7, section 7.4.2).
     """
     return (
         statistics.rates[0]
@@ -115,12 +118,12 @@ def edge_memory(i: int, j: int, windows: Chain, statistics: ChainStatistics) -> 
 
 
 def edge_cost(i: int, j: int, windows: Chain, statistics: ChainStatistics) -> float:
-    """l_ij (section 7.2): comparisons per unit of time of one slice from w_i to w_j.
+    """Return l_ij (section 7.2): comparisons per unit of time of one slice from w_i to w_j.
 
-    A tuple that comes to probe compares once to purge, once with each tuple that is held, and has
-    the overhead C_sys. Each pair that matches is compared once, to route it, with the window of
-    every query that ends inside the slice. Union operators and the selections cost the same in
-    every chain and are left out.
+    A probing tuple compares once to purge and once with each stored tuple, and has the overhead
+    C_sys. Each matching pair is compared once, to route it, with the window of every query that
+    ends inside the slice. Union operators and the selections cost the same in every chain and are
+    left out.
     """
     probing = statistics.rates[1] * statistics.surviving_fractions[1][i]
     pairs = edge_memory(i, j, windows, statistics)
@@ -130,7 +133,7 @@ def edge_cost(i: int, j: int, windows: Chain, statistics: ChainStatistics) -> fl
 
 
 def merge_graph(windows: Chain, statistics: ChainStatistics) -> list[tuple[int, int, float]]:
-    """The edges (i, j, l_ij) of Fig. 7.3: N (N + 1) / 2 of them."""
+    """Return the edges (i, j, l_ij) of Fig. 7.3: N (N + 1) / 2 of them."""
     n = len(windows)
     return [
         (i, j, edge_cost(i, j, windows, statistics)) for i in range(n) for j in range(i + 1, n + 1)
@@ -138,8 +141,9 @@ def merge_graph(windows: Chain, statistics: ChainStatistics) -> list[tuple[int, 
 
 
 def cpu_chain(windows: tuple[Age, ...], statistics: ChainStatistics) -> tuple[Age, ...]:
-    """CPU-Opt (section 7.2): the shortest path from w_0 to w_N in the merge graph; of equal ones
-    that with the shortest end.
+    """Return CPU-Opt (section 7.2): the shortest path from w_0 to w_N in the merge graph.
+
+    Of equal ones, the one with the shortest end is taken.
     """
     best: list[tuple[float, tuple[Age, ...]]] = [(0.0, ())]
     for j in range(1, len(windows) + 1):
@@ -153,8 +157,9 @@ def cpu_chain(windows: tuple[Age, ...], statistics: ChainStatistics) -> tuple[Ag
 
 
 def chain_cost(boundaries: Chain, windows: Chain, statistics: ChainStatistics) -> float:
-    """Comparisons per unit of time of a chain. Raises ValueError for cuts that are not windows, or
-    do not go up to the last.
+    """Return the comparisons per unit of time of a chain.
+
+    Raises ValueError for cuts that are not windows, or do not reach the last one.
     """
     return sum(
         edge_cost(i, j, windows, statistics) for i, j in _list_path_edges(boundaries, windows)
@@ -162,7 +167,7 @@ def chain_cost(boundaries: Chain, windows: Chain, statistics: ChainStatistics) -
 
 
 def chain_memory(boundaries: Chain, windows: Chain, statistics: ChainStatistics) -> float:
-    """Tuples that a chain holds. Raises ValueError as ``chain_cost`` does."""
+    """Return the tuples that a chain holds. Raises ValueError as ``chain_cost`` does."""
     return sum(
         edge_memory(i, j, windows, statistics) for i, j in _list_path_edges(boundaries, windows)
     )
@@ -171,14 +176,14 @@ def chain_memory(boundaries: Chain, windows: Chain, statistics: ChainStatistics)
 def choose_chain(
     windows: tuple[Age, ...], statistics: ChainStatistics, extra: float = 0.1
 ) -> tuple[Age, ...]:
-    """CPU-Opt where its state is at most (1 + extra) times that of Mem-Opt, else Mem-Opt."""
+    """Return CPU-Opt if its state is at most (1 + extra) times that of Mem-Opt, else Mem-Opt."""
     chain = cpu_chain(windows, statistics)
     allowed = (1 + extra) * chain_memory(windows, windows, statistics)
     return chain if chain_memory(chain, windows, statistics) <= allowed else windows
 
 
 def _list_path_edges(boundaries: Sequence[float], windows: Chain) -> list[tuple[int, int]]:
-    """A path through the merge graph, edge by edge."""
+    """Return a path through the merge graph, edge by edge."""
     nodes = [0, *(windows.index(b) + 1 for b in boundaries if b in windows)]
     if (
         len(nodes) <= len(boundaries)

@@ -1,5 +1,4 @@
-"""What a shared run has seen of its streams: the statistics that chains are optimised with, and how
-state is shared out by them.
+"""Statistics of a shared run's streams, which optimise chains and divide state among hosts.
 
 Source: Wang 2008, sections 7.2, 7.4 and 21.3.
 """
@@ -19,7 +18,7 @@ Windows = Sequence[tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class StreamPosition:
-    """Where the streams were at a batch: by stream, tuples received and latest event times."""
+    """Tuples received and latest event times, by stream, at a batch."""
 
     batch: int
     received_tuples: tuple[int, ...]
@@ -27,18 +26,16 @@ class StreamPosition:
 
     @staticmethod
     def from_facts(facts: Facts) -> StreamPosition:
-        """What a batch's facts show."""
+        """Return the position from a batch's facts."""
         return StreamPosition(facts.batch, facts.received, facts.clocks)
 
 
 def measure_chain_statistics(
     facts: Facts, before: StreamPosition | None, stream: int, windows: Windows, overhead: float
 ) -> ChainStatistics | None:
-    """What the chain of one stream costs by; None while too little is known. Unit of time: a
-    microsecond.
+    """Return the statistics of one stream's chain, by microsecond; None if too little is known.
 
-    Rates are those since ``before``, the join selectivity is that of all steps to
-    the stream.
+    Rates are those since ``before``; the join selectivity is that of all steps to the stream.
     """
     rates = [_measure_arrival_rate(facts, before, s) for s in range(len(facts.streams))]
     pairs = sum(considered for (_, s), (considered, _) in facts.match_counts.items() if s == stream)
@@ -57,8 +54,9 @@ def measure_chain_statistics(
 
 
 def surviving_fractions(facts: Facts, stream: int, windows: Sequence[int]) -> tuple[float, ...]:
-    """By distinct window, the fraction of the tuples that came which some query with that window or
-    a longer one wants.
+    """Return, by distinct window, the fraction of the stream's tuples that still serve a query.
+
+    Such a query has that window or a longer one.
     """
     counts = facts.key_counts[stream] if facts.key_counts else {}
     total = sum(counts.values())
@@ -71,8 +69,9 @@ def surviving_fractions(facts: Facts, stream: int, windows: Sequence[int]) -> tu
 def choose_host_ages(
     facts: Facts, stream: int, windows: Sequence[int], hosts: int
 ) -> tuple[int, ...]:
-    """The ages at which each host but the last hands tuples on, so that each holds about as many
-    (21.3). Microseconds, rising.
+    """Return the ages at which each host but the last hands tuples on; microseconds, rising.
+
+    Each host then holds about the same number of tuples (21.3).
     """
     widths = [b - a for a, b in zip((0, *windows), windows, strict=False)]
     held = [
@@ -95,11 +94,10 @@ def _measure_arrival_rate(facts: Facts, before: StreamPosition | None, stream: i
 def _estimate_probing_fractions(
     facts: Facts, stream: int, windows: Windows, rates: Sequence[float]
 ) -> tuple[float, ...]:
-    """Of the tuples that probe a stream, the fraction that serves a query with this window or a
-    longer one.
+    """Return the fraction of probing tuples that serve a query with this window or a longer one.
 
-    What is known of a tuple is its rank on its own stream. Where queries rank otherwise there, all
-    probe.
+    A tuple is known by its rank on its own stream. If queries have another order there, all tuples
+    count as serving.
     """
     order = [[windows[s].index(q.windows[s]) for q in facts.queries] for s in range(len(windows))]
     if any(ranks != order[stream] for ranks in order):

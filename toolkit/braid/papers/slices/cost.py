@@ -1,16 +1,17 @@
-"""What sharing costs, strategy by strategy, in closed form: state in tuples, work in comparisons
-per unit of time. All modelled.
+"""The cost of sharing by strategy, in closed form: state in tuples, work in comparisons.
 
-Source: Wang 2008, Eq. 4.1 (selection pull-up), 4.2 (stream partition), 5.1 (state-slice chain), 5.2
-(savings), 21.1 and 21.2 (shared rings). The equations are for two queries. Here any number share
-two streams, of lambda tuples each: the first ones take all tuples, the others those tuples of A
-that pass sigma, as in section 8.2; with none of the others it is the setting of section 8.3. With
-two queries the functions are the equations. What the book does not print for more is said where it
-is taken.
+Work is per unit of time; all figures are modelled. The equations are for two queries. Here any
+number of queries share two streams, of lambda tuples each. The first ones take all tuples, the
+others those tuples of A that pass sigma, as in section 8.2; without others this is the setting of
+section 8.3. With two queries the functions are the equations. Each function states its extension to
+more queries where the book prints none.
 
 Eq. 5.2 leaves out every term that is linear in lambda. With them the chain does not always win: it
 has 7 lambda such comparisons, pull-up 2 lambda and partition 4 lambda, so below a few tuples per
 second the chain costs more.
+
+Source: Wang 2008, Eq. 4.1 (selection pull-up), 4.2 (stream partition), 5.1 (state-slice chain), 5.2
+(savings), 21.1 and 21.2 (shared rings).
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ class SharedLoad:
         lambda of each of the two streams, tuples per unit of time.
     windows
         W_1 < W_2 < .., one for each query, in the same unit.
-    sigma
+    selection_selectivity
         S_sigma: the fraction of A's tuples that pass the selection.
-    join
+    join_selectivity
         S_join: the fraction of compared pairs that match.
-    plain
-        How many queries, those with the shortest windows, have no selection.
+    has_no_selection
+        Number of queries without a selection: those with the shortest windows.
 
-    Raises ValueError, with one sentence, for settings out of range.
+    Raises ValueError for settings out of range.
     """
 
     rate: float
@@ -76,12 +77,13 @@ class SharedLoad:
     def from_queries(
         cls, queries: Sequence[Query], rate: float, sigma: float, join: float
     ) -> SharedLoad:
-        """Queries as the equations of chapters 4 and 5 have them: rates alike, windows (seconds)
-        those of the first stream, one selection on it, sigma.
+        """Return the load of queries as the equations of chapters 4 and 5 have them.
 
-        A query with a selection whose window is not longer than that of one without saves no
-        state, and counts as one without. Equal windows are set a billionth apart. Raises
-        ValueError when all queries select, for which there is no equation.
+        Rates are equal, windows (seconds) are those of the first stream, and there is one selection
+        on it, sigma. If the window of a query with a selection is not longer than that of one
+        without, the selection saves no state, and the query counts as one without. Equal windows
+        are set a billionth apart. Raises ValueError if all queries select: there is no equation for
+        that.
         """
         asked = sorted((q.windows[0] / 1e6, any(q.selections)) for q in queries)
         plain = max((k for k, (_, selects) in enumerate(asked, 1) if not selects), default=0)
@@ -104,13 +106,16 @@ class SharedLoad:
         return self.windows[self.has_no_selection - 1]
 
     def compared_pairs(self, window: float, fraction: float = 1.0) -> float:
-        """Pairs compared per unit of time in a window of both streams, for a fraction of A."""
+        """Return the pairs compared per unit of time in a window of both streams.
+
+        ``fraction`` is that of A's tuples.
+        """
         return 2 * fraction * self.rate * self.rate * window
 
 
 @dataclass(frozen=True)
 class StrategyCost:
-    """State in tuples (C_m / M_t), and comparisons per unit of time by what they are for (C_p)."""
+    """State in tuples (C_m / M_t), and comparisons per unit of time by purpose (C_p)."""
 
     state_tuples: float
     probe: float
@@ -122,13 +127,14 @@ class StrategyCost:
 
     @property
     def comparisons(self) -> float:
-        """C_p."""
+        """C_p: all comparisons per unit of time."""
         return float(sum(getattr(self, f.name) for f in fields(self) if f.name != "state_tuples"))
 
 
 def isolated_cost(q: SharedLoad) -> StrategyCost:
-    """Each query with a join of its own, and its selection before that. Not an equation of the book
-    (but see Fig. 4.1).
+    """Return the cost if each query has a join of its own, after its selection.
+
+    This is not an equation of the book (but see Fig. 4.1).
     """
     fractions = [
         1.0 if k < q.has_no_selection else q.selection_selectivity for k in range(len(q.windows))
@@ -143,7 +149,7 @@ def isolated_cost(q: SharedLoad) -> StrategyCost:
 
 
 def pull_up_cost(q: SharedLoad) -> StrategyCost:
-    """Eq. 4.1, Fig. 4.2: one join with the longest window, then a router and the selection.
+    """Return Eq. 4.1, Fig. 4.2: one join with the longest window, then a router and the selection.
 
     The router compares a result with every window but the longest, its fan-out less one, as in the
     routing term of section 7.2; the selection is evaluated once for a result.
@@ -160,12 +166,12 @@ def pull_up_cost(q: SharedLoad) -> StrategyCost:
 
 
 def partition_cost(q: SharedLoad) -> StrategyCost:
-    """Eq. 4.2, Fig. 4.3: A is split by sigma; what fails joins in the longest window without
-    selection, what passes in the longest of all.
+    """Return Eq. 4.2, Fig. 4.3: sigma splits A.
 
-    Either join routes as ``pull_up`` does, among the queries that it serves; every query without
-    selection merges both. Raises ValueError when no query has a selection, for then there is
-    nothing to split by.
+    Failing tuples join in the longest window without selection, passing ones in the longest of all.
+    Either join routes as ``pull_up_cost`` does, among the queries that it serves; every query
+    without selection merges both. Raises ValueError if no query has a selection: there is nothing
+    to split by.
     """
     if not q.has_selection:
         raise ValueError("no query has a selection; a stream is partitioned by one")
@@ -189,14 +195,14 @@ def partition_cost(q: SharedLoad) -> StrategyCost:
 
 
 def state_slice_cost(q: SharedLoad, chain: Chain = ()) -> StrategyCost:
-    """Eq. 5.1, Fig. 5.6: a chain of slices, by default Mem-Opt, with sigma pushed before the first
-    slice that only needs what passes.
+    """Return Eq. 5.1, Fig. 5.6: a chain of slices, by default Mem-Opt.
 
-    Purging costs each tuple one comparison in each slice (as printed, also for tuples of A that
-    fail sigma), a union operator one for each of its punctuations, for all queries but the first
-    (section 7.1). A result of a slice before sigma is filtered once. A slice in which several
-    queries end routes its results among them (section 7.2). Raises ValueError for a chain that does
-    not rise through windows of the queries to the last.
+    Sigma is pushed before the first slice that needs only passing tuples. Purging costs each tuple
+    one comparison in each slice (as printed, also for tuples of A that fail sigma), and a union
+    operator one for each of its punctuations, for all queries but the first (section 7.1). A result
+    of a slice before sigma is filtered once. A slice in which several queries end routes its
+    results among them (section 7.2). Raises ValueError for a chain that does not rise through
+    windows of the queries to the last.
     """
     chain = tuple(chain) or q.windows
     if chain[-1] != q.windows[-1] or any(
@@ -232,7 +238,7 @@ def state_slice_cost(q: SharedLoad, chain: Chain = ()) -> StrategyCost:
 
 @dataclass(frozen=True)
 class Savings:
-    """What the chain saves, as a fraction of what the other strategy needs (Eq. 5.2)."""
+    """Savings of the chain, as a fraction of the cost of the other strategy (Eq. 5.2)."""
 
     memory_pull_up: float
     memory_partition: float
@@ -241,8 +247,9 @@ class Savings:
 
 
 def chain_savings(rho: float, sigma: float, join: float) -> Savings:
-    """Eq. 5.2: two queries, rho = W_1 / W_2, without terms linear in lambda. Raises ValueError
-    unless 0 < rho < 1.
+    """Return Eq. 5.2: two queries, rho = W_1 / W_2, without terms linear in lambda.
+
+    Raises ValueError unless 0 < rho < 1.
     """
     if not 0 < rho < 1:
         raise ValueError(f"rho is {rho}; the ratio of the windows lies between 0 and 1")
@@ -257,12 +264,13 @@ def chain_savings(rho: float, sigma: float, join: float) -> Savings:
 def shared_ring_workload(
     load: ring_cost.Workload, passing: tuple[float, ...]
 ) -> ring_cost.Workload:
-    """The workload of a ring with selections pushed in, for L_C^share and L_PSP^share (Eq. 21.1).
+    """Return the workload of a ring with selections pushed in, for L_C^share and L_PSP^share (Eq.
+    21.1).
 
     ``passing`` has for each stream S_sigma, the fraction of the tuples of its longest window that
-    are held. A state shrinks by it, so ``ring_cost.centralized_work`` and ``ring_work`` of what is
-    returned are Eq. 21.1; pairs are charged as there, for Eq. 13.1 and 21.1 are the same but for
-    S_sigma. Raises ValueError unless there is one fraction above 0 and up to 1 for each stream.
+    are held. A state shrinks by it, so ``cost.centralized_work`` and ``cost.ring_work`` of the
+    result are Eq. 21.1. Pairs are charged as in Eq. 13.1, which differs from 21.1 only by S_sigma.
+    Raises ValueError unless there is one fraction above 0 and up to 1 for each stream.
     """
     if len(passing) != load.stream_count or not all(0 < s <= 1 for s in passing):
         raise ValueError(
@@ -273,7 +281,8 @@ def shared_ring_workload(
 
 
 def node_latency(load: ring_cost.Workload, nodes: int, node: int) -> float:
-    """tau_i (Eq. 21.2): seconds from a tuple to its results at the i-th of N nodes, i from 1.
+    """Return tau_i (Eq. 21.2): seconds from a tuple to its results at the i-th of N nodes, i from
+    1.
 
     Raises ValueError for a node that is not in the ring.
     """

@@ -1,4 +1,4 @@
-"""What chains of state slices have to tell: Wang 2008, part I."""
+"""Events of chains of state slices. Source: Wang 2008, part I."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from braid.util.durations import format_duration
 
 
 class HostAgeRange(NamedTuple):
-    """The ages that a host holds: up to ``end`` (microseconds), from where the one before ends."""
+    """The ages that a host holds: from the end of the one before to ``end_age`` (microseconds)."""
 
     end_age: int
     host: int
@@ -19,11 +19,12 @@ class HostAgeRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChainChanged(Event):
-    """The chain of a stream: the ages (microseconds, rising) at which its slices end; Wang 2008,
-    chapter 7.
+    """The chain of a stream: the ages (microseconds, rising) at which its slices end.
 
     ``reason`` is "memory" or "cpu" (the optimum that it is), "split", "merged" or "given".
-    ``nodes`` lists [age at which it ends, host], the stretches of age that hosts hold (chapter 21).
+    ``host_age_ranges`` lists the stretches of age that hosts hold (chapter 21).
+
+    Source: Wang 2008, chapter 7.
     """
 
     level = INFO
@@ -45,8 +46,9 @@ class ChainChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class SliceContents(Event):
-    """What the slices of a stream hold as a batch begins: ``blocks`` are lists of block ids, one
-    for each slice, youngest first.
+    """The contents of a stream's slices as a batch begins.
+
+    ``blocks_by_slice`` has the block ids of each slice, youngest first.
     """
 
     batch: int

@@ -1,4 +1,4 @@
-"""The controller of an adaptive grid: what it knows, and what it does in one batch.
+"""The controller of an adaptive grid: its state, and its decisions in one batch.
 
 Source: Elseidy et al. 2014, Algorithms 1 to 3 and section 4.2.2.
 """
@@ -29,7 +29,7 @@ from braid.papers.theta.migration import (
 
 @dataclass(frozen=True, slots=True)
 class ControllerSettings:
-    """What the controller goes by; see ``AdaptiveGrid``. ``keys`` is the size of its key space."""
+    """Settings of the controller; see ``AdaptiveGrid``. ``keys`` is the size of its key space."""
 
     keys: int
     max_hosts: int
@@ -42,8 +42,9 @@ class ControllerSettings:
 
 @dataclass(frozen=True, slots=True)
 class GroupState:
-    """What the controller remembers of a group; ``counts`` are (|R|, |S|, |Delta R|, |Delta S|),
-    scaled to all J hosts.
+    """The controller's state of a group between batches.
+
+    ``tuple_counts`` are (|R|, |S|, |Delta R|, |Delta S|), scaled to all J hosts.
     """
 
     group: HostGroup
@@ -53,8 +54,10 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class GridState:
-    """``announced``: events have given the first mappings. ``check``: a checkpoint or the end of a
-    migration has come, so that the grid may grow.
+    """The state of an adaptive grid between batches.
+
+    ``has_announced``: events have reported the first mappings. ``is_checkpoint_due``: a checkpoint
+    or the end of a migration has occurred, so that the grid may grow.
     """
 
     groups: tuple[GroupState, ...]
@@ -72,12 +75,12 @@ class GroupPlan:
     migration: Migration | None
 
     def next_state(self) -> GroupState:
-        """What the next batch needs to know of the group."""
+        """Return the state of the group for the next batch."""
         return GroupState(self.group, self.counts, self.migration)
 
 
 class Controller:
-    """One batch: count, go on with migrations, decide, grow, then route the fresh blocks."""
+    """One batch: count, continue migrations, decide, grow, then route the fresh blocks."""
 
     def __init__(self, settings: ControllerSettings, facts: Facts, state: GridState) -> None:
         self.settings, self.facts, self.draft = settings, facts, PlanBuilder(facts)
@@ -90,7 +93,7 @@ class Controller:
         self.steps: list[tuple[GroupPlan, MigrationStep, int]] = []
 
     def plan_batch(self) -> Plan:
-        """The plan of the batch: count, migrate, route."""
+        """Return the plan of the batch."""
         if not self.announced:
             self.events += [
                 mapping_event(self.facts.batch, t.number, t.group, t.group, (0, 0))
@@ -124,7 +127,9 @@ class Controller:
         )
 
     def _count_fresh_tuples(self, team: GroupPlan) -> None:
-        """Algorithm 1: the fresh tuples of the last batch, from the controller's sample or all."""
+        """Count the fresh tuples of the last batch, from the controller's sample or all (Algorithm
+        1).
+        """
         r, s = self.facts.previous_received
         if self.settings.statistics == "sample":
             r, s = self._estimate_cardinalities(
@@ -134,8 +139,9 @@ class Controller:
         team.counts = (a, b, dr + r, ds + s)
 
     def _estimate_cardinalities(self, team: GroupPlan, blocks: Iterable[Block]) -> tuple[int, int]:
-        """|R| and |S| as the controller, its group's first host, sees them: its partitions R_1 and
-        S_1, scaled to all J.
+        """Return |R| and |S| as the controller, its group's first host, estimates them.
+
+        These are its partitions R_1 and S_1, scaled to all J.
         """
         rows = [0, 0]
         for b in blocks:
@@ -146,8 +152,9 @@ class Controller:
         return rows[0] * n * keys // (hi - lo), rows[1] * m * keys // (hi - lo)
 
     def _count_stored_tuples(self, team: GroupPlan) -> tuple[int, int]:
-        """|R| and |S| as held now: in full history all that was received, in a window what has not
-        expired.
+        """Return the current |R| and |S|.
+
+        In full history these are all received tuples, in a window the tuples that have not expired.
         """
         if self.settings.statistics == "sample":
             return self._estimate_cardinalities(team, self.blocks[team.number])
@@ -155,7 +162,7 @@ class Controller:
         return r, s
 
     def _decide_migration(self, team: GroupPlan) -> None:
-        """Algorithm 2."""
+        """Apply Algorithm 2."""
         decision = MappingDecision(
             len(team.group.hosts),
             team.group.mapping,
@@ -172,7 +179,7 @@ class Controller:
             self._start_epoch(team, team.group.with_mapping(decision.mapping))
 
     def _estimate_tuple_sizes(self) -> tuple[float, float]:
-        """(tau_R, tau_S)."""
+        """Return (tau_R, tau_S)."""
         facts = self.facts
         if self.settings.sizes is not None:
             return self.settings.sizes[0], self.settings.sizes[1]
@@ -183,7 +190,7 @@ class Controller:
         return tau[0], tau[1]
 
     def _start_epoch(self, team: GroupPlan, new: HostGroup) -> None:
-        """A new epoch: the fresh blocks of this very batch are routed by the new mapping."""
+        """Start a new epoch: the new mapping already routes the fresh blocks of this batch."""
         start = begin_migration(
             self.draft, team.group, new, self.blocks[team.number], self._compute_copy_budget(new)
         )
@@ -198,8 +205,9 @@ class Controller:
         self._continue_migration(team, start.migration if start.migration.pending_copies else None)
 
     def _compute_copy_budget(self, group: HostGroup) -> float:
-        """Tuples that migration may bring to a host of the group with each batch, if batches go on
-        as the last one was.
+        """Return the tuples that migration may bring to a host with each batch.
+
+        The estimate assumes that batches continue like the last one.
         """
         share = (group.keys[1] - group.keys[0]) / self.settings.keys
         return (
@@ -231,8 +239,10 @@ class Controller:
             self.check = True
 
     def _grow_groups(self) -> None:
-        """Elasticity. All groups grow together, so that each keeps its share of the hosts, and only
-        when none migrates.
+        """Apply elasticity.
+
+        All groups grow together, so that each keeps its share of the hosts, and only if none
+        migrates.
         """
         if (
             not self.check
@@ -254,7 +264,7 @@ class Controller:
             self._start_epoch(team, team.group.split_hosts(numbers))
 
     def _find_max_stored_tuples(self) -> int:
-        """Tuples stored on the host that stores most."""
+        """Return the tuples stored on the host that stores most."""
         stored: dict[int, int] = {}
         for b in self.facts.blocks:
             for h in b.hosts:
@@ -262,8 +272,10 @@ class Controller:
         return max(stored.values(), default=0)
 
     def _choose_pinned_blocks(self, fresh: list[Route]) -> frozenset[int]:
-        """Blocks that move, all that were born in the epoch, and the fresh ones that the controller
-        counts next.
+        """Return blocks that must not be merged.
+
+        These are blocks that move, all that were born in the epoch, and the fresh ones that the
+        controller counts next.
         """
         pinned: set[int] = set()
         born = blocks_by_group([t.group for t in self.teams], [r.block for r in fresh])

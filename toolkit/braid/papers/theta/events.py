@@ -1,4 +1,4 @@
-"""What an adaptive grid of hosts has to tell: Elseidy 2014."""
+"""Events of an adaptive grid of hosts. Source: Elseidy 2014."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MappingChanged(Event):
-    """The grid of a group of hosts changes from (n, m) to (n', m'); Elseidy 2014, section 4.2.
+    """The grid of a group of hosts changes from (n, m) to (n', m').
 
-    ``cells`` lists [host, row, column] of the group under the new mapping.
+    ``cells`` are the places of the group's hosts under the new mapping.
+
+    Source: Elseidy 2014, section 4.2.
     """
 
     level = INFO
@@ -57,8 +59,9 @@ class MappingChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class MigrationStarted(Event):
-    """Blocks start to be exchanged: ``tuples`` to copy in all, over all hosts; ``discarded`` tuples
-    given up at once.
+    """Blocks start to be exchanged.
+
+    ``tuples_to_copy`` is the total over all hosts; ``discarded_tuples`` are dropped at once.
     """
 
     level = INFO
@@ -86,8 +89,9 @@ class MigrationStarted(Event):
 
 
 def _count_spared_copies(change: MappingChanged, received: tuple[int, ...]) -> int:
-    """Copies of fresh tuples that a batch is sent less: a tuple of R goes to m hosts, one of S to
-    n; section 3.3.
+    """Return the number of copies of fresh tuples that the change saves in a batch.
+
+    A tuple of R goes to m hosts, one of S to n; section 3.3.
     """
     (n, m), (k, j) = change.previous_mapping, change.mapping
     r, s = received[:2]
@@ -96,9 +100,7 @@ def _count_spared_copies(change: MappingChanged, received: tuple[int, ...]) -> i
 
 @dataclass(frozen=True, slots=True)
 class MigrationAdvanced(Event):
-    """One batch's share of a migration. ``copies`` lists [block id, from host, to host]; ``left``
-    tuples wait.
-    """
+    """One batch's share of a migration; ``remaining_tuples`` are still to be copied."""
 
     batch: int
     group: int
@@ -109,7 +111,7 @@ class MigrationAdvanced(Event):
 
 @dataclass(frozen=True, slots=True)
 class MigrationEnded(Event):
-    """All blocks of a group are where its mapping has them."""
+    """All blocks of a group are at the hosts of its mapping."""
 
     level = INFO
     retention_key = ("group",)

@@ -1,12 +1,12 @@
-"""Grid placements: the adaptive one (DYNAMIC) and the static ones it is compared with (StaticMid,
-StaticOpt).
+"""Grid placements: the adaptive one (DYNAMIC), and the static baselines StaticMid and StaticOpt.
 
-Source: Elseidy et al., "Scalable and Adaptive Online Joins", PVLDB 7(6), 2014. R is stream 0, S is
-stream 1. The routing key is a hash of the whole tuple, so partitions R_i and S_j are random and
-skew does no harm. A pair of tuples meets at the one host of cell (i, j), which stores both
-partitions. When J is no power of two, every group of hosts is a grid of its own that stores its
-share of the tuples, and a fresh block also visits one row (or column) of every other group, to
-probe there.
+R is stream 0, S is stream 1. The routing key is a hash of the whole tuple, so partitions R_i and
+S_j are random and skew does no harm. A pair of tuples meets at the one host of cell (i, j), which
+stores both partitions. If J is no power of two, every group of hosts is a grid of its own that
+stores its share of the tuples, and a fresh block also probes one row (or column) of every other
+group.
+
+Source: Elseidy et al., "Scalable and Adaptive Online Joins", PVLDB 7(6), 2014.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from braid.papers.theta.mapping import (
 )
 
 FINENESS = 16
-"""Routing keys for each host of an adaptive grid, so that what migrates can be cut into pieces of
-one host's share.
+"""Routing keys for each host of an adaptive grid.
+
+Blocks that migrate can then be cut into pieces smaller than one host's share.
 """
 
 __all__ = [
@@ -50,19 +51,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StaticState:
-    """``announced``: events have given the mappings."""
+    """``has_announced``: events have reported the mappings."""
 
     has_announced: bool = False
 
 
 @dataclass(frozen=True)
 class StaticGrid(Placement):
-    """A grid whose mapping stays: (sqrt J, sqrt J), the paper's StaticMid, or any given (n, m) with
-    n * m = J.
+    """A grid with a fixed mapping: the paper's StaticMid, (sqrt J, sqrt J), or a given one.
 
-    Without a given mapping and when J is no power of two, each group of hosts has the middle
-    mapping of its size. Raises ValueError for hosts < 1 and for a mapping that does not have J
-    cells; serves two streams.
+    A given (n, m) has n * m = J. Without one, and if J is no power of two, each group of hosts has
+    the middle mapping of its size. Supports two streams. Raises ValueError for hosts < 1 and for a
+    mapping that does not have J cells.
     """
 
     State = StaticState
@@ -86,7 +86,7 @@ class StaticGrid(Placement):
         return self.hosts
 
     def host_groups(self) -> list[HostGroup]:
-        """The hosts as grids."""
+        """Return the hosts as grids."""
         if self.n is not None and self.m is not None:
             return [HostGroup((0, self.hosts), (self.n, self.m), tuple(range(self.hosts)))]
         return make_groups(self.hosts, [square_mapping(j) for j in powers_of_two(self.hosts)])
@@ -114,10 +114,10 @@ class StaticGrid(Placement):
 
 @dataclass(frozen=True)
 class StaticOpt(StaticGrid):
-    """The oracle: the mapping that is optimal for the ``sizes`` that R and S will have in the end,
-    in unit tuples.
+    """The oracle: the optimal mapping for the sizes that R and S will have in the end.
 
-    When J is no power of two, each group of hosts has the optimum of its size. Takes no (n, m).
+    ``final_sizes`` are in unit tuples. If J is no power of two, each group of hosts has the optimum
+    of its size. Takes no (n, m).
     """
 
     label = "StaticOpt (oracle's grid)"
@@ -146,34 +146,33 @@ class StaticOpt(StaticGrid):
 
 @dataclass(frozen=True)
 class AdaptiveGrid(Placement):
-    """DYNAMIC: a grid that changes its mapping as the sizes of the streams change, while tuples go
-    on being joined.
+    """DYNAMIC: a grid that adapts its mapping to the sizes of the streams without stopping the
+    join.
 
     Parameters
     ----------
     hosts
-        J, the logical hosts at the start.
+        J, the number of logical hosts at the start.
     epsilon
-        Trigger of Algorithm 2, in (0, 1]: a checkpoint comes when a stream has grown by this factor
-        since the last one.
+        Trigger of Algorithm 2, in (0, 1]: a checkpoint occurs when a stream has grown by this
+        factor since the last one.
     n, m
-        The first mapping, powers of two with n * m = J; by default (sqrt J, sqrt J). Only when J is
-        a power of two.
-    statistics
+        The first mapping, powers of two with n * m = J. Default: (sqrt J, sqrt J). Only if J is a
+        power of two.
+    size_estimation
         "sample": the controller, one host per group, scales what it has itself (Algorithm 1).
         "exact": it counts all.
-    sizes
-        (tau_R, tau_S), the size of a tuple of either stream; by default the measured mean bytes.
-    warmup
+    tuple_sizes
+        (tau_R, tau_S), the size of a tuple of either stream. Default: the measured mean bytes.
+    warmup_tuples
         Tuples, of both streams together, before adapting begins.
-    capacity
-        C, tuples that a host may store. At a checkpoint and after a migration, when a host stores
-        more than C/2, every host is split in four (section 4.2.2), as long as there are no more
-        than ``max_hosts``.
+    max_tuples_per_host
+        C, tuples that a host may store. If a host stores more than C/2 at a checkpoint or after a
+        migration, every host is split in four (section 4.2.2), up to ``max_hosts``.
     max_hosts
-        J times a power of four; by default J.
+        J times a power of four. Default: J.
 
-    Serves two streams. Raises ValueError, with one sentence, for settings out of range.
+    Supports two streams. Raises ValueError for settings out of range.
     """
 
     State = GridState
@@ -261,8 +260,9 @@ class AdaptiveGrid(Placement):
         return GridState(tuple(GroupState(g) for g in groups))
 
     def has_pending_pairs(self, state: GridState) -> bool:
-        """Whether a migration runs, so that results may be due that further batches, even empty
-        ones, must still make.
+        """Return whether a migration runs.
+
+        If so, results may be due that further batches, even empty ones, must still make.
         """
         return any(g.migration is not None for g in state.groups)
 

@@ -1,4 +1,4 @@
-"""Where the fresh blocks of a batch go on a grid, or on several: the routes of a plan."""
+"""Routes of a batch's fresh blocks on one grid or several."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from braid.papers.theta.host_groups import HostGroup
 
 
 class _Shelf:
-    """The blocks of one group, by stream and partition, with the hosts of those that are not yet
-    where they belong.
-    """
+    """The blocks of one group by stream and partition, with the hosts of blocks in transit."""
 
     def __init__(self, group: HostGroup, blocks: list[Block]) -> None:
         self.group = group
@@ -30,12 +28,12 @@ class _Shelf:
         self.at: list[list[Ids]] = [[tuple(ids) for ids in parts] for parts in at]
 
     def add_block(self, block: Block) -> None:
-        """A block that is fresh in this batch."""
+        """Add a block that is fresh in this batch."""
         part = self.group.find_partition(block.stream, block.key_range[0])
         self.at[block.stream][part] += (block.id,)
 
     def split_by_presence(self, stream: int, part: int, host: int) -> tuple[Ids, Ids]:
-        """The blocks of a partition that the host has, and those that have still to come there."""
+        """Return the blocks of a partition that the host has, and those that it still waits for."""
         ids = self.at[stream][part]
         absent = {b for b in self.moving[stream].get(part, ()) if host not in self.hosts[b]}
         if not absent:
@@ -43,8 +41,9 @@ class _Shelf:
         return tuple(b for b in ids if b not in absent), tuple(b for b in ids if b in absent)
 
     def plan_home_group_probes(self, stream: int, part: int) -> tuple[dict[int, Ids], Ids]:
-        """What a fresh block of this group probes, by host, and what it leaves for when it has
-        come.
+        """Return the probes of a fresh block of this group, by host, and the blocks to defer.
+
+        A deferred block is met after it has arrived.
         """
         probes: dict[int, Ids] = {}
         deferred: list[int] = []
@@ -57,8 +56,9 @@ class _Shelf:
         return probes, tuple(deferred)
 
     def plan_other_group_probes(self, stream: int, part: int) -> dict[int, Ids]:
-        """What a fresh block of another group probes, visiting one line; blocks on their way are
-        met where they are.
+        """Return the probes of a fresh block of another group, which visits one line.
+
+        Blocks in transit are met at their current host.
         """
         probes: dict[int, list[int]] = {}
         for other in range(self.group.mapping[1 - stream]):
@@ -74,11 +74,10 @@ class _Shelf:
 def grid_routes(
     batch: int, next_id: int, groups: list[HostGroup], blocks: list[list[Block]]
 ) -> list[Route]:
-    """A route for every partition of every group: stored on its row (R) or column (S), and a path
-    in each group.
+    """Return a route for every partition of every group.
 
-    In another group, which line a block visits turns with the partition and the batch, so that the
-    load spreads.
+    A block is stored on its row (R) or column (S), and has a path in each group. The line that it
+    visits in another group depends on the partition and the batch, so that the load spreads.
     """
     shelves = [_Shelf(g, b) for g, b in zip(groups, blocks, strict=True)]
     ids = count(next_id)

@@ -1,4 +1,4 @@
-"""Groups of hosts, each a grid of cells; how a group's hosts change places when its mapping does.
+"""Groups of hosts, each a grid of cells, and the moves of hosts when a group's mapping changes.
 
 Source: Elseidy et al. 2014, Lemma 4.4 and section 4.2.2 (number of joiners, elasticity).
 """
@@ -16,26 +16,25 @@ from braid.papers.theta.mapping import Mapping, powers_of_two
 
 @dataclass(frozen=True, slots=True)
 class HostGroup:
-    """A group of hosts: the routing keys whose tuples it stores, its mapping (n, m), its hosts row
-    by row.
-    """
+    """A group of hosts: its routing keys, its mapping (n, m), and its hosts row by row."""
 
     keys: Keys
     mapping: Mapping
     hosts: tuple[int, ...]
 
     def host_at(self, row: int, column: int) -> int:
-        """The host of a cell of the group's grid."""
+        """Return the host of a cell of the group's grid."""
         return self.hosts[row * self.mapping[1] + column]
 
     def meeting_host(self, stream: int, part: int, other: int) -> int:
-        """The host of the cell where partition ``part`` of a stream meets partition ``other`` of
-        the other stream.
+        """Return the host of the cell where two partitions meet.
+
+        ``part`` is a partition of ``stream``, ``other`` one of the other stream.
         """
         return self.host_at(part, other) if stream == 0 else self.host_at(other, part)
 
     def partition_hosts(self, stream: int, part: int) -> tuple[int, ...]:
-        """The hosts that store a partition, sorted: a row of the grid for R, a column for S."""
+        """Return the sorted hosts of a partition: a row of the grid for R, a column for S."""
         return tuple(
             sorted(
                 self.meeting_host(stream, part, other) for other in range(self.mapping[1 - stream])
@@ -43,20 +42,20 @@ class HostGroup:
         )
 
     def partition_keys(self, stream: int, part: int) -> Keys:
-        """The routing keys of a partition."""
+        """Return the routing keys of a partition."""
         width = (self.keys[1] - self.keys[0]) // self.mapping[stream]
         return self.keys[0] + part * width, self.keys[0] + (part + 1) * width
 
     def find_partition(self, stream: int, key: int) -> int:
-        """The partition that a routing key belongs to."""
+        """Return the partition of a routing key."""
         return (key - self.keys[0]) * self.mapping[stream] // (self.keys[1] - self.keys[0])
 
     def cells_by_host(self) -> dict[int, tuple[int, int]]:
-        """(row, column) by host."""
+        """Return (row, column) by host."""
         return {h: divmod(k, self.mapping[1]) for k, h in enumerate(self.hosts)}
 
     def with_mapping(self, mapping: Mapping) -> HostGroup:
-        """The same hosts under another mapping, in steps of Lemma 4.4.
+        """Return the same hosts under another mapping, in steps of Lemma 4.4.
 
         From (n, m) to (n/2, 2m), host (i, j) moves to (i//2, 2j + i%2); from (n, m) to (2n, m/2),
         to (2i + j%2, j//2).
@@ -77,8 +76,9 @@ class HostGroup:
         return step.with_mapping(mapping)
 
     def split_hosts(self, numbers: Iterator[int]) -> HostGroup:
-        """Every host split in four, (n, m) to (2n, 2m): (i, j) keeps cell (2i, 2j), three new hosts
-        get the others.
+        """Return the group with every host split in four, (n, m) to (2n, 2m).
+
+        (i, j) keeps cell (2i, 2j); three new hosts get the others.
         """
         n, m = self.mapping
         place: dict[int, tuple[int, int]] = {}
@@ -93,9 +93,7 @@ class HostGroup:
 
 
 def make_groups(hosts: int, mappings: Sequence[Mapping], width: int = 1) -> list[HostGroup]:
-    """J hosts as groups of powers of two, each with ``width`` routing keys for each of its
-    hosts.
-    """
+    """Return J hosts as groups of powers of two, with ``width`` routing keys for each host."""
     groups, first = [], 0
     for size, mapping in zip(powers_of_two(hosts), mappings, strict=True):
         groups.append(
@@ -108,7 +106,7 @@ def make_groups(hosts: int, mappings: Sequence[Mapping], width: int = 1) -> list
 
 
 def blocks_by_group(groups: Sequence[HostGroup], blocks: Iterable[Block]) -> list[list[Block]]:
-    """The blocks that each group stores."""
+    """Return the blocks that each group stores."""
     split: list[list[Block]] = [[] for _ in groups]
     first = [g.keys[0] for g in groups]
     for b in blocks:
@@ -119,7 +117,7 @@ def blocks_by_group(groups: Sequence[HostGroup], blocks: Iterable[Block]) -> lis
 def mapping_event(
     batch: int, number: int, old: HostGroup, new: HostGroup, estimate: tuple[float, float]
 ) -> MappingChanged:
-    """The event of a new mapping; of the first one when old and new are the same."""
+    """Return the event of a new mapping; of the first one if old and new are the same."""
     cells = tuple(Cell(h, row, column) for h, (row, column) in new.cells_by_host().items())
     sizes = tuple(round(size) for size in estimate)
     return MappingChanged(batch, number, old.mapping, new.mapping, cells, sizes)

@@ -1,8 +1,10 @@
 """The (n, m)-mapping of the join matrix: its input-load factor, its optimum, and when to change it.
 
+R is stream 0, S is stream 1. Sizes are in unit tuples (tuples times tau, the size of one), floats
+or integers.
+
 Source: Elseidy et al., "Scalable and Adaptive Online Joins", PVLDB 7(6), 2014, sections 3.3, 4.1
-and 4.2. R is stream 0, S is stream 1. Sizes are in unit tuples (tuples times tau, the size of one),
-floats or integers.
+and 4.2.
 """
 
 from __future__ import annotations
@@ -16,10 +18,11 @@ Mapping = tuple[int, int]
 
 
 def powers_of_two(hosts: int) -> tuple[int, ...]:
-    """J as its unique sum of powers of two, largest first: the sizes J_1..J_G of the groups
-    (section 4.2.2).
+    """Return J as its unique sum of powers of two, largest first.
 
-    >>> decompose(20)
+    These are the sizes J_1..J_G of the groups (section 4.2.2).
+
+    >>> powers_of_two(20)
     (16, 4)
     """
     check_hosts(hosts)
@@ -27,25 +30,26 @@ def powers_of_two(hosts: int) -> tuple[int, ...]:
 
 
 def square_mapping(hosts: int) -> Mapping:
-    """(sqrt J, sqrt J), the mapping of StaticMid; for an odd power of two n is the smaller. J is a
-    power of two.
+    """Return (sqrt J, sqrt J), the mapping of StaticMid; for an odd power of two n is the smaller.
+
+    J is a power of two.
     """
     n = 1 << (_compute_log2_hosts(hosts) // 2)
     return n, hosts // n
 
 
 def input_load_factor(r: float, s: float, n: int, m: int) -> float:
-    """The input-load factor |R|/n + |S|/m: what each host of an (n, m)-mapping receives and stores
-    (section 3.3).
+    """Return the input-load factor |R|/n + |S|/m (section 3.3).
+
+    This is what each host of an (n, m)-mapping receives and stores.
     """
     return r / n + s / m
 
 
 def optimal_mapping(r: float, s: float, hosts: int, current: Mapping | None = None) -> Mapping:
-    """The mapping (n, m), n * m = J, with the least ILF; ``current`` is kept when no other is
-    better.
+    """Return the mapping (n, m), n * m = J, with the least ILF.
 
-    Raises ValueError unless J is a power of two.
+    ``current`` is kept if no other is better. Raises ValueError unless J is a power of two.
     """
     exponent = _compute_log2_hosts(hosts)
     best = min(
@@ -60,8 +64,7 @@ def optimal_mapping(r: float, s: float, hosts: int, current: Mapping | None = No
 
 
 def optimal_ilf(r: float, s: float, hosts: int) -> float:
-    """ILF*: the mean over hosts of what each stores under the best mapping of each group, for any
-    J.
+    """Return ILF*, for any J: the mean load of hosts under the best mapping of each group.
 
     A group of J_g hosts stores the share J_g/J of both streams, so its hosts hold J_g/J * (|R|/n_g
     + |S|/m_g). For a power of two that is the optimum of the one grid.
@@ -71,14 +74,15 @@ def optimal_ilf(r: float, s: float, hosts: int) -> float:
 
 
 def pad_sizes(r: float, s: float, hosts: int) -> tuple[float, float]:
-    """The smaller stream padded with dummy tuples, so that the sizes are no more than a factor J
-    apart (section 4.2.2).
+    """Return the sizes with the smaller stream padded with dummy tuples (section 4.2.2).
+
+    The sizes are then no more than a factor J apart.
     """
     return max(r, s / hosts), max(s, r / hosts)
 
 
 def ratio_bound(batch: float, smaller: float, epsilon: float = 1.0) -> float:
-    """What Theorem 4.1 allows for ILF/ILF* when the controller sees micro-batches.
+    """Return the bound of Theorem 4.1 on ILF/ILF* for a controller that sees micro-batches.
 
     ``batch`` is the greater of this batch and the one before, ``smaller`` the smaller stream, both
     in tuples. At its last checkpoint that stream had no less than (smaller - 2 batch) / (1 +
@@ -91,20 +95,21 @@ def ratio_bound(batch: float, smaller: float, epsilon: float = 1.0) -> float:
 
 
 def ratio_bound_if_applicable(batch: float, smaller: float, epsilon: float = 1.0) -> float | None:
-    """The ``bound`` of a batch that is at most a quarter of the smaller stream; None for others:
-    the proof needs beta <= 2, and what comes before is too coarse to judge.
+    """Return the ``ratio_bound`` of a batch that is at most a quarter of the smaller stream.
+
+    None for larger ones: the proof needs beta <= 2, and earlier batches are too coarse to judge.
     """
     return ratio_bound(batch, smaller, epsilon) if smaller >= max(1, 4 * batch) else None
 
 
 @dataclass(frozen=True, slots=True)
 class MappingDecision:
-    """Algorithm 2 as a value: what a controller knows of one group, and the mapping in force.
+    """Algorithm 2 as a value: the controller's counts of one group, and the mapping in force.
 
-    ``r`` and ``s`` are |R| and |S| at the last checkpoint, ``dr`` and ``ds`` are |Delta R| and
-    |Delta S| since, all in tuples. ``sizes`` are tau_R and tau_S. ``epsilon`` in (0, 1] trades
-    competitiveness against migrations; 1 is the paper's algorithm. Feed it tuple by tuple with
-    ``observe``, or count batches and decide apart.
+    ``r`` and ``s`` are |R| and |S| at the last checkpoint, ``delta_r`` and ``delta_s`` are |Delta
+    R| and |Delta S| since, all in tuples. ``sizes`` are tau_R and tau_S. ``epsilon`` in (0, 1]
+    trades competitiveness against migrations; 1 is the paper's algorithm. Feed it tuple by tuple
+    with ``count_and_decide``, or call ``add_counts`` for each batch and decide separately.
     """
 
     hosts: int
@@ -117,12 +122,13 @@ class MappingDecision:
     delta_s: float = 0.0
 
     def add_counts(self, r: float, s: float) -> MappingDecision:
-        """Algorithm 1, lines 2 and 3: new tuples of either stream, already scaled to the whole."""
+        """Apply Algorithm 1, lines 2 and 3: add new tuples, already scaled to the whole."""
         return replace(self, delta_r=self.delta_r + r, delta_s=self.delta_s + s)
 
     def is_checkpoint_due(self) -> bool:
-        """Line 2: whether either stream, padded, has grown by epsilon of what it was at the last
-        checkpoint.
+        """Return whether a checkpoint is due (line 2).
+
+        It is if either stream, padded, has grown by epsilon of its size at the last checkpoint.
         """
         then, now = (
             self.unit_sizes(self.r, self.s),
@@ -132,12 +138,14 @@ class MappingDecision:
         return self.delta_r + self.delta_s > 0 and grown
 
     def at_checkpoint(self, r: float, s: float) -> MappingDecision:
-        """Lines 3 to 6: a checkpoint at |R| = r and |S| = s tuples. On a tie the mapping stays."""
+        """Apply lines 3 to 6: a checkpoint at |R| = r and |S| = s tuples. On a tie the mapping
+        stays.
+        """
         mapping = optimal_mapping(*self.unit_sizes(r, s), self.hosts, self.mapping)
         return replace(self, mapping=mapping, r=r, s=s, delta_r=0.0, delta_s=0.0)
 
     def count_and_decide(self, r: float, s: float) -> MappingDecision:
-        """Count, then decide when a checkpoint is due."""
+        """Count, then decide if a checkpoint is due."""
         counted = self.add_counts(r, s)
         return (
             counted.at_checkpoint(counted.r + counted.delta_r, counted.s + counted.delta_s)
@@ -146,7 +154,7 @@ class MappingDecision:
         )
 
     def unit_sizes(self, r: float, s: float) -> tuple[float, float]:
-        """Tuples as padded unit tuples."""
+        """Return tuples as padded unit tuples."""
         return pad_sizes(r * self.sizes[0], s * self.sizes[1], self.hosts)
 
 

@@ -1,11 +1,11 @@
-"""How the blocks of a group move when its mapping changes, over several batches and without
-stopping the join.
+"""Migration of a group's blocks when its mapping changes, over several batches, during the join.
+
+In the words of Algorithm 3: tau are the blocks born before the epoch, mu the blocks that are
+copied, Delta' those born since. Delta, tuples of the old epoch that arrive late, is empty here: the
+barrier between batches is "all signals received".
 
 Source: Elseidy et al. 2014, section 4.2.1 (Lemma 4.4: keep, discard, exchange with the partner,
-nothing else moves), 4.2.2 (elasticity) and 4.3 (Algorithm 3, Theorem 4.4). In the words of
-Algorithm 3: tau are the blocks born before the epoch, mu the blocks that are copied, Delta' those
-born since. Delta, tuples of the old epoch that arrive late, is empty here: the barrier between
-batches is "all signals received".
+nothing else moves), 4.2.2 (elasticity) and 4.3 (Algorithm 3, Theorem 4.4).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ RATE = 2
 """Migrated tuples that a host takes in for each new tuple it receives (Theorem 4.4)."""
 
 PIECES = 16
-"""A block is cut into this many pieces at most, for each new partition that it is copied to."""
+"""Maximum number of pieces of a block, for each new partition that it is copied to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A migration that runs: the epoch began with batch ``since``; ``pending`` lists the copies
-    (block, to, from) to come.
+    """A migration in progress.
 
+    The epoch began with batch ``since_batch``; ``pending_copies`` are still to be made.
     ``allowance`` is a token bucket for each host, in tuples: it fills with RATE times the new
     tuples that the host receives, and a block is copied once its rows are covered.
     """
@@ -43,8 +43,9 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class MigrationStart:
-    """A migration that begins, and its cost: tuples to copy, and tuples given up at once (of cuts,
-    the expected number).
+    """A new migration and its cost.
+
+    ``tuples`` are to be copied, ``discarded`` ones dropped at once (of cuts, the expected number).
     """
 
     migration: Migration
@@ -55,13 +56,12 @@ class MigrationStart:
 def begin_migration(
     draft: PlanBuilder, old: HostGroup, new: HostGroup, blocks: Iterable[Block], budget: float
 ) -> MigrationStart:
-    """Cut and discard what the new mapping does not need in its place, and list what must be
-    copied; no copy is made yet.
+    """Cut and discard blocks for the new mapping, and list the copies to make.
 
-    A block that already lies on all its new hosts (its stream's partitions are cut) needs no copy:
-    KEEP and DISCARD of Algorithm 3. The other stream's blocks are MIGRATED: each goes from a host
-    to its partner in the same old row or column, in pieces of about ``budget`` tuples, what a host
-    may take in with one batch, so that the flow is steady.
+    No copy is made yet. A block that is already on all its new hosts (its stream's partitions are
+    cut) needs no copy: KEEP and DISCARD of Algorithm 3. The other stream's blocks are MIGRATED:
+    each goes from a host to its partner in the same old row or column. To keep the flow steady, it
+    is cut in pieces of about ``budget`` tuples, the most that a host may take in with one batch.
     """
     pending: list[ReplicaCopy] = []
     tuples = discarded = 0.0
@@ -88,8 +88,9 @@ def begin_migration(
 
 
 def _cut_key_ranges(block: Block, new: HostGroup, budget: float) -> list[Keys]:
-    """The key ranges that a block is cut in: by new partition, and what is to be copied further,
-    into equal ones.
+    """Return the key ranges in which a block is cut: one for each new partition.
+
+    A block that is to be copied is cut further, into equal ranges.
     """
     stream, (lo, hi) = block.stream, block.key_range
     ranges: list[Keys] = []
@@ -107,8 +108,9 @@ def _cut_key_ranges(block: Block, new: HostGroup, budget: float) -> list[Keys]:
 
 
 def _count_pieces(rows: float, keys: int, budget: float) -> int:
-    """The least power of two of pieces that are within the budget, as far as keys allow; one when
-    nothing is arriving.
+    """Return the least power of two of pieces that are within the budget, if keys allow it.
+
+    1 if nothing is arriving.
     """
     pieces = 1
     while 0 < pieces * budget < rows and 2 * pieces <= min(keys, PIECES):
@@ -119,8 +121,9 @@ def _count_pieces(rows: float, keys: int, budget: float) -> int:
 def _find_copy_sources(
     old: HostGroup, new: HostGroup
 ) -> dict[int, tuple[dict[int, int], dict[int, int]]]:
-    """By host and stream: from which host each old partition is copied. It shares the old column
-    (for R) or row (for S).
+    """Return, by host and stream, the host from which each old partition is copied.
+
+    That host shares the old column (for R) or row (for S).
     """
     cells = old.cells_by_host()
     sources = {}
@@ -135,10 +138,11 @@ def _find_copy_sources(
 
 @dataclass(frozen=True, slots=True)
 class MigrationStep:
-    """One batch's share of a migration: ``rest`` goes on (None: it has ended); ``copies`` lists
-    (block, to, from).
+    """One batch's share of a migration.
 
-    ``moved`` and ``left`` are the tuples of the copies made and of those that wait.
+    - ``remaining``: the migration after the batch; None: it has ended.
+    - ``copies``: the copies of this batch.
+    - ``moved``, ``remaining_tuples``: tuples of the copies made, and of those that wait.
     """
 
     remaining: Migration | None
@@ -150,14 +154,11 @@ class MigrationStep:
 def advance_migration(
     draft: PlanBuilder, migration: Migration, group: HostGroup, blocks: dict[int, Block]
 ) -> MigrationStep:
-    """Copy what the hosts' allowances cover and drop the replicas that the new mapping does not
-    need.
+    """Copy what the hosts' allowances cover, and drop replicas that the new mapping does not need.
 
-    The pieces of a block come in the order of their keys, so that compaction can merge them while
-    others are on their way.
-
-    When the last batch brought no tuple at all, copies delay nothing, and all that is pending
-    moves.
+    The pieces of a block are copied in the order of their keys, so that compaction can merge them
+    while others wait. If the last batch brought no tuple at all, copies delay nothing, and all
+    pending ones are made.
     """
     pending = [copy for copy in migration.pending_copies if copy.block in blocks]
     idle = not any(draft.facts.previous_received)
@@ -221,11 +222,11 @@ def _copy_blocks(
 def arrival_routes(
     step: MigrationStep, since: int, live: Map[int, Block], known: Iterable[Block]
 ) -> list[Route]:
-    """mu joined with Delta': each block that has just arrived meets, there, the blocks born in the
-    epoch that deferred it.
+    """Return routes that join mu with Delta'.
 
-    ``known`` are the group's blocks of the last commit. The fresh blocks of this batch are not
-    among them: they meet the arrivals on their own routes.
+    Each block that has just arrived meets, at its new host, the blocks born in the epoch that
+    deferred it. ``known`` are the group's blocks of the last commit. The fresh blocks of this batch
+    are not among them: they meet the arrivals on their own routes.
     """
     born: dict[tuple[int, int], list[int]] = {}
     for b in known:
