@@ -211,7 +211,7 @@ class Compensation:
 
     @property
     def required_columns(self) -> tuple[frozenset[str], ...]:
-        """By stream, the columns that results must have: returned ones, and those of conditions."""
+        """The columns by stream that results must have: returned ones, and those of conditions."""
         return self._cached_required_columns
 
     @cached_property

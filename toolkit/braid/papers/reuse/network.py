@@ -147,7 +147,7 @@ class Network:
 
     @cached_property
     def can_host_mask(self) -> Truths:
-        """By node, whether operators may be placed there."""
+        """Whether operators may be placed there, by node."""
         return np.array([n.can_host_operators for n in self.nodes])
 
     def region_id(self, region: int) -> int:
