@@ -68,7 +68,7 @@ __all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """What people use, imported when it is first asked for: a policy needs no Spark."""
+    """Import a public name on first use, so that a placement can be used without Spark."""
     if name not in _HOME:
         raise AttributeError(f"module 'braid' has no attribute {name!r}")
     return getattr(import_module(f"braid.{_HOME[name]}"), name)

@@ -1,15 +1,15 @@
 """Recompute a stopped run's results from its input, and compare them with its result files.
 
-``braid check`` reads files against their checksums: it says whether a run is whole. This module
-says whether its answers are right. It shares no code with the engine's kernels, with the compiler
-of conditions, or with any placement, but how text is read:
+``braid check`` verifies files by their checksums: whether a run is complete and undamaged. This
+module verifies that its results are right. It shares no code with the kernels, the compiler of
+conditions, or any placement, except for parsing:
 
-- Runs of tables: DuckDB evaluates the condition, which sqlglot translates from Spark SQL.
-- Runs of Spark: Spark's own batch join evaluates it.
+- For a run of tables, DuckDB evaluates the condition, which sqlglot translates from Spark SQL.
+- For a run on Spark, Spark's batch join evaluates it.
 
 Windows are applied to all pairs at once, and rows are compared as multisets. A late tuple may meet
-fewer partners than its windows allow, as some have expired by then. So results that have a late
-member may be there or not, and the report says how many these are.
+fewer partners than its windows allow, because some have expired. Results with a late member are
+therefore optional, and the report counts them.
 """
 
 from __future__ import annotations
@@ -37,21 +37,22 @@ from braid.util.durations import parse_duration
 from braid.util.validation import format_value
 
 _EXAMPLES = 5
-"""Differing rows that a report shows."""
+"""Number of differing rows that a report shows."""
 _PARTS = 1_000_000
-"""Hash values among which a sample is drawn."""
+"""Range of the hash from which a sample is drawn."""
 _UNKNOWN = 1 << 62
-"""Stands for a clock that is later than every event time."""
+"""Value for an unknown clock, later than every event time."""
 _ROWS_A_BATCH = 1 << 40
-"""A row's number is that of its micro-batch times this, plus its place there."""
+"""A row's number is its micro-batch times this, plus its position in the batch."""
 
 
 def check_answers(path: str | Path, sample: float = 1.0) -> AnswerReport:
     """Recompute the results of the stopped run at ``path`` and compare them with its result files.
 
-    ``sample`` is the share of the first stream's distinct rows for which that is done. Raises
-    ValueError for a run whose input is not kept, for shared runs and hubs, and for a condition that
-    the oracle cannot evaluate.
+    ``sample`` is the share of the first stream's distinct rows to check. Default: 1.
+
+    Raises ValueError for a run whose input is not kept, for shared runs and hubs, and for a
+    condition that the oracle cannot evaluate.
     """
     if not isinstance(sample, int | float) or not 0 < sample <= 1:
         raise ValueError(f"sample is {format_value(sample)}; it must be a share above 0, at most 1")
@@ -77,7 +78,7 @@ def _read_query(store: RunStore) -> dict[str, Any]:
 
 
 class _Recomputation:
-    """The views of one run in DuckDB: each stream, the pairs that should be found, the results."""
+    """The DuckDB views of one run: its streams, the expected results, and the actual results."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class _Recomputation:
         self.windows = {a: parse_duration(w, f"window of {a}") for a, w in query["windows"].items()}
 
     def compare_results(self) -> AnswerReport:
-        """Return what differs."""
+        """Return the differences."""
         files = self.store.result_files()
         self._register_results(files)
         for alias in self.aliases:
@@ -115,7 +116,7 @@ class _Recomputation:
     # The result files.
 
     def _register_results(self, files: Sequence[str]) -> None:
-        """Make ``results``: a struct for each alias, and the batch of the file."""
+        """Create the view ``results``: a struct for each alias, and the batch of the file."""
         self.kinds: dict[str, str] = {}
         if not files:
             return
@@ -141,9 +142,10 @@ class _Recomputation:
     # The streams.
 
     def _register_stream(self, alias: str) -> None:
-        """Make the view ``alias``: its columns, ``__row``, ``__batch``, the event time in
-        microseconds as ``__time``, and all columns as the struct that results have, ``__struct``.
-        The first stream is sampled.
+        """Create the view ``alias`` of a stream. The first stream is sampled.
+
+        Columns: those of the stream, ``__row``, ``__batch``, the event time in microseconds as
+        ``__time``, and all columns as the struct of the results, ``__struct``.
         """
         source, names = self._read_input(alias)
         time = self._find_time_columns.get(alias)
@@ -166,7 +168,7 @@ class _Recomputation:
         return dict(time) if isinstance(time, Mapping) else dict.fromkeys(self.aliases, time)
 
     def _read_input(self, alias: str) -> tuple[str, list[str]]:
-        """Return SQL of a stream's rows with ``__batch`` and ``__row``, and its columns' names."""
+        """Return SQL for a stream's rows with ``__batch`` and ``__row``, and its column names."""
         folder = self.store.input / alias
         file = folder.with_suffix(".arrow")
         if file.exists() and self.is_table_run:
@@ -194,7 +196,7 @@ class _Recomputation:
         return f"SELECT {columns}, b.of AS __batch, {row} AS __row FROM {joined}", names
 
     def _read_staged_stream(self, alias: str, stream: StagedStream) -> tuple[str, list[str]]:
-        """The same from the file of a stream that has not been cut to micro-batches yet."""
+        """Return the same for a stream whose file is not split into micro-batches yet."""
         ends = stream.ends[: self.epoch + 1]
         sizes = np.diff(ends, prepend=0)
         batch = np.repeat(np.arange(len(ends)), sizes)
@@ -207,7 +209,7 @@ class _Recomputation:
         return f'SELECT * FROM "__input_{alias}"', names
 
     def input_files(self, alias: str) -> list[str]:
-        """The files of a stream's committed micro-batches, in order."""
+        """Return the files of a stream's committed micro-batches, in order."""
         folder = self.store.input / alias
         files = [micro_batch_files.batch_file(folder, n) for n in range(self.epoch + 1)]
         return [str(f) for f in files if f.exists()]
@@ -215,8 +217,8 @@ class _Recomputation:
     # The pairs.
 
     def _register_expected(self) -> None:
-        """Make ``expected``: of each combination within the windows the structs, the batch in which
-        the last member came, and whether a member was late.
+        """Create the table ``expected``: for each combination within the windows its structs, the
+        batch of its last member, and whether a member was late.
         """
         self._register_lateness()
         given = (
@@ -247,7 +249,9 @@ class _Recomputation:
         return f"pairs {joins} WHERE {where}"
 
     def _keep_within_windows(self) -> list[str]:
-        """T - T_i < W_i for every stream i with a window, T being the latest event time."""
+        """Return the conditions T - T_i < W_i for every stream i with a window; T is the latest
+        event time.
+        """
         if not self.windows:
             return []
         times = [f"{_quote_text(a)}.__time" for a in self.aliases]
@@ -260,10 +264,11 @@ class _Recomputation:
     # Lateness.
 
     def _register_lateness(self) -> None:
-        """Make ``lateness``: by alias and micro-batch, the event time before which a tuple is late.
+        """Create the table ``lateness``: by alias and micro-batch, the event time before which a
+        tuple is late.
 
-        That is the clock of its stream after the batch before, as the run's events have it, less
-        the stream's lateness. A tuple of a batch whose events are no longer kept is taken for late.
+        It is the stream's clock after the batch before, read from the run's events, minus the
+        stream's lateness. If the events of a batch are trimmed, all its tuples count as late.
         """
         allowed = parse_lateness(self.query["lateness"], dict.fromkeys(self.aliases))
         committed = {e.batch: e.clocks for e in self.store.told.events_of_type(BatchCommitted)}
@@ -281,7 +286,7 @@ class _Recomputation:
         self.database.register("lateness", self.lateness)
 
     def _is_late(self, alias: str) -> str:
-        """SQL that says whether a stream's tuple was late."""
+        """Return SQL for whether a stream's tuple was late."""
         if not self.windows:
             return "false"
         own = f"{_quote_text(alias)}.__batch"
@@ -331,7 +336,7 @@ class _Recomputation:
 def _join_row_numbers(
     copied: InputSnapshot, files: Mapping[str, Sequence[str]], on: str
 ) -> pa.Table:
-    """Return the numbers of the rows that Spark's batch join combines, a column for each stream."""
+    """Return the row numbers that Spark's batch join combines, one column for each stream."""
     from functools import reduce
 
     from pyspark.sql import functions as F
@@ -351,7 +356,7 @@ def _join_row_numbers(
 
 
 def _format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
-    """Return a result row for a sentence, as ``a(id=1, k='x') b(id=2)``."""
+    """Return a result row as text, as ``a(id=1, k='x') b(id=2)``."""
     return " ".join(map(_format_struct, aliases, structs))
 
 

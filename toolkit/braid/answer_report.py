@@ -1,4 +1,4 @@
-"""Report how recomputed answers of a run differ from its result files."""
+"""The report on a run's recomputed answers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class DifferingRow:
-    """A result that is missing or not right: the batch that has it, or should, and its values."""
+    """A missing or wrong result, with its batch and values."""
 
     is_missing: bool
     batch: int
@@ -24,19 +24,19 @@ class AnswerReport:
     Parameters
     ----------
     oracle
-        "DuckDB" or "Spark": what evaluated the condition.
+        Evaluator of the condition, "DuckDB" or "Spark".
     results
         Result rows that were compared.
     missing
-        Rows that the run should have and has not; 0 for a run that sheds load.
+        Expected rows that the run lacks; always 0 for a run that sheds load.
     wrong
-        Rows that the run has and should not have, counted as often as they occur too often.
+        Rows that the run has and should not have. Surplus copies of a row count one each.
     late
-        Rows with a late member, which may be there or not.
+        Rows with a late member. They are optional.
     examples
         The first differing rows.
     notes
-        Sentences that say what could not be checked.
+        Sentences on what could not be checked.
     """
 
     oracle: str

@@ -1,4 +1,6 @@
-"""Joins of Arrow tables in this process: no Spark, no JVM. StreamJoin chooses this for tables."""
+"""Joins of Arrow tables in this process, without Spark or a JVM. StreamJoin uses them for
+tables.
+"""
 
 from __future__ import annotations
 
@@ -33,23 +35,25 @@ class ArrowJoinConfig(JoinConfig):
 
     @property
     def static_streams(self) -> dict[str, Any]:
-        """All streams: a table is replayed."""
+        """All streams, because tables are replayed."""
         return dict(self.streams)
 
     def stream_extent(self, alias: str) -> tuple[int, int]:
-        """How many rows a stream has, and how long they last (microseconds)."""
+        """Return a stream's number of rows and its event-time span in microseconds."""
         return arrow_replay.measure_extent(self.streams[alias], self.event_time_columns.get(alias))
 
     @staticmethod
     def task_parallelism(streams: Mapping[str, Any]) -> int:
-        """How many tasks run at once: one a core."""
+        """Return the number of tasks that run at once: one for each core."""
         return available_cores()
 
     @property
     def schemas(self) -> dict[str, str]:
-        """The columns of each stream and their types, by alias; and what tells a run of tables
-        from one of Spark's frames or of another DuckDB: the routing hash is theirs, and state that
-        is kept by it must be found by it.
+        """The columns of each stream with their types, by alias, and the routing hash under the
+        alias "".
+
+        The hash differs between DuckDB versions and Spark. State stored under one hash cannot be
+        read under another, so a run cannot be resumed with another hash.
         """
         routed = {"": f"tables, routed by DuckDB {duckdb.__version__}"}
         return routed | {a: _format_columns(t.schema) for a, t in self.streams.items()}
@@ -64,7 +68,7 @@ class ArrowJoinConfig(JoinConfig):
         }
 
     def check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
-        """Raise ValueError unless the tables are those that the run in a folder began with."""
+        """Raise ValueError unless the tables are those that the stored run began with."""
         for alias, rows in self.streams.items() if not self.resumed else ():
             before = input_fingerprints.InputFingerprint.from_plain(known["fingerprints"][alias])
             input_fingerprints.check_rows(
@@ -72,21 +76,24 @@ class ArrowJoinConfig(JoinConfig):
             )
 
     def check_source_position(self, store: RunStore) -> None:
-        """There is no checkpoint: the log alone says how far the tables were read."""
+        """Do nothing: there is no checkpoint, and the log alone has the position in the tables."""
 
     @staticmethod
     def has_remote_hosts(streams: Mapping[str, Any]) -> bool:
-        """They are in this process."""
+        """Return False: all hosts are in this process."""
         return False
 
     @staticmethod
     def row_estimates(streams: Mapping[str, Any]) -> tuple[float, ...]:
-        """Tables can be counted."""
+        """Return the number of rows of each table."""
         return tuple(float(max(1, rows.num_rows)) for rows in streams.values())
 
     @staticmethod
     def most_frequent_share(streams: Mapping[str, Any], predicate: Predicate) -> float:
-        """Of the stream in which it is greatest, without NULL."""
+        """Return the share of the most frequent join value, in the stream where it is greatest.
+
+        NULL is ignored.
+        """
         if predicate.equality is None:
             return 0.0
         return max(
@@ -97,14 +104,14 @@ class ArrowJoinConfig(JoinConfig):
         )
 
     def prepare_workers(self) -> None:
-        """There are no workers."""
+        """Do nothing: there are no workers."""
 
     def check_shared_folder(self, store: RunStore) -> None:
-        """There are no workers."""
+        """Do nothing: there are no workers."""
 
     @staticmethod
     def parse_trigger(given: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises ValueError for any."""
+        """Raise ValueError if a trigger is given."""
         if given:
             raise ValueError(
                 f"a run of tables has no trigger; got {', '.join(given)}, leave it out"
@@ -115,7 +122,7 @@ class ArrowJoinConfig(JoinConfig):
         return arrow_replay.ArrowReplay(self.streams, self.event_time_columns, batches)
 
     def make_feed(self, schemas: Mapping[str, pa.Schema]) -> arrow_replay.ArrowFeed:
-        """What makes tuples of the run's copy."""
+        """Return the feed that reads tuples from the run's copy of the tables."""
         times = {alias: self._event_time_sql(alias) for alias in schemas}
         p = self.placement
         worth = None if self.shed is None else self.utilities
@@ -123,7 +130,7 @@ class ArrowJoinConfig(JoinConfig):
         return arrow_replay.ArrowFeed(schemas, self.predicate, times, p, self.seed, worth, by_value)
 
     def _event_time_sql(self, alias: str) -> str:
-        """Spark SQL of the event time."""
+        """Return Spark SQL for the event time."""
         if (name := self.event_time_columns.get(alias)) is None:
             return "cast(0 as bigint)"
         time = f"unix_micros(cast(`{name}` as timestamp))"
@@ -135,7 +142,7 @@ def _format_columns(schema: pa.Schema) -> str:
 
 
 class ArrowJoinRun(JoinRun):
-    """A run of tables, on a thread of its own; results are Arrow tables."""
+    """A run of tables, on its own thread. Its results are Arrow tables."""
 
     setup: ArrowJoinConfig
     _deep = True
@@ -195,12 +202,12 @@ class ArrowJoinRun(JoinRun):
         )
 
     def set_executor(self, way: str) -> None:
-        """Refused unless it is this process, where all of it runs."""
+        """Raise ValueError unless the executor is this process, the only one for tables."""
         if check_executor(way) == "spark":
             raise ValueError(f"the executor is {way!r}; a run of tables has 'process' only")
 
     def results_stream(self) -> Any:
-        """Refused: a stream of Spark needs Spark."""
+        """Raise ValueError: a streaming DataFrame needs Spark."""
         raise ValueError(
             "a run of tables has no streaming DataFrame; read results/*.parquet of its folder, or "
             "results_since(batch)"
@@ -208,7 +215,7 @@ class ArrowJoinRun(JoinRun):
 
 
 class BatchThread:
-    """A thread that gives batch after batch, with what a run asks of Spark's query."""
+    """A thread that runs batch after batch, with the methods of Spark's query that a run uses."""
 
     def __init__(
         self, turn: Callable[[int], None], todo: range, stopped: Callable[[], bool] | None = None
@@ -231,15 +238,15 @@ class BatchThread:
             self._ended.set()
 
     def awaitTermination(self) -> None:
-        """Wait for the end; raises what went wrong."""
+        """Wait for the end. Raises the error of the batch that failed."""
         wait_interruptibly(self._ended)
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """Wait for the turn that is on its way."""
+        """Wait for the current batch."""
         wait_interruptibly(self._ended)
 
     def exception(self) -> Exception | None:
-        """What went wrong; None: nothing."""
+        """Return the error of the batch that failed; None: none failed."""
         return self._error

@@ -1,4 +1,4 @@
-"""Results given to a function of the user's, batch by batch."""
+"""Deliver results to a user's function, batch by batch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from braid.util.error_summary import summarize_error
 from braid.util.validation import format_value
 
 Give = Callable[[Any, int], Any]
-"""A function of the results of a batch and its number."""
+"""A function that takes the results of a batch and its number."""
 
 
 def check_sink(give: Any, shared: bool) -> Give | None:
-    """What is to be called with each batch, if anything. Raises ValueError for what cannot be."""
+    """Return the function to call with each batch; None: there is none.
+
+    Raises ValueError if it is not a function, or the run is shared.
+    """
     if give is None:
         return None
     if not callable(give):
@@ -34,9 +37,11 @@ def check_sink(give: Any, shared: bool) -> Give | None:
 
 
 class BatchSink:
-    """Calls ``give`` with each committed batch, in order: its results, as ``read`` makes them, and
-    its number. Only when that has returned is the number written down, so what a crash cut off is
-    given again, the same rows under the same number.
+    """Delivery of committed batches to the function ``give``, in order.
+
+    ``read`` returns the results of a batch. The batch number is recorded after the function
+    returns. After a crash, an unfinished delivery is repeated with the same rows and the same
+    number.
     """
 
     def __init__(self, give: Give, store: RunStore, read: Callable[[int], Any]) -> None:
@@ -49,7 +54,10 @@ class BatchSink:
             )
 
     def _read_last_delivered(self) -> int:
-        """The last batch that has been delivered. Raises Damaged, saying what is to be done."""
+        """Return the last delivered batch.
+
+        Raises DamagedRunError with the repair if the record is damaged.
+        """
         try:
             return self.store.delivered.last_batch
         except DamagedRunError as damaged:
@@ -62,7 +70,9 @@ class BatchSink:
             ) from None
 
     def deliver_until(self, last: int, stopped: Callable[[], bool]) -> None:
-        """Give what is left, up to a batch. Raises RuntimeError where the function fails."""
+        """Deliver the remaining batches up to ``last``. Raises RuntimeError if the function
+        fails.
+        """
         while self._next <= last and not stopped():
             results = self.read(self._next)
             try:

@@ -1,6 +1,4 @@
-"""The console command ``braid``: notebooks as reports, runs in words and mended, advice on
-queries.
-"""
+"""The console command ``braid``: run notebooks, inspect and repair runs, advise on queries."""
 
 from __future__ import annotations
 
@@ -23,13 +21,19 @@ Command = Callable[[argparse.Namespace], int]
 COMMANDS = "braid.commands"
 """The group of entry points that add commands."""
 _SIGPIPE = 141
-"""The exit code that a shell reports for a program whose reader has left."""
+"""The exit code that a shell reports for a program whose output pipe was closed."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; without ``arguments``, as the console does, the one that this process was
-    started with. Returns 0, or 1 when a notebook fails or a package is missing; wrong usage leaves
-    with 2 (argparse's SystemExit too). If nobody reads the output any more it returns 141.
+    """Run one command and return its exit code.
+
+    Without ``arguments``, the command line of this process is used.
+
+    - 0: success.
+    - 1: a notebook failed, a run is unhealthy or damaged, or a package is missing.
+    - 2: wrong usage (argparse raises SystemExit).
+    - 130: interrupted.
+    - 141: the reader of the output has closed the pipe.
     """
     try:
         try:
@@ -58,7 +62,8 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 
 
 def _drop_output_without_reader() -> bool:
-    """Let what is still written to an output whose reader has left, as ``head`` does, go nowhere.
+    """Redirect outputs whose reader closed the pipe, as ``head`` does, to the null device.
+
     Return whether there was one.
     """
     gone = [out for out in (sys.stdout, sys.stderr) if _has_no_reader(out.fileno())]
@@ -70,7 +75,7 @@ def _drop_output_without_reader() -> bool:
 
 
 def _has_no_reader(file: int) -> bool:
-    """Return whether the file is a pipe that nobody reads any more."""
+    """Return whether the file is a pipe whose reader has closed it."""
     poll = select.poll()
     poll.register(file, select.POLLOUT)
     return any(event & select.POLLERR for _, event in poll.poll(0))
@@ -167,7 +172,7 @@ def _format_version() -> str:
 
 
 def _exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
-    """A command whose errors of these kinds are sentences for who typed it; it ends with 2."""
+    """Return a decorator for commands that print these errors as one line and return 2."""
 
     def refusing(command: Command) -> Command:
         @wraps(command)

@@ -1,4 +1,4 @@
-"""What a join will do, in words and a small table, before anything is started or written."""
+"""Explain a join before it starts: a text and a small table."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from braid.util.html_table import render_html_table
 from braid.util.machine import available_cores
 
 _BATCHES, _PER_HOST = 4, 16
-"""The simulated run that copies are counted in: its batches, and tuples per host, stream and
+"""Batches of the simulated run in which copies are counted; and tuples per host, stream and
 batch.
 """
 _UNSIZED = 32
-"""Bytes that a value without a fixed width (text, binary, nested) is taken for."""
+"""Bytes assumed for a value of variable width (text, binary, nested)."""
 _WIDTHS = {
     "boolean": 1,
     "tinyint": 1,
@@ -44,7 +44,7 @@ _WIDTHS = {
 
 @dataclass(frozen=True)
 class Explanation:
-    """Rows of (what, which, how); prints as text, and as a table in a notebook."""
+    """Rows of (subject, object, detail). Prints as text, and as a table in a notebook."""
 
     title: str
     rows: tuple[tuple[str, str, str], ...]
@@ -61,8 +61,8 @@ class Explanation:
 
 
 def explain_join(setup: JoinConfig, count: bool = False) -> Explanation:
-    """What the join of these settings will do. ``count``: go over static streams once, to estimate
-    the state.
+    """Return the explanation of a join. With ``count``, read static streams once to estimate the
+    state.
     """
     rows = (
         *_describe_streams(setup),
@@ -100,7 +100,7 @@ def _describe_streams(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
 
 
 def _describe_index_conditions(setup: JoinConfig) -> Iterator[tuple[str, str, str]]:
-    """Links between every two streams: the one that an index finds pairs by comes first."""
+    """Yield the conditions between every two streams. The one that the index uses comes first."""
     p = setup.predicate
     pairs: dict[tuple[int, int], list[IndexCondition]] = {}
     for link in sorted(p.index_conditions, key=lambda k: k.cost_rank):
@@ -209,8 +209,9 @@ def _describe_executor(setup: JoinConfig) -> str:
 
 
 def _describe_storage_cost(setup: JoinConfig, count: bool) -> Iterator[tuple[str, str, str]]:
-    """What a tuple takes: bytes by the columns that are kept, copies by a simulated run; and with
-    ``count`` what the rows of static streams in their windows take.
+    """Yield the storage for each tuple: bytes of its stored columns, and copies in a simulated run.
+
+    With ``count``, also yield the state of static streams within their windows.
     """
     limits = longest_windows(setup.queries) if setup.queries else setup.window_limits
     copies = None if setup.shares_queries and not setup.queries else _estimate_replication(setup)
@@ -228,7 +229,7 @@ def _describe_storage_cost(setup: JoinConfig, count: bool) -> Iterator[tuple[str
 
 
 def _describe_state_size(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:
-    """The state of a stream at its fullest, were its rows spread evenly over their span
+    """Return the maximum state of a stream whose rows are spread evenly over ``span``
     (microseconds).
     """
     kept = rows if limit is None or span <= limit else rows * limit / span
@@ -239,7 +240,7 @@ def _describe_state_size(rows: int, span: int, limit: int | None, copies: float,
 
 
 def _estimate_row_bytes(setup: JoinConfig, stream: int) -> int:
-    """The user's columns, event time and routing key, and what the condition computes."""
+    """Return the bytes of a row: user's columns, event time, routing key, and computed columns."""
     kinds = column_types(list(setup.streams.values())[stream])
     fields = sum(_WIDTHS.get(kind.partition("(")[0], _UNSIZED) for kind in kinds)
     made = len(setup.predicate.key_columns[stream]) + len(setup.predicate.computed_columns[stream])
@@ -247,7 +248,7 @@ def _estimate_row_bytes(setup: JoinConfig, stream: int) -> int:
 
 
 def _estimate_replication(setup: JoinConfig) -> list[float]:
-    """By stream, the hosts that hold a tuple on average, once a few batches are in."""
+    """Return, by stream, the mean number of hosts that hold a tuple after a few batches."""
     batch = (_PER_HOST * setup.placement.hosts,) * len(setup.streams)
     live: dict[int, tuple[int, int]] = {}
     held, total = [0] * len(batch), batch
@@ -266,8 +267,9 @@ def _estimate_replication(setup: JoinConfig) -> list[float]:
 
 
 def _shared_simulation_options(setup: JoinConfig) -> dict[str, Any]:
-    """What the simulated run of a shared join needs besides; it lasts as long as the shortest
-    window, so that nothing expires.
+    """Return additional options to simulate a shared join.
+
+    The simulated run lasts as long as the shortest window, so that nothing expires.
     """
     if not setup.queries:
         return {}

@@ -1,6 +1,6 @@
-"""How a run or a hub is, for those who keep an eye on many: a line, JSON, or Prometheus's text.
+"""The health of a run or a hub, for monitoring: a line of text, JSON, or Prometheus's text.
 
-All comes from the run's folder, so any process may ask, whoever runs it.
+All of it is read from the run's folder, so any process can ask.
 """
 
 from __future__ import annotations
@@ -26,22 +26,28 @@ if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
 _TAIL = 1 << 20
-"""Bytes at the end of a run's events that are read first: a commit takes some thousand."""
+"""Bytes read first from the end of a run's events. A commit takes a few thousand."""
 State = Literal["running", "completed", "stopped", "failed", "died"]
 
 
 @dataclass(frozen=True)
 class RunHealth:
-    """How a run, or a hub, is.
+    """The health of a run or a hub.
 
-    ``died``: nobody runs it, and it has told of no end; resumed, it goes on. ``batches`` are those
-    that are committed, ``due`` how many there will be (None: unknown). ``received`` tuples are
-    since the start, ``live`` ones are held now; ``late_tuples``, ``untimed_tuples`` and
-    ``ahead_tuples`` are by stream, since the start (see ``core.stream_clocks.IrregularCounts``);
-    ``irregular_counts`` says so in words, with the jumps of clocks. Of the last batch are ``results``, ``missed`` combinations,
-    and ``seconds``, by part and in all ("total"). ``lag``: seconds since the last commit, while it
-    runs. Of a hub, ``queries`` are those that it answers (None: a join), ``live`` and ``results``
-    those of all its operators, which are the parts of its seconds.
+    - ``run``: names of the streams.
+    - ``state``: "died" if no process runs it and its end was not recorded; resume it to continue.
+    - ``planned_batches``: total number of batches; None: unknown.
+    - ``seconds_since_commit``: while the run is active; otherwise 0.
+    - ``received_tuples``: tuples since the start.
+    - ``live_tuples``: tuples held now; for a hub, of all operators.
+    - ``results``, ``missed_combinations``: of the last batch.
+    - ``late_tuples``, ``untimed``, ``ahead``: by stream, since the start (see
+      ``core.stream_clocks.IrregularCounts``).
+    - ``irregular_counts``: these counts and the jumps of clocks, in words.
+    - ``seconds_by_phase``: durations of the last batch by phase, and "total"; for a hub, by
+      operator.
+    - ``error``: error of a failed run.
+    - ``queries``: active queries of a hub; None: not a hub.
     """
 
     run: str
@@ -64,7 +70,7 @@ class RunHealth:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nobody needs to look."""
+        """Whether the run has neither failed nor died."""
         return self.state not in ("failed", "died")
 
     def __str__(self) -> str:
@@ -94,11 +100,11 @@ class RunHealth:
         )
 
     def to_json(self) -> str:
-        """As one JSON object."""
+        """Return the health as a JSON object."""
         return msgspec.json.encode({**asdict(self), "is_healthy": self.is_healthy}).decode()
 
     def to_prometheus(self) -> str:
-        """As Prometheus's text, for a node's textfile collector."""
+        """Return the health as Prometheus's text, for a node's textfile collector."""
         from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
         registry = CollectorRegistry()
@@ -139,8 +145,9 @@ class RunHealth:
 
 
 def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> RunHealth:
-    """How the run or hub in a folder is. Raises ValueError where there is none, and for a
-    bucket.
+    """Return the health of the run or hub in a folder.
+
+    Raises ValueError if the folder holds none, and for a bucket.
     """
     if is_object_store_url(path):
         raise ValueError(
@@ -191,8 +198,8 @@ def _count_irregular_tuples(counts: IrregularCounts, streams: Sequence[str]) -> 
 
 
 def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
-    """Return the counts and seconds of a hub's batch, by its operators; ``streams`` are in the
-    order of their names.
+    """Return the counts and seconds of a hub's batch, by operator. ``streams`` are sorted by
+    name.
     """
     did = last.operator_metrics
     seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
@@ -209,7 +216,9 @@ class _Query(msgspec.Struct):
 
 
 class _Hub(msgspec.Struct):
-    """What of hub.json is told: tuples and bytes by stream, and queries, which may have ended."""
+    """The fields of hub.json that are read: tuples and bytes by stream, and queries, ended or
+    not.
+    """
 
     received_counts: dict[str, tuple[int, int]]
     queries: list[_Query]
@@ -231,7 +240,7 @@ def _read_hub_counts(path: Path) -> dict[str, Any]:
 def _read_start_and_last_commit(
     file: Path,
 ) -> tuple[Any, BatchCommitted | HubBatchCommitted | None, RunEnded | None]:
-    """The start, the last commit, and the end if nothing came after it."""
+    """Return the start, the last commit, and the end if it is the last event."""
     with open(file, "rb") as lines:
         first = decode_event(lines.readline())
         size, tail = os.fstat(lines.fileno()).st_size, _TAIL

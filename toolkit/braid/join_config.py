@@ -1,4 +1,4 @@
-"""A join's settings, checked once: what a join and its run share."""
+"""The validated settings of a join, which the join and its run share."""
 
 from __future__ import annotations
 
@@ -30,46 +30,52 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AHEAD = "1 day"
-"""How far past its stream's clock a tuple moves it by itself, by default."""
+"""Default distance past its stream's clock up to which a single tuple advances it."""
 LONGEST_PACE = 86_400
-"""Seconds between two micro-batches: a day."""
+"""Maximum seconds between two micro-batches: a day."""
 
 
 class ReplaySource(Protocol):
-    """What is static, checked, and not yet written."""
+    """Static streams that are checked but not written yet."""
 
     def write_input(self, folder: Path, check: Callable[[], None] = ...) -> int:
-        """Write a run's input, whole or as files of micro-batches; returns how many there are."""
+        """Write a run's input, whole or as files of micro-batches, and return the number of
+        batches.
+        """
         ...
 
 
 _MOST_PARTITIONS = 10_000
-"""Tasks of a stage; Spark takes some ms for each, whatever it does."""
+"""Maximum tasks of a stage. Spark takes some ms for each, regardless of its work."""
 _FEW_BATCHES = 1_000
-"""So many micro-batches may be asked for of any rows; more only of as many rows."""
+"""Micro-batches allowed for any input. More are allowed up to the number of rows."""
 COPIES = 3
-"""How often this process may have what it reads of static streams: as they come, in order, and in
-a file that it writes.
+"""How many copies of static streams this process may hold: as they arrive, sorted, and in the file
+being written.
 """
 PAGES = {"parquet.page.verify-checksum.enabled": "true"}
-"""Have Spark hold pages of Parquet against their checksums."""
+"""Spark option to verify the checksums of Parquet pages."""
 
 
 @dataclass(frozen=True)
 class JoinConfig:
-    """The settings of a StreamJoin (see there), and what they mean.
+    """The settings of a StreamJoin (see there), and values derived from them.
 
-    ``limits`` (by stream, None for full history) and ``slack`` (by stream) are the windows and the
-    lateness in microseconds, ``ahead`` is how far past its stream's clock a tuple moves it by
-    itself, ``predicate`` is the condition in pieces, ``queries`` are those of a shared join,
-    ``utilities`` are, by stream, Spark SQL of what a tuple is worth, for ``shed``; ``memory`` is
-    what this process may hold of a batch, in bytes; ``chosen`` is why the placement is what it is,
-    where nobody named one; ``resumed``: what the streams hold now does not count.
+    - ``checks_coverage``: whether plans are checked against the cover rule.
+    - ``window_limits``: by stream, microseconds; None: full history.
+    - ``lateness_microseconds``: by stream.
+    - ``predicate``: the parsed condition.
+    - ``queries``: queries of a shared join.
+    - ``utilities``: by stream, Spark SQL for a tuple's utility, for ``shed``.
+    - ``driver_memory``: bytes of a batch that this process may hold.
+    - ``chosen``: the automatic choice of the placement; None: the caller gave one.
+    - ``ahead``: how far past its stream's clock a single tuple advances it.
+    - ``resumed``: whether the current content of the streams is ignored.
     """
 
     shares_queries: ClassVar[bool] = False
     most_batches: ClassVar[int] = 10_000
-    """Micro-batches that static streams may be cut in."""
+    """Maximum number of micro-batches of static streams."""
 
     streams: Mapping[str, Any]
     on: str
@@ -94,52 +100,53 @@ class JoinConfig:
 
     @property
     def event_time_columns(self) -> dict[str, str]:
-        """The event-time column of each stream; none where there is no event time."""
+        """The event-time column of each stream; empty without event time."""
         return parse_time_columns(self.time, self.streams)
 
     @property
     def utility_rule(self) -> ResultUtility | None:
-        """What results are worth; None where no load is shed."""
+        """The utility of results; None: no load is shed."""
         return make_utility_rule(self.shed)
 
     @property
     def spark(self) -> SparkSession:
-        """The session of the streams."""
+        """The Spark session of the streams."""
         found: SparkSession = next(iter(self.streams.values())).sparkSession
         return found
 
     @staticmethod
     def task_parallelism(streams: Mapping[str, Any]) -> int:
-        """How many tasks run at once: the session's parallelism."""
+        """Return the number of tasks that run at once: the session's parallelism."""
         return int(next(iter(streams.values())).sparkSession.sparkContext.defaultParallelism)
 
     @property
     def schemas(self) -> dict[str, str]:
-        """The columns of each stream and their types, by alias."""
+        """The columns of each stream with their types, by alias."""
         return {a: f.schema.simpleString() for a, f in self.streams.items()}
 
     @staticmethod
     def most_frequent_share(streams: Mapping[str, Any], predicate: Predicate) -> float:
-        """The part of the tuples that has the most frequent value of the equality; 0 where it is
-        not known.
-        """
+        """Return the share of tuples with the most frequent join value; 0: unknown."""
         return 0.0
 
     @staticmethod
     def has_remote_hosts(streams: Mapping[str, Any]) -> bool:
-        """Whether tasks run on several machines."""
+        """Return whether tasks run on several machines."""
         return not str(next(iter(streams.values())).sparkSession.sparkContext.master).startswith(
             "local"
         )
 
     @staticmethod
     def row_estimates(streams: Mapping[str, Any]) -> tuple[float, ...]:
-        """How many tuples the streams have, as they compare; equal where that is not known."""
+        """Return the relative sizes of the streams; equal if unknown."""
         return (1.0,) * len(streams)
 
     def make_replay(self, batches: Any) -> ReplaySource | None:
-        """What is static, ready to be written as so many micro-batches, or as those that the column
-        of that name numbers. None where nothing is static. Raises ValueError where it cannot be.
+        """Return the static streams, ready to be written as micro-batches; None: no stream is
+        static.
+
+        ``batches`` is the number of micro-batches, or the name of the column that numbers them.
+        Raises ValueError if it is invalid.
         """
         if not isinstance(batches, str):
             self._check_batches(batches)
@@ -163,13 +170,13 @@ class JoinConfig:
                 )
 
     def prepare_workers(self) -> None:
-        """Let Spark's workers find Braid. Raises ValueError where they cannot."""
+        """Make Braid available to Spark's workers. Raises ValueError if they cannot import it."""
         from braid.spark_session import prepare_workers
 
         prepare_workers(self.spark)
 
     def check_shared_folder(self, store: RunStore) -> None:
-        """Raises ValueError unless Spark's workers can read and write where the run is."""
+        """Raise ValueError unless Spark's workers can read and write the run's folder or bucket."""
         from braid.spark_workers import check_object_store, check_shared_folder
 
         if store.url:
@@ -181,9 +188,10 @@ class JoinConfig:
             check_shared_folder(self.spark.sparkContext, store.path)
 
     def _check_object_store(self, url: str) -> None:
-        """Raises ValueError unless Spark can run what lives in a bucket: it reads the copy of
-        static streams from this machine's disk, and in each process from another place there, which
-        its checkpoint would not know.
+        """Raise ValueError unless Spark can run these streams in a bucket.
+
+        Spark reads the copy of static streams from this machine's disk. Each process stores it in
+        another place, which an existing checkpoint does not know.
         """
         endless = [a for a in self.streams if a not in self.static_streams]
         if endless and self.static_streams:
@@ -205,7 +213,7 @@ class JoinConfig:
 
     @staticmethod
     def parse_trigger(given: Mapping[str, Any]) -> dict[str, Any]:
-        """Spark's trigger, as Spark takes it. Raises ValueError for what is none."""
+        """Return the trigger as Spark's arguments. Raises ValueError if it is invalid."""
         if not given:
             return {}
         (name, value), *more = given.items()
@@ -223,12 +231,13 @@ class JoinConfig:
 
     @property
     def static_streams(self) -> dict[str, DataFrame]:
-        """The streams that are static, by alias."""
+        """The static streams, by alias."""
         return {a: f for a, f in self.streams.items() if not f.isStreaming}
 
     def stream_extent(self, alias: str) -> tuple[int, int]:
-        """How many rows a static stream has, and how long they last (microseconds); goes over it
-        once.
+        """Return a static stream's number of rows and its event-time span in microseconds.
+
+        Reads the stream once.
         """
         from braid.sources import static_replay
 
@@ -237,8 +246,9 @@ class JoinConfig:
         )
 
     def check_source_position(self, store: RunStore) -> None:
-        """Raise Damaged unless Spark goes on where the run's last commit was. A run that lives in
-        a bucket looks for itself, once it is taken over.
+        """Raise DamagedRunError unless Spark continues from the run's last commit.
+
+        A run in a bucket checks this after it is taken over.
         """
         if store.url:
             return
@@ -247,17 +257,17 @@ class JoinConfig:
         store.checkpoint.check_epoch(-1 if state is None else state.epoch)
 
     def record_fingerprints(self) -> dict[str, Any]:
-        """Return what tells later whether a run is given the streams that it began with."""
+        """Return the fingerprints of the streams, to recognize them when the run is resumed."""
         return input_fingerprints.record_fingerprints(self.streams, self.static_streams)
 
     def check_input(self, store: RunStore, known: Mapping[str, Any]) -> None:
-        """Raise ValueError unless the streams are those that the run in a folder began with."""
+        """Raise ValueError unless the streams are those that the stored run began with."""
         compared = {} if self.resumed else self.static_streams
         input_fingerprints.check_streams(self.streams, compared, store, known)
 
     def open_sources(self, store: RunStore) -> dict[str, DataFrame]:
-        """The streams as streaming DataFrames: static ones are read back from their copy, a file a
-        batch.
+        """Return the streams as streaming DataFrames. Static ones are read from their copy, one
+        file a batch.
         """
         copies = {alias: self._read_input_snapshot(store, alias) for alias in self.static_streams}
         return {alias: copies.get(alias, frame) for alias, frame in self.streams.items()}
@@ -274,8 +284,10 @@ class JoinConfig:
     def union_streams(
         self, sources: Mapping[str, DataFrame]
     ) -> tuple[DataFrame, tuple[StreamLayout, ...]]:
-        """The streams as one DataFrame and where their columns are in it, without the tuples that
-        can never match. Those without event time are left out later, where they are counted.
+        """Return the streams as one DataFrame, and the positions of their columns in it.
+
+        Tuples that can never match are removed. Tuples without event time are removed later, where
+        they are counted.
         """
         from braid.execution.stream_layout import make_layouts, project_stream
 
@@ -302,8 +314,9 @@ class JoinConfig:
         return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), parts), where
 
     def _with_routing_hash(self, i: int, layout: StreamLayout) -> StreamLayout:
-        """A stream's layout: the receiver makes a routing key that is the hash of a copied
-        ``bigint``, which takes Spark longer.
+        """Return a stream's layout, with the routing hash if the receiver can compute it.
+
+        It can if the key is the hash of a copied ``bigint``. Spark takes longer to compute it.
         """
         p = self.predicate
         if self.placement.routing_key_source != "join" or p.equality is None:
@@ -316,7 +329,7 @@ class JoinConfig:
         )
 
     def _shedding_columns(self, i: int, frame: DataFrame) -> dict[str, str]:
-        """What shedding load needs of a stream."""
+        """Return the columns of a stream for load shedding."""
         from braid.sources import static_replay
 
         if self.shed is None:
@@ -325,8 +338,9 @@ class JoinConfig:
         return shedding_columns(self.shed, self.seed, i, hashed, self.utilities, self.predicate)
 
     def _routing_key(self, i: int, frame: DataFrame) -> str:
-        """Spark SQL of a seeded hash in [0, keys): of the whole tuple, of the value that the
-        equality joins on, or of both.
+        """Return Spark SQL for the routing key, a seeded hash in [0, keys).
+
+        It hashes the whole tuple, the value of the join's equality, or both.
         """
         from braid.sources import static_replay
 
@@ -348,8 +362,9 @@ class JoinConfig:
         return f"{hashed(whole, keys // hosts)} * {hosts} + {hashed(value, hosts)}"
 
     def _event_time(self, alias: str, frame: DataFrame) -> str:
-        """Microseconds. Full history needs no time, and takes a tuple without one; a window does
-        not.
+        """Return Spark SQL for the event time in microseconds.
+
+        Without windows, a tuple without event time gets 0.
         """
         if (name := self.event_time_columns.get(alias)) is None:
             return "cast(0 as bigint)"
@@ -360,7 +375,7 @@ class JoinConfig:
 
 
 def check_placement(placement: Placement, predicate: Predicate, on: str, shared: bool) -> None:
-    """Raises ValueError, with one sentence, for a placement that cannot serve this join."""
+    """Raise ValueError if the placement does not support this join."""
     if not isinstance(placement, Placement):
         raise ValueError(
             f"placement is {format_value(placement)}; it must be 'auto', or one that has been "
@@ -391,8 +406,10 @@ def choose_auto_placement(
     limits: Sequence[int | None],
     partitions: int | None,
 ) -> PlacementChoice:
-    """The placement of a join that nobody named one for, on as many hosts as work at once. Where
-    that is a hash of the join value, and a grid may take over, it is one that can change.
+    """Return the placement for "auto", on as many hosts as tasks run at once.
+
+    If hash partitioning is chosen and a grid may become better, the result is an ``Auto``
+    placement, which can change.
     """
     step = predicate.next_step(frozenset([0]), 1)
     known = JoinStatistics(
@@ -415,8 +432,8 @@ def choose_auto_placement(
 
 
 def partition_count(partitions: int | None, placement: Placement | None, parallelism: int) -> int:
-    """The partitions on which hosts are packed, by default as many as run at once; no more than
-    there are hosts.
+    """Return the number of partitions for the hosts. Default: the tasks that run at once, at most
+    one for each host.
     """
     if partitions is not None:
         parallelism = validation.check_int(partitions, "partitions", 1, _MOST_PARTITIONS)

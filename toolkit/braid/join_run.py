@@ -1,4 +1,4 @@
-"""JoinRun: a running join of Spark's streams, and what it has found."""
+"""JoinRun: a running join of Spark's streams, and its results."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ _MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
 class JoinRun(RunLifecycle):
-    """A running (or ended) join: what Spark's StreamingQuery is for a query, plus results, events
-    and metrics. What every run has, as ``stop``, ``events`` and ``metrics``, is in
-    braid.run_lifecycle.RunLifecycle; a run of tables (TableRun) is one too, but for what is
-    Spark's.
+    """A running or ended join: the counterpart of Spark's StreamingQuery, with results, events and
+    metrics.
 
-    It ends by itself when its input is known to be finite. All methods may be called from any
-    thread.
+    ``RunLifecycle`` has the methods that every run has, such as ``stop``, ``events`` and
+    ``metrics``. A run of tables (``ArrowJoinRun``) is a JoinRun, too, without Spark's part.
+
+    The run ends by itself if its input is finite. All methods are thread-safe.
     """
 
     _deep = False
-    """Whether results are held against their checksums before they are read. Spark does it page by
-    page, when it reads them."""
+    """Whether results are verified by checksum before they are read. Spark verifies each page while
+    it reads.
+    """
 
     def _open_input(self) -> tuple[JoinSpec, Any]:
-        """What stays the same from batch to batch, and the streams' union."""
+        """Return the settings that stay the same for all batches, and the union of the streams."""
         from pyspark.sql import types as T
 
         from braid.condition.spark_analyzer import make_spark_nullable
@@ -78,7 +79,9 @@ class JoinRun(RunLifecycle):
         return (writer.trigger(**trigger) if trigger else writer).start()
 
     def _run_batch_in_order(self, frame: DataFrame, number: int) -> None:
-        """Spark looks at the files of the next batch when this one returns: they are whole then."""
+        """Run a batch, then wait until the files of the next one are complete: Spark lists them on
+        return.
+        """
         self._run_next_batch(frame, number)
         self.store.copied.wait_for_batch(number + 1)
 
@@ -89,7 +92,7 @@ class JoinRun(RunLifecycle):
         disable_adaptive_execution(frame)
 
     def _check_input(self, number: int) -> None:
-        """Raise Damaged when a file of the batch is gone: Spark takes that for one without rows."""
+        """Raise DamagedRunError if a file of the batch is missing. Spark would read it as empty."""
         if number <= self._engine.state.epoch:
             return
         self.store.copied.check_files(number)
@@ -101,7 +104,9 @@ class JoinRun(RunLifecycle):
             )
 
     def _make_empty_batch(self) -> DataFrame:
-        """No tuples, for a batch that ends a migration, in a session as a query has."""
+        """Return a batch without tuples, in a cloned session as a query uses, to end a
+        migration.
+        """
         from braid.execution.spark_executor import clone_session, disable_adaptive_execution
 
         spark = clone_session(self.setup.spark)
@@ -116,18 +121,21 @@ class JoinRun(RunLifecycle):
         return self._spark_query
 
     def _read_batch_results(self, batch: int) -> Any:
-        """The results of one batch, which are good until the next is asked for."""
+        """Return the results of one batch. They are valid until the next call."""
         return self._read_results(self.store.temporary_result_files(batch, self._deep))
 
     def results(self) -> DataFrame:
-        """The committed results: one struct column per alias, so that "l.l_orderkey" selects; and
-        in a run that sheds load the ``weight`` of each. They are all there are from batch
-        ``results_from`` on.
+        """Return the committed results from batch ``first_retained_batch`` on.
+
+        Each alias is a struct column, so "l.l_orderkey" selects a field. A run that sheds load also
+        has a column ``weight``.
         """
         return self._read_lasting_results(self.store.result_files(deep=self._deep))
 
     def _read_lasting_results(self, files: list[str]) -> DataFrame:
-        """What stays good: Spark reads the files whenever the DataFrame is asked."""
+        """Return results that remain valid: Spark reads the files each time the DataFrame is
+        evaluated.
+        """
         found = self._read_results(files)
         self.store.keep_until_exit()
         return found
@@ -141,9 +149,11 @@ class JoinRun(RunLifecycle):
         return read_results(self.setup.spark, self._result_schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
-        """The results of the batches from number ``batch`` on, as ``results``, and the number to
-        ask with the next time: asked so, every result comes once. Raises ValueError where some of
-        them are no longer kept.
+        """Return the results from batch number ``batch`` on, and the number to pass to the next
+        call.
+
+        Calls that pass this number return every result once. Raises ValueError if some of these
+        results are no longer kept.
         """
         end = self._next_result_batch(batch)
         return self._read_lasting_results(self.store.result_files(batch, end, self._deep)), max(
@@ -152,11 +162,13 @@ class JoinRun(RunLifecycle):
 
     @property
     def first_retained_batch(self) -> int:
-        """The first batch whose results are kept (``keep``); 0: all are."""
+        """The first batch whose results are kept (see ``keep``); 0: all are."""
         return self.store.log.first_retained_batch
 
     def _next_result_batch(self, batch: int) -> int:
-        """The number to ask with after a batch."""
+        """Return the number to pass to the next call. Raises ValueError if results from ``batch``
+        on are gone.
+        """
         if batch < self.first_retained_batch:
             raise ValueError(
                 f"the results of batches before {self.first_retained_batch} are no longer kept; "
@@ -166,15 +178,15 @@ class JoinRun(RunLifecycle):
         return self._engine.state.batch + 1
 
     def results_stream(self) -> DataFrame:
-        """The results as a streaming DataFrame, from the first that is kept on and as they are
-        committed; a StreamJoin takes it as a stream.
+        """Return the retained and future results as a streaming DataFrame; a StreamJoin accepts it
+        as a stream.
 
-        Column ``x`` of alias ``a`` is named ``a_x``. Where the join has an event-time column, the
-        stream has one of that name, or of that of the first stream: the latest event time of a
-        result's members. What a result may lie behind others of its stream is this join's
-        lateness, so a join that reads it needs a lateness as long.
+        Column ``x`` of alias ``a`` is named ``a_x``. If the join has event time, the result has an
+        event-time column: the latest event time of its members, named as that of the first stream.
+        A result can be as late as this join's lateness allows, so a join that reads the stream
+        needs at least that lateness.
 
-        Raises ValueError where two columns would have one name, and for a run in a bucket.
+        Raises ValueError if two columns would have the same name, and for a run in a bucket.
         """
         if self.store.url:
             raise ValueError(

@@ -1,6 +1,4 @@
-"""Whether a folder holds the run of a query, and is ready for it to go on; how a new one is made
-ready.
-"""
+"""Check whether a folder holds the run of a query and can be resumed; prepare a new one."""
 
 from __future__ import annotations
 
@@ -19,7 +17,10 @@ from braid.util.json_codec import from_plain
 
 
 def with_stored_placement(setup: JoinConfig, store: RunStore) -> JoinConfig:
-    """A placement that nobody named stays what it was chosen to be, on whatever machine."""
+    """Return the settings with the stored placement if it was chosen automatically.
+
+    A resumed run thus keeps its placement on any machine.
+    """
     if setup.chosen is None or (known := read_settings(store)) is None:
         return setup
     return replace(
@@ -29,8 +30,9 @@ def with_stored_placement(setup: JoinConfig, store: RunStore) -> JoinConfig:
 
 
 def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The settings of the run that the folder holds; None when none has been made ready. Raises
-    ValueError for the run of another ``query``.
+    """Return the settings of the run in the folder; None if no run is ready.
+
+    Raises ValueError if it is the run of another ``query``.
     """
     if (known := read_settings(store)) is None:
         return None
@@ -56,8 +58,10 @@ def prepare_run(
     replay: ReplaySource | None,
     batches: int | str,
 ) -> dict[str, Any]:
-    """Make the folder of a new run, with a copy of what is static; its settings. A folder is taken
-    over first, so that a driver that began the same run, and sleeps, writes nothing over this.
+    """Create a new run with a copy of its static input, and return its settings.
+
+    A folder is taken over first, so that another driver that began the same run cannot overwrite
+    it.
     """
     if store.read_settings() is None or store.url:
         store.create_run({**query, "ready": False})
@@ -80,7 +84,7 @@ def prepare_run(
 
 
 def check_resumable(store: RunStore, setup: JoinConfig) -> None:
-    """Raise Damaged unless the run can go on where its last commit was."""
+    """Raise DamagedRunError unless the run can continue from its last commit."""
     try:
         _verify_run(store, setup)
     except DamagedRunError as damaged:
@@ -91,8 +95,9 @@ def check_resumable(store: RunStore, setup: JoinConfig) -> None:
 
 
 def _verify_run(store: RunStore, setup: JoinConfig) -> None:
-    """Raise Damaged for what is damaged also when all is read anew: before this driver takes the
-    run over, another one may have gone on, and removed what it names no more.
+    """Raise DamagedRunError for damage that remains after the log is read again.
+
+    Before this driver has taken the run over, another one may continue it and remove files.
     """
     said = ""
     while True:
@@ -108,7 +113,7 @@ def _verify_run(store: RunStore, setup: JoinConfig) -> None:
 
 
 def _find_differences(there: Any, here: Any) -> tuple[Any, Any]:
-    """Two settings, without what they have in common."""
+    """Return two settings without the entries they have in common."""
     if not isinstance(there, Mapping) or not isinstance(here, Mapping):
         return there, here
     differ = [k for k in {**there, **here} if there.get(k) != here.get(k)]
@@ -116,6 +121,6 @@ def _find_differences(there: Any, here: Any) -> tuple[Any, Any]:
 
 
 def stored_shedder(query: Mapping[str, Any]) -> Shed | None:
-    """How the run of a folder sheds load, by its settings; None when it does not."""
+    """Return the load shedder in a run's settings; None: no load is shed."""
     known = query.get("shed")
     return None if known is None else from_plain(known, Shed, "the stored shed")

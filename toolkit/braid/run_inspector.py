@@ -1,5 +1,6 @@
-"""``braid inspect``: the events of a run folder, a bucket or a recording, told in words
-(``braid.core.narrative``). Neither Spark nor the run's data is needed.
+"""``braid inspect``: describe the events of a run folder, a bucket or a recording in words.
+
+It needs neither Spark nor the run's data. The text is from ``braid.core.narrative``.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from braid.util.file_system import current_file_system
 
 
 def load_run(path: str | Path) -> EventIndex:
-    """The run in a folder or a bucket, or of a recording (a .jsonl file). Raises ValueError when it
-    is none.
+    """Return the run in a folder, a bucket or a recording (.jsonl).
+
+    Raises ValueError if there is none.
     """
     if not is_object_store_url(path):
         path = Path(path)
@@ -38,7 +40,9 @@ def load_run(path: str | Path) -> EventIndex:
 
 
 def _read_committed_events(store: RunStore) -> list[Event]:
-    """What the manifests hold, between the start and the end of the run, which they do not."""
+    """Return the events of the manifests, with the start and the end of the run from
+    events.jsonl.
+    """
     file = store.path / "events.jsonl"
     whole = current_file_system().read_file(file) if current_file_system().exists(file) else b""
     lines = whole.split(b"\n")[:-1]  # the last may be cut off
@@ -53,8 +57,9 @@ def inspect_run(
     block: int | None = None,
     pair: Sequence[int] | None = None,
 ) -> str:
-    """A run folder or recording in words: of a batch, a block, or a pair of blocks; by default a
-    summary. Raises ValueError, in one sentence, for what is not there.
+    """Return a description of a batch, a block, or a pair of blocks. Default: a summary of the run.
+
+    Raises ValueError if it does not exist.
     """
     run = load_run(path)
     if batch is not None:

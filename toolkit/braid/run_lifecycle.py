@@ -1,4 +1,4 @@
-"""A join that runs: its batches, its end, and what it tells on the way."""
+"""The lifecycle of a running join: batches, pause, stop, end, status and events."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class RunLifecycle(ABC):
-    """A running (or ended) join, wherever its tuples come from."""
+    """A running or ended join, independent of the source of its tuples."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class RunLifecycle(ABC):
         current_workers().start_thread("braid-run", self._wait_and_end)
 
     def _restore_budget(self) -> None:
-        """Keep to the budget that an earlier run of this folder was adjusted to."""
+        """Restore the budget that an earlier process of this run was adjusted to."""
         shed, stored = self.setup.shed, self._settings.get("shedding_budget")
         if shed is not None and stored is not None:
             budget = from_plain(stored, Budget, "the stored budget")
@@ -90,26 +90,28 @@ class RunLifecycle(ABC):
 
     @abstractmethod
     def _open_input(self) -> tuple[JoinSpec, Any]:
-        """What stays the same from batch to batch, and the streams' union."""
+        """Return the settings that stay the same for all batches, and the union of the streams."""
 
     @abstractmethod
     def _start_query(self, frame: Any, trigger: Mapping[str, Any]) -> StreamingQuery:
-        """Begin to give batch after batch of the union to ``_turn_batch``."""
+        """Start to pass each batch of the union to ``_run_next_batch``."""
 
     @abstractmethod
     def _prepare_batch(self, frame: Any, number: int) -> None:
-        """Called before a batch is run. Raises Damaged when some of its tuples are gone."""
+        """Prepare a batch before it runs. Raises DamagedRunError if some of its input is
+        missing.
+        """
 
     @abstractmethod
     def _make_empty_batch(self) -> Any:
-        """A batch of no tuples."""
+        """Return a batch without tuples."""
 
     @abstractmethod
     def _read_batch_results(self, batch: int) -> Any:
-        """The results of one batch, which are good until the next is asked for."""
+        """Return the results of one batch. They are valid until the next call."""
 
     def _make_start_events(self) -> list[Any]:
-        """The events that come before those of the first batch."""
+        """Return the events that precede the first batch."""
         j = self.setup
         started = RunStarted(
             tuple(j.streams),
@@ -128,7 +130,7 @@ class RunLifecycle(ABC):
         return [started, PlacementChosen(name, chosen["reason"], chosen["relative_costs"])]
 
     def _deliver_to_sink(self) -> None:
-        """Give the sink, if there is one, what it has not had."""
+        """Deliver committed batches to the sink, if there is one."""
         if self._sink is None:
             return
         with self.store.raise_if_superseded():
@@ -138,8 +140,9 @@ class RunLifecycle(ABC):
         self._engine.run_batch(frame, number)
 
     def _run_next_batch(self, frame: Any, number: int) -> None:
-        """Spark calls this for every micro-batch. An exception must reach Spark, or it would take
-        the batch for done.
+        """Run a micro-batch; called by Spark.
+
+        An exception must reach Spark. Otherwise Spark would regard the batch as done.
         """
         self._gate.wait()
         self._stopping.wait(max(0.0, self._next_turn - clock.monotonic()))
@@ -166,9 +169,7 @@ class RunLifecycle(ABC):
                 self._at = 0
 
     def set_executor(self, way: str) -> None:
-        """Run the tasks of the next batches as "spark" tasks, on threads of this "process", or one
-        or the other ("auto"); see StreamJoin.
-        """
+        """Set the executor of the next batches: "spark", "process" or "auto"; see StreamJoin."""
         chosen = self._make_executor(way)
         with self._turn:
             self._engine.executor = chosen
@@ -180,11 +181,13 @@ class RunLifecycle(ABC):
         seconds: float | None = None,
         speed: float | None = None,
     ) -> None:
-        """Shed load to another budget from the next batch on; one of the four as for Shed. It is
-        written to the run's folder at once, and stays when the run is resumed.
+        """Change the budget of load shedding from the next batch on. Give one of the four, as for
+        Shed.
 
-        Raises ValueError for a run that sheds no load, for amounts out of range, and when none or
-        several are given; RuntimeError once the run has ended.
+        The budget is written to the run's folder at once and applies after a resume.
+
+        Raises ValueError if the run sheds no load, an amount is out of range, or not exactly one is
+        given. Raises RuntimeError if the run has ended.
         """
         if (shed := self.setup.shed) is None:
             raise ValueError("the run sheds no load; start it with shed=, as Shed(seconds=1)")
@@ -201,11 +204,18 @@ class RunLifecycle(ABC):
             self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
 
     def estimate_results(self) -> pd.DataFrame:
-        """What the full join would have, by batch and in all, in a run that sheds load:
-        ``fraction`` r of the pairs, ``results``, ``estimated_results`` with the 95 %
-        ``error_95`` to either side (NaN: unknown), ``considered_pair_share``, pairs
-        ``skipped_pairs``, and the utility of what was found and of what is estimated. In all are
-        the batches whose events are kept.
+        """Return estimates of the full join's results, by batch and in total, for a run that sheds
+        load.
+
+        The total covers the batches whose events are retained. Columns:
+
+        - ``fraction``: r, the share of pairs.
+        - ``results``: results found.
+        - ``estimated_results``: estimated results of the full join.
+        - ``error_95``: half the width of its 95 % confidence interval; NaN: unknown.
+        - ``considered_pair_share``: considered pairs divided by all pairs.
+        - ``skipped_pairs``: pairs not considered.
+        - ``utility``, ``estimated_utility``: utility found, and estimated for the full join.
 
         Raises ValueError for a run that sheds no load.
         """
@@ -217,13 +227,15 @@ class RunLifecycle(ABC):
         return make_executor(way, self.store.told.recent_events, self.setup.driver_memory)
 
     def _publish_events(self, happened: list[Any]) -> None:
-        """Count what has happened, and log it."""
+        """Count the tuples of new events, and log the events."""
         self._came += sum(sum(e.received_tuples) for e in happened if isinstance(e, BatchCommitted))
         log_events(happened)
 
     def _wait_and_end(self) -> None:
-        """Wait for the end, whatever its reason, and tell it as the last event. That the run has
-        ended is an event of its own: a thread that was waited for in vain may pass for dead.
+        """Wait for the end of the run and record it as the last event.
+
+        The end is signalled by an event object: a thread whose join was interrupted may appear
+        dead.
         """
         try:
             self._finish_run()
@@ -258,7 +270,7 @@ class RunLifecycle(ABC):
         log_events([ended])
 
     def _finish_input(self) -> None:
-        """A run has not come to its end before all of its input is written."""
+        """Wait until all input is written, unless the run was stopped."""
         if not self._stopping.is_set():
             self.store.copied.wait_until_split()
 
@@ -269,8 +281,9 @@ class RunLifecycle(ABC):
             LOGGER.error("the end of the run is not in events.jsonl: %s", error)
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most ``timeout`` seconds; raises what made the run fail. Returns
-        whether it has ended.
+        """Wait for the end, at most ``timeout`` seconds, and return whether the run has ended.
+
+        Raises the error of a failed run.
         """
         ended = wait_interruptibly(self._ended, timeout)
         if ended and (error := self.exception()) is not None:
@@ -278,8 +291,10 @@ class RunLifecycle(ABC):
         return ended
 
     def stop(self) -> None:
-        """Stop within one batch. A batch in the middle is given up and done again when the run is
-        resumed. Called by ``foreachBatch``, it returns at once, and the run ends after this batch.
+        """Stop within one batch.
+
+        An unfinished batch is discarded and repeated when the run is resumed. If ``foreachBatch``
+        calls this, it returns at once and the run ends after the current batch.
         """
         if not self.isActive:
             return
@@ -292,11 +307,11 @@ class RunLifecycle(ABC):
         wait_interruptibly(self._ended)
 
     def pause(self) -> None:
-        """Hold the run before its next batch."""
+        """Pause the run before its next batch."""
         self._gate.clear()
 
     def unpause(self) -> None:
-        """Let a paused run go on."""
+        """Continue a paused run."""
         self._gate.set()
 
     def __repr__(self) -> str:
@@ -312,19 +327,19 @@ class RunLifecycle(ABC):
         return ", resumed with the input that it began with" if self.setup.resumed else ""
 
     def _count_irregular(self) -> str:
-        """The tuples that did not come at their time, in words for ``repr``."""
+        """Return the irregular tuples in words, for ``repr``."""
         state = self._engine.state
         described = state.irregular.describe_counts(list(self.setup.streams), state.clocks)
         return f" ({described})" if described else ""
 
     def _ipython_display_(self) -> None:
-        """The live view, see ``braid.watch``; without the extra for notebooks a table."""
+        """Show the live view (see ``braid.watch``), or a table without the extra for notebooks."""
         if not can_view():
             raise NotImplementedError  # IPython shows the table instead
         watch(self)._ipython_display_()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """The live view as IPython and others ask for it."""
+        """Return the live view as a mimebundle, for IPython and others."""
         return watch(self)._repr_mimebundle_(**options) if can_view() else {}
 
     def _repr_html_(self) -> str:
@@ -333,16 +348,16 @@ class RunLifecycle(ABC):
 
     @property
     def isActive(self) -> bool:
-        """Whether the run goes on."""
+        """Whether the run has not ended."""
         return not self._ended.is_set()
 
     @property
     def isPaused(self) -> bool:
-        """Whether the run is held before its next batch."""
+        """Whether the run is paused before its next batch."""
         return self.isActive and not self._gate.is_set()
 
     def exception(self) -> BaseException | None:
-        """What made the run fail, with its cause; None while it runs and when it ended well or was
+        """Return the error of a failed run, with its cause; None: it is active, completed or
         stopped.
         """
         if self._stopping.is_set():
@@ -350,16 +365,24 @@ class RunLifecycle(ABC):
         return self._error or self._spark_query.exception()
 
     def health(self) -> RunHealth:
-        """How the run is, as ``braid health`` says it to other processes: printed, a line; and as
-        JSON or Prometheus's text.
+        """Return the health of the run: prints as a line, and converts to JSON or Prometheus's
+        text.
+
+        ``braid health`` returns the same to other processes.
         """
         return read_health(self.store.path)
 
     @property
     def status(self) -> dict[str, Any]:
-        """State, batches done and in all (None: unknown), tuples so far, tuples/s, seconds left
-        (None: unknown), and by stream the tuples that were ``late``, ``untimed`` and ``ahead`` (see
-        ``core.stream_clocks.IrregularCounts``), where there were some.
+        """The status of the run.
+
+        - "state": "running", "paused", or the outcome.
+        - "batch", "batches": committed micro-batches, and their total (None: unknown).
+        - "tuples", "tuples_per_second": tuples received.
+        - "seconds_left": estimate; None: unknown.
+        - "late", "untimed", "ahead": irregular tuples by stream, if any (see
+          ``core.stream_clocks.IrregularCounts``).
+        - "shedding": in a run that sheds load, see ``shedding_options.shedding_status``.
         """
         done, seconds = self._engine.state.epoch + 1, clock.monotonic() - self._began
         here, total = done - self._done_before, self._settings["batches"]
@@ -381,19 +404,22 @@ class RunLifecycle(ABC):
         )
 
     def events(self, since: int = 0) -> list[Any]:
-        """What happened, typed and in order, from event number ``since`` on. The last thousand
-        are in memory, all that are kept in the run's folder. Those that are not, see ``keep``, have
-        one ``EventsDropped`` in their place, which stands for as many numbers as it says
-        (``core.events.count_event_numbers``).
+        """Return the events from event number ``since`` on, in order.
+
+        The last thousand are in memory; all retained ones are in the run's folder. One
+        ``EventsTrimmed`` replaces the trimmed ones (see ``keep``). It occupies several numbers;
+        ``core.events.count_event_numbers`` counts them.
         """
         return self.store.told.read_since(since)
 
     def metrics(self, by: str = "host") -> pd.DataFrame:
-        """One row per batch and host: tuples received, stored, moved, discarded, compared, results,
-        bytes and seconds. By "batch": one row per batch, with the tuples that came, the results,
-        what all hosts stored and compared, which way it went, where its seconds went (see
-        ``core.batch_phases``), and ``previous_commit_seconds``, the seconds in which the batch
-        before became real.
+        """Return the metrics of the retained batches, one row per batch and host.
+
+        Columns: tuples received, stored, moved, discarded and compared, results, bytes and seconds.
+
+        With ``by="batch"``, one row per batch: tuples received, results, tuples stored and compared
+        on all hosts, the executor, seconds by phase (see ``core.batch_phases``), and
+        ``previous_commit_seconds``, the duration of the previous commit.
 
         Raises ValueError for another ``by``.
         """

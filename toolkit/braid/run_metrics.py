@@ -1,4 +1,4 @@
-"""What hosts and batches did, as tables."""
+"""Metrics of hosts and batches as tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from braid.core.events import BatchCommitted
 
 
 def metrics_table(commits: Iterable[BatchCommitted], by: str) -> pd.DataFrame:
-    """See ``JoinRun.metrics``."""
+    """Return the metrics of some commits; see ``JoinRun.metrics``."""
     if not isinstance(by, str) or by not in _ROWS:
         raise ValueError(f"metrics are by {by!r}; it must be one of {', '.join(_ROWS)}")
     rows = [row for e in commits for row in _ROWS[by](e)]

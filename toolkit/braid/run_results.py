@@ -1,4 +1,4 @@
-"""Results of a run as DataFrames."""
+"""The results of a run as DataFrames."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ _SERIAL = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
 def read_results(spark: SparkSession, schema: StructType, files: Sequence[str]) -> DataFrame:
-    """What is in some result files. Spark looks for more than 32 of them by a job with a task for
-    each, so it is told to do it by itself for once: 0.2 s instead of 8 for 500.
+    """Return the content of result files.
+
+    Spark lists more than 32 files in a job with a task for each. Its threshold is raised for this
+    call: 0.2 s instead of 8 s for 500 files.
     """
     if not files:
         return spark.createDataFrame([], schema)
@@ -32,8 +34,10 @@ def read_results(spark: SparkSession, schema: StructType, files: Sequence[str]) 
 def flatten_results(
     whole: DataFrame, columns: Mapping[str, Sequence[str]], times: Mapping[str, str], weighed: bool
 ) -> DataFrame:
-    """Results, a struct for each alias with these ``columns``, as ``JoinRun.results_stream`` has
-    them. Raises ValueError where two columns would have one name.
+    """Return results with flat columns, as ``JoinRun.results_stream`` has them.
+
+    ``columns`` has the columns of each alias. Raises ValueError if two columns would have the same
+    name.
     """
     from pyspark.sql import functions as F
 

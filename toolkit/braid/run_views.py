@@ -1,5 +1,5 @@
-"""The way from a run to the widgets that show it: they know of runs by their events alone, and no
-module here needs them.
+"""Open the views of a run. Views know a run by its events alone, and no other module imports
+them.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ _NEEDS = ("anywidget", "ipywidgets", "plotly", "IPython")
 
 
 def can_view() -> bool:
-    """Whether what views need is installed: the extra for notebooks."""
+    """Return whether the packages for views are installed (the extra for notebooks)."""
     return all(find_spec(package) is not None for package in _NEEDS)
 
 
 def watch(run: Any) -> Any:
-    """The view of a run: what is going on, what lives where, and why each decision was taken.
+    """Return the cockpit of a run: its progress, its state by host, and the reason for each
+    decision.
 
     Parameters
     ----------
     run
-        A run that goes on or has ended, its events, or the path of a run folder or of a recording
-        (.jsonl).
+        An active or ended run, its events, or the path of a run folder or a recording (.jsonl).
 
-    Returns a widget, ``braid_widgets.cockpit.view.Cockpit``; its ``to_html`` is a page that needs
-    no kernel and no network. Raises ModuleNotFoundError when the extra for notebooks is not
+    Returns a widget, ``braid_widgets.cockpit.view.Cockpit``. Its ``to_html`` returns a page that
+    needs no kernel and no network. Raises ModuleNotFoundError if the extra for notebooks is not
     installed, and ValueError for a path that is neither a run folder nor a recording.
     """
     from braid.simulation.what_if import comparable_placements, simulate_alternative
@@ -37,8 +37,9 @@ def watch(run: Any) -> Any:
 
 
 def load_view_module(module: str) -> Any:
-    """A module of the cockpit. Raises ModuleNotFoundError, with one sentence that names the extra,
-    where its packages are not installed.
+    """Return a module of the cockpit.
+
+    Raises ModuleNotFoundError, which names the extra, if its packages are not installed.
     """
     for package in _NEEDS:
         if find_spec(package) is None:

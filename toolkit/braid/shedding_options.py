@@ -1,4 +1,4 @@
-"""Joins that shed load: what they need of their streams, and what their runs tell of it."""
+"""Load shedding of joins: validation, additional columns, and estimates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from braid.papers.shedding.shed import Shed
 from braid.util.durations import format_duration
 
 _CONFIDENT = 1.96
-"""Standard deviations on either side that hold 95 of 100 estimates."""
+"""Standard deviations on either side of a 95 % confidence interval."""
 
 
 def check_shedding(
@@ -29,8 +29,9 @@ def check_shedding(
     endless: bool,
     predicate: Predicate,
 ) -> None:
-    """Raises ValueError, with one sentence, for a way to shed load that this join cannot have.
-    ``endless`` says that some stream does not end.
+    """Raise ValueError if the load shedder does not support this join.
+
+    ``endless`` says whether some stream is unbounded.
     """
     if not isinstance(shed, Shed):
         raise ValueError(f"shed is {shed!r}; it must be a Shed, as in Shed(seconds=1)")
@@ -64,7 +65,7 @@ def check_shedding(
 
 
 def make_utility_rule(shed: Shed | None) -> ResultUtility | None:
-    """What results are worth, for tasks; None where no load is shed."""
+    """Return the rule for the utility of results; None: no load is shed."""
     if shed is None:
         return None
     return ResultUtility(bool(shed.utility), shed.method == "keys", shed.combine)
@@ -78,8 +79,10 @@ def shedding_columns(
     utilities: Sequence[str | None],
     predicate: Predicate,
 ) -> dict[str, str]:
-    """Spark SQL, by name, of the columns that a join which sheds load adds to a stream: the hash
-    that tuples are drawn by, and what they are worth. ``hashed`` is what tells tuples apart.
+    """Return, by name, Spark SQL of the columns that load shedding adds to a stream.
+
+    They are the hash by which tuples are sampled, and their utility. ``hashed`` are columns that
+    identify a tuple.
     """
     by = [str(stream), *hashed]
     if shed.method == "keys" and predicate.equality is not None:
@@ -91,10 +94,10 @@ def shedding_columns(
 
 
 def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
-    """By batch, and for all: the fraction r, the ``results``, the ``estimated_results`` of the full
-    join with ``error_95`` to either side that holds it in 95 of 100 runs (NaN: unknown), the share
-    of pairs considered (``considered_pair_share``), and the ``skipped_pairs`` (NaN where tuples
-    were).
+    """Return the estimates of the full join's results, by batch and in total.
+
+    See ``RunLifecycle.estimate_results`` for the columns. ``skipped_pairs`` is NaN if tuples were
+    skipped at arrival.
     """
     planned = {e.batch: e for e in happened if isinstance(e, SheddingPlanned)}
     came = {e.batch: e for e in happened if isinstance(e, BatchShed)}
@@ -113,7 +116,9 @@ def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
 def _make_estimate_row(
     batch: str, fraction: float, found: int, came: Sequence[BatchShed], dropped: bool
 ) -> dict[str, Any]:
-    """``dropped``: tuples were left out as they came, so that nobody knows the pairs."""
+    """Return a row of estimates. ``dropped``: tuples were skipped at arrival, so pairs are
+    unknown.
+    """
     considered = sum(e.considered_pairs for e in came)
     left = nan if dropped else sum(e.skipped_pairs for e in came)
     return {
@@ -130,8 +135,10 @@ def _make_estimate_row(
 
 
 def _estimate_error_bound(came: Sequence[BatchShed]) -> float:
-    """Of the sum of some batches' estimates; NaN where it is unknown. Where tuples were left out as
-    they came, one goes on to be missed, or weighed, in later batches: sketches are added first.
+    """Return the error bound of the sum of some batches' estimates; NaN: unknown.
+
+    A tuple skipped at arrival is also missed, or weighted, in later batches. Sketches are therefore
+    added before the variance is computed.
     """
     if any(e.variance is None for e in came):
         return nan
@@ -141,8 +148,8 @@ def _estimate_error_bound(came: Sequence[BatchShed]) -> float:
 
 
 def shedding_status(happened: Sequence[Any]) -> dict[str, Any]:
-    """How much is shed now: r, the share of pairs that the last batch left out, and whether that is
-    enough to keep to the budget.
+    """Return the current shedding: r, the share of pairs that the last batch skipped, and whether
+    the budget is kept.
     """
     planned = next((e for e in reversed(happened) if isinstance(e, SheddingPlanned)), None)
     came = next((e for e in reversed(happened) if isinstance(e, BatchShed)), None)

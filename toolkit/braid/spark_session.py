@@ -1,4 +1,4 @@
-"""A SparkSession tuned for short micro-batches on one machine, or the one that is there."""
+"""Start or reuse a SparkSession, tuned for short micro-batches on one machine."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ _ALWAYS = (
     b"Setting Spark log level to",
     b"WARN NativeCodeLoader: Unable to load native-hadoop library",
 )
-"""What each start of Spark says; in a notebook it would stand in red under some cell."""
+"""Messages of every Spark start. In a notebook they would appear in red below a cell."""
 _SOURCES = "updatingResource"
-"""What Hadoop calls the files that its settings are from."""
+"""Hadoop's field for the files that its settings come from."""
 _ASKED = (
     "PythonErrorUtils",
     "PythonRDD",
@@ -83,22 +83,32 @@ _ASKED = (
     "org.apache.spark.sql.functions expr",
     "py4j reflection TypeUtil isInstanceOf",
 )
-"""What PySpark asks the JVM for again and again: a name, and what it asks of that."""
+"""Names that PySpark repeatedly looks up in the JVM: a name, followed by attributes."""
 _starting = threading.Lock()
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-"""Hosts that are this machine and nobody else's."""
+"""Hosts that only this machine reaches."""
 
 
 def session(
     name: str = "braid", cores: int | None = None, master: str | None = None, **settings: str
 ) -> SparkSession:
-    """Start Spark in this process, or return the session that runs.
+    """Start Spark in this process, or return the running session.
 
-    ``master`` is that of a cluster (``"spark://host:7077"``, ``"yarn"``, ``"k8s://..."``); by
-    default ``cores`` worker threads of this process (default: all), where a failed task is tried
-    four times. ``settings`` are Spark's, with ``_`` for ``.``. Temporary files go to a private
-    folder of the system's temporary directory, which goes with this process. Spark's own errors go
-    to stderr; what Braid logs, under the logger ``braid``, is in ``braid.core.event_logging``.
+    Temporary files are in a private folder of the system's temporary directory, which is removed
+    with this process. Spark's errors go to stderr. Braid logs under the logger ``braid`` (see
+    ``braid.core.event_logging``).
+
+    Parameters
+    ----------
+    name
+        Name of the application.
+    cores
+        Worker threads of this process. Default: all cores. A failed task is tried four times.
+    master
+        A cluster's master: ``"spark://host:7077"``, ``"yarn"``, ``"k8s://..."``. Default: this
+        process.
+    settings
+        Spark's settings, with ``_`` for ``.``.
     """
     # A refused condition is an exception that says so; Spark would also print it as JSON.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
@@ -129,8 +139,10 @@ def session(
 
 
 def _fork_settings(master: str) -> dict[str, str]:
-    """Have workers of this machine forked from `braid.execution.spark_daemon`, where they run this
-    Python. Not on macOS, whose libraries may not be used after a fork.
+    """Return settings that fork local workers from `braid.execution.spark_daemon`.
+
+    They apply if workers run this Python on Linux. On macOS, libraries may not be used after a
+    fork.
     """
     here = master.startswith("local") and sys.platform == "linux"
     mine = here and _is_this_python(os.environ["PYSPARK_PYTHON"])
@@ -138,7 +150,7 @@ def _fork_settings(master: str) -> dict[str, str]:
 
 
 def _launch_jvm_once(conf: Mapping[str, str]) -> None:
-    """Start the JVM, if there is none: what it says on stderr comes by this process."""
+    """Start the JVM unless it is running. This process forwards its stderr."""
     if SparkContext._gateway is not None:
         return
     settings = SparkConf(loadDefaults=False).setAll(list(conf.items()))
@@ -146,7 +158,7 @@ def _launch_jvm_once(conf: Mapping[str, str]) -> None:
 
 
 def launch_jvm(settings: SparkConf) -> Any:
-    """A JVM of its own: what it says on stderr comes by this process."""
+    """Start a separate JVM and return its gateway. This process forwards its stderr."""
     read, write = os.pipe()
     threading.Thread(target=_forward_stderr, args=(read,), name="braid-jvm", daemon=True).start()
     try:
@@ -156,8 +168,8 @@ def launch_jvm(settings: SparkConf) -> Any:
 
 
 def _install_shortcuts(spark: SparkSession) -> None:
-    """Spare Spark what joins have no use for. A Spark that lacks what this changes is left as it
-    is.
+    """Disable work of Spark's that joins do not need. A Spark without these internals is left
+    unchanged.
     """
     jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
     assert jvm is not None and java is not None
@@ -169,9 +181,10 @@ def _install_shortcuts(spark: SparkSession) -> None:
 
 
 def _cache_java_names(jvm: Any, _: Any) -> None:
-    """Keep what `_ASKED` names. Py4J would have the JVM look for a simple name in each package that
-    PySpark imports, all through 280 jars: a millisecond or two, when a join starts and in each
-    batch of Spark's tasks.
+    """Cache the names in `_ASKED`.
+
+    To resolve a simple name, Py4J has the JVM search each package that PySpark imports, in 280
+    jars. That takes 1 to 2 ms at the start of a join and in each batch on Spark.
     """
     for asked in _ASKED:
         names, found = asked.split(), [jvm]
@@ -183,9 +196,10 @@ def _cache_java_names(jvm: Any, _: Any) -> None:
 
 
 def _drop_setting_sources(jvm: Any, settings: Any) -> None:
-    """Let Hadoop forget which of its files each of 1,100 settings is from; only messages tell it.
+    """Drop the file names from which Hadoop read its 1,100 settings; only messages use them.
+
     Spark sends its settings to the tasks of each scan, and Hadoop compresses each of these texts
-    with a gzip of its own: 6 ms a scan.
+    with a separate gzip: 6 ms a scan.
     """
     jvm.org.apache.hadoop.mapred.JobConf()  # brings in settings, with which all are read anew
     settings.size()  # here
@@ -195,7 +209,7 @@ def _drop_setting_sources(jvm: Any, settings: Any) -> None:
 
 
 def _forward_stderr(said: int) -> None:
-    """What a JVM says to stderr, without the lines that each begins with."""
+    """Forward a JVM's stderr, without the messages of every start."""
     with os.fdopen(said, "rb") as lines:
         for line in lines:
             if not any(told in line for told in _ALWAYS):
@@ -209,10 +223,12 @@ def _scratch_folder() -> Path:
 
 
 def prepare_workers(spark: SparkSession) -> None:
-    """Let the workers on this machine find Braid, whoever made the session and wherever: they run
-    this Python, with this package on its path. Those of a cluster are sent the package.
+    """Make Braid importable in Spark's workers.
 
-    Raises ValueError, with one sentence, where PYSPARK_PYTHON names a Python that has no Braid.
+    Local workers run this Python with this package on its path. This works for any session, also
+    one that Braid did not create. The package is sent to workers of a cluster.
+
+    Raises ValueError if PYSPARK_PYTHON names a Python without Braid.
     """
     context = spark.sparkContext
     if not str(context.master).startswith("local"):
@@ -231,7 +247,7 @@ def prepare_workers(spark: SparkSession) -> None:
 
 
 def _add_python_path(context: SparkContext) -> None:
-    """Put this package on the path of workers on this machine."""
+    """Add this package to the path of workers on this machine."""
     known = context.environment.get("PYTHONPATH", "").split(os.pathsep)
     home = str(Path(__file__).parents[1])
     if home not in known:
@@ -239,15 +255,16 @@ def _add_python_path(context: SparkContext) -> None:
 
 
 def _is_this_python(named: str) -> bool:
-    """Whether a command is the Python of this environment: of links to one Python, each may belong
-    to an environment of its own.
+    """Return whether a command is the Python of this environment.
+
+    Links to the same Python are different if they belong to different environments.
     """
     return (shutil.which(named) or named) == sys.executable
 
 
 @cache
 def _find_import_error(python: str) -> str:
-    """What another Python says when it imports what workers need; empty when it can."""
+    """Return the error of another Python that imports the workers' module; empty: it can."""
     try:
         done = subprocess.run(
             [python, "-c", "import braid.execution.spark_executor"], capture_output=True, text=True

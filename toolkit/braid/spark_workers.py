@@ -1,5 +1,6 @@
-"""A cluster's workers: the code that they lack is sent to them, and the folder that all must share
-is tried before a run starts. And a small cluster of this machine, on which all that can be tried.
+"""Workers of a Spark cluster: send them the code, check that they share the run's folder or bucket.
+
+``LocalCluster`` starts a small cluster on this machine to try this.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from braid.util.error_summary import summarize_error
 from braid.util.temp_dirs import make_temp_dir as private
 
 _TASKS = 4
-"""Tasks for each core that try the folder, so that every worker most likely has one."""
+"""Tasks for each core in a check, so that every worker most likely runs one."""
 _KNOWN = "registered with master"
-"""What a worker says of its master when it is known there."""
+"""Log message of a worker that the master has registered."""
 _shipped: set[str] = set()
-"""The applications whose workers have been sent the package."""
+"""Applications whose workers have the package."""
 
 
 def pack_package(into: Path) -> Path:
-    """This package as a zip file that Python can import, in the folder ``into``."""
+    """Write this package as an importable zip file to the folder ``into``, and return its path."""
     home = Path(__file__).parent
     with zipfile.ZipFile(made := into / "braid.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         for file in sorted(home.rglob("*.py")):
@@ -43,8 +44,9 @@ def pack_package(into: Path) -> Path:
 
 
 def ship_package(context: SparkContext) -> None:
-    """Send this package to the workers of a cluster, once: it comes before one of theirs, so that
-    driver and workers have the same.
+    """Send this package to the workers of a cluster, once per application.
+
+    It precedes an installed one, so that driver and workers run the same code.
     """
     if context.applicationId not in _shipped:
         context.addPyFile(str(pack_package(private("code"))))
@@ -52,10 +54,10 @@ def ship_package(context: SparkContext) -> None:
 
 
 def check_shared_folder(context: SparkContext, folder: Path) -> None:
-    """Try the run's folder from the workers of a cluster: each must read what this process has
-    written there, and write beside it. What is local shares it anyway.
+    """Check that all workers of a cluster can read and write the run's folder. Local workers always
+    can.
 
-    Raises ValueError, with one sentence, that names a worker which does not, or what it lacks.
+    Raises ValueError that names the worker and the fault.
     """
     if str(context.master).startswith("local"):
         return
@@ -75,9 +77,9 @@ def check_shared_folder(context: SparkContext, folder: Path) -> None:
 
 
 def check_object_store(context: SparkContext, url: str) -> None:
-    """Try the run's bucket from the workers of a cluster, as ``share`` does a folder.
+    """Check that all workers of a cluster can read and write the run's bucket.
 
-    Raises ValueError, with one sentence, that names a worker which does not, or what it lacks.
+    Raises ValueError that names the worker and the fault.
     """
     if str(context.master).startswith("local"):
         return
@@ -96,7 +98,9 @@ def check_object_store(context: SparkContext, url: str) -> None:
 
 
 def _find_worker_faults(context: SparkContext, fault: Callable[[], str]) -> list[tuple[str, str]]:
-    """The workers that have a fault, and which. Raises ValueError where they cannot say."""
+    """Return the workers that have a fault, with the fault. Raises ValueError if a worker cannot
+    run the check.
+    """
     try:
         tasks = _TASKS * max(2, context.defaultParallelism)
         told = context.parallelize(range(tasks), tasks).mapPartitions(_make_probe_task(fault))
@@ -112,7 +116,7 @@ def _find_worker_faults(context: SparkContext, fault: Callable[[], str]) -> list
 def _make_probe_task(
     fault: Callable[[], str],
 ) -> Callable[[Iterable[int]], Iterator[tuple[str, str]]]:
-    """The task: the worker's name, and its fault; empty when it has none."""
+    """Return a task that yields the worker's name and its fault; empty: none."""
 
     def run(_: Iterable[int]) -> Iterator[tuple[str, str]]:
         yield socket.gethostname(), fault()
@@ -145,16 +149,18 @@ def _find_store_fault(url: str, marker: str) -> str:
 
 
 HOST = "127.0.0.1"
-"""The address of a cluster on this machine."""
+"""Address of a cluster on this machine."""
 
 
 class LocalCluster:
-    """A standalone master and workers of the Spark that PySpark brings, on this machine's loopback.
+    """A standalone Spark master and workers on this machine's loopback, from PySpark's
+    distribution.
 
-    ``url`` is what ``session(master=...)`` takes. Each worker has ``cores`` cores and a folder of
-    its own that goes with this process. ``apart`` gives each an address of its own, 127.0.0.2 and
-    so on, which Spark takes for another machine's (Linux has them all). Raises TimeoutError when
-    one has not begun in two minutes.
+    Use ``url`` as ``session(master=...)``. Each worker has ``cores`` cores and its own folder,
+    which is removed with this process. With ``apart``, each worker has its own address, 127.0.0.2
+    and so on, which Spark regards as another machine (on Linux).
+
+    Raises TimeoutError if a process has not started after two minutes.
     """
 
     def __init__(
@@ -189,7 +195,7 @@ class LocalCluster:
         self.stop()
 
     def add_worker(self) -> None:
-        """Another worker; returns when the master knows it."""
+        """Start another worker, and wait until the master has registered it."""
         self._wait_for_master_url(self._start_worker(), _KNOWN)
 
     def _start_worker(self) -> int:
@@ -203,21 +209,21 @@ class LocalCluster:
         return number
 
     def kill_worker(self, number: int) -> None:
-        """kill -9 a worker, with its executors and their Python workers."""
+        """Kill a worker (SIGKILL), with its executors and their Python workers."""
         _kill_process_group(self.workers[number])
 
     def stop(self) -> None:
-        """End all of it."""
+        """Kill all processes of the cluster."""
         for process in reversed(self.started):
             _kill_process_group(process)
 
     def wait(self) -> None:
-        """Wait for the master's end, which an interrupt brings too."""
+        """Wait until the master ends or an interrupt arrives."""
         with suppress(KeyboardInterrupt):
             self.started[0].wait()
 
     def _start_process(self, what: str, host: str, *arguments: str) -> int:
-        """Start a process of Spark's in a group of its own; its number among all."""
+        """Start a Spark process in its own process group, and return its index."""
         import pyspark
 
         spark = Path(pyspark.__file__).parent
@@ -239,7 +245,10 @@ class LocalCluster:
         return self.folder / f"{number}.log"
 
     def _wait_for_master_url(self, number: int, wanted: str, seconds: float = 120) -> str:
-        """The master's URL, once the process says it in its log, after what is wanted."""
+        """Wait until the process logs ``wanted`` and the master's URL, and return the URL.
+
+        Raises TimeoutError if it ends first or takes too long.
+        """
         pause, end = threading.Event(), time.monotonic() + seconds
         log = self._log_path(number)
         while (found := re.search(rf"{wanted} (spark://\S+)", log.read_text())) is None:
@@ -251,7 +260,9 @@ class LocalCluster:
 
 
 def _kill_process_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and its group: a worker's executors are in it, and theirs end with them."""
+    """Kill a process and its group. A worker's executors are in the group; their Python workers end
+    with them.
+    """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

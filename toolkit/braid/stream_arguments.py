@@ -1,6 +1,4 @@
-"""The streams of a join as people give them, with their windows and event times: checked, and
-told in one sentence where they cannot work.
-"""
+"""Validate the streams of a join as the user passes them, with windows and event times."""
 
 from __future__ import annotations
 
@@ -21,16 +19,16 @@ from braid.util.durations import Span, normalize_duration, parse_duration
 from braid.util.validation import format_value, refuse_nanoseconds
 
 Time = str | Mapping[str, str]
-"""The event-time column of all streams, or of each by alias."""
+"""The event-time column of all streams, or columns by alias."""
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 
 
 def parse_condition(
     streams: Mapping[str, Any], on: str, windows: Mapping[str, Span], time: Time | None
 ) -> tuple[tuple[int | None, ...], Predicate]:
-    """The windows in microseconds, by stream, and the condition in pieces.
+    """Return the windows by stream, in microseconds, and the parsed condition.
 
-    Raises ValueError, with one sentence, for streams, windows and conditions that cannot work.
+    Raises ValueError for invalid streams, windows or conditions.
     """
     _check_streams(streams)
     if unknown := [a for a in windows if a not in streams]:
@@ -43,8 +41,9 @@ def parse_condition(
 
 
 def parse_time_columns(time: Time | None, streams: Mapping[str, Any]) -> dict[str, str]:
-    """The event-time column of each stream; none where there is no event time. Raises ValueError
-    for what does not name one for each.
+    """Return the event-time column of each stream; empty without event time.
+
+    Raises ValueError if it does not name one for each stream.
     """
     if time is None:
         return {}
@@ -62,7 +61,7 @@ def parse_time_columns(time: Time | None, streams: Mapping[str, Any]) -> dict[st
 
 
 def check_streams(streams: Any) -> dict[str, Any]:
-    """The streams by alias. Raises ValueError for what does not name them so."""
+    """Return the streams by alias. Raises ValueError if an alias is invalid."""
     if not isinstance(streams, Mapping):
         raise ValueError(
             f"streams is {format_value(streams)}; it must name each, as "
@@ -83,7 +82,7 @@ def check_streams(streams: Any) -> dict[str, Any]:
 
 
 def _is_name(alias: str) -> bool:
-    """Whether a column behind it is read as one, which it is not behind null, true or and."""
+    """Return whether Spark SQL reads ``alias.x`` as a column. It does not for null, true or and."""
     try:
         read = sqlglot.parse_one(f"1 = {alias}.x", dialect=SparkSql).args.get("expression")
     except sqlglot.errors.SqlglotError:
@@ -92,7 +91,10 @@ def _is_name(alias: str) -> bool:
 
 
 def parse_windows(windows: Any, streams: Mapping[str, Any]) -> dict[str, Span]:
-    """The windows by alias; one span is that of all streams. Raises ValueError for neither."""
+    """Return the windows by alias. One span applies to all streams.
+
+    Raises ValueError if it is neither a span nor spans by alias.
+    """
     if windows is None:
         return {}
     if isinstance(windows, str | timedelta):
@@ -107,8 +109,10 @@ def parse_windows(windows: Any, streams: Mapping[str, Any]) -> dict[str, Span]:
 
 
 def parse_lateness(lateness: Any, streams: Mapping[str, Any]) -> dict[str, str]:
-    """Return how late tuples may be, as text by alias; one span is that of all streams, and a
-    stream that is left out has no late tuples. Raises ValueError for what is neither.
+    """Return the lateness by alias, as text. One span applies to all streams.
+
+    The lateness of a stream without one is 0. Raises ValueError if it is neither a span nor spans
+    by alias.
     """
     if not isinstance(lateness, Mapping):
         return dict.fromkeys(streams, normalize_duration(lateness, "lateness", zero=True))
@@ -156,27 +160,27 @@ def _check_stream(alias: str, frame: Any) -> None:
 
 
 def _is_reserved(name: str) -> bool:
-    """Return whether a column of Braid's own may have this name, in small letters."""
+    """Return whether a column name, in lower case, is reserved for Braid."""
     return name.startswith("__") and not re.fullmatch(r"__index_level_[0-9]+__", name)
 
 
 def is_spark_frame(stream: Any) -> bool:
-    """Whether it is Spark's; asked without importing that."""
+    """Return whether it is a Spark DataFrame, without importing Spark."""
     return type(stream).__module__.startswith("pyspark.sql.")
 
 
 def column_names(stream: Any) -> list[str]:
-    """The names of a stream's columns."""
+    """Return the names of a stream's columns."""
     return list(stream.column_names if isinstance(stream, pa.Table) else stream.columns)
 
 
 def column_types(stream: Any) -> list[str]:
-    """Spark's names of the types of a stream's columns."""
+    """Return Spark's type names of a stream's columns."""
     return [_column_type(stream, column) for column in column_names(stream)]
 
 
 def _column_type(stream: Any, column: str) -> str:
-    """Spark's name of a column's type."""
+    """Return Spark's type name of a column."""
     if isinstance(stream, pa.Table):
         return str(sql_type_of_arrow(stream.schema.field(column).type))
     return str(stream.schema[column].dataType.simpleString())

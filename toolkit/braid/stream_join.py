@@ -1,4 +1,4 @@
-"""StreamJoin: what people call."""
+"""StreamJoin: the public class to define, start and resume a join."""
 
 from __future__ import annotations
 
@@ -58,55 +58,74 @@ if TYPE_CHECKING:
 
 _LARGEST_SEED = (1 << 63) - 1
 _BATCHES = 20
-"""Micro-batches that static streams are cut in by default."""
+"""Default number of micro-batches of static streams."""
 
 
 class StreamJoin:
-    """A join of two or more streams on any condition, spread over logical hosts by a placement
-    policy.
+    """A join of two or more streams on any condition, distributed over logical hosts by a
+    placement.
 
     Parameters
     ----------
     streams
-        Spark DataFrames by alias, streaming or static (a static one is replayed as micro-batches).
-        Or pandas or Polars frames or Arrow tables: then all runs in this process without Spark, and
-        results are Arrow tables. The condition is Spark SQL there too, but only of what is known to
-        mean the same without Spark (see ``braid.condition.duckdb_compiler``). The levels of a
-        pandas index are columns, unless it is an unnamed RangeIndex; one without a name is called
-        ``index`` or ``level_0``, as ``reset_index()`` calls it. on The condition: Spark SQL over
-        ``alias.column``. NULL never matches. Where the session's time zone is not UTC, timestamps
-        of two streams may be compared, with an INTERVAL on either side; what else depends on the
-        zone (a difference, an hour, a date) is for one stream to say. placement The policy, for
-        instance ``AdaptiveGrid(hosts=16)``. "auto", the default, chooses one, on as many hosts as
-        work at once, by simulating those that could serve the join
-        (``braid.simulation.placement_choice``); ``explain()`` and an event tell why. windows How
-        long a tuple stays joinable, as "60 seconds", "5 min" or a ``timedelta``: one span for all
-        streams, or spans by alias. A result (s_1..s_m) needs T - T_i < W_i for every i, T being its
-        latest event time. A stream that is left out keeps its full history. time The event-time
-        column (timestamp or date): one name for all streams, or names by alias. Needed when there
-        are windows. lateness How far a tuple may lie behind the clock of its stream at the start of
-        its batch and still meet every partner: one span for all streams, or spans by alias. Tuples
-        behind that are joined with what is left and counted as late. ahead How far a tuple may lie
-        past the clock of its stream and move it by itself. The clock starts at the median event
-        time of the stream's first batch. Tuples further ahead are joined, but move the clock only
-        once eight of them lie there, so that a few wrong timestamps lose no result; an event
-        ``ClockJumped`` tells when that happens. partitions Spark partitions on which the hosts are
-        packed; by default the session's parallelism. seed Seed of the routing hash. check Hold
-        every plan against the cover rule before it runs. executor What runs a batch's tasks:
-        "spark", or "process", the threads of this process, which takes the batch as Arrow. "auto",
-        the default, chooses for each batch, by a cost model that learns from the batches before
-        (``braid.execution.executor_choice``); an event tells which way a batch took and why. State
-        and files are the same, so it may change from batch to batch (``JoinRun.execute_on``) and
-        when a run is resumed. Tables are joined in this process. driver_memory What this process
-        may hold of a batch, in bytes or as "2 GB": by default a quarter of the machine's memory.
-        With "auto" no larger batch comes here. "process" takes all that Spark hands over
-        (``spark.driver.maxResultSize``). Tables, which are in memory, have no bound. shed What to
-        leave out when the join cannot keep up, for instance ``Shed(seconds=1)``. Results then have
-        a column ``weight``, one over the chance that each had to be found: sums of it estimate what
-        the full join has.
+        Streams by alias: Spark DataFrames, streaming or static. Static ones are replayed as
+        micro-batches.
 
-    Raises ValueError, with one sentence, for whatever cannot work; nothing has been started or
-    written then.
+        Or pandas or Polars frames or Arrow tables. The join then runs in this process without
+        Spark, and its results are Arrow tables. The condition is still Spark SQL, restricted to
+        what ``braid.condition.duckdb_compiler`` supports. The levels of a pandas index become
+        columns, except for an unnamed RangeIndex. An unnamed level is called ``index`` or
+        ``level_0``, as in ``reset_index()``.
+    on
+        The condition: Spark SQL over ``alias.column``. NULL never matches. If the session's time
+        zone is not UTC, timestamps of two streams can be compared, with an INTERVAL on either side.
+        Other expressions that depend on the zone (a difference, an hour, a date) must refer to one
+        stream.
+    placement
+        The placement, for example ``AdaptiveGrid(hosts=16)``. Default: "auto", which simulates the
+        placements that support the join and chooses one (see
+        ``braid.simulation.placement_choice``), on as many hosts as tasks run at once. ``explain()``
+        and an event give the reason.
+    windows
+        How long a tuple can be joined, as "60 seconds", "5 min" or a ``timedelta``: one span for
+        all streams, or spans by alias. A result (s_1..s_m) satisfies T - T_i < W_i for every i,
+        where T is its latest event time. A stream without a window keeps its full history.
+    time
+        The event-time column (timestamp or date): one name for all streams, or names by alias.
+        Required with windows.
+    lateness
+        Maximum delay behind the stream's clock at the start of the batch: one span for all streams,
+        or spans by alias. A tuple within it meets every partner. A later tuple is joined with the
+        remaining state and counted in ``late_tuples``. Default: "0 seconds".
+    partitions
+        Spark partitions for the hosts. Default: the session's parallelism.
+    seed
+        Seed of the routing hash. Default: 0.
+    check
+        Verify before each batch that the plan meets every pair exactly once. Default: False.
+    executor
+        Executor of a batch's tasks: "spark", or "process", the threads of this process, which
+        receives the batch as Arrow. Default: "auto", which chooses for each batch by a cost model
+        that learns from earlier batches (see ``braid.execution.executor_choice``); an event gives
+        the choice and its reason. State and files are the same for both, so it can change between
+        batches (``JoinRun.set_executor``) and at a resume. Tables always use this process.
+    shed
+        Load shedding for a join that cannot keep up, for example ``Shed(seconds=1)``. Results then
+        have a column ``weight``, 1 / the probability that the result is found. Sums of weights
+        estimate the results of the full join. Default: None.
+    driver_memory
+        Limit for one batch in this process, in bytes or as "2 GB". Default: a quarter of the
+        machine's memory. With ``executor="auto"``, larger batches run on Spark. With "process",
+        only Spark's own limit applies (``spark.driver.maxResultSize``). Not used for tables, which
+        are in memory.
+    ahead
+        How far past its stream's clock a single tuple advances it. Default: "1 day". The clock
+        starts at the median event time of the stream's first batch. Tuples further ahead are
+        joined, but they advance the clock only once there are eight of them, so a few wrong
+        timestamps lose no result. An event ``ClockJumped`` reports such a jump.
+
+    Raises ValueError for invalid arguments, PredicateError for an unsupported condition. Nothing is
+    started or written before that.
     """
 
     run_class: type[JoinRun] = JoinRun
@@ -171,7 +190,7 @@ class StreamJoin:
     def _choose_run_classes(
         self, streams: Mapping[str, Any], executor: str, driver_memory: str | int | None
     ) -> tuple[Mapping[str, Any], type[JoinConfig], type[JoinRun], str]:
-        """The streams, the kinds of settings and run that they need, and the executor."""
+        """Return the streams, the classes of their settings and run, and the executor."""
         tables = {a: convert_frame(a, s) for a, s in streams.items()}
         given = [a for a, t in tables.items() if t is not None]
         if given and (
@@ -199,38 +218,41 @@ class StreamJoin:
 
     @property
     def on(self) -> str:
-        """The condition, as it was given."""
+        """The condition as it was given."""
         return self.setup.on
 
     @property
     def predicate(self) -> Predicate:
-        """The condition in pieces."""
+        """The parsed condition."""
         return self.setup.predicate
 
     @property
     def placement(self) -> Placement:
-        """The policy."""
+        """The placement."""
         return self.setup.placement
 
     @property
     def time(self) -> Time | None:
-        """The event-time column, or columns."""
+        """The event-time column or columns."""
         return self.setup.time
 
     @property
     def partitions(self) -> int:
-        """Spark partitions on which the hosts are packed."""
+        """Number of Spark partitions for the hosts."""
         return self.setup.partitions
 
     @property
     def spark(self) -> SparkSession:
-        """The session of the streams."""
+        """The Spark session of the streams."""
         return self.setup.spark
 
     def explain(self, count: bool = False) -> Explanation:
-        """What it will do, in words and a small table: filters, links and residuals, windows,
-        placement, executor, routing, and what a tuple takes to store. Starts and writes nothing.
-        ``count``: go over static streams once, and estimate the state that their rows make.
+        """Return an explanation of the join, as text and a small table. Nothing is started or
+        written.
+
+        It lists filters, index conditions and residuals, windows, placement, executor, routing, and
+        the storage for each tuple. With ``count``, static streams are read once to estimate the
+        state.
         """
         return explain_join(self.setup, count)
 
@@ -254,33 +276,44 @@ class StreamJoin:
         keep: Span | None = None,
         **trigger: Any,
     ) -> JoinRun:
-        """Start, or go on with, a run of this query in the folder ``path``; returns at once, like
-        DataStreamWriter.start().
+        """Start a run of this join in the folder or bucket ``path``, or continue the one that it
+        holds.
 
-        Static streams are replayed in ``batches`` micro-batches (see
-        ``sources.static_replay.StaticReplay``), by default 20, and all-static input ends with them.
-        A folder that holds a run of this query goes on with the copy that it has, if the streams
-        have the same rows. ``pace`` is the least number of seconds between two micro-batches.
-        ``durability`` is what a commit outlives: a cut of the "power", or the end of the "process"
-        alone, which saves some milliseconds a batch. ``trigger`` is Spark's, for streams that do
-        not end (``processingTime="1 second"``, ``availableNow=True``).
+        Returns at once, like DataStreamWriter.start().
 
-        ``foreachBatch`` is called with the results of every committed batch, as ``results()`` gives
-        them (a DataFrame, which is good until the function returns; an Arrow table for tables), and
-        the batch's number, in order and without gaps. That all batches up to one have been
-        delivered is written down when the function has returned, so after a crash it is called
-        again with the same number and the same rows: a function that does nothing new for a number
-        that it has had is exactly once. The run waits for it, and fails when it does. A run that
-        goes on delivers first what is left.
+        Parameters
+        ----------
+        path
+            Folder or bucket of the run. If it holds a run of this join, that run continues with its
+            copy of static streams; the given streams must have the same rows.
+        batches
+            Number of micro-batches of static streams, or the column that numbers them (see
+            ``sources.static_replay.StaticReplay``). Default: 20. If all streams are static, the run
+            ends after them.
+        pace
+            Minimum seconds between two micro-batches. Default: 0.
+        durability
+            What a commit survives: "power", a power failure, or "process", the end of the process
+            only, which saves some milliseconds a batch. Default: "power".
+        foreachBatch
+            Function that is called with the results and number of each committed batch, in order
+            and without gaps. Results are a DataFrame, valid until the function returns, or an Arrow
+            table. The number is recorded after the function returns. After a crash the function is
+            called again with the same number and rows; to achieve exactly once, ignore a number
+            that was processed before. The run waits for the function and fails if it fails. A
+            resumed run first delivers the remaining batches.
+        keep
+            How long results are kept, as "30 days", or their maximum total size, as "10 GB".
+            Default: None, forever. Results of 500 batches are removed at once, oldest first, but
+            never before ``foreachBatch`` has received them. The events of these batches are
+            trimmed, too. State and totals remain.
+        trigger
+            Spark's trigger for unbounded streams: ``processingTime="1 second"``,
+            ``availableNow=True``.
 
-        ``keep`` is how long results are kept, as "30 days", or up to what size in all, as "10 GB";
-        None: for ever. Those of 500 batches go at once, the oldest first, but none that
-        ``foreachBatch`` has not had. Results go, with the files that others read, and then the
-        events of their batches; state and totals stay.
-
-        Raises ValueError when the folder holds a run of another query, or of this one over other
-        rows, other sources or in other ``batches``, and Damaged, a ValueError,
-        when one of its files is missing or not what was written.
+        Raises ValueError if the folder holds the run of another join, or of this one with other
+        rows, other sources or other ``batches``. Raises DamagedRunError, a ValueError, if one of
+        its files is missing or damaged.
         """
         give = delivering(foreachBatch, self.config_class.shares_queries)
         store = open_store(path if is_object_store_url(path) else check_folder(path), durability)
@@ -330,10 +363,12 @@ class StreamJoin:
         keep: Span | None = None,
         **trigger: Any,
     ) -> JoinRun:
-        """Go on with the run in ``path`` exactly where its last commit was. Static streams go on
-        from the copy in the folder, whatever the frames hold now. ``executor`` and
-        ``driver_memory`` are as for StreamJoin, and ``durability``, ``foreachBatch`` and ``keep``
-        as for ``start``, whatever ran it before. Raises as ``start``.
+        """Continue the run in ``path`` from its last commit.
+
+        Static streams continue from the copy in the folder; the current content of the frames is
+        ignored. ``executor`` and ``driver_memory`` are as for StreamJoin, the other arguments as
+        for ``start``; they may differ from those of the original run. Raises as ``start`` does, and
+        ValueError if ``path`` holds no run.
         """
         query = read_settings(open_store(path if is_object_store_url(path) else check_folder(path)))
         if query is None:

@@ -1,1 +1,1 @@
-"""From Spark SQL to filters, links and residuals."""
+"""Parse a Spark SQL condition into filters, index conditions and residuals."""

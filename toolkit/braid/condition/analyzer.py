@@ -1,4 +1,4 @@
-"""What judges a condition and knows the types of its expressions: Spark, or rules for tables."""
+"""The interface to type-check a condition, by Spark or by rules for tables."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from braid.condition.sql_types import SqlType
 
 
 class Analyzer(Protocol):
-    """Judges expressions over the streams; ``names`` are their columns by alias. ``ansi``: what
-    cannot be calculated is an error; else it is NULL. ``sized_null``: the size of a NULL array is
-    -1, as Spark has it without ANSI, and not NULL. ``zoned``: clocks go by another time zone than
-    UTC.
+    """A type checker for expressions over the streams.
+
+    - ``names``: columns by alias.
+    - ``is_ansi``: whether a failed calculation is an error; otherwise it is NULL.
+    - ``sized_null``: whether the size of a NULL array is -1, as in Spark without ANSI; otherwise it
+      is NULL.
+    - ``has_time_zone``: whether the session's time zone differs from UTC.
     """
 
     names: Mapping[str, Sequence[str]]
@@ -24,13 +27,13 @@ class Analyzer(Protocol):
     has_time_zone: bool
 
     def check_condition(self, tree: exp.Expr, on: str) -> None:
-        """Raises PredicateError for a condition that is not taken."""
+        """Raise PredicateError if the condition is not supported."""
         ...
 
     def infer_type(self, alias: str, sql: str) -> SqlType | None:
-        """The type of Spark SQL over a stream's own columns; None where it means nothing."""
+        """Return the type of Spark SQL over a stream's own columns; None if it is invalid."""
         ...
 
     def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
-        """The type of the column in Arrow."""
+        """Return the column's type in Arrow."""
         ...

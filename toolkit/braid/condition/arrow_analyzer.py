@@ -1,4 +1,4 @@
-"""Conditions over Arrow tables, judged without Spark: of its SQL, what the compiler knows."""
+"""Type-check conditions over Arrow tables without Spark, for the SQL that the compiler supports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from braid.util.validation import refuse_nanoseconds
 
 
 class ArrowAnalyzer:
-    """Types and judges expressions over tables of these schemas."""
+    """A type checker for expressions over tables of these schemas."""
 
     def __init__(self, streams: Mapping[str, pa.Table | pa.Schema]) -> None:
         self.schemas = {a: s if isinstance(s, pa.Schema) else s.schema for a, s in streams.items()}
@@ -35,8 +35,8 @@ class ArrowAnalyzer:
         self.is_ansi, self.sized_null, self.has_time_zone = True, False, False
 
     def check_condition(self, tree: exp.Expr, on: str) -> None:
-        """Raises PredicateError for a condition that is not boolean, or not known to mean the same
-        in DuckDB as in Spark.
+        """Raise PredicateError for a condition that is not boolean, or that DuckDB may evaluate
+        differently from Spark.
         """
         columns = {
             (a, f.name): sql_type_of_arrow(f.type) for a, s in self.schemas.items() for f in s
@@ -62,13 +62,18 @@ class ArrowAnalyzer:
             )
 
     def compile_expression(self, alias: str, sql: str) -> Typed:
-        """DuckDB SQL for Spark SQL over a stream's own columns. Raises Unknown for other SQL."""
+        """Return DuckDB SQL for Spark SQL over a stream's own columns.
+
+        Raises UnsupportedExpressionError for other SQL.
+        """
         columns = {("", f.name): sql_type_of_arrow(f.type) for f in self.schemas[alias]}
         return DuckDBCompiler(columns, ours=True).compile_text(sql)
 
     def can_fail(self, alias: str, sql: str) -> Iterator[tuple[str, str]]:
-        """Yield the parts that may leave their types in Spark SQL over a stream's own columns,
-        innermost first: the DuckDB SQL of each, and the sentence if it does.
+        """Yield the parts of Spark SQL over a stream's own columns that may overflow, innermost
+        first.
+
+        Each is its DuckDB SQL, and the sentence for the error.
         """
         for node in can_fail(sqlglot.parse_one(sql, dialect=SparkSql)):
             compiled, kind = self.compile_expression(alias, node.sql(dialect=SparkSql))
@@ -78,15 +83,16 @@ class ArrowAnalyzer:
             yield compiled, describe_overflow(describe_with_type(named, kind))
 
     def infer_type(self, alias: str, sql: str) -> SqlType | None:
-        """Spark's type of an expression; None where it has none that is known."""
+        """Return Spark's type of an expression; None if unknown."""
         try:
             return self.compile_expression(alias, sql)[1]
         except UnsupportedExpressionError:
             return None
 
     def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
-        """The type of the column in Arrow; an interval's is that of its microseconds. Raises
-        PredicateError for a type that Braid makes no columns of.
+        """Return the column's type in Arrow; that of an interval is that of its microseconds.
+
+        Raises PredicateError for a type that columns cannot have.
         """
         tree = sqlglot.parse_one(sql, dialect=SparkSql)
         if isinstance(tree, exp.Column):

@@ -1,4 +1,4 @@
-"""The text of a condition as a tree, and its columns by their exact names."""
+"""Parse a condition into a syntax tree, and resolve its columns to their exact names."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from braid.condition.spark_dialect import SparkSql, describe_sql_error, to_sql
 from braid.util.validation import format_value
 
 _LONG = 300
-"""Letters of a condition that a sentence shows."""
+"""Maximum characters of a condition in a message."""
 
 
 def quote_condition(on: object) -> str:
-    """A condition for a sentence."""
+    """Return a condition as text for a message."""
     return format_value(on, _LONG)
 
 
 @contextmanager
 def limit_recursion(on: str) -> Iterator[None]:
-    """Raises PredicateError where what is done with a condition goes too deep for Python."""
+    """Raise PredicateError if processing a condition exceeds Python's recursion limit."""
     try:
         yield
     except RecursionError:
@@ -35,7 +35,9 @@ def limit_recursion(on: str) -> Iterator[None]:
 
 
 def parse_condition(on: str) -> exp.Expr:
-    """The tree of a condition. Raises PredicateError for what is not one condition in Spark SQL."""
+    """Return the syntax tree of a condition. Raises PredicateError unless it is one Spark SQL
+    condition.
+    """
     try:
         trees = sqlglot.parse(on, dialect=SparkSql)
         tree = trees[0] if len(trees) == 1 else None
@@ -67,7 +69,10 @@ def parse_condition(on: str) -> exp.Expr:
 
 
 def resolve_columns(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp.Expr:
-    """Give every column its alias and both their exact spelling; refuse unknown ones."""
+    """Return the tree with alias and exact spelling for every column.
+
+    Raises PredicateError for an unknown or ambiguous column.
+    """
     aliases = {a.lower(): a for a in schemas}
     names = {a: {n.lower(): n for n in s} for a, s in schemas.items()}
 

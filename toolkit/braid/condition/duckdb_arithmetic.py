@@ -1,4 +1,4 @@
-"""Arithmetic of Spark SQL as DuckDB SQL: numbers, times and what lies between them."""
+"""Compile arithmetic of Spark SQL to DuckDB SQL: numbers, times and intervals."""
 
 from __future__ import annotations
 
@@ -30,14 +30,16 @@ from braid.condition.typed_expressions import Typed, TypedSql
 from braid.util.durations import UNITS
 
 CLOCK = SqlType("timestamp_ntz")
-"""What a clock shows, in no time zone."""
+"""A timestamp without time zone."""
 TIMES = (DATE, TIMESTAMP, CLOCK)
 _NEGATED_DIGITS = 34
-"""To so many digits Spark rounds a decimal that it negates, or fails; so does its abs."""
+"""Spark rounds a decimal to this many digits, or fails, when it negates it or takes its absolute
+value.
+"""
 
 
 class ArithmeticCompiler(TypedSql):
-    """Rules for arithmetic."""
+    """Compilation rules for arithmetic."""
 
     def _compile_arithmetic(self, node: Any) -> Typed:
         sign = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*"}[type(node)]
@@ -53,7 +55,9 @@ class ArithmeticCompiler(TypedSql):
         return f"({a} {sign} {b})", kind
 
     def _compile_decimal_arithmetic(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
-        """Of decimals, with the digits of Spark's result: DuckDB may take fewer, and then fails."""
+        """Compile decimal arithmetic with the digits of Spark's result. DuckDB may use fewer and
+        fail.
+        """
         if VOID in (left[1], right[1]):
             self._raise_unsupported(node, " calculates with NULL")
         a, b = _to_decimal_type(node.this, left[1]), _to_decimal_type(node.expression, right[1])
@@ -68,7 +72,7 @@ class ArithmeticCompiler(TypedSql):
         return f"CAST(({x} {sign} {y}) AS {duckdb_type_name(kind)})", kind
 
     def _compile_time_arithmetic(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
-        """A time, so much later or earlier; or what lies between two."""
+        """Compile a time plus or minus an interval, or the difference of two times."""
         if right[1] == INTERVAL:
             known = re.fullmatch(r"-?\d+", right[0])
             if left[1] == DATE and (not known or int(right[0]) % UNITS["day"]):
@@ -124,14 +128,14 @@ class ArithmeticCompiler(TypedSql):
         return BITS[type(node)].format(*parts), kind
 
     def _compile_bitwise_not(self, node: exp.BitwiseNot) -> Typed:
-        """All of them turned round."""
+        """Compile a bitwise complement."""
         sql, kind = self.compile_expression(node.this)
         if kind.name not in INTEGRAL:
             self._raise_unsupported(node)
         return f"(~{sql})", kind
 
     def _compile_ceil_floor(self, node: Any) -> Typed:
-        """Ceil and floor."""
+        """Compile ceil and floor."""
         sql, kind = self.compile_expression(node.this)
         if node.args.get("decimals") or node.args.get("to"):
             self._raise_unsupported(node)
@@ -154,7 +158,9 @@ class ArithmeticCompiler(TypedSql):
 
 
 def _to_decimal_type(node: exp.Expr, kind: SqlType) -> SqlType:
-    """The decimal that Spark makes of an exact number: of a literal, one of as many digits."""
+    """Return the decimal type that Spark converts an exact number to. A literal gets its own
+    digits.
+    """
     node = node.unnest()
     node = node.this if isinstance(node, exp.Neg) else node
     if kind.name in INTEGRAL and isinstance(node, exp.Literal):

@@ -1,4 +1,4 @@
-"""Arrays of Spark SQL as DuckDB SQL: how many elements they have, and which."""
+"""Compile array functions of Spark SQL to DuckDB SQL."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from braid.condition.typed_expressions import Typed
 
 
 class ArrayCompiler(ArithmeticCompiler):
-    """Sizes, without NULL elements, and whether an element is there. NULL is an element as others
-    to Spark, which DuckDB's lists of distinct elements leave out.
+    """Compilation rules for array sizes, array_compact and array_contains.
+
+    To Spark, NULL is an element like others. DuckDB's lists of distinct elements omit it.
     """
 
     def _compile_array(self, node: exp.Expr) -> Typed:
@@ -22,7 +23,7 @@ class ArrayCompiler(ArithmeticCompiler):
         return sql, kind
 
     def _compile_calls(self, node: exp.Expr) -> Typed:
-        """What sqlglot has no class for."""
+        """Compile functions that sqlglot has no class for."""
         if is_call_to(node, OVERLAP):  # evaluated by a kernel of its own; here it is only typed
             x, y = (self._compile_array(side)[0] for side in node.expressions)
             return f"{OVERLAP}({x}, {y})", INT
@@ -36,7 +37,7 @@ class ArrayCompiler(ArithmeticCompiler):
         self._raise_unsupported(node)
 
     def _compile_size(self, node: exp.Expr) -> Typed:
-        """Of an array, or of its distinct elements."""
+        """Compile the size of an array, or of its distinct elements."""
         inner = size_argument(node)
         assert inner is not None
         distinct = isinstance(inner, exp.ArrayDistinct)
@@ -51,7 +52,7 @@ class ArrayCompiler(ArithmeticCompiler):
         return f"list_filter({array}, lambda x: x IS NOT NULL)", kind
 
     def _compile_contains(self, node: exp.ArrayContains) -> Typed:
-        """NULL where it is not found among others that are NULL."""
+        """Compile array_contains. It is NULL if the value is not found and an element is NULL."""
         (array, kind), (value, item) = (
             self.compile_expression(n) for n in (node.this, node.expression)
         )
@@ -67,5 +68,5 @@ class ArrayCompiler(ArithmeticCompiler):
 
 
 def _null_check_sql(array: str) -> str:
-    """Whether an array has a NULL."""
+    """Return DuckDB SQL for whether an array contains NULL."""
     return f"(len(list_filter({array}, lambda x: x IS NULL)) > 0)"

@@ -1,8 +1,8 @@
 """Functions that DuckDB evaluates as Spark does, each as a line of DuckDB SQL.
 
-Where the two differ at an edge (a root of what is negative, a logarithm of 0, NaN as a whole
-number), the line says what Spark says there. The last digit of a sine, an exponential and the like
-may differ between two machines, and so it may here.
+At edges where the two differ (a root of a negative number, a logarithm of 0, NaN as an integer),
+the line returns Spark's value. The last digit of a sine, an exponential and the like may differ
+between machines, and also here.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from braid.condition.sql_types import BOOLEAN, DOUBLE, INT, STRING, SqlType
 
 @dataclass(frozen=True)
 class FunctionRule:
-    """A function: its arguments' types, the DuckDB SQL with {0}, {1} for them, its result's type.
-    A ``cast`` argument of another number is cast to its type; any other must be of that type.
+    """The rule for a function.
+
+    - ``argument_types``: types of the arguments.
+    - ``sql``: DuckDB SQL with {0}, {1} for the arguments.
+    - ``result_type``: type of the result.
+    - ``cast``: whether other numbers are cast to the argument's type; if not, types must be equal.
     """
 
     argument_types: tuple[SqlType, ...]
@@ -31,13 +35,13 @@ def _make_double_rule(sql: str, arguments: int = 1) -> FunctionRule:
 
 
 def _nan_outside_domain(edge: str, function: str) -> FunctionRule:
-    """NaN beyond an edge where DuckDB might have an error."""
+    """Return a rule that yields NaN outside the function's domain, where DuckDB might fail."""
     return _make_double_rule(f"(CASE WHEN {edge} THEN 'nan'::DOUBLE ELSE {function}({{0}}) END)")
 
 
 _ASCII = "".join(map(chr, range(33, 127)))
 _BOTH = "array_to_string(list_distinct(string_split({0} || {1}, '')), '')"
-"""The different characters of two texts."""
+"""The distinct characters of two texts."""
 _PLAIN = exp.Literal.string(_ASCII).sql("duckdb").replace("{", "{{").replace("}", "}}")
 _LEVENSHTEIN = (
     "CAST((CASE WHEN strlen({0}) = length({0}) AND strlen({1}) = length({1}) "
@@ -47,8 +51,8 @@ _LEVENSHTEIN = (
     f"ELSE levenshtein(translate({{0}}, {_BOTH}, {_PLAIN}), translate({{1}}, {_BOTH}, {_PLAIN})) "
     "END) AS INTEGER)"
 )
-"""DuckDB counts bytes, Spark characters: other characters than those of ASCII are replaced by such,
-in both texts alike.
+"""DuckDB counts bytes, Spark characters. Non-ASCII characters are replaced by ASCII ones, alike in
+both texts.
 """
 _SIGN = "(CASE WHEN isnan({0}) THEN {0} ELSE CAST(sign({0}) AS DOUBLE) END)"
 
@@ -83,27 +87,27 @@ CALLS: dict[type[exp.Expr], FunctionRule] = {
     exp.Atan: _make_double_rule("atan({0})"),
     exp.Atan2: _make_double_rule("atan2({0}, {1})", 2),
 }
-"""By the kind of node."""
+"""Rules by class of node."""
 
 WHOLE = (
     "(CASE WHEN isnan({0}) THEN 0 WHEN {0} >= 9223372036854775807 THEN 9223372036854775807 "
     "WHEN {0} <= -9223372036854775808 THEN -9223372036854775808 "
     "ELSE CAST({1}({0}) AS BIGINT) END)"
 )
-"""The whole number at or above ({1} is ceil) or below (floor) a double, as Spark has it."""
+"""The integer at or above ({1} is ceil) or below (floor) a double, with Spark's limits."""
 ROUNDED = (
     "(CASE WHEN abs({0}) < 1e15 THEN CAST(CAST(CAST({0} AS VARCHAR) AS DECIMAL(38, {1})) "
     "AS DOUBLE) ELSE {0} END)"
 )
-"""A double rounded to {1} digits as it is written, halves away from zero; those from 1e15 on have
-none but zeros there.
+"""A double rounded to {1} digits of its text, halves away from zero. From 1e15 on there are no
+digits to round.
 """
 BITS = {
     exp.BitwiseAnd: "({0} & {1})",
     exp.BitwiseOr: "({0} | {1})",
     exp.BitwiseXor: "xor({0}, {1})",
 }
-"""Of two integers of one type."""
+"""Bit operators of two integers of one type."""
 PARTS = {
     exp.Year: "year",
     exp.Month: "month",
@@ -113,7 +117,7 @@ PARTS = {
     exp.Minute: "minute",
     exp.Second: "second",
 }
-"""Of dates and timestamps; the last three of timestamps only."""
+"""Parts of dates and timestamps; the last three of timestamps only."""
 COMPARISONS = {
     exp.EQ: "=",
     exp.NEQ: "<>",
@@ -135,4 +139,4 @@ WIDENS = {
     "timestamp": {"date", "timestamp_ntz"},
     "timestamp_ntz": {"date", "timestamp"},
 }
-"""Casts that mean the same in both and lose nothing but a time of day."""
+"""Casts that agree in both systems and lose nothing but a time of day."""

@@ -1,6 +1,4 @@
-"""Which expressions have a value wherever what they read has one, so that they fail on no tuple;
-and DuckDB SQL that does not compute those that may fail where Spark does not look at them.
-"""
+"""Find expressions that may fail, and generate DuckDB SQL that skips them when Spark does."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from braid.condition.set_similarity import size_argument
 
 
 class OverflowFailure(ArithmeticError):
-    """A value leaves the type in which Spark computes it; it says so in a sentence."""
+    """A value that overflows Spark's type. The message is a sentence."""
 
 
 _SAFE = {
@@ -26,8 +24,8 @@ _SAFE = {
     *(exp.StartsWith, exp.EndsWith, exp.Contains, exp.StrPosition, exp.Replace),
     *(exp.UnixMicros, exp.UnixDate, exp.TsOrDsToDate, exp.DateDiff, *PARTS),
 }
-"""Kinds of nodes that have a value wherever their operands have one, of types that the compiler
-takes: it casts only what loses nothing.
+"""Nodes that never fail if their operands have a value, for the types that the compiler accepts. It
+casts only if nothing is lost.
 """
 
 
@@ -35,18 +33,18 @@ _SKIPPED = "is skipped"
 
 
 def is_safe(tree: exp.Expr) -> bool:
-    """Whether an expression that the compiler takes fails on no tuple; False: not known."""
+    """Return whether an expression that the compiler accepts never fails; False: unknown."""
     return all(type(n) in _SAFE or _is_safe(n) for n in tree.walk())
 
 
 def can_fail(tree: exp.Expr) -> list[exp.Expr]:
-    """Return the parts of an expression that may have no value of their type, innermost first."""
+    """Return the parts of an expression that may fail, innermost first."""
     parts = [n for n in tree.walk() if isinstance(n, (exp.Binary, exp.Unary, exp.Func))]
     return [n for n in reversed(parts) if type(n) not in _SAFE and not _is_safe(n)]
 
 
 def find_skipped(node: exp.Expr) -> list[exp.Expr]:
-    """Return the operands that Spark evaluates only where those before them do not decide."""
+    """Return the operands that Spark evaluates only if those before them do not decide."""
     if isinstance(node, (exp.And, exp.Or)):
         return [node.expression]
     if isinstance(node, exp.If) and isinstance(node.parent, exp.Case):
@@ -63,9 +61,7 @@ def find_skipped(node: exp.Expr) -> list[exp.Expr]:
 
 
 def marks_skipped(tree: exp.Expr) -> bool:
-    """Mark the parts that may fail where Spark does not look at them. Return whether there are
-    some.
-    """
+    """Mark the parts that may fail and that Spark may skip. Return whether there are any."""
     skipped = [part for node in tree.walk() for part in find_skipped(node) if not is_safe(part)]
     for part in skipped:
         for node in part.walk():
@@ -75,12 +71,14 @@ def marks_skipped(tree: exp.Expr) -> bool:
 
 
 def is_skipped(node: exp.Expr) -> bool:
-    """Whether ``mark_skipped`` has marked it."""
+    """Return whether ``marks_skipped`` has marked the node."""
     return _SKIPPED in node.meta
 
 
 def _is_safe(node: exp.Expr) -> bool:
-    """Whether it has a value wherever its operands have one, by what these are."""
+    """Return whether the node has a value whenever its operands have one, judging by the
+    operands.
+    """
     if isinstance(node, exp.Cast):  # sqlglot takes Spark's casts for TryCast, which is one
         return not isinstance(node.this, exp.Literal) or not node.this.is_string
     if isinstance(node, exp.Like):
@@ -92,12 +90,12 @@ def _is_safe(node: exp.Expr) -> bool:
 
 
 def _is_int(node: exp.Expr) -> bool:
-    """Whether it is a literal that Spark takes for an INT."""
+    """Return whether the node is a literal of type INT in Spark."""
     return isinstance(node, exp.Literal) and node.is_int and int(node.name) < 1 << 31
 
 
 def _is_age(node: exp.Expr) -> bool:
-    """Whether it is the difference of two event times in microseconds."""
+    """Return whether the node is the difference of two event times in microseconds."""
     return isinstance(node, exp.Sub) and _is_time(node.this) and _is_time(node.expression)
 
 
@@ -108,8 +106,8 @@ def _is_time(node: exp.Expr) -> bool:
 
 
 def short_circuit(parts: Sequence[str], both: bool) -> str:
-    """What AND (``both``) or OR of the parts says; those before a part that decide keep it from
-    being computed.
+    """Return SQL for AND (``both``) or OR of the parts that skips parts once an earlier one
+    decides.
     """
     whole = (" AND " if both else " OR ").join(parts)
     word, end = ("NOT ", "false") if both else ("", "true")
@@ -118,8 +116,9 @@ def short_circuit(parts: Sequence[str], both: bool) -> str:
 
 
 def compare_left_first(node: exp.Expr, left: str, made: str, right: Iterable[exp.Expr]) -> str:
-    """What a comparison says: nothing, where its left side says nothing, which keeps the ``right``
-    from being computed. One over several streams stays as it is: that is what they are joined on.
+    """Return SQL for a comparison that skips the ``right`` sides if its left side is NULL.
+
+    A comparison over several streams is unchanged, because it is the join condition itself.
     """
     several = len({column.table for column in node.find_all(exp.Column)}) > 1
     if several or all(map(is_safe, right)):

@@ -1,8 +1,8 @@
-"""Spark's grammar of expressions, over tokens: where one ends, and whether it is one.
+"""Spark's grammar of expressions, over tokens: find where an expression ends, or refuse it.
 
-sqlglot takes much that Spark does not, from other dialects (``BETWEEN SYMMETRIC``, ``ISNULL``, a
-comma at the end of a list), and answers it in its own way. So no text is read by it that this
-grammar does not have. Names, functions and types of arguments are no matter of the grammar.
+sqlglot accepts much that Spark does not, from other dialects (``BETWEEN SYMMETRIC``, ``ISNULL``, a
+trailing comma in a list), and interprets it in its own way. Text outside this grammar is therefore
+never passed to it. The grammar does not check names, functions and argument types.
 
 Source: ``SqlBaseParser.g4`` of Spark 4, ``booleanExpression`` to ``primaryExpression``.
 """
@@ -29,7 +29,7 @@ _WORDED: Mapping[str, tuple[str, ...]] = {
     "SUBSTRING": ("FROM", "FOR"),
     "OVERLAY": ("PLACING", "FROM", "FOR"),
 }
-"""Functions with words between their arguments; FOR may be left out."""
+"""Functions with keywords between their arguments. FOR is optional."""
 _TAKE_ONE = """
     ARRAY_AGG BOOLEAN COLLECT_LIST DATE DOUBLE FLOAT INT SIZE STRING TIMESTAMP TIMESTAMP_LTZ
     TIMESTAMP_NTZ
@@ -46,19 +46,20 @@ _MOST_ARGUMENTS = {
     for most, names in enumerate((_TAKE_ONE, _TAKE_TWO, _TAKE_THREE), 1)
     for name in names.split()
 }
-"""Of functions of which sqlglot drops the arguments after these, how many are taken."""
+"""Maximum number of arguments of functions whose further arguments sqlglot would drop."""
 _SUFFIXES = {"L", "S", "Y", "D", "F", "BD"}
-"""What sqlglot has for the type of a number that ends in it."""
+"""Suffixes that sqlglot uses for the type of a number."""
 _CONNECTORS = "AND AS BETWEEN ELSE FROM HAVING IN IS LIKE ON OR SELECT THEN WHEN WHERE"
 _NO_NAMES = {*_CONNECTORS.split()}
-"""Words that begin no expression, though Spark may take some of them for a column."""
+"""Keywords that begin no expression, although Spark accepts some of them as columns."""
 _PREFIXES = {"DATE", "TIME", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "X"}
-"""Words before a text that is a constant of another type."""
+"""Keywords before a text that make it a constant of another type."""
 
 
 def find_end(tokens: Sequence[Token], start: int, sql: str) -> int:
-    """Return the place after the expression that begins at ``start``. Raises NotSparkError where
-    Spark's grammar has none.
+    """Return the position after the expression that begins at ``start``.
+
+    Raises NotSparkError if Spark's grammar has none there.
     """
     reader = _Reader(tokens, start, sql)
     reader.read_expression()
@@ -66,10 +67,10 @@ def find_end(tokens: Sequence[Token], start: int, sql: str) -> int:
 
 
 class _Reader(TypeGrammar):
-    """Goes over tokens as the grammar does; makes nothing of them."""
+    """A reader of tokens by the grammar. It builds no tree."""
 
     def skip_star(self) -> None:
-        """Go over what is said of a star, which has sentences of its own."""
+        """Skip the clauses of a star, which have their own error messages."""
         while self.peek_word() in ("EXCEPT", "REPLACE", "RENAME") and self.peek_word(1) == "(":
             self.at += 2
             self.skip_parenthesis()
@@ -118,7 +119,7 @@ class _Reader(TypeGrammar):
         self.read_members()
 
     def read_members(self) -> None:
-        """Read a list of expressions or a query, in parentheses that have begun."""
+        """Read a list of expressions or a query, and the closing parenthesis."""
         if self.peek_word() in _QUERIES and self.peek_word(1) not in (".", ",", ")"):
             self.skip_parenthesis()
             return
@@ -137,7 +138,7 @@ class _Reader(TypeGrammar):
     # Values.
 
     def read_value(self) -> None:
-        """Read operands with signs between them."""
+        """Read operands with operators between them."""
         seen: set[str] = set()
         self.read_operand()
         while (sign := self.read_sign()) in _OPERATORS:
@@ -151,7 +152,7 @@ class _Reader(TypeGrammar):
             self.read_operand()
 
     def read_sign(self) -> str:
-        """Return the operator that comes: sqlglot has two tokens for one that shifts."""
+        """Return the next operator. sqlglot has two tokens for a shift."""
         pair = self.peek_word() + self.peek_word(1)
         if pair not in ("<<", ">>"):
             return self.peek_word()
@@ -208,12 +209,12 @@ class _Reader(TypeGrammar):
             self.read_named()
 
     def is_binary_ahead(self) -> bool:
-        """Return whether X'..' comes: sqlglot takes 0x.. for the same."""
+        """Return whether X'..' is next. sqlglot accepts 0x.. for the same."""
         is_hexadecimal = self.peek_kind() == TokenType.HEX_STRING
         return is_hexadecimal and self.sql[self.tokens[self.at].start] in "xX"
 
     def read_named(self) -> None:
-        """Read what begins with a word: a column, a function, a constant, CASE, an interval."""
+        """Read what begins with a word: a column, a function, a constant, CASE, or an interval."""
         word = self.peek_word()
         if word == "CASE" and self.peek_word(1) != ".":
             self.read_case()
@@ -247,7 +248,7 @@ class _Reader(TypeGrammar):
     # Functions.
 
     def read_arguments(self, function: str) -> None:
-        """Read the arguments of a function, whose parenthesis has begun, and what ends it."""
+        """Read the arguments of a function and the closing parenthesis."""
         if self.has_passed(")"):
             return
         if function in ("CAST", "TRY_CAST"):
@@ -272,7 +273,7 @@ class _Reader(TypeGrammar):
         self.need_word(")")
 
     def is_side_ahead(self) -> bool:
-        """Return whether a side or FROM comes, and no column that is called so."""
+        """Return whether a side or FROM is next, and not a column of that name."""
         is_side = self.peek_word() in _SIDES and self.peek_word(1) not in (",", ")", ".")
         return is_side or self.peek_word() == "FROM"
 
@@ -283,7 +284,7 @@ class _Reader(TypeGrammar):
         self.read_value()
 
     def read_worded(self, words: Sequence[str]) -> None:
-        """Read arguments with these words between them, or with commas."""
+        """Read arguments separated by these keywords, or by commas."""
         self.read_value()
         if self.peek_word() != words[0]:
             if self.has_passed(","):
@@ -296,7 +297,7 @@ class _Reader(TypeGrammar):
             self.read_value()
 
     def read_argument(self) -> None:
-        """Read an expression, perhaps with a name before it, or a lambda."""
+        """Read an expression, optionally with a name before it, or a lambda."""
         if self.peek_word(1) in ("->", "=>"):
             self.need_name()
             self.at += 1
@@ -305,13 +306,13 @@ class _Reader(TypeGrammar):
         self.read_expression()
 
     def read_field_value(self) -> None:
-        """Read an expression, perhaps with a name after it."""
+        """Read an expression, optionally with a name after it."""
         self.read_expression()
         if self.has_passed("AS"):
             self.need_name()
 
     def find_lambda(self) -> int:
-        """Return the place after ``(x, y) ->``; 0 where there is none."""
+        """Return the position after ``(x, y) ->``; 0 if there is none."""
         start = self.at
         try:
             self.at += 1
@@ -325,7 +326,7 @@ class _Reader(TypeGrammar):
             self.at = start
 
     def read_suffixes(self) -> None:
-        """Read what may follow a call of an aggregate."""
+        """Read what may follow the call of an aggregate."""
         while True:
             if self.peek_word() in ("WITHIN GROUP", "FILTER", "OVER") and self.peek_word(1) == "(":
                 self.at += 2

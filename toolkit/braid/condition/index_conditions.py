@@ -1,6 +1,4 @@
-"""Links put together: equalities that follow from others, several that become one key, several that
-become one band.
-"""
+"""Combine index conditions: implied equalities, composite keys, and intersections of bounds."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ End = tuple[int, str]
 """A key column: the stream, and the column's name."""
 
 Equal = Sequence[tuple[End, End]]
-"""The pairs of key columns that a condition says are equal."""
+"""Pairs of key columns that a condition requires to be equal."""
 
 
 def add_key_column(columns: dict[str, str], prefix: str, sql: str) -> str:
-    """The name of the column with this Spark SQL, which is added unless it is there."""
+    """Return the name of the column with this Spark SQL, adding it if needed."""
     for name, text in columns.items():
         if text == sql:
             return name
@@ -28,10 +26,9 @@ def add_key_column(columns: dict[str, str], prefix: str, sql: str) -> str:
 
 
 def combine_equalities(equal: Equal, keys: Sequence[dict[str, str]]) -> list[IndexCondition]:
-    """Several equalities between the same two streams become one key, the hash of all, which is
-    more selective.
+    """Return, for streams with several equalities, one condition on the hash of all their keys.
 
-    The new key columns are added to ``keys``, Spark SQL by name and stream.
+    It is more selective. The new key columns are added to ``keys``, Spark SQL by name and stream.
     """
     pairs: dict[tuple[int, int], list[tuple[str, str]]] = {}
     for (a, left), (b, right) in equal:
@@ -54,7 +51,7 @@ def _add_hash_key(keys: dict[str, str], columns: Sequence[str]) -> str:
 
 
 def equality_classes(equal: Equal) -> list[set[End]]:
-    """The keys that a chain of equalities makes equal, class by class."""
+    """Return the classes of keys that chains of equalities make equal."""
     found: list[set[End]] = []
     for pair in equal:
         touched = [c for c in found if c & set(pair)]
@@ -63,8 +60,9 @@ def equality_classes(equal: Equal) -> list[set[End]]:
 
 
 def implied_equalities(equal: Equal) -> list[IndexCondition]:
-    """Equalities that follow from others, a = c from a = b and b = c: the stated ones decide, these
-    find candidates.
+    """Return implied equalities, as a = c from a = b and b = c.
+
+    They find candidates; the stated ones decide.
     """
     stated = {frozenset(pair) for pair in equal}
     return [
@@ -76,8 +74,9 @@ def implied_equalities(equal: Equal) -> list[IndexCondition]:
 
 
 def common_equality_key(equal: Equal, streams: int) -> tuple[str, ...] | None:
-    """By stream, the key that one chain of equalities links over all streams (for partitioning by
-    value).
+    """Return, by stream, the key that one chain of equalities links over all streams.
+
+    It is used to partition by value. None: there is none.
     """
     for same in equality_classes(equal):
         by_stream = dict(sorted(same, reverse=True))
@@ -87,8 +86,9 @@ def common_equality_key(equal: Equal, streams: int) -> tuple[str, ...] | None:
 
 
 def intersect_conditions(links: Sequence[IndexCondition]) -> list[IndexCondition]:
-    """One link for each pair of keys, the intersection of its bounds; what that loses in exactness
-    stays beside it.
+    """Return one condition for each pair of keys: the intersection of its bounds.
+
+    If it is inexact, the exact ones are kept beside it.
     """
     groups: dict[tuple[End, End], list[IndexCondition]] = {}
     for link in links:

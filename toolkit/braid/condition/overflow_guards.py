@@ -1,18 +1,18 @@
-"""Sums that a link takes apart, and the values that their types hold.
+"""Guards for sums that an index condition takes apart: the range of their types.
 
-A link moves the terms of ``a.n + 5 > b.m`` to two keys and a constant. That is exact in the whole
-numbers, and not in the type in which Spark computes ``a.n + 5``: where the sum leaves its type,
-Spark raises ARITHMETIC_OVERFLOW. A guard says of each such sum which values its type holds. Where
-the keys that meet may leave it, the pairs that do are looked for, and fail the run.
+An index condition splits the terms of ``a.n + 5 > b.m`` into two keys and a constant. That is exact
+for integers, but Spark computes ``a.n + 5`` in a type that may overflow, and then raises
+ARITHMETIC_OVERFLOW. A guard holds the range of each such sum's type. If keys that meet may leave
+it, the pairs that do are searched for, and fail the run.
 
-The types of guarded sums, with their limits in the unit of the link's keys:
+The types of guarded sums, with their range in the unit of the keys:
 
-- tinyint, smallint, int, bigint: 8 to 64 bits, also of keys that are scaled as decimals;
+- tinyint, smallint, int, bigint: 8 to 64 bits, also for keys that are scaled as decimals;
 - date: 32 bits of days; the difference of two dates: 64 bits of microseconds, in days;
 - timestamp, timestamp_ntz and the interval between two: 64 bits of microseconds.
 
-Decimals need no guard: links take those of 18 digits at most, and a sum of them has fewer than 38.
-Floats need none: they do not overflow, and a residual decides about their sums.
+Decimals need no guard: index conditions accept at most 18 digits, and a sum of them has fewer than
+38. Floats need none: they do not overflow, and a residual decides on their sums.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from braid.condition.term_normalizer import constant_value, split_sum, split_sum
 from braid.util.durations import UNITS
 
 Streams = Callable[[exp.Expr], set[int]]
-"""Return the streams that an expression names."""
+"""A function that returns the streams that an expression names."""
 TypeOf = Callable[[exp.Expr, set[int]], SqlType | None]
-"""Return the type of an expression over one stream, or over none."""
+"""A function that returns the type of an expression over one stream, or over none."""
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64, "date": 32}
 _TIMES = ("date", "timestamp", "timestamp_ntz")
@@ -40,10 +40,12 @@ _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 @dataclass(frozen=True)
 class GuardedSum:
-    """A sum, difference or negation that a link takes apart.
+    """A sum, difference or negation that an index condition takes apart.
 
-    ``terms`` are signed, each with the streams that it names. ``is_absolute`` says that Spark
-    takes its absolute value too, which the least number of a type has not.
+    - ``terms``: signed terms, each with its streams.
+    - ``sql_type``: type in which Spark computes the sum.
+    - ``is_absolute``: whether Spark also takes its absolute value, which the least number of a type
+      lacks.
     """
 
     node: exp.Expr
@@ -53,7 +55,7 @@ class GuardedSum:
 
     @property
     def display_text(self) -> str:
-        """The sum for a sentence, as "a.n + 5 (int)"."""
+        """The sum for a message, as "a.n + 5 (int)"."""
         node = exp.Abs(this=self.node) if self.is_absolute else self.node
         return describe_with_type(node, self.sql_type)
 
@@ -67,12 +69,14 @@ class GuardedSum:
 
 
 def describe_with_type(node: exp.Expr, kind: SqlType) -> str:
-    """Return an expression and its type for a sentence."""
+    """Return an expression and its type for a message."""
     return f"{node.sql(dialect=SparkSql).replace('`', '')} ({kind})"
 
 
 def describe_overflow(text: str, ansi: bool = True) -> str:
-    """Return the sentence for an expression that leaves its type, up to where that was."""
+    """Return the sentence for an expression that overflows its type. The caller appends the
+    place.
+    """
     if ansi:
         return f"ARITHMETIC_OVERFLOW in {text}"
     return (
@@ -84,7 +88,7 @@ def describe_overflow(text: str, ansi: bool = True) -> str:
 def find_sums(
     node: exp.Expr, streams: Streams, type_of: TypeOf, is_absolute: bool = False
 ) -> list[GuardedSum]:
-    """Return every sum of a limited type that ``summands`` takes apart in an expression."""
+    """Return every sum of a limited type that ``split_summands`` takes apart in an expression."""
     return _find_typed_sums(node, streams, type_of, is_absolute)[1]
 
 
@@ -106,7 +110,7 @@ def _find_typed_sums(
 
 
 def infer_number_type(node: exp.Expr) -> SqlType | None:
-    """Return the type of a whole number; the sign in front of one belongs to it."""
+    """Return the type of an integer literal, with its sign; None for other nodes."""
     inner = node.this if isinstance(node, exp.Neg) else node
     if not isinstance(inner, exp.Literal) or not inner.is_int:
         return None
@@ -128,9 +132,7 @@ def _infer_term_type(node: exp.Expr, streams: Streams, type_of: TypeOf) -> SqlTy
 
 
 def check_constant(node: exp.Expr, type_of: TypeOf) -> None:
-    """Raise PredicateError if a constant, or a part of it, leaves the type that Spark computes it
-    in.
-    """
+    """Raise PredicateError if a constant, or a part of it, overflows Spark's type."""
     for part in node.find_all(exp.Add, exp.Sub, exp.Mul, exp.Neg):
         kind, value = infer_number_type(part) or type_of(part, set()), constant_value(part)
         if kind is None or kind.name not in INTEGRAL or value is None:
@@ -140,7 +142,7 @@ def check_constant(node: exp.Expr, type_of: TypeOf) -> None:
 
 
 def refuse_constant(text: str) -> None:
-    """Raise PredicateError for a constant that has no value in Spark."""
+    """Raise PredicateError for a constant that overflows in Spark."""
     raise PredicateError(
         f"{text} in the join condition is ARITHMETIC_OVERFLOW in Spark; write a number that its "
         "type holds, or cast a part of it to a wider type"
@@ -164,5 +166,5 @@ def _infer_sum_type(node: exp.Expr, kinds: Sequence[SqlType | None]) -> SqlType 
 
 
 def scale_limits(low: int, high: int, constant: Fraction, unit: int) -> tuple[int, int]:
-    """Return the limits of a sum without its constant, in keys that are multiples of ``unit``."""
+    """Return the limits of a sum without its constant, for keys that are multiples of ``unit``."""
     return -((constant - low) * unit // 1), (high - constant) * unit // 1

@@ -1,4 +1,4 @@
-"""From Spark SQL to a predicate: Spark's own analyser judges the condition, sqlglot splits it."""
+"""Parse Spark SQL into a predicate: an analyzer checks the condition, sqlglot splits it."""
 
 from __future__ import annotations
 
@@ -76,8 +76,10 @@ def parse_predicate(
     windows: Sequence[int | None],
     analyser: Analyzer | None = None,
 ) -> Predicate:
-    """Take the condition apart for streams of these schemas (only the schemas are looked at) and
-    windows (microseconds). ``analyser`` is what judges it, where there is one already.
+    """Return the parsed condition for streams of these schemas and windows (microseconds).
+
+    Only the schemas of ``frames`` are read. ``analyser`` checks the condition; default: one for the
+    streams.
 
     Raises PredicateError for an unknown column, alias or function, and for a condition that is not
     boolean.
@@ -95,7 +97,7 @@ def parse_predicate(
 
 
 def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:
-    """What judges expressions over these streams: Spark, or rules for tables."""
+    """Return the analyzer for these streams: Spark's, or the one for tables."""
     if all(isinstance(s, (pa.Table, pa.Schema)) for s in streams.values()):
         return ArrowAnalyzer(streams)
     from braid.condition.spark_analyzer import SparkAnalyzer
@@ -105,18 +107,18 @@ def make_analyzer(streams: Mapping[str, Any]) -> Analyzer:
 
 @dataclass
 class _Side:
-    """The part of a comparison that belongs to one stream: a sum of signed terms."""
+    """One stream's part of a comparison: a sum of signed terms."""
 
     stream: int
     terms: list[Term] = field(default_factory=list)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is one term, as it is written."""
+        """Whether it is a single positive term."""
         return len(self.terms) == 1 and self.terms[0][0] > 0
 
     def to_sql(self, kind: str = "", scale: int = 0) -> str:
-        """Spark SQL of it; what is not plain is added up in the numbers of a kind."""
+        """Return its Spark SQL. A sum is computed in the numeric type of the kind."""
         return (
             f"({strip_alias(self.terms[0][1])})"
             if self.is_plain
@@ -124,8 +126,9 @@ class _Side:
         )
 
     def complement_negated_bits(self, of: SqlType) -> int:
-        """Turn the bits of a BIGINT that is negated: -x may be none, ~x is -x - 1. Returns what is
-        missing then.
+        """Replace a negated BIGINT -x by its complement ~x, and return the difference to add.
+
+        -x may overflow; ~x equals -x - 1 and never does.
         """
         if of != BIGINT or self.is_plain or len(self.terms) > 1:
             return 0
@@ -136,7 +139,7 @@ class _Side:
 def _negate_comparison(
     op: type, a: _Side, b: _Side, free: list[Term]
 ) -> tuple[type, _Side, _Side, list[Term]]:
-    """Return ``A - B + free op 0`` with all signs turned: the one place where it is done."""
+    """Return ``A - B + free op 0`` with all signs reversed."""
     a, b = (_Side(side.stream, negate_terms(side.terms)) for side in (a, b))
     return _TURNED.get(op, op), a, b, negate_terms(free)
 
@@ -180,7 +183,7 @@ class _Parser:
         )
 
     def _try_add_common_elements(self, conjunct: exp.Expr) -> bool:
-        """``size(array_intersect(left, right)) >= c``, and what else needs common elements."""
+        """Add a condition on common elements, as ``size(array_intersect(left, right)) >= c``."""
         if (common := self.residuals.common_elements(conjunct)) is None:
             return False
         self.commons.append(common)
@@ -190,8 +193,8 @@ class _Parser:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
     def _try_add_edit_distance(self, conjunct: exp.Expr) -> bool:
-        """``levenshtein(left, right) < bound``: texts whose lengths differ by less, and no others
-        are compared.
+        """Add ``levenshtein(left, right) < bound``: an index condition on the difference of
+        lengths, and a residual.
         """
         if not isinstance(conjunct, (exp.LT, exp.LTE)):
             return False
@@ -207,7 +210,7 @@ class _Parser:
         return True
 
     def _try_add_distance(self, conjunct: exp.Expr) -> bool:
-        """``abs(left - right) < bound``: two comparisons."""
+        """Add ``abs(left - right) < bound`` as two comparisons."""
         if not isinstance(conjunct, (exp.LT, exp.LTE)) or not isinstance(conjunct.this, exp.Abs):
             return False
         kind, inner, bound = type(conjunct), conjunct.this.this, conjunct.expression
@@ -221,7 +224,7 @@ class _Parser:
         ) and self._try_add_comparison_link(mirrored, inner, low, conjunct, sums, capped=True)
 
     def _try_add_mirrored_distance(self, conjunct: exp.Expr) -> bool:
-        """``bound > abs(left - right)``: the same from the other side."""
+        """Add ``bound > abs(left - right)``, the mirrored form."""
         if not isinstance(conjunct, (exp.GT, exp.GTE)):
             return False
         if not isinstance(conjunct.expression, exp.Abs):
@@ -230,7 +233,7 @@ class _Parser:
         return self._try_add_distance(kind(this=conjunct.expression, expression=conjunct.this))
 
     def _try_add_comparison(self, conjunct: exp.Expr) -> bool:
-        """``left < right``, and the like, but for distances."""
+        """Add a comparison such as ``left < right``, except for distances."""
         if not isinstance(conjunct, (exp.EQ, exp.LT, exp.LTE, exp.GT, exp.GTE)):
             return False
         left, right = conjunct.this, conjunct.expression
@@ -252,8 +255,10 @@ class _Parser:
         sums: list[GuardedSum],
         capped: bool = False,
     ) -> bool:
-        """Note ``left op right`` as a link. ``sums`` are those that it takes apart; ``capped`` says
-        that another comparison bounds ``left`` from above.
+        """Add ``left op right`` as an index condition.
+
+        ``sums`` are the sums that it takes apart. ``capped``: another comparison bounds ``left``
+        from above.
         """
         terms = [
             *split_summands(left, 1, self._find_streams),
@@ -292,13 +297,14 @@ class _Parser:
         return self._try_add_key_bound(op, a, b, free, source, nan, sums)
 
     def _are_of_one_stream_each(self, *sides: exp.Expr) -> bool:
-        """Whether each side of an equality is of one stream. Spark computes such sides of every
-        tuple, so they stay whole, and fail where Spark's do.
+        """Return whether each side of an equality names one stream.
+
+        Spark computes such sides for every tuple. They stay whole, so that they fail if Spark's do.
         """
         return all(len(self._find_streams(side)) == 1 for side in sides)
 
     def _is_exact(self, *sides: _Side) -> bool:
-        """Whether no side is of floats."""
+        """Return whether no side is a float."""
         kinds = [self._infer_side_type(side) for side in sides]
         return all(kind is not None and kind.name not in REAL for kind in kinds)
 
@@ -310,8 +316,10 @@ class _Parser:
         return self.analyser.infer_type(alias, f"({strip_alias(node)})")
 
     def _make_unsplit_sides(self, left: exp.Expr, right: exp.Expr) -> tuple[_Side, _Side]:
-        """Each side whole, of the stream that comes first and of the other, on the left of the
-        comparison: a day may have 23 hours, and Spark knows which.
+        """Return each side whole, as terms on the left of the comparison; the first stream's side
+        first.
+
+        Spark computes the sides, because a local day can have 23 hours.
         """
         sides = (_Side(min(self._find_streams(s)), [(g, s)]) for g, s in ((1, left), (-1, right)))
         a, b = sorted(sides, key=lambda side: side.stream)
@@ -327,8 +335,8 @@ class _Parser:
         nan: bool | None,
         sums: Sequence[GuardedSum],
     ) -> bool:
-        """Note ``A - B + free op 0`` as a link between keys, where A and B are sums over one stream
-        each.
+        """Add ``A - B + free op 0`` as an index condition between keys; A and B are sums over one
+        stream each.
         """
         ta, tb = self._infer_side_type(a), self._infer_side_type(b)
         if ta is None or tb is None:
@@ -373,7 +381,7 @@ class _Parser:
     def _make_guards(
         self, sums: Sequence[GuardedSum], kind: str, scale: int, *sides: tuple[_Side, str]
     ) -> list[OverflowGuard]:
-        """The guards of the sums that the link between two sides took apart."""
+        """Return the guards for the sums that the index condition between two sides took apart."""
         (a, left), (b, right) = sides
         link = (a.stream, left), (b.stream, right)
         guards = []
@@ -396,7 +404,7 @@ class _Parser:
         return guards
 
     def _make_term_key(self, term: exp.Expr, stream: int, kind: str, scale: int) -> End:
-        """The key column of a term by itself."""
+        """Return the key column of a single term."""
         side = _Side(stream, [(1, term)])
         return stream, self._add_key_column(side, key_sql(kind, side.to_sql(kind, scale), scale))
 
@@ -410,7 +418,9 @@ class _Parser:
         free: list[Term],
         source: exp.Expr,
     ) -> bool:
-        """Equality of text, binary and wide decimals: by their hash, then by themselves."""
+        """Add an equality of text, binary or wide decimals: by hash, with a residual on the
+        values.
+        """
         if op is not exp.EQ or free or (common := hash_type(ta, tb)) is None:
             return False
         left, right = (
@@ -430,14 +440,16 @@ class _Parser:
         return sum_type([k for k in kinds if k is not None]) if all(kinds) else None
 
     def _add_key_column(self, side: _Side, sql: str, null: str | None = None) -> str:
-        """The name of the key column with this text; a hash of NULL is NULL."""
+        """Return the name of the key column with this SQL, adding it if needed. A hash of NULL is
+        NULL.
+        """
         if null is not None:
             sql = f"if(({null}) is null, null, {sql})"
         return add_key_column(self.keys[side.stream], "__k", sql)
 
 
 def _make_boolean(conjunct: exp.Expr) -> exp.Expr:
-    """Return a conjunct as a boolean: Spark filters by no NULL that has no type."""
+    """Return a conjunct as a boolean, because Spark does not filter by an untyped NULL."""
     if all(isinstance(null.parent, exp.Is) for null in conjunct.find_all(exp.Null)):
         return conjunct
     return exp.And(this=exp.paren(conjunct), expression=exp.true())
@@ -450,6 +462,6 @@ LINKING: tuple[Callable[[_Parser, exp.Expr], bool], ...] = (
     _Parser._try_add_comparison,
     _Parser._try_add_common_elements,
 )
-"""The rules by which a conjunct over two streams becomes links, tried in this order until one says
-that it was one; what none takes is a residual.
+"""Rules that make index conditions of a conjunct over two streams. They are tried in this order
+until one returns True. A conjunct that no rule accepts is a residual.
 """

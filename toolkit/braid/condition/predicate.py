@@ -1,18 +1,17 @@
-"""A join condition in pieces: what one stream decides alone, what an index finds, what is left to
-check on pairs.
+"""A parsed join condition: filters, index conditions, and residuals.
 
-Every conjunct of the condition is one of
+Every conjunct of the condition is one of the following.
 
-- a *filter*, when it names one stream: Spark applies it before a tuple is routed;
-- a *link*, when it compares a number of one stream with a number of another: ``lo <= left - right
-  <= hi``. Equality, bands, BETWEEN and inequalities are links, over integers, floats, decimals,
-  dates and timestamps. Spark computes the numbers (*keys*), blocks are sorted by them, and a probe
-  is two binary searches;
-- a *residual* for the rest, evaluated by DuckDB on candidate pairs only. What it needs of one
-  stream alone is computed by Spark beforehand, so that DuckDB does no more than compare and
-  calculate. Functions of two vectors are left to NumPy.
+- A *filter* names one stream. Spark applies it before a tuple is routed.
+- An *index condition* compares a number of one stream with a number of another: ``lower <= left -
+  right <= upper``. Equality, bands, BETWEEN and inequalities are index conditions, over integers,
+  floats, decimals, dates and timestamps. Spark computes the numbers (*keys*), blocks are sorted by
+  them, and a probe is two binary searches.
+- A *residual* is any other conjunct. DuckDB evaluates it on candidate pairs. Spark computes its
+  parts over one stream in advance, so that DuckDB only compares and calculates. NumPy evaluates
+  functions of two vectors.
 
-NULL never matches: a tuple whose key is NULL takes no part in the join.
+NULL never matches: a tuple whose key is NULL does not take part in the join.
 """
 
 from __future__ import annotations
@@ -27,17 +26,18 @@ from braid.core.reserved_columns import TIME
 
 
 class PredicateError(ValueError):
-    """The condition is refused; the message says what was found and what is accepted."""
+    """A condition that is not supported. The message names what was found and what is accepted."""
 
 
 @dataclass(frozen=True)
 class IndexCondition:
-    """``lo <= left - right <= hi`` between key columns of two streams (indices, left < right in
-    stream order).
+    """The condition ``lower <= left - right <= upper`` between key columns of two streams.
 
-    ``strict`` says which of the two bounds are open (floats only: integers are closed by
-    construction). An inexact link finds a superset (text by its hash, floats with rounding); a
-    residual then decides.
+    - ``left``, ``right``: (stream index, key column); the left stream comes first.
+    - ``lower``, ``upper``: bounds; infinite: unbounded.
+    - ``is_strict``: whether each bound is open. Floats only; bounds of integers are closed.
+    - ``is_exact``: whether it admits matches only. If not (text by its hash, rounded floats), it
+      finds a superset, and a residual decides.
     """
 
     left: tuple[int, str]
@@ -49,7 +49,7 @@ class IndexCondition:
 
     @property
     def cost_rank(self) -> int:
-        """0 for equality, 1 for a band or a window, 2 for one open side."""
+        """0 for an equality, 1 for a band or a window, 2 for one open side."""
         return (
             0
             if self.lower == self.upper and self.left[1] != TIME
@@ -61,7 +61,9 @@ class IndexCondition:
 
 @dataclass(frozen=True)
 class Measure:
-    """What a function of vectors or sets says of two streams' columns: (stream, column) pairs."""
+    """A function of vectors or sets, applied to columns of two streams, given as (stream,
+    column).
+    """
 
     function: Function
     left: tuple[int, str]
@@ -70,10 +72,15 @@ class Measure:
 
 @dataclass(frozen=True)
 class ResidualPredicate:
-    """DuckDB SQL over columns named "alias.column"; ``columns`` are the (stream, column) pairs that
-    it reads. What it says of vectors is calculated beforehand: the columns "0", "1", ... of its SQL
-    are the ``measures``. Where all that it says is that two columns of text or bytes are equal,
-    these are ``same``.
+    """A residual: DuckDB SQL over columns named "alias.column".
+
+    - ``streams``: the streams that it names.
+    - ``columns``: (stream, column) pairs that it reads.
+    - ``measures``: functions of vectors or sets, computed in advance. They are the columns "0",
+      "1", ... of its SQL.
+    - ``is_symmetric``: the two columns if the residual is an equality of two text or binary
+      columns; otherwise None.
+    - ``can_fail``: parts that may overflow: the DuckDB SQL, and the sentence for the error.
     """
 
     sql: str
@@ -86,9 +93,12 @@ class ResidualPredicate:
 
 @dataclass(frozen=True)
 class CommonElements:
-    """The sets in two columns, (stream, column) pairs of different streams, have ``least`` elements
-    in common or more. ``decides`` is the residual that says no more than this; None where one has
-    to be asked besides.
+    """The condition that sets in two columns of different streams share at least ``min_elements``
+    elements.
+
+    - ``left``, ``right``: (stream, column).
+    - ``is_exact``: the residual that this condition is equivalent to; None: a residual decides in
+      addition.
     """
 
     left: tuple[int, str]
@@ -99,11 +109,13 @@ class CommonElements:
 
 @dataclass(frozen=True)
 class OverflowGuard:
-    """A sum of keys that Spark computes in a type which holds no less than ``low`` and no more than
-    ``high``; a pair whose sum is out of them fails the run, with ``text``.
+    """Limits of a sum of keys, given by the type in which Spark computes it.
 
-    ``ends`` are (stream, key column, factor); ``link`` are the ends of the link that was made of
-    the comparison with the sum.
+    A pair whose sum is below ``lower_limit`` or above ``upper_limit`` fails the run with
+    ``sentence``.
+
+    - ``weighted_columns``: (stream, key column, factor).
+    - ``link``: ends of the index condition that was made from the comparison with the sum.
     """
 
     weighted_columns: tuple[tuple[int, str, int], ...]
@@ -114,14 +126,16 @@ class OverflowGuard:
 
     @property
     def guarded_streams(self) -> set[int]:
-        """The streams whose pairs Spark computes the sum of."""
+        """The streams of the pairs for which Spark computes the sum."""
         return {self.link[0][0], self.link[1][0]}
 
 
 @dataclass(frozen=True)
 class GuardedStep:
-    """Which pairs Spark computes a guarded sum of: those that the ``index`` finds (None: all), and
-    that the ``links`` and the step's residuals admit. The link of the sum itself is not among them.
+    """The pairs for which Spark computes a guarded sum.
+
+    They are the pairs that ``index`` finds (None: all) and that ``required_links`` and the step's
+    residuals admit. The index condition of the sum itself is not among them.
     """
 
     guard: OverflowGuard
@@ -131,8 +145,11 @@ class GuardedStep:
 
 @dataclass(frozen=True)
 class ProbeStep:
-    """How a partial result meets one more stream: ``index`` finds candidates (None: all pairs), the
-    rest is checked. ``dangers`` are the sums that may leave their types on the way.
+    """How a partial result is joined with one more stream.
+
+    - ``index_condition``: finds candidates; None: all pairs are candidates.
+    - ``conditions``, ``residuals``: conditions to check on candidates.
+    - ``guarded_steps``: sums that may overflow in this step.
     """
 
     stream: int
@@ -144,13 +161,18 @@ class ProbeStep:
 
 @dataclass(frozen=True)
 class Predicate:
-    """The condition in pieces. ``keys`` maps, by stream, the names of key columns to their Spark
-    SQL over that stream; ``computed`` likewise what residuals read (it may be NULL). ``commons``
-    are what sets must have in common, which an inverted index finds pairs by; ``guards`` the sums
-    that links took apart.
+    """A parsed join condition. Fields with one entry for each stream follow the order of
+    ``aliases``.
 
-    ``equality`` lists, by stream, the Spark SQL of the one key that an equality links over all
-    streams, or None.
+    - ``filters``: by stream, Spark SQL; None: no filter.
+    - ``key_columns``: by stream, key columns by name, as Spark SQL over the stream. A key is never
+      NULL in a match.
+    - ``computed_columns``: likewise, columns that residuals read; may be NULL.
+    - ``index_conditions``: conditions that find pairs by a sorted key.
+    - ``residuals``: conditions to check on pairs.
+    - ``equality``: by stream, the key that an equality links over all streams; None: there is none.
+    - ``common_elements``: conditions that find pairs by an inverted index.
+    - ``guards``: limits of the sums that index conditions took apart.
     """
 
     aliases: tuple[str, ...]
@@ -164,7 +186,7 @@ class Predicate:
     guards: tuple[OverflowGuard, ...] = ()
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
-        """The step from the visited streams to the next: the most selective kind of link is the
+        """Return the step from the visited streams to the next. The most selective condition is the
         index.
         """
         ends = [
@@ -195,7 +217,7 @@ class Predicate:
         index: IndexCondition | CommonElements | None,
         links: Sequence[IndexCondition],
     ) -> tuple[GuardedStep, ...]:
-        """The guarded sums of a step whose candidates the index finds and the links admit."""
+        """Return the guarded sums of a step with these index and exact conditions."""
         dangers = []
         for guard in self.guards:
             if stream in guard.guarded_streams and guard.guarded_streams <= visited | {stream}:
@@ -207,7 +229,9 @@ class Predicate:
     def _choose_common_elements(
         self, visited: frozenset[int], stream: int
     ) -> CommonElements | None:
-        """The sets that find most: those that must have most in common."""
+        """Return the condition on common elements that requires the most, which is the most
+        selective.
+        """
         known = [
             c
             for c in self.common_elements
@@ -216,8 +240,9 @@ class Predicate:
         return max(known, key=lambda c: c.min_elements, default=None)
 
     def index_columns(self, stream: int) -> tuple[str, ...]:
-        """Key columns by which a probe may enter a block of the stream; blocks are sorted by the
-        first.
+        """Return the key columns by which a probe may search a block of the stream.
+
+        Blocks are sorted by the first.
         """
         best: dict[int, IndexCondition] = {}
         for link in sorted(self.index_conditions, key=lambda k: k.cost_rank):
@@ -230,17 +255,17 @@ class Predicate:
 
 
 def with_windows(predicate: Predicate, windows: Sequence[int | None]) -> Predicate:
-    """The condition and the window condition; ``windows`` as for ``window_links``."""
+    """Return the condition with the window conditions; ``windows`` as for ``window_conditions``."""
     return replace(
         predicate, index_conditions=predicate.index_conditions + window_conditions(windows)
     )
 
 
 def window_conditions(windows: Sequence[int | None]) -> tuple[IndexCondition, ...]:
-    """The window condition as links on event time: T - T_i < W_i for all i is t_j - t_i < W_i for
-    every pair (i, j).
+    """Return the window condition as index conditions on event time.
 
-    ``windows`` are W_i in microseconds by stream, None for full history.
+    T - T_i < W_i for all i is equivalent to t_j - t_i < W_i for every pair (i, j). ``windows`` are
+    W_i by stream, in microseconds; None: full history.
     """
     links = []
     longest = [inf if window is None else window - 1 for window in windows]

@@ -1,4 +1,4 @@
-"""What is asked of DuckDB: residuals, on columns of candidate pairs, and whatever of a table."""
+"""Evaluate residuals and table queries with DuckDB."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from braid.condition.evaluation_order import OverflowFailure
 from braid.condition.predicate import ResidualPredicate
 
 _FEW = 10_000
-"""Up to so many rows it takes longer to plan a query well than to run it, and longer to find out
-its types than to copy what it finds.
+"""Up to this many rows, optimizing a query takes longer than running it, and creating a relation
+takes longer than copying the result.
 """
 _TEXT, _HERE = "Arrow output on a DB-API result", re.escape(__name__)
 _COPIES = ("ignore", re.compile(_TEXT, re.IGNORECASE), UserWarning, re.compile(_HERE), 0)
-"""As Python keeps it, that a warning of DuckDB's is not told of here."""
+"""Python's filter that ignores DuckDB's warning in this module."""
 _OWN = threading.local()
-"""By thread, its cursors of the process's DuckDB: for few candidates, and for many."""
+"""By thread, its cursors of the process's DuckDB: for few and for many candidates."""
 
 
 @cache
 def _open_database() -> Any:
-    """This process's DuckDB: to open one takes longer than a small micro-batch."""
+    """Return this process's DuckDB. Opening one takes longer than a small micro-batch."""
     import duckdb
 
     atexit.register(_open_database.cache_clear)  # else it is reported as leaked
@@ -42,7 +42,7 @@ def _open_database() -> Any:
 
 
 def duckdb_cursor() -> Any:
-    """A new cursor of this process's DuckDB, in UTC. What is registered with it is its own."""
+    """Return a new cursor of this process's DuckDB, in UTC. It has its own registered tables."""
     return _open_database().cursor()
 
 
@@ -54,7 +54,7 @@ def _thread_cursor(candidates: int) -> Any:
 
 
 def query_table(sql: str, rows: pa.Table) -> pa.Table:
-    """What DuckDB says of a table, whose name in the SQL is ``tuples``."""
+    """Return the result of a query on a table, which is named ``tuples`` in the SQL."""
     tuples = rows  # noqa: F841  DuckDB finds it by this name
     with duckdb_cursor() as db:
         if rows.num_rows > _FEW:
@@ -70,10 +70,12 @@ def evaluate_residual(
     columns: Mapping[tuple[int, str], pa.Array | pa.ChunkedArray],
     measured: Sequence[pa.Array | pa.ChunkedArray] = (),
 ) -> np.ndarray:
-    """Where the residual is true, for aligned columns by (stream, name) and what was ``measured``.
+    """Return, for each candidate pair, whether the residual is true.
 
-    Raises OverflowFailure where a value leaves its type, and duckdb.Error where the residual cannot
-    be evaluated for another reason.
+    ``columns`` are aligned columns by (stream, name); ``measured`` are the values of its measures.
+
+    Raises OverflowFailure if a value overflows its type, and duckdb.Error if DuckDB fails
+    otherwise.
     """
     if residual.is_symmetric is not None:
         a, b = (columns[end] for end in residual.is_symmetric)
@@ -93,8 +95,9 @@ def evaluate_residual(
 
 
 def raise_overflow(error: Exception, fallible: Iterable[tuple[str, str]], rows: pa.Table) -> None:
-    """Raise OverflowFailure with the sentence for the first of the ``fallible`` expressions that
-    leaves its type over the rows, if that is what the ``error`` of DuckDB is.
+    """Raise OverflowFailure if the DuckDB ``error`` is an overflow.
+
+    Its sentence is that of the first ``fallible`` expression that overflows on these rows.
     """
     import duckdb
 

@@ -1,4 +1,4 @@
-"""Conjuncts that candidate pairs are checked by: DuckDB evaluates them on streams' columns."""
+"""Build residuals: conjuncts that DuckDB evaluates on the columns of candidate pairs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
 
 
 class ResidualBuilder:
-    """The residuals ``found`` in a condition, and by stream what is ``computed`` for them."""
+    """A builder of residuals: ``found``, and the columns ``computed`` for them by stream."""
 
     def __init__(self, analyser: Analyzer) -> None:
         self.analyser, self.aliases = analyser, tuple(analyser.names)
@@ -45,7 +45,9 @@ class ResidualBuilder:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
     def _find_two_streams(self, node: exp.Expr) -> set[int]:
-        """Of its streams two at most: in a long list of conditions they are found at once."""
+        """Return at most two of the node's streams. In a long list of conditions this stops
+        early.
+        """
         found = set[int]()
         for column in node.find_all(exp.Column):
             found.add(self.aliases.index(column.table))
@@ -54,7 +56,9 @@ class ResidualBuilder:
         return found
 
     def add_conjunct(self, conjunct: exp.Expr) -> ResidualPredicate:
-        """Check candidate pairs by a conjunct. Raises PredicateError where that cannot be."""
+        """Add a conjunct as a residual and return it. Raises PredicateError if it cannot be
+        evaluated.
+        """
         measures, flat = self._flatten_structs(conjunct)
         columns = self._list_columns(flat)
         streams = frozenset(self._find_streams(conjunct))
@@ -70,8 +74,9 @@ class ResidualBuilder:
     def _flatten_structs(self, conjunct: exp.Expr) -> tuple[list[Measure], exp.Expr]:
         """Return the measures of a conjunct, and the conjunct over columns.
 
-        Parts of one stream that may fail, and that Spark skips where others decide, are left to
-        DuckDB, which skips them too. Those that it does not know are computed for every tuple.
+        Spark skips a part that may fail if another part decides. Such parts over one stream are
+        left to DuckDB, which skips them, too. Parts that DuckDB cannot evaluate are computed for
+        every tuple.
         """
         tree, home = self._rewrite_set_conditions(conjunct), min(self._find_streams(conjunct))
         before, kinds = [dict(c) for c in self.computed], dict(self._kinds)
@@ -92,7 +97,7 @@ class ResidualBuilder:
         )
 
     def _list_columns(self, flat: exp.Expr) -> list[tuple[int, str]]:
-        """The columns, by stream, that an expression over columns reads."""
+        """Return the (stream, column) pairs that an expression over columns reads."""
         names = {split_name(column) for column in flat.find_all(exp.Column)}
         return sorted((self.aliases.index(a), name) for a, name in names if a in self.aliases)
 
@@ -100,8 +105,9 @@ class ResidualBuilder:
         return rewrite_to_overlap(conjunct.copy(), self._find_streams, self.analyser.sized_null)
 
     def common_elements(self, conjunct: exp.Expr) -> CommonElements | None:
-        """What the sets of two streams must have in common for a conjunct to hold; the conjunct is
-        a residual as well.
+        """Return the common elements that a conjunct requires; None if it requires none.
+
+        The conjunct is also added as a residual.
         """
         if (
             found := min_common_elements(conjunct, self._find_streams, self.analyser.sized_null)
@@ -115,7 +121,7 @@ class ResidualBuilder:
         return CommonElements(left, right, count, residual if exact else None)
 
     def _add_computed_column(self, side: exp.Expr) -> str:
-        """The column of its stream that has an expression over one stream."""
+        """Return the column of an expression over one stream, adding it if needed."""
         stream = min(self._find_streams(side))
         if isinstance(side, exp.Column):
             return side.name
@@ -127,8 +133,9 @@ class ResidualBuilder:
         columns: Sequence[tuple[int, str]],
         measures: int,
     ) -> str:
-        """DuckDB SQL, every operand cast to the type that Spark gives it: DuckDB's own choice is
-        often narrower, of a float and a decimal the float.
+        """Return DuckDB SQL with every operand cast to Spark's type.
+
+        DuckDB's own choice is often narrower; for a float and a decimal it is the float.
         """
         kinds = self._find_column_types(columns, measures)
         if self.analyser.has_time_zone and depends_on_time_zone(
@@ -148,7 +155,7 @@ class ResidualBuilder:
     def _find_column_types(
         self, columns: Sequence[tuple[int, str]], measures: int
     ) -> dict[tuple[str, str], SqlType]:
-        """The types of the columns and measures that a residual reads."""
+        """Return the types of the columns and measures that a residual reads."""
         kinds = {("", str(n)): DOUBLE for n in range(measures)}
         for s, name in columns:
             kinds["", f"{self.aliases[s]}.{name}"] = sql_type_of_arrow(
@@ -163,9 +170,7 @@ class ResidualBuilder:
     def _can_fail(
         self, flat: exp.Expr, columns: Sequence[tuple[int, str]], measures: int
     ) -> Iterator[tuple[str, str]]:
-        """Yield the parts of an expression that may leave their types, with the sentence if they
-        do.
-        """
+        """Yield the parts of an expression that may overflow, with the sentence for the error."""
         compiler = self._make_compiler(self._find_column_types(columns, measures))
         for node in can_fail(flat):
             sql, kind = compiler.compile_expression(node)
@@ -175,14 +180,14 @@ class ResidualBuilder:
             yield sql, describe_overflow(text, self.analyser.is_ansi)
 
     def _restore_original_text(self, text: str, columns: Sequence[tuple[int, str]]) -> str:
-        """Text over computed columns with what they are computed from in their place."""
+        """Return text in which computed columns are replaced by their expressions."""
         for s, name in columns:
             if name in self.computed[s]:
                 text = text.replace(f"{self.aliases[s]}.{name}", self.computed[s][name])
         return text
 
     def _is_plain_equality(self, flat: exp.Expr) -> bool:
-        """Whether all that it says is that two columns of text or bytes are equal."""
+        """Return whether the expression is only an equality of two text or binary columns."""
         if not isinstance(flat, exp.EQ):
             return False
         sides = (flat.this, flat.expression)
@@ -193,7 +198,7 @@ class ResidualBuilder:
         return len(kinds) == 1 and kinds <= {pa.string(), pa.binary()}
 
     def _find_arrow_type(self, stream: int, name: str) -> pa.DataType:
-        """The type in Arrow of a column that a residual reads."""
+        """Return the Arrow type of a column that a residual reads."""
         if (stream, name) not in self._kinds:
             own = exp.column(name, quoted=True).sql(dialect=SparkSql)
             sql = self.computed[stream].get(name) or own
@@ -201,10 +206,11 @@ class ResidualBuilder:
         return self._kinds[stream, name]
 
     def _flatten_to_columns(self, node: exp.Expr, home: int, measures: list[Measure]) -> exp.Expr:
-        """The expression over columns named "alias.column"; what one stream decides (or none:
-        ``home``) is such a column.
+        """Return the expression over columns named "alias.column".
 
-        A function of two streams' vectors becomes a column too, and is added to ``measures``.
+        A part over one stream becomes such a column; one over no stream becomes a column of
+        ``home``. A function of two streams' vectors becomes a column, too, and is added to
+        ``measures``.
         """
         streams = self._find_two_streams(node)
         if not streams and not node.find(exp.Func):
@@ -238,8 +244,9 @@ class ResidualBuilder:
         return node
 
     def _is_checked_per_pair(self, node: exp.Expr) -> bool:
-        """Whether an expression over one stream is computed pair by pair: it may overflow, and
-        Spark computes it only of pairs that the other conditions admit.
+        """Return whether an expression over one stream is computed for each pair.
+
+        It is if it may overflow: Spark computes it only for pairs that the other conditions admit.
         """
         parts = [part for part in can_fail(node) if isinstance(part, _ARITHMETIC)]
         names = {(c.table, c.name) for c in node.find_all(exp.Column)}
@@ -270,8 +277,8 @@ class ResidualBuilder:
         check_element_types((kinds[0], kinds[1]), sides.replace("`", ""))
 
     def _check_evaluates(self, residual: ResidualPredicate, conjunct: exp.Expr) -> None:
-        """Run the residual on no rows, so that what DuckDB cannot evaluate is refused before
-        anything starts.
+        """Evaluate the residual on no rows. Raises PredicateError, before anything starts, if
+        DuckDB cannot.
         """
         import duckdb
 

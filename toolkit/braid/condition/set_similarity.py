@@ -1,5 +1,6 @@
-"""Conditions on what two arrays have in common, as Spark SQL spells them: all of them by one
-measure, the number of distinct common elements.
+"""Conditions on common elements of two arrays in Spark SQL, reduced to one measure.
+
+The measure is the number of distinct common elements.
 
 | meaning | Spark SQL |
 |---|---|
@@ -7,13 +8,14 @@ measure, the number of distinct common elements.
 | any common element | ``arrays_overlap(X, Y)`` |
 | X within Y | ``size(array_except(X, Y)) = 0`` |
 | Jaccard | ``size(array_intersect(X, Y)) / size(array_union(X, Y)) >= q`` |
-| inner product of maps from elements to weights | what ``inner_product(X, Y)`` writes, ``>= q`` |
+| inner product of maps from elements to weights | the text of ``inner_product(X, Y)``, ``>= q`` |
 
 X and Y are expressions over one stream each. Equality is ``array_sort(array_distinct(X)) =
-array_sort(array_distinct(Y))``, which needs no measure. As in Spark, NULL is an element that equals
-NULL, but ``arrays_overlap`` knows nothing of NULL; a NULL array matches nothing, but where Spark is
-set to have -1 for its size (not ``array_size``). Source of the five
-predicates: Gedik 2007, section 3.2.
+array_sort(array_distinct(Y))`` and needs no measure. As in Spark, NULL is an element that equals
+NULL, except in ``arrays_overlap``. A NULL array matches nothing, unless Spark is set to return -1
+for its size (not ``array_size``).
+
+Source of the five predicates: Gedik 2007, section 3.2.
 """
 
 from __future__ import annotations
@@ -29,20 +31,22 @@ from braid.condition.spark_dialect import SparkSql
 from braid.condition.vector_functions import Function
 
 OVERLAP = "set_overlap"
-"""What the measure is called between parsing and evaluation."""
+"""Name of the measure between parsing and evaluation."""
 INNER = "set_inner"
-"""The measure of maps."""
+"""Name of the measure of maps."""
 MEASURES: dict[str, Function] = {OVERLAP: "set_overlap", INNER: "set_inner"}
 _EXACT = ("tinyint", "smallint", "int", "bigint")
 _ELEMENTS = (*_EXACT, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
 
 Streams = Callable[[exp.Expr], set[Any]]
-"""The streams that an expression names, by number or alias."""
+"""A function that returns the streams that an expression names, by number or alias."""
 
 
 def inner_product(x: str, y: str) -> str:
-    """Spark SQL of the inner product of two maps from elements to weights: over the keys of ``x``,
-    its weight times that of ``y``, 0 where it has none. A join knows it by this text.
+    """Return Spark SQL for the inner product of two maps from elements to weights.
+
+    It sums, over the keys of ``x``, its weight times that of ``y``, or 0 if ``y`` lacks the key. A
+    join recognizes the product by this text.
 
     >>> inner_product("a.w", "b.w")
     'aggregate(map_keys(a.w), 0D, (s, e) -> s + a.w[e] * coalesce(try_element_at(b.w, e), 0D))'
@@ -53,7 +57,7 @@ def inner_product(x: str, y: str) -> str:
 
 
 def _match_inner_product(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | None:
-    """The maps whose inner product the node is; None for any other."""
+    """Return the maps of an inner product; None for any other node."""
     if not isinstance(node, exp.Reduce) or not isinstance(node.this, exp.MapKeys):
         return None
     looked = next((b for b in node.find_all(exp.Bracket) if b.args.get("safe")), None)
@@ -65,8 +69,9 @@ def _match_inner_product(node: exp.Expr | None) -> tuple[exp.Expr, exp.Expr] | N
 
 
 def rewrite_to_overlap(node: exp.Expr, streams: Streams, sized_null: bool = False) -> exp.Expr:
-    """The expression with all that it says of two streams' arrays in terms of OVERLAP.
-    ``sized_null``: the size of a NULL array is -1, but never its ``array_size``.
+    """Return the expression with conditions on two streams' arrays rewritten to OVERLAP.
+
+    ``sized_null``: the size of a NULL array is -1; its ``array_size`` is NULL.
     """
     return node.transform(lambda n: _rewrite_node_to_overlap(n, streams, sized_null))
 
@@ -93,12 +98,12 @@ def _rewrite_node_to_overlap(node: exp.Expr, streams: Streams, sized_null: bool)
 
 
 def is_call_to(node: exp.Expr | None, function: str) -> bool:
-    """Whether the node calls a function that sqlglot has no class for."""
+    """Return whether the node calls this function, for functions that sqlglot has no class for."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == function
 
 
 def _match_set_operation(node: exp.Expr | None) -> tuple[str, exp.Expr, exp.Expr] | None:
-    """What is made of which two arrays; None for anything else."""
+    """Return the set operation and its two arrays; None for any other node."""
     if isinstance(node, exp.ArrayIntersect) and len(node.expressions) == 2:
         return "intersect", *node.expressions
     if isinstance(node, exp.ArrayExcept):
@@ -107,7 +112,7 @@ def _match_set_operation(node: exp.Expr | None) -> tuple[str, exp.Expr, exp.Expr
 
 
 def size_argument(node: exp.Expr) -> exp.Expr | None:
-    """What the node is the size of; None when it is no size."""
+    """Return the argument of a size function; None for any other node."""
     inner: exp.Expr | None = None
     if isinstance(node, exp.ArraySize):
         inner = node.this
@@ -129,7 +134,9 @@ def _count_distinct_call(x: exp.Expr) -> exp.Expr:
 
 
 def _make_any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
-    """True, or unknown where a NULL might have been the common element, or false."""
+    """Return the condition for any common element. It is unknown if a NULL may be the common
+    element.
+    """
     common = exp.GTE(
         this=_overlap_call(_drop_nulls_call(x), _drop_nulls_call(y)),
         expression=exp.Literal.number(1),
@@ -141,27 +148,29 @@ def _make_any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
 
 
 def _drop_nulls_call(x: exp.Expr) -> exp.Expr:
-    """The elements that are not NULL."""
+    """Return the array without NULL."""
     return exp.func("array_compact", x.copy(), dialect=SparkSql)
 
 
 def _may_be_in(x: exp.Expr, y: exp.Expr) -> exp.Expr:
-    """Whether x has a NULL, and y anything that it might be."""
+    """Return the condition that x contains NULL and y is not empty."""
     has_null = exp.GT(this=_array_size_call(x), expression=_array_size_call(_drop_nulls_call(x)))
     return exp.and_(has_null, exp.GT(this=_array_size_call(y), expression=exp.Literal.number(0)))
 
 
 def _array_size_call(x: exp.Expr) -> exp.Expr:
-    """NULL of a NULL array, whatever the settings."""
+    """Return the size, which is NULL for a NULL array under any setting."""
     return exp.Anonymous(this="array_size", expressions=[x.copy()])
 
 
 def min_common_elements(
     node: exp.Expr, streams: Streams, sized_null: bool = False
 ) -> tuple[exp.Expr, exp.Expr, int, bool] | None:
-    """(X, Y, c, exact) of a conjunct that holds only for c common elements or more, c being 1 at
-    least; ``exact`` when it holds for all such. None for any other. ``sized_null`` as above: -1
-    over -1 may be enough then.
+    """Return (X, Y, c, exact) for a conjunct that requires c >= 1 common elements; None for any
+    other.
+
+    ``exact``: the conjunct holds for all such pairs. ``sized_null`` as above; then -1 / -1 may
+    satisfy it.
     """
     if is_call_to(node, "arrays_overlap"):
         x, y = map(_drop_nulls_call, node.expressions)
@@ -192,8 +201,9 @@ def min_common_elements(
 
 
 def check_element_types(kinds: tuple[str, str], text: str) -> None:
-    """Raises PredicateError unless two arrays, by Spark's names of their types, have elements that
-    are compared exactly.
+    """Raise PredicateError unless the elements of two arrays can be compared exactly.
+
+    ``kinds`` are Spark's names of the arrays' types.
     """
     if all(k.startswith("map<") for k in kinds):
         return _check_maps(kinds, text)

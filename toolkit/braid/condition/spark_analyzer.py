@@ -1,4 +1,4 @@
-"""Spark's own analyser judges conditions and types over Spark DataFrames."""
+"""Type-check conditions over Spark DataFrames by Spark's own analyzer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from braid.util.error_summary import summarize_error
 
 
 class SparkAnalyzer:
-    """What Spark says of expressions over these streams; only their schemas are looked at."""
+    """Spark's analysis of expressions over these streams. Only their schemas are read."""
 
     def __init__(self, frames: Mapping[str, DataFrame]) -> None:
         self.empty = {alias: _make_empty_frame(frame) for alias, frame in frames.items()}
@@ -41,9 +41,10 @@ class SparkAnalyzer:
         self._fields: dict[tuple[str, str], StructField] = {}
 
     def check_all(self, conditions: Sequence[str]) -> Sequence[str]:
-        """Judge conditions together, in one analysis. If Spark has nothing against any of them,
-        ``judge`` does not ask it again; else that says which it is, and why. Return those that are
-        taken: all or none.
+        """Check conditions together in one analysis, and return those accepted: all or none.
+
+        ``check_condition`` accepts these without asking Spark again. If none are returned, it names
+        the faulty one.
         """
         try:
             trees = [resolve_columns(parse_condition(text), self.names) for text in conditions]
@@ -65,7 +66,7 @@ class SparkAnalyzer:
         return conditions
 
     def check_condition(self, tree: exp.Expr, on: str) -> None:
-        """Raises PredicateError for a condition that Spark does not take, or that is random."""
+        """Raise PredicateError for a condition that Spark refuses or that is not deterministic."""
         if _to_spark_sql(tree) in self._taken:
             return
         joined = self._join_streams
@@ -111,12 +112,12 @@ class SparkAnalyzer:
 
     @cached_property
     def _join_streams(self) -> DataFrame:
-        """Return the product of the streams without rows, by alias."""
+        """The cross join of the streams without rows, by alias."""
         named = (frame.alias(alias) for alias, frame in self.empty.items())
         return reduce(DataFrame.crossJoin, named)
 
     def infer_type(self, alias: str, sql: str) -> SqlType | None:
-        """Spark's type; None where the expression means nothing to Spark (a negated date, say)."""
+        """Return Spark's type; None if the expression is invalid, as a negated date."""
         try:
             kind = self._infer_field(alias, sql).dataType
         except AnalysisException:
@@ -124,8 +125,9 @@ class SparkAnalyzer:
         return SqlType.parse(kind.simpleString())
 
     def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
-        """Return the type of the column in Arrow. Raises PredicateError for what is no value by
-        itself, as the patterns of LIKE ALL.
+        """Return the column's type in Arrow.
+
+        Raises PredicateError for an expression that is not a value, as the patterns of LIKE ALL.
         """
         try:
             schema = StructType([self._infer_field(alias, sql)])
@@ -138,7 +140,7 @@ class SparkAnalyzer:
         return make_arrow_schema(schema).field(0).type
 
     def _infer_field(self, alias: str, sql: str) -> StructField:
-        """What an expression comes to; of a column by itself Spark need not be asked."""
+        """Return the field of an expression. A plain column needs no analysis."""
         if (field := self.columns[alias].get(sql.removeprefix("(").removesuffix(")"))) is not None:
             return field
         if (alias, sql) not in self._fields:
@@ -148,7 +150,7 @@ class SparkAnalyzer:
 
 
 def make_arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the columns as Arrow has them: all nullable, times in UTC."""
+    """Return the Arrow schema: all fields nullable, timestamps in UTC."""
     return make_nullable(to_arrow_schema(schema, timezone="UTC"))
 
 
@@ -172,7 +174,7 @@ def _make_type_nullable(kind: DataType) -> DataType:
 
 
 def _index_columns(schema: StructType) -> dict[str, StructField]:
-    """The columns by how an expression names them."""
+    """Return the columns by their quoted names."""
     return {exp.to_identifier(f.name, quoted=True).sql(dialect=SparkSql): f for f in schema}
 
 
@@ -181,9 +183,10 @@ def _to_spark_sql(tree: exp.Expr) -> str:
 
 
 def _is_read_exactly(joined: DataFrame, on: str) -> bool:
-    """Return whether a condition means to Spark what it means as it is read and written again:
-    whether both have the same plan, once constants are computed. Raises AnalysisException or
-    ParseException for a text that Spark does not take.
+    """Return whether Spark reads a condition as sqlglot does: the original and the rewritten text
+    have the same plan after constants are folded.
+
+    Raises AnalysisException or ParseException if Spark refuses the text.
     """
     jvm: Any = joined.sparkSession._jvm
     rules = jvm.org.apache.spark.sql.catalyst.optimizer
@@ -196,7 +199,7 @@ def _is_read_exactly(joined: DataFrame, on: str) -> bool:
 
 
 def _make_empty_frame(frame: DataFrame) -> DataFrame:
-    """A frame of the same schema without rows; made by the JVM, which is faster by far."""
+    """Return an empty DataFrame of the same schema. The JVM creates it, which is much faster."""
     spark = frame.sparkSession
     jvm: Any = spark._jvm
     rows = spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), frame._jdf.schema())

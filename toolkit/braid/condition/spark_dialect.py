@@ -1,5 +1,5 @@
-"""Spark SQL as it is written: sqlglot's dialect, but that what is read means what Spark means, and
-is written again as it was.
+"""Spark SQL for sqlglot: a dialect that parses as Spark does and writes expressions back
+unchanged.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _LOOKED_INTO = """
     TIMESTAMPDIFF TIMESTAMP_LTZ TIMESTAMP_NTZ TO_DATE TRIM TRY_ELEMENT_AT UCASE UNIX_DATE
     UNIX_MICROS UPPER VARIANCE VAR_POP VAR_SAMP YEAR
 """
-"""Functions that rules look into, and aggregates. All others stay as they are written: of some
-sqlglot makes what is nearly the same, as LOG(10, x) of log10(x).
+"""Functions that rules analyze, and aggregates. All others are kept as written, because sqlglot
+rewrites some to a slightly different function, as log10(x) to LOG(10, x).
 """
 _OWN_SYNTAX = """
     CAST CEIL EXTRACT FLOOR OVERLAY POSITION SUBSTR SUBSTRING TRIM TRY_CAST
     APPROX_PERCENTILE LISTAGG MAX_BY MIN_BY PERCENTILE PERCENTILE_APPROX STRING_AGG
 """
-"""Functions with words between their arguments, and aggregates."""
+"""Functions with keywords between their arguments, and aggregates."""
 _TIGHTER: dict[type[exp.Expr], int] = {
     exp.BitwiseOr: 1,
     exp.BitwiseXor: 2,
@@ -52,11 +52,13 @@ _TIGHTER: dict[type[exp.Expr], int] = {
     exp.BitwiseLeftShift: 4,
     exp.BitwiseRightShift: 4,
 }
-"""Of Spark's bit operators the higher one goes first; to sqlglot all are alike."""
+"""Precedence of Spark's bit operators. A higher one binds tighter. sqlglot treats all alike."""
 
 
 def _make_binary_function(name: str) -> Callable[[list[Any]], exp.Expr]:
-    """Makes a function of two arguments; with more it stays as it is written."""
+    """Return a builder for a function of two arguments. With more, the function is kept as
+    written.
+    """
     make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS[name]
 
     def made(args: list[Any]) -> exp.Expr:
@@ -69,8 +71,9 @@ _UNITS_FIRST = "DATEADD DATEDIFF DATE_ADD DATE_DIFF TIMESTAMPADD TIMESTAMPDIFF"
 
 
 def _keep_unit(name: str) -> Callable[[list[Any]], exp.Expr]:
-    """Makes a function whose unit stays as it is written: sqlglot has capitals, and MINUTE for MIN,
-    which Spark does not have.
+    """Return a builder for a function whose unit is kept as written.
+
+    sqlglot writes it in capitals, and MINUTE for MIN, which Spark does not have.
     """
     make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS[name]
 
@@ -85,8 +88,8 @@ def _keep_unit(name: str) -> Callable[[list[Any]], exp.Expr]:
 
 
 def _parse_logarithm(args: list[Any]) -> exp.Expr:
-    """Makes a logarithm; the natural one is written again as log, which is another function of
-    Spark's than ln, of the same value.
+    """Build a logarithm. The natural one is written back as log, which Spark distinguishes from
+    ln.
     """
     if len(args) > 2:
         return exp.Anonymous(this="LOG", expressions=args)
@@ -118,12 +121,12 @@ class SparkSql(Spark):
         }
 
         def parse(self, *args: Any, **kwargs: Any) -> Any:
-            """Parse statements; what has an argument that no rule reads stays as it is written."""
+            """Parse statements. A node with an argument that no rule reads is kept as written."""
             self._refuse_comments(*args, **kwargs)
             return [tree and keep_unread(tree) for tree in super().parse(*args, **kwargs)]
 
         def _refuse_comments(self, tokens: list[Token], sql: str | None = None) -> None:
-            """Raise ParseError for what is a comment to sqlglot and none to Spark."""
+            """Raise ParseError for text that is a comment to sqlglot only."""
             marks = [mark for mark in ("{#", "/*+") if mark in (sql or "")]
             if not marks:
                 return
@@ -134,14 +137,14 @@ class SparkSql(Spark):
                 raise ParseError(f"Spark's grammar has no comment {wrong[0]} here")
 
         _checked: tuple[int, int] = (0, 0)
-        """Up to where expressions are known to be Spark's: a statement and a place in it."""
+        """Position up to which expressions are checked: statement, and token."""
 
         def reset(self) -> None:
             self._checked = (0, 0)
             super().reset()
 
         def _parse_disjunction(self) -> Any:
-            """Parse an expression that Spark's grammar has; its parts are checked with it."""
+            """Parse an expression of Spark's grammar. The check covers its parts."""
             if (self._chunk_index, self._index) < self._checked:
                 return super()._parse_disjunction()
             start, end, problem = self._index, *self._find_end()
@@ -152,7 +155,7 @@ class SparkSql(Spark):
             return tree
 
         def _find_end(self) -> tuple[int, str]:
-            """Return the place after the expression that begins here; if none does, this place and
+            """Return the position after the expression here, and ""; without one, this position and
             the reason.
             """
             end, problem = self._index, ""
@@ -175,17 +178,20 @@ class SparkSql(Spark):
         def _build_predicate(
             self, klass: Any, this: Any, expression: Any, *args: Any, **kwargs: Any
         ) -> Any:
-            """Take no comparison beside LIKE, IN or BETWEEN without parentheses: to Spark all that
-            stands before these words is their left side, and LIKE's pattern may be a comparison.
+            """Raise ParseError for a comparison beside LIKE, IN or BETWEEN without parentheses.
+
+            Spark takes all that precedes these keywords as their left side, and LIKE's pattern may
+            be a comparison.
             """
             if any(map(_is_between, (this, expression))):
                 self.raise_error("LIKE, IN and BETWEEN beside a comparison need parentheses")
             return super()._build_predicate(klass, this, expression, *args, **kwargs)
 
         def _negate_range(self, this: Any = None) -> Any:
-            """Put NOT around LIKE and ILIKE, as around all else, and not into an argument of
-            theirs that every reader of the tree would have to look at. NOT LIKE ANY is not the
-            negation of LIKE ANY.
+            """Put NOT around LIKE and ILIKE, as around other nodes, instead of into one of their
+            arguments.
+
+            NOT LIKE ANY is not the negation of LIKE ANY.
             """
             like = this.this if isinstance(this, exp.Escape) else this
             if like and isinstance(like.expression, (exp.Any, exp.All)):
@@ -210,33 +216,31 @@ class SparkSql(Spark):
 
 
 def to_sql(tree: exp.Expr) -> str:
-    """The text of a tree. Raises SqlglotError where something would be left out."""
+    """Return the text of a tree. Raises SqlglotError if a part would be omitted."""
     return tree.sql(dialect=SparkSql, unsupported_level=ErrorLevel.RAISE)
 
 
 def translate(text: str, dialect: str) -> str:
-    """Return a condition in another dialect, as sqlglot writes it. Raises SqlglotError."""
+    """Return a condition in another dialect of sqlglot. Raises SqlglotError."""
     tree = sqlglot.parse_one(text, dialect=SparkSql)
     plain: exp.Expr = tree.transform(lambda n: n.this if isinstance(n, AsWritten) else n)
     return plain.sql(dialect=dialect)
 
 
 def describe_sql_error(error: SqlglotError) -> str:
-    """What sqlglot found, in a line."""
+    """Return sqlglot's error in one line."""
     line = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
     return re.sub(r"Required keyword: .* missing for <.*>", "Something is missing", line)
 
 
 def _is_between(node: Any) -> bool:
-    """Return whether a node is LIKE, IN or BETWEEN, or their negation."""
+    """Return whether a node is LIKE, IN or BETWEEN, or its negation."""
     inner = node.this if isinstance(node, exp.Not) else node
     return isinstance(inner, (exp.Like, exp.ILike, exp.Escape, exp.RegexpLike, exp.In, exp.Between))
 
 
 def _regroup_bit_operators(node: Any) -> Any:
-    """Bit operators without parentheses, grouped as Spark does: what is right of a looser one, left
-    of a tighter one, belongs to the tighter one.
-    """
+    """Return bit operators without parentheses, grouped by Spark's precedence."""
     if type(node) not in _TIGHTER:
         return node
     left, right = _regroup_bit_operators(node.this), node.expression

@@ -1,5 +1,5 @@
-"""Types of Spark SQL by name, without Spark: what Arrow and DuckDB call them, and in which of them
-Spark compares and calculates.
+"""Types of Spark SQL by name, without Spark: their Arrow and DuckDB counterparts, and common
+types.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class SqlType:
-    """A type by Spark's name, as "bigint"; decimals have digits in all (``precision``) and after
-    the point (``scale``).
+    """A type by Spark's name, as "bigint".
+
+    ``precision`` and ``scale`` are the total and fractional digits of a decimal.
     """
 
     name: str
@@ -22,8 +23,9 @@ class SqlType:
 
     @classmethod
     def parse(cls, text: str) -> SqlType:
-        """From Spark's simple string, as "decimal(10,2)", "array<int>" or "string collate X",
-        which is another type than "string": it compares otherwise.
+        """Return the type from Spark's simple string, as "decimal(10,2)" or "array<int>".
+
+        "string collate X" is another type than "string", because it compares differently.
         """
         name = re.match(r"(array|map|struct)<.*|\w+( collate \w+)?", text)
         digits = re.fullmatch(r"decimal\((\d+), ?(\d+)\)", text)
@@ -40,14 +42,14 @@ NUMERIC = (*INTEGRAL, *REAL, "decimal")
 BOOLEAN, INT, BIGINT, DOUBLE = (SqlType(n) for n in ("boolean", "int", "bigint", "double"))
 STRING, DATE, TIMESTAMP = (SqlType(n) for n in ("string", "date", "timestamp"))
 INTERVAL = SqlType("interval")
-"""Of a fixed length: between two times. DuckDB calculates with its microseconds."""
+"""An interval of fixed length, between two times. DuckDB calculates with its microseconds."""
 VOID = SqlType("void")
 
 MOST_DIGITS = 38
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
-"""Of the decimals that Spark makes of integers."""
+"""Digits of the decimals that Spark converts integers to."""
 _TIMES = ("date", "timestamp_ntz", "timestamp")
-"""The later one of two is what they are compared in."""
+"""Types of times. Two are compared in the later one."""
 _ARROW = {
     pa.bool_(): "boolean",
     pa.int8(): "tinyint",
@@ -74,7 +76,9 @@ _DUCKDB = {
 
 
 def sql_type_of_arrow(kind: pa.DataType) -> SqlType:
-    """Spark's type for a column of Arrow; of what expressions do not take it is Arrow's name."""
+    """Return Spark's type for an Arrow type; Arrow's name for types that expressions do not
+    support.
+    """
     if pa.types.is_decimal(kind):
         return SqlType("decimal", kind.precision, kind.scale)
     if pa.types.is_list(kind):
@@ -89,7 +93,7 @@ def sql_type_of_arrow(kind: pa.DataType) -> SqlType:
 
 
 def arrow_type_of_sql(kind: SqlType) -> pa.DataType | None:
-    """The type in Arrow; None of NULL by itself and of what ``type_of`` names otherwise."""
+    """Return the Arrow type; None for NULL and for types without one."""
     if kind.name == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
     if inner := re.fullmatch(r"array<(.*)>", kind.name):
@@ -99,24 +103,27 @@ def arrow_type_of_sql(kind: SqlType) -> pa.DataType | None:
 
 
 def duckdb_type_name(kind: SqlType) -> str:
-    """DuckDB's name of a type."""
+    """Return DuckDB's name of a type."""
     return _DUCKDB.get(kind.name, str(kind).upper())
 
 
 def compares_alike(kind: SqlType, equality: bool = False) -> bool:
-    """Whether values of the type compare alike in Spark and in DuckDB, all or for ``equality``."""
+    """Return whether Spark and DuckDB compare values of the type alike; with ``equality``, for
+    equality.
+    """
     nested = equality and kind.name.startswith(("array<", "struct<"))
     return nested or kind.name in {*_ARROW.values(), "decimal", "interval"}
 
 
 def decimal_of_integer(kind: SqlType) -> SqlType:
-    """The decimal that Spark makes of an integer."""
+    """Return the decimal type that Spark converts an integer to."""
     return kind if kind.name == "decimal" else SqlType("decimal", _DIGITS[kind.name])
 
 
 def common_type(*kinds: SqlType) -> SqlType | None:
-    """The type in which Spark compares values of these types and chooses between them; None where
-    that is not known, as between text and numbers.
+    """Return the type in which Spark compares values of these types and chooses between them.
+
+    None: unknown, as for text and numbers.
     """
     names = {k.name for k in kinds} - {"void"}
     if len(set(kinds) - {VOID}) == 1:
@@ -136,8 +143,8 @@ def common_type(*kinds: SqlType) -> SqlType | None:
 
 
 def decimal_result_type(sign: str, a: SqlType, b: SqlType) -> SqlType | None:
-    """The decimal that Spark gives a sum, a difference or a product of two exact numbers; None
-    where it would round.
+    """Return Spark's type for the sum, difference or product of two exact numbers; None if it
+    rounds.
     """
     a, b = decimal_of_integer(a), decimal_of_integer(b)
     scale = a.scale + b.scale if sign == "*" else max(a.scale, b.scale)

@@ -1,4 +1,4 @@
-"""Whether blocks that another version wrote hold what a condition reads of them now."""
+"""The computed columns of blocks, to detect that another version computed them differently."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from braid.condition.predicate import Predicate
 
 
 def computed_columns(predicate: Predicate) -> list[dict[str, str]]:
-    """What blocks hold besides a stream's columns: keys, and what residuals read."""
+    """Return the computed columns of each stream's blocks: keys, and columns that residuals
+    read.
+    """
     return [
         {**k, **c} for k, c in zip(predicate.key_columns, predicate.computed_columns, strict=True)
     ]

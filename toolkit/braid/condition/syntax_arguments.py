@@ -1,8 +1,8 @@
-"""Which arguments of a syntax node a rule reads. A node with any other is kept as it is written:
-no rule looks into it, so that none may answer as if the argument were not there.
+"""The arguments of syntax nodes that rules read.
 
-Spark gets its text, as it gets that of a function without a rule; tables and conditions over two
-streams refuse it with a sentence that names the argument.
+A node with any other argument is kept as written, and no rule looks into it. Otherwise a rule would
+ignore the argument. Spark receives its text, as for a function without a rule. Tables and
+conditions over two streams refuse it and name the argument.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ READ: Table = {
     exp.Bracket: ("this", "expressions", "offset", "safe"),
     exp.Anonymous: _LIST,
 }
-"""By class of node, the arguments that the rules for it read: those of the compiler, of links, of
+"""By class of node, the arguments that rules read: those of the compiler, of index conditions, of
 sets, and of selections and aggregates of a hub.
 """
 WRITTEN: Table = {
@@ -66,7 +66,7 @@ WRITTEN: Table = {
     exp.Lambda: _LIST,
     exp.Tuple: _LIST,
 }
-"""Of nodes that only Spark evaluates, the arguments that are known to be written as they were."""
+"""By class of nodes that only Spark evaluates, the arguments that are written back unchanged."""
 CONSTANT: Mapping[tuple[type[exp.Expr], str], object] = {
     (exp.Concat, "safe"): True,
     (exp.DPipe, "safe"): True,
@@ -76,26 +76,27 @@ CONSTANT: Mapping[tuple[type[exp.Expr], str], object] = {
     (exp.TsOrDsToDate, "safe"): True,
     (exp.Count, "big_int"): True,
 }
-"""What sqlglot itself sets in each node of a class; with another value it is an argument that no
+"""Values that sqlglot sets in each node of a class. With another value it is an argument that no
 rule reads.
 """
 _PARTS = (exp.DataType, exp.Identifier, exp.Var, exp.Distinct)
-"""They mean something only in the node that they are part of."""
+"""Nodes that have a meaning only inside their parent."""
 
 
 _WORDS = {"negate": "NOT", "query": "a query"}
-"""By name in the tree, the user's name of an argument."""
+"""User's names of arguments, by name in the tree."""
 
 
 class AsWritten(exp.Expression, exp.Condition):
-    """A node that no rule looks into, as one of its arguments is not read; ``word`` names it."""
+    """A node that no rule looks into, because no rule reads its argument ``word``."""
 
     arg_types: ClassVar[Any] = {"this": True, "word": True}
 
 
 def find_unread(node: exp.Expr, table: Table = READ) -> str | None:
-    """Return the name of an argument that is set and that no rule reads; None if there is none, or
-    if the table does not have the class of the node.
+    """Return the name of an argument that is set and that no rule reads.
+
+    None: there is none, or the table lacks the node's class.
     """
     names = table.get(type(node))
     if names is None:
@@ -104,14 +105,14 @@ def find_unread(node: exp.Expr, table: Table = READ) -> str | None:
 
 
 def has_supported_syntax(tree: exp.Expr) -> bool:
-    """Return whether all of a tree is known to be written as it was read."""
+    """Return whether all of a tree is written back as it was read."""
     table = READ | WRITTEN
     nodes = (node for node in tree.walk() if not isinstance(node, AsWritten))
     return all(type(n) in table and find_unread(n, table) is None for n in nodes)
 
 
 def _list_set_arguments(node: exp.Expr) -> Iterator[str]:
-    """Yield the names of the arguments that say something."""
+    """Yield the names of the arguments that are set."""
     for name, value in node.args.items():
         is_empty = value is None or value is False or (isinstance(value, list) and not value)
         constant = CONSTANT.get((type(node), name))
@@ -120,12 +121,12 @@ def _list_set_arguments(node: exp.Expr) -> Iterator[str]:
 
 
 def name_for_user(name: str) -> str:
-    """Return what a user calls an argument of a node."""
+    """Return the user's name of a node's argument."""
     return _WORDS.get(name, name.upper().strip("_"))
 
 
 def keep_unread(tree: exp.Expr) -> exp.Expr:
-    """Return the tree with each node that has an argument that no rule reads inside AsWritten."""
+    """Return the tree with each node that has an unread argument wrapped in AsWritten."""
     unread = [(node, word) for node in tree.walk() if (word := find_unread(node)) is not None]
     return _wrap_nodes(tree, unread)
 
@@ -145,7 +146,7 @@ def _wrap_nodes(tree: exp.Expr, unread: Iterable[tuple[exp.Expr, str]]) -> exp.E
 
 
 def _find_expression(node: exp.Expr) -> exp.Expr:
-    """Return the nearest node around it that is an expression by itself."""
+    """Return the nearest enclosing node that is an expression by itself."""
     while node.parent is not None and (
         isinstance(node, _PARTS) or (isinstance(node, exp.If) and isinstance(node.parent, exp.Case))
     ):

@@ -1,16 +1,15 @@
-"""Terms of a comparison: what is added up, which constants there are, in which numbers two types
-are compared.
+"""Normalize the terms of a comparison: summands, constants, and the common numeric type.
 
-Each rule is exact in a type of its own, which may hold more than the type that Spark computes in:
+Each rule is exact in its own type, which may be wider than Spark's:
 
-- ``summands`` takes a sum apart; exact in the whole numbers and in decimals, not in floats, of
-  which a residual decides. ``guards`` holds the sums against Spark's types.
-- ``summed`` and ``total`` add up the terms of one stream in BIGINT or DECIMAL(18, s), which hold
-  every sum of the types that they take. A sum of BIGINTs is refused.
-- ``constant`` and ``interval_of`` compute in fractions, exactly; constants are held against
-  Spark's types by ``guards``.
-- ``normal_key`` is BIGINT: of dates in days, of times in microseconds, of decimals in units of the
-  last digit, of which there are 18 at most; all values of the type have one.
+- ``split_summands`` takes a sum apart. It is exact for integers and decimals; a residual decides on
+  floats. ``overflow_guards`` checks the sums against Spark's types.
+- ``sum_sql`` and ``sum_type`` add the terms of one stream in BIGINT or DECIMAL(18, s), which hold
+  every sum of the types they accept. A sum of BIGINTs is refused.
+- ``constant_value`` and ``interval_microseconds`` compute exactly, in fractions.
+  ``overflow_guards`` checks constants against Spark's types.
+- ``key_sql`` is a BIGINT: days of a date, microseconds of a time, units of the last digit of a
+  decimal of at most 18 digits. Every value of the type has a key.
 """
 
 from __future__ import annotations
@@ -30,15 +29,14 @@ _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
 
 Term = tuple[int, exp.Expr]
-"""What is added (1) or taken away (-1)."""
+"""A summand: its sign (1 or -1) and its expression."""
 
 
 def nan_may_satisfy(op: type, left: int, right: int, capped: bool) -> bool | None:
-    """Whether floats that add up to NaN, the largest number, may satisfy a comparison whose sides
-    name that many streams.
+    """Return whether floats that sum to NaN, the largest number, may satisfy a comparison.
 
-    None where no side names two, so that order among the keys tells all. Infinities of one sign
-    differ by NaN.
+    ``left`` and ``right`` are the numbers of streams that its sides name. None: neither names two,
+    so the order of the keys decides. Infinities of equal sign differ by NaN.
     """
     if left < 2 and right < 2:
         return None
@@ -47,13 +45,13 @@ def nan_may_satisfy(op: type, left: int, right: int, capped: bool) -> bool | Non
 
 
 def split_name(column: exp.Expr) -> tuple[str, str]:
-    """The alias and the name in "alias.column"; a name may hold dots."""
+    """Return the alias and the name of "alias.column". A name may contain dots."""
     alias, _, name = column.name.partition(".")
     return alias, name
 
 
 def split_conjuncts(tree: exp.Expr) -> list[exp.Expr]:
-    """The conditions that AND and BETWEEN combine, each on its own."""
+    """Return the conditions that AND and BETWEEN combine."""
     tree = tree.unnest()
     if isinstance(tree, exp.And):
         return [*split_conjuncts(tree.this), *split_conjuncts(tree.expression)]
@@ -72,11 +70,10 @@ def split_conjuncts(tree: exp.Expr) -> list[exp.Expr]:
 def split_summands(
     node: exp.Expr, sign: int, streams: Callable[[exp.Expr], set[int]]
 ) -> list[tuple[int, exp.Expr, set[int]]]:
-    """The signed summands of an expression, each with the streams that it names.
+    """Return the signed summands of an expression, each with its streams.
 
-    What one stream says stays whole, so that its own types decide what it comes to and whether it
-    fails; only one term with constants beside it is taken from them. A difference of days is one of
-    day numbers.
+    A part over one stream stays whole, so that its own types decide its value and whether it fails.
+    An exception is one term plus constants. A difference of days becomes one of day numbers.
     """
     node = node.unnest()
     found = [s for g, part in split_sum(node) for s in split_summands(part, g * sign, streams)]
@@ -89,7 +86,7 @@ def split_summands(
 
 
 def split_sum(node: exp.Expr) -> list[tuple[int, exp.Expr]]:
-    """What an expression is the sum of; nothing where it is none."""
+    """Return the signed parts of a sum; empty if the node is not a sum."""
     if isinstance(node, (exp.Add, exp.Sub)):
         return [(1, node.this), (1 if isinstance(node, exp.Add) else -1, node.expression)]
     if isinstance(node, exp.Neg):
@@ -108,7 +105,7 @@ def _strip_date_cast(node: exp.Expr) -> exp.Expr:
 
 
 def constant_value(node: exp.Expr) -> Fraction | None:
-    """The number that an expression is without reading a column; None for any other expression."""
+    """Return the value of a constant expression; None for any other expression."""
     node = simplify(node.copy())
     if isinstance(node, exp.Neg):
         inner = constant_value(node.this)
@@ -117,7 +114,7 @@ def constant_value(node: exp.Expr) -> Fraction | None:
 
 
 def _parse_interval(node: exp.Expr) -> Fraction | None:
-    """A literal interval in microseconds."""
+    """Return a literal interval in microseconds; None for other nodes."""
     sign = 1
     while isinstance(node, (exp.Neg, exp.Paren)):
         sign, node = (-sign if isinstance(node, exp.Neg) else sign), node.this
@@ -131,19 +128,19 @@ def _parse_interval(node: exp.Expr) -> Fraction | None:
 
 
 def interval_microseconds(node: exp.Expr) -> Fraction | None:
-    """The microseconds of an interval; None for what is none."""
+    """Return the microseconds of an interval; None for other expressions."""
     return _parse_interval(node)
 
 
 def interval_days(node: exp.Expr) -> Fraction | None:
-    """The whole days of an interval or a number; None for what is no whole number of days."""
+    """Return the days of an interval or a number; None if it is not a whole number of days."""
     span = _parse_interval(node)
     days = constant_value(node) if span is None else span / UNITS["day"]
     return days if days is not None and days.denominator == 1 else None
 
 
 def sum_constants(kind: str, terms: Sequence[Term]) -> Fraction | None:
-    """What constants add up to in the unit of a kind's keys; None where it is not known."""
+    """Return the sum of constants in the unit of a kind's keys; None if unknown."""
     of = {
         "date": interval_days,
         "timestamp": interval_microseconds,
@@ -155,7 +152,9 @@ def sum_constants(kind: str, terms: Sequence[Term]) -> Fraction | None:
 
 
 def comparison_domain(a: SqlType, b: SqlType) -> str | None:
-    """In which numbers two types are compared, or None where they are not."""
+    """Return the kind of numbers in which two types are compared; None if they are not
+    comparable.
+    """
     pair = {a.name, b.name}
     if pair == {"boolean"}:
         return "bool"
@@ -171,8 +170,9 @@ def comparison_domain(a: SqlType, b: SqlType) -> str | None:
 
 
 def sum_type(kinds: Sequence[SqlType]) -> SqlType | None:
-    """A type that holds every sum of values of these types, whatever their signs; None where there
-    may be none: floats round, and the sum of two BIGINTs may be no BIGINT.
+    """Return a type that holds every sum of values of these types, with any signs.
+
+    None: there may be none, because floats round and a sum of two BIGINTs may overflow.
     """
     if len(kinds) == 1:
         return kinds[0]
@@ -185,8 +185,9 @@ def sum_type(kinds: Sequence[SqlType]) -> SqlType | None:
 
 
 def hash_type(a: SqlType, b: SqlType) -> str | None:
-    """The type in which values of two types are hashed to find equal ones; None where they are
-    numbers, or not equal.
+    """Return the type in which values of two types are hashed to find equal ones.
+
+    None: they are numbers, or never equal.
     """
     pair = {a.name, b.name}
     if len(pair) == 1 and pair <= {"string", "binary"}:
@@ -198,24 +199,24 @@ def hash_type(a: SqlType, b: SqlType) -> str | None:
 
 
 def _count_digits(*kinds: SqlType) -> tuple[int, int]:
-    """Digits before and after the point that hold the values of exact types."""
+    """Return the digits before and after the point that hold the values of exact types."""
     scale = max(k.scale for k in kinds)
     return max(_DIGITS.get(k.name, k.precision) - k.scale for k in kinds), scale
 
 
 def negate_terms(terms: Sequence[Term]) -> list[Term]:
-    """The terms with the other signs."""
+    """Return the terms with opposite signs."""
     return [(-sign, term) for sign, term in terms]
 
 
 def sum_sql(terms: Sequence[Term], kind: str, scale: int) -> str:
-    """Spark SQL of a sum of one stream's terms, each in the numbers of its kind, which hold it."""
+    """Return Spark SQL for a sum of one stream's terms, each cast to the kind's numeric type."""
     number = {"int": "bigint", "decimal": f"decimal(18, {scale})", "float": "double"}[kind]
     return " + ".join(f"{'-' * (g < 0)}cast(({strip_alias(t)}) as {number})" for g, t in terms)
 
 
 def key_sql(kind: str, sql: str, scale: int) -> str:
-    """Spark SQL of the key: a BIGINT that keeps the order, or a DOUBLE."""
+    """Return Spark SQL for the key: a BIGINT that preserves the order, or a DOUBLE."""
     return {
         "bool": f"cast(cast({sql} as int) as bigint)",
         "int": f"cast({sql} as bigint)",
@@ -232,8 +233,9 @@ def key_sql(kind: str, sql: str, scale: int) -> str:
 def offset_interval(
     op: type, offset: Fraction, real: bool
 ) -> tuple[float, float, tuple[bool, bool]]:
-    """The interval of ``left - right`` for ``left - right op offset``; integers get closed integer
-    bounds.
+    """Return the interval of ``left - right`` for ``left - right op offset``.
+
+    Integers get closed integer bounds.
     """
     strict = op in (exp.LT, exp.GT)
     below, above = op in (exp.LT, exp.LTE, exp.EQ), op in (exp.GT, exp.GTE, exp.EQ)
@@ -250,7 +252,7 @@ def offset_interval(
 
 
 def strip_alias(node: exp.Expr) -> str:
-    """Spark SQL over the stream's own columns, without the alias."""
+    """Return Spark SQL over the stream's own columns, without the alias."""
     bare = node.copy().transform(
         lambda n: exp.column(n.name, quoted=True) if isinstance(n, exp.Column) else n
     )

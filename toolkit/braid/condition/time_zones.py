@@ -1,5 +1,6 @@
-"""Where the session's time zone matters to an expression over two streams. DuckDB goes by UTC; what
-one stream says alone Spark computes, in whatever zone.
+"""Detect expressions over two streams that depend on the session's time zone.
+
+DuckDB evaluates them in UTC. Spark computes parts over one stream, in any zone.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from collections.abc import Callable
 from sqlglot import exp
 
 UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
-"""Names of it."""
+"""Names of UTC."""
 _CHOOSE = (exp.Paren, exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nullif)
-"""They give one of their operands as it is."""
+"""Functions that return one of their operands unchanged."""
 _COMPARE = (exp.Predicate, exp.ArrayContains, exp.UnixMicros)
-"""They say no more of timestamps than which instants they are."""
+"""Functions for which only the instant of a timestamp matters."""
 
 
 def depends_on_time_zone(tree: exp.Expr, kind: Callable[[exp.Column], str]) -> bool:
-    """Whether a timestamp is more than compared with other timestamps: its hour, the day before, or
-    whether it is later than a date, depend on where that is. ``kind`` names a column's type.
+    """Return whether a timestamp is used other than in a comparison with timestamps.
+
+    Its hour, the day before, or a comparison with a date depends on the zone. ``kind`` returns a
+    column's type.
     """
     if any(
         str(cast.to).upper().startswith(("TIMESTAMP", "DATE")) for cast in tree.find_all(exp.Cast)

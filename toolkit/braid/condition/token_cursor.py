@@ -1,4 +1,4 @@
-"""Go over the tokens of a text, as sqlglot parts it, and refuse those that may not come."""
+"""A cursor over sqlglot's tokens that refuses unexpected ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXTS = {
 
 
 class NotSparkError(ValueError):
-    """The token at a place begins or continues no expression of Spark SQL."""
+    """A token that neither begins nor continues an expression of Spark SQL."""
 
     def __init__(self, message: str, at: int) -> None:
         super().__init__(message)
@@ -29,13 +29,13 @@ class NotSparkError(ValueError):
 
 
 class TokenCursor:
-    """A place among tokens. What is read of them is only gone over."""
+    """A position among tokens. Reading only advances it."""
 
     def __init__(self, tokens: Sequence[Token], at: int, sql: str) -> None:
         self.tokens, self.at, self.sql = tokens, at, sql
 
     def peek_word(self, ahead: int = 0) -> str:
-        """Return a token in capitals; nothing for a text, a quoted name, and at the end."""
+        """Return a token in capitals; empty for a text, a quoted name, and at the end."""
         place = self.at + ahead
         if place >= len(self.tokens):
             return ""
@@ -49,25 +49,25 @@ class TokenCursor:
         return self.tokens[place].token_type if place < len(self.tokens) else None
 
     def refuse_token(self, remedy: str = "") -> NoReturn:
-        """Raise NotSparkError for the token that comes."""
+        """Raise NotSparkError for the next token."""
         token = self.tokens[self.at] if self.at < len(self.tokens) else None
         problem = f"Spark's grammar has no {token.text!r} here" if token else "Something is missing"
         raise NotSparkError(f"{problem}{remedy and '; '}{remedy}", self.at)
 
     def has_passed(self, *words: str) -> bool:
-        """Go over one of these words; return whether it was there."""
+        """Pass one of these words, and return whether it was there."""
         if self.peek_word() not in words:
             return False
         self.at += 1
         return True
 
     def need_word(self, *words: str) -> None:
-        """Go over one of these words. Raises NotSparkError if none is there."""
+        """Pass one of these words. Raises NotSparkError if none is there."""
         if not self.has_passed(*words):
             self.refuse_token()
 
     def has_passed_name(self) -> bool:
-        """Go over a name; return whether it was there."""
+        """Pass a name, and return whether it was there."""
         is_word = bool(re.fullmatch(r"\w+", self.peek_word()))
         is_name = is_word and self.peek_kind() != TokenType.NUMBER
         is_name = is_name or self.peek_kind() == TokenType.IDENTIFIER
@@ -75,19 +75,19 @@ class TokenCursor:
         return is_name
 
     def need_name(self) -> None:
-        """Go over a name. Raises NotSparkError if none is there."""
+        """Pass a name. Raises NotSparkError if none is there."""
         if not self.has_passed_name():
             self.refuse_token()
 
     def has_passed_texts(self) -> bool:
-        """Go over texts, which are one; return whether one was there."""
+        """Pass adjacent texts, which form one, and return whether one was there."""
         start = self.at
         while self.peek_kind() in (TokenType.STRING, TokenType.RAW_STRING):
             self.at += 1
         return self.at > start
 
     def read_list(self, read: Callable[[], object], most: int | None = None) -> None:
-        """Read what commas part, without one at the end: ``most`` such parts at most."""
+        """Read parts separated by commas, at most ``most``. A trailing comma is refused."""
         read()
         count = 1
         while self.peek_word() == ",":
@@ -98,7 +98,7 @@ class TokenCursor:
             read()
 
     def skip_parenthesis(self) -> None:
-        """Go to what ends the parenthesis that has begun, and over it."""
+        """Skip to the end of the parenthesis that has begun."""
         depth = 1
         while depth:
             if self.at >= len(self.tokens):

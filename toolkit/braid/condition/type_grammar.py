@@ -14,14 +14,14 @@ _TYPES = """
 """
 _SIMPLE_TYPES = {*_TYPES.split()}
 _DECIMALS, _SIZED_TYPES = {"DECIMAL", "DEC", "NUMERIC"}, {"CHAR", "CHARACTER", "VARCHAR"}
-"""Types that may have sizes in parentheses, and that must have one."""
+"""Types that may have sizes in parentheses, and types that must have one."""
 _SPANS = "YEAR MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND NANOSECOND"
 _UNITS = {f"{unit}{s}" for unit in _SPANS.split() for s in ("", "S")}
 _NUMBER = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 class TypeGrammar(TokenCursor):
-    """Goes over types, numbers and intervals."""
+    """A reader of types, numbers and intervals."""
 
     def read_number(self) -> None:
         """Read a number without a sign."""
@@ -34,7 +34,7 @@ class TypeGrammar(TokenCursor):
         return self.peek_kind(ahead) in (TokenType.STRING, TokenType.NUMBER)
 
     def read_interval(self) -> None:
-        """Read amounts and units; or a text that has both."""
+        """Read amounts with units, or a text that contains both."""
         while self._is_amount_ahead(0):
             is_signed, is_text = self.has_passed("+", "-"), self.has_passed_texts()
             if not is_text:
@@ -49,7 +49,7 @@ class TypeGrammar(TokenCursor):
                 return  # of what follows the interval
 
     def read_type(self) -> None:
-        """Read a type of Spark's."""
+        """Read a type."""
         word = self.peek_word()
         if self.has_passed(*_DECIMALS, *_SIZED_TYPES):
             if word in _SIZED_TYPES or self.peek_word() == "(":
@@ -70,7 +70,7 @@ class TypeGrammar(TokenCursor):
                 self.need_name()
 
     def read_field(self) -> None:
-        """Read a name and the type of a field."""
+        """Read the name and the type of a field."""
         self.need_name()
         self.has_passed(":")
         self.read_type()
@@ -78,7 +78,7 @@ class TypeGrammar(TokenCursor):
             self.need_word("NULL")
 
     def check_units(self) -> None:
-        """Refuse a text of amounts and units, which has just been passed, with other units."""
+        """Raise NotSparkError if the text of amounts and units just passed has unknown units."""
         self.at -= 1
         words = re.findall("[A-Z]+", self.tokens[self.at].text.upper())
         if not {*words} <= {*_UNITS, "INTERVAL"}:

@@ -1,4 +1,4 @@
-"""What tuples are worth: numbers in Spark SQL over the columns of one stream each."""
+"""Parse the utility of tuples: numbers in Spark SQL over the columns of one stream each."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from braid.condition.term_normalizer import strip_alias
 
 
 def parse_utilities(given: Mapping[str, str], streams: Mapping[str, Any]) -> tuple[str | None, ...]:
-    """By stream, Spark SQL of what a tuple is worth, over the stream's own columns; None where
-    nothing is said.
+    """Return, by stream, Spark SQL for a tuple's utility over the stream's own columns; None: not
+    given.
 
-    Raises PredicateError, with one sentence, for an unknown alias, and for what is no number, has
-    another value each time, or needs two streams.
+    Raises PredicateError for an unknown alias, and for an expression that is not a number, is not
+    deterministic, or needs two streams.
     """
     if unknown := sorted(set(given) - set(streams)):
         raise PredicateError(

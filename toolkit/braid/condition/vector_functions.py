@@ -1,4 +1,4 @@
-"""The functions of two vectors, and of two sets, that a condition may use over two streams."""
+"""The functions of two vectors or two sets that a condition may use over two streams."""
 
 from __future__ import annotations
 
