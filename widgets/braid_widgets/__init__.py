@@ -1,4 +1,4 @@
-"""Views of a join that runs, ran, or is simulated: functions of its events alone."""
+"""Views of live, recorded and simulated joins. Each view is a function of a run's events."""
 
 from importlib.util import find_spec
 

@@ -1,1 +1,1 @@
-"""What the views of all papers share."""
+"""Widgets, charts and helpers shared by the views of all papers."""

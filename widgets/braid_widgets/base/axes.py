@@ -1,4 +1,4 @@
-"""The axes of a chart's SVG: from values to places. See ``still``."""
+"""Axes of a chart drawn as SVG: map values to pixels. Used by ``svg_chart``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ import numpy as np
 import plotly.graph_objects as go
 
 WIDTH, TOP, BOTTOM, LEFT, RIGHT = 960, 68, 72, 64, 44
-"""Of a picture, and of what is free around its panels, in pixels."""
+"""Width of the picture and the margins around its panels, in pixels."""
 
 
 class Axis(NamedTuple):
-    """From values to places: ``low`` at pixel ``start``, ``high`` at ``end``; logarithms of them
-    where ``log``. ``names`` are the categories, if it has such; ``marks`` what is written at it, if
-    the figure says so; ``over``: it lies on another one, so its marks stand on the right.
+    """One axis of an SVG chart; it maps ``low`` to pixel ``start`` and ``high`` to ``end``.
+
+    - ``log``: ``low`` and ``high`` are logarithms to base 10.
+    - ``names``: the categories of a categorical axis, else empty.
+    - ``marks``: tick positions and labels set by the figure, if any.
+    - ``title_position``: whether the axis overlays another one, so its ticks are drawn on the
+      right.
     """
 
     low: float
@@ -33,25 +37,25 @@ class Axis(NamedTuple):
     title_position: bool
 
     def pixel(self, value: Any) -> float:
-        """The pixel of a value; NaN for what has none."""
+        """Return the pixel of a value; NaN if the value has no position."""
         number = category_index(value, self.names)
         if self.log:
             number = log10(number) if number > 0 else float("nan")
         return self.start + (number - self.low) / (self.high - self.low) * (self.end - self.start)
 
     def pixel_if_visible(self, value: Any) -> float:
-        """The same; NaN for what lies outside of the axis."""
+        """Return the pixel of a value; NaN if it is outside the axis."""
         place = self.pixel(value)
         low, high = sorted((self.start, self.end))
         return place if low - 1 <= place <= high + 1 else float("nan")
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing is written at it."""
+        """Return whether the axis has neither ticks nor a title."""
         return self.marks == () and not self.title
 
     def make_ticks(self) -> list[tuple[float, str]]:
-        """Places and texts of a few marks."""
+        """Return the pixels and labels of a few ticks."""
         if self.marks is not None:
             return [(self.pixel(value), told) for value, told in self.marks]
         if self.names:
@@ -65,7 +69,7 @@ class Axis(NamedTuple):
 
 
 def read_axis(figure: go.Figure, name: str, height: int) -> Axis:
-    """An axis of the figure, by its short name, such as x2."""
+    """Return the axis of the figure with this short name, such as "x2"."""
     layout = figure.layout[f"{name[0]}axis{name[1:]}"]
     side, group = name[0], {name}
     axes = figure.select_xaxes() if side == "x" else figure.select_yaxes()
@@ -89,7 +93,7 @@ def read_axis(figure: go.Figure, name: str, height: int) -> Axis:
 
 
 def _read_tick_labels(layout: Any) -> tuple[tuple[Any, str], ...] | None:
-    """What is written at an axis, where the figure says so."""
+    """Return the tick positions and labels that the figure sets, if any."""
     if layout.showticklabels is False or layout.visible is False:
         return ()
     if layout.tickvals is None:
@@ -99,12 +103,12 @@ def _read_tick_labels(layout: Any) -> tuple[tuple[Any, str], ...] | None:
 
 
 def _shorten_axis_name(axis: Any) -> str:
-    """x2 of xaxis2."""
+    """Return the short name of an axis: "x2" for "xaxis2"."""
     return str(axis.plotly_name).replace("axis", "")
 
 
 def _collect_trace_values(trace: Any, side: str) -> Iterator[Any]:
-    """The values of a trace on one of its axes, and what bars reach from and to."""
+    """Return the values of a trace on one of its axes, including both ends of bars."""
     values = list(trace[side]) if trace[side] is not None else []
     if trace.type == "heatmap" and not values:
         values = list(range(len(trace.z) if side == "y" else len(trace.z[0])))
@@ -119,7 +123,7 @@ def _collect_trace_values(trace: Any, side: str) -> Iterator[Any]:
 
 
 def _sum_stacked_bars(figure: go.Figure, traces: list[Any], side: str) -> list[float]:
-    """How high bars get that stand on each other."""
+    """Return the total heights of stacked bars."""
     sums: dict[Any, float] = defaultdict(float)
     for t in traces if figure.layout.barmode in ("stack", "relative") else ():
         if t.type == "bar" and t.base is None and side == ("x" if t.orientation == "h" else "y"):
@@ -134,7 +138,7 @@ def _sum_stacked_bars(figure: go.Figure, traces: list[Any], side: str) -> list[f
 def _compute_axis_range(
     layout: Any, values: list[Any], texts: tuple[str, ...], log: bool
 ) -> tuple[float, float]:
-    """The lowest and highest value that is drawn, or its logarithm."""
+    """Return the lowest and highest value drawn; their logarithms on a log axis."""
     if layout.range and all(isinstance(v, int | float) for v in layout.range):
         low, high = map(float, layout.range)
         return (low, high) if low != high else (low - 0.5, high + 0.5)
@@ -151,7 +155,7 @@ def _compute_axis_range(
 
 
 def category_index(value: Any, names: tuple[str, ...]) -> float:
-    """A value as a number: of a category its place, NaN of what has none."""
+    """Return a value as a number: a category's index, NaN for a missing value."""
     if isinstance(value, str):
         return float(names.index(value)) if value in names else float("nan")
     try:
@@ -161,7 +165,7 @@ def category_index(value: Any, names: tuple[str, ...]) -> float:
 
 
 def _choose_round_ticks(low: float, high: float) -> list[float]:
-    """About six round numbers from low to high."""
+    """Return about six round numbers between low and high."""
     low, high = sorted((low, high))
     step = 10 ** floor(log10((high - low) / 5))
     step *= next(m for m in (1, 2, 5, 10) if (high - low) / (step * m) <= 7)
@@ -170,7 +174,7 @@ def _choose_round_ticks(low: float, high: float) -> list[float]:
 
 
 def broadcast(value: Any, count: int, default: Any) -> list[Any]:
-    """One value for all, or one for each."""
+    """Return ``count`` values: the given ones, or one value repeated."""
     if value is None:
         return [default] * count
     if np.ndim(value) == 0:
@@ -179,10 +183,10 @@ def broadcast(value: Any, count: int, default: Any) -> list[Any]:
 
 
 def as_list(values: Any) -> list[Any]:
-    """Values that may be missing, as a list."""
+    """Return the values as a list; empty if there are none."""
     return [] if values is None else list(values)
 
 
 def strip_markup(text: Any) -> str:
-    """Without tags and entities."""
+    """Return the text without HTML tags and entities."""
     return unescape(re.sub(r"</?[a-zA-Z][^>]*>", "", str(text or "")))

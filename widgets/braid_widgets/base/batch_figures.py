@@ -1,4 +1,4 @@
-"""The numbers of one committed batch, and of a run so far."""
+"""Figures of one committed batch, and totals of a run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from braid.papers.theta.mapping import input_load_factor, optimal_ilf, powers_of
 
 @dataclass(frozen=True, slots=True)
 class GroupMapping:
-    """The mapping (n, m) of one group of hosts, and the one before it (None: there was none).
+    """The (n, m) mapping of a group of hosts, and the mapping before it.
 
-    ``cells`` maps a host to its (row, column); ``epoch`` counts the changes of mapping.
+    - ``cells``: (row, column) by host.
+    - ``epoch``: number of mapping changes so far.
+    - ``before``: the previous mapping; None if there was none.
     """
 
     mapping: tuple[int, int]
@@ -26,18 +28,22 @@ class GroupMapping:
 
 @dataclass(frozen=True, slots=True)
 class BatchFigures:
-    """One batch of a time line.
+    """The figures of one batch on the timeline.
 
-    ``ilf`` and ``ilf_max``: mean and largest number of tuples stored per host in use, as counted
-    after the batch. During a migration the mean can dip, because copies are still to come.
-    ``ilf_mapping``: |R|/n + |S|/m of the mapping in force, None when the placement has no grid.
-    ``ilf_optimal``: ILF*, the least that any mapping of as many hosts has for the same |R| and |S|,
-    computed by an oracle. ``ratio``: ILF of the mapping over ILF*, as the paper's figure 5k, with
-    tuples weighed by their size (section 3.3); NaN without a grid and before any tuple is live.
-    ``bound``: what Theorem 4.1 allows for the ratio in this batch, None where it says nothing.
-    ``ilf_square``: the ILF of the square grid that never changes, None without a grid.
-    ``seconds`` is wall-clock, NaN when the clock is modelled; ``parts`` are those of it, where they
-    were measured (see ``core.batch_phases``).
+    - ``ilf``, ``ilf_max``: mean and maximum of tuples stored per host in use, counted after the
+      batch. The mean can dip during a migration, because copies are still to come.
+    - ``ilf_mapping``: |R|/n + |S|/m of the current mapping; None for a placement without a grid.
+    - ``ilf_optimal``: ILF*, the minimum over all mappings of as many hosts for the same |R| and
+      |S|, computed by an oracle.
+    - ``ratio``: ILF of the mapping divided by ILF*, with tuples weighted by size; NaN without a
+      grid and before any tuple is live.
+    - ``bound``: the bound of Theorem 4.1 on the ratio in this batch; None if the theorem does not
+      apply.
+    - ``ilf_square``: the ILF of a fixed square grid; None without a grid.
+    - ``seconds``: wall-clock time; NaN if the clock is modelled.
+    - ``seconds_by_phase``: the phases of ``seconds``, if measured (see ``core.batch_phases``).
+
+    Source: Elseidy 2014, section 3.3 and figure 5k.
     """
 
     batch: int
@@ -62,23 +68,23 @@ class BatchFigures:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether |R| and |S| are within a factor J of one another, as Theorem 4.1 assumes."""
+        """Return whether |R| and |S| are within a factor J, as Theorem 4.1 assumes."""
         r, s = (*self.live, 0, 0)[:2]
         return 0 < r <= self.hosts * s and s <= self.hosts * r
 
     @property
     def stored_ratio(self) -> float:
-        """Most tuples stored on a host, as counted, over ILF*."""
+        """Return the most tuples stored on a host, as counted, divided by ILF*."""
         return self.ilf_max / self.ilf_optimal if self.ilf_optimal else float("nan")
 
     @property
     def rows_per_second(self) -> float:
-        """Tuples received per second of the batch; NaN for a batch without duration."""
+        """Return tuples received per second; NaN for a batch without duration."""
         return self.received / self.seconds if self.seconds > 0 else float("nan")
 
     @property
     def results_per_second(self) -> float:
-        """Results per second of the batch; NaN for a batch without duration."""
+        """Return results per second; NaN for a batch without duration."""
         return self.results / self.seconds if self.seconds > 0 else float("nan")
 
 
@@ -90,9 +96,10 @@ def make_batch_figures(
     modelled: bool,
     sizes: tuple[float, float] = (1.0, 1.0),
 ) -> BatchFigures:
-    """The numbers of a batch under the grids in force; without grids, ``hosts`` hosts are in use.
+    """Return the figures of a batch under the current grids.
 
-    ``sizes`` are those of a tuple of R and of S, in any unit.
+    - ``hosts``: number of hosts in use if there are no grids.
+    - ``sizes``: size of a tuple of R and of S, in any unit.
     """
     used = sorted(h for g in grids.values() for h in g.cells) or list(range(hosts))
     stored = [
@@ -122,19 +129,20 @@ def make_batch_figures(
 
 
 def _get_phase_seconds(seconds: Mapping[str, float]) -> dict[str, float]:
-    """The parts of a batch's seconds; a recording made before there were any has none."""
+    """Return the seconds by phase; empty for a recording without phases."""
     return {p: seconds[p] for p in PHASES} if seconds.keys() >= set(PHASES) else {}
 
 
 def square_ilf(hosts: int, r: float, s: float) -> float:
-    """Mean over hosts of what each would store had every group kept the square grid."""
+    """Return the mean ILF over hosts if every group had kept the square grid."""
     shares = [(j / hosts, square_mapping(j)) for j in powers_of_two(hosts)]
     return sum(share * share * input_load_factor(r, s, n, m) for share, (n, m) in shares)
 
 
 def mapping_ilf(grids: Mapping[int, GroupMapping], r: float, s: float) -> float | None:
-    """Mean over hosts of |R|/n + |S|/m, where a group of J_g of all J hosts stores J_g/J of the
-    tuples (section 4.2.2).
+    """Return the mean of |R|/n + |S|/m over hosts.
+
+    A group of J_g of all J hosts stores J_g/J of the tuples. Source: Elseidy 2014, section 4.2.2.
     """
     if not grids:
         return None
@@ -150,12 +158,14 @@ def _compute_ilf_ratio(grids: Mapping[int, GroupMapping], r: float, s: float, ho
 
 @dataclass(frozen=True, slots=True)
 class RunTotals:
-    """A run so far. ``stored`` and ``stored_bytes`` are held now, with replicas; the other counts
-    are sums over batches: ``batches``, ``results`` and ``received`` over all, the others over those
-    from number ``since`` on.
+    """The totals of a run so far.
 
-    ``ratio_max`` is over the batches in which |R| and |S| are within a factor J, as the paper's
-    theorem assumes.
+    - ``stored``, ``stored_bytes``: currently held, with replicas.
+    - ``batches``, ``results``, ``received``: sums over all batches.
+    - ``ratio_max``: the maximum over batches in which |R| and |S| are within a factor J, as Theorem
+      4.1 assumes.
+    - ``since``: the first batch whose events are retained. All other counts are sums from this
+      batch on.
     """
 
     batches: int = 0
@@ -176,7 +186,7 @@ class RunTotals:
 
     @classmethod
     def from_trimmed(cls, dropped: EventsTrimmed) -> RunTotals:
-        """Those of the batches whose events are no longer kept; the ratio is not known of them."""
+        """Return the totals of the batches whose events were trimmed; their ratio is unknown."""
         did, kinds = dropped.total_host_metrics, dropped.event_counts
         return cls(
             batches=dropped.batch + 1,
@@ -192,7 +202,7 @@ class RunTotals:
         )
 
     def with_batch(self, event: BatchCommitted, point: BatchFigures) -> RunTotals:
-        """The totals with one batch more."""
+        """Return the totals with one more batch added."""
         ratios = [
             x
             for x in (self.ratio_max, point.ratio if point.is_comparable else float("nan"))

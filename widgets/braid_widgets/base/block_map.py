@@ -1,4 +1,4 @@
-"""The map of any run: which blocks each host holds, by age."""
+"""The state map for any run: the blocks that each host holds, by age."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from braid_widgets.base.state_maps import StateMap
 
 
 class BlockBar(NamedTuple):
-    """A replica: its host, stream and tuples; from ``first`` to ``last`` of the axis (0: the oldest
-    that is held, 1: the youngest).
+    """One replica of a block: its host, stream and number of tuples.
+
+    ``first`` and ``last`` are its ends on the age axis (0: the oldest block held, 1: the youngest).
     """
 
     block: int
@@ -27,8 +28,11 @@ class BlockBar(NamedTuple):
 
 
 class BlockMapFrame(TypedDict):
-    """Blocks by host, stream and age. ``stored`` are tuples by host, a full bar is ``top``;
-    ``ends`` name the ends of the axis.
+    """Blocks by host, stream and age.
+
+    - ``stored``: tuples by host.
+    - ``scale_max``: tuples of a full bar.
+    - ``ends``: labels of the two ends of the age axis.
     """
 
     title: str
@@ -42,7 +46,7 @@ class BlockMapFrame(TypedDict):
 
 
 class BlockMap(StateMap):
-    """For runs of which no other map knows more."""
+    """The fallback map, for runs without a more specific one."""
 
     name = "blocks"
     rank = 0
@@ -52,7 +56,7 @@ class BlockMap(StateMap):
         return True
 
     def make_frame(self) -> BlockMapFrame:
-        """The picture after the last commit."""
+        """Return the frame after the last commit."""
         scene, blocks = self.scene, list(self.scene.blocks.values())
         stored = [did.stored_tuples for did in scene.last.host_metrics] if scene.last else []
         timed = all(b.event_time_range is not None for b in blocks)
@@ -84,7 +88,7 @@ class BlockMap(StateMap):
 
 
 def _get_block_interval(block: Block, timed: bool) -> tuple[float, float]:
-    """A block's event times in microseconds; without time its batch."""
+    """Return a block's event-time interval in microseconds; its batch if it has no time."""
     if timed and block.event_time_range is not None:
         return block.event_time_range
     return block.batch, block.batch + 1

@@ -1,6 +1,4 @@
-"""Charts that show themselves, hand out their data, and save themselves to a page that works
-offline.
-"""
+"""Charts that display themselves, return their data and save themselves as offline pages."""
 
 from __future__ import annotations
 
@@ -19,43 +17,46 @@ from braid_widgets.base import svg_chart
 from braid_widgets.base.player import read_bundle
 
 WIDTH = "1080px"
-"""The widest that a stage or a panel gets; stage.css has it too."""
+"""Maximum width of a stage or a panel, in pixels; stage.css has the same value."""
 TEMPLATE = "plotly_white"
 GREY = "#747a80"
-"""Reads on white and on black alike (contrast 4.3); ``STYLE`` gives most text the theme's
-colour.
+"""A grey that is readable on white and on black (contrast 4.3). ``STYLE`` gives most text the color
+of the theme.
 """
 BELOW = dict(orientation="h", x=0, y=0, yref="container", yanchor="bottom")
-"""A legend below everything else, where it is over nothing, however narrow the chart."""
+"""Layout of a legend below the chart, where it covers nothing at any width."""
 _OURS = "braid"
-"""What the layout's ``meta`` is in these charts: pages fit them to their width (``narrow.ts`` has
-it too), and leave other charts as they are.
+"""The layout's ``meta`` of Braid's charts. Pages resize charts with this mark (``narrow.ts`` has
+the same value) and leave other charts unchanged.
 """
 _GROUND = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
 _RULES = dict(gridcolor="rgba(128,128,128,0.25)", zerolinecolor="rgba(128,128,128,0.5)")
 _RAIL = dict(bgcolor="rgba(128,128,128,0.35)", bordercolor=GREY, activebgcolor=GREY)
-"""What a slider is drawn with."""
+"""The style of a slider."""
 _AXIS = re.compile(r"[xy]axis\d*")
 _ROWS = 40
-"""Of the table without JavaScript."""
+"""Maximum number of rows of the table shown without JavaScript."""
 STYLE = f"<style>{(Path(__file__).parent / 'stage.css').read_text(encoding='utf-8')}</style>"
-"""What a page with charts should have once."""
+"""The style sheet that a page with charts includes once."""
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A plotly figure and the numbers it was made from."""
+    """A plotly figure and the data it was made from."""
 
     name: str
     figure: go.Figure
     data: pd.DataFrame
 
     def to_html(self, first: bool = True, id: str | None = None) -> str:
-        """The chart as HTML, on the ground of its page, light or dark; nothing is loaded from
-        elsewhere. Without JavaScript it is a simpler picture, and a table of its numbers.
+        """Return the chart as HTML that loads nothing from the network.
 
-        Only the first chart of a page holds plotly.js (4.8 MB) and the style. ``id`` is that of its
-        element on the page, by default one of its own.
+        It adapts to a light or dark page. Without JavaScript it shows a simpler picture and a table
+        of its numbers.
+
+        - ``first``: include plotly.js (4.8 MB) and the style; only the first chart of a page needs
+          them.
+        - ``id``: the element's id; by default a new one.
         """
         options = dict(
             include_plotlyjs=first,
@@ -75,13 +76,14 @@ class Chart:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The chart's name and data, as JSON has it."""
+        """Return the chart's name and data as JSON values."""
         data = json.loads(self.data.to_json(orient="split", index=False, date_format="iso"))
         return {"name": self.name, "columns": data["columns"], "rows": data["data"]}
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
-        """Write a page that works offline. Raises FileExistsError rather than replace a file
-        silently.
+        """Write the chart as an offline page and return its path.
+
+        Raises FileExistsError if the file exists, unless ``overwrite``.
         """
         page = (
             '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta '
@@ -99,8 +101,10 @@ class Chart:
         }
 
     def _to_themed_dict(self) -> dict[str, Any]:
-        """The figure for a page whose theme may be light or dark: on no ground of its own; and with
-        the mark of our charts. It is plain data: plotly would look at all of it once more.
+        """Return the figure for a light or dark page: with a transparent background and Braid's
+        mark.
+
+        It is plain data, because plotly would validate a figure a second time.
         """
         figure: dict[str, Any] = self.figure.to_dict()
         layout = figure["layout"]
@@ -112,7 +116,10 @@ class Chart:
 
 
 def save_page(path: str | Path, html: str, overwrite: bool = False) -> Path:
-    """Write a page. Raises FileExistsError rather than replace a file silently."""
+    """Write a page and return its path.
+
+    Raises FileExistsError if the file exists, unless ``overwrite``.
+    """
     path = Path(path)
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists; pass overwrite=True to replace it")

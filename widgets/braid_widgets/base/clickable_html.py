@@ -1,4 +1,4 @@
-"""A picture whose names can be clicked."""
+"""An HTML picture with clickable names."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from braid_widgets.base.player import read_bundle, read_styles
 
 
 class ClickableHTML(anywidget.AnyWidget):
-    """Shows HTML (``value``). When a text of it that is one of ``names`` is clicked, or Enter is
-    pressed on it, the message {"clicked": name} comes.
+    """A widget that shows HTML (``value``) with clickable ``names``.
+
+    If a text equal to one of ``names`` is clicked, or Enter is pressed on it, the browser sends the
+    message {"clicked": name}.
     """
 
     _esm = read_bundle("picture")

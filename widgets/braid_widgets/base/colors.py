@@ -1,4 +1,4 @@
-"""The colours that all views share."""
+"""The colors shared by all views."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ STREAMS = (
     "#7f3c8d",
     "#6b6b6b",
 )
-"""One for each stream, in order: R, S, then the others; those of Okabe and Ito, which people with
-any colour vision tell apart.
+"""The color of each stream, in order: R, S, then the others. Source: the palette of Okabe and Ito,
+which is distinguishable with any color vision.
 """
 
 SCHEMES = {
@@ -38,8 +38,8 @@ SCHEMES = {
     "PSP-I": 4,
     "PSP-D": 3,
 }
-"""The place in ``STREAMS`` of a scheme's colour, by the name that a paper gives it, so that it has
-one colour in all pictures.
+"""The index into ``STREAMS`` of a scheme's color, by the paper's name for it. A scheme has the same
+color in all charts.
 """
 
 RATIO, SIDES, BOUND = "#2f6fde", "#868e96", "#c92a2a"
@@ -52,7 +52,7 @@ PARTS = {
     "kernels": "#2b8a3e",
     "commit": "#2f6fde",
 }
-"""Where the seconds of a batch go."""
+"""Colors of the phases of a batch."""
 
 GOLDEN_ANGLE = 137.507764
 LIGHTNESS = (0.62, 0.74, 0.50)
@@ -60,9 +60,9 @@ LIGHTNESS = (0.62, 0.74, 0.50)
 
 @cache
 def host_color(number: int) -> str:
-    """The colour of a host as #rrggbb.
+    """Return the color of a host as #rrggbb.
 
-    Hues step by the golden angle and lightness cycles through three levels, so that neighbours in a
+    Hues step by the golden angle and lightness cycles through three levels, so that neighbors in a
     grid (whose numbers differ by 1 or by a power of two) never look alike.
     """
     rgb = hls_to_rgb(number * GOLDEN_ANGLE % 360 / 360, LIGHTNESS[number % 3], 0.62)
@@ -70,17 +70,17 @@ def host_color(number: int) -> str:
 
 
 def stream_color(index: int) -> str:
-    """The colour of a stream by its number; colours repeat."""
+    """Return the color of a stream by its index; colors repeat."""
     return STREAMS[index % len(STREAMS)]
 
 
 def scheme_color(name: str, place: int = 0) -> str:
-    """The colour of a scheme; one that is not known has that of its ``place`` in the picture."""
+    """Return the color of a scheme; an unknown scheme gets the color of its ``place``."""
     return STREAMS[SCHEMES.get(name, place) % len(STREAMS)]
 
 
 class Palette(TypedDict):
-    """Colours as #rrggbb: of hosts and streams (more of them begin again), and of the time line."""
+    """Colors as #rrggbb: of hosts and streams (they repeat), and of the timeline."""
 
     hosts: list[str]
     streams: list[str]
@@ -93,7 +93,7 @@ class Palette(TypedDict):
 
 
 def make_palette(hosts: int) -> Palette:
-    """All colours, for the browser."""
+    """Return all colors, for the browser."""
     return {
         "hosts": [host_color(h) for h in range(hosts)],
         "streams": list(STREAMS),

@@ -1,4 +1,4 @@
-"""Records as they go to the browser: by column, so that a name is sent once and not for each."""
+"""Records in columns: each field name is sent to the browser once, not once per record."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Record = TypeVar("Record", bound=NamedTuple)
 
 
 class Columns(dict[str, list[Any]], Generic[Record]):
-    """A list for each field of a named tuple, all of one length."""
+    """One list per field of a named tuple, all of the same length."""
 
     @classmethod
     def from_records(cls, kind: type[Record], records: Iterable[Record]) -> Columns[Record]:
-        """The columns of these records, which are of one kind."""
+        """Return the columns of these records, which are all of one kind."""
         fields: tuple[str, ...] = kind._fields
         values = [list(column) for column in zip(*records, strict=True)] or [[] for _ in fields]
         return cls(zip(fields, values, strict=True))

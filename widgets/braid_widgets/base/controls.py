@@ -1,6 +1,8 @@
-"""Controls of the panels, all in one style: a name that says what it is, with the paper's symbol,
-the unit and the range behind it, and a tip that says more. A number is typed, or chosen by the
-thumb below its box. A value out of range is refused where it is typed; no control changes it.
+"""Input controls of the panels, all in one style.
+
+A label has the name, the paper's symbol, the unit and the range; a tooltip explains the rest. A
+number is typed, or chosen with the slider below its box. A value out of range is refused where it
+is typed; no control changes it.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import ipywidgets as W
 from braid_widgets.base.player import read_bundle
 
 REFUSED = "braid-refused"
-"""The CSS class of a control whose value is out of range; ``stage.css`` draws it."""
+"""The CSS class of a control whose value is out of range; ``stage.css`` styles it."""
 
 
 PLACED = "which policy says where tuples are stored and joined"
@@ -26,7 +28,9 @@ def _make_style(tip: str, label: str = "220px") -> dict[str, Any]:
 
 
 class _Ranged:
-    """A number from ``low`` to ``high``; others are kept, marked, and refused by the panel."""
+    """A number from ``low`` to ``high``. A value out of range stays, is marked, and is refused by
+    the panel.
+    """
 
     def _set_range(self, text: str, low: float, high: float) -> None:
         self.text, self.low, self.high = text, low, high
@@ -35,7 +39,7 @@ class _Ranged:
 
     @property
     def refusal(self) -> str:
-        """Why the value is not taken; nothing when it is."""
+        """Return why the value is invalid; empty if it is valid."""
         value = self.value  # type: ignore[attr-defined]
         if self.low <= value <= self.high:
             return ""
@@ -59,7 +63,7 @@ def _format_label(text: str, low: float, high: float) -> str:
 
 
 def int_control(text: str, low: int, high: int, value: int, tip: str) -> IntControl:
-    """A whole number from ``low`` to ``high``."""
+    """Return a box for a whole number from ``low`` to ``high``."""
     control = IntControl(
         description=_format_label(text, low, high), value=value, **_make_style(tip)
     )
@@ -70,7 +74,7 @@ def int_control(text: str, low: int, high: int, value: int, tip: str) -> IntCont
 def float_control(
     text: str, low: float, high: float, value: float, step: float | None, tip: str
 ) -> FloatControl:
-    """A number from ``low`` to ``high``; ``step`` is that of the arrow buttons."""
+    """Return a box for a number from ``low`` to ``high``; its arrows change it by ``step``."""
     control = FloatControl(
         description=_format_label(text, low, high), value=value, step=step, **_make_style(tip)
     )
@@ -81,26 +85,30 @@ def float_control(
 def choice_control(
     text: str, options: Sequence[Any] | dict[str, Any], value: Any, tip: str
 ) -> W.Dropdown:
-    """One of the options (values, pairs of label and value, or values by label); else the first."""
+    """Return a dropdown of the options: values, (label, value) pairs, or values by label.
+
+    Without a ``value`` the first option is selected.
+    """
     chosen = {} if value is None else {"value": value}
     return W.Dropdown(description=text, options=options, **chosen, **_make_style(tip, "90px"))
 
 
 def text_control(text: str, value: str, tip: str) -> W.Text:
-    """Free text, which counts once Enter is pressed or the box is left."""
+    """Return a text box; its value changes when Enter is pressed or the box loses focus."""
     return W.Text(
         description=text, value=value, continuous_update=False, **_make_style(tip, "130px")
     )
 
 
 def checkbox_control(text: str, tip: str) -> W.Checkbox:
-    """On or off; off at first."""
+    """Return a checkbox that is initially off."""
     return W.Checkbox(description=text, value=False, **_make_style(tip))
 
 
 def slider_control(text: str, low: float, high: float, value: float, step: float, tip: str) -> Any:
-    """A number that a thumb on a line chooses; it counts once the thumb is let go. Its name is
-    short, so that the line has room.
+    """Return a slider; its value changes when the thumb is released.
+
+    Keep ``text`` short, to leave room for the slider.
     """
     bounds = dict(min=low, max=high, step=step, value=value, continuous_update=False)
     return W.FloatSlider(
@@ -109,24 +117,24 @@ def slider_control(text: str, low: float, high: float, value: float, step: float
 
 
 def batches_control(value: int) -> IntControl:
-    """How many micro-batches."""
+    """Return the control for the number of micro-batches."""
     return int_control("micro-batches", 1, 1000, value, "in so many steps the input comes")
 
 
 def pace_control(value: float) -> FloatControl:
-    """Seconds from batch to batch, at least."""
+    """Return the control for the minimum number of seconds between batches."""
     tip = "a batch begins so long after the one before, or later; 0: as fast as it goes"
     return float_control("pace (s a batch)", 0, 60, value, 0.25, tip)
 
 
 class NumberSliders(anywidget.AnyWidget):
-    """Puts a thumb below each number box of the panel that it stands in, and has the notebook's
-    charts drawn as wide as they are.
+    """A widget that adds a slider below each number box of its panel and resizes the notebook's
+    charts.
     """
 
     _esm = read_bundle("dials")
 
 
 def validation_errors(controls: Sequence[Any]) -> list[str]:
-    """Why values of these controls are not taken."""
+    """Return why the values of these controls are invalid, one sentence each."""
     return [text for c in controls if (text := getattr(c, "refusal", ""))]

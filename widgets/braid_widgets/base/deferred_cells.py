@@ -1,4 +1,4 @@
-"""Cells of a notebook that take long: in JupyterLab they wait for one button."""
+"""Slow cells of a notebook: in JupyterLab they wait until one button is pressed."""
 
 from __future__ import annotations
 
@@ -18,32 +18,36 @@ from braid_widgets.base.progress_line import redirect_progress
 from braid_widgets.base.static_fallback import StaticFallback
 
 _AT_WORK: ContextVar[bool] = ContextVar("braid-chapter", default=False)
-"""Whether this is a cell that its chapter runs."""
+"""Whether the current cell was started by its chapter."""
 
 
 _LOOK = 0.2
-"""Seconds between two looks at another chapter."""
+"""Seconds between two checks of another chapter."""
 _newest: dict[str, DeferredCells] = {}
-"""The chapters of this kernel, by name."""
+"""The latest chapters of this kernel, by name."""
 _workers: dict[str, threading.Thread] = {}
-"""What was begun last under a name."""
+"""The thread started last, by name of the chapter."""
 State = Literal["waiting", "running", "done", "failed"]
 
 
 class _Left(Exception):
-    """Somebody pressed Stop."""
+    """Raised in a worker after Stop was pressed."""
 
 
 class DeferredCells:
-    """Cells that are run together when a button is pressed, in a thread of their own: the kernel
-    stays free, and each cell's pictures come where the cell stands. The cells begin with
-    ``if chapter.open():``, and the first of them has the button.
+    """Cells that run together, in a background thread, when a button is pressed.
 
-    Where nobody can press it, as in a report, ``open`` is true at once; and it is once the chapter
-    has been run, so that one of its cells can be run again by hand. ``name`` says what is made,
-    ``takes`` about how long that takes; the chapters ``after`` are run first, if need be. A chapter
-    that is made again, as when its notebook is run once more, takes the place of the one before,
-    which is left.
+    The kernel stays free, and the output of each cell appears below that cell. Each cell begins
+    with ``if chapter.should_run():``; the first one shows the button.
+
+    If nobody can press the button, as in a report, ``should_run`` returns True at once. It also
+    returns True after the chapter has run, so that a single cell can be run again by hand. A new
+    chapter with the same name replaces and stops the previous one, for example if its notebook is
+    run again.
+
+    - ``name``: what the chapter makes, as the label of the button.
+    - ``takes``: approximate duration, in words.
+    - ``after``: chapters that must run first; they are run if needed.
     """
 
     def __init__(self, name: str, takes: str, *after: DeferredCells) -> None:
@@ -65,7 +69,7 @@ class DeferredCells:
         _newest[name] = self
 
     def should_run(self) -> bool:
-        """Whether the cell that asks is to go on; if not, it is run when the button is pressed."""
+        """Return whether the calling cell runs now; if not, it runs when the button is pressed."""
         request = execute_request()
         if request is None or _AT_WORK.get():
             return True
@@ -76,7 +80,7 @@ class DeferredCells:
         return False
 
     def run_cells(self) -> None:
-        """Run the cells that wait, unless that goes on already."""
+        """Start the waiting cells, unless they are running already."""
         with self._lock:
             if self.state in ("running", "done"):
                 return
@@ -92,14 +96,14 @@ class DeferredCells:
             self._worker.start()
 
     def stop_cells(self) -> None:
-        """Stop what was pressed, after the batch, of a run or a model, that is being done now."""
+        """Stop the running cells after the current batch of their run or simulation."""
         with self._lock:
             if self.state == "running":
                 self._leaving = True
                 self.status.value = "stopping…"
 
     def wait_for_cells(self, timeout: float | None = None) -> None:
-        """Wait until what was pressed is done."""
+        """Wait until the started cells have finished."""
         if self._worker is not None:
             self._worker.join(timeout)
 
@@ -148,13 +152,13 @@ class DeferredCells:
                 self._finish_run("failed", f"failed after {perf_counter() - began:.0f} s")
 
     def _wait_for(self, worker: threading.Thread | None, text: str) -> None:
-        """Until the other has ended, or somebody presses Stop here."""
+        """Wait until the other chapter has finished, or Stop is pressed here."""
         while worker is not None and worker.is_alive():
             self._show_status(text)
             worker.join(_LOOK)
 
     def _run_pending_cells(self, began: float) -> bool:
-        """Run the cells, those that come meanwhile too, until none is left or one fails."""
+        """Run cells, including those added meanwhile, until none is left or one fails."""
         self._todo = dict.fromkeys(self._cells)
         while (key := self._take_next_cell(began)) is not None:
             code, context, note = self._cells[key]
@@ -166,7 +170,7 @@ class DeferredCells:
         return True
 
     def _take_next_cell(self, began: float) -> str | None:
-        """The next cell; None, and done, when none is left."""
+        """Return the next cell; None if none is left, and then mark the chapter as done."""
         with self._lock:
             key = next(iter(self._todo), None)
             if key is None:
@@ -176,7 +180,7 @@ class DeferredCells:
             return key
 
     def _run_cell(self, code: str) -> bool:
-        """In the context of its own cell, where its output goes."""
+        """Run a cell in its own context, so that its output appears below it."""
         _AT_WORK.set(True)
         shell: Any = get_ipython()
         try:

@@ -1,5 +1,6 @@
-"""Show a view: the widget where somebody can press its buttons, else a twin that needs no kernel
-and no network.
+"""Display a view: as a widget if a user can press its buttons, else as static HTML.
+
+The static HTML needs neither a kernel nor a network.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from braid_widgets.base.static_fallback import LATER, StaticFallback
 
 
 class _Page:
-    """Whether this process has put on its page plotly.js, and what fits charts to their width; and
-    how many charts.
+    """The process-wide state of the page: whether plotly.js and the resize script are on it, and
+    the number of charts.
     """
 
     has_plotly = False
@@ -29,8 +30,9 @@ class _Page:
 
 
 def static_html(view: Any) -> str:
-    """The static twin of a chart, a film or a cockpit; only the first chart of the process holds
-    plotly.js.
+    """Return the static HTML of a chart, a player or a cockpit.
+
+    Only the first chart of the process includes plotly.js.
     """
     if not isinstance(view, Chart):
         return str(view.to_html())
@@ -40,8 +42,9 @@ def static_html(view: Any) -> str:
 
 
 def display_view(view: Any) -> None:
-    """Display a chart, a film, a cockpit or a pandas DataFrame in a notebook. In a report the
-    numbers of a view that has some go with it, for its JSON.
+    """Display a chart, a player, a cockpit or a pandas DataFrame in a notebook.
+
+    In a report, the numbers of a view are attached to its output, for the report's JSON.
     """
     if not is_headless():
         display(view)  # type: ignore[no-untyped-call]
@@ -54,12 +57,14 @@ def display_view(view: Any) -> None:
 
 
 def display_panel(panel: Any, *views: Any, warm: Callable[[], Any] | None = None) -> None:
-    """Display a panel, and what it drives, where somebody can press its buttons, and without a
-    kernel what was seen last; in a report do what its Launch does, and show its ``twins``.
+    """Display a panel and the view that it controls.
 
-    ``warm`` makes ready what every launch needs. It is called in a thread of its own, once the
-    panel has had time to be drawn, and only where somebody can press a button; what goes wrong in
-    it the first launch tells too.
+    If a user can press its buttons, it is a widget; a notebook opened without a kernel shows the
+    last picture. In a report, the panel launches its run and shows its ``static_views``.
+
+    ``warm`` prepares for every launch. It is called in a background thread after the panel is
+    drawn, and only if a user can press a button. If it fails, the first launch reports the error
+    too.
     """
     if is_headless():
         for twin in panel.static_views():

@@ -1,5 +1,6 @@
-"""Whether there is somebody who looks and can press a button; and what is made ready for them while
-a notebook imports the rest, so this module imports hardly anything.
+"""Detect whether a user can press buttons, and preload the charts' JavaScript.
+
+This module imports almost nothing, because it runs while a notebook imports the rest.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ _NO_CHART: dict[str, Any] = {
     "layout": {"width": 10, "height": 10, "xaxis": {"visible": False}, "yaxis": {"visible": False}},
 }
 _GONE = 1.0
-"""Seconds until the empty chart is taken away: when the browser has begun to load what draws it."""
+"""Seconds until the empty chart is removed. By then the browser has started to load plotly.js."""
 
 
 def is_headless() -> bool:
-    """Whether the notebook drives itself: with BRAID_HEADLESS=1, as in a report, and where a
-    program runs its cells and takes no input, as papermill; never with BRAID_HEADLESS=0.
+    """Return whether the notebook runs without a user.
+
+    True with BRAID_HEADLESS=1, as in a report, and if a program such as papermill runs the cells
+    and accepts no input; never with BRAID_HEADLESS=0.
     """
     told, request = os.environ.get("BRAID_HEADLESS", ""), _get_kernel_request()
     if told or request is None:
@@ -31,23 +34,25 @@ def is_headless() -> bool:
 
 
 def execute_request() -> dict[str, Any] | None:
-    """The request to run the cell that is being run; None where nobody could press a button: in a
-    report, outside of a kernel, and where the one who asks takes no input.
+    """Return the request that runs the current cell; None if nobody could press a button.
+
+    Nobody can in a report, outside a kernel, and if the requester accepts no input.
     """
     request = None if is_headless() else _get_kernel_request()
     return request if request and request["content"].get("allow_stdin") else None
 
 
 def _get_kernel_request() -> dict[str, Any] | None:
-    """The last one of the kernel, to run a cell or of a widget; None outside of a kernel."""
+    """Return the kernel's last request, from a cell or a widget; None outside a kernel."""
     kernel = getattr(get_ipython(), "kernel", None)
     return (kernel.get_parent("shell") or None) if kernel else None
 
 
 def preload_charts() -> None:
-    """Have the browser load what draws charts, which takes it a second or two, while the kernel
-    still imports. In place of the empty chart that does it comes a script, of which nothing is
-    seen: it draws the notebook's charts as wide as they are, with a kernel and without.
+    """Make the browser load plotly.js while the kernel still imports, which saves a second or two.
+
+    The empty chart that triggers the load is then replaced by an invisible script. The script
+    resizes the notebook's charts to their width, with and without a kernel.
     """
     if execute_request() is None:
         return
@@ -59,6 +64,6 @@ def preload_charts() -> None:
 
 
 def resize_script() -> str:
-    """A script that draws the charts of its document as wide as they are."""
+    """Return a script that resizes the charts of its document to their width."""
     script = Path(__file__).parents[1] / "static" / "charts.js"
     return f'<script type="module">{script.read_text(encoding="utf-8")}</script>'

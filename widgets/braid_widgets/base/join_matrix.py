@@ -1,4 +1,4 @@
-"""Which host joined which part of the join matrix, accumulated over a run."""
+"""The join matrix of a run: which host joined which part, accumulated over all batches."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import numpy as np
 
 
 class JoinMatrix:
-    """The join matrix (Elseidy 2014, section 3.1) over the routing keys of two streams.
+    """The join matrix over the routing keys of two streams.
 
-    Both axes are cut wherever some block's key range begins or ends; ``met`` (cells) holds the
-    pairs met so far per unit of key area, so that a finer cut only repeats cells; ``host`` is the
-    host that joined a cell last, -1 for none. Memory is the product of the distinct cuts of the two
-    streams, whatever the length of the run.
+    Both axes are cut at every begin and end of a block's key range. ``met`` (cells) holds the pairs
+    joined so far per unit of key area, so a finer cut only repeats cells. ``host`` is the host that
+    joined a cell last, -1 for none. Memory is the product of the numbers of distinct cuts, whatever
+    the length of the run.
+
+    Source: Elseidy 2014, section 3.1.
     """
 
     def __init__(self) -> None:
@@ -22,7 +24,7 @@ class JoinMatrix:
         self.host = np.full((0, 0), -1)
 
     def split_axis(self, axis: int, bounds: Iterable[int]) -> None:
-        """Cut an axis at more keys (in any order; those that are known change nothing)."""
+        """Cut an axis at more keys, in any order; keys that are already cut change nothing."""
         old = self.cuts[axis]
         new = sorted(set(old).union(bounds))
         if len(new) == len(old):
@@ -34,8 +36,11 @@ class JoinMatrix:
         self.cuts[axis][:] = new
 
     def add_pairs(self, boxes: np.ndarray, pairs: np.ndarray, hosts: np.ndarray) -> None:
-        """Add met pairs: ``boxes`` (k, 4) of keys [r0, r1, s0, s1), ``pairs`` (k,) row pairs in
-        each, ``hosts`` (k,).
+        """Add joined pairs.
+
+        - ``boxes`` (k, 4): keys [r0, r1, s0, s1).
+        - ``pairs`` (k,): row pairs of each box.
+        - ``hosts`` (k,): the host of each box.
         """
         if not len(boxes):
             return
@@ -49,7 +54,7 @@ class JoinMatrix:
     def _set_box_hosts(
         self, r0: np.ndarray, r1: np.ndarray, s0: np.ndarray, s1: np.ndarray, hosts: np.ndarray
     ) -> None:
-        """Set the host of the cells of each box; where boxes overlap the last one stays."""
+        """Set the host of the cells of each box; if boxes overlap, the last one wins."""
         area = (r1 - r0) * (s1 - s0)
         box = np.repeat(np.arange(len(area)), area)
         place = np.arange(len(box)) - np.repeat(area.cumsum() - area, area)
@@ -57,8 +62,9 @@ class JoinMatrix:
         self.host[r0[box] + rows, s0[box] + columns] = hosts[box]
 
     def compute_density(self, boxes: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-        """Row pairs per unit of key area and cell, of boxes whose pairs are spread evenly. The
-        bounds must have been cut.
+        """Return row pairs per unit of key area, by cell, of boxes whose pairs are spread evenly.
+
+        The axes must already be cut at the bounds of the boxes.
         """
         steps = np.zeros((len(self.cuts[0]), len(self.cuts[1])))
         if not len(boxes):
@@ -76,15 +82,16 @@ class JoinMatrix:
 
 
 def _take_cells(cells: np.ndarray, source: np.ndarray, axis: int, empty: float) -> np.ndarray:
-    """Cells by index along an axis; -1 takes empty ones."""
+    """Return the cells with these indices along an axis; index -1 gives empty cells."""
     margin = [(0, 0), (0, 0)]
     margin[axis] = (0, 1)
     return np.pad(cells, margin, constant_values=empty).take(source, axis)
 
 
 def tile_rectangles(cells: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Maximal rectangles [r0, r1, c0, c1) of equal cells, row by row, that tile a matrix of
-    integers; -1 is left out.
+    """Return maximal rectangles [r0, r1, c0, c1) of equal cells that tile a matrix of integers.
+
+    They are found row by row. Cells of -1 are left out.
     """
     done = cells < 0
     found = []

@@ -1,4 +1,4 @@
-"""Figures with their names, as strips above views have them."""
+"""Key figures with names, as in the strips above views."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 from braid_widgets.base.player import read_styles
 
 RECENT = 10
-"""Batches that a rate is taken of, the last ones."""
+"""Number of latest batches over which a rate is measured."""
 
 
 class KeyFigure(NamedTuple):
-    """A figure: its name, its value with the unit, and what exactly it is."""
+    """One figure: its name, its value with the unit, and a tooltip with its exact definition."""
 
     name: str
     value: str
@@ -21,7 +21,7 @@ class KeyFigure(NamedTuple):
 
 
 def render_strip(facts: Iterable[KeyFigure]) -> str:
-    """Figures beside each other, as HTML; what each is shows on rest."""
+    """Return figures side by side as HTML; the tooltip of each explains it."""
     shown = "".join(
         f'<div class="braid-fact" title="{escape(f.tooltip)}"><b>{escape(f.value)}</b>'
         f"<span>{escape(f.name)}</span></div>"

@@ -1,4 +1,4 @@
-"""Launch, Pause and Stop of a run on Spark: what the panels of all notebooks have in common."""
+"""Launch, Pause and Stop buttons of a run on Spark, shared by the panels of all notebooks."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ State = Literal["idle", "simulating", "starting", "running", "paused", "stopping
 BETWEEN = ("simulating", "starting", "stopping")
 """States in which no button can be pressed."""
 ACTS, PICTURE, EARLIER = "braid-acts", "braid-picture", "braid-earlier"
-"""CSS classes: of a button that says when the kernel is busy, of what shows a run, and of a panel
-whose picture is not of the run that is being started.
+"""CSS classes: of a button that shows that the kernel is busy, of the view of a run, and of a panel
+that still shows the previous run while the next one starts.
 """
 
 LAUNCHES = "stops the run that goes on, and starts another"
-"""What a click on Launch does while a run goes on."""
+"""What a click on Launch does while a run is active."""
 
 
 class ControllableRun(ObservableRun, Protocol):
-    """A run that can be held and stopped; JoinRun is one."""
+    """A run that can be paused and stopped, such as JoinRun."""
 
     def pause(self) -> None:
-        """Hold the run before its next batch."""
+        """Pause the run before its next batch."""
 
     def unpause(self) -> None:
-        """Let it go on."""
+        """Continue a paused run."""
 
     def stop(self) -> None:
-        """Stop it within one batch."""
+        """Stop the run within one batch."""
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds; returns whether the run has ended."""
+        """Wait at most ``timeout`` seconds; return whether the run has ended."""
 
 
 Launch = Callable[[dict[str, Any]], ControllableRun]
@@ -51,29 +51,39 @@ Cost = Callable[[dict[str, Any]], Any]
 
 
 class LaunchPanel(W.VBox):
-    """Controls of a live run, and its Launch, Pause and Stop. A subclass has ``show`` for the run,
-    or a ``follow`` of its own, and ``twins``, what a report shows in its place.
+    """Controls of a live run with Launch, Pause and Stop buttons.
 
-    ``launch`` gets the settings and returns the run; it is called in a thread of its own. A launch
-    while a run goes on stops that run first. ``inputs`` are the controls by name, at least
-    ``width`` pixels wide each, and ``defaults`` set them. ``run`` is the run launched last,
-    ``launched`` its settings, ``follower`` what follows it; ``error`` keeps what went wrong.
-    ``lock`` is held by whoever changes the widgets. ``cost`` says in a sentence, from the settings,
-    what a launch will take, while the controls change; it raises ValueError for settings of which
-    that cannot be said. Raises ValueError for a default that is of no
-    control, and for one that its control does not take. ``settled`` are called when a run is over.
+    A subclass defines ``show_events`` or its own ``follow_run``, and ``static_views``, which a
+    report shows instead of the panel. Launching while a run is active stops that run first.
+
+    - ``launch``: called with the settings in a background thread; returns the run.
+    - ``inputs``: the controls by name.
+    - ``defaults``: initial values of the controls.
+    - ``width``: minimum width of a control, in pixels.
+
+    Attributes:
+
+    - ``run``, ``launched``: the latest run and its settings.
+    - ``follower``: the follower of that run.
+    - ``error``: the latest error.
+    - ``lock``: held while widgets change.
+    - ``cost``: describes in a sentence what a launch with these settings will cost; raises
+      ValueError if it cannot.
+    - ``settled``: callbacks for the end of a run.
+
+    Raises ValueError for a default that has no control or that its control refuses.
     """
 
     show_events: Callable[[list[Any]], None]
-    """Shows a run as far as it is; there is a committed batch at least."""
+    """Shows the events of a run; at least one batch is committed."""
     children: Any
-    """The widgets in it, which ipywidgets keeps."""
+    """The child widgets, as ipywidgets stores them."""
 
     starts = "starting Spark…"
-    """What the first launch does first."""
+    """Work to do before the first launch."""
 
     static_views: Callable[[], Iterable[Any]]
-    """Views that need no kernel; of a run that this call launches and waits for, if need be."""
+    """Returns views that need no kernel; launches a run and waits for it if necessary."""
 
     def __init__(
         self,
@@ -130,38 +140,38 @@ class LaunchPanel(W.VBox):
         self.set_state("idle")
 
     def with_cost(self, cost: Cost) -> Self:
-        """This panel, which says from now on what a launch will take."""
+        """Return this panel, which now shows the cost of a launch."""
         self.cost = cost
         self._show_cost()
         return self
 
     def follow_run(self, run: ControllableRun) -> RunFollower:
-        """Show the run while it goes on, and call ``over`` when it has ended."""
+        """Show the run while it is active, and finish when it has ended."""
         return RunFollower(run, lambda scene: self._show_progress(scene, run), self._handle_run_end)
 
     def settings(self) -> dict[str, Any]:
-        """The controls' values by name: plain literals."""
+        """Return the controls' values by name, as plain literals."""
         return {name: control.value for name, control in self.inputs.items()}
 
     def requested_settings(self) -> dict[str, Any]:
-        """The settings, with the defaults as they were given: no control's range cuts them."""
+        """Return the settings with the defaults as given, not clipped to a control's range."""
         return self.settings() | self.given
 
     def run_to_end(self) -> list[Any]:
-        """Launch what is asked for, and wait until the run has ended; its events."""
+        """Launch a run with the requested settings, wait for its end and return its events."""
         self.launched = self.requested_settings()
         self.run = self.launch(self.launched)
         return follow_run(self.run)
 
     def wait_for_work(self, timeout: float | None = None) -> None:
-        """Wait until what a button began (a launch, a stop) is done; a run goes on after its
-        launch.
+        """Wait until the action of a button (a launch, a stop) is done; the run may still be
+        active.
         """
         if self._worker is not None:
             self._worker.join(timeout)
 
     def set_state(self, state: State, text: str | None = None) -> None:
-        """Enter a state, and tell it, or this text."""
+        """Enter a state and show its message, or this text."""
         with self.lock:
             self.state = state
             self.status.value = text or self._describe_state()
@@ -178,11 +188,11 @@ class LaunchPanel(W.VBox):
             )
 
     def mark_stale(self) -> None:
-        """Say that what is seen is not the run that is being started."""
+        """Mark the view as showing the previous run while the next one starts."""
         self.add_class(EARLIER)
 
     def start_work(self, state: State, work: Callable[[], Any]) -> None:
-        """Do what a button asks for, in a thread of its own, once what one asked before is done."""
+        """Run the action of a button in a background thread, after the previous action is done."""
         with self.lock:
             self.message.value, self.error = "", None
             self.set_state(state)
@@ -195,13 +205,11 @@ class LaunchPanel(W.VBox):
         self._worker.start()
 
     def visible_events(self) -> list[Any]:
-        """The events that are seen, so that they can be shown without a kernel too."""
+        """Return the events that are shown, to show them without a kernel too."""
         return self.run.events() if self.run is not None else list(getattr(self, "events", ()))
 
     def finish(self, error: BaseException | None, text: str = "ended") -> None:
-        """The run has ended; when the next one is being started already, that is what there is to
-        tell.
-        """
+        """Show that the run has ended, unless the next one is already starting."""
         with self.lock:
             if self.state != "starting":
                 self.set_state("idle", text if error is None else "failed")
@@ -209,7 +217,7 @@ class LaunchPanel(W.VBox):
             tell()
 
     def show_error(self, error: BaseException) -> None:
-        """Keep what went wrong, and tell it in a sentence."""
+        """Store the error and show it in a sentence."""
         with self.lock:
             self.error = error
             self.message.value = error_html(error)
@@ -258,7 +266,7 @@ class LaunchPanel(W.VBox):
             self.set_state("idle", "failed")
 
     def has_invalid_controls(self) -> bool:
-        """Whether a control has a value that is not taken; the message says so."""
+        """Return whether a control has an invalid value; the message then names it."""
         texts = self._find_validation_errors()
         if texts:
             self.show_error(ValueError(texts[0]))
@@ -268,11 +276,11 @@ class LaunchPanel(W.VBox):
         return validation_errors([c for c in self.inputs.values() if not c.disabled])
 
     def can_launch(self) -> bool:
-        """Whether nothing has been launched, and Launch would begin a run now."""
+        """Return whether nothing has been launched yet and Launch would start a run now."""
         return self.state == "idle" and self.run is None and not self._find_validation_errors()
 
     def _show_cost(self) -> None:
-        """Say what a launch will take; nothing where a control has a value that is not taken."""
+        """Show what a launch will cost; nothing if a control has an invalid value."""
         known = not validation_errors(list(self.inputs.values()))
         try:
             told = escape(str(self.cost(self.settings()))) if self.cost and known else ""
@@ -281,11 +289,11 @@ class LaunchPanel(W.VBox):
         self.price.value = told and f'<span style="opacity:0.8">{told[0].upper()}{told[1:]}.</span>'
 
     def applies_while_running(self, control: Any) -> bool:
-        """Whether a change of a control acts on the run that goes on."""
+        """Return whether a change of a control takes effect on the active run."""
         return False
 
     def _handle_control_change(self, change: Any) -> None:
-        """While a run goes on, say that a change waits, if it does."""
+        """While a run is active, show that a change waits for the next launch, if it does."""
         with self.lock:
             self._show_cost()
             if self.state in ("running", "paused"):

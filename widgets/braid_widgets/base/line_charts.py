@@ -1,4 +1,4 @@
-"""Curves of a study: one line for each series, one panel for each quantity."""
+"""Line charts, bar charts and heat maps of a study's results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SYMBOLS = (
     "x",
     "cross",
 )
-"""So that curves are told apart without colour too."""
+"""Marker symbols, so that curves differ without color too."""
 
 
 def panel_chart(
@@ -34,11 +34,12 @@ def panel_chart(
     log: bool = False,
     names: Sequence[str] = (),
 ) -> Chart:
-    """``panels`` are tables by the name (with unit) of what they hold: a row for each x, a column
-    for each series.
+    """Return a chart with one panel per quantity and one curve per series.
 
-    Each panel has an axis of its own; ``log`` makes them logarithmic. A series looks alike in all
-    panels, and in all figures that are given the same ``names`` of series.
+    - ``panels``: a table by name (with unit) of its quantity, with a row per x and a column per
+      series.
+    - ``log``: make the y axes logarithmic. Each panel has its own axis.
+    - ``names``: all names of series; charts with the same ``names`` style each series alike.
     """
     plot = make_subplots(1, len(panels), subplot_titles=list(panels), horizontal_spacing=0.1)
     series = list(
@@ -87,7 +88,7 @@ def _style_line(values: pd.Series, name: str, k: int, legend: bool) -> go.Scatte
 
 
 def _choose_colors(data: pd.DataFrame, look: Mapping[str, Any]) -> dict[str, Any]:
-    """Colours of the palette; a scheme has its own in every chart."""
+    """Return colors of the palette; a scheme has the same color in every chart."""
     if look.get("color") not in data.columns or data[look["color"]].dtype.kind in "fiu":
         return {"color_discrete_sequence": colors.STREAMS}
     names = [str(name) for name in dict.fromkeys(data[look["color"]])]
@@ -97,7 +98,9 @@ def _choose_colors(data: pd.DataFrame, look: Mapping[str, Any]) -> dict[str, Any
 
 
 def line_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
-    """A line chart of a tidy frame; ``look`` is that of ``plotly.express.line``, with x and y."""
+    """Return a line chart of a tidy frame; ``look`` goes to ``plotly.express.line``, with x and
+    y.
+    """
     look = {"markers": True, "height": 420, **_choose_colors(data, look), **look}
     look["labels"] = {look["y"]: unit, **look.get("labels", {})}
     plot = px.line(data, title=title, template=TEMPLATE, **look)
@@ -107,9 +110,10 @@ def line_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
 
 
 def _thin_log_ticks(axis: Any, values: pd.Series) -> None:
-    """Between the decades of a logarithmic axis stand 2 and 5 where there are few, else nothing,
-    and not all nine digits; where values are so close that neither may be among them, what plotly
-    chooses.
+    """Label 2 and 5 between the decades of a logarithmic axis if there are few decades.
+
+    Over many decades only the decades are labelled, not all nine digits. If the values are so close
+    that neither may be in range, plotly chooses the labels.
     """
     if axis.type != "log" or not len(known := values[values > 0]):
         return
@@ -118,7 +122,7 @@ def _thin_log_ticks(axis: Any, values: pd.Series) -> None:
 
 
 def bar_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
-    """A bar chart of a tidy frame; ``look`` is that of ``plotly.express.bar``, with x and y."""
+    """Return a bar chart of a tidy frame; ``look`` goes to ``plotly.express.bar``, with x and y."""
     look = {"barmode": "group", "height": 400, **_choose_colors(data, look), **look}
     look["labels"] = {look["y"]: unit, **look.get("labels", {})}
     return Chart(title, px.bar(data, title=title, template=TEMPLATE, **look), data)
@@ -134,11 +138,12 @@ def heat_maps(
     high: float,
     middle: float | None = None,
 ) -> Chart:
-    """Heat maps side by side: ``panels`` maps a title to the rows that it shows, ``x`` and ``y``
-    are columns with what they are called.
+    """Return heat maps side by side.
 
-    Values from 0 to ``high`` are a share that is saved; with a ``middle`` they are a ratio, blue
-    below it and red above.
+    - ``panels``: the rows to show, by title.
+    - ``x``, ``y``: columns with their labels.
+    - ``high``: the maximum of values that are a saved share, from 0.
+    - ``middle``: makes values a ratio, blue below it and red above.
     """
     plot = make_subplots(
         1, len(panels), subplot_titles=list(panels), shared_yaxes=True, horizontal_spacing=0.03

@@ -1,4 +1,4 @@
-"""Follow a live run: one thread looks at it now and then, and has shown what is new."""
+"""Follow a live run: a thread polls it and shows new events."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from braid_widgets.base.run_view import RunView, fold_events
 from braid_widgets.base.time_left import TimeLeftEstimator
 
 INTERVAL = 0.2
-"""Seconds between two looks at a run."""
+"""Seconds between two polls of a run."""
 
 
 @runtime_checkable
 class ObservableRun(Protocol):
-    """What a view needs of a running join; JoinRun has it."""
+    """The part of a running join that a view needs; JoinRun implements it."""
 
     @property
     def isActive(self) -> bool:
-        """Whether the run goes on."""
+        """Whether the run is active."""
 
     def events(self, since: int = 0) -> list[Any]:
-        """What happened, from event number ``since`` on."""
+        """Return the run's events from event number ``since`` on."""
 
     def exception(self) -> BaseException | None:
-        """What made the run fail; None when nothing did."""
+        """Return the error that made the run fail, or None."""
 
 
 def is_paused(run: ObservableRun) -> bool:
-    """Whether a run that can be held is."""
+    """Return whether the run is paused; False for a run that cannot be paused."""
     return bool(getattr(run, "isPaused", False))
 
 
 class EventPump:
-    """Draws the events of a live run into a scene, and has it shown when something is new."""
+    """Folds the events of a live run into its view state and shows it if anything is new."""
 
     def __init__(self, run: ObservableRun, show: Callable[[RunView], Any]) -> None:
         self.run, self.show = run, show
@@ -47,7 +47,7 @@ class EventPump:
         self.paused = False
 
     def process_new(self) -> bool:
-        """Take what is new; returns whether there may be more to come."""
+        """Process new events; return whether more may come."""
         active = self.run.isActive
         new = self.run.events(since=self.cursor)
         self.cursor += count_event_numbers(new)
@@ -61,10 +61,11 @@ class EventPump:
 
 
 class RunFollower:
-    """Follows a run from its start, in a thread of its own that ends with the run.
+    """A thread that follows a run from its start and ends with the run.
 
-    ``show`` gets the scene when something is new, every ``interval`` seconds at most; ``ended``
-    gets what made the run or the view fail, or None.
+    - ``show``: called with the view state if anything is new.
+    - ``interval``: minimum seconds between two calls of ``show``.
+    - ``ended``: called once with the error that made the run or the view fail, or None.
     """
 
     def __init__(
@@ -83,16 +84,16 @@ class RunFollower:
 
     @property
     def is_active(self) -> bool:
-        """Whether the run is followed still."""
+        """Return whether the run is still followed."""
         return self._thread.is_alive()
 
     def stop(self, timeout: float | None = None) -> None:
-        """Follow no longer (the run goes on), and wait for the thread."""
+        """Stop following the run, which continues, and wait for the thread."""
         self._halt.set()
         self.wait_for_end(timeout)
 
     def wait_for_end(self, timeout: float | None = None) -> None:
-        """Wait until the run has ended and been shown."""
+        """Wait until the run has ended and its last state is shown."""
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)
 
@@ -111,6 +112,6 @@ class RunFollower:
 
 
 def error_html(error: BaseException) -> str:
-    """An error as one line of HTML."""
+    """Return an error as one line of HTML."""
     text = escape(summarize_error(error))
     return f'<div style="color:#c92a2a;font-weight:600" role="alert">{text}</div>'

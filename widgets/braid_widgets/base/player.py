@@ -1,6 +1,4 @@
-"""A film: pictures of a run, one after the other, that can be gone through forwards and backwards,
-with or without a kernel.
-"""
+"""A player of frames: pictures of a run, one per batch, with and without a kernel."""
 
 from __future__ import annotations
 
@@ -23,35 +21,35 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def read_bundle(name: str) -> str:
-    """The JavaScript of a film or of the stage: ``make js`` makes it from widgets/js."""
+    """Return the JavaScript of a player or of the stage; ``make js`` builds it from widgets/js."""
     return (_PACKAGE / "static" / f"{name}.js").read_text(encoding="utf-8")
 
 
 def read_styles(*names: str) -> str:
-    """Style sheets of this folder as one."""
+    """Return the style sheets of this folder as one."""
     return "".join((_PACKAGE / "base" / name).read_text(encoding="utf-8") for name in names)
 
 
 _CSS = read_styles("stage.css", "film.css")
 
 MOST = 200
-"""Pictures that a film has at most; of longer runs some batches are left out."""
+"""Maximum number of frames; batches of longer runs are thinned out."""
 
 Item = TypeVar("Item")
 
 
 class ViewState(Protocol):
-    """What there is to see of a run, into which its events are folded."""
+    """The visible state of a run, folded from its events."""
 
     def apply_event(self, event: Any) -> None:
-        """Take in one event."""
+        """Fold in one event."""
 
 
 S = TypeVar("S", bound=ViewState)
 
 
 def thin(items: Sequence[Item], most: int = MOST) -> list[Item]:
-    """At most ``most`` of the items and the last one, evenly spread."""
+    """Return at most ``most`` of the items, evenly spread, and always the last one."""
     every = -(-len(items) // most) or 1
     return [item for k, item in enumerate(items) if k % every == 0 or k == len(items) - 1]
 
@@ -63,7 +61,7 @@ def collect_frames(
     most: int = MOST,
     shown: Callable[[BatchCommitted], bool] = lambda commit: True,
 ) -> list[Item]:
-    """A picture for each committed batch that is ``shown``, thinned to ``most``."""
+    """Return a frame for each committed batch that is ``shown``, thinned to ``most``."""
     found = []
     for event in events:
         scene.apply_event(event)
@@ -75,8 +73,10 @@ def collect_frames(
 def render_page(
     name: str, style: str, frames: Sequence[Any], palette: Palette, position: int, plain: str = ""
 ) -> str:
-    """Frames as HTML that needs no kernel and no network: the bundle of that name finds its data by
-    ``data-film``. ``plain`` is HTML for who has no JavaScript.
+    """Return frames as HTML that needs neither a kernel nor a network.
+
+    - ``name``: the JavaScript bundle; it finds its data by the attribute ``data-film``.
+    - ``plain``: HTML for readers without JavaScript.
     """
     data = {"frames": list(frames), "palette": palette, "position": position}
     body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
@@ -88,18 +88,20 @@ def render_page(
 
 
 def _make_traits(frames: Sequence[Mapping[str, Any]], position: int) -> dict[str, Any]:
-    """What a film's traits are that shows these. Raises ValueError without a frame."""
+    """Return the traits of a player with these frames. Raises ValueError without frames."""
     if not frames:
         raise ValueError("there is nothing to show: pass at least one frame")
     return {"frames": list(frames), "position": position % len(frames)}
 
 
 class Player(anywidget.AnyWidget):
-    """``frames`` (JSON values) and the ``position`` of the one that is shown; a subclass names what
-    draws them.
+    """A widget that plays frames of a run; a subclass names the JavaScript that draws them.
 
-    The root element carries ``data-seq``, the position, once it is drawn. ``to_html`` is the static
-    twin: the same pictures, offline, opening on the frame that is shown.
+    - ``frames``: the frames, as JSON values.
+    - ``position``: the index of the visible frame.
+
+    The root element has the attribute ``data-seq`` with the position once it is drawn. ``to_html``
+    returns the same frames for offline use; it opens on the visible frame.
     """
 
     _name: ClassVar[str]
@@ -110,29 +112,33 @@ class Player(anywidget.AnyWidget):
     position = traitlets.Int(0).tag(sync=True)
 
     def __init__(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
-        """Raises ValueError without a frame."""
+        """Create a player. Raises ValueError without frames."""
         self._palette = colors.make_palette(64)
         super().__init__(palette=self._palette, **_make_traits(frames, position))
         self.on_msg(self._handle_query_message)
 
     def set_frames(self, frames: Sequence[Mapping[str, Any]], position: int = -1) -> None:
-        """Show other frames from now on, at a position (-1 is the last). Raises ValueError without
-        a frame.
+        """Replace the frames and go to a position (-1: the last). Raises ValueError without
+        frames.
         """
         with self.hold_sync():
             for name, value in _make_traits(frames, position).items():
                 self.set_trait(name, value)
 
     def refresh(self, frames: Sequence[Mapping[str, Any]]) -> None:
-        """Show another run, or the same one as far as it is now: then a frame that is looked at,
-        but the last, stays; if it has been thinned out, the nearest before it.
+        """Show another run, or new frames of the same run.
+
+        If the user looks at a frame of the same run other than the last, that frame stays visible.
+        If it was thinned out, the nearest earlier frame is shown.
         """
         self.set_frames(
             frames, self._find_current_frame(frames) if self.position < len(self.frames) - 1 else -1
         )
 
     def _find_current_frame(self, frames: Sequence[Mapping[str, Any]]) -> int:
-        """Where among the frames of the same run the one is that is looked at; -1: another run."""
+        """Return the index, among new frames of the same run, of the visible frame; -1: another
+        run.
+        """
         if list(frames[: len(self.frames)]) == self.frames:
             return self.position
         if not any(frame in frames for frame in self.frames[1:-1]):
@@ -141,7 +147,9 @@ class Player(anywidget.AnyWidget):
         return next(map(list(frames).index, kept), -1)
 
     def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
-        """What is told of a query that is clicked in a frame. Raises ValueError for none of its."""
+        """Describe a query that is clicked in a frame. Raises ValueError for a name that is no
+        query.
+        """
         return ""
 
     def _handle_query_message(self, widget: Any, content: Any, buffers: Any) -> None:
@@ -154,7 +162,7 @@ class Player(anywidget.AnyWidget):
         self.send({"inspected": told})
 
     def to_html(self) -> str:
-        """The film as HTML that needs no kernel and no network."""
+        """Return the player as HTML that needs neither a kernel nor a network."""
         kept, plain = (
             [self.static_frame(f) for f in self.frames],
             self.frame_text(self.frames[self.position]),
@@ -162,11 +170,11 @@ class Player(anywidget.AnyWidget):
         return render_page(self._name, self._css, kept, self._palette, self.position, plain)
 
     def static_frame(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A frame for a page, where no kernel answers clicks."""
+        """Return a frame for a static page, where no kernel answers clicks."""
         return frame
 
     def frame_text(self, frame: Mapping[str, Any]) -> str:
-        """A frame for who has no JavaScript: what is held where, as bars; HTML."""
+        """Return a frame as HTML for readers without JavaScript: bars of held tuples."""
         bars = [
             go.Bar(
                 name=name, x=list(rows), y=list(rows.values()), marker_color=colors.stream_color(k)
@@ -178,10 +186,10 @@ class Player(anywidget.AnyWidget):
         return f"{svg_chart.chart_svg(plot, frame['title'])}<p>{escape(frame['note'])}</p>"
 
     def held_tuples(self, frame: Mapping[str, Any]) -> Mapping[str, Mapping[str, float]]:
-        """By stream and place, the tuples that a frame shows."""
+        """Return the tuples that a frame shows, by stream and place."""
         return {}
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """HTML, which a saved notebook shows without its kernel; panels hold the widget."""
+        """Return HTML, which a saved notebook shows without its kernel; panels hold the widget."""
         name = f"{type(self).__name__}({len(self.frames)} pictures)"
         return {"text/html": self.to_html(), "text/plain": name}, {}

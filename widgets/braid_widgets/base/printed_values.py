@@ -1,4 +1,4 @@
-"""What a paper prints, under our curves of the same figure: dotted, and called so in the legend."""
+"""Values printed in a paper, drawn dotted below the reproduced curves and marked in the legend."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ READ = f"{LABEL}, as we read it"
 def add_printed_values(
     chart: Chart, printed: Sequence[PrintedFigure], panel: int = 0, **facets: Any
 ) -> Chart:
-    """The chart with what is printed below its own curves, in all panels or in some: ``panel``
-    counts from 1; ``facets`` are those of a chart of ``curves.lines`` or ``bars``, by label.
+    """Return the chart with printed values below its own curves.
 
-    Raises ValueError where the chart has no such panel, or no curve that something printed names.
+    - ``panel``: the panel to draw in, from 1; by default all panels.
+    - ``facets``: the panels of a ``line_chart`` or ``bar_chart``, by label.
+
+    Raises ValueError if the chart has no such panel, or no curve that a printed value names.
     """
     ours = [t for t in chart.figure.data if _is_in_panel(t, panel, facets)]
     if not ours:
@@ -50,7 +52,7 @@ def _is_in_panel(trace: Any, panel: int, facets: dict[str, Any]) -> bool:
 
 
 def _make_traces(chart: str, one: PrintedFigure, ours: list[Any]) -> Iterator[Any]:
-    """The traces for one printed thing in one panel."""
+    """Return the traces of one printed series in one panel."""
     named = {t.name: t for t in ours}
     for name in filter(None, (one.series, one.measure)):
         if name not in named:
@@ -97,8 +99,9 @@ def _format_hover_text(one: PrintedFigure) -> str:
 def _compute_value_ranges(
     one: PrintedFigure, ours: list[Any], named: dict[Any, Any]
 ) -> tuple[list[Any], list[float], list[float]]:
-    """Places on the x axis, and from where to where what is printed reaches at each. There are
-    none where it is a ratio to a curve of ours that has none of its places.
+    """Return the positions on the x axis and the printed range at each.
+
+    There are none for a ratio to a curve that has none of these positions.
     """
     base = named.get(one.measure)
     about = named.get(one.series, ours[0] if base is None else base)
@@ -118,7 +121,7 @@ def _compute_value_ranges(
 def _make_vertical_bands(
     one: PrintedFigure, ours: list[Any], look: dict[str, Any]
 ) -> Iterator[go.Scatter]:
-    """A line across the panel at a place, a band between two."""
+    """Return a line across the panel at one position, a band between two."""
     heights = [v for t in ours for v in as_list(t.y) if v == v and v is not None]
     low, high = min(heights), max(heights)
     ends = one.x * 2 if len(one.x) == 1 else one.x
@@ -135,6 +138,6 @@ def _make_vertical_bands(
 
 
 def _get_trace_color(trace: Any) -> str:
-    """The colour of one of our curves."""
+    """Return the color of a reproduced curve."""
     of = trace.marker.color if trace.type == "bar" else trace.line.color
     return str(of or GREY)

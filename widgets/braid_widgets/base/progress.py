@@ -1,4 +1,4 @@
-"""How far a run is: one line for a notebook or a console."""
+"""The progress of a run as one line for a notebook or a console."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ FINISHING = "input done, finishing a migration"
 
 
 def input_batches(scene: RunView) -> int:
-    """Batches done that carried input: others only change queries or slices, or finish a migration
-    after a finite input.
+    """Return the number of finished batches that had input.
+
+    The others only change queries or slices, or finish a migration after the end of the input.
     """
     done = scene.last.batch + 1 - scene.changes if scene.last else 0
     known = scene.start.planned_batches if scene.start else None
@@ -20,7 +21,7 @@ def input_batches(scene: RunView) -> int:
 
 
 def is_finishing(scene: RunView) -> bool:
-    """Whether all input is done and a migration is not."""
+    """Return whether all input is processed while a migration is still running."""
     known = scene.start.planned_batches if scene.start else None
     return (
         known is not None
@@ -31,8 +32,10 @@ def is_finishing(scene: RunView) -> bool:
 
 
 def progress_line(scene: RunView, live: bool = True) -> str:
-    """Batches done of how many, tuples per second, and while it is live the time left, from the
-    time between the batches as they came; both only where time was measured.
+    """Return the finished and total batches, tuples per second and, for a live run, the time left.
+
+    The rate and the time left are absent if time was not measured. The time left is estimated from
+    the intervals between batches.
     """
     if scene.start is None:
         return "nothing has started"

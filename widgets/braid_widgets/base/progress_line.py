@@ -1,6 +1,4 @@
-"""Wait for a run: its progress in one line that is written over and over, in a notebook and on a
-console alike.
-"""
+"""Wait for a run while one line of progress is overwritten, in a notebook or on a console."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ _TELLER: ContextVar[Callable[[str], Any] | None] = ContextVar("braid-teller", de
 
 @contextmanager
 def redirect_progress(say: Callable[[str], Any]) -> Iterator[None]:
-    """Have ``console`` call this instead of printing."""
+    """Call this instead of ``print_progress`` inside the ``with`` block."""
     token = _TELLER.set(say)
     try:
         yield
@@ -31,21 +29,22 @@ def redirect_progress(say: Callable[[str], Any]) -> Iterator[None]:
 
 
 class AwaitableRun(Protocol):
-    """What following a run needs of it; JoinRun has it."""
+    """The part of a run that ``follow_run`` needs; JoinRun implements it."""
 
     def events(self, since: int = 0) -> list[Any]:
-        """What happened, from event number ``since`` on."""
+        """Return the run's events from event number ``since`` on."""
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait at most ``timeout`` seconds; returns whether the run has ended."""
+        """Wait at most ``timeout`` seconds; return whether the run has ended."""
 
     def stop(self) -> None:
-        """End the run."""
+        """Stop the run."""
 
 
 def print_progress(text: str) -> None:
-    """Over the line before: under the cell in a notebook, else to stderr, which a report does not
-    keep.
+    """Overwrite the previous line: below the cell in a notebook, else on stderr.
+
+    A report does not keep it.
     """
     if (say := _TELLER.get()) is not None:
         say(text)
@@ -58,9 +57,11 @@ def print_progress(text: str) -> None:
 def follow_run(
     run: AwaitableRun, say: Callable[[str], Any] = print_progress, interval: float = 0.5
 ) -> list[Any]:
-    """The events of a run, once it has ended; tells ``say`` how far it is, and whoever listens (see
-    ``telling``) at every look. Raises what made the run fail, and what ``say`` raises, once the run
-    has been stopped.
+    """Wait for the end of a run and return its events.
+
+    ``say`` is called with the progress line if it has changed; inside ``redirect_progress`` it is
+    called at every poll. Raises the run's error. If ``say`` raises, the run is stopped and that
+    error is raised.
     """
     scene, seen, told, ended = RunView(), 0, "", False
     while not ended:

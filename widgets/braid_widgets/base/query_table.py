@@ -1,4 +1,4 @@
-"""The table of queries that the analyst edits: name, window, selection, on or off."""
+"""The editable table of queries: name, window, selection, on or off."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from braid_widgets.base.live_updates import error_html
 
 @dataclass(frozen=True)
 class QueryRow:
-    """A row of the table: a query as it was typed, and whether it is on.
+    """A row of the table: a query as typed, and whether it is active.
 
-    ``window`` is one span for all streams, as "10 minutes", or one for each, as "a: 1 hour, b: 5
-    minutes"; ``where`` is Spark SQL over ``alias.column``, each of its terms over one stream;
-    empty: no selection.
+    - ``window``: one duration for all streams, such as "10 minutes", or one per stream, such as "a:
+      1 hour, b: 5 minutes".
+    - ``selection``: Spark SQL over ``alias.column``; each term refers to one stream. Empty: no
+      selection.
     """
 
     name: str
@@ -31,15 +32,13 @@ class QueryRow:
 
     @classmethod
     def from_query(cls, query: Query, streams: Sequence[str], on: bool = True) -> QueryRow:
-        """A query over these streams as one would type it."""
+        """Return a query over these streams in the form in which it is typed."""
         asked = query.to_arguments(streams)
         spans = ", ".join(f"{alias}: {window}" for alias, window in asked["windows"].items())
         return cls(query.name, spans, " AND ".join(asked["where"].values()), on)
 
     def to_query(self, streams: Sequence[str]) -> Query:
-        """The query that was typed. Raises ValueError, with one sentence, for one that cannot be
-        asked of these streams.
-        """
+        """Return the typed query. Raises ValueError if it is invalid for these streams."""
         if not self.name.strip():
             raise ValueError(f"a query with window {self.window!r} has no name; give it one")
         parts = [part.partition(":") for part in self.window.split(",") if ":" in self.window]
@@ -53,8 +52,9 @@ class QueryRow:
 
 
 def _parse_selections(name: str, where: str, streams: Sequence[str]) -> dict[str, str]:
-    """By alias, the terms of ``where`` over that stream. Raises ValueError, with one sentence, for
-    terms that are over none of the streams, or over several, and for what is no SQL.
+    """Return, by alias, the terms of the selection over that stream.
+
+    Raises ValueError for invalid SQL and for a term over none or several of the streams.
     """
     found: dict[str, list[str]] = {}
     for term in _parse_conjuncts(name, where):
@@ -86,11 +86,11 @@ def _parse_conjuncts(name: str, where: str) -> list[Any]:
 
 
 class QueryTable(W.VBox):
-    """Rows that can be edited, switched on and off, added and removed.
+    """A table whose rows can be edited, switched on and off, added and removed.
 
-    ``queries`` are the ones last read without a fault; ``changed`` is called with them when they
-    differ. While something that was typed is no query, a sentence tells what, all texts stay, and
-    ``queries`` are as they were.
+    ``active_queries`` are those of the last valid state; ``changed`` is called with them if they
+    differ. While a typed query is invalid, a sentence says why, all texts stay, and the queries do
+    not change.
     """
 
     def __init__(
@@ -107,9 +107,7 @@ class QueryTable(W.VBox):
         self.load_queries(streams, queries)
 
     def load_queries(self, streams: Sequence[str], queries: Iterable[QueryRow]) -> None:
-        """Other streams and their queries. Raises ValueError for a query that cannot be asked of
-        them.
-        """
+        """Replace the streams and their queries. Raises ValueError for an invalid query."""
         self.streams, self.queries = tuple(streams), tuple(queries)
         for asked in self.queries:
             asked.to_query(self.streams)
@@ -117,7 +115,7 @@ class QueryTable(W.VBox):
         self.message.value = ""
 
     def set_active(self, served: Iterable[str]) -> None:
-        """Show what is served, by name, without calling ``changed``."""
+        """Show which queries are served, by name, without calling ``changed``."""
         known = set(served)
         self.queries = tuple(replace(q, is_active=q.name in known) for q in self.queries)
         for row in self.rows.children:
@@ -125,7 +123,7 @@ class QueryTable(W.VBox):
 
     @property
     def active_queries(self) -> tuple[Query, ...]:
-        """The queries of the rows that are on."""
+        """Return the queries of the rows that are on."""
         return tuple(q.to_query(self.streams) for q in self.queries if q.is_active)
 
     def _add_row(self) -> None:
@@ -165,17 +163,19 @@ class QueryTable(W.VBox):
 
 
 _WIDTHS = {"160px": "140px", "290px": "60px", "430px": "60px"}
-"""Of a query's name, which is always read whole, its window and its selection: and at least."""
+"""Preferred and minimum widths of the name, which is always fully visible, the window and the
+selection.
+"""
 
 
 ROW = "braid-query"
-"""CSS class of a row. Where there is no room for one line it takes three, whose fields say what
-they are; then no headings are seen.
+"""The CSS class of a row. In a narrow window, a row has three lines with labelled fields, and the
+header is hidden.
 """
 
 
 def _make_column_layouts() -> list[W.Layout]:
-    """Of the columns, which get narrower where there is no room."""
+    """Return the layouts of the columns, which shrink in a narrow window."""
     rest = [
         W.Layout(flex=f"0 1 {wide}", width="auto", min_width=least)
         for wide, least in _WIDTHS.items()
@@ -190,7 +190,7 @@ def _make_header_row() -> W.HBox:
 
 
 class _Row(W.HBox):
-    """One query."""
+    """The controls of one query."""
 
     def __init__(
         self, query: QueryRow, read: Callable[[Any], Any], remove: Callable[[_Row], Any]

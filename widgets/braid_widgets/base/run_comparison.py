@@ -1,4 +1,4 @@
-"""Several runs side by side: the same input under several placements, say."""
+"""Compare several runs, such as the same input under several placements."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ from braid_widgets.base.run_view import fold_events
 
 
 def comparison_table(runs: Mapping[str, Iterable[Any]]) -> pd.DataFrame:
-    """One row per run. Loads are tuples per host at the end; ``ILF*`` is the oracle's. Raises
-    ValueError without runs.
+    """Return one row per run.
 
-    ``median batch (s)`` and the quartiles are NaN for a modelled run, ``max ILF/ILF*`` for a
-    placement without a grid.
+    - Loads: tuples per host at the end of the run.
+    - ``ILF*``: the oracle's optimum.
+    - ``median batch (s)`` and the quartiles: NaN for a modelled run.
+    - ``max ILF/ILF*``: NaN for a placement without a grid.
+
+    Raises ValueError without runs.
     """
     if not runs:
         raise ValueError("nothing to compare: pass at least one run, as name -> events")
@@ -68,13 +71,13 @@ SPREAD = ("median batch (s)", "lower quartile (s)", "upper quartile (s)")
 
 
 def _compute_quartiles(seconds: list[float]) -> dict[str, float]:
-    """Of the batches of a run."""
+    """Return the quartiles of a run's batch durations."""
     low, middle, high = np.quantile(seconds, (0.25, 0.5, 0.75))
     return dict(zip(SPREAD, (float(middle), float(low), float(high)), strict=True))
 
 
 def comparison_html(runs: Mapping[str, Iterable[Any]]) -> str:
-    """The table as HTML; what all runs have in common stands above it, once."""
+    """Return the table as HTML, with the values that all runs share once above it."""
     data = comparison_table(runs).dropna(axis="columns", how="all").rename_axis(index=None)
     kinds = " and ".join(sorted(set(data.pop("clock")) - {""}))
     common = data.columns[data.nunique(dropna=False) == 1] if len(data) > 1 else []
@@ -96,8 +99,9 @@ def _format_value(value: float | str) -> str:
 
 
 def comparison_chart(runs: Mapping[str, Iterable[Any]]) -> Chart:
-    """Counted loads (mean and most stored), tuples sent and moved, and measured batch times, with
-    their quartiles, where there are any.
+    """Return a chart of the loads (mean and maximum), tuples sent and moved, and batch times.
+
+    Batch times are shown with quartiles, if they were measured.
     """
     data = comparison_table(runs)
     timed = bool(data["median batch (s)"].notna().any())
@@ -131,7 +135,10 @@ def comparison_chart(runs: Mapping[str, Iterable[Any]]) -> Chart:
 
 
 def _make_error_bars(data: pd.DataFrame) -> dict[str, Any]:
-    """From quartile to quartile of a run's batches: what other work on the machine does to them."""
+    """Return error bars from quartile to quartile of a run's batches.
+
+    They show the influence of other work on the machine.
+    """
     middle, low, high = (data[name] for name in SPREAD)
     return dict(
         array=(high - middle).tolist(),

@@ -1,4 +1,4 @@
-"""The totals of a run, as a table."""
+"""The totals of a run as a table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ COLUMNS = ["figure", "value", "unit"]
 
 
 def totals_rows(scene: RunView) -> list[tuple[str, float | int, str]]:
-    """(what, how much, unit) of the run so far; times only where they were measured, over the
-    batches kept.
+    """Return (figure, value, unit) rows of the run so far.
+
+    Times are included only if they were measured; they cover the retained batches.
     """
     t = scene.totals
     names = list(scene.stream_aliases) or [f"stream {k}" for k in range(len(t.received))]
@@ -61,7 +62,7 @@ def totals_rows(scene: RunView) -> list[tuple[str, float | int, str]]:
 
 
 def totals_table(events: Iterable[Any]) -> pd.DataFrame:
-    """The totals of a run: columns figure, value, unit."""
+    """Return the totals of a run with the columns figure, value and unit."""
     return pd.DataFrame(totals_rows(fold_events(events)), columns=COLUMNS, dtype=object)
 
 
@@ -71,7 +72,7 @@ def _format_row(row: tuple[str, float | int, str]) -> tuple[str, str, str]:
 
 
 def totals_html(scene: RunView) -> str:
-    """The totals as an HTML table; its title says so when the run is modelled."""
+    """Return the totals as an HTML table; its title marks a modelled run."""
     kind = MODELLED if scene.is_modelled else "measured"
     style = "padding:1px 10px;text-align:right;font-variant-numeric:tabular-nums"
     lines = "".join(

@@ -1,4 +1,4 @@
-"""The fold of a run's events into what there is to see after the last of them."""
+"""Fold a run's events into the visible state after the last of them."""
 
 from __future__ import annotations
 
@@ -36,21 +36,24 @@ from braid_widgets.base.join_matrix import JoinMatrix
 from braid_widgets.base.time_left import TimeLeftEstimator
 
 HISTORY = 400
-"""Batches that a time line keeps; older ones are forgotten, so that a run without end needs no more
-memory.
+"""Number of batches kept for the timeline. Older ones are dropped, so that memory is bounded for an
+endless run.
 """
 
 
 @dataclass
 class RunView:
-    """What is to be seen of a run: fold events into it, in order, with ``apply``.
+    """The visible state of a run; fold events into it in order with ``apply_event``.
 
-    ``blocks`` are live. ``grids`` and ``migrating`` (tuples that wait) are by group. ``copies``
-    lists [block, from, to] of the last batch, and ``moving`` holds those blocks. ``owed`` are pairs
-    (block, block) that came due and are not joined yet. ``last`` is the last committed batch,
-    ``planned`` a plan that is not committed yet. ``changes`` counts the batches without a plan or
-    tuples: those in which queries or slices changed. ``pace`` is how fast batches come.
-    ``since`` is the first batch whose events are kept.
+    - ``blocks``: the live blocks.
+    - ``grids``, ``migrating``: the grid and the number of waiting tuples, by group.
+    - ``copies``: [block, source, target] of the last batch; ``moving`` holds those blocks.
+    - ``pending_pairs``: pairs of blocks that are due and not joined yet.
+    - ``last``: the last committed batch.
+    - ``planned``: a plan that is not committed yet.
+    - ``changes``: number of batches without a plan or tuples, in which queries or slices changed.
+    - ``pace``: estimator of the time between batches.
+    - ``first_retained_batch``: the first batch whose events are retained.
     """
 
     start: RunStarted | None = None
@@ -72,16 +75,16 @@ class RunView:
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the run was simulated, not measured."""
+        """Return whether the run was simulated, not measured."""
         return self.start is not None and self.start.time_source == "modelled"
 
     @property
     def stream_aliases(self) -> tuple[str, ...]:
-        """The aliases of the streams; none before the run has started."""
+        """Return the aliases of the streams; empty before the run has started."""
         return self.start.streams if self.start else ()
 
     def apply_event(self, event: Any) -> None:
-        """Fold one event in. Kinds that have nothing to show are passed over."""
+        """Fold in one event; ignore kinds that change nothing visible."""
         if (handler := _HANDLERS.get(type(event))) is not None:
             handler(self, event)
 
@@ -148,7 +151,7 @@ class RunView:
         self.last, self.planned = event, None
 
     def _compute_ratio_bound(self, now: BatchFigures) -> float | None:
-        """What Theorem 4.1 allows for this batch; it speaks of the adaptive grid alone."""
+        """Return the bound of Theorem 4.1 for this batch; it applies only to the adaptive grid."""
         if self.start is None or self.start.placement != "AdaptiveGrid":
             return None
         before = self.points[-1] if self.points else now
@@ -161,8 +164,9 @@ class RunView:
         return {c.block: self.blocks[c.block] for c in self.copies if c.block in self.blocks}
 
     def _estimate_tuple_sizes(self) -> tuple[float, float]:
-        """Sizes of a tuple of streams 0 and 1: those that the placement was told, else the mean
-        bytes of live tuples.
+        """Return the tuple sizes of streams 0 and 1.
+
+        They are the placement's settings, or else the mean bytes of live tuples.
         """
         told = (
             self.start.placement_settings.get("sizes")
@@ -179,9 +183,7 @@ class RunView:
         return (size[0] / rows[0], size[1] / rows[1]) if all(rows) and all(size) else (1.0, 1.0)
 
     def _add_planned_pairs(self, plan: BatchPlanned) -> None:
-        """Add the pairs of streams 0 and 1 that the plan's routes meet, and keep account of those
-        that they defer.
-        """
+        """Add the pairs of streams 0 and 1 that the plan's routes join, and track deferred ones."""
         mine: list[int] = []
         other: list[int] = []
         hosts: list[int] = []
@@ -205,8 +207,9 @@ class RunView:
     def _make_key_boxes(
         self, first: list[int], second: list[int]
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which pairs of blocks are of streams 0 and 1 and live, their key boxes [r0, r1, s0, s1)
-        and their row pairs.
+        """Return which pairs of blocks are live and of streams 0 and 1, with their boxes and pairs.
+
+        A box is [r0, r1, s0, s1) of routing keys; pairs are row pairs.
         """
         ids = np.array(sorted(self.blocks), dtype=np.int64)
         facts = np.array(
@@ -225,7 +228,7 @@ class RunView:
         return live[kept], np.hstack([x[:, 1:3], y[:, 1:3]]), (x[:, 3] * y[:, 3]).astype(float)
 
     def pending_density(self) -> np.ndarray:
-        """Row pairs owed per unit of key area, by cell of the join matrix."""
+        """Return pending row pairs per unit of key area, by cell of the join matrix."""
         pairs = list(self.pending_pairs)
         _, boxes, rows = self._make_key_boxes([a for a, _ in pairs], [b for _, b in pairs])
         return self.join_matrix.compute_density(boxes, rows)
@@ -248,8 +251,9 @@ _HANDLERS: dict[type, Callable[[RunView, Any], None]] = {
 
 
 def fold_events(events: Iterable[Any], scene: RunView | None = None) -> RunView:
-    """The scene after these events, from an empty one or going on from ``scene`` (which
-    changes).
+    """Return the state after these events, starting from an empty state or from ``scene``.
+
+    ``scene`` is modified.
     """
     scene = RunView() if scene is None else scene
     for event in events:

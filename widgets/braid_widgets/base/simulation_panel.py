@@ -1,4 +1,4 @@
-"""Controls whose every change is modelled at once and shown; Launch runs the same on Spark."""
+"""A panel that simulates and shows every change at once; Launch runs the same join on Spark."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ Simulate = Callable[[dict[str, Any]], Iterable[Any]]
 
 
 class _Superseded(Exception):
-    """Other settings were asked for."""
+    """Raised in a simulation after its settings have changed."""
 
 
 class SimulationPanel(LaunchPanel):
-    """``simulate`` gets the settings and returns events, one after the other or at once; it is
-    called in a thread of its own, and given up when a control changes, within a batch of a model
-    (``braid.util.cancellation``). ``launch`` returns a run.
+    """A panel that simulates its settings and launches them on Spark.
 
-    ``events`` are those that the view shows. While a run is live, changes wait for the next launch.
-    Raises ValueError for a name in ``defaults`` that is not a control.
+    - ``simulate``: called with the settings in a background thread; returns events, all at once or
+      one by one. It is cancelled within a simulated batch if a control changes
+      (``braid.util.cancellation``).
+    - ``launch``: returns a run.
+    - ``events``: the visible events.
+
+    While a run is live, changes wait for the next launch. Raises ValueError for a name in
+    ``defaults`` that is not a control.
     """
 
     def __init__(
@@ -39,8 +43,9 @@ class SimulationPanel(LaunchPanel):
             control.observe(self._apply_control_change, "value")
 
     def measured_events(self) -> list[Any]:
-        """The events of the run on Spark, once it has come to its end; in a report one is launched
-        for it. Empty when there is no such run.
+        """Return the events of the finished run on Spark; empty if there is none.
+
+        A report launches a run for this.
         """
         if is_headless():
             return self.run_to_end()
@@ -48,7 +53,7 @@ class SimulationPanel(LaunchPanel):
         return done if done and done[-1].outcome == "completed" else []
 
     def _apply_control_change(self, change: Any) -> None:
-        """Simulate the settings as they are now; a simulation that goes on is given up for it."""
+        """Simulate the current settings and cancel the simulation of the previous ones."""
         with self.lock:
             if self.state not in ("idle", "simulating") or self.has_invalid_controls():
                 return
@@ -58,7 +63,7 @@ class SimulationPanel(LaunchPanel):
                 self.start_work("simulating", self._simulate_latest_settings)
 
     def _simulate_latest_settings(self) -> None:
-        """Show what was asked for last."""
+        """Show the latest settings."""
         while (settings := self._take_requested_settings()) is not None:
             try:
                 with cancellable(self._raise_if_superseded):
@@ -84,7 +89,7 @@ class SimulationPanel(LaunchPanel):
             raise _Superseded
 
     def _simulate_events(self, settings: dict[str, Any]) -> list[Any]:
-        """The events; raises when other settings are asked for meanwhile."""
+        """Return the simulated events; raise if the settings change meanwhile."""
         events = []
         for event in self.simulate(settings):
             self._raise_if_superseded()

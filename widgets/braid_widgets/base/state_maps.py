@@ -1,4 +1,6 @@
-"""Maps: pictures of what lives where in a run. Each kind of run has one, found by its events."""
+"""State maps: pictures of the state of each host. Each kind of run has one, chosen by its
+events.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,15 @@ _maps: dict[str, type[StateMap]] = {}
 
 
 class StateMap(ABC):
-    """What is to be seen of one kind of run. A subclass is known from when it is defined.
+    """The state map of one kind of run. Defining a subclass registers it.
 
-    ``scene`` is the fold of the run so far, which is up to date when ``frame`` is asked for.
+    ``scene`` is the view state of the run; it is up to date when ``make_frame`` is called.
     """
 
     name: ClassVar[str]
-    """What draws its frames in the browser: a key of ``MAPS`` in widgets/js/src/cockpit/maps.ts."""
+    """The JavaScript that draws its frames: a key of ``MAPS`` in widgets/js/src/cockpit/maps.ts."""
     rank: ClassVar[int] = 2
-    """Of several maps that suit a run, the one of highest rank is shown; 1 and 0 suit many."""
+    """Priority among maps that can show a run; the highest wins. Generic maps have 1 and 0."""
 
     def __init__(self, scene: RunView) -> None:
         self.scene = scene
@@ -36,18 +38,18 @@ class StateMap(ABC):
     @classmethod
     @abstractmethod
     def can_show(cls, start: RunStarted, kinds: Collection[type]) -> bool:
-        """Whether it shows a run that started so and has had these kinds of events."""
+        """Return whether the map can show a run with this start event and these kinds of events."""
 
     def apply_event(self, event: Any) -> None:  # noqa: B027 (many maps need no more than the scene)
-        """Take in an event that the scene does not keep."""
+        """Fold in an event that the view state does not keep."""
 
     @abstractmethod
     def make_frame(self) -> Mapping[str, Any]:
-        """The picture after the last commit."""
+        """Return the frame after the last commit."""
 
 
 def registered_maps() -> dict[str, type[StateMap]]:
-    """All maps by name: those in ``map.py`` of every folder, and those that were defined since."""
+    """Return all maps by name: those of this package, and those defined since."""
     package = import_module("braid_widgets")
     for folder in iter_modules(package.__path__, "braid_widgets."):
         if find_spec(f"{folder.name}.map"):
@@ -56,7 +58,7 @@ def registered_maps() -> dict[str, type[StateMap]]:
 
 
 def choose_map(start: RunStarted, kinds: Collection[type]) -> type[StateMap]:
-    """The map of a run. Raises ValueError when none suits it."""
+    """Return the map of a run. Raises ValueError if no map can show it."""
     suit = [kind for kind in registered_maps().values() if kind.can_show(start, kinds)]
     if not suit:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Widgets that leave something to see when their kernel is gone."""
+"""Widgets with a static picture that remains visible without a kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _HIDDEN = (
     ".jp-OutputArea-child:has(.braid-twin) + .jp-OutputArea-child:not(:has(.braid-live))"
     "{display:none}</style>"
 )
-"""The twin is hidden where the widget after it lives; where it does not, its error message is."""
+"""The style that hides the picture while the widget after it is alive, else the widget's error
+message.
+"""
 
 
 LATER = 3.0
@@ -22,9 +24,10 @@ LATER = 3.0
 
 
 class StaticFallback:
-    """Shows a widget, which has the CSS class "braid-live", and before it ``html()``, a picture
-    that needs no kernel. JupyterLab shows the widget while there is a kernel, and the picture in
-    a saved notebook that is opened without.
+    """A widget with the CSS class "braid-live", preceded by the static picture ``html()``.
+
+    JupyterLab shows the widget while there is a kernel, and the picture in a saved notebook that is
+    opened without one.
     """
 
     def __init__(self, widget: Any, html: Callable[[], str]) -> None:
@@ -36,7 +39,7 @@ class StaticFallback:
         later.start()
 
     def refresh(self) -> None:
-        """Take the picture anew."""
+        """Replace the picture by the current one."""
         if self._place is not None:
             self._place.update(_wrap_html(self._html()))
 

@@ -1,4 +1,4 @@
-"""The stepping view: a small example tuple by tuple, forwards and backwards."""
+"""A stepper: a small example, tuple by tuple, forward and backward."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from braid_widgets.base.player import Player, read_bundle
 
 
 class StepChip(TypedDict):
-    """What stands in a box: its text, the stream that gives the colour (None: several or none),
-    and whether this step put it there.
+    """A tuple in a box.
+
+    - ``stream``: the stream that sets the color; None: several streams or none.
+    - ``is_new``: whether this step put it there.
     """
 
     text: str
@@ -22,8 +24,10 @@ class StepChip(TypedDict):
 
 
 class StepNode(TypedDict):
-    """A node, what it stores by stream, and what waits there where the model has queues; ``here``:
-    the step happens there.
+    """A node with the tuples it stores, by stream.
+
+    - ``queued``: tuples that wait, if the model has queues.
+    - ``is_active``: whether the step happens at this node.
     """
 
     name: str
@@ -33,7 +37,7 @@ class StepNode(TypedDict):
 
 
 class StepMove(TypedDict):
-    """What is on its way, from where to where."""
+    """Tuples that move from a source to a target."""
 
     what: StepChip
     source: str
@@ -41,8 +45,11 @@ class StepMove(TypedDict):
 
 
 class StepFrame(TypedDict):
-    """A step of an example: ``text`` says what happens, ``found`` are the results so far, the first
-    row of the ``table`` is its head.
+    """One step of an example.
+
+    - ``text``: description of the step.
+    - ``results``: the results so far.
+    - ``table``: rows of a table; the first is its header.
     """
 
     title: str
@@ -56,8 +63,9 @@ class StepFrame(TypedDict):
 
 
 def step_frames(trace: Trace, letter: str = "V") -> list[StepFrame]:
-    """A picture for each step; ``letter`` is that of the paper's nodes (Gu's are V1, V2 .., Wang's
-    M1, M2 ..).
+    """Return a frame for each step.
+
+    ``letter`` is the paper's letter for nodes (Gu: V1, V2, ..; Wang: M1, M2, ..).
     """
     found: list[StepChip] = []
     pictures: list[StepFrame] = []
@@ -110,7 +118,7 @@ def _make_frame(
 def _make_stored_chips(
     step: TraceStep, before: TraceStep | None, node: int
 ) -> list[list[StepChip]]:
-    """What a node stores, by stream."""
+    """Return the tuples that a node stores, by stream."""
     stored = []
     for s, held in enumerate(step.stored[node]):
         known = before.stored[node][s] if before else held
@@ -123,16 +131,15 @@ def _mark_as_old(chip: StepChip) -> StepChip:
 
 
 def _make_chip(text: str, fresh: bool = False) -> StepChip:
-    """A tuple in its stream's colour; intermediate results and END marks have none."""
+    """Return a tuple in the color of its stream; intermediate results and END marks have none."""
     stream = NAMES.index(text[0]) if text[0] in NAMES else None
     return {"text": text, "stream": stream, "is_new": fresh}
 
 
 class Stepper(Player):
-    """The steps of an example, opening on the first, with Back, Forward, Play and a slider; arrow
-    keys step too.
+    """The steps of an example, with Back, Forward, Play and a slider; arrow keys step too.
 
-    Raises ValueError for a trace without steps.
+    It opens on the first step. Raises ValueError for a trace without steps.
     """
 
     _name, _esm = "steps", read_bundle("steps")
@@ -141,6 +148,6 @@ class Stepper(Player):
         super().__init__(step_frames(trace, letter), 0)
 
     def frame_text(self, frame: Mapping[str, Any]) -> str:
-        """All steps in words."""
+        """Return all steps in words."""
         told = "".join(f"<li>{escape(step['text'])}</li>" for step in self.frames)
         return f"<p><b>{escape(frame['title'])}</b></p><ol>{told}</ol>"

@@ -1,5 +1,6 @@
-"""A chart as an SVG that needs no script, for readers of a page without JavaScript: lines, points,
-bars, heat maps, and what stands beside them. Simpler than plotly's own drawing of the same figure.
+"""Render a chart as SVG for readers of a page without JavaScript.
+
+It draws lines, points, bars, heat maps, titles and legends, more simply than plotly does.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from braid_widgets.base.axes import (
 from braid_widgets.base.svg_marks import COLOURS, css_color, svg_text, svg_trace, trace_color
 
 ROW = 18
-"""Height of a row of the legend."""
+"""Height of a row of the legend, in pixels."""
 
 
 def chart_svg(figure: go.Figure, name: str) -> str:
-    """The figure as it is shown first; ``name`` is what it is called for those who do not see."""
+    """Return the figure as it is shown first; ``name`` is its label for screen readers."""
     height = int(figure.layout.height or 450)
     legend = _render_legend(figure, height)
     parts = [_render_title(figure)]
@@ -59,7 +60,7 @@ def chart_svg(figure: go.Figure, name: str) -> str:
 def _collect_panels(
     figure: go.Figure, height: int
 ) -> Iterator[tuple[Axis, Axis, list[tuple[int, Any]]]]:
-    """Each pair of axes with its traces and their numbers."""
+    """Return each pair of axes with its traces and their numbers."""
     found: dict[tuple[str, str], list[tuple[int, Any]]] = defaultdict(list)
     for k, trace in enumerate(figure.data):
         if trace.visible in (None, True) and trace.type in ("scatter", "bar", "heatmap"):
@@ -69,7 +70,7 @@ def _collect_panels(
 
 
 def _render_axes(x: Axis, y: Axis) -> str:
-    """The lines of the axes, with their marks and titles; nothing of axes that have neither."""
+    """Return the lines, ticks and titles of the axes; nothing for axes without ticks and title."""
     if x.is_bare and y.is_bare:
         return ""
     left, right, low, high = x.start, x.end, y.start, y.end
@@ -88,7 +89,7 @@ def _render_axes(x: Axis, y: Axis) -> str:
 
 
 def _render_x_ticks(x: Axis, low: float) -> list[str]:
-    """The marks of the lower axis; slanted where they would touch each other."""
+    """Return the ticks of the x axis; labels that would touch each other are slanted."""
     ticks = x.make_ticks()
     room = (x.end - x.start) / max(len(ticks), 1)
     if all(7 * len(told) < room for _, told in ticks):
@@ -102,7 +103,7 @@ def _render_x_ticks(x: Axis, low: float) -> list[str]:
 def _render_bars(
     figure: go.Figure, traces: list[tuple[int, Any]], x: Axis, y: Axis
 ) -> Iterator[str]:
-    """Bars beside each other, or on top of each other where the figure says so."""
+    """Return bars side by side, or stacked if the figure stacks them."""
     bars = [(k, t) for k, t in traces if t.type == "bar"]
     beside = figure.layout.barmode in (None, "group") and len(bars) > 1
     heap: dict[tuple[Any, bool], float] = defaultdict(float)
@@ -136,7 +137,7 @@ def _render_bars(
 
 
 def _render_error_bars(t: Any, x: Axis, y: Axis) -> Iterator[str]:
-    """How far from a bar's end its measurements reach."""
+    """Return the error bars at the ends of bars."""
     above = as_list(t.error_y.array)
     below = as_list(t.error_y.arrayminus) or above
     for spot, size, less, more in zip(as_list(t.x), as_list(t.y), below, above, strict=False):
@@ -151,7 +152,7 @@ def _render_error_bars(t: Any, x: Axis, y: Axis) -> Iterator[str]:
 
 
 def _compute_bar_width(axis: Axis, spots: list[Any]) -> float:
-    """Pixels that a bar may take: most of the way to the next."""
+    """Return the width of a bar in pixels: most of the distance to the next."""
     places = np.unique([p for s in spots if isfinite(p := axis.pixel(s))])
     near = float(np.diff(places).min()) if len(places) > 1 else abs(axis.end - axis.start) / 2
     return 0.8 * near
@@ -195,12 +196,15 @@ def _render_heatmap(
 
 
 def _get_cell_color(scale: Any, share: float) -> str:
-    """The colour of a cell; nothing where there is no value."""
+    """Return the color of a cell; empty if it has no value."""
     return _interpolate_color(scale.colorscale or "Viridis", share) if isfinite(share) else ""
 
 
 def _interpolate_color(scale: Any, share: float) -> str:
-    """The colour at a place of a scale, from 0 to 1; of colours that cannot be mixed the lower."""
+    """Return the color at a position from 0 to 1 of a scale.
+
+    If the colors cannot be mixed, the lower one is returned.
+    """
     stops = [tuple(stop) for stop in (get_colorscale(scale) if isinstance(scale, str) else scale)]
     low = max((s for s in stops if s[0] <= share + 1e-9), key=lambda s: s[0], default=stops[0])
     high = min((s for s in stops if s[0] > share), key=lambda s: s[0], default=low)
@@ -213,7 +217,7 @@ def _interpolate_color(scale: Any, share: float) -> str:
 
 
 def _parse_rgb(shade: str) -> tuple[int, ...] | None:
-    """Red, green, blue of "#rrggbb" or "rgb(r, g, b)"."""
+    """Return red, green and blue of "#rrggbb" or "rgb(r, g, b)"."""
     if re.fullmatch("#[0-9a-fA-F]{6}", shade):
         return tuple(int(shade[k : k + 2], 16) for k in (1, 3, 5))
     known = re.fullmatch(r"rgb\((\d+), ?(\d+), ?(\d+)\)", shade)
@@ -221,7 +225,7 @@ def _parse_rgb(shade: str) -> tuple[int, ...] | None:
 
 
 def _render_annotations(figure: go.Figure, height: int) -> Iterator[str]:
-    """Texts that stand on the paper, such as titles of panels."""
+    """Return texts that are placed relative to the figure, such as titles of panels."""
     for note in figure.layout.annotations:
         on_paper = note.xref == "paper" and note.yref == "paper"
         if on_paper and note.text and None not in (note.x, note.y):
@@ -240,7 +244,7 @@ def _render_title(figure: go.Figure) -> str:
 
 
 def _render_legend(figure: go.Figure, height: int) -> list[str]:
-    """A row of the legend each, below the picture."""
+    """Return the legend below the picture, one entry per row."""
     if figure.layout.showlegend is False:
         return []
     named = {

@@ -1,4 +1,4 @@
-"""Lines, points and texts of a chart's SVG. See ``still``."""
+"""Lines, points and texts of a chart drawn as SVG. Used by ``svg_chart``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from braid_widgets.base.axes import Axis, as_list, broadcast, strip_markup
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 INK = 'fill="currentColor"'
-"""What texts are drawn in: the page's own colour."""
+"""Color of texts: the page's own."""
 ROW = 14
-"""Height of a line of a text."""
+"""Height of a line of text, in pixels."""
 _SIDES = {"left": (-1, "end"), "center": (0, "middle"), "right": (1, "start")}
-"""Of a point, where its text is, and which end of it is next to the point."""
+"""By text position of a point: the offset, and the end of the text that is next to the point."""
 
 
 def svg_text(x: float, y: float, text: str, anchor: str = "middle", more: str = "") -> str:
-    """A text at a place."""
+    """Return a text at a position."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
         f"{INK}{more}>{escape(strip_markup(text))}"
@@ -29,7 +29,7 @@ def svg_text(x: float, y: float, text: str, anchor: str = "middle", more: str = 
 
 
 def svg_trace(trace: Any, k: int, x: Axis, y: Axis) -> Iterator[str]:
-    """A trace of lines, points and texts; ``k`` is its number in the figure."""
+    """Yield a trace of lines, points and texts; ``k`` is its number in the figure."""
     mode, own = trace.mode or "lines", trace_color(trace, k)
     pairs = zip(as_list(trace.x), as_list(trace.y), strict=False)
     points = [(x.pixel_if_visible(a), y.pixel_if_visible(b)) for a, b in pairs]
@@ -62,7 +62,7 @@ def _render_line(trace: Any, points: Iterable[tuple[float, float]], own: str) ->
 
 
 def _make_path_data(points: Iterable[tuple[float, float]]) -> str:
-    """Lines from point to point; a gap where one has no place."""
+    """Return lines from point to point, with a gap at a point without a position."""
     words, pen = [], "M"
     for a, b in points:
         if isfinite(a) and isfinite(b):
@@ -74,7 +74,7 @@ def _make_path_data(points: Iterable[tuple[float, float]]) -> str:
 
 
 def _render_label(x: float, y: float, text: str, position: str, size: float) -> Iterator[str]:
-    """The lines of a text beside a point of this radius."""
+    """Return the lines of a text beside a point of this radius."""
     lines = re.split(r"<br\s*/?>", text)
     across, along = position.split()
     side, anchor = _SIDES[along]
@@ -89,7 +89,7 @@ def _render_label(x: float, y: float, text: str, position: str, size: float) -> 
 
 
 def trace_color(trace: Any, k: int) -> str:
-    """The colour of a trace, or of its first point, or the one that its number has."""
+    """Return the color of a trace, of its first point, or of its number."""
     looks = (getattr(trace, part, None) for part in ("line", "marker"))
     of = [broadcast(getattr(look, "color", None), 1, None) for look in looks]
     return css_color(
@@ -98,5 +98,5 @@ def trace_color(trace: Any, k: int) -> str:
 
 
 def css_color(shade: Any, other: str) -> str:
-    """A colour as it may stand in an attribute; ``other`` for what is none."""
+    """Return a color that is safe in an attribute; ``other`` for an invalid one."""
     return escape(shade) if isinstance(shade, str) else other

@@ -1,4 +1,4 @@
-"""Words that several views use."""
+"""Phrases used by several views."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from braid.core.plan import Block
 
 MODELLED = "modelled run"
 MOST = 12
-"""Blocks that are told one by one, the largest."""
+"""Maximum number of blocks listed, largest first."""
 
 
 def data_origin(start: RunStarted) -> str:
-    """Where the numbers of a run come from: "modelled run" or "measured on Spark"."""
+    """Return the origin of a run's numbers: "modelled run" or "measured on Spark"."""
     return MODELLED if start.time_source == "modelled" else "measured on Spark"
 
 
 def missing_batch_text(batch: int, since: int) -> str:
-    """That a run has no such batch, or no longer; batches count from 1, and the events of the first
-    ``since`` are not kept.
+    """Return that a run has no such batch, or that its events were trimmed.
+
+    Batches count from 1; the events of the first ``since`` are not retained.
     """
     if 0 < batch <= since:
         return f"events are kept from batch {since + 1} on, not of batch {batch}"
@@ -29,7 +30,9 @@ def missing_batch_text(batch: int, since: int) -> str:
 def format_held_blocks(
     blocks: Sequence[Block], told: Callable[[Block], str] = lambda block: ""
 ) -> str:
-    """The tuples of some blocks, and the largest of them, with what is ``told`` of each."""
+    """Return the number of tuples of some blocks, and the largest blocks with their ``told``
+    text.
+    """
     if not blocks:
         return "no block"
     largest = sorted(blocks, key=lambda b: (-b.rows, b.id))

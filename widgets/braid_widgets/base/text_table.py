@@ -15,11 +15,11 @@ STYLE = (
 
 
 LONG, WORDY = 24, 150
-"""A column with a text of more letters gets so many pixels at least."""
+"""A column with a text of more than ``LONG`` letters is at least ``WORDY`` pixels wide."""
 
 
 def _format_header(column: object) -> object:
-    """What stands above a column: in words, and at their end how its numbers were found."""
+    """Return a column's header in words, followed by how its numbers were obtained."""
     if not isinstance(column, str):
         return column
     return re.sub(r"(?<! /) (counted|measured|modelled)$", r" (\1)", column.replace("_", " "))
@@ -27,9 +27,10 @@ def _format_header(column: object) -> object:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A data frame as a table with its texts to the left, broken into lines. Fractions have
-    ``digits`` behind the point, by default as many as tell three digits of them; commas stand
-    between thousands. A column "cost_modelled" is headed "cost (modelled)".
+    """A data frame as a table with left-aligned, wrapped texts.
+
+    Fractions have ``digits`` decimals, by default enough for three significant digits. Thousands
+    are separated by commas. A column "cost_modelled" has the header "cost (modelled)".
     """
 
     data: pd.DataFrame
@@ -37,7 +38,7 @@ class TextTable:
     caption: str = ""
 
     def to_html(self) -> str:
-        """The table as HTML."""
+        """Return the table as HTML."""
         whole = {_format_header(c): "{:,}".format for c in self.data.select_dtypes("integer")}
         # A name of all columns would stand above an empty one.
         rows = self.data.rename(columns=_format_header).rename_axis(columns=None)
@@ -57,7 +58,7 @@ class TextTable:
         return f"{x:.3g}" if few else f"{x:,.{self.digits or 0}f}"
 
     def _compute_min_width(self) -> int:
-        """Pixels in which its texts can be read; in a narrower window the table is scrolled."""
+        """Return the minimum readable width in pixels; a narrower window scrolls the table."""
         longest = (self.data[c].astype(str).str.len().max() for c in self.data)
         return sum(WORDY if length > LONG else 0 for length in longest)
 

@@ -1,4 +1,4 @@
-"""The time that a run has left, from the time between its batches as they came."""
+"""Estimate the time left of a run from the intervals between its batches."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ from collections import deque
 from collections.abc import Callable
 
 KEPT = 10
-"""Batches from which the time is taken, the last ones."""
+"""Number of latest batches used for the estimate."""
 
 
 class TimeLeftEstimator:
-    """Notes when batches were done. ``clock`` gives seconds."""
+    """Records when batches finish and estimates the time left. ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
         self._seen: deque[tuple[int, float]] = deque(maxlen=KEPT + 1)
 
     def note_batches(self, done: int) -> None:
-        """So many batches are done now."""
+        """Record the number of finished batches."""
         if not self._seen or done > self._seen[-1][0]:
             self._seen.append((done, self.clock()))
 
     def seconds_since_batch(self) -> float | None:
-        """Seconds since a batch was seen to be done; None as long as there was none."""
+        """Return the seconds since a batch was seen to finish; None before the first."""
         seen = self._seen and self._seen[-1]
         return self.clock() - seen[1] if seen and seen[0] else None
 
     def seconds_left(self, batches: int) -> float | None:
-        """Seconds until so many batches are done; None as long as it cannot be known: the first
-        batches that are seen may have been done before, so two must have come since.
+        """Return the estimated seconds until this many batches are finished.
 
-        A batch that has been going for longer than the others took counts as it is.
+        None until a batch has finished after the first observation, because batches seen first may
+        have finished earlier. The time already spent on the current batch is subtracted, up to the
+        average duration.
         """
         if len(self._seen) < 2:
             return None

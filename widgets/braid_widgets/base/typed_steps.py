@@ -1,4 +1,4 @@
-"""A stepper for tuples that somebody types."""
+"""A stepper for tuples typed by the user."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ HINT = "a letter each, in order of arrival; a:2 has the value 2, others 1; - is 
 
 
 class TypedTupleStepper(W.VBox):
-    """The steps of ``example`` until tuples are typed; then those of ``trace``, which gets the
-    text and raises ValueError, in a sentence, for one that it does not take.
+    """A stepper that shows ``example`` until the user types tuples, then their ``trace``.
+
+    ``trace`` is called with the text; it raises ValueError with a sentence if the text is invalid.
     """
 
     def __init__(self, example: Trace, trace: Callable[[str], Trace], letter: str = "V") -> None:
@@ -36,7 +37,7 @@ class TypedTupleStepper(W.VBox):
         self.example = example
 
     def _show_typed_tuples(self, change: Any) -> None:
-        """Show the steps of what was typed; of the example again where nothing is."""
+        """Show the steps of the typed tuples; of the example if the text is empty."""
         text = change["new"].strip()
         try:
             trace = self.trace(text) if text else self.example
@@ -48,7 +49,7 @@ class TypedTupleStepper(W.VBox):
 
 
 def show_typed_steps(example: Trace, trace: Callable[[str], Trace], letter: str = "V") -> None:
-    """Display the steps of an example, and take others; in a report the example alone."""
+    """Display the steps of an example with a box for other tuples; in a report only the example."""
     if is_headless():
         display_view(Stepper(example, letter))
         return
