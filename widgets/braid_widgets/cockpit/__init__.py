@@ -1,1 +1,3 @@
-"""One view for every run: what is going on, what lives where, what was decided, and why."""
+"""The cockpit: one view for every run, with progress, state by host, decisions and their
+reasons.
+"""

@@ -1,4 +1,4 @@
-"""What a host holds after a batch, block by block, and what became of a block, in words."""
+"""Describe in words the blocks that a host holds after a batch, and the history of a block."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from braid.core.events import BatchCommitted, BatchPlanned, EventsTrimmed, RunSt
 from braid_widgets.base.text import missing_batch_text
 
 MOST = 40
-"""Blocks that are told, the largest; of the rest how many there are."""
+"""Maximum number of blocks described, largest first; the rest are counted."""
 
 
 def host_details(events: Iterable[Any], number: int, batch: int) -> str:
-    """The blocks of a host after a batch (from 1), the largest first, and which blocks each met
-    there in that batch. Raises ValueError for a batch that was not.
+    """Describe the blocks of a host after a batch, largest first, and what each joined there.
+
+    Batches count from 1. Raises ValueError for a batch that does not exist.
     """
     blocks, met = LiveBlocks(), dict[int, list[int]]()
     streams: plan_sentences.Names = ()
@@ -41,8 +42,9 @@ def host_details(events: Iterable[Any], number: int, batch: int) -> str:
 
 
 def block_details(events: Iterable[Any], ids: Sequence[int]) -> str:
-    """The story of a block; of two, why their tuples met, or why not; batches count from 1. Raises
-    ValueError for any other number of blocks, and for one that no batch had.
+    """Describe the history of one block, or why the tuples of two blocks were joined or not.
+
+    Batches count from 1. Raises ValueError for any other number of blocks and for an unknown block.
     """
     if len(ids) not in (1, 2):
         raise ValueError(f"{len(ids)} blocks were asked about; ask about one, or about two")

@@ -1,6 +1,4 @@
-"""The fold of a run's events into what the cockpit shows: a frame for each batch, and lines over
-all of them.
-"""
+"""Fold a run's events into what the cockpit shows: a frame per batch and the timeline."""
 
 from __future__ import annotations
 
@@ -38,9 +36,10 @@ _COUNTS = (
     "results",
 )
 MEASURES = ("stored", "received", "compared", "shed", "moved", "results", "busy", "waits")
-"""What the hosts' rows over time show, one at a time. ``busy`` and ``waits`` are seconds, and are
-there only where they were measured or modelled; ``shed`` are the pairs that were left out, where
-some were.
+"""Measures of the rows of hosts over time; one is shown at a time.
+
+``busy`` and ``waits`` are seconds, present only if they were measured or modelled. ``shed`` counts
+the pairs left out, present only if there are any.
 """
 
 
@@ -51,7 +50,7 @@ HUB = (
 
 
 class MapFrame(TypedDict):
-    """The map, under the name of what draws it."""
+    """A frame of the state map, under the name of the JavaScript that draws it."""
 
     blocks: NotRequired[BlockMapFrame]
     grid: NotRequired[GridFrame]
@@ -61,7 +60,7 @@ class MapFrame(TypedDict):
 
 
 class BatchFrame(TypedDict):
-    """What is seen after a batch (from 1)."""
+    """The view after a batch (from 1)."""
 
     batch: int
     title: str
@@ -70,14 +69,14 @@ class BatchFrame(TypedDict):
 
 
 class Annotation(TypedDict):
-    """What was decided in a batch (from 1), as a sentence."""
+    """A decision taken in a batch (from 1), as a sentence."""
 
     batch: int
     text: str
 
 
 class HostRows(TypedDict):
-    """For each batch, what each host did, by measure; a host that was not there yet has no
+    """The activity of each host in each batch, by measure; a host that did not exist yet has no
     entry.
     """
 
@@ -87,10 +86,15 @@ class HostRows(TypedDict):
 
 
 class CockpitPage(TypedDict):
-    """A run as far as it is. ``state`` is one word, ``note`` says what runs and how it ended,
-    ``left`` is the time left in words, ``lag`` the seconds since the last commit, where the run
-    goes on (None: it does not, or nobody knows). ``offers`` are the placements that a what-if may
-    take, where there is somebody to ask; ``told`` is what came of the last one, if not a curve.
+    """The visible state of a run.
+
+    - ``state``: one word, such as "live".
+    - ``note``: what runs and how it ended.
+    - ``seconds_left``: the time left, in words.
+    - ``seconds_since_commit``: seconds since the last commit; None if the run has ended or this is
+      unknown.
+    - ``what_if_placements``: placements for a what-if; empty if no kernel can answer.
+    - ``what_if_message``: the result of the last what-if, if it is not a curve.
     """
 
     state: str
@@ -106,7 +110,7 @@ class CockpitPage(TypedDict):
 
 
 class LinkedViewsPage(TypedDict):
-    """Runs by name; ``whole`` has the time line of all, and no frame."""
+    """Runs by name. ``timeline_page`` has the timeline of all runs and no frame."""
 
     names: list[str]
     pages: list[CockpitPage]
@@ -114,8 +118,10 @@ class LinkedViewsPage(TypedDict):
 
 
 class FrameCollector:
-    """Takes events in order. ``frames`` and ``rows`` are those of batches since ``taken`` was
-    called last; the cockpit keeps them.
+    """Folds in events in order and collects a frame for each batch.
+
+    ``frames`` and ``rows`` are those of the batches since they were last taken; the cockpit stores
+    them.
     """
 
     def __init__(self) -> None:
@@ -131,8 +137,8 @@ class FrameCollector:
         self._harvested: BatchShed | None = None
 
     def apply_events(self, events: Iterable[Any], draw: bool = True) -> None:
-        """Fold events in; without ``draw`` the batches get no frame. Raises ValueError for those of
-        a hub.
+        """Fold in events; without ``draw`` the batches get no frame. Raises ValueError for a hub's
+        events.
         """
         for event in events:
             self._apply_event(event)
@@ -154,7 +160,7 @@ class FrameCollector:
             self.flags.append({"batch": batch + 1, "text": describe_batch_decisions(batch, told)})
 
     def _update_state_map(self) -> None:
-        """Choose the map at the first commit, by what has happened until then."""
+        """Choose the map at the first commit, based on the events so far."""
         if self.map is None:
             start = self.scene.start or RunStarted((), "", {}, "a run", {}, 1, 1, None)
             self.map = choose_map(start, {type(e) for e in self._waiting})(self.scene)
@@ -170,7 +176,7 @@ class FrameCollector:
             self.frames.append(self.make_frame())
 
     def make_frame(self) -> BatchFrame:
-        """What is seen after the last commit."""
+        """Return the frame after the last commit."""
         assert self.scene.last is not None and self.map is not None
         return {
             "batch": self.scene.last.batch + 1,
@@ -180,7 +186,7 @@ class FrameCollector:
         }
 
     def host_rows(self, since: int = 0) -> HostRows:
-        """What each host did in the batches after ``since``."""
+        """Return the activity of each host in the batches after ``since``."""
         rows = [(batch, values) for batch, values in self.rows if batch > since]
         names = [n for k, n in enumerate(MEASURES) if any(any(v[k]) for _, v in self.rows)]
         kept = [MEASURES.index(n) for n in names]
@@ -193,7 +199,7 @@ class FrameCollector:
     def page_fields(
         self, state: str, left: float | None = None, lag: float | None = None
     ) -> dict[str, Any]:
-        """What a page has besides frames and hosts."""
+        """Return the fields of a page other than frames and hosts."""
         return {
             "state": state,
             "note": run_note(self.scene),
@@ -208,7 +214,9 @@ class FrameCollector:
         }
 
     def _make_timeline(self) -> TimelineFrame:
-        """The time line; with ghosts also what the fullest host holds, and what it would hold."""
+        """Return the timeline; with baselines, also the fullest host's counted and simulated
+        tuples.
+        """
         line = timeline.timeline_frame(self.scene)
         if self.ghosts:
             names = ", ".join(ghost["name"] for ghost in self.ghosts)
@@ -223,7 +231,7 @@ class FrameCollector:
 
 
 def _make_host_measures(event: BatchCommitted) -> list[list[float]]:
-    """By measure and host."""
+    """Return the values of each measure, by host."""
     hosts = event.host_metrics
     slowest = max((h.seconds for h in hosts), default=0.0)
     busy = [round(h.seconds, 4) for h in hosts]
@@ -232,7 +240,7 @@ def _make_host_measures(event: BatchCommitted) -> list[list[float]]:
 
 
 def run_title(scene: RunView) -> str:
-    """What is joined, and how many batches of how many are done."""
+    """Return the streams that are joined and the finished and total batches."""
     if scene.start is None:
         return "No run yet"
     on = f" ON {scene.start.condition}" if scene.start.condition else ""
@@ -245,7 +253,7 @@ def run_title(scene: RunView) -> str:
 
 
 def run_note(scene: RunView) -> str:
-    """The placement with its hosts and windows, and where the figures come from."""
+    """Return the placement, its hosts and windows, and the origin of the figures."""
     start = scene.start
     if start is None:
         return ""
@@ -265,7 +273,7 @@ def run_note(scene: RunView) -> str:
 
 
 def run_state(scene: RunView, live: bool) -> str:
-    """One word for a run that nobody holds: modelled, live or recorded."""
+    """Return the state of a run that is not controlled here: modelled, live or recorded."""
     if scene.is_modelled:
         return "modelled"
     ended = isinstance(scene.end, RunEnded)
@@ -279,6 +287,6 @@ def make_page(
     left: float | None = None,
     lag: float | None = None,
 ) -> CockpitPage:
-    """Everything that the browser needs to show a run."""
+    """Return everything that the browser needs to show a run."""
     rest: Mapping[str, Any] = track.page_fields(state, left, lag)
     return {"frames": list(frames), "hosts": track.host_rows(), **rest}  # type: ignore[typeddict-item]

@@ -1,4 +1,4 @@
-"""The strip: the figures of a run after one of its batches, as text."""
+"""The strip of key figures of a run after one of its batches, as text."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ from braid_widgets.base.run_view import RunView
 
 
 class SheddingTotals:
-    """Of a run that sheds load: results found and those of the full join, so far."""
+    """Totals of a run that sheds load: results produced, and the estimated results of the full
+    join.
+    """
 
     def __init__(self) -> None:
         self.found = self.estimated = 0.0
         self.seen = False
 
     def add_batch(self, event: BatchShed, results: int) -> None:
-        """One batch more."""
+        """Add a batch."""
         self.seen = True
         self.found += results
         self.estimated += event.estimated_results
 
     @property
     def estimated_recall(self) -> float:
-        """The share of all results that was found, as far as weights tell."""
+        """Return the share of all results that was produced, as estimated from weights."""
         return min(1.0, self.found / self.estimated) if self.estimated else 1.0
 
 
 def strip_figures(scene: RunView, kept: SheddingTotals) -> list[KeyFigure]:
-    """What the strip says after the last commit. Times only where they were measured."""
+    """Return the key figures after the last commit. Times are included only if they were
+    measured.
+    """
     return [*_make_key_figures(scene, kept)]
 
 

@@ -1,4 +1,4 @@
-"""Runs side by side, in step: one time line, a batch of which is shown of all of them."""
+"""Several runs side by side, with one timeline that selects the same batch in all of them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from braid_widgets.cockpit.page import page_text, recorded_page
 from braid_widgets.theta.timeline import TimelineCurve
 
 MOST_RUNS = 4
-"""That find room side by side."""
+"""Maximum number of runs side by side."""
 FRAMES = 100
-"""Batches of a run that have a picture."""
+"""Maximum number of frames of a run."""
 _CSS = read_styles("stage.css", "film.css", "cockpit.css")
 
 
 class LinkedViews(anywidget.AnyWidget):
-    """Shows up to four runs (their events, by name), each with its figures and its map, and below
-    them what is on the fullest host of each, on one scale.
+    """A widget that shows up to four runs side by side (their events, by name).
 
-    Raises ValueError for more runs, and for none.
+    Each run has its key figures and its map. Below them, one chart compares the fullest host of
+    each run on a common scale. Raises ValueError without runs and for too many.
     """
 
     _esm = read_bundle("abreast")
@@ -39,11 +39,11 @@ class LinkedViews(anywidget.AnyWidget):
         super().__init__(page=dict(_make_page(runs)), palette=colors.make_palette(256))
 
     def load_runs(self, runs: Mapping[str, Iterable[Any]]) -> None:
-        """Show others from now on. Raises ValueError as the constructor does."""
+        """Show other runs. Raises ValueError as the constructor does."""
         self.page = dict(_make_page(runs))
 
     def to_html(self) -> str:
-        """The runs as HTML that needs no kernel and no network."""
+        """Return the runs as HTML that needs neither a kernel nor a network."""
         data = {"page": self.page, "palette": self.palette}
         body = json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
         told = "".join(page_text(page) for page in self.page["pages"])
@@ -54,7 +54,7 @@ class LinkedViews(anywidget.AnyWidget):
         )
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """HTML, which a saved notebook shows without its kernel; panels hold the widget."""
+        """Return HTML, which a saved notebook shows without its kernel; panels hold the widget."""
         told = f"Abreast({', '.join(self.page['names'])})"
         return {"text/html": self.to_html(), "text/plain": told}, {}
 
@@ -72,7 +72,7 @@ def _make_page(runs: Mapping[str, Iterable[Any]]) -> LinkedViewsPage:
 
 
 def _make_shared_timeline(events: Mapping[str, list[Any]], pages: list[CockpitPage]) -> CockpitPage:
-    """One time line: a panel for each run, all on one scale, and the decisions of all."""
+    """Return one timeline: a panel per run on a common scale, and the decisions of all runs."""
     fullest = {name: _find_max_stored_tuples(happened) for name, happened in events.items()}
     most = max((max(held.values(), default=0.0) for held in fullest.values()), default=0.0)
     longest = max((page["timeline"] for page in pages), key=lambda line: line["last"])
@@ -106,7 +106,7 @@ _COLOURS = ("ratio", "migration", "throughput", "results")
 
 
 def _find_max_stored_tuples(events: list[Any]) -> dict[int, float]:
-    """By the number of the batch, from 1."""
+    """Return the tuples on the fullest host, by batch number from 1."""
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     return {
         e.batch + 1: float(max((h.stored_tuples for h in e.host_metrics), default=0))

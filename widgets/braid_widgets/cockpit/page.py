@@ -1,4 +1,4 @@
-"""A run as a page that needs no kernel: made from its events, as HTML, and as a file."""
+"""The page of a run: HTML made from its events that needs no kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from braid_widgets.base.svg_chart import chart_svg
 from braid_widgets.cockpit.frames import CockpitPage, FrameCollector, make_page, run_state
 
 FRAMES = 200
-"""Batches of a run of which a page has a picture; of longer runs some are left out."""
+"""Maximum number of frames of a page; batches of longer runs are thinned out."""
 
 HEAD = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="color-scheme" '
@@ -31,9 +31,7 @@ CSS = read_styles("stage.css", "film.css", "cockpit.css")
 
 
 def recorded_page(events: Iterable[Any], most: int = FRAMES, live: bool = False) -> CockpitPage:
-    """The page of a run as far as these events tell; at most ``most`` of its batches have a
-    picture.
-    """
+    """Return the page of a run from its events, with at most ``most`` frames."""
     happened, track = list(events), FrameCollector()
     numbers = [e.batch for e in happened if isinstance(e, BatchCommitted)]
     drawn = set(thin(numbers, most))
@@ -43,8 +41,9 @@ def recorded_page(events: Iterable[Any], most: int = FRAMES, live: bool = False)
 
 
 def page_html(shown: CockpitPage, more: str = "") -> str:
-    """A page as HTML that needs no kernel and no network. ``more`` is where a page that is served
-    asks for what is new.
+    """Return a page as HTML that needs neither a kernel nor a network.
+
+    ``more`` is the URL from which a served page fetches updates.
     """
     hosts = _most_hosts(shown)
     data = {"page": shown, "palette": colors.make_palette(hosts), "more": more}
@@ -57,14 +56,15 @@ def page_html(shown: CockpitPage, more: str = "") -> str:
 
 
 def hash_script() -> str:
-    """Return the script of ``as_html`` as a Content-Security-Policy names it."""
+    """Return the hash of the script of ``page_html``, in the form of a Content-Security-Policy."""
     digest = sha256(read_bundle("cockpit").encode()).digest()
     return f"'sha256-{b64encode(digest).decode()}'"
 
 
 def static_html(events: Iterable[Any], most: int = 40) -> str:
-    """A run as HTML that a saved notebook holds in place of a panel; of at most ``most`` batches.
-    Without a run it says so.
+    """Return the HTML of a run that a saved notebook shows instead of a panel.
+
+    It has at most ``most`` frames. Without a run, it says so.
     """
     shown = recorded_page(events, most)
     if not shown["frames"]:
@@ -79,7 +79,7 @@ def _most_hosts(shown: CockpitPage) -> int:
 
 
 def page_text(shown: CockpitPage) -> str:
-    """What is there to read where no script runs."""
+    """Return the text of a page for readers without JavaScript."""
     last = shown["frames"][-1] if shown["frames"] else None
     head = escape(last["title"] if last else "no batch yet")
     facts = last["key_figures"] if last else {"name": [], "value": []}
@@ -95,7 +95,7 @@ def page_text(shown: CockpitPage) -> str:
 
 
 def _render_stored_bars(shown: CockpitPage) -> str:
-    """What each host stores after the last batch, as a picture."""
+    """Return a picture of the tuples that each host stores after the last batch."""
     hosts = shown["hosts"]
     if "stored" not in hosts["names"]:
         return ""
@@ -111,8 +111,9 @@ def _render_stored_bars(shown: CockpitPage) -> str:
 def save_run_page(
     events: Iterable[Any] | str | Path, path: str | Path, overwrite: bool = False
 ) -> Path:
-    """Write a run as a page that works offline. Raises FileExistsError rather than replace a file
-    silently.
+    """Write a run as an offline page and return its path.
+
+    Raises FileExistsError if the file exists, unless ``overwrite``.
     """
     html = page_html(recorded_page(load_events(events)))
     head = f"{HEAD}<title>Braid: a recorded run</title></head><body>"
@@ -120,5 +121,5 @@ def save_run_page(
 
 
 def load_events(source: Iterable[Any] | str | Path) -> list[Any]:
-    """The events that are given, or those of a .jsonl file."""
+    """Return the given events, or those of a .jsonl file."""
     return read_events(source) if isinstance(source, (str, Path)) else list(source)

@@ -1,4 +1,4 @@
-"""The cockpit of another process's run, served to this machine's browsers."""
+"""Serve the cockpit of another process's run to browsers on this machine."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from braid_widgets.cockpit.page import FRAMES, HEAD, hash_script, page_html
 
 LOOPBACK = "127.0.0.1"
 NAMES = (LOOPBACK, "localhost", "::1")
-"""Hosts that are this machine and nobody else's."""
+"""Host names that are always this machine."""
 TIMEOUT = 30
-"""Seconds that a connection may say nothing."""
+"""Seconds after which a silent connection is closed."""
 MOST_CONNECTIONS = 32
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -45,13 +45,13 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Those of every answer. Of scripts, only the page's own runs; pages of other sites may not frame
+"""Headers of every response. Only the page's own scripts may run, and no other site may frame
 it.
 """
 
 
 class ServedRun:
-    """What there is to see of a run that is read from its folder."""
+    """The visible state of a run, read from its folder."""
 
     def __init__(self, path: str | Path) -> None:
         self.tail, self.gate = EventTail(path), threading.Lock()
@@ -59,8 +59,8 @@ class ServedRun:
         self.frames: list[BatchFrame] = []
 
     def page_since(self, since: int = 0) -> CockpitPage:
-        """The run as far as it is; with frames and hosts of the batches after ``since`` (from 1)
-        only.
+        """Return the current page with the frames and hosts of the batches after ``since`` (from
+        1).
         """
         with self.gate:
             self._read_new_events()
@@ -101,8 +101,10 @@ def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHa
         timeout = TIMEOUT
 
         def do_GET(self) -> None:
-            """Give the page, or what is new, to whoever has the token. A page of another site that
-            had its name point here is known by that name, which its browser sends as the host.
+            """Serve the page or its updates if the request has the token.
+
+            The Host header must name this machine. This stops DNS rebinding: a page of another site
+            that makes its name point here sends its own name.
             """
             asked = urlsplit(self.path)
             query = parse_qs(asked.query)
@@ -142,19 +144,19 @@ def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHa
             self.wfile.write(body)
 
         def end_headers(self) -> None:
-            """Add the headers that every answer has, also one that refuses a request."""
+            """Add the headers of every response, including errors."""
             for name, value in _HEADERS.items():
                 self.send_header(name, value)
             super().end_headers()
 
         def log_message(self, *arguments: object) -> None:
-            """Requests are not logged: they carry the token."""
+            """Log nothing, because requests contain the token."""
 
     return Handler
 
 
 def _is_loopback(host: str) -> bool:
-    """Return whether a request's host, with or without a port, is this machine by name."""
+    """Return whether a request's host, with or without a port, names this machine."""
     try:
         return urlsplit(f"//{host}").hostname in NAMES
     except ValueError:
@@ -162,9 +164,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class CockpitServer(ThreadingHTTPServer):
-    """Serves each connection on a thread of its own, and refuses more than ``MOST_CONNECTIONS`` at
-    the same time.
-    """
+    """An HTTP server with a thread per connection and at most ``MOST_CONNECTIONS`` at a time."""
 
     daemon_threads = True
 
@@ -173,7 +173,7 @@ class CockpitServer(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin a connection's thread, or tell it that there are too many."""
+        """Start a connection's thread, or refuse it if there are too many."""
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
             return
@@ -181,7 +181,7 @@ class CockpitServer(ThreadingHTTPServer):
         self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Serve a connection; it is none any more then."""
+        """Serve a connection and release its slot."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -189,11 +189,12 @@ class CockpitServer(ThreadingHTTPServer):
 
 
 def make_server(path: str | Path, port: int = 0) -> tuple[CockpitServer, str]:
-    """A server of a run's cockpit on loopback, not serving yet, and its address with the token
-    that every request needs. Port 0 is any that is free.
+    """Return a server of a run's cockpit on loopback, and its address with the token.
 
-    Raises ValueError for a path that is neither a run folder nor a recording, and for a hub's, and
-    OSError for a port that is in use.
+    The server does not serve yet. Every request needs the token. Port 0 chooses a free port.
+
+    Raises ValueError for a path that is neither a run folder nor a recording, and for a hub's;
+    OSError if the port is in use.
     """
     token, served = secrets.token_urlsafe(16), ServedRun(path)
     served.page_since()
@@ -208,7 +209,7 @@ def _print_line(text: str) -> None:
 def serve_forever(
     path: str | Path, port: int = 0, say: Callable[[str], None] = _print_line
 ) -> None:
-    """Serve until interrupted. Raises as ``server`` does."""
+    """Serve until interrupted. Raises the errors of ``make_server``."""
     made, address = make_server(path, port)
     say(f"watch it at {address} (Ctrl+C ends the server, not the run)")
     with made:

@@ -32,19 +32,21 @@ from braid_widgets.cockpit.page import CSS, FRAMES, load_events, page_html, reco
 from braid_widgets.slices import query_details
 
 TWIN = 60
-"""Batches of a run that a picture has which is saved with a notebook."""
+"""Maximum number of frames of the picture saved with a notebook."""
 Imagine = Callable[[list[Any], str, int, int], Any]
-"""What if: events, a placement's name, hosts, and the batch (from 0; -1: none) after which it would
-have taken over, to a ``braid.simulation.what_if.BaselineCurve``. Raises ValueError.
+"""A function for what-ifs: events, placement name, hosts and start batch to a baseline curve.
+
+The start batch counts from 0; -1 means from the start. The result is a
+``braid.simulation.what_if.BaselineCurve``. It raises ValueError for what cannot be simulated.
 """
 
 
 class Cockpit(anywidget.AnyWidget):
-    """Shows a recording (events, or the path of a .jsonl file), opening on its last batch.
+    """A widget that shows a run: events, or the path of a .jsonl file. It opens on the last batch.
 
-    ``attach`` replaces it by a live run: what is new goes to the browser, which has the rest, so
-    every batch can be looked at while the run goes on. ``events`` are those that are shown;
-    ``error`` keeps what made the run or the view fail.
+    ``follow`` replaces a recording by a live run. Only new data is sent to the browser, which keeps
+    the rest, so every batch can be viewed while the run is active. ``events`` are the events shown;
+    ``error`` is the error of the run or the view.
     """
 
     _esm = read_bundle("cockpit")
@@ -73,14 +75,14 @@ class Cockpit(anywidget.AnyWidget):
         self.on_msg(self._handle_browser_message)
 
     def load_run(self, source: Iterable[Any] | str | Path) -> None:
-        """Show another run from now on."""
+        """Show another run."""
         self.stop_following()
         self.events = load_events(source)
         self._showing = self._folded = None
         self.page = dict(self._with_what_if_placements(recorded_page(self.events)))
 
     def _with_what_if_placements(self, page: CockpitPage) -> CockpitPage:
-        """The page, with the placements that a what-if may take."""
+        """Return the page with the placements for a what-if."""
         start = next((e for e in self.events if isinstance(e, RunStarted)), None)
         return {
             **page,
@@ -88,14 +90,16 @@ class Cockpit(anywidget.AnyWidget):
         }
 
     def what_if_placements(self, start: RunStarted) -> list[str]:
-        """The placements that a what-if may take."""
+        """Return the placements that a what-if can simulate."""
         return [] if self._imagine is None else [*self._offers(start)]
 
     def follow(
         self, run: ObservableRun, ended: Callable[[BaseException | None], Any] = lambda error: None
     ) -> RunFollower:
-        """Follow a live run from its start; ``ended`` gets what made it or the view fail, or None,
-        when it is over. What was seen before stays, and says so, until there is a batch.
+        """Follow a live run from its start.
+
+        ``ended`` is called at the end with the error of the run or the view, or None. The previous
+        run stays visible, marked as such, until the first batch.
         """
         self.stop_following()
         self.error = None
@@ -113,12 +117,12 @@ class Cockpit(anywidget.AnyWidget):
         return self._follower
 
     def stop_following(self, timeout: float | None = None) -> None:
-        """Stop following a run (which goes on), and wait for the thread."""
+        """Stop following the run, which continues, and wait for the thread."""
         if self._follower is not None:
             self._follower.stop(timeout)
 
     def wait_for_end(self, timeout: float | None = None) -> None:
-        """Wait until the run that is followed has ended and been shown."""
+        """Wait until the followed run has ended and its last state is shown."""
         if self._follower is not None:
             self._follower.wait_for_end(timeout)
 
@@ -144,9 +148,11 @@ class Cockpit(anywidget.AnyWidget):
         ended(error)
 
     def draw_alternative(self, placement: str, hosts: int, since: int = 0) -> None:
-        """Draw beside the run what another placement would do: from the start, or after batch
-        ``since`` (from 1). It is simulated on what the events tell. Raises ValueError for what
-        cannot be simulated, and for a cockpit that was not made by ``braid.watch``.
+        """Draw the simulated curve of another placement beside the run.
+
+        It takes over from the start, or after batch ``since`` (from 1), and is simulated from the
+        run's events. Raises ValueError if it cannot be simulated, or if the cockpit was not made by
+        ``braid.watch``.
         """
         if self._imagine is None:
             raise ValueError("this view cannot simulate; braid.watch makes one that can")
@@ -170,7 +176,7 @@ class Cockpit(anywidget.AnyWidget):
 
     @property
     def _is_showing_previous_run(self) -> bool:
-        """Whether what is seen is not yet the run that is followed."""
+        """Return whether the visible run is not yet the followed one."""
         return self._showing is not None and not self._showing.begun
 
     def _get_events(self) -> list[Any]:
@@ -178,7 +184,7 @@ class Cockpit(anywidget.AnyWidget):
         return self._showing.run.events() if live and self._showing else self.events
 
     def _get_frame_collector(self) -> FrameCollector:
-        """The fold of what is shown; of a recording it is made when it is first asked for."""
+        """Return the folded state of the visible run; a recording is folded on first use."""
         if self._showing is not None:
             return self._showing.track
         if self._folded is None:
@@ -187,24 +193,22 @@ class Cockpit(anywidget.AnyWidget):
         return self._folded
 
     def _send_timeline(self) -> None:
-        """Tell the browser what stands beside the run."""
+        """Send the timeline with its baselines to the browser."""
         rest = self._get_frame_collector().page_fields(self.page["state"])
         self._send_page_update({name: rest[name] for name in ("timeline", "what_if_message")})
 
     def _send_page_update(self, new: dict[str, Any]) -> None:
-        """Tell the browser what is new besides batches."""
+        """Send the changed fields of the page, other than frames, to the browser."""
         self.page.update(new)
         hosts = {**self.page["hosts"], "batch": [], "values": []}
         self.send({"more": {**self.page, "frames": [], "hosts": hosts}})
 
     def mark_stale(self) -> None:
-        """Say that what is seen is not the run that is being started."""
+        """Mark the view as showing the previous run while the next one starts."""
         self._send_page_update({"state": "earlier run"})
 
     def _handle_browser_message(self, widget: Any, content: Any, buffers: Any) -> None:
-        """The browser asks what another placement would do, what a host holds, what serves a query,
-        or about blocks.
-        """
+        """Answer the browser: a what-if, or details of a host, a query or blocks."""
         if not isinstance(content, dict):
             return
         if (place := content.get("inspect")) is not None:
@@ -249,8 +253,8 @@ class Cockpit(anywidget.AnyWidget):
         return self._follower is not None and self._follower.is_active
 
     def to_html(self, most: int = FRAMES) -> str:
-        """The run as far as it is, as HTML that needs no kernel and no network; of at most so many
-        batches.
+        """Return the run as HTML that needs neither a kernel nor a network, with at most ``most``
+        frames.
         """
         kept = {
             "frames": thin(self.page["frames"], most),
@@ -260,8 +264,8 @@ class Cockpit(anywidget.AnyWidget):
         return page_html({**self.page, **kept})  # type: ignore[typeddict-item]
 
     def _ipython_display_(self) -> None:
-        """A widget while a run goes on, and in a saved notebook its last picture; else HTML, which
-        needs no kernel.
+        """Display the widget while a run is active, with its last picture for a saved notebook;
+        else HTML.
         """
         if is_headless() or not (self._is_following_run or self._imagine):
             display(HTML(self.to_html()))  # type: ignore[no-untyped-call]
@@ -270,7 +274,7 @@ class Cockpit(anywidget.AnyWidget):
         self._twins.append(StaticFallback(_Alive(self), lambda: self.to_html(TWIN)))
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """A widget while there is somebody to ask; else HTML alone."""
+        """Return the widget if a user can interact with it, else only HTML."""
         plain = f"Cockpit({self.page['note']!r})"
         if not (self._is_following_run or self._imagine):
             return {"text/html": self.to_html(), "text/plain": plain}, {}
@@ -280,7 +284,7 @@ class Cockpit(anywidget.AnyWidget):
 
 
 class _Alive:
-    """A cockpit as the widget that it is, for a display that asks for a MIME bundle."""
+    """A cockpit as a widget, for a display that asks for a MIME bundle."""
 
     def __init__(self, cockpit: Cockpit) -> None:
         self._cockpit = cockpit
@@ -290,8 +294,10 @@ class _Alive:
 
 
 class LiveUpdater:
-    """What a cockpit shows of a live run: the browser is sent what is new, and the widget's page
-    grows with it, for browsers that come later.
+    """Shows a live run in a cockpit: it sends new data to the browser and extends the widget's
+    page.
+
+    The page is complete, for browsers that connect later.
     """
 
     def __init__(self, cockpit: Cockpit, run: ObservableRun) -> None:
@@ -301,12 +307,12 @@ class LiveUpdater:
         self.taken, self.begun = 0, False
 
     def start(self) -> None:
-        """Have the run be seen, in place of what was."""
+        """Show the run in place of the previous one."""
         self.begun = True
         self.cockpit.page = dict(self.make_page("live"))
 
     def send_new(self, scene: RunView) -> None:
-        """Take what happened since, and send it."""
+        """Fold in new events and send the changes."""
         events = self.run.events(self.taken)
         if not self.begun:
             if not any(isinstance(e, (BatchCommitted, RunEnded)) for e in events):
@@ -322,7 +328,7 @@ class LiveUpdater:
         self._send_update("paused" if state == "live" and is_paused(self.run) else state, since)
 
     def finish(self, error: BaseException | None) -> None:
-        """The run is over, or its view failed."""
+        """Show that the run has ended or its view has failed."""
         if not self.begun:
             self.start()
         end = self.track.scene.end
@@ -331,7 +337,7 @@ class LiveUpdater:
         self._send_update(state, 10**9, told)
 
     def make_page(self, state: str) -> CockpitPage:
-        """All that there is to see."""
+        """Return the complete page."""
         return make_page(
             self.track,
             self.frames,

@@ -1,4 +1,4 @@
-"""``braid.watch``: whatever has events, shown."""
+"""``braid.watch``: show anything that has events."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def watch(
     imagine: Imagine | None = None,
     offers: Callable[[RunStarted], Iterable[str]] = lambda start: (),
 ) -> Cockpit:
-    """The view of a run: strip, map, hosts over time, time line, and why each decision was taken.
+    """Return the view of a run: key figures, map, hosts over time, timeline and decisions.
 
     Parameters
     ----------
     run
-        A run that goes on (the view follows it) or has ended, its events, or the path of a run
-        folder or of a recording (.jsonl).
+        A live run (the view follows it), a finished run, its events, or the path of a run folder or
+        of a recording (.jsonl).
     imagine, offers
-        What another placement would do, and which there are; ``braid.watch`` gives both.
+        The what-if function and the placements it can simulate; ``braid.watch`` sets both.
 
-    Returns a widget; as the last line of a cell it is shown, and stays in the saved notebook. Its
-    ``to_html`` is a page that needs no kernel and no network. Raises ValueError for a path that is
-    neither a run folder nor a recording.
+    The last line of a notebook cell displays the returned widget, and a saved notebook keeps its
+    last picture. ``to_html`` returns a page that needs neither a kernel nor a network. Raises
+    ValueError for a path that is neither a run folder nor a recording.
     """
     if isinstance(run, (str, Path)):
         return Cockpit(EventTail(run).read_new(), imagine=imagine, offers=offers)

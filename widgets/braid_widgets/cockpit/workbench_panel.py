@@ -1,5 +1,6 @@
-"""The board: everything that a join of two streams has to be told, modelled at once and run for
-real, and the line of text that says the same.
+"""The workbench: all settings of a join of two streams, simulated at once and run on Spark.
+
+It also shows the line of code with the same settings.
 """
 
 from __future__ import annotations
@@ -23,17 +24,19 @@ Beside = Iterable[tuple[str, list[Any]]]
 
 
 WORDY = "braid-wordy"
-"""The CSS class of a control that has a row of its own: names of files and conditions are long."""
+"""The CSS class of a control with a row of its own, for long file names and conditions."""
 
 
 class WorkbenchPanel(SimulationPanel):
-    """``screen`` shows what the settings say; ``write`` makes the line of them, which a report
-    takes. ``made_up`` are the names of made-up streams; ``defaults`` set controls by name: data,
-    on, window, placement, hosts, batches, rate, shed.
+    """A panel with all settings of a join of two streams.
 
-    ``beside`` gives, for the settings, what others would do with the same, names and events, one
-    after the other: up to three, which stand side by side with the modelled run. They are modelled
-    with it, and given up with it when a control changes.
+    - ``screen``: shows the run.
+    - ``write``: returns the line of code for the settings.
+    - ``made_up``: names of generated streams.
+    - ``defaults``: initial values by control: data, on, window, placement, hosts, batches, rate,
+      shed.
+    - ``beside``: yields, for the settings, up to three (name, events) alternatives, shown beside
+      the simulated run. They are simulated with it, and cancelled with it if a control changes.
     """
 
     starts = "preparing the streams…"
@@ -54,13 +57,13 @@ class WorkbenchPanel(SimulationPanel):
         self.start.description = "Launch for real"
         self.children = (*self.children, self.text, screen, self.side)
         self.modelled = self.settings()
-        """The settings of the run that ``show`` is given."""
+        """The settings of the run that is passed to ``show_events``."""
         self.others = {} if is_headless() else dict(beside(self.modelled))
-        """What stands beside it, by name."""
+        """The alternatives beside it, by name."""
         self.show_events(self.events)
 
     def show_events(self, events: list[Any]) -> None:
-        """Show a modelled run."""
+        """Show a simulated run."""
         runs = _collect_runs(self.modelled, events, self.others)
         with self.lock:
             self.events = events
@@ -87,7 +90,7 @@ class WorkbenchPanel(SimulationPanel):
         return self.screen.follow(run, self._handle_run_end)
 
     def static_views(self) -> list[Any]:
-        """The modelled run, and the real one where there is one to be had."""
+        """Return the simulated run, and the real one if there is one."""
         asked = self.requested_settings()
         events = list(self.simulate(asked))
         self.screen.load_run(events)
@@ -98,7 +101,7 @@ class WorkbenchPanel(SimulationPanel):
 def _collect_runs(
     settings: dict[str, Any], events: list[Any], others: dict[str, list[Any]]
 ) -> dict[str, list[Any]]:
-    """The modelled run and the others by name; none where there is no other."""
+    """Return the simulated run and its alternatives by name; empty without alternatives."""
     return {settings["placement"]: events, **others} if others else {}
 
 

@@ -1,1 +1,1 @@
-"""Views of load diffusion: Gu 2007."""
+"""Views of load diffusion. Source: Gu 2007."""

@@ -1,5 +1,6 @@
-"""The join matrix by time of arrival: which host joins what arrived when. ATR is a staircase, CTR
-patches.
+"""The join matrix by arrival time: which host joins which batches.
+
+ATR draws a staircase, CTR patches.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from braid_widgets.base.charts import TEMPLATE, Chart
 from braid_widgets.base.text import data_origin
 
 LATEST = 60
-"""Batches that are shown, the last ones."""
+"""Number of latest batches shown."""
 
 
 def meeting_table(events: Iterable[Any], streams: tuple[int, int] = (0, 1)) -> pd.DataFrame:
-    """One row for each pair of batches (first of one stream, second of the other) and host that
-    joins them.
+    """Return one row per host and pair of batches (of the first and the second stream) that it
+    joins.
 
-    More than one host joins a pair when each has another part of a third stream.
+    Several hosts join a pair if each has another part of a third stream.
     """
     arrived: dict[int, list[int]] = {}
     found: set[tuple[int, int, int]] = set()
@@ -56,8 +57,9 @@ def _list_probed_pairs(
 
 
 def matrix_axes(events: Iterable[Any]) -> tuple[int, int]:
-    """The last master stream and the first other one: their pairs have one host each under ATR.
-    Else streams 0 and 1.
+    """Return the last master stream and the first other one, else streams 0 and 1.
+
+    Under ATR, each of their pairs is joined by one host.
     """
     masters = [e.master_stream for e in events if isinstance(e, SegmentPlaced)]
     master = masters[-1] if masters else 0
@@ -65,7 +67,7 @@ def matrix_axes(events: Iterable[Any]) -> tuple[int, int]:
 
 
 def _make_host_colorbar(hosts: int) -> dict[str, Any]:
-    """The colours' legend: the number of each host, of many hosts some."""
+    """Return the legend of the hosts' colors, with a subset of many hosts."""
     every = -(-hosts // 16)
     ticks = list(range(0, hosts, every))
     spot = dict(orientation="h", x=0, xanchor="left", y=-0.02, yanchor="top", len=1)
@@ -73,8 +75,9 @@ def _make_host_colorbar(hosts: int) -> dict[str, Any]:
 
 
 def arrival_matrix(events: Iterable[Any], latest: int = LATEST) -> Chart:
-    """The matrix of the last batches, coloured by host; where several hosts join a pair, by the one
-    with the lowest number.
+    """Return the matrix of the last batches, colored by host.
+
+    If several hosts join a pair, it has the color of the lowest-numbered one.
     """
     events = list(events)
     start, streams = next(e for e in events if isinstance(e, RunStarted)), matrix_axes(events)

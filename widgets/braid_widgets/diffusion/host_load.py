@@ -1,4 +1,4 @@
-"""How busy hosts are, batch by batch."""
+"""The load of hosts, batch by batch."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from braid_widgets.base.charts import TEMPLATE, Chart
 
 
 def load_table(events: Iterable[Any]) -> pd.DataFrame:
-    """One row for each batch and host: ``busy`` in seconds, modelled or measured as the run's clock
-    is, and ``stored`` tuples.
+    """Return one row per batch and host.
+
+    - ``busy``: seconds, modelled or measured like the run's clock.
+    - ``stored``: tuples.
     """
     rows = [
         (e.batch, host, did.seconds, did.stored_tuples)
@@ -30,9 +32,7 @@ def load_table(events: Iterable[Any]) -> pd.DataFrame:
 
 
 def load_chart(events: Iterable[Any]) -> Chart:
-    """A heatmap of the seconds that each host is busy with each batch; below it the mean and the
-    busiest host.
-    """
+    """Return a heat map of each host's busy seconds by batch, with mean and maximum below it."""
     events = list(events)
     start = next(e for e in events if isinstance(e, RunStarted))
     data = load_table(events)

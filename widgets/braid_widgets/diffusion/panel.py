@@ -1,5 +1,6 @@
-"""Controls of a multiway join on many hosts: Simulate shows it at once (modelled), Launch runs it
-on Spark, live (measured).
+"""The panel of a multiway join on many hosts.
+
+Simulate shows the modelled run at once; Launch runs it on Spark, live and measured.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from braid_widgets.base.launcher import PICTURE, Launch, LaunchPanel, State
 from braid_widgets.diffusion import arrival_matrix, host_load, routing_path, segments
 
 HEIGHT = "520px"
-"""Kept free for a view, so that the page does not jump when it is drawn anew."""
+"""Height reserved for a view, so that the page does not jump when the view is redrawn."""
 
 VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
     "Segments": segments.segment_chart,
@@ -29,13 +30,16 @@ VIEWS: Mapping[str, Callable[[list[Any]], Chart]] = {
 
 
 class DiffusionPanel(LaunchPanel):
-    """``simulate`` gets the settings and returns the events of a modelled run, one after the other
-    or at once; it is given up when a control changes. ``launch`` returns a run on Spark, shown
-    live.
+    """A panel that simulates and launches a multiway join.
 
-    ``defaults`` set controls by name: placement, streams, window, slowest, fastest, selectivity,
-    hosts, length, copies, bursts, burst. ``events`` are those that the views show; only the view in
-    front is drawn. Raises ValueError for a name that is not a control.
+    - ``simulate``: called with the settings; returns the events of a simulated run, all at once or
+      one by one. It is cancelled if a control changes.
+    - ``launch``: returns a run on Spark, which is shown live.
+    - ``defaults``: initial values by control: placement, streams, window, slowest, fastest,
+      selectivity, hosts, length, copies, bursts, burst.
+    - ``events``: the visible events. Only the front view is drawn.
+
+    Raises ValueError for a name that is not a control.
     """
 
     def __init__(
@@ -71,7 +75,7 @@ class DiffusionPanel(LaunchPanel):
         self.simulate.disabled = state != "idle"
 
     def show_events(self, events: list[Any]) -> None:
-        """Draw these events in the tab that is open, and in the others when they are opened."""
+        """Draw these events in the open tab, and in other tabs when they are opened."""
         with self.lock:
             self.events = events
             for k, output in enumerate(self.outputs):
@@ -80,7 +84,7 @@ class DiffusionPanel(LaunchPanel):
             self._draw_front_view()
 
     def static_views(self) -> list[Chart]:
-        """All views of the modelled run. Raises what went wrong when it was simulated."""
+        """Return all views of the simulated run. Raises the error of a failed simulation."""
         if self.error is not None:
             raise self.error
         return [view(self.events) for view in VIEWS.values()]
@@ -92,7 +96,7 @@ class DiffusionPanel(LaunchPanel):
             self.start_work("simulating", lambda: self._simulate_and_show(simulate(settings)))
 
     def _simulate_and_show(self, coming: Iterable[Any]) -> None:
-        """Show the events once all have come; none if a control changes meanwhile."""
+        """Simulate a run and show its events, unless a control changes meanwhile."""
         events: list[Any] = []
         for event in coming:
             if self._changed.is_set():
@@ -114,14 +118,14 @@ class DiffusionPanel(LaunchPanel):
         )
 
     def _disable_unused_controls(self, change: Any = None) -> None:
-        """Grey out what the choices do not heed."""
+        """Disable controls that the current choices do not use."""
         placement = self.inputs["placement"].value
         self.inputs["burst"].disabled = not self.inputs["bursts"].value
         self.inputs["copies"].disabled = not placement.startswith("CTR")
         self.inputs["hosts"].disabled = self.inputs["length"].disabled = placement == "Centralized"
 
     def _draw_front_view(self, change: Any = None) -> None:
-        """Draw the view in front."""
+        """Draw the front view."""
         with self.lock:
             front = self.tabs.selected_index or 0
             if self.events:
@@ -132,7 +136,7 @@ class DiffusionPanel(LaunchPanel):
 
 
 def _render_view(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[str, Any]:
-    """A chart of the events, or the sentence that tells why there is none yet."""
+    """Return a chart of the events, or a sentence that says why there is none yet."""
     try:
         return view(events)._repr_mimebundle_()
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The routing path of one segment, hop by hop (Gu 2007, Fig. 5c)."""
+"""The routing path of one segment, hop by hop. Source: Gu 2007, Fig. 5c."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from braid_widgets.base.text import data_origin
 
 COLUMNS = ["path", "hop", "stream", "host", "blocks"]
 MOST = 24
-"""Segments to choose among, the last ones."""
+"""Number of latest segments to choose from."""
 
 
 def routes_by_block(events: Iterable[Any]) -> dict[int, Route]:
-    """The routes of fresh blocks that meet anything, by block id."""
+    """Return the routes of fresh blocks that probe any block, by block id."""
     plans = (e for e in events if isinstance(e, BatchPlanned))
     return {r.block.id: r for plan in plans for r in plan.routes if r.is_fresh and r.paths}
 
 
 def route_table(route: Route) -> pd.DataFrame:
-    """One row for each host of each hop: ``path`` and ``hop`` count from 0, ``blocks`` is how many
-    are probed there.
+    """Return one row per host of each hop.
+
+    ``path`` and ``hop`` count from 0; ``blocks`` is the number of blocks probed there.
     """
     rows = [
         (p, k, hop.stream, host, len(ids))
@@ -42,10 +43,11 @@ def route_table(route: Route) -> pd.DataFrame:
 
 
 def route_chart(events: Iterable[Any], block: int | None = None) -> Chart:
-    """What happens to the first block of a segment: the hosts that store it, and V_1, V_2, ... that
-    it and its intermediate results visit. By default the block of the last batch that visits most
-    hosts, and a menu with the last ``MOST`` others. Raises ValueError for a block that has no
-    route.
+    """Return a chart of the route of a segment's first block.
+
+    It shows the hosts that store the block, and the hosts V_1, V_2, ... that the block and its
+    intermediate results visit. By default it is the block of the last batch that visits most hosts;
+    a menu offers the last ``MOST`` others. Raises ValueError for a block without a route.
     """
     events = list(events)
     start = next(e for e in events if isinstance(e, RunStarted))
@@ -95,7 +97,7 @@ def route_chart(events: Iterable[Any], block: int | None = None) -> Chart:
 
 
 def _make_block_traces(route: Route, data: pd.DataFrame, start: RunStarted) -> Iterator[go.Scatter]:
-    """The traces of one block."""
+    """Return the traces of one block."""
     yield from _make_hop_edges(route, data)
     yield _make_stored_trace(route)
     for k in range(int(data["hop"].max()) + 1):
@@ -108,7 +110,7 @@ def _format_block_name(route: Route, start: RunStarted) -> str:
 
 
 def _make_stream_legend(start: RunStarted) -> list[go.Scatter]:
-    """The colours of the streams."""
+    """Return the legend of the streams' colors."""
     return [
         go.Scatter(x=[None], y=[None], mode="markers", name=name, marker=dict(size=12, color=shade))
         for name, shade in zip(start.streams, map(colors.stream_color, count()), strict=False)
@@ -122,7 +124,7 @@ def _make_block_menu(
     place: int,
     more: int,
 ) -> dict[str, Any]:
-    """Which block is shown."""
+    """Return the menu that chooses the block."""
     buttons = []
     for k, route in enumerate(chosen):
         seen = [at == k for at, traces in enumerate(drawn) for _ in traces] + [True] * more
@@ -140,7 +142,7 @@ def _find_widest_block(events: list[Any]) -> int:
 
 
 def _describe_route(events: list[Any], route: Route, start: RunStarted) -> str:
-    """What is seen, in short lines."""
+    """Describe the route in short lines."""
     return "<br>".join([_format_block_name(route, start), *_describe_paths(events, route, start)])
 
 
@@ -170,7 +172,7 @@ def _describe_paths(events: list[Any], route: Route, start: RunStarted) -> Itera
 
 
 def _make_hop_edges(route: Route, data: pd.DataFrame) -> list[go.Scatter]:
-    """From each host of a hop to each of the next; dotted where nothing travels."""
+    """Return lines from each host of a hop to each of the next, dotted if nothing is sent."""
     lines: dict[str, tuple[list[float | None], list[float | None]]] = {
         "solid": ([], []),
         "dot": ([], []),

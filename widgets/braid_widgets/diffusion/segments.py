@@ -1,5 +1,6 @@
-"""Segments over time: which host stores what arrived when, as a Gantt chart (Gu 2007, Fig. 3 and
-5).
+"""Segments over time: which host stores which batches, as a Gantt chart.
+
+Source: Gu 2007, Fig. 3 and 5.
 """
 
 from __future__ import annotations
@@ -18,17 +19,18 @@ from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
 from braid_widgets.base.text import data_origin
 
 LATEST = 60
-"""Batches that are shown, the last ones."""
+"""Number of latest batches shown."""
 
 COLUMNS = ["host", "stream", "first", "last", "master"]
 
 
 def segment_table(events: Iterable[Any]) -> pd.DataFrame:
-    """One row for each stretch of consecutive batches of a stream that one host stores.
+    """Return one row per stretch of consecutive batches of a stream that one host stores.
 
-    ``first`` and ``last`` are the batches in which the tuples arrived; stretches of a master stream
-    end with its segment. A stretch that several hosts have is a replica on all of them. ``master``:
-    whether the stream was the master then.
+    - ``first``, ``last``: the batches in which the tuples arrived.
+    - ``master``: whether the stream was the master then.
+
+    A stretch of a master stream ends with its segment. A stretch on several hosts is replicated.
     """
     stored: dict[tuple[int, int], dict[int, tuple[int, bool]]] = {}
     arrived: dict[int, list[tuple[int, int, bool]]] = {}
@@ -74,10 +76,10 @@ def _merge_batch_ranges(batches: dict[int, tuple[int, bool]]) -> list[tuple[int,
 
 
 def segment_chart(events: Iterable[Any], latest: int = LATEST) -> Chart:
-    """The Gantt chart of the last batches: a row for each host, in it a lane for each stream; a
-    master's segments are outlined.
+    """Return the Gantt chart of the last batches.
 
-    A line marks where the master was switched, a dotted one where the segment length was tuned.
+    Each host has a row with a lane per stream; a master's segments are outlined. A solid line marks
+    a switch of the master, a dotted line a change of the segment length.
     """
     events = list(events)
     start = next(e for e in events if isinstance(e, RunStarted))

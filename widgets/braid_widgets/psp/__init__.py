@@ -1,1 +1,1 @@
-"""Views of a PSP ring: Wang 2008, Part II."""
+"""Views of a PSP ring. Source: Wang 2008, Part II."""

@@ -1,6 +1,4 @@
-"""Controls of a ring: each change is simulated at once and shown; Launch runs the same on Spark,
-live.
-"""
+"""The panel of a ring: each change is simulated at once; Launch runs the same join on Spark."""
 
 from __future__ import annotations
 
@@ -13,8 +11,9 @@ from braid_widgets.psp.ring import RingPlayer
 
 
 class RingPanel(SimulationPanel):
-    """``defaults`` set controls by name: rates, windows, streams, sigma, nodes, form, slicing,
-    resize.
+    """A panel that simulates and launches a ring.
+
+    ``defaults`` set controls by name: rates, windows, streams, sigma, nodes, form, slicing, resize.
     """
 
     def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
@@ -24,13 +23,13 @@ class RingPanel(SimulationPanel):
         self.children = (*self.children, self.view)
 
     def show_events(self, events: list[Any]) -> None:
-        """Load these events into the ring's film."""
+        """Load these events into the ring's player."""
         with self.lock:
             self.events = events
             self.view.load_events(events)
 
     def static_views(self) -> list[RingPlayer]:
-        """The ring of the modelled run."""
+        """Return the ring of the simulated run."""
         self.events = list(self.simulate(self.requested_settings()))
         return [RingPlayer(self.events)]
 

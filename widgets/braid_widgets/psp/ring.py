@@ -1,8 +1,7 @@
-"""The ring of a PSP run: slices by stream and node with their fill, head and tail, what is in
-flight, and what is relocated.
+"""The ring of a PSP run: slices by stream and node, head and tail, tuples in flight, moved state.
 
-A function of events alone: ``frames`` folds them, ``RingPlayer`` shows them, live or recorded, and
-is its own static twin.
+It is a function of events alone: ``make_frames`` folds them, and ``RingPlayer`` shows them, live or
+recorded, and as static HTML.
 """
 
 from __future__ import annotations
@@ -22,8 +21,10 @@ from braid_widgets.base.text import data_origin
 
 
 class RingSlice(NamedTuple):
-    """What a node stores of a stream; ``share`` is of the most that one stores, ``lasts`` its
-    slice's length in words.
+    """A node's slice of a stream.
+
+    - ``share``: its tuples divided by those of the fullest slice.
+    - ``retention``: the slice's length, in words.
     """
 
     stream: int
@@ -34,9 +35,7 @@ class RingSlice(NamedTuple):
 
 
 class RingMove(TypedDict):
-    """State that goes from node to node, and why: by age, or because the ring has another
-    length.
-    """
+    """State that moves from node to node because of its age or because the ring was resized."""
 
     stream: int
     source: int
@@ -46,15 +45,17 @@ class RingMove(TypedDict):
 
 
 class RingEnds(TypedDict):
-    """The nodes on which a stream's head and tail are."""
+    """The nodes of a stream's head and tail."""
 
     head: int | None
     tail: int | None
 
 
 class RingFrame(TypedDict):
-    """The ring after a batch. ``ends``, ``probes``, ``live`` and ``lengths`` (windows in words) are
-    by stream; ``loads`` are by node, the ``loaded`` ones.
+    """The ring after a batch.
+
+    - ``ends``, ``probes``, ``live``, ``lengths`` (windows in words): by stream.
+    - ``loads``: by node, for the nodes in ``loaded``.
     """
 
     title: str
@@ -78,10 +79,11 @@ class RingFrame(TypedDict):
 
 @dataclass
 class RingViewState:
-    """What is to be seen of a ring: fold events into it, in order, with ``apply``.
+    """The visible state of a ring; fold events into it in order with ``apply_event``.
 
-    ``blocks`` are live. ``nodes``, ``lengths`` (microseconds) and
-    ``tails`` are by stream, as the events tell; ``moves`` are those of the batch.
+    - ``blocks``: the live blocks.
+    - ``nodes``, ``lengths`` (microseconds), ``tails``: by stream, as in the events.
+    - ``moves``: the moves of the batch.
     """
 
     start: RunStarted | None = None
@@ -94,7 +96,7 @@ class RingViewState:
     resized: RingResized | None = None
 
     def apply_event(self, event: Any) -> None:
-        """Fold one event in. Kinds that have nothing to show here are passed over."""
+        """Fold in one event; ignore kinds that change nothing visible."""
         if isinstance(event, RunStarted):
             self.start = event
         elif isinstance(event, EventsTrimmed):
@@ -117,7 +119,7 @@ class RingViewState:
         self.last = event
 
     def count_stored_tuples(self) -> dict[tuple[int, int], int]:
-        """Tuples stored, by stream and node."""
+        """Return tuples stored, by stream and node."""
         found: dict[tuple[int, int], int] = {}
         for b in self.blocks.values():
             for host in b.hosts:
@@ -126,9 +128,7 @@ class RingViewState:
 
 
 def make_frame(scene: RingViewState) -> RingFrame:
-    """One picture. Raises ValueError when the events are not those of a ring
-    with a committed batch.
-    """
+    """Return one frame. Raises ValueError if the events are not a ring's with a committed batch."""
     if scene.start is None or scene.last is None or not scene.nodes:
         raise ValueError(
             "these events tell of no ring; the ring view needs a run of the placement Ring, with a "
@@ -199,14 +199,14 @@ def _format_note(scene: RingViewState) -> str:
 
 
 def _format_slice_length(scene: RingViewState, stream: int, node: int) -> str:
-    """How much event time a slice spans; nothing where it is not known."""
+    """Return the event time that a slice spans, in words; empty if unknown."""
     nodes = scene.nodes.get(stream, ())
     length = scene.lengths[stream][nodes.index(node)] if node in nodes else None
     return "" if length is None else format_duration(length)
 
 
 def _summarize_moves(scene: RingViewState) -> list[RingMove]:
-    """One for each stream, pair of nodes and reason."""
+    """Return one move per stream, pair of nodes and reason."""
     found: dict[tuple[int, int, int, str], int] = {}
     for event in scene.moves:
         for block, source, target in event.moves:
@@ -220,14 +220,14 @@ def _summarize_moves(scene: RingViewState) -> list[RingMove]:
 
 
 def make_frames(events: Iterable[Any], most: int = MOST) -> list[RingFrame]:
-    """A picture for each committed batch, thinned to ``most``; the last is always there."""
+    """Return a frame per committed batch, thinned to ``most``; the last is always included."""
     return collect_frames(events, RingViewState(), make_frame, most)
 
 
 class RingPlayer(Player):
     """The ring of a run, with Back, Forward, Play and a slider; it opens on the last batch.
 
-    Raises ValueError when the events are not those of a ring with a committed batch.
+    Raises ValueError if the events are not those of a ring with a committed batch.
     """
 
     _name, _esm = "ring", read_bundle("ring")
@@ -236,11 +236,11 @@ class RingPlayer(Player):
         super().__init__(make_frames(events))
 
     def load_events(self, events: Iterable[Any]) -> None:
-        """Show another run, or the same one as far as it is now; see ``Film.refresh``."""
+        """Show another run, or new frames of the same run; see ``Player.refresh``."""
         self.refresh(make_frames(events))
 
     def held_tuples(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        """By stream and node."""
+        """Return the held tuples by stream and node."""
         slices = frame["slices"]
         found: dict[str, dict[str, float]] = {name: {} for name in frame["streams"]}
         for s, node, rows in zip(slices["stream"], slices["node"], slices["rows"], strict=True):

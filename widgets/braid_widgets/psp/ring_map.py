@@ -1,4 +1,4 @@
-"""The map of a ring of slices."""
+"""The state map of a ring of slices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from braid_widgets.psp.ring import RingFrame
 
 
 class RingMap(StateMap):
-    """For runs whose slices lie on a ring."""
+    """The state map of runs whose slices form a ring."""
 
     name = "ring"
 
@@ -31,5 +31,5 @@ class RingMap(StateMap):
         self.own.apply_event(event)
 
     def make_frame(self) -> RingFrame:
-        """The picture after the last commit."""
+        """Return the frame after the last commit."""
         return ring.make_frame(self.own)
