@@ -72,7 +72,7 @@ def display_panel(panel: Any, *views: Any, warm: Callable[[], Any] | None = None
         return
     box = W.VBox([panel, *views])
     box.add_class("braid-live")
-    page = import_module("braid_widgets.cockpit.page")  # it stands above, and shows any run
+    page = import_module("braid_widgets.cockpit.page")  # imported late: it belongs to a layer above
     twin = StaticFallback(box, lambda: str(page.static_html(panel.visible_events())))
     panel.settled.append(twin.refresh)
     if warm is not None and execute_request() is not None:

@@ -258,7 +258,7 @@ class LaunchPanel(W.VBox):
         self, work: Callable[[], Any], before: threading.Thread | None = None
     ) -> None:
         try:
-            if before is not None:  # a launch is not done when its run can be stopped
+            if before is not None:  # the previous launch may not be done although its run can be stopped
                 before.join()
             work()
         except Exception as error:
@@ -284,7 +284,7 @@ class LaunchPanel(W.VBox):
         known = not validation_errors(list(self.inputs.values()))
         try:
             told = escape(str(self.cost(self.settings()))) if self.cost and known else ""
-        except ValueError:  # Launch says what is wrong
+        except ValueError:  # Launch reports the error
             told = ""
         self.price.value = told and f'<span style="opacity:0.8">{told[0].upper()}{told[1:]}.</span>'
 

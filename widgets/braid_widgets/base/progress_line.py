@@ -72,7 +72,7 @@ def follow_run(
         if now != told or _TELLER.get() is not None:
             try:
                 say(now)
-            except Exception:  # whoever listened has left
+            except Exception:  # the listener has gone
                 run.stop()
                 raise
             told = now

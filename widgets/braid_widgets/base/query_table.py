@@ -217,7 +217,7 @@ class _Row(W.HBox):
         for control in (self.on, self.name, self.window, self.where):
             control.observe(read, "value")
         for box in (self.name, self.window, self.where):
-            W.dlink((box, "value"), (box, "tooltip"))  # what does not fit is read so
+            W.dlink((box, "value"), (box, "tooltip"))  # shows text that does not fit
 
     @property
     def query(self) -> QueryRow:

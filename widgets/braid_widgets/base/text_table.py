@@ -40,7 +40,7 @@ class TextTable:
     def to_html(self) -> str:
         """Return the table as HTML."""
         whole = {_format_header(c): "{:,}".format for c in self.data.select_dtypes("integer")}
-        # A name of all columns would stand above an empty one.
+        # A name of the columns index would add a header over an empty column.
         rows = self.data.rename(columns=_format_header).rename_axis(columns=None)
         table = rows.to_html(
             index=False,

@@ -131,7 +131,7 @@ def _make_handler_class(served: ServedRun, token: str) -> type[BaseHTTPRequestHa
                 self._answer(200, "application/json", json.dumps(served.page_since(since)))
 
         def _page(self) -> str:
-            icon = '<link rel="icon" href="data:,">'  # else the browser asks for one
+            icon = '<link rel="icon" href="data:,">'  # keeps the browser from requesting one
             head = f"{HEAD}{icon}<title>Braid: a run</title></head><body>"
             return f"{head}{page_html(served.page_since(), f'/more?token={token}')}</body></html>"
 

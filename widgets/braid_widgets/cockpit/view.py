@@ -162,7 +162,7 @@ class Cockpit(anywidget.AnyWidget):
         found = self._imagine(events, placement, hosts, since - 1)
         with self._gate:
             if track is not self._get_frame_collector():
-                return  # another run is shown by now
+                return  # another run is shown meanwhile
             track.ghosts = [g for g in track.ghosts if g["name"] != found.name]
             track.ghosts.append(
                 {
@@ -242,7 +242,7 @@ class Cockpit(anywidget.AnyWidget):
                 str(imagined["placement"]), int(imagined["hosts"]), int(imagined["since"])
             )
         except (ValueError, KeyError, TypeError) as error:
-            if self._is_showing_previous_run:  # what is told is not of the run that comes
+            if self._is_showing_previous_run:  # the details would be of the previous run
                 self._send_page_update({"what_if_message": summarize_error(error)})
                 return
             self._get_frame_collector().told = summarize_error(error)

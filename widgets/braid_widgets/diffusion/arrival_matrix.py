@@ -98,7 +98,7 @@ def arrival_matrix(events: Iterable[Any], latest: int = LATEST) -> Chart:
     one, two = (start.streams[s] for s in streams)
     known = max(
         start.hosts, 1 + int(data["host"].max()) if len(data) else 1
-    )  # a ring may have grown
+    )  # the number of hosts may have grown
     scale = [
         (edge, colors.host_color(h)) for h in range(known) for edge in (h / known, (h + 1) / known)
     ]

@@ -179,7 +179,7 @@ def _annotate_change(plot: go.Figure, e: Any, streams: tuple[str, ...], low: int
         yref="paper",
         xanchor="left" if e.batch < (low + LATEST / 2) else "right",
         yanchor="bottom",
-        yshift=0 if switched else 15,  # a length is often tuned when the master is switched
+        yshift=0 if switched else 15,  # a switch of the master often changes the length too
     )
     plot.add_annotation(
         text=text, showarrow=False, font=dict(color=line["color"], size=11), **label

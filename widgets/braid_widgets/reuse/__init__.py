@@ -1,1 +1,1 @@
-"""Views of stream reuse (Seshadri 2008): the network, and what flows on it."""
+"""Views of stream reuse: the network and its flows. Source: Seshadri 2008."""

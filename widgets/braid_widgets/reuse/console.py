@@ -1,5 +1,7 @@
-"""A console for a hub that runs: explain and submit queries, withdraw them, have nodes fail and
-come back, move operators, plan anew; the map follows.
+"""A console for a running hub, with a map that follows it.
+
+It explains, submits and withdraws queries, makes nodes fail and recover, moves operators and
+re-plans.
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from braid_widgets.reuse.hub_moments import HubMoment, hub_moments, initial_netw
 from braid_widgets.reuse.plan_tree import plan_tree
 
 _SHOWN = 20
-"""Rows of an answer that are shown."""
+"""Maximum number of rows of an answer shown."""
 EVERY = 1.0
-"""Seconds between two looks at a hub that runs."""
+"""Seconds between two polls of a running hub."""
 
 
 TIPS = {
@@ -47,74 +49,77 @@ TIPS = {
 
 
 class ObservableHub(Protocol):
-    """What the console needs of a running hub; HubRun has it."""
+    """The part of a running hub that the console needs; HubRun implements it."""
 
     @property
     def queries(self) -> Mapping[str, Any]:
-        """The queries that are answered now, by name."""
+        """The active queries by name."""
 
     def health(self) -> Any:
-        """How it is."""
+        """The hub's health."""
 
     @property
     def isActive(self) -> bool:
-        """Whether the hub goes on."""
+        """Whether the hub is active."""
 
     def exception(self) -> BaseException | None:
-        """What made the hub fail; None when nothing did."""
+        """Return the error that made the hub fail, or None."""
 
     @property
     def deployment(self) -> Any:
-        """What is deployed."""
+        """The current deployment."""
 
     def events(self, since: int = 0) -> list[Any]:
-        """What happened."""
+        """Return the hub's events from event number ``since`` on."""
 
     def blocks(self, operator: int) -> Sequence[Any]:
-        """The live blocks of an operator."""
+        """Return the live blocks of an operator."""
 
     def explain(self, sql: str, **more: Any) -> str:
-        """What would be done for a query."""
+        """Return the plan for a query without submitting it."""
 
     def submit(self, sql: str, **more: Any) -> Any:
-        """Answer a query."""
+        """Submit a query."""
 
     def withdraw(self, name: str) -> None:
-        """Answer a query no longer."""
+        """Withdraw a query."""
 
     def move(self, operator: int, node: str) -> None:
-        """Move an operator."""
+        """Move an operator to a node."""
 
     def fail(self, node: str) -> None:
-        """Take a node for down."""
+        """Mark a node as down."""
 
     def restore(self, node: str) -> None:
-        """Take a node for up."""
+        """Mark a node as up."""
 
     def replan(self, dry: bool = False) -> Any:
-        """Plan all anew."""
+        """Re-plan all queries."""
 
     def pause(self) -> None:
-        """Hold the hub."""
+        """Pause the hub."""
 
     def unpause(self) -> None:
-        """Let it go on."""
+        """Continue a paused hub."""
 
     def stop(self) -> None:
-        """End it within one batch."""
+        """Stop the hub within one batch."""
 
 
 class Console(W.VBox):
-    """Drives a hub; what cannot be done is said in one sentence under the buttons, and all stays as
-    it was. ``examples`` are queries by name. While the hub runs, the strip and the map follow it.
+    """Controls of a hub.
+
+    If an action fails, a sentence below the buttons says why, and nothing changes. ``examples`` are
+    queries by name. While the hub runs, the key figures and the map follow it.
     """
 
     _newest: ClassVar[Console | None] = None
 
     @classmethod
     def replace_previous(cls, run: ObservableHub, examples: Mapping[str, str]) -> Self:
-        """A console that takes the place of the one made so before, as when its cell is run again:
-        that one is closed, and its hub stopped.
+        """Return a new console; close the one made here before and stop its hub.
+
+        This happens if a cell is run again.
         """
         elder, made = Console._newest, cls(run, examples)
         Console._newest = made
@@ -189,7 +194,7 @@ class Console(W.VBox):
         return button
 
     def apply_action(self, act: Callable[[], Any]) -> None:
-        """Do what a button stands for, and show how the hub is then."""
+        """Perform the action of a button and show the hub's new state."""
         self.fault.value = ""
         try:
             act()
@@ -200,7 +205,7 @@ class Console(W.VBox):
         self.refresh_view()
 
     def refresh_view(self) -> None:
-        """Show how the hub is now."""
+        """Show the hub's current state."""
         with self._gate:
             self._draw_hub_state()
 
@@ -215,7 +220,7 @@ class Console(W.VBox):
         self.map.value = moment_map(self.network, now)
 
     def _update_key_figures(self) -> bool:
-        """Say the figures of now; returns whether something happened since the last time."""
+        """Update the key figures; return whether there are new events since the last update."""
         with self._gate:
             new = self.run.events(self.seen)
             self.seen += len(new)
@@ -232,7 +237,7 @@ class Console(W.VBox):
         return KeyFigure("state", now if self.run.isActive else ended, "of the hub")
 
     def _make_time_figures(self) -> Iterator[KeyFigure]:
-        """While it runs: the time left, and since the last batch."""
+        """Return the time left and the time since the last batch while the hub runs."""
         waited = self.pace.seconds_since_batch()
         if self.run.isActive and waited is not None:
             lag = format_duration(round(waited) * UNITS["second"])
@@ -243,7 +248,7 @@ class Console(W.VBox):
             yield KeyFigure("lag", lag, "since the last batch was seen to be committed")
 
     def _follow_hub(self) -> None:
-        """Tell what is new until the hub has ended, or nobody looks."""
+        """Show new events until the hub has ended or the console is closed."""
         try:
             while self.run.isActive and not self._closed.wait(EVERY):
                 if self._update_key_figures():
@@ -258,7 +263,7 @@ class Console(W.VBox):
         super().close()
 
     def _handle_map_click(self, widget: Any, content: Any, buffers: Any) -> None:
-        """Tell what serves the query that was clicked in the map, and choose it."""
+        """Describe the query clicked in the map and select it."""
         name = content.get("clicked") if isinstance(content, dict) else None
         if name in self.run.queries:
             self.query.value = name
@@ -305,17 +310,17 @@ class Console(W.VBox):
         )
 
     def static_views(self) -> Sequence[Any]:
-        """What a report shows instead."""
+        """Return the views that a report shows instead."""
         return [HubMap(self.run.events())]
 
 
 def _make_row(parts: list[Any]) -> W.HBox:
-    """Parts beside each other, in several lines where there is no room."""
+    """Return widgets side by side; they wrap in a narrow window."""
     return W.HBox(parts, layout=W.Layout(flex_flow="row wrap"))
 
 
 def _update_options(box: W.Dropdown, options: list[Any]) -> None:
-    """Other options, with the same choice if it is among them, else the first."""
+    """Replace the options and keep the selection if it is among them, else select the first."""
     if list(box.options) == options:
         return
     chosen = box.value

@@ -1,4 +1,4 @@
-"""The figures of a hub so far: what the strip above its map says."""
+"""Key figures of a hub, shown in the strip above its map."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from braid.papers.reuse.events import HubBatchCommitted, HubStarted, QueryEnded,
 from braid_widgets.base.key_figures import RECENT, KeyFigure
 
 ALONE = "a new join"
-"""How ``QuerySubmitted.alternatives`` begins to name what a query would have without reuse."""
+"""Prefix in ``QuerySubmitted.alternatives`` of the plan without reuse."""
 
 
 class HubFigures:
-    """Takes a hub's events in order, and has its figures after each of them."""
+    """Folds in a hub's events in order and returns its key figures after each of them."""
 
     def __init__(self) -> None:
         self.site = True
@@ -41,7 +41,7 @@ class HubFigures:
         return self
 
     def key_figures(self) -> Iterator[KeyFigure]:
-        """The figures after the last batch."""
+        """Return the figures after the last batch."""
         if self.last is None:
             return
         seconds = sum(e.seconds for e in self.recent)
@@ -60,7 +60,7 @@ class HubFigures:
         yield from self._make_savings_figure()
 
     def _make_savings_figure(self) -> Iterator[KeyFigure]:
-        """What reuse spares the queries that are answered now."""
+        """Return how much reuse saves the active queries."""
         without = sum(alone for alone, _ in self.asked.values())
         saved = without - sum(added for _, added in self.asked.values())
         if not without:
@@ -80,13 +80,15 @@ _HELD = ("live_tuples", "live_bytes")
 
 
 def isolated_cost(asked: QuerySubmitted) -> float:
-    """What a new join for a query would have added; what was added where none could be."""
+    """Return the added cost of a new join for a query, or of the chosen plan if no join was
+    possible.
+    """
     costs = [cost for what, cost in asked.alternatives if what.startswith(ALONE) and isfinite(cost)]
     return min(costs, default=asked.cost_modelled)
 
 
 def _format_bytes(size: float) -> str:
-    """At most three digits before the unit."""
+    """Return a size with at most three digits before the unit."""
     for most, unit in ((1e3, "bytes"), (1e6, "kB")):
         if abs(size) < most:
             return f"{size * 1e3 / most:,.3g} {unit}"

@@ -1,7 +1,7 @@
-"""A hub on its network, batch by batch and change by change: what was counted on each link,
-operators where they are, the way that state takes when one moves.
+"""A hub on its network, batch by batch and change by change.
 
-After Seshadri 2008, figure 1. Latencies are given; bytes are counted.
+It shows the bytes counted on each link, the operators at their nodes, and the path of moved state.
+Latencies are given; bytes are counted. Source: Seshadri 2008, figure 1.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from braid_widgets.reuse.hub_moments import HubMoment, hub_moments, start_event
 from braid_widgets.reuse.network_traces import link_traces, node_traces, path_trace
 
 _LETTERS = 24
-"""Of a line of an operator's text at most: more would lie over the nodes beside it."""
+"""Maximum letters in a line of an operator's text; longer lines would cover neighboring nodes."""
 NAME = "What flows: links as wide as their bytes a batch (counted)"
 
 
 class HubFrame(TypedDict):
-    """A moment of a hub: its picture as SVG, and by query what is told when its name is clicked."""
+    """A moment of a hub: its picture as SVG, and the details shown when a query's name is
+    clicked.
+    """
 
     title: str
     note: str
@@ -39,15 +41,16 @@ class HubFrame(TypedDict):
 
 
 class HubMap(Player):
-    """The maps of a hub's events; links have one scale in all moments. It opens on the busiest
-    batch.
+    """A player of a hub's maps, with one scale of links for all moments.
+
+    It opens on the busiest batch.
     """
 
     _name = "hub"
     _esm = read_bundle("hub")
 
     def __init__(self, events: Sequence[Any]) -> None:
-        """Raises ValueError for events of no hub."""
+        """Create the player. Raises ValueError for events of no hub."""
         start = start_event(events)
         network = Network.from_dict(start.network)
         self.moments = thin(hub_moments(events) or [HubMoment("nothing has happened yet")])
@@ -74,7 +77,7 @@ class HubMap(Player):
         return f"<p>{escape(frame['title'])}: {NAME}</p>{frame['svg']}"
 
     def to_dict(self) -> dict[str, Any]:
-        """What was counted on each link, as JSON has it."""
+        """Return the bytes counted on each link, as JSON values."""
         rows = [
             [i, m.title, f"{a} - {b}", size]
             for i, m in enumerate(self.moments)
@@ -85,8 +88,9 @@ class HubMap(Player):
 
 
 def moment_map(network: Network, moment: HubMoment, most: float = 0.0) -> str:
-    """The map of one moment as SVG: small enough to be drawn anew whenever it changes. ``most``
-    bytes have the widest link; 0: as many as any has in this moment.
+    """Return the map of one moment as SVG, small enough to redraw at every change.
+
+    ``most`` bytes give the widest link; 0: the maximum of this moment.
     """
     widest = most or max(moment.links.values(), default=1)
     plot = go.Figure(data=list(_make_moment_traces(network, moment, widest)))
@@ -117,7 +121,7 @@ def _choose_node_color(moment: HubMoment, node: str, own: str) -> str:
 
 
 def _list_node_labels(moment: HubMoment, node: str) -> list[str]:
-    """What is at a node: that it is down, its operators, the queries that are asked there."""
+    """Return the labels of a node: whether it is down, its operators and its queries."""
     down = ["down"] if node in moment.failed_nodes else []
     texts = [b.label_text for b in moment.operators.values() if b.node == node]
     operators = [line for text in texts for line in wrap(text, _LETTERS)]

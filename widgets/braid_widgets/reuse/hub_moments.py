@@ -1,4 +1,4 @@
-"""What a hub looks like after each batch and each change, from its events."""
+"""The states of a hub after each batch and during each change, from its events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from braid.papers.reuse.network import Link, Network
 
 @dataclass(frozen=True)
 class OperatorBadge:
-    """An operator as it is drawn: ``results`` so far, and what it holds."""
+    """An operator in a picture: its ``results`` so far and its state."""
 
     id: int
     version: int
@@ -37,14 +37,14 @@ class OperatorBadge:
 
     @property
     def label_text(self) -> str:
-        """What it says of itself."""
+        """Return the operator's label."""
         name = f"σ{self.id}" + (f" v{self.version}" if self.version else "")
         shared = f" · {self.demands} demands" if self.demands > 1 else ""
         return f"{name} {' ⋈ '.join(self.streams)}{shared}"
 
 
 class QueryBadge(NamedTuple):
-    """A query: where it is asked, by which operator it is answered, and its text."""
+    """A query: the node of its sink, the operator that answers it, and its text."""
 
     sink: str
     operator: int
@@ -53,8 +53,11 @@ class QueryBadge(NamedTuple):
 
 @dataclass(frozen=True)
 class HubMoment:
-    """A moment of a hub: what is where, and what went over each link in the last batch, counted.
-    ``way`` is a path on which state goes just now, ``touched`` the operators that change.
+    """The state of a hub at a moment.
+
+    - ``links``: bytes counted on each link in the last batch.
+    - ``migration_path``: the path on which state is being moved.
+    - ``changed_operators``: the operators that change.
     """
 
     title: str
@@ -67,12 +70,12 @@ class HubMoment:
 
 
 def initial_network(events: Iterable[Any]) -> Network:
-    """The network that a hub started on. Raises ValueError for events of no hub."""
+    """Return the network that a hub started on. Raises ValueError for events of no hub."""
     return Network.from_dict(start_event(events).network)
 
 
 def start_event(events: Iterable[Any]) -> HubStarted:
-    """How a hub started. Raises ValueError for events of no hub."""
+    """Return the start event of a hub. Raises ValueError for events of no hub."""
     for e in events:
         if isinstance(e, HubStarted):
             return e
@@ -80,9 +83,7 @@ def start_event(events: Iterable[Any]) -> HubStarted:
 
 
 def hub_moments(events: Sequence[Any]) -> list[HubMoment]:
-    """The moments, in order: one for each batch, and two for each change, while it happens and
-    after it.
-    """
+    """Return the moments in order: one per batch, and two per change, during and after it."""
     network = initial_network(events)
     found, now = [], HubMoment("before the first batch")
     for e in events:
@@ -115,7 +116,7 @@ def _make_next_moments(now: HubMoment, e: Any, network: Network) -> Iterator[Hub
 
 
 def _make_badge(before: OperatorBadge | None, e: OperatorBuilt) -> OperatorBadge:
-    """The results of an operator's earlier versions are its own."""
+    """Return an operator's badge; it includes the results of the operator's earlier versions."""
     found = 0 if before is None else before.results
     return OperatorBadge(e.operator, e.version, e.node, e.streams, e.demand_count, e.inputs, found)
 

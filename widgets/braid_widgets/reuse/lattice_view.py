@@ -1,6 +1,6 @@
-"""A search in the reuse lattice: key by key, what it enters and what it leaves aside.
+"""A search in the reuse lattice, key by key: what it enters and what it prunes.
 
-After Seshadri 2008, section 4 and figure 2.
+Source: Seshadri 2008, section 4 and figure 2.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from braid_widgets.base.charts import GREY, TEMPLATE, Chart
 from braid_widgets.base.colors import RATIO, RESULTS
 
 _LETTERS, _LINES = 36, 4
-"""Letters of a line of a text, and its lines, at most: as wide as a narrow window."""
+"""Maximum letters per line and lines of a text, to fit a narrow window."""
 _INDENT, _LINE, _GAP = 14, 14, 16
-"""Pixels from a level to the next, of a line, and between two keys; for a window of this width:"""
+"""Pixels between levels, of a line, and between two keys; for a window of this width:"""
 _NARROW = 300
 
 
 def lattice_search(visits: Sequence[SearchStep], regions: int = 4) -> Chart:
-    """A search, key below key as it comes to them and indented by level, as a slider lets it light
-    up. ``regions``: the bits of NIDs.
+    """Return the search as a chart with a slider that highlights one visited key after another.
+
+    Keys are listed in order of the visit and indented by level. ``regions`` is the number of bits
+    of a NID.
     """
     texts = [_format_visit(v, regions) for v in visits]
     places, end = _place_visits(visits, texts)
@@ -58,9 +60,9 @@ def lattice_search(visits: Sequence[SearchStep], regions: int = 4) -> Chart:
 
 
 def format_indicator(nid: int, regions: int) -> str:
-    """A NID as figure 2 has it: the first region first.
+    """Return a NID in the notation of figure 2: the first region first.
 
-    >>> bits(0b1011, 4)
+    >>> format_indicator(0b1011, 4)
     '1101'
     """
     return "".join("1" if nid >> i & 1 else "0" for i in range(regions))
@@ -69,7 +71,9 @@ def format_indicator(nid: int, regions: int) -> str:
 def _place_visits(
     visits: Sequence[SearchStep], texts: Sequence[str]
 ) -> tuple[list[tuple[int, float]], int]:
-    """Where each key is drawn: its level, and pixels from the top; and where the last one ends."""
+    """Return the level and vertical position (pixels) of each key, and the bottom of the last
+    one.
+    """
     found, top = [], 0
     shown = [level for level in LEVELS if any(v.level == level for v in visits)]
     for v, told in zip(visits, texts, strict=True):
@@ -80,7 +84,7 @@ def _place_visits(
 
 
 def _format_visit(v: SearchStep, regions: int) -> str:
-    """The level of a key, the key in lines, and below it its NID and why it is left aside."""
+    """Return a key's text: its level, the key in lines, its NID and why it is pruned."""
     lines = wrap(f"{v.level}: {v.key or 'none'}", _LETTERS, max_lines=_LINES, placeholder=" …")
     lines[0] = lines[0].replace(f"{v.level}:", f"<b>{v.level}</b>", 1)
     said = f"NID {format_indicator(v.nid, regions)}" + (
@@ -92,7 +96,7 @@ def _format_visit(v: SearchStep, regions: int) -> str:
 def _make_key_trace(
     visits: Sequence[SearchStep], places: Sequence[tuple[int, float]], texts: Sequence[str]
 ) -> go.Scatter:
-    """All keys that the search may come to."""
+    """Return the trace of all keys that the search may visit."""
     return go.Scatter(
         x=[x for x, _ in places],
         y=[y for _, y in places],
@@ -110,7 +114,7 @@ def _make_key_trace(
 def _make_visited_trace(
     visits: Sequence[SearchStep], places: Sequence[tuple[int, float]]
 ) -> go.Scatter:
-    """The keys that it has come to: those that it entered, found at the last level, left aside."""
+    """Return the trace of visited keys: entered, found at the last level, or pruned."""
     colours = [
         GREY if v.prune_reason else RESULTS if v.level == LEVELS[-1] else RATIO for v in visits
     ]

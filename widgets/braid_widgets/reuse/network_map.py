@@ -1,6 +1,6 @@
-"""The network as a map: nodes by kind, links as wide as what is on them, operators where they are.
+"""The network as a map: nodes by kind, links by load, and operators at their nodes.
 
-After Seshadri 2008, figure 1. All that flows is modelled.
+All flows are modelled. Source: Seshadri 2008, figure 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from braid_widgets.reuse.network_traces import link_traces, node_traces
 
 
 def link_loads(model: CostModel, deployment: Deployment) -> dict[Link, float]:
-    """Bytes a second on each link that is used, modelled."""
+    """Return the modelled bytes per second on each link in use."""
     return model.network.link_loads(
         (flow.source_node, flow.target_node, model.rates.result_byte_rate(flow.definition))
         for flow in deployment.all_flows()
@@ -28,7 +28,7 @@ def link_loads(model: CostModel, deployment: Deployment) -> dict[Link, float]:
 
 
 def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Chart:
-    """Deployments one below another, by title; links have one scale in all of them."""
+    """Return a map of the deployments, one below the other by title, with one scale of links."""
     loads = {title: link_loads(model, d) for title, d in deployments.items()}
     most = max((rate for load in loads.values() for rate in load.values()), default=1.0)
     plot = make_subplots(len(loads), 1, subplot_titles=list(loads), vertical_spacing=0.08)
@@ -57,7 +57,7 @@ def network_map(model: CostModel, deployments: Mapping[str, Deployment]) -> Char
 
 
 def _list_node_labels(deployment: Deployment, node: str) -> list[str]:
-    """What is at a node: operators with their demands, and queries."""
+    """Return the labels of a node: operators with their demands, and queries."""
     operators = [
         f"σ{o.id}: {len(o.definition.streams)} streams, {format_count(len(o.demands), 'demand')}"
         for o in deployment.operators.values()

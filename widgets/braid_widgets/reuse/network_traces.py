@@ -1,4 +1,4 @@
-"""Links and nodes of a network, as both maps draw them."""
+"""Links and nodes of a network, drawn alike in both maps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK = {
     "sink": ("diamond", "#862e9c"),
     "site": ("circle", "#868e96"),
 }
-"""Symbol and colour by kind of node."""
+"""Symbol and color by kind of node."""
 FLOW, WIDEST = "#2f6fde", 12.0
 
 
@@ -27,7 +27,7 @@ def link_traces(
     unit: str,
     down: Collection[str] = (),
 ) -> Iterator[go.Scatter]:
-    """The links, as wide as their load; dotted where nothing flows or an end is down."""
+    """Yield the links, as wide as their load; dotted if nothing flows or an end is down."""
     for a, b, ms in network.links:
         size = load.get(make_link(a, b), 0)
         yield path_trace(
@@ -41,7 +41,7 @@ def link_traces(
 
 
 def path_trace(network: Network, nodes: Sequence[str], text: str, **look: Any) -> go.Scatter:
-    """A way over these nodes."""
+    """Return a path over these nodes."""
     ends = [network.nodes[network.node_index[n]].position for n in nodes]
     return go.Scatter(
         x=[x for x, _ in ends],
@@ -60,8 +60,10 @@ def node_traces(
     colour: Callable[[str, str], str] = lambda _name, own: own,
     **more: Any,
 ) -> Iterator[go.Scatter]:
-    """The nodes by kind, with what is said at each; ``colour`` is told a node and the colour of
-    its kind, ``more`` goes to each trace.
+    """Yield the nodes by kind, with their labels.
+
+    ``colour`` maps a node and the color of its kind to the node's color; ``more`` is passed to each
+    trace.
     """
     for kind, (symbol, own) in LOOK.items():
         nodes = [n for n in network.nodes if n.role == kind]

@@ -1,7 +1,7 @@
-"""The plan of a query: from its streams over operators to its answer, what is new, relaxed or as it
-was, and the compensations on the way.
+"""The plan of a query: from its streams over operators to its answer.
 
-After Seshadri 2008, sections 3.1 and 3.2.
+It marks operators as new, relaxed or unchanged, and shows the compensations. Source: Seshadri 2008,
+sections 3.1 and 3.2.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ COLOURS = {
     "new": RESULTS,
     "query": "#862e9c",
 }
-"""By what became of it."""
+"""Colors by kind of reuse."""
 ALONG, WIDE = (0.32, 0.45, 0.2, 0.6, 0.75), 26
-"""How far along a steep edge its text may stand, what is tried first before the others; letters of
-a line, at most.
-"""
+"""Positions of a text along a steep edge, in order of preference; maximum letters in a line."""
 LETTER, ASIDE = 6.5, 12
-"""Pixels of a letter, and between a box and its text."""
+"""Width of a letter, and distance between a box and its text, in pixels."""
 ROOM, LINE, ROW = 90, 15, 120
-"""Letters beside each other in a window of 640 pixels; pixels of a line, and of a row at least."""
+"""Letters that fit side by side in a window of 640 pixels; height of a line, and minimum height of
+a row, in pixels.
+"""
 PAGE = 540.0
-"""Pixels that boxes and their texts have there."""
+"""Width of boxes and their texts on that page, in pixels."""
 ACROSS = {"left": 0.0, "center": 0.5, "right": 1.0}
-"""Of a text with this side at a place, the part left of it."""
+"""By alignment of a text, the share of it that is left of its position."""
 
 
 @dataclass(frozen=True)
 class PlanBox:
-    """Something of a plan: where it is drawn, what it says, and what became of it."""
+    """A node of a plan: its position, its text, and how it is reused."""
 
     key: str
     x: float
@@ -56,7 +56,7 @@ class PlanBox:
 
 
 class TextBox(NamedTuple):
-    """Where a text lies on a narrow page, in pixels."""
+    """The rectangle of a text on a narrow page, in pixels."""
 
     left: float
     top: float
@@ -65,20 +65,23 @@ class TextBox(NamedTuple):
 
     @classmethod
     def place(cls, x: float, y: float, told: str, across: float, up: float) -> TextBox:
-        """``across`` and ``up`` are the parts of it that are left of the place, and above it."""
+        """Return the rectangle of a text at a position.
+
+        ``across`` and ``up`` are the shares of the text to the left of the position and above it.
+        """
         lines = told.split("<br>")
         wide = LETTER * max(len(re.sub("<.*?>", "", line)) for line in lines)
         left, top = x - across * wide, y - up * LINE * len(lines)
         return cls(left, top, left + wide, top + LINE * len(lines))
 
     def overlaps(self, other: TextBox) -> bool:
-        """Whether it lies over another."""
+        """Return whether the rectangle overlaps another."""
         beside = self.left >= other.right or other.left >= self.right
         return not (beside or self.top >= other.bottom or other.top >= self.bottom)
 
 
 class EdgeLabel(NamedTuple):
-    """Where the text of an edge stands, and which sides of it are there."""
+    """The position of an edge's text and its alignment."""
 
     x: float
     y: float
@@ -88,7 +91,7 @@ class EdgeLabel(NamedTuple):
 
 @dataclass(frozen=True)
 class PlanEdge:
-    """What flows from one to another, and by which compensation."""
+    """The flow from one node to another, and the compensation applied to it."""
 
     source: str
     target: str
@@ -96,7 +99,7 @@ class PlanEdge:
 
 
 def plan_tree(before: Deployment, after: Deployment, name: str) -> Chart:
-    """The plan of one of the queries that are deployed ``after``, coloured by what was there
+    """Return the plan of a query in the deployment ``after``, colored by its reuse of
     ``before``.
     """
     boxes: list[PlanBox] = []
@@ -119,7 +122,7 @@ def _draw_operator(
     edges: list[PlanEdge],
     row: list[int],
 ) -> int:
-    """Draw an operator and all that it reads; how far to the right it is."""
+    """Draw an operator and everything it reads; return its horizontal position."""
     heights, depths, own = [], [0], f"σ{operator.id}"
     for read in operator.inputs:
         if isinstance(read, str):
@@ -159,7 +162,7 @@ def _format_source(definition: Definition) -> str:
 
 
 def compensation_text(operator: Operator, wanted: Definition) -> str:
-    """The compensation of an operator's results, in words, line by line."""
+    """Return the compensation of an operator's results in words, line by line."""
     own = make_compensation(operator.definition, wanted)
     return "<br>".join(_describe_compensation(wanted, own)) or "all of it"
 
@@ -225,7 +228,7 @@ def _place_edge_labels(
     said: Sequence[str],
     row: int,
 ) -> Iterator[EdgeLabel]:
-    """Where the texts of edges stand: over no other text, if there is such a place."""
+    """Return positions of the edges' texts that cover no other text, if possible."""
     deep = max(b.x for b in boxes)
     wide = PAGE / (1.35 * deep + 0.35)
     at = {b.key: b for b in boxes}
@@ -249,7 +252,7 @@ def _place_edge_labels(
 
 
 def _list_label_positions(source: PlanBox, target: PlanBox) -> Iterator[EdgeLabel]:
-    """Where the text of an edge may stand: along it, on its outer side or on the other."""
+    """Return the possible positions of an edge's text: along it, or on either side of it."""
     down = target.y - source.y
     sides = ("left", "right") if down > 0 else ("right", "left") if down else ("center", "center")
     for side in zip(sides, ("bottom", "top"), strict=True):
@@ -259,7 +262,7 @@ def _list_label_positions(source: PlanBox, target: PlanBox) -> Iterator[EdgeLabe
 
 
 def _wrap_text(told: str, letters: int) -> str:
-    """Text in lines that are short enough to end before the next box; no word is cut."""
+    """Return a text in lines that end before the next box, broken between words only."""
     parts = (wrap(part, letters, break_long_words=False) for part in told.split("<br>"))
     return "<br>".join(line for part in parts for line in part)
 

@@ -1,4 +1,4 @@
-"""A query of a hub in words: what it asks for, the operators that serve it, and what they hold."""
+"""Describe a hub's query: its request, the operators that serve it, and their state."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from braid_widgets.base.text import format_held_blocks
 from braid_widgets.reuse.hub_moments import HubMoment
 
 Blocks = Callable[[int], Sequence[Block]]
-"""The live blocks of an operator."""
+"""Returns the live blocks of an operator."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """An operator that serves a query, as it is told: ``inputs`` are streams, with the nodes that
-    they come from, and operators.
+    """An operator that serves a query, in words.
+
+    ``inputs`` are operators, and streams with the nodes that they come from.
     """
 
     node: str
@@ -34,7 +35,7 @@ class Serving:
 
 
 def describe_query(deployment: Deployment, events: Iterable[Any], blocks: Blocks, name: str) -> str:
-    """What serves a query now. Raises KeyError for one that is not answered."""
+    """Describe what serves a query now. Raises KeyError for a query that is not active."""
     asked = deployment.queries[name]
     found: dict[int, int] = {}
     for event in events:
@@ -58,7 +59,7 @@ def describe_query(deployment: Deployment, events: Iterable[Any], blocks: Blocks
 
 
 def describe_recorded_query(moment: HubMoment, at: Mapping[str, str], name: str) -> str:
-    """What serves a query in a moment of a hub; ``at`` has the node that each stream comes from."""
+    """Describe what serves a query in a moment of a hub; ``at`` maps each stream to its node."""
     asked = moment.queries[name]
 
     def serving(id: int) -> Serving | None:
@@ -73,7 +74,7 @@ def describe_recorded_query(moment: HubMoment, at: Mapping[str, str], name: str)
 
 
 def _format_sources(inputs: Iterable[str | int], at: Mapping[str, str]) -> list[str | int]:
-    """What an operator reads; streams with the node that they come from."""
+    """Return what an operator reads; streams are given with the node that they come from."""
     return [i if isinstance(i, int) else f"{i} from {at[i.partition('#')[0]]}" for i in inputs]
 
 
@@ -88,7 +89,7 @@ def _describe_definition(asked: DeployedQuery) -> Iterator[str]:
 
 
 def _describe_operators(first: int, serving: Callable[[int], Serving | None]) -> Iterator[str]:
-    """A line for each operator that is needed, each before those that it reads, and its state."""
+    """Return a line per operator needed and its state, each before the operators that it reads."""
     due = [first]
     while due:
         id = due.pop(0)

@@ -1,1 +1,1 @@
-"""Load shedding inside joins: Gedik 2007."""
+"""Views of load shedding inside joins. Source: Gedik 2007."""

@@ -1,4 +1,4 @@
-"""Pictures of a join that sheds load: functions of its events. Source: Gedik 2007."""
+"""Charts of a join that sheds load, as functions of its events. Source: Gedik 2007."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from braid_widgets.base import colors
 from braid_widgets.base.charts import TEMPLATE, Chart
 
 PALE = 0.3
-"""How strongly what is not processed is drawn."""
+"""Opacity of what is not processed."""
 _ENOUGH = 30
-"""Sampled results below which an interval says little; batches are put together until there are as
-many."""
+"""Minimum number of sampled results for a useful interval; batches are grouped until they have as
+many.
+"""
 
 
 def _find_start_event(events: Sequence[Any]) -> RunStarted:
@@ -32,14 +33,17 @@ def _find_start_event(events: Sequence[Any]) -> RunStarted:
 
 
 def data_origin(start: RunStarted) -> str:
-    """How figures of a run came about."""
+    """Return the origin of a run's figures: modelled or measured."""
     return "modelled" if start.time_source == "modelled" else "measured"
 
 
 def shedding_table(events: Iterable[Any]) -> pd.DataFrame:
-    """One row for each batch and item of its harvest: the direction, the basic window, its learned
-    ``output`` (matches of a thousand pairs; NaN before any have been seen), ``volume`` in pairs,
-    and the ``share`` processed.
+    """Return one row per batch and item of its harvest.
+
+    - direction and basic window of the item.
+    - ``output``: learned matches per thousand pairs; NaN before any match.
+    - ``volume``: pairs.
+    - ``share``: share of the pairs processed.
     """
     events = list(events)
     names = _find_start_event(events).streams
@@ -62,9 +66,10 @@ def shedding_table(events: Iterable[Any]) -> pd.DataFrame:
 
 
 def shedding_animation(events: Iterable[Any], played: bool = True) -> Chart:
-    """The harvest, batch by batch: by age of the basic window (the newest is 0) the productivity
-    that was learned, filled to the share that is processed. The slider goes through the batches;
-    unless ``played``, there is but the last one, and no slider.
+    """Return a chart of the harvest, batch by batch, with a slider.
+
+    It shows the learned productivity by age of the basic window (the newest is 0), filled to the
+    processed share. Unless ``played``, it shows only the last batch, without a slider.
     """
     events = list(events)
     start, data = _find_start_event(events), shedding_table(events)
@@ -101,7 +106,7 @@ def shedding_animation(events: Iterable[Any], played: bool = True) -> Chart:
         legend=dict(orientation="h", y=1.36, yanchor="top", x=1, xanchor="right"),
     )
     plot.update_xaxes(title=f"age, in basic windows{_format_window_length(events)}")
-    # What was learned first is of few matches, and may be far too high.
+    # The first estimates rest on few matches and may be far too high.
     settled = data[data["batch"] >= batches[len(batches) // 2]]["output"]
     most = float(np.nanmax([*settled, 1e-9]))
     plot.update_yaxes(title="matches of 1000 pairs (learned)", col=1)
@@ -110,7 +115,7 @@ def shedding_animation(events: Iterable[Any], played: bool = True) -> Chart:
 
 
 def _make_slider(batches: Sequence[int]) -> dict[str, Any]:
-    """Through the frames of these batches; it begins at the last."""
+    """Return a slider through the frames of these batches, set to the last."""
     at_once = dict(mode="immediate", frame=dict(duration=0, redraw=True))
     steps = [dict(method="animate", label=str(b + 1), args=[[str(b)], at_once]) for b in batches]
     said = dict(currentvalue=dict(prefix="batch "), pad=dict(t=46))
@@ -122,7 +127,7 @@ def _format_title(start: RunStarted, batch: int, fraction: float) -> str:
 
 
 def _format_window_length(events: Sequence[Any]) -> str:
-    """How long basic windows are, where both streams' are as long."""
+    """Return the length of basic windows, if it is the same for both streams."""
     lengths = next(e.basic_window_lengths for e in events if isinstance(e, SheddingPlanned))
     first = lengths[0]
     return f" of {format_duration(first)}" if first and set(lengths) == {first} else ""
@@ -142,9 +147,11 @@ def _make_direction_bars(rows: pd.DataFrame, way: str, legend: bool) -> list[Any
 
 
 def throttle_table(events: Iterable[Any]) -> pd.DataFrame:
-    """One row a batch: tuples, ``fraction`` r, ``took`` seconds and the ``allowance``; and of as
-    many batches as have 30 sampled results, the mean of results ``found`` and of ``estimated`` ones
-    of the full join, with ``low`` and ``high`` (95 %): it has as many as are found at least.
+    """Return one row per batch: tuples, ``fraction`` r, ``took`` seconds and the ``allowance``.
+
+    For each group of batches with 30 sampled results, ``found`` is the mean of results and
+    ``estimated`` that of the full join, with its 95 % interval from ``low`` to ``high``. The
+    estimate is at least the results found.
     """
     events = list(events)
     planned = {e.batch: e for e in events if isinstance(e, SheddingPlanned)}
@@ -183,9 +190,11 @@ def throttle_table(events: Iterable[Any]) -> pd.DataFrame:
 
 
 def throttle_chart(events: Iterable[Any]) -> Chart:
-    """The throttle: tuples that came; r and the pairs that were left out; what batches took beside
-    what they may; results found, and those of the full join with a band that holds them in 95 of
-    100 runs.
+    """Return a chart of the throttle.
+
+    It shows received tuples, the fraction r and the pairs left out, the duration of batches and its
+    limit, and the results with the estimated results of the full join. The band contains the full
+    result in 95 of 100 runs.
     """
     events = list(events)
     how, data = data_origin(_find_start_event(events)), throttle_table(events)
@@ -225,8 +234,9 @@ def throttle_chart(events: Iterable[Any]) -> Chart:
 
 
 def gain_table(events: Iterable[Any]) -> pd.DataFrame:
-    """What more work would bring, by what was learned last: the share of ``results`` that the most
-    productive share of ``pairs`` has.
+    """Return the gain of more work, from the latest estimates.
+
+    It lists the share of ``results`` in the most productive share of ``pairs``.
     """
     events = list(events)
     _find_start_event(events)
@@ -239,8 +249,10 @@ def gain_table(events: Iterable[Any]) -> pd.DataFrame:
 
 
 def yield_curve(events: Iterable[Any]) -> Chart:
-    """What would twice the CPU bring: the share of all results by the share of pairs that is
-    processed, the most productive first; a dot where the run is.
+    """Return a curve of the share of results by the share of pairs processed, most productive
+    first.
+
+    It shows the gain of more CPU. A dot marks the run.
     """
     events = list(events)
     start, data = _find_start_event(events), gain_table(events)
@@ -268,8 +280,10 @@ def yield_curve(events: Iterable[Any]) -> Chart:
 
 
 def processed_share_table(events: Iterable[Any]) -> pd.DataFrame:
-    """By batch of either stream's tuples, the share of their pairs that were processed: rows of the
-    first stream, columns of the second; merged blocks count for all their batches. 0: never due.
+    """Return the share of processed pairs by the two batches in which their tuples arrived.
+
+    Rows are batches of the first stream, columns of the second; a merged block counts for all its
+    batches. 0: never due.
     """
     events = list(events)
     _find_start_event(events)
@@ -301,8 +315,9 @@ def processed_share_table(events: Iterable[Any]) -> pd.DataFrame:
 
 
 def processed_share_matrix(events: Iterable[Any]) -> Chart:
-    """The join matrix by time of arrival: a cell is as strong as the share of its pairs that were
-    processed. Where matches are some time apart, bands run parallel to the diagonal.
+    """Return the join matrix by arrival time, shaded by the share of pairs processed.
+
+    If matching tuples arrive at a constant distance, bands run parallel to the diagonal.
     """
     events = list(events)
     start, data = _find_start_event(events), processed_share_table(events)

@@ -1,5 +1,6 @@
-"""Controls of a join that sheds load: each change is modelled at once and shown; Launch runs the
-same on Spark, and the budget then acts on that run while it goes on.
+"""The panel of a join that sheds load: each change is simulated at once.
+
+Launch runs the same join on Spark; a change of the budget then takes effect on the active run.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ SAMPLE = "share of the work that goes to all ages alike, to learn where matches 
 
 
 class ShedPanel(SimulationPanel):
-    """``defaults`` set controls by name: kappa, theta, window, shift, rate, burst, dear, method,
-    budget, fraction, allowed, sample, pace. While a run goes on, a change of its budget (that
-    control, ``fraction`` or ``allowed``) adjusts it; the other changes wait for the next launch.
+    """A panel that simulates and launches a join that sheds load.
+
+    ``defaults`` set controls by name: kappa, theta, window, shift, rate, burst, dear, method,
+    budget, fraction, allowed, sample, pace. A change of the budget (that control, ``fraction`` or
+    ``allowed``) adjusts an active run; other changes wait for the next launch.
     """
 
     def __init__(self, simulate: Simulate, launch: Launch, **defaults: Any) -> None:
@@ -63,12 +66,12 @@ class ShedPanel(SimulationPanel):
                 output.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
 
     def static_views(self) -> list[Any]:
-        """The pictures of the modelled run."""
+        """Return the charts of the simulated run."""
         self.events = list(self.simulate(self.requested_settings()))
         return [charts.throttle_chart(self.events), charts.shedding_animation(self.events)]
 
     def applies_while_running(self, control: Any) -> bool:
-        """The budget does."""
+        """Return True for the controls of the budget."""
         return control in [self.inputs[name] for name in ("budget", "fraction", "allowed")]
 
     def _apply_control_change(self, change: Any) -> None:

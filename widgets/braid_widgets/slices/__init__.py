@@ -1,1 +1,1 @@
-"""Views of shared chains and rings: Wang 2008, Parts I and III."""
+"""Views of shared chains and rings. Source: Wang 2008, Parts I and III."""

@@ -1,8 +1,7 @@
-"""The chain of a shared run: each stream's slices with their fill, the queries that they serve,
-tuples that age and are cut off.
+"""The chain of a shared run: slices of each stream, the queries they serve, and tuples that move.
 
-A function of events alone: ``frames`` folds them, ``Chain`` shows them, live or recorded, and is
-its own static twin. What is drawn is that of Wang 2008, Fig. 5.5 and 7.6.
+It is a function of events alone: ``make_frames`` folds them, and ``ChainPlayer`` shows them, live
+or recorded, and as static HTML. Source of the drawing: Wang 2008, Fig. 5.5 and 7.6.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from braid_widgets.slices.query_details import describe_query as serving
 
 
 class ChainMark(TypedDict):
-    """An age in microseconds, in words, and its place from 0 to 1."""
+    """An age in microseconds, in words, and its position from 0 to 1."""
 
     age: int
     text: str
@@ -41,8 +40,11 @@ class ChainMark(TypedDict):
 
 
 class ChainSlice(TypedDict):
-    """Ages from ``first`` to ``last`` (microseconds), tuples held, their share of the fullest
-    slice, and the queries that it serves.
+    """A slice of ages from ``first`` to ``last`` (microseconds).
+
+    - ``rows``: tuples held.
+    - ``share``: its tuples divided by those of the fullest slice.
+    - ``serves``: the queries that it serves.
     """
 
     first: int
@@ -53,7 +55,7 @@ class ChainSlice(TypedDict):
 
 
 class ChainAged(TypedDict):
-    """Tuples that went from slice to slice."""
+    """Tuples that moved from one slice to the next."""
 
     source: int
     target: int
@@ -61,7 +63,7 @@ class ChainAged(TypedDict):
 
 
 class ChainCut(TypedDict):
-    """Tuples that were cut off where a slice begins: no later query wants them."""
+    """Tuples dropped at the start of a slice, because no query with a longer window needs them."""
 
     slice: int
     rows: int
@@ -76,7 +78,7 @@ class ChainQuery(TypedDict):
 
 
 class ChainStream(TypedDict):
-    """A stream's slices, youngest first, and what happened to its tuples in the batch."""
+    """A stream's slices, youngest first, and the flow of its tuples in the batch."""
 
     name: str
     index: int
@@ -90,7 +92,7 @@ class ChainStream(TypedDict):
 
 
 class ChainFrame(TypedDict):
-    """The chain after a ``batch`` (from 1); with ``pick`` slices can be clicked."""
+    """The chain after a ``batch`` (from 1); with ``pick`` slices are clickable."""
 
     title: str
     note: str
@@ -101,8 +103,11 @@ class ChainFrame(TypedDict):
 
 @dataclass
 class SliceFlow:
-    """What happened to the tuples of one stream in a batch: ``aged`` by (from, to) slice, ``cut``
-    by slice, for no query later on wants them, and ``expired``, older than every window.
+    """The flow of one stream's tuples in a batch.
+
+    - ``aged``: tuples moved, by (source, target) slice.
+    - ``cut``: tuples dropped by slice, because no query with a longer window needs them.
+    - ``expired``: tuples older than every window.
     """
 
     aged: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -112,10 +117,11 @@ class SliceFlow:
 
 @dataclass
 class ChainViewState:
-    """What is to be seen of a chain: fold events into it, in order, with ``apply``.
+    """The visible state of a chain; fold events into it in order with ``apply_event``.
 
-    ``ends`` (microseconds) and ``flows`` are by stream; ``held`` maps a live block to (stream,
-    slice, rows). ``changes`` are those of queries and slices since the commit before, in words.
+    - ``ends`` (microseconds), ``flows``: by stream.
+    - ``slice_tuples``: (stream, slice, rows) by live block.
+    - ``changes``: changes of queries and slices since the previous commit, in words.
     """
 
     start: RunStarted | None = None
@@ -132,7 +138,7 @@ class ChainViewState:
     _shown: bool = False
 
     def apply_event(self, event: Any) -> None:
-        """Fold one event in. Kinds that have nothing to show here are passed over."""
+        """Fold in one event; ignore kinds that change nothing visible."""
         self._clear_batch()
         if isinstance(event, RunStarted):
             self.start = event
@@ -154,7 +160,7 @@ class ChainViewState:
             self._apply_commit(event)
 
     def _clear_batch(self) -> None:
-        """Forget what belongs to the batch that has been committed."""
+        """Clear the data of the committed batch."""
         if self._shown:
             self.changes, self._filled, self._sources, self._resliced, self._shown = (
                 [],
@@ -188,7 +194,7 @@ class ChainViewState:
         self._trace_tuple_flows(old)
 
     def _trace_tuple_flows(self, old: dict[int, tuple[int, int, int]]) -> None:
-        """Where the tuples of the blocks before went."""
+        """Determine where the tuples of the previous blocks moved."""
         known = set()
         for id, (stream, place, rows) in self.slice_tuples.items():
             roots = self._find_source_blocks(id, old)
@@ -205,7 +211,7 @@ class ChainViewState:
             stream, place, rows = old[id]
             if self._sources is None:
                 self.flows[stream].cut[place] += rows
-            elif id in wanted:  # all of it is cut off, where it would have gone on
+            elif id in wanted:  # no later slice needs it: it is dropped here
                 self.flows[stream].cut[min(place + 1, len(self.ends[stream]) - 1)] += rows
             else:
                 self.flows[stream].expired += rows
@@ -221,7 +227,7 @@ class ChainViewState:
             flow.aged.update({(k, place): n for k, n in came.items() if k != place and n > 0})
 
     def _find_source_blocks(self, id: int, old: dict[int, Any]) -> list[int]:
-        """The blocks before this batch of which a block is made."""
+        """Return the blocks of the previous batch from which a block is made."""
         if id in old:
             return [id]
         return [
@@ -232,11 +238,11 @@ class ChainViewState:
 
     @property
     def is_change(self) -> bool:
-        """Whether the last commit was no batch, but a change of the queries or of the slices."""
+        """Return whether the last commit only changed queries or slices."""
         return self._shown and self._sources is None
 
     def count_slice_tuples(self, stream: int) -> list[int]:
-        """Tuples held by slice, youngest first."""
+        """Return tuples held by slice, youngest first."""
         found = [0] * len(self.ends[stream])
         for s, place, rows in self.slice_tuples.values():
             if s == stream:
@@ -244,7 +250,9 @@ class ChainViewState:
         return found
 
     def list_served_queries(self, stream: int, begin: int) -> list[str]:
-        """The queries that a slice from this age on serves: those with a longer window."""
+        """Return the queries that a slice starting at this age serves: those with a longer
+        window.
+        """
         return [
             q.name
             for q in self._sort_queries_by_window(stream)
@@ -259,7 +267,7 @@ class ChainViewState:
         return query.windows[self.start.streams[stream]]
 
     def queries_by_window(self, stream: int) -> list[tuple[str, int, str]]:
-        """Name, window and selection of the queries, by window."""
+        """Return name, window and selection of the queries, sorted by window."""
         assert self.start is not None
         alias = self.start.streams[stream]
         return [
@@ -269,7 +277,7 @@ class ChainViewState:
 
 
 def _format_selection(where: str | None) -> str:
-    """A selection without quotes and outer parentheses."""
+    """Return a selection without quotes and outer parentheses."""
     return (
         sqlglot.parse_one(where, dialect=SparkSql).unnest().sql(dialect=SparkSql).replace("`", "")
         if where
@@ -285,9 +293,9 @@ def _by_slice(roots: Iterable[int], old: dict[int, tuple[int, int, int]]) -> lis
 
 
 def make_frame(scene: ChainViewState, pick: bool = False) -> ChainFrame:
-    """One picture; with ``pick`` slices can be clicked.
+    """Return one frame; with ``pick`` slices are clickable.
 
-    Raises ValueError when the events are not those of a shared run with a committed batch.
+    Raises ValueError if the events are not those of a shared run with a committed batch.
     """
     if scene.start is None or scene.last is None or not scene.ends:
         raise ValueError(
@@ -342,8 +350,9 @@ def _make_chain_stream(scene: ChainViewState, s: int) -> ChainStream:
 
 
 def _make_age_marks(ages: Iterable[int]) -> list[ChainMark]:
-    """Ages with their text and their place from 0 to 1: half by age, half by rank, so that no slice
-    is too narrow to be seen.
+    """Return ages with their text and position from 0 to 1.
+
+    The position is half by age and half by rank, so that every slice is wide enough to be visible.
     """
     rising = sorted(ages)
     last = max(len(rising) - 1, 1)
@@ -358,7 +367,7 @@ def _make_age_marks(ages: Iterable[int]) -> list[ChainMark]:
 
 
 def make_frames(events: Iterable[Any], pick: bool = False, most: int = MOST) -> list[ChainFrame]:
-    """A picture for each committed batch, thinned to ``most``; the last is always there."""
+    """Return a frame per committed batch, thinned to ``most``; the last is always included."""
     scene = ChainViewState()
     return collect_frames(
         events,
@@ -373,8 +382,8 @@ class ChainPlayer(Player):
     """The chain of a run, with Back, Forward, Play and a slider; it opens on the last batch.
 
     With ``pick`` a click on the boundary of two slices, or inside one, sets ``picked``: {"act":
-    "merge" or "split", "stream": index, "age": microseconds}, and "n", which differs from click to
-    click. Raises ValueError when the events are not those of a shared run with a committed batch.
+    "merge" or "split", "stream": index, "age": microseconds}, and "n", which differs for each
+    click. Raises ValueError if the events are not those of a shared run with a committed batch.
     """
 
     _name, _esm = "chain", read_bundle("chain")
@@ -385,20 +394,20 @@ class ChainPlayer(Player):
         super().__init__(make_frames(self.events, pick))
 
     def load_events(self, events: Iterable[Any]) -> None:
-        """Show another run, or the same one as far as it is now; see ``Film.refresh``."""
+        """Show another run, or new frames of the same run; see ``Player.refresh``."""
         self.events = list(events)
         self.refresh(make_frames(self.events, self.pick))
 
     def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
-        """What serves it after the batch of the frame."""
+        """Describe what serves a query after the batch of the frame."""
         return serving(self.events, query, frame["batch"])
 
     def static_frame(self, frame: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Nothing is split or merged there: a click on a slice tells of it."""
+        """Return a frame without splits and merges; a click on a slice shows its details."""
         return {**frame, "pick": False}
 
     def held_tuples(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        """By stream and slice."""
+        """Return the held tuples by stream and slice."""
         return {
             stream["name"]: {
                 f"{stream['name']}, {format_duration(each['first'])} to "

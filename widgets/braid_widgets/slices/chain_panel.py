@@ -1,5 +1,6 @@
-"""The panel of a shared join: its queries, what sharing costs (modelled), and a run on Spark whose
-chain is changed by clicks.
+"""The panel of a shared join: its queries, the modelled cost of sharing, and a run on Spark.
+
+Clicks on the run's chain split and merge slices.
 """
 
 from __future__ import annotations
@@ -24,16 +25,14 @@ from braid_widgets.slices.strategy_charts import strategy_charts
 EMPTY = "<i>Launch on Spark, and the chain is drawn here as it fills.</i>"
 RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fills.</i>"
 BY_HAND = "given"
-"""What the control ``chain`` says once slices have been split or merged; the next launch is Mem-Opt
-again.
+"""The option of the control ``chain`` after slices were split or merged by hand. The next launch
+uses Mem-Opt.
 """
 
 
 @dataclass(frozen=True)
 class StreamSource:
-    """Streams that the panel offers, queries to begin with, and values of controls that suit
-    them.
-    """
+    """Streams that the panel offers, with initial queries and suitable values of controls."""
 
     label: str
     streams: tuple[str, ...]
@@ -68,40 +67,42 @@ SOURCES = {
 
 
 class ControllableSharedRun(ControllableRun, Protocol):
-    """A run whose queries and slices can be changed; SharedRun is one."""
+    """A run whose queries and slices can be changed, such as SharedRun."""
 
     setup: Any
 
     @property
     def queries(self) -> Sequence[Any]:
-        """What the run serves now."""
+        """Return the queries that the run serves now."""
 
     def add(self, name: str, windows: Mapping[str, str], where: Mapping[str, str]) -> None:
-        """Serve one more query from the next batch on."""
+        """Add a query from the next batch on."""
 
     def remove(self, name: str) -> None:
-        """No longer serve a query from the next batch on."""
+        """Remove a query from the next batch on."""
 
     def split(self, age: str, stream: str) -> None:
-        """Cut the slice of a stream at an age."""
+        """Split the slice of a stream at an age."""
 
     def merge(self, age: str, stream: str) -> None:
         """Merge the two slices of a stream that meet at an age."""
 
     def rebalance(self, chain: str) -> None:
-        """Choose the chain anew: "memory", "cpu" or "auto"."""
+        """Choose the chain again: "memory", "cpu" or "auto"."""
 
 
 class ChainPanel(LaunchPanel):
-    """The table of queries, controls, what sharing them costs (modelled), and a run on Spark that
-    can be changed while it goes on.
+    """The table of queries, controls, the modelled cost of sharing, and a run on Spark.
 
-    ``launch`` gets the settings, ``queries`` (Query, those that are on) among them, and returns the
-    run. On a running join the table adds and removes queries, a click on a boundary of the chain
-    merges there, one inside a slice splits it, and the control ``chain`` chooses it anew;
-    ``settle`` waits for such changes. ``defaults`` set controls by name: source, chain, rate,
-    sigma, join, overhead, batches, pace; the events ``recorded`` are shown until a run is launched.
-    Raises ValueError for a name that is not a control.
+    - ``launch``: called with the settings, including ``queries`` (the active ones); returns the
+      run.
+    - ``defaults``: initial values by control: source, chain, rate, sigma, join, overhead, batches,
+      pace.
+    - ``recorded``: events shown until a run is launched.
+
+    On an active run, the table adds and removes queries, a click on a boundary of the chain merges
+    two slices, a click inside a slice splits it, and the control ``chain`` chooses the chain again.
+    ``wait_for_changes`` waits for such changes. Raises ValueError for a name that is not a control.
     """
 
     run: ControllableSharedRun | None
@@ -134,7 +135,7 @@ class ChainPanel(LaunchPanel):
             self.place.children = (*self.place.children, ChainPlayer(self.events))
 
     def applies_while_running(self, control: Any) -> bool:
-        """The kind of chain does."""
+        """Return True for the control ``chain``."""
         return control is self.inputs["chain"]
 
     def settings(self) -> dict[str, Any]:
@@ -147,7 +148,7 @@ class ChainPanel(LaunchPanel):
         return super().follow_run(run)
 
     def show_events(self, events: list[Any]) -> None:
-        """Draw the chain as it is after these events; nothing before it is set."""
+        """Draw the chain after these events; nothing until it has started."""
         if not any(isinstance(e, ChainChanged) for e in events):
             return
         with self.lock:
@@ -159,7 +160,7 @@ class ChainPanel(LaunchPanel):
                 self.film.load_events(events)
 
     def static_views(self) -> list[Any]:
-        """The queries that are on, and what sharing them costs (modelled)."""
+        """Return the active queries and the modelled cost of sharing them."""
         asked, chosen = [q for q in self.table.queries if q.is_active], self.requested_settings()
         rows = [(q.name, q.window, q.selection or "every tuple") for q in asked]
         queries = pd.DataFrame(rows, columns=["query", "window", "selection"])
@@ -170,7 +171,7 @@ class ChainPanel(LaunchPanel):
         ]
 
     def wait_for_changes(self, timeout: float | None = None) -> None:
-        """Wait until what was asked of the running join so far is done."""
+        """Wait until the requested changes of the running join are done."""
         self._changes.submit(lambda: None).result(timeout)
 
     def _is_running(self) -> bool:
@@ -182,7 +183,7 @@ class ChainPanel(LaunchPanel):
             self._submit_change(lambda run: _serve_queries(run, asked))
 
     def _tell_chain(self, kind: str) -> None:
-        """Show what kind of chain there is, without choosing it anew."""
+        """Show the kind of the current chain without choosing it again."""
         self.inputs["chain"].unobserve(self._rebalance_chain, "value")
         self.inputs["chain"].value = kind
         self.inputs["chain"].observe(self._rebalance_chain, "value")
@@ -208,9 +209,7 @@ class ChainPanel(LaunchPanel):
         self._tell_chain(BY_HAND)
 
     def _submit_change(self, work: Callable[[ControllableSharedRun], Any]) -> None:
-        """Change the running join, one change after the other; then the table says what is
-        served.
-        """
+        """Change the running join, one change at a time; then update the table."""
         run = self.run
         assert run is not None
         self.message.value, self.error = "", None
@@ -229,7 +228,7 @@ class ChainPanel(LaunchPanel):
                 self._draw_costs()
 
     def _switch_source(self, change: Any) -> None:
-        """Another source has queries and controls of its own; those of the one before are kept."""
+        """Show the queries and controls of another source; keep those of the previous one."""
         self._tables[self._source], self._source = self.table.queries, change["new"]
         source = SOURCES[self._source]
         self.table.load_queries(source.streams, self._tables[self._source])
@@ -238,7 +237,7 @@ class ChainPanel(LaunchPanel):
         self._draw_costs()
 
     def _draw_costs(self, change: Any = None) -> None:
-        """What sharing the queries costs."""
+        """Draw the modelled cost of sharing the queries."""
         chosen = {name: self.inputs[name].value for name in ("rate", "sigma", "join", "overhead")}
         try:
             drawn = [
@@ -252,10 +251,9 @@ class ChainPanel(LaunchPanel):
 
 
 def _serve_queries(run: ControllableSharedRun, asked: Sequence[QueryRow]) -> None:
-    """Have the run serve those that are on, and no others; one that was edited goes and comes
-    again.
+    """Make the run serve exactly these queries; an edited query is removed and added again.
 
-    Raises ValueError for a query that the run cannot serve, before it is asked to.
+    Raises ValueError for a query that the run cannot serve, before any change.
     """
     streams, served = tuple(run.setup.streams), {q.name: q for q in run.queries}
     wanted = {q.name: q.to_query(streams).to_arguments(streams) for q in asked if q.is_active}

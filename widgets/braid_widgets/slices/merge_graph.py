@@ -1,5 +1,6 @@
-"""The merge graph: which slices of a chain to merge is a shortest path (Wang 2008, section 7.2,
-Fig. 7.3). All modelled.
+"""The merge graph: the slices to merge are a shortest path. All costs are modelled.
+
+Source: Wang 2008, section 7.2, Fig. 7.3.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
 from braid_widgets.base.colors import MIGRATION
 
 FEW = 6
-"""Windows up to which every edge has its cost written on it."""
+"""Maximum number of windows for which every edge is labelled with its cost."""
 
 
 def edge_table(
     windows: slices.Chain, statistics: ChainStatistics, chain: slices.Chain
 ) -> pd.DataFrame:
-    """The edges of the graph: i, j, start, end (w_i and w_j), cost_modelled (comparisons per unit
-    of time), chosen.
+    """Return the edges of the graph.
+
+    Columns: i, j, start, end (w_i and w_j), cost_modelled (comparisons per unit of time), chosen.
     """
     ends = (0.0, *windows)
     path = set(pairwise([0, *(windows.index(w) + 1 for w in chain)]))
@@ -37,10 +39,10 @@ def edge_table(
 def merge_graph_chart(
     windows: slices.Chain, statistics: ChainStatistics, title: str = "", unit: str = "s"
 ) -> Chart:
-    """Fig. 7.3 for one stream: nodes are windows, an edge (i, j) is one slice from w_i to w_j, and
-    the CPU-Opt chain stands out.
+    """Return Fig. 7.3 for one stream: nodes are windows, and an edge (i, j) is one slice.
 
-    Raises ValueError as ``slices.cpu_chain`` does.
+    The slice ranges from w_i to w_j. The CPU-Opt chain is highlighted. Raises the errors of
+    ``cpu_chain``.
     """
     chain = slices.cpu_chain(windows, statistics)
     table, plot = edge_table(windows, statistics, chain), go.Figure()
@@ -94,7 +96,7 @@ def merge_graph_chart(
 def _make_arc_traces(
     table: pd.DataFrame, name: str, colour: str, wide: int, told: bool, unit: str
 ) -> list[go.Scatter]:
-    """Half-ellipses from node to node, and at the top of each what it costs."""
+    """Return half-ellipses from node to node, each with its cost at the top."""
     turn = np.append(np.linspace(0, np.pi, 25), np.nan)
     i, j = table["i"].to_numpy(float)[:, None], table["j"].to_numpy(float)[:, None]
     x, y = (i + j) / 2 - (j - i) / 2 * np.cos(turn), (j - i) * np.sin(turn)
@@ -130,6 +132,6 @@ def _make_arc_traces(
 
 
 def _format_cost(cost: float) -> str:
-    """Three digits, with k for thousands and M for millions."""
+    """Return a cost in three digits, with k for thousands and M for millions."""
     size, unit = next((s for s in ((1e6, "M"), (1e3, "k")) if cost >= s[0]), (1.0, ""))
     return f"{cost / size:.3g}{unit}"

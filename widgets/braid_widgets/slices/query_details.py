@@ -1,5 +1,5 @@
-"""A query of a shared run after a batch, in words: its windows and selections, the slices that
-serve it with their blocks, and its results so far.
+"""Describe a query of a shared run after a batch: windows, selections, slices, blocks and
+results.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from braid_widgets.slices.shared_view_state import SharedViewState
 
 
 def describe_query(events: Iterable[Any], name: str, batch: int) -> str:
-    """What serves a query after a batch (from 1). Raises ValueError for a query that was not served
-    then, and for a batch that was not.
+    """Describe what serves a query after a batch (from 1).
+
+    Raises ValueError for a query that was not served then, and for a batch that does not exist.
     """
     scene = SharedViewState()
     counts: list[int | None] = []
@@ -41,7 +42,7 @@ def describe_query(events: Iterable[Any], name: str, batch: int) -> str:
 def _count_batch_results(
     event: BatchCommitted, served: BatchQueryResults | None, name: str
 ) -> int | None:
-    """The query's results in a batch; None where events do not tell whose results are."""
+    """Return the query's results in a batch; None if the events do not count results by query."""
     if served is not None and served.batch == event.batch:
         return served.results_by_query.get(name, 0)
     return None if event.results else 0
@@ -64,7 +65,7 @@ def _format_description(
 
 
 def _format_results(counts: Sequence[int | None], since: int) -> str:
-    """Their number; of the first ``since`` batches none is known."""
+    """Return the number of results; those of the first ``since`` batches are unknown."""
     known = [n for n in counts if n is not None]
     if len(known) < len(counts):
         return "results: these events do not tell whose they are"

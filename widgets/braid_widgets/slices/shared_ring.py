@@ -1,8 +1,8 @@
-"""The ring of a shared join: which ages of each stream every host holds, in which logical slices,
-how much, and for which queries.
+"""The ring of a shared join: which ages of each stream every host holds, and for which queries.
 
-A function of events alone: ``frames`` folds them, ``SharedRing`` shows them, live or recorded, and
-is its own static twin. Source: Wang 2008, chapters 19 (logical slices, Lemma 9) and 21 (hosts).
+It is a function of events alone: ``make_frames`` folds them, and ``SharedRingPlayer`` shows them,
+live or recorded, and as static HTML. Source: Wang 2008, chapters 19 (logical slices, Lemma 9) and
+21 (hosts).
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from braid_widgets.slices.shared_view_state import SharedViewState, SlicePiece
 
 
 class SharedPiece(NamedTuple):
-    """A piece as it is drawn: ages in words, the share of the stream's fullest piece, the queries
-    that it serves.
+    """A piece of a slice on a host.
+
+    - ``ages``: its ages, in words.
+    - ``share``: its tuples divided by those of the stream's fullest piece.
+    - ``queries``: the queries that it serves.
     """
 
     stream: int
@@ -35,7 +38,7 @@ class SharedPiece(NamedTuple):
 
 
 class SharedStretch(TypedDict):
-    """The ages of a stream that a host holds, in words; ``head``: the youngest are among them."""
+    """The ages of a stream that a host holds, in words; ``head``: they include the youngest."""
 
     stream: int
     host: int
@@ -44,7 +47,7 @@ class SharedStretch(TypedDict):
 
 
 class QueryUse(NamedTuple):
-    """How much of a host's stretch of a stream a query uses, from 0 to 1."""
+    """The share of a host's ages of a stream that a query uses, from 0 to 1."""
 
     stream: int
     host: int
@@ -52,7 +55,7 @@ class QueryUse(NamedTuple):
 
 
 class SharedQuery(TypedDict):
-    """A query with its windows and selections in words; ``used`` is by age, young to old."""
+    """A query with its windows and selections in words; ``used`` is sorted from young to old."""
 
     name: str
     windows: str
@@ -61,8 +64,11 @@ class SharedQuery(TypedDict):
 
 
 class SharedFrame(TypedDict):
-    """The shared ring after a ``batch`` (from 1): ``stored`` tuples by host and stream, their
-    ``mean`` by host, ``live`` ones by stream.
+    """The shared ring after a ``batch`` (from 1).
+
+    - ``stored``: tuples by host and stream.
+    - ``mean``: mean of the stored tuples per host.
+    - ``live``: live tuples by stream.
     """
 
     title: str
@@ -81,9 +87,7 @@ class SharedFrame(TypedDict):
 
 
 def make_frame(scene: SharedViewState) -> SharedFrame:
-    """One picture. Raises ValueError when the events are not those of a
-    shared run with a batch.
-    """
+    """Return one frame. Raises ValueError if the events are not a shared run's with a batch."""
     if scene.start is None or scene.last is None or not scene.chains:
         raise ValueError(
             "these events tell of no shared ring; this view needs a run of SharedJoin, with a "
@@ -131,7 +135,7 @@ def make_frame(scene: SharedViewState) -> SharedFrame:
 
 
 def _list_age_ranges(scene: SharedViewState) -> list[tuple[int, int, int, int]]:
-    """Stream, host, and the ages between which the host holds it."""
+    """Return stream, host, and the ages between which the host holds the stream."""
     chains = sorted(scene.chains.items())
     return [
         (s, host, a, b)
@@ -141,7 +145,7 @@ def _list_age_ranges(scene: SharedViewState) -> list[tuple[int, int, int, int]]:
 
 
 def _format_age_range(first: int, last: int) -> str:
-    """Two ages, with the unit once where both have it."""
+    """Return two ages in words; a common unit is written once."""
     low, high = format_duration(first), format_duration(last)
     number, _, unit = low.partition(" ")
     same = high.count(" ") == low.count(" ") == 1 and high.endswith(f" {unit}")
@@ -159,14 +163,14 @@ def _format_note(scene: SharedViewState) -> str:
 
 
 def _list_served_queries(scene: SharedViewState, p: SlicePiece) -> list[str]:
-    """The queries that a piece of a slice is there for (Lemma 9)."""
+    """Return the queries that a piece of a slice serves. Source: Wang 2008, Lemma 9."""
     assert scene.start is not None
     alias = scene.start.streams[p.stream]
     return [q.name for q in scene.queries.values() if q.windows[alias] > p.first]
 
 
 def _make_shared_query(scene: SharedViewState, q: QueryAdded) -> SharedQuery:
-    """A query, and how much of each stretch of ages it uses, from 0 to 1."""
+    """Return a query with the share of each range of ages that it uses, from 0 to 1."""
     assert scene.start is not None
     used = []
     for s, host, a, b in _list_age_ranges(scene):
@@ -183,14 +187,15 @@ def _make_shared_query(scene: SharedViewState, q: QueryAdded) -> SharedQuery:
 
 
 def make_frames(events: Iterable[Any], most: int = MOST) -> list[SharedFrame]:
-    """A picture for each committed batch, thinned to ``most``; the last is always there."""
+    """Return a frame per committed batch, thinned to ``most``; the last is always included."""
     return collect_frames(events, SharedViewState(), make_frame, most)
 
 
 class SharedRingPlayer(Player):
-    """The ring of a shared run, with Back, Forward, Play and a slider; it opens on the last batch.
+    """The ring of a shared run, with Back, Forward, Play and a slider.
 
-    Raises ValueError when the events are not those of a shared run with a committed batch.
+    It opens on the last batch. Raises ValueError if the events are not those of a shared run with a
+    committed batch.
     """
 
     _name, _esm = "shared_ring", read_bundle("shared_ring")
@@ -200,16 +205,16 @@ class SharedRingPlayer(Player):
         super().__init__(make_frames(self.events))
 
     def load_events(self, events: Iterable[Any]) -> None:
-        """Show another run, or the same one as far as it is now; see ``Film.refresh``."""
+        """Show another run, or new frames of the same run; see ``Player.refresh``."""
         self.events = list(events)
         self.refresh(make_frames(self.events))
 
     def describe_query(self, query: str, frame: Mapping[str, Any]) -> str:
-        """What serves it after the batch of the frame."""
+        """Describe what serves a query after the batch of the frame."""
         return serving(self.events, query, frame["batch"])
 
     def held_tuples(self, frame: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-        """By stream and host."""
+        """Return the held tuples by stream and host."""
         return {
             name: {f"host {h}": rows[s] for h, rows in enumerate(frame["stored"])}
             for s, name in enumerate(frame["streams"])

@@ -1,6 +1,4 @@
-"""The panel of a shared ring: hosts and queries, and a run on Spark that is watched live and whose
-ages are shared out anew.
-"""
+"""The panel of a shared ring: hosts, queries, and a live run on Spark that can be rebalanced."""
 
 from __future__ import annotations
 
@@ -21,22 +19,24 @@ RECORDED = "<i>A recorded run. Launch on Spark, and yours is drawn here as it fi
 
 
 class RebalanceableRun(ControllableRun, Protocol):
-    """A run whose ages can be shared out anew; SharedRun is one."""
+    """A run whose ages can be redistributed over hosts, such as SharedRun."""
 
     def rebalance(self, chain: str) -> None:
-        """Choose the chain anew: "memory", "cpu" or "auto"."""
+        """Choose the chain again: "memory", "cpu" or "auto"."""
 
 
 class SharedRingPanel(LaunchPanel):
-    """The table of queries, controls, Launch, Pause, Stop, and the ring; queries that are changed
-    are served by the next launch.
+    """The table of queries, controls, Launch, Pause and Stop, and the ring.
 
-    ``launch`` gets the settings, ``queries`` (Query, those that are on) among them, and returns the
-    run. *Share out anew* deploys a running ring by the selectivities seen so far (section 21.3).
-    ``asked`` are the queries to begin with, over ``streams``. ``defaults`` set controls by name:
-    hosts, month, days, batches, pace; the events ``recorded`` are shown until a run is launched.
-    Raises ValueError for a name that is not a control, and for a query that cannot be asked of the
-    streams.
+    - ``launch``: called with the settings, including ``queries`` (the active ones); returns the
+      run.
+    - ``asked``: the initial queries over ``streams``.
+    - ``defaults``: initial values by control: hosts, month, days, batches, pace.
+    - ``recorded``: events shown until a run is launched.
+
+    A change of queries takes effect at the next launch. *Share out anew* redistributes a running
+    ring by the selectivities measured so far (Wang 2008, section 21.3). Raises ValueError for a
+    name that is not a control and for an invalid query.
     """
 
     run: RebalanceableRun | None
@@ -75,7 +75,7 @@ class SharedRingPanel(LaunchPanel):
         self.anew.disabled = self.pause.disabled
 
     def show_events(self, events: list[Any]) -> None:
-        """Draw the ring as it is after these events; nothing before it is set."""
+        """Draw the ring after these events; nothing until it has started."""
         if not any(isinstance(e, ChainChanged) for e in events):
             return
         with self.lock:
@@ -86,11 +86,11 @@ class SharedRingPanel(LaunchPanel):
             self.place.children = [self.view]
 
     def static_views(self) -> list[SharedRingPlayer]:
-        """The ring of a run that has ended."""
+        """Return the ring of a finished run."""
         return [SharedRingPlayer(self.run_to_end())]
 
     def wait_for_changes(self, timeout: float | None = None) -> None:
-        """Wait until what was asked of the running ring so far is done."""
+        """Wait until the requested changes of the running ring are done."""
         self._changes.submit(lambda: None).result(timeout)
 
     def _submit_rebalance(self, button: Any) -> None:

@@ -1,5 +1,6 @@
-"""What there is to see of a shared ring: which part of which slice every host holds. Source: Wang
-2008, chapters 19 and 21.
+"""The visible state of a shared ring: the part of each slice that a host holds.
+
+Source: Wang 2008, chapters 19 and 21.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from braid.papers.slices.events import ChainChanged, SliceContents
 
 
 class SlicePiece(NamedTuple):
-    """The part of a logical slice that a host holds: ages in microseconds, the slice's number from
-    the youngest, tuples.
+    """The part of a logical slice that a host holds.
+
+    - ``first``, ``last``: ages in microseconds.
+    - ``slice``: the slice's number, from the youngest.
+    - ``rows``: tuples.
     """
 
     stream: int
@@ -34,10 +38,11 @@ class SlicePiece(NamedTuple):
 
 @dataclass
 class SharedViewState:
-    """What is to be seen of a shared ring: fold events into it, in order, with ``apply``.
+    """The visible state of a shared ring; fold events into it in order with ``apply_event``.
 
-    ``chains`` are by stream; ``blocks`` are live, ``slices`` maps them to
-    the slice that it lies in.
+    - ``chains``: by stream.
+    - ``blocks``: the live blocks.
+    - ``slices``: the slice of each live block.
     """
 
     start: RunStarted | None = None
@@ -48,7 +53,7 @@ class SharedViewState:
     slices: dict[int, int] = field(default_factory=dict)
 
     def apply_event(self, event: Any) -> None:
-        """Fold one event in. Kinds that have nothing to show here are passed over."""
+        """Fold in one event; ignore kinds that change nothing visible."""
         if isinstance(event, RunStarted):
             self.start = event
         elif isinstance(event, EventsTrimmed):
@@ -70,8 +75,9 @@ class SharedViewState:
         self.last = event
 
     def slice_pieces(self) -> list[SlicePiece]:
-        """By stream and age, from the youngest. What waits for the next batch to move on counts
-        where it lies.
+        """Return the pieces by stream and age, from the youngest.
+
+        Tuples that wait for the next batch to move are counted at their current place.
         """
         found = []
         for stream, chain in sorted(self.chains.items()):
@@ -87,7 +93,7 @@ class SharedViewState:
         return found
 
     def _count_stored_tuples(self, stream: int) -> dict[int, dict[int, int]]:
-        """Tuples by host and slice."""
+        """Return tuples by host and slice."""
         found: dict[int, dict[int, int]] = {}
         for b in (b for b in self.blocks.values() if b.stream == stream):
             at, number = found.setdefault(b.hosts[0], {}), self.slices.get(b.id, 0)
@@ -96,8 +102,9 @@ class SharedViewState:
 
 
 def _shared_out(held: dict[int, int], numbers: list[int]) -> list[int]:
-    """Tuples by slice, for the slices that a host should have: what is of another one counts to the
-    nearest.
+    """Return tuples by slice, for the slices that a host should have.
+
+    Tuples of another slice are counted in the nearest one.
     """
     rows = dict.fromkeys(numbers, 0)
     for number, n in held.items():

@@ -1,4 +1,4 @@
-"""The maps of shared slices: a chain on one host, a ring on several."""
+"""The state maps of shared slices: a chain on one host, a ring on several."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from braid_widgets.slices.shared_view_state import SharedViewState
 
 
 class ChainMap(StateMap):
-    """For runs whose slices are a chain on one host."""
+    """The state map of runs whose slices form a chain on one host."""
 
     name = "chain"
 
@@ -33,12 +33,12 @@ class ChainMap(StateMap):
         self.own.apply_event(event)
 
     def make_frame(self) -> ChainFrame:
-        """The picture after the last commit."""
+        """Return the frame after the last commit."""
         return chain.make_frame(self.own)
 
 
 class SharedRingMap(StateMap):
-    """For runs whose slices are shared by several hosts."""
+    """The state map of runs whose slices are shared by several hosts."""
 
     name = "shared_ring"
 
@@ -54,5 +54,5 @@ class SharedRingMap(StateMap):
         self.own.apply_event(event)
 
     def make_frame(self) -> SharedFrame:
-        """The picture after the last commit."""
+        """Return the frame after the last commit."""
         return shared_ring.make_frame(self.own)

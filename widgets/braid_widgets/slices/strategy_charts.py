@@ -1,5 +1,6 @@
-"""What a table of queries costs, shared in different ways: the equations of Wang 2008 for what an
-analyst typed. All modelled.
+"""The cost of a table of queries under different sharing strategies. All costs are modelled.
+
+Source: the equations of Wang 2008.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ PARTS = {
     "filter": "#2b8a3e",
     "split": "#f08c00",
 }
-"""What comparisons are for, as in ``costs.Cost``, and their colours."""
+"""Purposes of comparisons, as in ``StrategyCost``, and their colors."""
 
 
 def chain_statistics(q: SharedLoad, overhead: float) -> tuple[slices.Chain, ChainStatistics]:
-    """Distinct windows, and what the chain of the first stream costs by."""
+    """Return the distinct windows and the statistics that price the chain of the first stream."""
     near = [round(w, 6) for w in q.windows]
     windows = slices.memory_chain(near)
     counts = tuple(near.count(w) for w in windows)
@@ -44,8 +45,10 @@ def chain_statistics(q: SharedLoad, overhead: float) -> tuple[slices.Chain, Chai
 
 
 def strategy_costs(q: SharedLoad, chain: slices.Chain) -> dict[str, StrategyCost]:
-    """The cost of each strategy; ``chain`` is CPU-Opt's, of distinct windows. Without a selection
-    there is no partition.
+    """Return the cost of each strategy.
+
+    ``chain`` is the CPU-Opt chain over distinct windows. Without a selection the partition strategy
+    is left out.
     """
     last = {round(w, 6): w for w in q.windows}
     found = {"isolated": costs.isolated_cost(q), "pull-up": costs.pull_up_cost(q)}
@@ -62,7 +65,9 @@ def strategy_costs(q: SharedLoad, chain: slices.Chain) -> dict[str, StrategyCost
 
 
 def strategy_chart(found: Mapping[str, StrategyCost]) -> Chart:
-    """State and comparisons of each strategy, by Eq. 4.1, 4.2 and 5.1, side by side. Modelled."""
+    """Return state and comparisons of each strategy side by side, modelled by Eq. 4.1, 4.2 and
+    5.1.
+    """
     names = list(found)
     titles = ["state (tuples, modelled)", "comparisons per second (modelled)"]
     plot = make_subplots(1, 2, subplot_titles=titles, horizontal_spacing=0.1)
@@ -102,8 +107,9 @@ def strategy_charts(
     join: float,
     overhead: float,
 ) -> list[Chart]:
-    """The strategies side by side, and the merge graph of the first stream. Raises ValueError as
-    ``Shared.from_queries`` does.
+    """Return the comparison of strategies and the merge graph of the first stream.
+
+    Raises the errors of ``from_queries``.
     """
     q = SharedLoad.from_queries(queries, rate, sigma, join)
     windows, known = chain_statistics(q, overhead)

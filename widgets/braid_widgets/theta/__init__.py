@@ -1,1 +1,1 @@
-"""Views of grids: Elseidy 2014."""
+"""Views of grids. Source: Elseidy 2014."""

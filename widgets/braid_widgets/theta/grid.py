@@ -1,4 +1,4 @@
-"""The (n, m) grid of the hosts, with what each stores."""
+"""The (n, m) grid of the hosts with the tuples that each stores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from braid_widgets.base.text import MODELLED
 
 
 class HostCell(NamedTuple):
-    """A host's place in its group."""
+    """A host's position in its group."""
 
     host: int
     row: int
@@ -20,7 +20,10 @@ class HostCell(NamedTuple):
 
 
 class HostGroup(TypedDict):
-    """Hosts in ``n`` rows and ``m`` columns; ``mapping`` says whether these are partitions."""
+    """Hosts in ``n`` rows and ``m`` columns.
+
+    ``mapping`` tells whether rows and columns are partitions; if False, they are only a layout.
+    """
 
     n: int
     m: int
@@ -29,9 +32,13 @@ class HostGroup(TypedDict):
 
 
 class HostsFrame(TypedDict):
-    """Hosts by group, with the tuples that each stores (by host), their mean, and the most that is
-    drawn. ``ghost`` is what each would store had the grid stayed square, null without a grid.
-    Whoever shows several frames takes the greatest ``top``, so that all bars are on one scale.
+    """Hosts by group with the tuples that each stores.
+
+    - ``stored``: tuples by host.
+    - ``mean``: mean of the stored tuples.
+    - ``scale_max``: tuples of a full bar. Several frames shown together use the maximum, so that
+      all bars have one scale.
+    - ``baseline``: tuples that each host would store on a square grid; null without a grid.
     """
 
     title: str
@@ -44,15 +51,16 @@ class HostsFrame(TypedDict):
 
 
 def format_mapping(grid: GroupMapping, moving: bool = False) -> str:
-    """The mapping as text: "(8, 8) -> (4, 16), epoch 3" while its blocks are exchanged, else "(4,
-    16), epoch 3".
+    """Return the mapping as text: "(4, 16), epoch 3".
+
+    While blocks are exchanged it is "(8, 8) -> (4, 16), epoch 3".
     """
     before = f"{grid.before} → " if moving and grid.before else ""
     return f"{before}{grid.mapping}, epoch {grid.epoch}"
 
 
 def hosts_frame(scene: RunView) -> HostsFrame:
-    """What the stage paints of the hosts: groups of cells, tuples stored by host, their mean."""
+    """Return the frame of the hosts: groups of cells, tuples stored by host, and their mean."""
     stored = [h.stored_tuples for h in scene.last.host_metrics] if scene.last else []
     point = scene.points[-1] if scene.points else None
     mean, most = (round(point.ilf, 1), point.ilf_max) if point else (0, 0)
@@ -103,7 +111,7 @@ def _make_grid_group(grid: GroupMapping) -> HostGroup:
 
 
 def _make_gridless_group(hosts: int) -> HostGroup:
-    """Hosts without a grid, row by row."""
+    """Return hosts without a grid, row by row."""
     m = ceil(sqrt(hosts))
     cells = [HostCell(h, *divmod(h, m)) for h in range(hosts)]
     return {

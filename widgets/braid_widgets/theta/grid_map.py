@@ -1,4 +1,4 @@
-"""The map of a join of two streams: the join matrix, and the hosts that join it."""
+"""The state map of a join of two streams: the join matrix and the hosts that join it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class GridFrame(TypedDict):
 
 
 class GridMap(StateMap):
-    """For two streams: every pair of their tuples is in the matrix once."""
+    """The state map of two streams: every pair of their tuples is in the matrix once."""
 
     name = "grid"
     rank = 1
@@ -31,5 +31,5 @@ class GridMap(StateMap):
         return len(start.streams) == 2
 
     def make_frame(self) -> GridFrame:
-        """The picture after the last commit."""
+        """Return the frame after the last commit."""
         return {"matrix": matrix.matrix_frame(self.scene), "hosts": grid.hosts_frame(self.scene)}

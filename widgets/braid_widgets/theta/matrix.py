@@ -1,4 +1,4 @@
-"""The join matrix: which host joins which part, how much of it is done, and what is on its way."""
+"""The join matrix: which host joins which part, the joined share of each part, and moves."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from braid_widgets.base.join_matrix import tile_rectangles as tiles
 from braid_widgets.base.run_view import RunView
 
 STEP = 5
-"""Fractions are shown to this many percent."""
+"""Shares are rounded to this many percent."""
 
 
 class MatrixCell(NamedTuple):
-    """A rectangle of the matrix, in shares of the two key spaces; ``percent`` of its pairs that
-    came due are joined.
+    """A rectangle of the matrix, in shares of the two key spaces.
+
+    ``percent`` is the share of its due pairs that are joined.
     """
 
     top: float
@@ -29,7 +30,7 @@ class MatrixCell(NamedTuple):
 
 
 class MoveChip(NamedTuple):
-    """Tuples that go from host to host: from and to where, in shares of the two key spaces."""
+    """Tuples that move between hosts; source and target are in shares of the two key spaces."""
 
     x0: float
     y0: float
@@ -42,9 +43,10 @@ class MoveChip(NamedTuple):
 
 
 class MatrixFrame(TypedDict):
-    """The join matrix: of streams 0 (top to bottom) and 1 (left to right), with tuples live. It is
-    drawn to scale, |R| by |S|; whoever shows several frames takes the greatest ``most`` tuples of a
-    side, so that it is seen to grow.
+    """The join matrix of streams 0 (top to bottom) and 1 (left to right), with live tuples.
+
+    It is drawn to scale, |R| by |S|. Several frames shown together use the maximum of ``max_rows``,
+    so that the matrix visibly grows.
     """
 
     title: str
@@ -57,10 +59,10 @@ class MatrixFrame(TypedDict):
 
 
 def matrix_cells(scene: RunView) -> list[MatrixCell]:
-    """The matrix as rectangles.
+    """Return the matrix as rectangles.
 
-    Stream 0 runs from top to bottom, stream 1 from left to right. ``percent`` of the pairs that
-    came due are joined; a cell migrates while pairs of it are owed or its host receives copies.
+    Stream 0 runs from top to bottom, stream 1 from left to right. ``percent`` is the share of due
+    pairs that are joined. A cell is moving while its pairs are pending or its host receives copies.
     """
     joined = scene.join_matrix
     owed = scene.pending_density()
@@ -84,7 +86,7 @@ def matrix_cells(scene: RunView) -> list[MatrixCell]:
 
 
 def _merge_equal_rows(code: np.ndarray, cuts: list[int]) -> tuple[np.ndarray, list[int]]:
-    """Equal neighbouring rows as one, and the cuts that are left."""
+    """Return the rows with equal neighbors merged, and the remaining cuts."""
     if len(code) == 0:
         return code, cuts
     first = np.append(True, (code[1:] != code[:-1]).any(1))
@@ -97,10 +99,10 @@ def _compute_span_fractions(cuts: list[int], low: int, high: int) -> tuple[float
 
 
 def move_chips(scene: RunView, rectangles: list[MatrixCell]) -> list[MoveChip]:
-    """Blocks copied in the last batch, one chip for each stream and pair of hosts.
+    """Return the blocks copied in the last batch, one chip per stream and pair of hosts.
 
     A chip goes from the source host's largest cell to that of the target, in shares of the key
-    spaces; it rests in the upper right of a cell, beside the host's number.
+    spaces. It is placed in the upper right of a cell, beside the host's number.
     """
     anchor: dict[int, tuple[float, float, float]] = {}
     for top, bottom, left, right, host, _, _ in rectangles:
@@ -124,7 +126,7 @@ def move_chips(scene: RunView, rectangles: list[MatrixCell]) -> list[MoveChip]:
 
 
 def matrix_frame(scene: RunView) -> MatrixFrame:
-    """What the stage paints of the join matrix."""
+    """Return the frame of the join matrix."""
     rectangles = matrix_cells(scene)
     live = scene.last.live_tuples if scene.last else [0, 0]
     names = (

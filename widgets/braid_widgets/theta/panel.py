@@ -1,4 +1,4 @@
-"""The panel of a join of two streams: what to run, and Launch, Pause, Stop."""
+"""The panel of a join of two streams: its settings, and Launch, Pause and Stop."""
 
 from __future__ import annotations
 
@@ -14,26 +14,29 @@ from braid_widgets.base.live_updates import ObservableRun, RunFollower
 
 
 class RunScreen(Protocol):
-    """What shows a run: the cockpit."""
+    """The view of a run, such as the cockpit."""
 
     events: list[Any]
 
     def follow(
         self, run: ObservableRun, ended: Callable[[BaseException | None], Any]
     ) -> RunFollower:
-        """Follow a live run, and call ``ended`` when it is over."""
+        """Follow a live run, and call ``ended`` when it has ended."""
 
     def load_run(self, source: Iterable[Any]) -> None:
-        """Show a run that is over."""
+        """Show a finished run."""
 
     def mark_stale(self) -> None:
-        """Say that what is seen is not the run that is being started."""
+        """Mark the view as showing the previous run while the next one starts."""
 
 
 @dataclass(frozen=True)
 class PanelWorkload:
-    """A choice of the panel: the controls that it heeds, the unit of its band width, and whether it
-    joins on equality.
+    """A workload of the panel.
+
+    - ``used_controls``: the controls that it uses.
+    - ``width``: the unit of its band width.
+    - ``equality``: whether it joins on equality.
     """
 
     label: str
@@ -53,8 +56,8 @@ WORKLOADS = {
         "Fluct-Join: orders ⋈ lineitem, in turns", frozenset({"skew", "fluctuation"})
     ),
 }
-"""Section 5 of Elseidy 2014. Skew changes foreign keys, so it cannot matter to a join of ship
-dates.
+"""The workloads of Elseidy 2014, section 5. Skew changes foreign keys, so it does not affect a join
+on ship dates.
 """
 
 
@@ -67,7 +70,7 @@ class ThetaPanel(LaunchPanel):
     """Controls of a live run, which the screen shows.
 
     ``defaults`` set controls by name: workload, skew, scale, width, hosts, placement, fluctuation,
-    epsilon, batches, pace. Raises ValueError for a name that is not among them.
+    epsilon, batches, pace. Raises ValueError for other names.
     """
 
     def __init__(self, launch: Launch, screen: RunScreen, **defaults: Any) -> None:
@@ -84,20 +87,21 @@ class ThetaPanel(LaunchPanel):
         return self.screen.follow(run, self.finish)
 
     def static_views(self) -> list[Any]:
-        """The screen, with a run that has ended."""
+        """Return the screen with a finished run."""
         self.screen.load_run(self.run_to_end())
         return [self.screen]
 
     def events(self) -> list[Any]:
-        """Of the run so far; as long as there is none, of the recording that is shown."""
+        """Return the events of the latest run; before the first launch, those of the recording."""
         return self.run.events() if self.run is not None else self.screen.events
 
     def visible_events(self) -> list[Any]:
         return self.events()
 
     def _update_available_controls(self, change: Any = None) -> None:
-        """Grey out what the chosen workload and placement do not heed; those that route by the
-        value of an equality are offered where there is one.
+        """Disable controls that the chosen workload and placement do not use.
+
+        Placements that route by the value of an equality are offered only for an equality join.
         """
         workload = WORKLOADS[self.inputs["workload"].value]
         placement = self.inputs["placement"]

@@ -1,5 +1,6 @@
-"""The time line: ILF over ILF* with its bound, migrations, |R|/|S| (Elseidy 2014, figure 5k),
-measured rates, and where the measured seconds went.
+"""The timeline: ILF/ILF* with its bound, migrations, |R|/|S|, measured rates and batch phases.
+
+Source: Elseidy 2014, figure 5k.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from braid_widgets.base.run_view import RunView
 from braid_widgets.base.text import MODELLED
 
 CAP = 2.0
-"""Where the axis of the ratio ends; before both streams flow, the ratio of a mapping can be as
-large as J.
+"""Maximum of the ratio axis. Before both streams flow, the ratio of a mapping can be as large
+as J.
 """
 
 
 class BaselineSeries(TypedDict):
-    """A modelled curve beside a counted one; ``batch`` may go beyond the run."""
+    """A modelled curve beside a counted one; it may extend beyond the run's batches."""
 
     name: str
     batch: list[int]
@@ -36,9 +37,13 @@ class BaselineSeries(TypedDict):
 
 
 class TimelineCurve(TypedDict):
-    """A curve in a colour of the palette. Its axis begins at ``floor`` (else 0), reaches
-    ``ceiling`` or more, and ends at ``cap`` at most; ``bound`` is a dashed line, by batch.
-    ``ghost`` curves are modelled, by name: what another placement would do.
+    """A curve in a color of the palette.
+
+    - ``floor``: start of its axis; else 0.
+    - ``ceiling``: minimum end of its axis.
+    - ``cap``: maximum end of its axis.
+    - ``bound``: a dashed line, by batch.
+    - ``baselines``: modelled curves of other placements, by name.
     """
 
     name: str
@@ -52,15 +57,16 @@ class TimelineCurve(TypedDict):
 
 
 class BatchRange(TypedDict):
-    """Batches from ``first`` to ``last``, both in it."""
+    """Batches from ``first`` to ``last``, inclusive."""
 
     first: int
     last: int
 
 
 class TimelineFrame(TypedDict):
-    """The time line: panels of one or two curves (axes left and right) over the batches, of which
-    ``last`` is the last to come.
+    """The timeline: panels of one or two curves (left and right axes) over the batches.
+
+    ``batch`` is the current batch; ``last`` is the last planned one.
     """
 
     title: str
@@ -72,7 +78,7 @@ class TimelineFrame(TypedDict):
 
 
 def batch_figures(events: Iterable[Any]) -> list[BatchFigures]:
-    """The numbers of every batch of a run, however long."""
+    """Return the figures of every batch of a run of any length."""
     scene, points = RunView(), []
     for event in events:
         scene.apply_event(event)
@@ -82,7 +88,7 @@ def batch_figures(events: Iterable[Any]) -> list[BatchFigures]:
 
 
 def migration_ranges(points: Sequence[BatchFigures]) -> list[tuple[int, int]]:
-    """Batches [first, last] of each stretch of migration."""
+    """Return the batches [first, last] of each migration."""
     found: list[tuple[int, int]] = []
     for p in points:
         if p.migrating and found and found[-1][1] == p.batch - 1:
@@ -93,7 +99,7 @@ def migration_ranges(points: Sequence[BatchFigures]) -> list[tuple[int, int]]:
 
 
 def timeline_frame(scene: RunView) -> TimelineFrame:
-    """What is drawn of the time line, of the last batches kept; batches are counted from 1."""
+    """Return the timeline of the retained batches, counted from 1."""
     points = list(scene.points)
     panels = [[_make_load_curve(points)], [_sides_curve(scene, points)]]
     if len(scene.stream_aliases) > 2:
@@ -110,8 +116,9 @@ def timeline_frame(scene: RunView) -> TimelineFrame:
 
 
 def _make_load_curve(points: Sequence[BatchFigures]) -> TimelineCurve:
-    """How far the load is from the best: of a grid ILF over ILF*, else the fullest host over the
-    mean.
+    """Return the distance of the load from the optimum.
+
+    For a grid it is ILF/ILF*, else the fullest host divided by the mean.
     """
     if not _has_grid(points):
         even = _round_values(p.ilf_max / p.ilf if p.ilf else float("nan") for p in points)
@@ -138,7 +145,7 @@ def _sides_curve(scene: RunView, points: Sequence[BatchFigures]) -> TimelineCurv
 
 
 def _make_rate_curves(points: Sequence[BatchFigures], modelled: bool) -> list[TimelineCurve]:
-    """Rates where they were measured, else what was counted batch by batch."""
+    """Return rates if they were measured, else counts per batch."""
     if modelled:
         came = _round_values(float(p.received) for p in points)
         sent = _round_values(float(p.sent) for p in points)
@@ -179,12 +186,14 @@ def _compute_stream_ratio(p: BatchFigures) -> float:
 
 
 def _round_values(values: Iterable[float]) -> list[float | None]:
-    """Four significant digits; None for what is not a number, as JSON has no NaN."""
+    """Return values with four significant digits; None for NaN, which JSON does not have."""
     return [float(f"{v:.4g}") if isfinite(v) else None for v in values]
 
 
 def timeline_table(events: Iterable[Any]) -> pd.DataFrame:
-    """One row per batch: everything in Point, its parts as columns, with the ratios and rates."""
+    """Return one row per batch: all of ``BatchFigures``, with phases, ratios and rates as
+    columns.
+    """
     columns = ("stored_ratio", "rows_per_second", "results_per_second")
     fields = [name for name in BatchFigures.__dataclass_fields__ if name != "seconds_by_phase"]
     rows = [
@@ -195,8 +204,10 @@ def timeline_table(events: Iterable[Any]) -> pd.DataFrame:
 
 
 def timeline_chart(events: Iterable[Any]) -> Chart:
-    """The time line of a whole run; the lower panels (measured rates, and seconds by part where
-    they are known) are absent when the run is modelled.
+    """Return the timeline of a whole run.
+
+    The lower panels (measured rates, and seconds by phase if known) are left out for a modelled
+    run.
     """
     events = list(events)
     scene, points = _make_start_view(events), batch_figures(events)
@@ -263,7 +274,7 @@ def timeline_chart(events: Iterable[Any]) -> Chart:
 
 
 def _draw_phases(plot: go.Figure, points: Sequence[BatchFigures], row: int) -> None:
-    """The seconds of every batch, stacked by part; the sum is the batch."""
+    """Draw the seconds of every batch, stacked by phase; the sum is the batch."""
     x = [p.batch + 1 for p in points if p.seconds_by_phase]
     for part, colour in colors.PARTS.items():
         seconds = [p.seconds_by_phase[part] for p in points if p.seconds_by_phase]
@@ -278,7 +289,7 @@ def _draw_phases(plot: go.Figure, points: Sequence[BatchFigures], row: int) -> N
 
 
 def _draw_ratio_bound(plot: go.Figure, points: Sequence[BatchFigures], top: float) -> None:
-    """What Theorem 4.1 allows, batch by batch, as it is checked."""
+    """Draw the bound of Theorem 4.1, batch by batch, as it is checked."""
     bound = _round_values(float("nan") if p.bound is None else p.bound for p in points)
     seen = max([top, *(min(CAP, 1.02 * b) for b in bound if b is not None)])
     plot.update_yaxes(range=[0.98, seen], row=1, col=1, secondary_y=False)
