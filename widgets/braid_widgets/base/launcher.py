@@ -258,7 +258,7 @@ class LaunchPanel(W.VBox):
         self, work: Callable[[], Any], before: threading.Thread | None = None
     ) -> None:
         try:
-            if before is not None:  # the previous launch may not be done although its run can be stopped
+            if before is not None:  # it can be stopped before its launch is done
                 before.join()
             work()
         except Exception as error:

@@ -211,7 +211,7 @@ class ChainViewState:
             stream, place, rows = old[id]
             if self._sources is None:
                 self.flows[stream].cut[place] += rows
-            elif id in wanted:  # no later slice needs it: it is dropped here
+            elif id in wanted:  # dropped on entry to the next slice
                 self.flows[stream].cut[min(place + 1, len(self.ends[stream]) - 1)] += rows
             else:
                 self.flows[stream].expired += rows

@@ -66,7 +66,7 @@ class BatchRange(TypedDict):
 class TimelineFrame(TypedDict):
     """The timeline: panels of one or two curves (left and right axes) over the batches.
 
-    ``batch`` is the current batch; ``last`` is the last planned one.
+    ``batch`` lists the batches, from 1; ``last`` is the last planned one.
     """
 
     title: str
