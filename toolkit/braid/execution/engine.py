@@ -1,7 +1,7 @@
-"""The batch loop's one turn: compaction, plan, execute, commit.
+"""One batch: compaction, plan, execution, commit.
 
-The driver decides from block facts, an executor moves and joins, files hold the state. Nothing here
-knows a policy or Spark, and nothing in a policy knows Spark.
+The driver plans from block metadata, an executor moves and joins tuples, and files hold the state.
+This module knows no placement and no Spark.
 """
 
 from __future__ import annotations
@@ -30,13 +30,32 @@ from braid.util.environment import current_environment
 
 
 class Engine:
-    """Runs batches of one query against one store; ``publish`` receives the events of each
-    committed batch; ``executor`` runs the tasks, and may be another one from batch to batch.
+    """Runs batches of one join against one store.
 
-    ``lateness``, by stream, and ``ahead`` are in microseconds (see Rules). With ``check`` every
-    plan is held against the cover rule before it runs. ``queries`` are those that a new run serves,
-    if it serves many; ``query`` has no windows then. ``shedder`` is what sheds load, if anything
-    does; ``clock`` tells seconds.
+    Parameters
+    ----------
+    spec
+        Constant settings of the join. Its predicate has no windows if it serves many queries.
+    placement
+        Policy that decides which host stores and probes which block.
+    store
+        Folder of the run.
+    lateness
+        Maximum delay by stream, in microseconds.
+    check
+        Verify before each batch that its plan meets every pair exactly once.
+    publish
+        Called with the events of each committed batch.
+    executor
+        Runs the tasks. It may choose another way from batch to batch.
+    queries
+        Queries of a new run that serves many. Default: none.
+    shedder
+        Load shedder. Default: none.
+    clock
+        Returns seconds. Default: the clock of the environment.
+    ahead
+        Maximum lead with which a single tuple may advance a clock, in microseconds; see RunRules.
     """
 
     def __init__(
@@ -71,7 +90,7 @@ class Engine:
         self.set_queries(self.state.queries)
 
     def set_queries(self, queries: tuple[Query, ...]) -> None:
-        """Join for these queries from now on: in the longest of their windows."""
+        """Join for these queries from now on, in the longest of their windows."""
         self.spec, self.bitmaps = self.alone, None
         if queries:
             windows = longest_windows(queries)
@@ -92,12 +111,13 @@ class Engine:
     def run_batch(
         self, frame: Any, epoch: int, seen: Callable[[], Sequence[int | None]] = tuple
     ) -> None:
-        """Execute and commit Spark's micro-batch ``epoch`` of the streams' union, unless it has
-        been committed before. Raises RuntimeError when the one before it has not.
+        """Execute and commit micro-batch ``epoch`` of the streams' union unless it is committed.
 
-        ``seen`` tells afterwards, by stream, the clock (microseconds), if ``frame``
-        does not say it: event time goes on with tuples too that no query selects, and it is not
-        ahead of the streams that a stream of results is made of.
+        ``seen``: called after execution; returns the clock by stream, in microseconds, or () if
+            ``frame`` determines it. Event time also advances with tuples that no query selects. The
+            clock of a stream of results does not run ahead of the streams it is made of.
+
+        Raises RuntimeError if the previous micro-batch is not committed.
         """
         if epoch > self.state.epoch + 1:
             raise RuntimeError(
@@ -109,8 +129,9 @@ class Engine:
                 self._execute_and_commit(frame, epoch, seen)
 
     def drain(self, nothing: Callable[[], Any], stopped: Callable[[], bool]) -> None:
-        """At the end of the input, run batches of no tuples, which ``nothing`` makes, until no
-        migration owes results.
+        """Run empty batches at the end of the input until no migration has pending pairs.
+
+        ``nothing`` makes an empty frame; ``stopped`` ends the loop early.
         """
         frame = None
         while self.placement.has_pending_pairs(self.state.placement_state) and not stopped():
@@ -151,14 +172,14 @@ class Engine:
         self._commit_batch(after, snapshot, results, seconds, took)
 
     def _execute_batch(self, frame: Any, batch: BatchSpec) -> tuple[ExecutionResult, BatchReport]:
-        """Carry a batch out."""
+        """Execute a batch and merge the reports of its tasks."""
         done = self.executor.execute_batch(frame, batch)
         outcome = merge_reports(done.reports, self.streams)
         self.store.check_reported_files(outcome)
         return done, outcome
 
     def _note_turn_seconds(self, outcome: BatchReport, turn: float) -> None:
-        """Note what the turn took, for the next plan: up to the commit, and the last commit."""
+        """Record the seconds of this batch and of the last commit for load shedding."""
         if outcome.shedding is not None:
             outcome.shedding = replace(outcome.shedding, seconds=turn)
 
@@ -181,7 +202,7 @@ class Engine:
         )
 
     def _derivation_source_bytes(self, work: BatchWork) -> dict[int, int]:
-        """The bytes of the blocks that derivations read, which may be derived themselves."""
+        """Return the bytes of the blocks that derivations read, including derived blocks."""
         derived = {d.block.id: d.block for d in work.combined_plan.derivations}
         known = {**self.state.blocks, **derived}
         return {
@@ -218,7 +239,7 @@ class Engine:
         self.store.log_events(happened)
 
     def amend_shedder(self, amend: Callable[[Any], Any]) -> None:
-        """Give the shedder another state, which is committed with the next batch."""
+        """Change the state of the shedder. The new state is committed with the next batch."""
         self.state = replace(self.state, shedder_state=amend(self.state.shedder_state))
 
     def commit_change(
@@ -229,11 +250,12 @@ class Engine:
         happened: Sequence[Event],
         began: float,
     ) -> None:
-        """Commit a batch of no tuples after which other queries are served, or the placement's
-        state is ``policy``.
+        """Commit a batch without tuples that changes the queries or the state of the placement.
 
-        ``remade`` has every block's rows anew: a block that is left out is gone. None leaves all as
-        they are. ``began`` is when that work did, by ``environment().clock``.
+        - ``policy``: new state of the placement.
+        - ``remade``: reports of the rewritten replicas. A block without a report is dropped. None:
+          all blocks stay as they are.
+        - ``began``: when the change began, by ``current_environment().read_clock``.
         """
         old, outcome = self.state, merge_replica_reports(remade or ())
         self.store.check_reported_files(outcome)

@@ -1,6 +1,4 @@
-"""What runs the tasks of a batch: tasks of Spark (spark.py), threads here (process.py), or one of
-them from batch to batch.
-"""
+"""Execute the tasks of a batch with Spark, on threads, or with either from batch to batch."""
 
 from __future__ import annotations
 
@@ -27,22 +25,25 @@ WAYS = ("auto", "process", "spark")
 
 
 class Executor(Protocol):
-    """A way to run the tasks of a batch.
+    """Interface for executing the tasks of a batch.
 
-    All ways run the same tasks (task.py), which write the same files, so that a run may go another
-    way from batch to batch.
+    All executors run the same tasks (``host_task``), which write the same files. A run may change
+    the executor from batch to batch.
     """
 
     def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
-        """Run all tasks of a batch. ``frame`` has the batch's tuples: the union of the streams as
-        layout.py lays it out.
+        """Run all tasks of a batch.
+
+        ``frame``: the batch's tuples, as a union of the streams laid out by ``stream_layout``.
         """
         ...
 
 
 class AutoExecutor:
-    """Goes the way that the cost model expects to be faster (choice.py), but never through this
-    process with more than it may hold: ``memory`` bytes. ``events`` gives those of the run so far.
+    """Executor that the cost model expects to be faster (see ``executor_choice``).
+
+    A batch runs in this process only if it needs at most ``memory`` bytes. ``events`` returns the
+    events of the run so far.
     """
 
     def __init__(self, events: Callable[[], Sequence[Any]], memory: int) -> None:
@@ -51,8 +52,9 @@ class AutoExecutor:
         self._machine: Parallelism | None = None
 
     def execute_batch(self, frame: DataFrame, batch: BatchSpec) -> ExecutionResult:
-        """Run a batch one way or the other. What turns out larger than was announced goes to Spark
-        after all.
+        """Run a batch in this process or on Spark.
+
+        A batch that exceeds the memory limit moves to Spark.
         """
         from braid.execution.driver_collect import (
             ByteBudget,
@@ -87,8 +89,9 @@ class AutoExecutor:
 
 
 def available_parallelism(spark: SparkSession, memory: int) -> Parallelism:
-    """What the tasks of a batch can be shared among. Spark itself lets no more come to the driver
-    than its setting ``spark.driver.maxResultSize``.
+    """Return the parallelism available to a batch.
+
+    Spark's setting ``spark.driver.maxResultSize`` also limits the memory.
     """
     from braid.execution.driver_collect import driver_result_limit
 
@@ -102,7 +105,10 @@ def available_parallelism(spark: SparkSession, memory: int) -> Parallelism:
 def make_executor(
     way: str, events: Callable[[], Sequence[Any]] = tuple, memory: int | None = None
 ) -> Executor:
-    """The executor of that name; for "auto" see Auto. Raises ValueError for an unknown one."""
+    """Return the executor of that name. Raises ValueError if it is unknown.
+
+    "auto": see AutoExecutor.
+    """
     if check_executor(way) == "auto":
         return AutoExecutor(events, parse_memory_limit() if memory is None else memory)
     return _make_spark_executor() if way == "spark" else _make_thread_executor()
@@ -121,5 +127,5 @@ def _make_thread_executor() -> Executor:
 
 
 def check_executor(way: str) -> str:
-    """The name of an executor. Raises ValueError for an unknown one."""
+    """Return the name of an executor. Raises ValueError if it is unknown."""
     return check_choice(way, "executor", WAYS)

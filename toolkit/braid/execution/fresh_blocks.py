@@ -1,4 +1,4 @@
-"""Fresh blocks: the rows of a batch, sorted and cut by the plan's routes."""
+"""Build fresh blocks: sort the rows of a batch and cut them by the routes of the plan."""
 
 from __future__ import annotations
 
@@ -23,13 +23,18 @@ from braid.storage.block_files import BlockFileWriter
 from braid.util.environment import current_environment
 
 Counts = dict[int, dict[int, int]]
-"""By stream: how often each value came."""
+"""Number of occurrences of each value, by stream."""
 
 
 class FreshBlock(NamedTuple):
-    """A fresh block: the ``hosts`` that store it or probe with it, its rows, the bytes of its
-    tuples, where it is stored, if it is, its late tuples, the spread of its event times, if a clock
-    needs it, and the seconds that each host worked on it.
+    """A fresh block.
+
+    - ``hosts``: hosts that store it or probe with it.
+    - ``size_bytes``: bytes of its tuples.
+    - ``address``: where it is stored; None: it is not.
+    - ``late_tuples``: late tuples in it.
+    - ``spread``: distribution of its event times; None: the clock does not need it.
+    - ``seconds``: seconds that each host worked on it.
     """
 
     block: Block
@@ -43,9 +48,11 @@ class FreshBlock(NamedTuple):
 
 
 class FreshBlockBuilder:
-    """Cuts what came into fresh blocks and writes them, with tuples counted by routing key, which
-    in a run for many queries tells how long each is of use, and by type (``kinds``), in a run that
-    sheds load by utility (``typed``).
+    """Cuts arrived tuples into fresh blocks and writes them.
+
+    - ``key_counts``: tuples by routing key, in a run that serves many queries. The key tells how
+      long a tuple is useful.
+    - ``kinds``: tuples by utility type, if ``typed``, which a run that sheds load by utility needs.
     """
 
     def __init__(self, batch: BatchSpec, files: BlockFileWriter, typed: bool) -> None:
@@ -59,8 +66,9 @@ class FreshBlockBuilder:
         routes: Sequence[Route],
         serves: Callable[[int], bool],
     ) -> list[FreshBlock]:
-        """Make the fresh blocks of these routes for the hosts that it serves, here or in other
-        tasks: sorted once, and written once.
+        """Return the fresh blocks of these routes for the hosts that ``serves`` accepts.
+
+        Each block is sorted once and written once, even if hosts of other tasks use it.
         """
         found: list[FreshBlock] = []
         for s, batches in arrived.items():
@@ -78,8 +86,9 @@ class FreshBlockBuilder:
     def _split_by_route(
         self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]
     ) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        """The rows of the fresh block of each route of a stream, sorted by the first index: they
-        are copied once, and every block is a view of them.
+        """Yield the rows of each route's fresh block, sorted by the first index.
+
+        The rows are copied once; every block is a view of the copy.
         """
         routes = [r for r in routes if r.block.stream == stream]
         if not routes:
@@ -113,8 +122,9 @@ class FreshBlockBuilder:
     def _build_fresh_block(
         self, route: Route, part: pa.RecordBatch, serves: Callable[[int], bool]
     ) -> FreshBlock:
-        """The fresh block of these rows, written when a host that is served stores it: hosts share
-        the file.
+        """Return the fresh block of these rows.
+
+        It is written if a served host stores it; hosts share the file.
         """
         block = route.block
         rows = BlockRows(
@@ -138,9 +148,7 @@ class FreshBlockBuilder:
             _add_value_counts(self.kinds.setdefault(stream, {}), utility_types(rows))
 
     def _count_late_rows(self, rows: BlockRows, stream: int) -> int:
-        """Rows behind what the other streams' stored tuples were kept for: they may have missed
-        partners.
-        """
+        """Return the number of late rows. Their partners may have been dropped already."""
         bounds = [
             h
             for s, (h, w) in enumerate(
@@ -151,7 +159,7 @@ class FreshBlockBuilder:
         return int(np.count_nonzero(rows.numpy_column(TIME) < max(bounds))) if bounds else 0
 
     def _summarize_event_times(self, rows: BlockRows, stream: int) -> TimeSpread | None:
-        """The event times of a block, where their span does not suffice for the stream's clock."""
+        """Return the event times of a block; None if their span suffices for the stream's clock."""
         ahead = self.batch.ahead
         at = self.batch.clocks[stream] if self.batch.clocks else None
         if ahead is None or not needs_spread(rows.event_time_range(), at, ahead):
@@ -160,6 +168,6 @@ class FreshBlockBuilder:
 
 
 def _add_value_counts(counts: dict[int, int], values: np.ndarray) -> None:
-    """Count how often each value is there."""
+    """Add the number of occurrences of each value."""
     for value, n in zip(*(each.tolist() for each in np.unique_counts(values)), strict=True):
         counts[value] = counts.get(value, 0) + n

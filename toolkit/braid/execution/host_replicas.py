@@ -1,4 +1,4 @@
-"""The replicas of a task's hosts: what they hold, derive and take in."""
+"""Hold, derive and store the replicas of a task's hosts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from braid.util.environment import current_environment
 
 
 class ReplicaStore:
-    """What the hosts of one task attempt hold, with a count of what each did. Files are named by
-    ``stem``; only those that a report carries to the driver come into being.
+    """Replicas of the hosts of one task attempt, with metrics of each host.
+
+    Files are named by ``stem``. A file exists only if a report names it to the driver.
     """
 
     def __init__(self, batch: BatchSpec, partition: int, stem: str, copies: TaskFiles) -> None:
@@ -38,15 +39,15 @@ class ReplicaStore:
         self._open: dict[ReplicaAddress, BlockRows] = {}
 
     def is_local_host(self, host: int) -> bool:
-        """Whether a host is packed on this task's partition."""
+        """Return whether a host belongs to this task's partition."""
         return host % self.batch.spec.partitions == self.partition
 
     def host_metrics(self, host: int) -> HostMetrics:
-        """What a host did so far."""
+        """Return the metrics of a host so far."""
         return self.counts.setdefault(host, HostMetrics())
 
     def replica_rows(self, block: int, host: int) -> BlockRows | None:
-        """A host's replica of a block; None when the block turned out to have no rows there."""
+        """Return a host's replica of a block; None if the block has no rows there."""
         if (block, host) in self._made:
             return self._made[block, host][1]
         address = self.batch.replica_addresses.get((block, host))
@@ -56,7 +57,7 @@ class ReplicaStore:
         return self._made[block, host][1]
 
     def _open_rows(self, address: ReplicaAddress) -> BlockRows:
-        """What lies there, which hosts share that have it from one another."""
+        """Return the rows at an address, opened once for all hosts that share them."""
         if address not in self._open:
             file = self._copies.fetch_block(address.file)
             seal = self._seals[address.file]
@@ -66,8 +67,10 @@ class ReplicaStore:
         return self._open[address]
 
     def derive_blocks(self) -> None:
-        """Make the derived blocks of these hosts, in the order of the plan. A dense cut of one's
-        own replica is a view. Hosts that make the same of the same share it.
+        """Derive blocks on these hosts, in the order of the plan.
+
+        A dense cut of a host's own replica is a view. Hosts that derive the same from the same
+        replicas share the result.
         """
         for d in self.batch.derivations:
             shared: dict[Any, tuple[ReplicaAddress, BlockRows]] = {}
@@ -121,7 +124,7 @@ class ReplicaStore:
         late: int = 0,
         spread: TimeSpread | None = None,
     ) -> BlockSize | None:
-        """Note a replica for the report; an empty one does not come into being."""
+        """Record a replica for the report; ignore it if it is empty."""
         if (count := rows.row_count()) == 0:
             return None
         made = BlockSize(
@@ -132,8 +135,9 @@ class ReplicaStore:
         return made
 
     def store_fresh(self, fresh: Iterable[FreshBlock]) -> dict[tuple[int, int], BlockRows]:
-        """The fresh blocks by (block, host), of the hosts here; those that store one keep it. They
-        are the last that is written.
+        """Return the fresh blocks of local hosts by (block, host), and store those placed here.
+
+        No file is written after this.
         """
         self.files.finish_files()
         here: dict[tuple[int, int], BlockRows] = {}
@@ -152,7 +156,7 @@ class ReplicaStore:
         return here
 
     def register(self, report: TaskReport) -> None:
-        """Know the blocks that an earlier task made on these hosts."""
+        """Register the blocks that an earlier task made on these hosts."""
         self._seals |= report.files
         for r in report.replicas:
             if self.is_local_host(r.host):
@@ -160,7 +164,7 @@ class ReplicaStore:
 
 
 class _clock:
-    """Adds the wall-clock seconds of a with-block to a host's count."""
+    """Context that adds its wall-clock seconds to a host's metrics."""
 
     def __init__(self, counts: HostMetrics) -> None:
         self.counts = counts
@@ -173,8 +177,9 @@ class _clock:
 
 
 def _is_dense(view: BlockRows) -> bool:
-    """Whether a third of the rows in the file count, so that a half is. A probe of a view searches
-    and filters all of them.
+    """Return whether at least a third of the rows in the file are active.
+
+    A probe of a view searches and filters all rows of the file.
     """
     chosen = view.key_mask()
     return chosen is None or bool(3 * np.count_nonzero(chosen) >= len(chosen))

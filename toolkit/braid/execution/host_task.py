@@ -1,8 +1,7 @@
-"""What a task does for its hosts in one batch: derive blocks, build fresh ones, probe, ship,
-emit, report.
+"""Run the work of a partition's hosts in one batch: derive, build, probe, ship, report.
 
 A task serves the hosts h with ``h % partitions`` equal to its partition. Files are named by task
-attempt; only those that a report carries to the driver come into being.
+attempt. A file exists only if a report names it to the driver.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from braid.util.environment import current_environment
 
 
 class HostTask:
-    """One task attempt, whatever its stage."""
+    """One task attempt of any stage."""
 
     def __init__(self, batch: BatchSpec, partition: int) -> None:
         self.batch, self.partition = batch, partition
@@ -44,15 +43,16 @@ class HostTask:
     def build_fresh_blocks(
         self, arrived: dict[int, list[pa.RecordBatch]]
     ) -> dict[tuple[int, int], BlockRows]:
-        """Sort what was routed here into fresh blocks, by (block, host), and store those that are
-        stored here.
+        """Sort the tuples routed here into fresh blocks, and store those placed here.
+
+        Returns them by (block, host).
         """
         mine = self.replicas.is_local_host
         routes = [r for r in self.batch.routes if r.is_fresh and any(map(mine, r.reading_hosts()))]
         return self.replicas.store_fresh(self.cutter.build_blocks(arrived, routes, mine))
 
     def make_report(self) -> TaskReport:
-        """What the driver has to know, when all is done: the files are whole then."""
+        """Close all files and return the report for the driver."""
         results, blocks = self.results.close_file(), self.replicas.files.close_files()
         self.copies.upload(blocks, results)
         matches = self.probing.matches.items()
@@ -73,7 +73,7 @@ class HostTask:
         )
 
     def _make_shedding_outcome(self) -> SheddingOutcome | None:
-        """What came of the harvest here."""
+        """Return the outcome of load shedding in this task; None: nothing is shed."""
         if (r := self.reaper) is None:
             return None
         types = tuple(self.cutter.kinds.get(s, {}) for s in range(len(self.batch.spec.columns)))

@@ -1,6 +1,7 @@
-"""A batch on Spark: a stage of tasks that spreads tuples over partitions, one that joins, and one
-for each further time that partial results change partition. A small batch is one task, so that
-nothing is shuffled.
+"""Execute a batch on Spark.
+
+One stage of tasks spreads tuples over partitions, one joins, and one follows each further time that
+partial results change partition. A small batch is one task, so nothing is shuffled.
 """
 
 from __future__ import annotations
@@ -51,25 +52,26 @@ _PLAIN = {
 
 
 def disable_adaptive_execution(frame: DataFrame) -> None:
-    """Have Spark run the stages of a micro-batch as they are, by the query's own session. A task
-    that is tried again sends the same tuples, but its report has other seconds and names; Spark
-    would compare the bytes, and fail the batch when another stage has read the first attempt's.
+    """Disable adaptive execution and shuffle checksums in the session of a micro-batch.
+
+    A repeated task sends the same tuples, but its report has other seconds and file names. Spark
+    would compare the bytes and fail the batch if another stage has read those of the first attempt.
     """
     for name, value in _PLAIN.items():
         frame.sparkSession.conf.set(name, value)
 
 
 def clone_session(spark: SparkSession) -> SparkSession:
-    """A session with the settings and functions of another, as Spark makes one for each query."""
+    """Return a session with another's settings and functions, as Spark makes for each query."""
     return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
 
 
 class SparkExecutor:
-    """Runs the tasks of a batch as Spark's tasks, on any cluster."""
+    """Runs the tasks of a batch as Spark tasks, on any cluster."""
 
     def __init__(self) -> None:
         self.work = 0.0
-        """Seconds that the tasks of the last batch worked, added up."""
+        """Seconds of work of all tasks of the last batch."""
 
     def execute_batch(self, frame: DataFrame, batch: BatchSpec) -> ExecutionResult:
         """Run a batch as one Spark job: one task, or stages with a shuffle before each."""
@@ -88,27 +90,32 @@ class SparkExecutor:
 
 
 _SMALL = 4 << 20
-"""Bytes that a source announces of a batch which one task takes faster than two stages of tasks,
-the first of which reads it and the second of which joins. Judged, not measured."""
+"""Announced bytes up to which one task is faster than a reading and a joining stage.
+
+Estimated, not measured.
+"""
 _SHORT = 0.2
-"""Seconds of work that one task may have: about what a second stage costs by itself."""
+"""Seconds of work up to which one task is used: about the overhead of a second stage."""
 
 
 def choose_partitions(announced: int, work: float, most: int) -> int:
-    """On how many partitions a batch is best joined, 1 or ``most``: by the bytes that its source
-    announces (0: it does not, and it may have any size) and the seconds that the tasks of the last
-    batch worked. State lies in files, so it may be another number from batch to batch.
+    """Return the number of partitions for a batch: 1 or ``most``.
+
+    State is in files, so the number may change from batch to batch.
+
+    - ``announced``: bytes that the source announces; 0: unknown.
+    - ``work``: seconds of work in the last batch.
     """
     return 1 if 0 < announced <= _SMALL and work <= _SHORT else most
 
 
 def pack_on_one_partition(batch: BatchSpec) -> BatchSpec:
-    """The batch with all hosts on one partition."""
+    """Return the batch with all hosts on one partition."""
     return replace(batch, spec=replace(batch.spec, partitions=1))
 
 
 def single_stage(batch: BatchSpec) -> Stage:
-    """The function over the streams' union when one task takes all of it."""
+    """Return the stage over the streams' union in which one task does everything."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task, source, untimed = (
@@ -132,9 +139,7 @@ def single_stage(batch: BatchSpec) -> Stage:
 
 
 def route_stage(batch: BatchSpec) -> Stage:
-    """The function over the streams' union, the reshuffler: tuples go to the partitions that need
-    them.
-    """
+    """Return the stage that sends tuples of the streams' union to the partitions that need them."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         _freeze_imported_objects()
@@ -154,7 +159,7 @@ def route_stage(batch: BatchSpec) -> Stage:
 
 
 def join_stage(batch: BatchSpec) -> Stage:
-    """The function over what ``spread`` sent: the joiners."""
+    """Return the stage that joins the tuples sent by ``route_stage``."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = HostTask(batch, _current_partition())
@@ -178,9 +183,7 @@ def join_stage(batch: BatchSpec) -> Stage:
 
 
 def hop_stage(batch: BatchSpec, number: int) -> Stage:
-    """The function over what an earlier stage shipped: reports pass through, partial results go
-    on.
-    """
+    """Return the stage that continues partial results and passes earlier reports on."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = HostTask(batch, _current_partition())
@@ -199,7 +202,7 @@ def hop_stage(batch: BatchSpec, number: int) -> Stage:
 
 
 class TimedIterator:
-    """What another iterable gives, the seconds that it was waited for, and the bytes that came."""
+    """Iterator over record batches that counts their bytes and the seconds of waiting."""
 
     def __init__(self, items: Iterable[pa.RecordBatch]) -> None:
         self.items, self.seconds, self.bytes = iter(items), 0.0, 0
@@ -208,7 +211,7 @@ class TimedIterator:
         return self
 
     def make_report(self, untimed: Counter[int]) -> TaskReport:
-        """Return the report of what came, ``untimed`` tuples among it."""
+        """Return the report of the source, including the number of ``untimed`` tuples."""
         return TaskReport({}, source_seconds=self.seconds, source_bytes=self.bytes, untimed=untimed)
 
     def __next__(self) -> pa.RecordBatch:
@@ -226,8 +229,9 @@ def _make_report_shipment(report: TaskReport, partition: int) -> pa.RecordBatch:
 
 
 def _make_shipments(task: HostTask, stage: int, began: float) -> Iterator[pa.RecordBatch]:
-    """The rows that leave a task: its report, then its partial results. Its hosts began to work at
-    ``began``.
+    """Yield the rows that leave a task: its report, then its partial results.
+
+    ``began``: when the hosts of the task began to work.
     """
     report = task.make_report()
     report.stage, report.kernel_seconds = stage, current_environment().read_clock() - began
@@ -247,8 +251,6 @@ def _current_partition() -> int:
 
 @cache
 def _freeze_imported_objects() -> None:
-    """Once per worker: leave the objects of imported modules out of every later garbage
-    collection.
-    """
+    """Exclude the objects of imported modules from garbage collection, once per worker."""
     gc.collect()
     gc.freeze()

@@ -1,11 +1,11 @@
-"""How the streams of a join travel as one DataFrame: in few columns, since each costs time on the
-way from Spark to Arrow.
+"""Lay out the streams of a join as one DataFrame with few columns.
 
-The union of the streams has the columns ``__stream``, ``__key`` and slots ``__c0``, ``__c1``, ...
-of one type each, which the streams share: the n-th column of a type goes to the n-th slot of that
-type. What is a plain copy of another column, such as event time in microseconds or a numeric join
-key, does not travel; the receiver makes it. So it does with a routing key that is the hash of such
-a copy.
+Each column costs time on the way from Spark to Arrow. The union of the streams has the columns
+``__stream``, ``__key`` and slots ``__c0``, ``__c1``, ... Streams share slots: the n-th column of a
+type uses the n-th slot of that type.
+
+A plain copy of another column, such as event time in microseconds or a numeric join key, is not
+sent; the receiver makes it. So is a routing key that is the hash of such a copy.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _ECHOES = {
     ),
     r"unix_micros\(\(`([^`]+)`\)\)": ((T.TimestampType,), "int64"),
 }
-"""Spark SQL that repeats a column, the types of which this is true, and the Arrow type of the echo.
-"""
+"""Spark SQL that copies a column, the column types it copies, and the copy's Arrow type."""
 
 
 def make_layouts(
     frames: Sequence[DataFrame], expressions: Sequence[Mapping[str, str]]
 ) -> tuple[StreamLayout, ...]:
-    """The layout of every stream. ``expressions`` are Spark SQL by column name, over the stream's
-    own columns.
+    """Return the layout of every stream.
+
+    ``expressions``: Spark SQL by column name, over the stream's own columns.
     """
     slots: dict[str, list[str]] = {}
     found = []
@@ -66,9 +66,7 @@ def make_layouts(
 
 
 def _match_echo_column(frame: DataFrame, sql: str) -> tuple[str, str] | None:
-    """The column that an expression repeats, and the Arrow type of the echo; None where it does
-    more than that.
-    """
+    """Return the column that an expression copies and the copy's Arrow type; None: no copy."""
     for pattern, (types, arrow) in _ECHOES.items():
         if same := re.fullmatch(pattern, sql):
             field = next(f for f in frame.schema.fields if f.name.lower() == same[1].lower())
@@ -79,11 +77,13 @@ def _match_echo_column(frame: DataFrame, sql: str) -> tuple[str, str] | None:
 def project_stream(
     stream: int, frame: DataFrame, key: str | None, wanted: Mapping[str, str], layout: StreamLayout
 ) -> DataFrame:
-    """One stream's part of the union; ``key`` is its routing key, in Spark SQL, if that travels.
-    Text goes to Spark in one call, where a column takes some for each of its parts.
+    """Return one stream's part of the union.
 
-    What is computed comes after the columns that it is computed from: Spark's optimizer doubles
-    what it knows of an expression with every column that is renamed after it.
+    ``key``: Spark SQL of its routing key, if the key is sent.
+
+    SQL text goes to Spark in one call, whereas a column takes one for each of its parts. Computed
+    columns follow the columns they read: Spark's optimizer doubles what it knows of an expression
+    with every column renamed after it.
     """
     slots = (f"{wanted.get(name, f'`{name}`')} AS `{slot}`" for name, slot in layout.column_slots)
     keys = [] if key is None else [f"{key} AS `{ROUTING}`"]

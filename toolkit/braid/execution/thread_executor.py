@@ -1,8 +1,7 @@
-"""A batch in this process: tasks are threads, tuples and partial results stay where they are.
+"""Execute a batch in this process. Tasks are threads that share tuples and partial results.
 
-What Spark carries between tasks as bytes is handed over here as it is: fresh blocks are made once,
-a share of them by each task, and tasks have the same rows and files; partial results and reports
-are objects.
+Fresh blocks are made once, a share of them by each task. Partial results and reports are passed as
+objects, without the encoding that Spark needs.
 """
 
 from __future__ import annotations
@@ -32,16 +31,14 @@ T = TypeVar("T")
 Arrived = dict[int, list[pa.RecordBatch]]
 """Tuples by stream."""
 _SHORT = 0.05
-"""Seconds of work that one thread does as fast as several."""
+"""Seconds of work up to which one thread is as fast as several."""
 
 
 class ThreadExecutor:
-    """Runs the tasks of a batch on ``threads`` threads of this process (by default one a core), on
-    one when its tuples have fewer than ``alone`` bytes and the last batch was little work: that
-    takes as long then.
+    """Executor that runs the tasks of a batch on threads of this process.
 
-    ``frame`` is Spark's DataFrame, an Arrow table, a list of record batches, or the tuples by
-    stream (see tables.py), or a function that makes one of these for a batch's harvest.
+    - ``threads``: number of threads. Default: one per core.
+    - ``alone``: bytes of tuples below which one thread is used, if the last batch was little work.
     """
 
     def __init__(self, threads: int | None = None, alone: int = 1 << 20) -> None:
@@ -51,7 +48,12 @@ class ThreadExecutor:
         retain_freed_memory()
 
     def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
-        """Run a batch in this process, a thread for each task, stage by stage."""
+        """Run a batch on threads, one per task, stage by stage.
+
+        ``frame``: a Spark DataFrame, an Arrow table, a list of record batches, or tuples by stream
+            (see ``arrow_join``). It may be a function that returns one of these for a shedding
+            plan.
+        """
         began = current_environment().read_clock()
         untimed = Counter[int]()
         given = frame(batch.shedding) if callable(frame) else frame
@@ -83,7 +85,7 @@ class ThreadExecutor:
     def _collect_tuples(
         self, frame: Any, batch: BatchSpec, untimed: Counter[int]
     ) -> tuple[Arrived, int]:
-        """The tuples of a batch by stream, those of each in one piece, and the bytes that came."""
+        """Return a batch's tuples by stream, each as one record batch, and the bytes received."""
         if isinstance(frame, dict):
             entered = {
                 s: [select_arrivals(rows, s, batch, untimed) for rows in each]
@@ -109,8 +111,9 @@ class ThreadExecutor:
         return dict(zip(came, found, strict=True)), size
 
     def _make_tasks(self, tuples: Arrived, batch: BatchSpec) -> list[HostTask]:
-        """A task for each thread that is worth while. State lies in files, so the hosts of a batch
-        may be packed otherwise than those of the last.
+        """Return one task for each thread that is worthwhile.
+
+        State is in files, so hosts may be assigned to tasks differently in each batch.
         """
         size = sum(rows.nbytes for batches in tuples.values() for rows in batches)
         small = size < self.alone and self.work < _SHORT
@@ -119,8 +122,9 @@ class ThreadExecutor:
         return [HostTask(packed, p) for p in range(count)]
 
     def _map_on_threads(self, work: Callable[[T], Any], several: list[T]) -> list[Any]:
-        """Do a piece of work for every task, or stream. All have ended when one's error is
-        raised.
+        """Run a function on every item in parallel.
+
+        If one raises, wait for all before raising its error.
         """
         began = current_environment().read_clock()
         others = [self._pool.submit(work, one) for one in several[1:]]
@@ -134,8 +138,10 @@ class ThreadExecutor:
 
 
 def _assign_fresh_blocks(routes: Sequence[Route], tuples: Arrived, tasks: int) -> list[list[Route]]:
-    """The fresh blocks that each task makes: about as many bytes each, and of few streams, since
-    it looks at all tuples of a stream.
+    """Return the fresh blocks that each task makes.
+
+    Each share has about the same bytes and few streams, since a task scans all tuples of its
+    streams.
     """
     fresh = [r for r in routes if r.is_fresh and r.block.stream in tuples]
     blocks = Counter(r.block.stream for r in fresh)
@@ -153,7 +159,7 @@ def _assign_fresh_blocks(routes: Sequence[Route], tuples: Arrived, tasks: int) -
 def _build_task_blocks(
     tuples: Arrived, shares: Sequence[Sequence[Route]], task: HostTask
 ) -> list[FreshBlock]:
-    """What a task does before it probes: its derived blocks, and its share of the fresh ones."""
+    """Build the task's derived blocks and its share of the fresh ones."""
     task.replicas.derive_blocks()
     return task.cutter.build_blocks(tuples, shares[task.partition], lambda host: True)
 
@@ -173,7 +179,7 @@ def _concat_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def exchange_partials(tasks: list[HostTask]) -> bool:
-    """Give partial results to the tasks that go on with them; whether there were any."""
+    """Move partial results to the tasks that continue them. Return whether there were any."""
     some = False
     for task in tasks:
         for partitions, place, found in task.probing.shipments():

@@ -1,4 +1,4 @@
-"""A hub's streams by Spark: one streaming query for all of them; answers are DataFrames."""
+"""Read a hub's streams with one Spark streaming query. Answers are DataFrames."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from braid.storage.spark_checkpoint import SparkCheckpoint
 
 @dataclass(frozen=True)
 class _Arriving:
-    """How a stream's tuples come out of a batch: where their columns are, and their types."""
+    """Positions and types of a stream's columns in a batch."""
 
     layout: StreamLayout
     schema: pa.Schema
 
     def make_table(self, batches: Sequence[pa.RecordBatch]) -> pa.Table:
-        """The tuples, which came in these pieces."""
+        """Return the tuples in these record batches as a table."""
         if not batches:
             return self.schema.empty_table()
         return pa.Table.from_batches(batches).select(self.schema.names).cast(self.schema)
@@ -53,7 +53,7 @@ class _Arriving:
 def plan_arrivals(
     frames: Mapping[str, DataFrame], wanted: Mapping[str, Mapping[str, str]]
 ) -> dict[str, _Arriving]:
-    """How tuples of these streams arrive with what is computed of them: Spark SQL by name."""
+    """Return the layout of each stream's tuples with their computed columns: Spark SQL by name."""
     where = make_layouts(list(frames.values()), [wanted[s] for s in frames])
     found = {}
     for (s, frame), layout in zip(frames.items(), where, strict=True):
@@ -64,7 +64,7 @@ def plan_arrivals(
 
 
 def _collect_batch(frame: DataFrame) -> list[pa.RecordBatch]:
-    """A batch, in this process. Raises RuntimeError when it is more than Spark hands over."""
+    """Collect a batch in this process. Raises RuntimeError if it exceeds Spark's result limit."""
     try:
         return collect_batch(frame)
     except SparkResultLimitExceeded as refused:
@@ -75,7 +75,7 @@ def _collect_batch(frame: DataFrame) -> list[pa.RecordBatch]:
 
 
 class SparkStreamReader(StreamReader):
-    """Reads DataFrames, all streaming; they end after ``batches`` if that is a number."""
+    """Reader of streaming DataFrames. ``batches``: number of batches, if all streams are finite."""
 
     evaluation_errors = (PySparkException, duckdb.Error, OverflowFailure)
     ours = False
@@ -107,7 +107,7 @@ class SparkStreamReader(StreamReader):
     def read_batch(
         self, source: Any, wanted: Mapping[str, Mapping[str, str]]
     ) -> Mapping[str, pa.Table]:
-        """In one job. Where DuckDB knows all that is computed, Spark only reads."""
+        """Read a batch in one job. Spark only reads if DuckDB can compute all columns."""
         columns = {s: {c: (s, c) for c in self.schemas[s]} for s in wanted}
         if all(
             self._compile_all_to_duckdb(columns[s], sql) is not None for s, sql in wanted.items()
@@ -126,7 +126,7 @@ class SparkStreamReader(StreamReader):
         return self._split_by_stream(_collect_batch(whole), arriving)
 
     def _select_stream_rows(self, source: DataFrame, number: int) -> DataFrame:
-        """The tuples of a stream in a batch."""
+        """Return the tuples of a stream in a batch."""
         slots = self._read[list(self.frames)[number]].layout.column_slots
         own = source.where(F.col("__stream") == number)
         return own.select(*(F.col(slot).alias(name) for name, slot in slots))
@@ -134,7 +134,7 @@ class SparkStreamReader(StreamReader):
     def _plan_cached_arrivals(
         self, wanted: Mapping[str, Mapping[str, str]]
     ) -> dict[str, _Arriving]:
-        """How tuples arrive with what is computed of them."""
+        """Return the layout of tuples with their computed columns, from a cache of one entry."""
         key = repr(wanted)
         if key not in self._arriving:
             self._arriving = {key: plan_arrivals({s: self.frames[s] for s in wanted}, wanted)}
@@ -143,7 +143,7 @@ class SparkStreamReader(StreamReader):
     def _split_by_stream(
         self, batches: Sequence[pa.RecordBatch], arriving: Mapping[str, _Arriving]
     ) -> dict[str, pa.Table]:
-        """The tuples of a batch by stream."""
+        """Return the tuples of a batch by stream."""
         parts: dict[str, list[pa.RecordBatch]] = {s: [] for s in arriving}
         streams = list(self.frames)
         for rows in batches:
@@ -157,8 +157,9 @@ class SparkStreamReader(StreamReader):
     def compute_columns(
         self, rows: pa.Table, columns: Mapping[str, Column], wanted: Mapping[str, str]
     ) -> pa.Table:
-        """Spark has the last word on what fails: unlike DuckDB, it does not look at the right side
-        of what the left side decides.
+        """Compute Spark SQL for each tuple. Spark decides whether an expression fails.
+
+        Unlike DuckDB, Spark does not evaluate the right side of AND or OR if the left side decides.
         """
         try:
             return super().compute_columns(rows, columns, wanted)
@@ -186,7 +187,7 @@ class SparkStreamReader(StreamReader):
         return answer_query(whole, query, self.time, ticks)
 
     def _read_matches(self, query: StreamQuery, part: AnswerPart) -> DataFrame:
-        """The matches of a part: a struct for each alias, of the columns that the query reads."""
+        """Return the matches of a part: for each alias, a struct of the columns the query reads."""
         plain = self._read_flat_results(part)
         if part.compensation is not None:
             plain = plain.where(F.expr(part.compensation))

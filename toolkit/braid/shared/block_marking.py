@@ -1,5 +1,6 @@
-"""Stored tuples get marks for new queries: Spark reads the blocks, evaluates the selections, and
-writes the blocks anew.
+"""Rewrite stored tuples with the bits of new queries.
+
+Spark reads the blocks, evaluates the selections, and writes the blocks again.
 """
 
 from __future__ import annotations
@@ -51,8 +52,10 @@ _REPORT = T.StructType(
 
 @dataclass(frozen=True)
 class BitmapRewrite:
-    """What the driver tells every task: where replicas are, the marks that stay, and the queries
-    that there will be; and whether what it writes is forced to disk.
+    """Work of every task of a rewrite.
+
+    It names the replicas, the bits to retain and the queries to serve from now on. ``fsync``: force
+    written files to disk.
     """
 
     folder: str
@@ -67,7 +70,7 @@ class BitmapRewrite:
     fsync: bool
 
     def stored_rows(self, block: int, host: int) -> BlockRows:
-        """The rows of a block as a host stored them."""
+        """Return the rows of a block as stored on a host."""
         address = self.replica_addresses[block, host]
         file = Path(self.folder) / address.file
         return open_replica(
@@ -76,7 +79,7 @@ class BitmapRewrite:
 
 
 def plan_rewrite(engine: Engine, queries: Queries) -> BitmapRewrite:
-    """The work of changing to other queries."""
+    """Return the work of changing to other queries."""
     state, streams = engine.state, {b.id: b.stream for b in engine.state.blocks.values()}
     return BitmapRewrite(
         str(engine.store.blocks),
@@ -99,8 +102,9 @@ def rewrite_replicas(
     new: Queries,
     partitions: int,
 ) -> list[batch_report.TaskReport]:
-    """Write every replica anew, with marks for ``new`` queries, and report them as hosts do (see
-    ``Engine.commit_change``).
+    """Rewrite every replica with bits for ``new`` queries. Return one report for each replica.
+
+    Pass the reports to ``Engine.commit_change``.
     """
     if not job.replica_addresses:
         return []
@@ -127,7 +131,7 @@ def rewrite_replicas(
 
 
 def report_from_row(row: Mapping[str, Any]) -> batch_report.TaskReport:
-    """A replica as it was written, from its row of ``_REPORT``."""
+    """Return the report of a written replica from its row of ``_REPORT``."""
     size = batch_report.BlockSize(row["rows"], row["bytes"], (row["first"], row["last"]))
     address = ReplicaAddress(row["file"], row["place"])
     replica = batch_report.ReplicaReport(row["block"], row["host"], address, size)
@@ -138,7 +142,7 @@ def report_from_row(row: Mapping[str, Any]) -> batch_report.TaskReport:
 def make_reader(
     job: BitmapRewrite, columns: list[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` that makes rows of replicas: the tuples that count there, in
+    """Return a function for ``mapInArrow`` that yields the active tuples of replicas, in stored
     order.
     """
 
@@ -158,8 +162,9 @@ def make_reader(
 def make_writer(
     job: BitmapRewrite,
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow`` that takes (__block, __host, fresh bits), rows as they were
-    read, and writes the replicas.
+    """Return a function for ``mapInArrow`` that writes replicas.
+
+    It takes rows (__block, __host, fresh bits) in the order in which they were read.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -201,7 +206,7 @@ def _list_replicas(batches: Iterable[pa.RecordBatch]) -> Iterator[Place]:
 def _rewrite_replica(
     job: BitmapRewrite, files: BlockFileWriter, block: int, host: int, fresh: np.ndarray
 ) -> tuple[str | int, ...] | None:
-    """A line of the report; None when nothing is left of the block."""
+    """Rewrite one replica. Return its line of the report, or None if no tuple is left."""
     stream = job.streams[block]
     indexes = job.predicate.index_columns(stream)
     batch = rewrite_bitmaps(

@@ -1,6 +1,4 @@
-"""The marks of tuples: which queries' selections each passed, evaluated by Spark (Wang 2008,
-section 7.4).
-"""
+"""Compute with Spark which queries' selections each tuple passes (Wang 2008, section 7.4)."""
 
 from __future__ import annotations
 
@@ -19,8 +17,10 @@ from braid.shared.query_changes import Queries, queries_by_selection
 
 
 def bitmap_sql(wanted: Mapping[str | None, int], at: Callable[[str], str] = str) -> str:
-    """Spark SQL of the bits of the selections that a tuple passes, each evaluated once; NULL passes
-    none. ``at`` has a selection over other columns.
+    """Return Spark SQL for the bitmap of the selections that a tuple passes.
+
+    Each selection is evaluated once; NULL passes none. ``at`` rewrites a selection over other
+    columns.
     """
     terms = (
         f"{b}L" if sql is None else f"CASE WHEN {at(sql)} THEN {b}L ELSE 0L END"
@@ -30,8 +30,10 @@ def bitmap_sql(wanted: Mapping[str | None, int], at: Callable[[str], str] = str)
 
 
 class BitmapTagger:
-    """Gives tuples of the streams' union their marks for some queries. Its columns are made once,
-    of text: each part of a column that is made otherwise takes calls to Spark.
+    """Adds query bitmaps to the tuples of the streams' union.
+
+    The columns are built once, from SQL text: building a column from parts costs one call to Spark
+    per part.
     """
 
     def __init__(self, layouts: Sequence[StreamLayout], queries: Queries) -> None:
@@ -49,16 +51,19 @@ class BitmapTagger:
         self._some = None if free else f"{MARK} != 0 OR __stream < 0"
 
     def add_bitmaps(self, frame: DataFrame, seen: Observation) -> DataFrame:
-        """The union with the marks of every tuple, without those that no query selects (Wang 2008,
-        section 7.4). How far event time is, by stream, is ``seen`` on the way.
+        """Return the union with a bitmap for every tuple, without tuples that no query selects
+        (Wang 2008, section 7.4).
+
+        ``seen`` observes the latest event time of each stream.
         """
         whole = frame.observe(seen, *self._latest).withColumn(MARK, self._mark)
         return whole if self._some is None else whole.where(self._some)
 
 
 def latest_time_columns(layouts: Sequence[StreamLayout]) -> list[Column]:
-    """By stream, the latest event time (microseconds) in the streams' union; each is named by the
-    stream's number.
+    """Return one column per stream with its latest event time (microseconds) in the streams' union.
+
+    Each column is named by the stream's number.
     """
     found = []
     for s, layout in enumerate(layouts):
@@ -73,7 +78,7 @@ def latest_time_columns(layouts: Sequence[StreamLayout]) -> list[Column]:
 
 
 def _rewrite_over_union(sql: str, layout: StreamLayout) -> str:
-    """Spark SQL over a stream's columns, over those of the streams' union."""
+    """Rewrite Spark SQL over a stream's columns to the columns of the streams' union."""
     slots = {name.lower(): slot for name, slot in layout.column_slots}
     tree = sqlglot.parse_one(sql, read=SparkSql)
     for column in list(tree.find_all(exp.Column)):

@@ -1,4 +1,4 @@
-"""The settings of a shared join, and what a query that it is asked to serve must be."""
+"""Settings of a shared join, and checks of the queries that it is asked to serve."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from braid.util.durations import Span
 
 @dataclass(frozen=True)
 class SharedJoinConfig(JoinConfig):
-    """The settings of a SharedJoin. Tuples carry marks, of which their routing key is made."""
+    """Settings of a SharedJoin. The routing key of a tuple is derived from its query bitmap."""
 
     shares_queries = True
 
@@ -38,8 +38,12 @@ class SharedJoinConfig(JoinConfig):
         streams: Sequence[str] | None = None,
         judges: Mapping[str, Analyzer] | None = None,
     ) -> Query:
-        """A query to be served; ``judges`` are by stream, see there. Raises ValueError, with one
-        sentence, for one that this join cannot serve.
+        """Return a query for this join.
+
+        ``judges``: analyzers by stream, as ``selection_analyzers`` returns them; None: create them
+            as needed.
+
+        Raises ValueError if this join cannot serve the query.
         """
         if streams is not None and set(streams) != set(self.streams):
             raise ValueError(
@@ -60,8 +64,10 @@ class SharedJoinConfig(JoinConfig):
         )
 
     def selection_analyzers(self, asked: Sequence[Mapping[str, Any]]) -> dict[str, Analyzer]:
-        """By stream, what judges the selections of these queries, arguments of ``query``; it has
-        looked at all of a stream at once, which takes as long as one.
+        """Return one analyzer per stream, which has checked all selections of these queries.
+
+        Checking all selections of a stream at once takes as long as checking one. ``asked``:
+        arguments of ``make_query``.
         """
         wheres = [w for each in asked if isinstance(w := each.get("where"), Mapping)]
         found = dict[str, Analyzer]()
@@ -74,7 +80,7 @@ class SharedJoinConfig(JoinConfig):
     def _check_selection(
         self, alias: str, sql: str | None, name: str, judge: Analyzer | None
     ) -> str | None:
-        """A selection of a query, over the stream's own columns."""
+        """Return a query's selection, checked against the columns of its stream."""
         if sql is None:
             return None
         try:
@@ -96,7 +102,7 @@ class SharedJoinConfig(JoinConfig):
 
 
 def _normalize_conjuncts(on: str) -> set[str]:
-    """What a condition asks for, in no order; equalities read from either side."""
+    """Return the conjuncts of a condition as a set. The order of sides does not matter."""
     tree, found = parse_condition(on), set()
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("this", identifier.name.lower())

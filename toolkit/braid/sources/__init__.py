@@ -1,1 +1,1 @@
-"""Streams as a join reads them: Spark's streams, Arrow tables, their fingerprints."""
+"""Streams as a join reads them: Spark streams, Arrow tables, and their fingerprints."""

@@ -1,5 +1,6 @@
-"""Arrow tables as streams, without Spark: cut into micro-batches, and what Spark would compute of
-each batch computed by DuckDB.
+"""Replay Arrow tables as streams of micro-batches, without Spark.
+
+DuckDB computes what Spark would compute of each batch.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _PLACE = "__place"
 
 
 def measure_extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
-    """How many rows there are, and the microseconds from the earliest to the latest event time."""
+    """Return the number of rows, and the microseconds from the earliest to the latest event
+    time.
+    """
     if time is None or not rows.num_rows:
         return rows.num_rows, 0
     ends = pc.min_max(rows[time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
@@ -38,7 +41,10 @@ def measure_extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
 
 
 def most_frequent_share(alias: str, rows: pa.Table, sql: str) -> float:
-    """The part of the rows that has the most frequent value of Spark SQL over them, but NULL."""
+    """Return the share of rows with the most frequent value of a Spark SQL expression.
+
+    NULL is not counted as a value.
+    """
     value = ArrowAnalyzer({alias: rows}).compile_expression(alias, sql)[0]
     counts = f"SELECT count(*) AS n FROM tuples WHERE ({value}) IS NOT NULL GROUP BY {value}"
     found = query_table(f"SELECT max(n) / sum(n) AS share FROM ({counts})", rows)
@@ -47,10 +53,11 @@ def most_frequent_share(alias: str, rows: pa.Table, sql: str) -> float:
 
 @dataclass(frozen=True)
 class ArrowReplay:
-    """Tables, by stream, to be replayed in ``batches`` micro-batches, or by the column that numbers
-    them; see static.py, which does so for Spark's frames.
+    """Tables to replay in micro-batches, by stream. See ``static_replay`` for Spark's frames.
 
-    Raises ValueError unless that column numbers every row's micro-batch, from 0.
+    ``batches``: number of micro-batches, or the column that numbers them.
+
+    Raises ValueError unless that column numbers the micro-batch of every row, from 0.
     """
 
     streams: Mapping[str, pa.Table]
@@ -65,8 +72,10 @@ class ArrowReplay:
     def write_input(
         self, folder: Path, check: Callable[[], None] = durable_files.skip_check
     ) -> int:
-        """Write the streams under ``folder``, each whole, and return how many micro-batches there
-        are to be cut of them. ``check`` raises Superseded where another driver has the run.
+        """Write each stream under ``folder``, staged for splitting. Return the number of
+        micro-batches.
+
+        ``check`` raises FencedError if another driver has taken over the run.
         """
         durable_files.remove_temporary_files(folder, check)
         numbers = self._assign_micro_batches()
@@ -77,7 +86,7 @@ class ArrowReplay:
         return count
 
     def _assign_micro_batches(self) -> dict[str, np.ndarray]:
-        """By alias, the micro-batch of every tuple."""
+        """Return the micro-batch of every tuple, by alias."""
         streams, batches = self.streams, self.batches
         if isinstance(batches, str):
             return {a: t[batches].to_numpy().astype(np.int64) for a, t in streams.items()}
@@ -105,13 +114,14 @@ def _check_batch_column(alias: str, rows: pa.Table, column: str) -> None:
 
 
 def _quote_identifier(name: str) -> str:
-    """A name in DuckDB's SQL."""
+    """Return a name quoted for DuckDB SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _routing_key_sql(placement: Placement, seed: int, whole: Sequence[str], value: str) -> str:
-    """DuckDB's SQL of the routing key, from the columns of a tuple and the value that an equality
-    joins on, if one does: a seeded hash of one of them, or of both.
+    """Return DuckDB SQL for the routing key: a seeded hash of the tuple, the join value, or both.
+
+    ``value``: SQL for the value that an equality joins on; empty: there is none.
     """
 
     def hashed(columns: Sequence[str], keys: int) -> str:
@@ -131,11 +141,13 @@ def _make_select_sql(columns: Mapping[str, str], where: Sequence[str]) -> str:
 
 
 class ArrowFeed:
-    """Makes the tuples of a micro-batch ready for the engine: event time, routing key and what the
-    condition needs, without those that can never match (but for those without event time, which are
-    counted later). ``worth`` is, by stream, Spark SQL of what
-    a tuple is worth, in a run that sheds load; ``by_value`` one that does so by the values that an
-    equality joins on.
+    """Prepares the tuples of a micro-batch for the engine.
+
+    Adds event time, routing key and the columns that the condition needs. Tuples that can never
+    match are dropped, except those without event time, which are counted later.
+
+    - ``worth``: Spark SQL for the value of a tuple, by stream, in a run that sheds load.
+    - ``by_value``: whether load is shed by the values that an equality joins on.
     """
 
     def __init__(
@@ -181,8 +193,10 @@ class ArrowFeed:
     def read_batch(
         self, folder: Path, number: int, harvest: SheddingPlan | None = None
     ) -> dict[int, list[pa.RecordBatch]]:
-        """The tuples of a micro-batch, by stream. Where a ``harvest`` takes all, nothing is drawn
-        by their hash, in this batch or later, and it is 0.
+        """Return the tuples of a micro-batch, by stream.
+
+        If ``harvest`` keeps all tuples, no sampling hash is needed in this batch or later, and it
+        is 0.
         """
         found: dict[int, list[pa.RecordBatch]] = {}
         for i, (alias, columns) in enumerate(self.columns.items()):
@@ -203,7 +217,10 @@ class ArrowFeed:
         return found
 
     def _evaluate_columns(self, query: str, rows: pa.Table, alias: str, number: int) -> pa.Table:
-        """Raises OverflowFailure where a value leaves the type that Spark computes it in."""
+        """Return the computed columns of a micro-batch.
+
+        Raises OverflowFailure if a value exceeds the type in which Spark computes it.
+        """
         try:
             return query_table(query, rows)
         except duckdb.Error as error:
@@ -218,7 +235,7 @@ def _make_filter(
 ) -> list[str]:
     """Return the conditions that a tuple must satisfy: the filter, and that no key is NULL.
 
-    As in Spark, a key that may fail is not computed of a tuple that the rest leaves out.
+    As in Spark, a key that may fail is not computed for a tuple that the other conditions reject.
     """
     there = {n: f"({columns[n]}) IS NOT NULL" for n in keys}
     trees = {n: sqlglot.parse_one(sql, dialect=SparkSql) for n, sql in keys.items()}

@@ -1,4 +1,4 @@
-"""Frames that people give, as Arrow tables: pandas, Polars and Arrow, column by column."""
+"""Convert pandas and Polars frames and Arrow tables to Arrow tables, column by column."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from braid.condition.sql_types import MOST_DIGITS
 from braid.util.validation import RefusedColumnError, format_value
 
 _MOST_KINDS = 4
-"""Types of values that a sentence names."""
+"""Most types that an error message lists."""
 _RENAME = "name columns by text, as with frame.columns = frame.columns.map(str)"
 
 
 def convert_frame(stream: str, given: Any) -> pa.Table | None:
-    """Return a pandas or Polars frame or an Arrow table as a table of the types that tuples have;
-    None for anything else. Raises RefusedColumn.
+    """Return a pandas or Polars frame or an Arrow table as a table of the types tuples have.
+
+    None for anything else. Raises RefusedColumnError.
     """
     kind = type(given).__module__.partition(".")[0], type(given).__name__
     if kind == ("pandas", "DataFrame"):
@@ -38,8 +39,9 @@ def convert_frame(stream: str, given: Any) -> pa.Table | None:
 
 
 def _list_pandas_columns(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the levels of the index and the columns, by name. An unnamed RangeIndex is none: pandas
-    makes it for a frame that is given none.
+    """Yield the levels of the index and the columns, by name.
+
+    An unnamed RangeIndex is skipped: pandas creates it for a frame without an index.
     """
     index, columns = frame.index, list(frame.columns)
     is_default = type(index).__name__ == "RangeIndex" and index.name is None
@@ -56,7 +58,9 @@ def _list_pandas_columns(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _name_level(index: Any, level: int, columns: list[Any]) -> Any:
-    """Return the name of a level, or the one that ``reset_index`` gives a level without a name."""
+    """Return the name of a level, or the one that ``reset_index`` gives to a level without a
+    name.
+    """
     if index.names[level] is not None:
         return index.names[level]
     return "index" if index.nlevels == 1 and "index" not in columns else f"level_{level}"
@@ -70,7 +74,7 @@ def _check_text(stream: str, name: Any) -> str:
 
 
 def _convert_column(stream: str, name: str, values: Any) -> pa.ChunkedArray:
-    """Return a column in the type that tuples have. Raises RefusedColumn."""
+    """Return a column in the type that tuples have. Raises RefusedColumnError."""
     if not name:
         raise ValueError(f"stream {stream} has a column without a name; name it")
     try:
@@ -100,7 +104,7 @@ def _convert_to_arrow(values: Any) -> pa.ChunkedArray:
 
 
 def _cast_to_plain_type(stream: str, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the column with times in microseconds, or in nanoseconds if it has some of these."""
+    """Return the column with times in microseconds, or nanoseconds if they do not fit."""
     if pa.types.is_run_end_encoded(column.type):
         column = pc.run_end_decode(column)
     wanted = find_plain_type(column.type)
@@ -124,7 +128,7 @@ def _cast_column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArra
 
 
 def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
-    """Raise RefusedColumn unless a run's files can hold the type: Arrow knows more than Parquet."""
+    """Raise RefusedColumnError unless a run's files can hold the type, as Parquet lacks some."""
     written = pa.BufferOutputStream()
     rows = pa.table({name: column.slice(0, 1)})
     try:
@@ -140,7 +144,7 @@ def _check_storable(stream: str, name: str, column: pa.ChunkedArray) -> None:
 
 
 def _list_held_types(values: Any) -> list[str]:
-    """Return the names of the Python types that a column holds, in the order in which they come."""
+    """Return the names of the Python types in a column, in order of appearance."""
     kinds: dict[str, None] = {}
     for value in values:
         if not _is_missing(value):
@@ -151,7 +155,7 @@ def _list_held_types(values: Any) -> list[str]:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether pandas or Polars has the value for NULL."""
+    """Return whether pandas or Polars treats the value as NULL."""
     is_nan = isinstance(value, float) and isnan(value)
     return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
@@ -170,9 +174,10 @@ def has_nanoseconds(kind: pa.DataType) -> bool:
 
 
 def find_plain_type(kind: pa.DataType, unit: str = "us") -> pa.DataType:
-    """Return the type that tuples have in place of another: without dictionaries, long offsets and
-    views, which Polars gives, with times in ``unit`` and decimals of 128 bits, unless they have
-    more digits.
+    """Return the type that tuples have in place of another.
+
+    It has no dictionaries, and none of the long offsets and views that Polars uses. Times are in
+    ``unit``. Decimals have 128 bits if they fit.
     """
     if pa.types.is_dictionary(kind):
         return find_plain_type(kind.value_type, unit)

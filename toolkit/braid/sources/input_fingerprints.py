@@ -1,7 +1,7 @@
-"""Whether the streams that a run is given are those that it began with.
+"""Check that a run is given the streams with which it began.
 
 A run joins the copy in its folder, so new rows in an old folder would be ignored. Rows are compared
-by their number and by the sum of their 64-bit hashes modulo 2^64; their order does not count.
+by their number and by the sum of their 64-bit hashes modulo 2^64, whatever their order.
 """
 
 from __future__ import annotations
@@ -28,29 +28,31 @@ _IDENTITY = frozenset(
         *("host", "port", "table", "database"),
     )
 )
-"""Options that say which data a streaming source reads, in lower case; no others are written down,
-as they may hold secrets."""
+"""Options that identify the data of a streaming source, in lower case.
+
+Others are not stored, as they may hold secrets.
+"""
 SOCKET = "socket"
 _RESUME = ", or StreamJoin.resume(...) to go on with the old input"
 
 
 class InputFingerprint(NamedTuple):
-    """The number of some rows, and the sum of their hashes modulo 2^64."""
+    """Number of rows, and the sum of their hashes modulo 2^64."""
 
     rows: int
     hash_sum: int
 
     def to_plain(self) -> tuple[int, str]:
-        """Return it as run.json has it: the sum as text, as JSON's readers keep 53 bits."""
+        """Return the values for run.json. The sum is text, since JSON readers keep 53 bits."""
         return self.rows, f"{self.hash_sum:016x}"
 
     @classmethod
     def from_plain(cls, plain: tuple[int, str]) -> InputFingerprint:
-        """Return what was made ``plain``."""
+        """Return the fingerprint with these values of ``to_plain``."""
         return cls(plain[0], int(plain[1], 16))
 
     def add(self, other: InputFingerprint) -> InputFingerprint:
-        """Return the fingerprint of both together."""
+        """Return the fingerprint of both sets of rows together."""
         return InputFingerprint(self.rows + other.rows, (self.hash_sum + other.hash_sum) % _MODULUS)
 
 
@@ -76,8 +78,9 @@ def fingerprint_table(rows: pa.Table) -> InputFingerprint:
 
 
 def _replace_maps(kind: pa.DataType) -> pa.DataType:
-    """Return a type with lists of entries in place of maps: DuckDB takes no map that has a key
-    twice, and the streams of a run may have some.
+    """Return a type with lists of entries in place of maps.
+
+    DuckDB accepts no map with duplicate keys, which streams may contain.
     """
     if pa.types.is_map(kind):
         entry = [pa.field("key", _replace_maps(kind.key_type))]
@@ -92,7 +95,7 @@ def _replace_maps(kind: pa.DataType) -> pa.DataType:
 
 
 def fingerprint_frame(frame: DataFrame) -> InputFingerprint:
-    """Return the fingerprint of a static DataFrame of Spark, by one job."""
+    """Return the fingerprint of a static Spark DataFrame. Runs one job."""
     from pyspark.sql import functions as F
 
     from braid.sources import static_replay
@@ -112,8 +115,10 @@ def check_rows(
     here: InputFingerprint,
     otherwise: str = _RESUME,
 ) -> None:
-    """Raise ValueError unless the fingerprint of the rows that a run began with is that of those
-    that it is given. ``otherwise``: what can be done but to use a new folder.
+    """Raise ValueError unless the rows a run began with and the rows it is given are the same.
+
+    - ``there``, ``here``: fingerprints of the rows at the start and now.
+    - ``otherwise``: remedies in the error besides a new folder.
     """
     if there != here:
         others = f"{there.rows:,} others" if there.rows else "none"
@@ -124,7 +129,7 @@ def check_rows(
 
 
 def check_batches(asked: int | str | None, known: Mapping[str, Any], where: str) -> None:
-    """Raise ValueError if a run is to be cut into micro-batches otherwise than it was."""
+    """Raise ValueError if a run is to have other micro-batches than it began with."""
     before = known.get("cut")
     if asked is not None and before is not None and asked != before:
         raise ValueError(
@@ -137,8 +142,9 @@ def check_batches(asked: int | str | None, known: Mapping[str, Any], where: str)
 
 
 def digest_files(frame: DataFrame) -> str | None:
-    """Return a digest of the plan of a frame and of its files, with lengths and times; None unless
-    all that it reads are files of this machine. Nothing is scanned.
+    """Return a digest of a frame's plan and of its files with lengths and times.
+
+    None unless it reads local files only. Nothing is scanned.
     """
     plan: Any = frame._jdf.queryExecution().analyzed()
     leaves = plan.collectLeaves()
@@ -160,7 +166,8 @@ def check_frame(
     known: Mapping[str, Any],
     otherwise: str = _RESUME,
 ) -> None:
-    """Raise ValueError unless the rows of a frame are those of the copy in a run's folder;
+    """Raise ValueError unless a frame has the rows of the copy in a run's folder.
+
     ``otherwise``: see ``check_rows``.
     """
     before = known.get("files", {}).get(alias)
@@ -186,7 +193,7 @@ def _copy_rows(store: RunStore, alias: str, frame: DataFrame) -> InputFingerprin
 def record_fingerprints(
     streams: Mapping[str, Any], static: Mapping[str, DataFrame]
 ) -> dict[str, Any]:
-    """Return what tells later whether a run is given the same DataFrames, and warn of sockets."""
+    """Return fingerprints that identify the DataFrames on a later start, and warn of sockets."""
     files = {alias: digest_files(frame) for alias, frame in static.items()}
     sources = describe_sources(streams)
     warn_of_sockets(sources)
@@ -200,9 +207,7 @@ def check_streams(
     store: RunStore,
     known: Mapping[str, Any],
 ) -> None:
-    """Raise ValueError unless the sources of streams, and the rows of static ones, are those that
-    a run began with.
-    """
+    """Raise ValueError unless sources and rows are those with which a run began."""
     sources = describe_sources(streams)
     check_sources(sources, known, store.where)
     check_sockets(sources, store)
@@ -214,7 +219,7 @@ def check_streams(
 
 
 def describe_sources(streams: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return, by stream, the types and options of the streaming sources that it reads."""
+    """Return the types and options of the streaming sources that each stream reads."""
     endless = {a: s for a, s in streams.items() if getattr(s, "isStreaming", False)}
     return {alias: dict(_describe_source(frame)) for alias, frame in endless.items()}
 
@@ -251,7 +256,7 @@ def _make_absolute(path: str) -> str:
 def check_sources(
     here: Mapping[str, Mapping[str, str]], known: Mapping[str, Any], where: str
 ) -> None:
-    """Raise ValueError unless the streaming sources are those that a run began with."""
+    """Raise ValueError unless the streaming sources are those with which a run began."""
     for alias, source in here.items():
         before = known.get("sources", {}).get(alias, {})
         if before != source:
@@ -277,7 +282,7 @@ def _reads_socket(source: Mapping[str, str]) -> bool:
 
 
 def warn_of_sockets(sources: Mapping[str, Mapping[str, str]]) -> None:
-    """Warn, in one sentence, that a socket cannot be read again."""
+    """Warn that a socket cannot be read again."""
     for alias in find_sockets(sources):
         warnings.warn(
             f"stream {alias} reads a socket, which cannot be read again: tuples of a batch that is "
@@ -287,7 +292,7 @@ def warn_of_sockets(sources: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def check_sockets(sources: Mapping[str, Mapping[str, str]], store: RunStore) -> None:
-    """Raise ValueError if a batch of a socket was begun and not committed."""
+    """Raise ValueError if a batch that read a socket was begun and not committed."""
     state = store.last_state()
     begun, committed = (
         store.checkpoint.last_micro_batch("offsets"),

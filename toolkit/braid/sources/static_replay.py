@@ -1,4 +1,4 @@
-"""A static DataFrame replayed as a stream: one Parquet file for each micro-batch, in order."""
+"""Replay static DataFrames as streams, with one Parquet file per micro-batch."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from braid.util.worker_threads import current_workers
 
 _NUMBER = "__batch"
 _SMALL = 128 << 20
-"""Bytes; more than that, Spark's tasks sort and write as fast."""
+"""Bytes up to which this process sorts and writes faster than Spark's tasks."""
 _SCHEMA = "org.apache.spark.sql.parquet.row.metadata"
-"""Where Spark looks in a file of Parquet for the types of its columns."""
+"""Metadata key under which Spark stores column types in a Parquet file."""
 _PLAIN = frozenset(
     (
         *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double"),
@@ -42,15 +42,16 @@ _PLAIN = frozenset(
 
 
 class StaticReplay:
-    """Static frames, by stream, to be replayed in ``batches`` micro-batches.
+    """Static frames to replay in micro-batches, by stream.
 
-    They are cut at quantiles of event time over all frames, so that the streams advance together
-    (without time columns, ``times`` by alias, tuples are spread by a hash). Or ``batches`` names an
-    integer column that gives the number of each tuple's micro-batch, counted from 0; that column is
-    then no part of the stream.
+    - ``times``: event-time columns by alias. Micro-batches are quantiles of event time over all
+      frames, so that streams advance together. Without event times, tuples are spread by a hash.
+    - ``batches``: number of micro-batches, or an integer column that numbers them from 0. That
+      column is not part of the stream.
+    - ``most``: bytes up to which rows are collected in this process. Beyond that, Spark writes the
+      files.
 
-    What has at most ``most`` bytes comes to this process, once; of more, Spark writes the files.
-    Raises ValueError unless the column exists and numbers every tuple's micro-batch.
+    Raises ValueError unless the column exists and numbers the micro-batch of every tuple.
     """
 
     def __init__(
@@ -73,8 +74,9 @@ class StaticReplay:
                     micro_batch_files.check_numbering(alias, batches, self.tables[alias][_NUMBER])
 
     def _collect_tables(self, most: int) -> dict[str, pa.Table] | None:
-        """The rows, with what their micro-batch follows from; None where they are too many, or of
-        types that Arrow writes otherwise than Spark.
+        """Return the collected rows with the column that determines their micro-batch.
+
+        None if they are too large, or have types that Arrow and Spark write differently.
         """
         frames = self.frames.values()
         known = all(_has_same_encoding(f.dataType) for frame in frames for f in frame.schema.fields)
@@ -89,7 +91,7 @@ class StaticReplay:
                 return None
 
     def _collect_rows(self, alias: str, allowed: ByteBudget) -> pa.Table:
-        """A stream's rows. Raises Overflow."""
+        """Return a stream's collected rows. Raises CollectLimitExceeded."""
         frame = self.frames[alias]
         made = frame.withColumn(_NUMBER, self._micro_batch_source(alias, frame))
         batches = collect_batch(made, allowed)
@@ -106,9 +108,10 @@ class StaticReplay:
     def write_input(
         self, folder: Path, check: Callable[[], None] = durable_files.skip_check
     ) -> int:
-        """Write the streams under ``folder``, and return how many micro-batches there are. What
-        came to this process is written whole, to be cut; Spark writes a file a micro-batch.
-        ``check`` raises Superseded where another driver has the run.
+        """Write the streams under ``folder``. Return the number of micro-batches.
+
+        Collected rows are staged for splitting; Spark writes one file per micro-batch. ``check``
+        raises FencedError if another driver has taken over the run.
         """
         durable_files.remove_temporary_files(folder, check)
         if self.tables is None:
@@ -134,7 +137,7 @@ class StaticReplay:
         return count
 
     def _stream_schema(self, alias: str) -> T.StructType:
-        """The columns that the stream has."""
+        """Return the columns of the stream."""
         fields = self.frames[alias].schema.fields
         return make_spark_nullable(T.StructType([f for f in fields if f.name != self.batches]))
 
@@ -173,8 +176,9 @@ class StaticReplay:
 
 
 def stored_schema(copied: InputSnapshot, alias: str, spark: SparkSession) -> T.StructType:
-    """The columns of a stream of a copy, by what Spark's writer leaves in its files; those of older
-    runs may lack it, and are looked at by Spark.
+    """Return the columns of a copied stream, from the metadata that Spark's writer leaves.
+
+    If a file lacks the metadata, Spark reads its schema.
     """
     found = (copied.stream_schema(alias).metadata or {}).get(_SCHEMA.encode())
     return make_spark_nullable(
@@ -203,7 +207,7 @@ def _check_numbers(alias: str, frame: DataFrame, column: str) -> None:
 
 
 def _has_same_encoding(kind: T.DataType) -> bool:
-    """Whether Parquet has the same of it by Arrow and by Spark."""
+    """Return whether Arrow and Spark write the type to Parquet alike."""
     if isinstance(kind, T.ArrayType):
         return _has_same_encoding(kind.elementType)
     if isinstance(kind, T.MapType):
@@ -214,7 +218,9 @@ def _has_same_encoding(kind: T.DataType) -> bool:
 
 
 def measure_extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
-    """How many rows there are, and the microseconds from the earliest to the latest event time."""
+    """Return the number of rows, and the microseconds from the earliest to the latest event
+    time.
+    """
     times = F.lit(0) if time is None else _event_time_column(time)
     found = frame.agg(F.count(F.lit(1)), F.coalesce(F.max(times) - F.min(times), F.lit(0))).first()
     assert found is not None
@@ -222,13 +228,17 @@ def measure_extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
 
 
 def hashable_columns(frame: DataFrame) -> list[str]:
-    """Spark SQL of the columns that Spark can hash: all but maps, variants, and what holds them."""
+    """Return Spark SQL for the columns that Spark can hash: all except maps and variants.
+
+    Columns that contain maps or variants are left out too.
+    """
     return [f"`{f.name}`" for f in frame.schema.fields if _is_hashable(f.dataType)]
 
 
 def identity_columns(frame: DataFrame) -> list[str]:
-    """Spark SQL of what tells tuples apart by its hash. Alone, the hash of a tuple skips NULLs and
-    does not know where an array ends, and there is none of a map.
+    """Return Spark SQL for expressions whose hash distinguishes tuples.
+
+    The hash of the columns alone ignores NULLs and the ends of arrays, and does not exist for maps.
     """
     return [text for f in frame.schema.fields for text in _identity_expressions(f)]
 
@@ -267,9 +277,10 @@ def _micro_batch_column(
 
 
 def count_cuts_below(value: str, cuts: Sequence[int]) -> Column:
-    """How many of the ascending ``cuts`` lie below ``value`` (SQL text), as a balanced tree of
-    comparisons; NULL counts none. Text goes to Spark at once, where a tree of columns takes a call
-    for each part.
+    """Return the number of ascending ``cuts`` below ``value``, as a balanced tree of comparisons.
+
+    ``value``: SQL text; NULL counts none. Text goes to Spark in one call, whereas a tree of columns
+        takes a call for each part.
     """
     return F.expr(_make_search_tree_sql(value, cuts, 0))
 
@@ -292,7 +303,7 @@ def _event_time_column(time: str) -> Column:
 def _find_time_quantiles(
     frames: Mapping[str, DataFrame], named: Mapping[str, str], batches: int
 ) -> list[int]:
-    """Event times at which a new micro-batch begins: quantiles over all frames."""
+    """Return the event times at which micro-batches begin: quantiles over all frames."""
     shares = [k / batches for k in range(1, batches)]
     if not shares:
         return []
@@ -310,7 +321,9 @@ def _find_last_number(frame: DataFrame, column: str) -> int:
 
 
 def _arrange_micro_batches(written: Path, target: Path, count: int, schema: pa.Schema) -> None:
-    """One file per micro-batch, empty where there is nothing."""
+    """Move the written files into place, one per micro-batch, with empty ones where there is
+    none.
+    """
     current_file_system().make_folder(target)
     for k in range(count):
         file = micro_batch_files.batch_file(target, k)

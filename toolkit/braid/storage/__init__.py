@@ -1,1 +1,1 @@
-"""The folder of a run: manifest log, blocks, results, events, input and their repair."""
+"""Folder of a run: manifest log, blocks, results, events, input, and their repair."""

@@ -1,6 +1,7 @@
-"""The files that a task attempt writes, and the replicas that it reads. A name that no report
-carries does not exist. Reports have the seals of files, which are checked when a process opens a
-file of another one.
+"""Write the block and result files of a task attempt, and read replicas.
+
+A file exists only if a report names it. Reports carry checksums, which a process verifies when it
+opens a file that another process wrote.
 """
 
 from __future__ import annotations
@@ -34,19 +35,24 @@ from braid.util.file_system import current_file_system
 
 _EMIT_ROWS = 1 << 16
 _EMIT_BYTES = 1 << 28
-"""Arrow cannot read a struct's text, if a row group has 2 GB of it."""
+"""Bytes of pending results that are written at once.
+
+Arrow cannot read a struct's text if a row group has 2 GB of it.
+"""
 _ONES = pa.array(np.ones(_EMIT_ROWS))
-"""Weights of results that had to be found, made once."""
+"""Weights of results that load shedding never skips, made once."""
 _WEIGHT = pa.field(WEIGHT, pa.float64(), nullable=False)
 _MOST_OPEN = 512
-"""Many systems allow a process 1,024 open files."""
+"""Open block files per process. Many systems allow a process 1,024 open files."""
 _SMALL = 1 << 18
-"""Bytes: of a larger file it pays to read the parts beside each other."""
+"""File size in bytes up to which Parquet is read on one thread, which is faster."""
 
 
 class BlockFileWriter:
-    """Block files written by this task attempt: one per stream, one record batch per block and
-    host, without ``echoes`` of other columns. They are forced to disk if ``force``.
+    """Writer of a task attempt's block files.
+
+    It writes one file per stream and one record batch per block and host, without ``echoes``:
+    columns that copy others. ``force``: force the files to disk.
     """
 
     def __init__(
@@ -63,7 +69,7 @@ class BlockFileWriter:
         self.sealing: dict[str, Future[FileChecksum]] | None = None
 
     def append_block(self, stream: int, batch: pa.RecordBatch) -> ReplicaAddress:
-        """Append a block's rows to the file of their stream; returns where they are."""
+        """Append a block's rows to the file of their stream. Return their address."""
         name, batch = (
             f"{self.stem}-{stream}.arrow",
             drop_generated_columns(batch, self.echoes(stream)),
@@ -76,7 +82,7 @@ class BlockFileWriter:
         return ReplicaAddress(name, self.written[stream] - 1)
 
     def finish_files(self) -> None:
-        """All is written: each file is sealed on another thread, while the hosts go on."""
+        """Close all files and start to compute their checksums in the background."""
         for file in (*self.writers.values(), *self.sinks):
             file.close()
         paths = [self.folder / f"{self.stem}-{stream}.arrow" for stream in self.writers]
@@ -89,18 +95,19 @@ class BlockFileWriter:
         }
 
     def close_files(self) -> dict[str, FileChecksum]:
-        """The seals of all files by name, once they are on disk."""
+        """Return the checksums of all files by name, once the files are on disk."""
         if self.sealing is None:
             self.finish_files()
         return {name: seal.result() for name, seal in (self.sealing or {}).items()}
 
 
 class ResultFileWriter:
-    """The result file of this task attempt: one struct column per alias, the queries served in a
-    run that serves many, and weights in one that sheds load.
+    """Writer of a task attempt's result file.
 
-    Small pieces are gathered before they are written. Pages have checksums, for readers that know
-    no seal. ``served`` counts what was written by the bit of the query that it serves.
+    The file has one struct column per alias, a column of served queries if the run serves many, and
+    a column of weights if it sheds load. Small pieces are collected before they are written. Pages
+    have checksums, for readers that do not know the checksum of the file. ``served``: results by
+    the bit of the query they serve.
     """
 
     def __init__(self, spec: JoinSpec, folder: Path, stem: str) -> None:
@@ -113,8 +120,9 @@ class ResultFileWriter:
         self.sink: Any = None
 
     def append_results(self, found: PartialMatches, weights: np.ndarray | None = None) -> None:
-        """Keep results; they are written some ten thousand at a time, fewer if they are large. In a
-        run that sheds load, no ``weights`` are 1 for each.
+        """Append results. They are written in row groups of limited rows and bytes.
+
+        ``weights``: weights of results, in a run that sheds load; None: all are 1.
         """
         columns = [self._make_struct_column(found, s) for s in range(len(self.spec.columns))]
         names = list(self.spec.predicate.aliases)
@@ -156,7 +164,7 @@ class ResultFileWriter:
         self.pending, self.weights, self.rows, self.size = [], [], 0, 0
 
     def _pending_weights(self) -> pa.ChunkedArray:
-        """The weights of what is pending, without a new array where all are 1."""
+        """Return the weights of pending results, without a new array if all are 1."""
         if all(weights is None for weights in self.weights):
             return pa.chunked_array([*_iterate_unit_weights(self.rows)], pa.float64())
         pieces = zip(self.pending, self.weights, strict=True)
@@ -176,7 +184,7 @@ class ResultFileWriter:
             self.served[bit] = self.served.get(bit, 0) + here
 
     def close_file(self) -> dict[str, FileChecksum]:
-        """Write what is left; the file's seal by its name, or nothing when there was no result."""
+        """Write pending results and close the file. Return its checksum by name; {}: no results."""
         self._write_pending()
         if self.writer is None:
             return {}
@@ -191,8 +199,9 @@ def _iterate_unit_weights(count: int) -> Iterator[pa.Array]:
 
 
 class _Readers:
-    """Block files that are open in this process, the last used ones. What is read from them stays
-    mapped as long as somebody holds it.
+    """Cache of recently used block files that are open in this process.
+
+    Rows that were read stay mapped as long as they are referenced.
     """
 
     def __init__(self) -> None:
@@ -201,14 +210,15 @@ class _Readers:
         self._changing = Lock()
 
     def mark_verified(self, paths: Iterable[str]) -> None:
-        """Know that files are whole, as this process has written them."""
+        """Mark files as verified, since this process has written them."""
         with self._changing:
             for path in paths:
                 self._verified_in_folder(path).add(path)
 
     def open_verified(self, path: str, seal: FileChecksum) -> tuple[Any, Lock]:
-        """The reader of a file, which serves one thread at a time. Raises Damaged for a file that
-        has not its seal.
+        """Return the reader of a file, and a lock to hold while reading.
+
+        Raises DamagedRunError if the file does not match its checksum.
         """
         with self._changing:
             if path not in self._open:
@@ -226,7 +236,7 @@ class _Readers:
             return self._open[path]
 
     def close_files(self, paths: Iterable[str]) -> None:
-        """Keep these files open no longer."""
+        """Close these files."""
         with self._changing:
             for path in paths:
                 self._close_file(path)
@@ -239,14 +249,14 @@ class _Readers:
         self._verified_in_folder(path).discard(path)
 
     def close_others(self, folder: str, names: Collection[str]) -> None:
-        """Of the files of a folder, keep only these open."""
+        """Close the files of a folder except those in ``names``."""
         with self._changing:
             for path in [*self._verified_in_folder(f"{folder}/")]:  # what is open is trusted
                 if path.rpartition("/")[2] not in names:
                     self._close_file(path)
 
     def list_below(self, folder: Path) -> list[str]:
-        """The files of a folder that are open."""
+        """Return the open files of a folder."""
         with self._changing:
             inside = [known for known in self._whole if Path(known).is_relative_to(folder)]
             return [path for known in inside for path in self._whole[known]]
@@ -256,8 +266,9 @@ _readers = _Readers()
 
 
 def open_replica(path: str, index: int, keys: Keys | None, seal: FileChecksum) -> BlockRows:
-    """A host's replica of a block, mapped into memory. Raises Damaged for a file that has not its
-    seal.
+    """Return a host's replica of a block, mapped into memory.
+
+    Raises DamagedRunError if the file does not match its checksum.
     """
     reader, lock = _readers.open_verified(path, seal)
     with lock:
@@ -265,8 +276,10 @@ def open_replica(path: str, index: int, keys: Keys | None, seal: FileChecksum) -
 
 
 def read_parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) -> pa.Table:
-    """The rows of a Parquet file, as pq.read_table reads them, in a quarter to a half of the time
-    where it is small. A column that is never null in the file may be so in the ``schema``.
+    """Return the rows of a Parquet file, as pq.read_table does.
+
+    A small file takes a quarter to half of the time. A column without nulls in the file may be
+    nullable in ``schema``.
     """
     with suppress(OSError, pa.ArrowInvalid):  # which are raised below, with the file's name
         if current_file_system().read_size(path) <= _SMALL:
@@ -284,7 +297,7 @@ def read_parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) 
 
 
 def remove_block_files(files: Collection[Path]) -> None:
-    """Remove block files, and keep them open in this process no longer."""
+    """Remove block files and close them in this process."""
     for file in files:
         current_file_system().remove_file(
             file, missing_ok=True
@@ -293,10 +306,10 @@ def remove_block_files(files: Collection[Path]) -> None:
 
 
 def keep_open_only(folder: Path, names: Collection[str]) -> None:
-    """Of a folder, keep only these block files open in this process: the others may be gone."""
+    """Close the block files of a folder except those in ``names``. Others may have been removed."""
     _readers.close_others(str(folder), names)
 
 
 def close_block_files(folder: Path) -> None:
-    """Keep no block file of a folder open in this process."""
+    """Close all block files of a folder in this process."""
     _readers.close_files(_readers.list_below(folder))

@@ -1,9 +1,9 @@
-"""Local files that Spark's JVM writes for Braid alone, under a scheme of their own.
+"""Local file system under a scheme of its own, for files that Spark's JVM writes for Braid.
 
-Hadoop's local files have a checksum file beside each, and without Hadoop's native library, which
-PySpark lacks, each file and folder that is made starts a process ``chmod``: 6 ms, four times in a
-micro-batch of two streams. Files of the scheme ``braid-file`` have neither. ``file`` stays
-Hadoop's, so other queries of the session see nothing of it.
+Hadoop's local file system adds a checksum file to each file. Without Hadoop's native library, which
+PySpark lacks, it also starts a process ``chmod`` for each new file and folder: 6 ms, four times in
+a micro-batch of two streams. Files of the scheme ``braid-file`` need neither. The scheme ``file``
+stays Hadoop's, so other queries of the session are not affected.
 """
 
 from __future__ import annotations
@@ -48,9 +48,10 @@ public class BraidLocalFiles extends org.apache.hadoop.fs.RawLocalFileSystem {
 
 
 def register_private_file_system(jvm: Any, settings: Any) -> None:
-    """Let this JVM know the scheme. Spark's own compiler compiles the class in 0.15 s. Hadoop keeps
-    one object for all files of a scheme, so no setting names the class: workers on other machines
-    would look for it.
+    """Register the scheme in this JVM.
+
+    Spark's own compiler compiles the class in 0.15 s. Hadoop keeps one object for all files of a
+    scheme. No setting names the class, since workers on other machines would look for it.
     """
     if os.name != "posix":
         return
@@ -64,8 +65,9 @@ def register_private_file_system(jvm: Any, settings: Any) -> None:
 
 
 def make_own_path(spark: SparkSession, path: Path) -> str:
-    """Return the path as Spark is to write to it: of the scheme, if all of Spark is in a JVM that
-    knows it. It is never a path that Spark reads a stream from, because Spark's logs name those.
+    """Return a path for Spark to write to, with the scheme if Spark is one JVM that knows it.
+
+    Never use it for a path from which Spark reads a stream, since Spark's logs record those.
     """
     context: Any = spark.sparkContext
     if not re.match(r"local(\[|$)", context.master):

@@ -1,8 +1,8 @@
-"""What a run has told: all events that are kept in a file, the last ones in memory.
+"""Log of a run's events: retained events are in a file, recent ones also in memory.
 
-Numbers of events, and places in the file, are those that they would have if all were kept. Where
-the first ones are not, a line stands in their place (``EventsDropped``), after those that open the
-run, and then come the ones of them that last (head.py).
+Event numbers and file offsets are those of the complete log. If the first events were trimmed, a
+placeholder (``EventsTrimmed``) follows the opening events of the run. After it come the trimmed
+events that must be retained (see ``event_log_head``).
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from braid.storage.event_log_head import EventLogHeader
 from braid.util.file_system import current_file_system
 
 _STRIDE = 256
-"""Every so many events, where the next begins in the file is kept."""
+"""Number of events between two indexed file offsets."""
 _CHUNK = 1 << 20
 
 
 class EventPrefix(NamedTuple):
-    """The first ``events`` of the file: its first ``bytes``, their crc32, and where every so
-    many begin.
-    """
+    """First events of the log: their number, bytes and crc32, and every ``_STRIDE``-th offset."""
 
     event_count: int
     size_bytes: int
@@ -42,7 +40,7 @@ class EventPrefix(NamedTuple):
 
 
 def extend_archive(archive: EventPrefix, lines: Sequence[bytes]) -> EventPrefix:
-    """Return an archive that has these lines after its own."""
+    """Return the prefix extended by these lines."""
     events, size, starts = archive.event_count, archive.size_bytes, [*archive.offsets]
     for line in lines:
         if events % _STRIDE == 0:
@@ -52,7 +50,7 @@ def extend_archive(archive: EventPrefix, lines: Sequence[bytes]) -> EventPrefix:
 
 
 class EventLogEnd(NamedTuple):
-    """The end of some events: their number, their bytes and their crc32."""
+    """End of a log's events: their number, bytes and crc32."""
 
     event_count: int
     size_bytes: int
@@ -60,11 +58,14 @@ class EventLogEnd(NamedTuple):
 
 
 class EventLog:
-    """The events of a run, in ``path``, of which ``opening`` come before those of the first batch;
-    of the last, ``most`` are in memory. May be asked from any thread.
+    """Event log of a run. Thread-safe.
 
-    ``check_driver`` raises Superseded where another driver has the run. One that slept after its
-    check may still have added lines, or cut some off: then ``mend`` tells anew all that was told.
+    - ``path``: file of the log.
+    - ``most``: recent events to hold in memory.
+    - ``opening``: number of events before those of the first batch.
+    - ``check_driver``: raises FencedError if another driver has taken over the run.
+    - ``mend``: rewrites the log if another driver that was suspended after its check has changed
+      the file.
     """
 
     def __init__(
@@ -85,22 +86,23 @@ class EventLog:
 
     @property
     def event_count(self) -> int:
-        """How many there are."""
+        """Number of events, trimmed ones included."""
         return self._count
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes they have."""
+        """Bytes of all events, trimmed ones included."""
         return self._size
 
     @property
     def find_end(self) -> EventLogEnd:
-        """Where the next begins."""
+        """End of the log, at which the next event begins."""
         return EventLogEnd(self._count, self._size, self._crc)
 
     def open_prefix(self, archive: EventPrefix, and_cut: bool = False) -> None:
-        """Take these events of the file for all; ``and_cut``: remove the others. Raises Damaged
-        when it does not have them.
+        """Open the log with the events of ``archive``. ``and_cut``: remove events after them.
+
+        Raises DamagedRunError if the file does not hold these events.
         """
         try:
             with self._open_with_header() as (file, first):
@@ -124,7 +126,7 @@ class EventLog:
         self._filled = False
 
     def begin_log(self, opening: Sequence[Any]) -> None:
-        """Begin with these events, and no others."""
+        """Start a new log with these events."""
         with self._changing:
             durable_files.write_atomically(self.path, b"", False, check=self.check_driver)
             self._count = self._size = self._crc = self._gone = 0
@@ -135,7 +137,7 @@ class EventLog:
             self.opening = len(opening)
 
     def _load_recent_events(self) -> None:
-        """Have as many of the last in memory as there may be, if that has not been."""
+        """Load recent events into memory, unless that has been done."""
         if not self._filled:
             self._filled = True
             there, first = len(self._last), max(0, self._count - (self._last.maxlen or 0))
@@ -145,7 +147,7 @@ class EventLog:
             self._last.extendleft(more[::-1])
 
     def append_events(self, happened: Sequence[Any]) -> None:
-        """Tell more: first here, as the file may be out of reach."""
+        """Append events, first in memory, since the file may be unreachable."""
         lines = [*map(encode_event, happened)]
         with self._changing:
             size = self._size
@@ -158,14 +160,14 @@ class EventLog:
             current_file_system().append_bytes(self.path, b"".join(lines))
 
     def _has_prefix(self, size: int) -> bool:
-        """Whether the file has as many bytes as were written."""
+        """Return whether the file has the number of bytes that were written."""
         return (
             current_file_system().exists(self.path)
             and current_file_system().read_size(self.path) == size - self._gone
         )
 
     def append_encoded(self, told: Sequence[bytes | msgspec.Raw]) -> None:
-        """Tell more, as it has been written down elsewhere; it is decoded when it is asked for."""
+        """Append encoded events. They are decoded on demand."""
         with self._changing:
             self._last.clear()
             self._filled = False
@@ -181,9 +183,7 @@ class EventLog:
             self._crc = zlib.crc32(line, self._crc)
 
     def read_since(self, first: int) -> list[Any]:
-        """The events from number ``first`` on: of those that are no longer kept, what stands in
-        their place.
-        """
+        """Return the events from number ``first`` on. A placeholder replaces trimmed events."""
         with self._changing:
             kept = self._count - len(self._last)
             first = max(0, first if first >= 0 else self._count + first)
@@ -191,7 +191,7 @@ class EventLog:
             return older + list(islice(self._last, max(0, first - kept), None))
 
     def _read_events_between(self, first: int, end: int) -> list[Any]:
-        """The events between two numbers, of the file."""
+        """Return the events between two numbers, read from the file."""
         with self._open_with_header() as (file, begin):
             at, start = self._find_indexed_event(begin, max(first, begin.first_event_number))
             lines = islice(begin.read_lines(file, start, self._size), max(0, end - at))
@@ -199,7 +199,7 @@ class EventLog:
             return [*begin.read_events(first, end), *later]
 
     def _find_indexed_event(self, begin: EventLogHeader, number: int) -> tuple[int, int]:
-        """The number of an event up to this one, and where in the file it is."""
+        """Return the number and file offset of an indexed event at or before this number."""
         stride = number // _STRIDE
         if stride * _STRIDE <= begin.first_event_number:
             return begin.first_event_number, begin.logical_end
@@ -207,18 +207,18 @@ class EventLog:
 
     @contextmanager
     def _open_with_header(self) -> Iterator[tuple[IO[bytes], EventLogHeader]]:
-        """The file, and what it begins with: it may be another one the next time."""
+        """Open the file and read its header. The file may be replaced between two calls."""
         with current_file_system().open_file(self.path) as file:
             yield file, event_log_head.read_header(file, self.opening)
 
     def recent_events(self) -> list[Any]:
-        """Those in memory."""
+        """Return the events in memory."""
         with self._changing:
             self._load_recent_events()
             return list(self._last)
 
     def events_of_type(self, *kinds: type) -> list[Any]:
-        """The events of some kinds, in order; no other is decoded."""
+        """Return the events of some types, in order. Other events are not decoded."""
         marks = tuple(f'"type":"{kind.__name__}"'.encode() for kind in kinds)
         with self._changing:
             if kept := self._count - len(self._last):
@@ -237,7 +237,7 @@ class EventLog:
             return older + [e for e in self._last if isinstance(e, kinds)]
 
     def describe_prefix(self, before: EventPrefix | None, count: int, size: int) -> EventPrefix:
-        """The first ``count`` events, which have ``size`` bytes; ``before`` has some of them."""
+        """Return the first ``count`` events of ``size`` bytes as a prefix extending ``before``."""
         crc, at = (before.crc32, before.size_bytes) if before else (0, 0)
         with self._open_with_header() as (file, begin):
             if begin.trimmed is not None and at < begin.logical_end:
@@ -248,9 +248,9 @@ class EventLog:
         return EventPrefix(count, size, crc, self._starts[: -(-count // _STRIDE)])
 
     def trim(self, first: int, force: bool) -> bool:
-        """Keep the events of batches before ``first`` no longer, once they are a third of what the
-        file has: what is kept is written anew, so that readers see the one file or the other,
-        whole. Returns whether it was done.
+        """Trim the events of batches before ``first`` once they are a third of the file.
+
+        The file is replaced atomically. Returns whether events were trimmed.
         """
         with self._changing:
             with self._open_with_header() as (file, begin):
@@ -268,8 +268,10 @@ class EventLog:
     def _rewrite_log(
         self, lines: Iterable[bytes], file: IO[bytes], start: int, end: int, force: bool
     ) -> None:
-        """Have a file of these lines and of what is between two places of this one. In its place,
-        and not within it: a driver that has lost the run would cut off what others have told.
+        """Replace the file by these lines and the bytes between two offsets of the current file.
+
+        The file is replaced, not changed in place: a driver that has lost the run would otherwise
+        truncate events of the next one.
         """
         temporary = durable_files.name_temporary(self.path)
         with current_file_system().open_file(temporary, "wb") as made:
@@ -288,9 +290,7 @@ class EventLog:
     def _find_batch_end(
         self, file: IO[bytes], begin: EventLogHeader, batch: int
     ) -> tuple[int, int] | None:
-        """How many events there are up to the end of a batch, and where that is in the file; None:
-        it is not there.
-        """
+        """Return the number of events up to the end of a batch and its offset; None: not found."""
 
         def is_later(stride: int) -> bool:
             line = next(begin.read_lines(file, self._starts[stride], self._size))
@@ -309,7 +309,7 @@ class EventLog:
         return None
 
     def check_prefix(self, archive: EventPrefix) -> None:
-        """Raise Damaged unless the file begins with these events."""
+        """Raise DamagedRunError unless the file begins with these events."""
         found = self.describe_prefix(None, archive.event_count, archive.size_bytes)
         if found.crc32 != archive.crc32:
             raise DamagedRunError(

@@ -1,6 +1,4 @@
-"""What a file of events begins with: the events that open the run, and, where those of its first
-batches are no longer kept, what stands in their place.
-"""
+"""Header of an event log: the opening events and a summary of trimmed ones."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ class _Numbered(msgspec.Struct):
 
 
 class _Committed(msgspec.Struct):
-    """What of a commit is summed up."""
+    """Fields of a commit that the summary needs."""
 
     results: int
     changed_blocks: tuple[Block, ...]
@@ -41,7 +39,7 @@ class _Committed(msgspec.Struct):
 
 
 class _Sums:
-    """What events say in all that are no longer kept, after those that were ``dropped`` before."""
+    """Summary of trimmed events, including those in the earlier placeholder ``dropped``."""
 
     def __init__(self, dropped: EventsTrimmed | None) -> None:
         self.blocks, self.did, self.results = LiveBlocks(), HostMetrics(), 0
@@ -54,7 +52,7 @@ class _Sums:
             self.irregular = IrregularCounts(dropped.late_tuples)
 
     def add_event(self, line: bytes) -> None:
-        """One more."""
+        """Add an event."""
         self._kinds[_parse_event_kind(line)] += 1
         if is_commit_line(line):
             batch = msgspec.json.decode(line, type=_Committed)
@@ -65,16 +63,19 @@ class _Sums:
                 self.did.add_counts(did)
 
     def count_by_kind(self, stay: Iterable[bytes]) -> dict[str, int]:
-        """How many of each kind there were, but for those that ``stay``."""
+        """Return the number of events by type, without those that ``stay``."""
         self._kinds.subtract(map(_parse_event_kind, stay))
         return dict(+self._kinds)
 
 
 @dataclass(frozen=True)
 class EventLogHeader:
-    """The first ``lines``: of ``opening`` events, and then, where some are ``dropped``, one that
-    says so and those that last. What follows begins at a place that is ``end`` if all were kept,
-    with event number ``first``.
+    """First lines of an event log.
+
+    - ``line_count``: the lines: opening events, then the placeholder and retained events, if some
+      were trimmed.
+    - ``opening_events``: number of opening events.
+    - ``trimmed``: placeholder of trimmed events; None: none were trimmed.
     """
 
     line_count: list[bytes]
@@ -83,31 +84,31 @@ class EventLogHeader:
 
     @property
     def first_event_number(self) -> int:
-        """The number of the first event that follows."""
+        """Number of the first event after the header."""
         gone = 0 if self.trimmed is None else self.trimmed.trimmed_events - 1
         return len(self.line_count) + gone
 
     @property
     def logical_end(self) -> int:
-        """Where that begins, if all were kept."""
+        """Offset at which the header ends in the complete log."""
         return (
             sum(map(len, self.line_count)) if self.trimmed is None else self.trimmed.trimmed_bytes
         )
 
     @property
     def trimmed_bytes(self) -> int:
-        """The bytes that the file lacks of all."""
+        """Bytes that trimming has removed."""
         return self.logical_end - sum(map(len, self.line_count))
 
     def read_lines(self, file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
-        """The lines between two places."""
+        """Yield the lines between two offsets of the complete log."""
         file.seek(start - self.trimmed_bytes)
         while start < end and (line := file.readline()):
             start += len(line)
             yield line
 
     def read_events(self, first: int, end: int) -> Iterator[Any]:
-        """The events between two numbers, as far as they are here."""
+        """Yield the header's events between two numbers."""
         number = 0
         for event in map(decode_event, self.line_count):
             after = number + events.count_event_numbers([event])
@@ -118,8 +119,9 @@ class EventLogHeader:
             number = after
 
     def trim(self, file: IO[bytes], batch: int, count: int, end: int) -> EventLogHeader:
-        """The head of a file without the events of the batches up to this one, which have ``count``
-        events and come to their ``end`` there.
+        """Return the header after trimming the batches up to this one.
+
+        ``count``, ``end``: number of events up to there, and their offset.
         """
         old, sums, lasting = self.trimmed, _Sums(self.trimmed), _Lasting()
         crc = old.trimmed_crc32 if old else zlib.crc32(b"".join(self.line_count))
@@ -149,7 +151,7 @@ class EventLogHeader:
 
 
 def read_header(file: IO[bytes], opening: int) -> EventLogHeader:
-    """What a file begins with, after ``opening`` events. Raises Damaged where it is not whole."""
+    """Read the header of a log with ``opening`` events. Raises DamagedRunError if it is damaged."""
     lines = [line for line in (file.readline() for _ in range(opening + 1)) if line]
     if len(lines) <= opening or _parse_event_kind(lines[opening]) != EventsTrimmed.__name__:
         return EventLogHeader(lines[:opening], opening, None)
@@ -165,7 +167,7 @@ def read_header(file: IO[bytes], opening: int) -> EventLogHeader:
 
 
 class _Lasting:
-    """Of events, the lines of those that last."""
+    """Lines of the events that must be retained."""
 
     def __init__(self) -> None:
         self._kinds = {
@@ -175,11 +177,11 @@ class _Lasting:
 
     @property
     def to_lines(self) -> list[bytes]:
-        """In order."""
+        """Lines in order."""
         return [*self._last.values()]
 
     def add_event(self, line: bytes) -> None:
-        """One more event, which may stand in for one before, or undo it."""
+        """Add an event. It may replace or cancel an earlier one."""
         if (kind := self._kinds.get(_parse_event_kind(line))) is None:
             return
         event = decode_event(line)
@@ -199,10 +201,10 @@ def _parse_event_kind(line: bytes) -> str:
 
 
 def is_commit_line(line: bytes) -> bool:
-    """Whether a line is the last of a batch."""
+    """Return whether a line is the last of a batch."""
     return _parse_event_kind(line) == BatchCommitted.__name__
 
 
 def line_batch(line: bytes) -> int:
-    """The batch of the event in a line; -1: it has none."""
+    """Return the batch of the event in a line; -1: none."""
     return msgspec.json.decode(line, type=_Numbered).batch

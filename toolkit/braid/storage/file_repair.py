@@ -1,4 +1,4 @@
-"""What of a damaged run can be made anew from what is whole, without going back."""
+"""Find damaged files of a run that can be rebuilt from intact ones without going back."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ from braid.util.file_system import current_file_system
 
 
 class RepairableFile(NamedTuple):
-    """A file that is damaged or gone, by its ``name``; what it is made ``of``, in words, and how to
-    ``make`` it.
+    """A damaged or missing file that can be rebuilt.
+
+    - ``name``: the file.
+    - ``source``: what it is rebuilt from, in words.
+    - ``rebuild``: function that rebuilds it.
     """
 
     name: str
@@ -33,7 +36,7 @@ class RepairableFile(NamedTuple):
 
 
 def find_repairable(store: RunStore) -> list[RepairableFile]:
-    """The damaged files of a run that can be made anew."""
+    """Return the damaged files of a run that can be rebuilt."""
     try:
         found = [
             _make_recompact_repair(store, part, files)
@@ -46,7 +49,7 @@ def find_repairable(store: RunStore) -> list[RepairableFile]:
 
 
 def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
-    """Files in results/ that are damaged or gone, while the merged one with their rows is whole."""
+    """Yield damaged files in results/ whose rows are in an intact compacted file."""
     store.log.read_new_entries()
     counts: dict[int, int] = {}
     for group in store.log.merged:
@@ -76,7 +79,7 @@ def _find_damaged_results(store: RunStore) -> Iterator[RepairableFile]:
 
 
 def _find_damaged_sink_logs(store: RunStore) -> Iterator[RepairableFile]:
-    """Files of Spark's log with damaged lines."""
+    """Yield files of Spark's sink log with damaged lines."""
     for file in store.output.damaged_files():
         name = f"{file.relative_to(store.path)}"
         yield RepairableFile(
@@ -99,8 +102,9 @@ def _make_split_repairs(
     gone: set[str],
     counts: Mapping[int, int],
 ) -> Iterator[RepairableFile]:
-    """The files that are gone, of the rows of a part: those that stand where theirs did. Where
-    several that follow each other in a batch are, the first has the rows of all.
+    """Yield repairs of missing files from the rows of a compacted part, by position.
+
+    If several consecutive files of a batch are missing, the first gets all of their rows.
     """
     at, rows = 0, dict[str, pa.Table]()
     with current_file_system().open_source(store.merging.compacted_path(part.name)) as source:
@@ -136,7 +140,7 @@ def _read_rows(file: Path) -> int:
 
 
 def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[Named, list[list[str]]]]:
-    """Merged files that are damaged, while the files of their batches are whole."""
+    """Yield damaged compacted files whose original files are intact."""
     store.log.read_new_entries()
     for group in store.log.merged:
         for part in filter(lambda part: is_compacted_file(part.name), group.parts):
@@ -152,7 +156,7 @@ def _find_damaged_compacted(store: RunStore) -> Iterator[tuple[Named, list[list[
 
 
 def _list_part_files(store: RunStore, group: Merged, part: Named) -> list[list[str]]:
-    """The files of the batches of a part, as its name has the first and the last."""
+    """Return the original files of a part's batches. Its name has the first and last batch."""
     first, last = (int(number) for number in Path(part.name).stem.split("-"))
     return store.published_files()[max(first, group.first) : min(last + 1, group.end)]
 
@@ -167,7 +171,10 @@ def _make_recompact_repair(store: RunStore, part: Named, files: list[list[str]])
 
 
 def _find_damaged_progress(store: RunStore) -> Iterator[RepairableFile]:
-    """Without it, foreachBatch has had what is no longer kept, and nothing else is known of it."""
+    """Yield a repair of the sink progress, if it is damaged.
+
+    The results that are no longer retained were delivered; nothing else is known.
+    """
     if _is_damaged(lambda: store.delivered.last_batch):
         since = store.log.first_retained_batch
         yield RepairableFile(

@@ -1,4 +1,4 @@
-"""A run's input is cut while the run goes on: a thread is ahead of who reads the micro-batches."""
+"""Split a run's input on a background thread, ahead of the reader of micro-batches."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ Seals = dict[str, list[FileChecksum]]
 
 
 class InputSplitter:
-    """Cuts the files of micro-batches from streams that are whole, from micro-batch ``first`` on,
-    then those before it, on disk if ``force``; ``done`` is given the seals of all.
+    """Splits staged streams into files of micro-batches.
+
+    It starts at micro-batch ``first`` and ends with those before it. ``force``: force files to
+    disk. ``done`` is called with the checksums of all files.
     """
 
     def __init__(
@@ -56,13 +58,16 @@ class InputSplitter:
                 self._news.notify_all()
 
     def wait_for_batch(self, number: int) -> None:
-        """Until the files of a micro-batch are there, or will not be."""
+        """Wait until the files of a micro-batch are written or splitting has ended."""
         with self._news:
             while number < self._count and number not in self._seals and not self._ended:
                 self._news.wait(PART)
 
     def checksums(self, number: int) -> dict[str, FileChecksum]:
-        """Those of a micro-batch's files, by alias. Raises RuntimeError where they were not cut."""
+        """Return the checksums of a micro-batch's files, by alias.
+
+        Raises RuntimeError if the files were not written.
+        """
         with self._news:
             if number in self._seals or number >= self._count:
                 return self._seals.get(number, {})
@@ -70,7 +75,7 @@ class InputSplitter:
         raise RuntimeError(f"the run was stopped before the input of micro-batch {number} was cut")
 
     def wait_until_split(self) -> None:
-        """Wait until all is cut; raises what went wrong."""
+        """Wait until all files are written. Raises the error of splitting."""
         while not self._ended:
             self._thread.join(PART)
         self._raise_split_error()
@@ -82,10 +87,10 @@ class InputSplitter:
             ) from self._error
 
     def request_stop(self) -> None:
-        """Cut no more."""
+        """Request that splitting stops."""
         self._leaving = True
 
     def stop(self) -> None:
-        """Cut no more, and wait for the file that is being written."""
+        """Stop splitting, and wait for the file being written."""
         self.request_stop()
         self._thread.join()

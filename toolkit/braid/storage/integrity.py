@@ -1,4 +1,4 @@
-"""Is a run whole? And how it goes back to a batch after which it was."""
+"""Check whether a run is intact, and restore it to a batch after which it was."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from braid.util.file_system import current_file_system
 
 
 def repair_hint(store: RunStore) -> str:
-    """What can be done about a damaged run."""
+    """Return advice on repairing a damaged run."""
     anew = find_repairable(store)
     mends = f"`braid repair {store.path}` makes anew {' and '.join(map(str, anew))}"
     last = _find_last_intact_batch(store, anew)
@@ -48,9 +48,10 @@ def _format_repair_advice(store: RunStore, last: int, back: Sequence[int]) -> st
 
 
 def check_run(path: str | Path) -> tuple[list[str], str]:
-    """What is wrong with the run in a folder, a sentence for each file; and what it has, in words.
-    Every file is read; of a run in a bucket, brought here. Raises ValueError for a folder without a
-    run.
+    """Check the run in a folder. Return one sentence for each fault, and a summary of the run.
+
+    Every file is read; files of a run in a bucket are downloaded. Raises ValueError if the folder
+    holds no run.
     """
     store = open_store(path)
     query = _read_run_settings(store)
@@ -78,14 +79,14 @@ class _HistoryFile(msgspec.Struct):
 
 
 class _HubFiles(msgspec.Struct):
-    """The files that a hub's ledger seals."""
+    """Files whose checksums are in a hub's state."""
 
     backfill_batches: dict[str, list[_HistoryFile]]
     archive: EventPrefix
 
 
 def _list_hub_faults(folder: Path) -> Iterator[str]:
-    """Yield a sentence for each file of a hub's own that is not what was written."""
+    """Yield a sentence for each damaged file that a hub itself has written."""
     ledger = _result_or_error(
         partial(durable_files.read_checksummed, folder / "hub.json", f"the hub in {folder}")
     )
@@ -104,12 +105,13 @@ def _list_hub_faults(folder: Path) -> Iterator[str]:
 
 
 def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
-    """Make anew what of the run in a folder can be, and have it go back to where it was after a
-    batch, if one is given; -1: to its beginning. What came later is done again when it is resumed.
-    Returns what was made anew, in words.
+    """Rebuild damaged files of the run in a folder. Return descriptions of the rebuilt files.
 
-    Raises ValueError for a batch that it cannot go back to, and where neither is to be done;
-    RuntimeError while the run goes on.
+    ``batch``: also restore the run to its state after this batch; -1: to its beginning. Later
+        batches run again when it is resumed.
+
+    Raises ValueError if the run cannot go back to the batch or there is nothing to do, RuntimeError
+    while the run is active.
     """
     if is_object_store_url(path):
         raise ValueError(f"{path} is a bucket; only a run in a folder can be repaired")
@@ -138,7 +140,7 @@ def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
 
 
 def _check_possible(store: RunStore, batch: int, anew: Sequence[RepairableFile]) -> None:
-    """Raise ValueError for a batch that the run cannot go back to once all is made ``anew``."""
+    """Raise ValueError unless the run can go back to a batch once ``anew`` is rebuilt."""
     possible = [-1, *_find_restorable_batches(store, _find_last_intact_batch(store, anew))]
     if batch not in possible:
         can = ", ".join(map(str, possible))
@@ -167,8 +169,10 @@ def _read_run_settings(store: RunStore) -> dict[str, Any]:
 
 
 def _list_run_faults(store: RunStore, query: dict[str, Any]) -> Iterator[str]:
-    """One after the other: the log, results, Spark's log of them, states and their blocks, input,
-    checkpoint.
+    """Yield a sentence for each fault of a run.
+
+    Checked in order: log, events, results, Spark's sink log, state and blocks, sink progress,
+    input, checkpoint.
     """
     yield from _list_check_error(store.log.read_new_entries)
     yield from _list_check_error(store.check_events)
@@ -197,7 +201,7 @@ def _list_run_faults(store: RunStore, query: dict[str, Any]) -> Iterator[str]:
 
 
 def _result_or_error(check: Callable[[], Any]) -> Any:
-    """What it gives, or the error that says what is damaged."""
+    """Return the result of a check, or the error that describes the damage."""
     try:
         return check()
     except ValueError as error:
@@ -210,9 +214,7 @@ def _list_check_error(check: Callable[[], Any]) -> Iterator[str]:
 
 
 def _find_last_intact_batch(store: RunStore, anew: Sequence[RepairableFile]) -> int:
-    """The last batch up to which the log and all results are whole, or can be made ``anew``; -1:
-    none.
-    """
+    """Return the last batch up to which log and results are intact or in ``anew``; -1: none."""
     _result_or_error(store.log.read_new_entries)
     if isinstance(_result_or_error(store.compacted_files), ValueError):
         return -1
@@ -228,7 +230,7 @@ def _find_last_intact_batch(store: RunStore, anew: Sequence[RepairableFile]) -> 
 
 
 def _find_restorable_batches(store: RunStore, last: int) -> list[int]:
-    """The batches up to the ``last`` intact one after which state and blocks are whole still."""
+    """Return the restorable batches up to ``last``: those with intact state and blocks."""
     intact = [k for k in store.log.commits if k.batch <= last]
     return [k.batch for k in intact[-OLD:] if _has_intact_blocks(store, k)]
 

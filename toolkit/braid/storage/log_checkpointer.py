@@ -1,6 +1,7 @@
-"""What a run tells as it goes on, in events.jsonl, and how its log is rolled up now and then: the
-results of the batches that a roll-up sums up are merged, and where they are kept for a time only,
-the oldest go.
+"""Log a run's events, and write checkpoints of its manifest log.
+
+With a checkpoint, the results of the batches it covers are compacted. If retention is limited, the
+oldest ones are removed.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from braid.util.file_system import current_file_system
 from braid.util.worker_threads import current_workers
 
 _EVERY = 500
-"""So many commits are rolled up at once, and their results merged."""
+"""Commits between two checkpoints, whose results are compacted together."""
 
 
 class EventArchive(ResultReader):
-    """The log, events and results of the run in the folder ``path``, where one process adds to
-    them; what it writes is on disk if ``force``.
+    """Manifest log, events and results of the run in the folder ``path``.
+
+    One process at a time writes to them. ``force``: force written files to disk.
     """
 
     def __init__(self, path: Path, force: bool) -> None:
@@ -40,14 +42,14 @@ class EventArchive(ResultReader):
         self.told = EventLog(path / "events.jsonl", check_driver=check, mend=self._rewrite_events)
         self.delivered = SinkProgress(path / "sink-progress.json", force, check)
         self.begun = False
-        """Whether what has happened so far has been told."""
+        """Whether the opening events have been logged."""
         self.keep: RetentionPolicy | None = None
         self._opening: Sequence[Any] = ()
         self._ends: dict[int, EventLogEnd] = {}
-        """By entry whose events have been told, where these end."""
+        """End of the events of each logged manifest entry."""
 
     def committed_events(self) -> list[Any]:
-        """The events of all committed batches, in order."""
+        """Return the events of all committed batches, in order."""
         self.log.read_new_entries()
         found, rolled = [], self.log.rolled
         if rolled is not None:
@@ -67,7 +69,7 @@ class EventArchive(ResultReader):
         return [decode_event(line) for line in self.log.read_entry(kept.entry).events]
 
     def log_opening_events(self, opening: Sequence[Any] = ()) -> None:
-        """Tell what has happened so far, after some ``opening`` events: in events.jsonl."""
+        """Log the ``opening`` events, and those of the batches so far, in events.jsonl."""
         self.log.read_new_entries()
         self._opening, entries = opening, [kept.entry for kept in self.log.uncheckpointed_commits()]
         self._archive_events_of_entries(entries)
@@ -75,7 +77,7 @@ class EventArchive(ResultReader):
         self.begun = True
 
     def _archive_events_of_entries(self, entries: Iterable[int]) -> None:
-        """Tell what the roll-up has, or how the run opened, and then these entries of the log."""
+        """Restore the events of the checkpoint, or opening ones, then append those of entries."""
         if (rolled := self.log.rolled) is not None:
             self.told.opening = rolled.opening
             self.told.open_prefix(rolled.archive, and_cut=True)
@@ -88,29 +90,29 @@ class EventArchive(ResultReader):
             self._ends[entry] = self.told.find_end
 
     def _rewrite_events(self) -> None:
-        """Tell all anew that has been told: the file is not as this driver has written it."""
+        """Rewrite all events, since the file is not as this driver has written it."""
         LOGGER.warning("%s had other lines than were written; it is written anew", self.told.path)
         self._archive_events_of_entries([*self._ends])
 
     def _drop_events(self) -> None:
-        """Keep events no longer than results."""
+        """Trim events as results expire."""
         if (since := self.log.first_retained_batch) and self.told.trim(since, self.force):
             LOGGER.info("events are kept from batch %d on", since)
 
     def check_events(self) -> None:
-        """Raise Damaged unless events are what was written, as far as they are rolled up."""
+        """Raise DamagedRunError unless the events covered by the checkpoint are intact."""
         if (rolled := self.log.rolled) is not None:
             EventLog(self.told.path, opening=rolled.opening).check_prefix(rolled.archive)
 
     def log_events(self, happened: Sequence[Any]) -> None:
-        """Tell the events of the last commit; now and then, roll up those before it."""
+        """Log the events of the last commit. Write a checkpoint if it is due."""
         self.told.append_events(happened)
         self._ends[self.log.commits[-1].entry] = self.told.find_end
         if len(waiting := self.log.uncheckpointed_commits()) >= _EVERY + OLD:
             self._write_checkpoint(waiting[-OLD - 1].entry)
 
     def _write_checkpoint(self, entry: int) -> None:
-        """Sum up the log up to the commit in an entry, and merge the results of its batches."""
+        """Write a checkpoint up to an entry's commit, and compact the results of its batches."""
         before = self.log.rolled.archive if self.log.rolled else None
         merged = self._compact_results()
         if self.force:
@@ -139,8 +141,9 @@ class EventArchive(ResultReader):
         self._ends = {n: end for n, end in self._ends.items() if n > entry}
 
     def _archive_events(self, before: EventPrefix | None, end: EventLogEnd) -> EventPrefix:
-        """What the file of events has up to an end. Raises Damaged where that is not what was
-        written.
+        """Return the events up to an end as a prefix.
+
+        Raises DamagedRunError if the file does not hold what was written.
         """
         for _ in range(2):
             found = self.told.describe_prefix(before, end.event_count, end.size_bytes)
@@ -153,8 +156,10 @@ class EventArchive(ResultReader):
         )
 
     def _count_expired_groups(self, merged: Sequence[Merged]) -> int:
-        """How many of the first groups of merged batches are not kept. A sink is promised all that
-        it has not had; and what is merged only now stays, so that the roll-up before can stand in.
+        """Return how many of the first groups of compacted batches have expired.
+
+        Results that a sink has not received are retained. So are those compacted just now, so that
+        the previous checkpoint remains usable.
         """
         if self.keep is None:
             return 0
@@ -175,8 +180,9 @@ class EventArchive(ResultReader):
         return count_expired_groups(self.keep, merged, later, _current_microseconds(), promised)
 
     def _compact_results(self) -> list[Merged]:
-        """Write the results of batches once more, as few files, for the next roll-up. It is always
-        the same batches that come together, so that a file that has to be made again is the same.
+        """Compact the results of batches for the next checkpoint.
+
+        Batches are always grouped alike, so that a rebuilt file is the same.
         """
         made, waiting = list[Merged](), self.log.commits[:-OLD]
         some = _EVERY - self.log.first_uncompacted_batch % _EVERY
@@ -192,7 +198,7 @@ class EventArchive(ResultReader):
         return made
 
     def _update_sink_log(self, change: Callable[[], None]) -> None:
-        """Change Spark's log; where it is damaged, after it has been written anew."""
+        """Change Spark's sink log. If it is damaged, rewrite it first."""
         try:
             change()
         except DamagedRunError as damaged:
@@ -201,17 +207,18 @@ class EventArchive(ResultReader):
             change()
 
     def rewrite_sink_log(self) -> None:
-        """Write Spark's log anew, with the files of all batches that are kept. Raises Damaged where
-        some of them are missing.
+        """Rewrite Spark's sink log with the files of all retained batches.
+
+        Raises DamagedRunError if some of the files are missing.
         """
         later = [[f.name for f in kept.results] for kept in self.log.commits]
         self.output.republish(self._list_compacted_files(), later)
 
     def _list_compacted_files(self) -> list[list[str]]:
-        """By batch, the files of those that are merged, of the names that Spark's log has."""
+        """Return the original files of compacted batches that Spark's sink log names, by batch."""
         return self.compacted_files(self.output.logged_sizes())
 
 
 def _current_microseconds() -> int:
-    """Microseconds since 1970."""
+    """Return microseconds since 1970."""
     return int(current_environment().read_time() * 10**6)

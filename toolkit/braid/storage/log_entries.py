@@ -1,4 +1,4 @@
-"""Records of a run's log, by entry and rolled up."""
+"""Records of a run's manifest log: entries and checkpoints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from braid.util.environment import current_environment
 
 
 class Named(NamedTuple):
-    """A file of a run."""
+    """Name and checksum of a file of a run."""
 
     name: str
     seal: FileChecksum
 
 
 class Driver(msgspec.Struct, frozen=True):
-    """Who writes a log, and since when; ``token`` tells it from all others."""
+    """Driver that writes a log. ``token`` identifies it."""
 
     host: str
     process: int
@@ -29,7 +29,7 @@ class Driver(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_environment(cls) -> Driver:
-        """This process, now."""
+        """Return a record of this process."""
         here = current_environment()
         since = datetime.fromtimestamp(here.read_time(), UTC).isoformat(" ", "seconds")
         return cls(here.find_host_name(), here.find_process_id(), since, here.make_token())
@@ -39,8 +39,12 @@ class Driver(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry: the commit of ``batch`` with its state, its result files and its events; or, after
-    that batch, the ``driver`` that began. ``before`` is the checksum of the entry before.
+    """Entry of the log: the commit of a batch, or the start of a driver.
+
+    - ``before``: checksum of the previous entry.
+    - ``batch``: committed batch, or the last one before the driver started.
+    - ``state``, ``results``, ``events``: those of the commit; state None: no commit.
+    - ``driver``: driver that started.
     """
 
     v: int
@@ -54,7 +58,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Kept(NamedTuple):
-    """A commit in memory. One that is rolled up has no state and no entry."""
+    """A commit in memory. If it is part of a checkpoint, it has no state and its entry is -1."""
 
     entry: int
     batch: int
@@ -63,9 +67,12 @@ class Kept(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """The results of the batches from ``first`` up to, not with, ``end`` as few ``parts``: in
-    compacted/, and as these many ``files`` in results/. They have so many ``bytes`` in all, and
-    were merged at a ``time`` (microseconds since 1970).
+    """Compacted results of the batches from ``first`` up to, excluding, ``end``.
+
+    - ``files``: number of their original files in results/.
+    - ``parts``: files in compacted/.
+    - ``bytes``: bytes of all of these files.
+    - ``time``: when they were compacted, in microseconds since 1970.
     """
 
     first: int
@@ -77,9 +84,12 @@ class Merged(NamedTuple):
 
 
 class Rolled(msgspec.Struct, frozen=True):
-    """What all entries up to ``entry`` said, the last of which has the checksum ``before``: the
-    results of the first batches, ``merged``, as far as they are kept, and by batch those of the
-    ones after them; and the events, which are in events.jsonl after ``opening`` others.
+    """Checkpoint of the log, which replaces all entries up to ``entry``.
+
+    - ``before``: checksum of that entry.
+    - ``results``: result files of the batches after the compacted ones, by batch.
+    - ``archive``: their events in events.jsonl, after ``opening`` others.
+    - ``merged``: retained compacted results of the first batches.
     """
 
     v: int

@@ -1,8 +1,8 @@
-"""The log of a run: its manifests, one after the other, each put into place only if none is there.
+"""Manifest log of a run. An entry is created only if there is none of its number.
 
-An entry is the commit of a batch, or says that a driver began. Entries are numbered without gaps,
-and each holds the checksum of the one before it. So of two drivers one goes on: the other finds
-that its next entry is there.
+An entry is the commit of a batch or the start of a driver. Entries are numbered without gaps, and
+each holds the checksum of the previous one. So only one of two drivers can go on: the other finds
+that its next entry exists.
 """
 
 from __future__ import annotations
@@ -28,84 +28,86 @@ _OURS = re.compile(
 
 
 def is_run_file(name: str) -> bool:
-    """Whether a file is named as Braid names block files, result files and states."""
+    """Return whether a name is that of a block file, result file or state written by Braid."""
     return _OURS.fullmatch(name) is not None
 
 
 def result_file_batch(name: str) -> int:
-    """The batch of a result file."""
+    """Return the batch of a result file."""
     return int(name.partition("-")[0])
 
 
 def result_file_sort_key(name: str) -> tuple[int, int, str]:
-    """Sorts result files by batch and then by the number of their task; first those without one."""
+    """Return a key that sorts result files by batch and task. Files without a task come first."""
     parts = name.removesuffix(".parquet").split("-")
     return int(parts[0]), int(parts[1]) if len(parts) == 3 else -1, name
 
 
 OLD = 2
-"""So many states are kept, with their blocks and entries, so that a damaged one is no end; and so
-many roll-ups."""
+"""Number of retained states, with their blocks and entries, and of checkpoints.
+
+With more than one, a damaged one can be replaced.
+"""
 
 
 def _checkpoint_entry(roll_up: Path) -> int:
-    """The last entry that it sums up."""
+    """Return the last entry that a checkpoint covers."""
     return int(roll_up.stem.partition("-")[2])
 
 
 class FencedError(RuntimeError):
-    """Another driver has taken the run over."""
+    """Another driver has taken over the run."""
 
 
 def _drop_older_groups(since: int, merged: list[Merged]) -> list[Merged]:
-    """The groups from batch ``since`` on; where there is none, where it would begin."""
+    """Return the groups from batch ``since`` on, or an empty one at the end if there are none."""
     end = merged[-1].end if merged else 0
     return [m for m in merged if m.first >= since] or ([Merged(end, end, 0, ())] if end else [])
 
 
 def _replace_part(part: Named, group: Merged) -> Merged:
-    """A group with a part in place of that of its name."""
+    """Return a group with the part of this name replaced."""
     return group._replace(parts=tuple(part if p.name == part.name else p for p in group.parts))
 
 
 class ManifestLog:
-    """The manifests in ``folder``, of the run in ``run``."""
+    """Manifest log in ``folder``. ``run``: name of the run for errors."""
 
     def __init__(self, folder: Path, run: Path | str) -> None:
         self.folder, self.run = folder, run
         self.merged: list[Merged] = []
-        """The results of the first batches, as far as they are kept."""
+        """Retained compacted results of the first batches."""
         self.commits: list[Kept] = []
-        """Of the batches after those, in order."""
+        """Commits of the batches after the compacted ones, in order."""
         self.rolled: Rolled | None = None
         self._next, self._before = 0, ""
         self._appending, self._put = threading.RLock(), b""
         self.is_mine = False
-        """Whether this process writes it: then nobody else's entries are taken in."""
+        """Whether this process writes the log. It then accepts no entries of others."""
         self._last: tuple[int, ...] = ()
-        """Tells the file of the last entry that was read from any other of its name."""
+        """Identity of the file of the last entry, to detect that it was replaced."""
 
     @property
     def first_uncompacted_batch(self) -> int:
-        """The first batch whose results are not merged."""
+        """First batch whose results are not compacted."""
         return self.merged[-1].end if self.merged else 0
 
     @property
     def first_retained_batch(self) -> int:
-        """The first batch whose results are kept."""
+        """First batch whose results are retained."""
         return self.merged[0].first if self.merged else 0
 
     @property
     def batch_count(self) -> int:
-        """How many are committed."""
+        """Number of committed batches."""
         return self.first_uncompacted_batch + len(self.commits)
 
     def entry_path(self, entry: int) -> Path:
-        """Where an entry is."""
+        """Return the path of an entry."""
         return self.folder / f"{entry:06d}.json"
 
     def read_entry(self, entry: int) -> Manifest:
-        """An entry. Raises Damaged, and ValueError for another version's."""
+        """Return an entry. Raises DamagedRunError, or ValueError for another version."""
         return self._read_manifest(entry)[0]
 
     def _read_manifest(self, entry: int) -> tuple[Manifest, str]:
@@ -121,8 +123,10 @@ class ManifestLog:
         return found, durable_files.read_checksum(body)
 
     def read_new_entries(self) -> None:
-        """Read what has been added. Raises Damaged where an entry is missing, damaged, or does not
-        follow the one before it. A driver reads none: one that another driver puts ends its run.
+        """Read new entries of the log, unless this process writes it.
+
+        Raises DamagedRunError if an entry is missing, damaged, or does not follow the previous one.
+        A driver reads none: an entry of another driver ends its run.
         """
         if self.is_mine:
             return
@@ -156,14 +160,15 @@ class ManifestLog:
             self._read_all_entries()
 
     def _read_all_entries(self) -> None:
-        """Take in the next entries, as long as there is one."""
+        """Apply the next entries, as long as they exist."""
         while current_file_system().exists(self.entry_path(self._next)):
             self._apply_manifest(*self._read_manifest(self._next))
 
     def _load_last_checkpoint(self) -> None:
-        """Begin with the last roll-up that is whole: the entries after the one before it are kept
-        until the next. One of entries that are not there was put by a driver that slept while a
-        repair went back, and does not count.
+        """Load the last intact checkpoint. The entries since the one before it still exist.
+
+        A checkpoint of entries that do not exist is ignored: a suspended driver wrote it after a
+        repair went back.
         """
         files = self._list_checkpoints()
         for left, file in zip(range(len(files))[::-1], files[::-1], strict=True):
@@ -184,9 +189,11 @@ class ManifestLog:
             return
 
     def _is_followed(self, rolled: Rolled, is_first: bool) -> bool:
-        """Return whether the last roll-up is of the entries that are there. The last entry that it
-        sums up is, until the next roll-up; if that one was damaged, and went, the entry after it is
-        there. ``is_first``: there is none before it, so it counts unless the entries begin anew.
+        """Return whether the last checkpoint covers the entries of this log.
+
+        Its last covered entry exists until the next checkpoint. If that one was damaged and
+        removed, only the entry after it exists. ``is_first``: there is no earlier checkpoint, so it
+        is valid unless the entries begin at 0.
         """
         last, after = self.entry_path(rolled.entry), self.entry_path(rolled.entry + 1)
         if current_file_system().exists(last):
@@ -210,9 +217,12 @@ class ManifestLog:
     def write_checkpoint(
         self, archive: EventPrefix, opening: int, merged: Sequence[Merged], force: bool
     ) -> None:
-        """Sum up all entries but those from the last commit but one on; ``archive`` has their
-        events, ``merged`` the results of the first of them. Of the entries those since the last
-        roll-up are kept, and that.
+        """Write a checkpoint of all entries before the last two commits.
+
+        Entries since the previous checkpoint are retained, and so is that checkpoint.
+
+        - ``archive``: events of the covered entries.
+        - ``merged``: compacted results of the first batches.
         """
         last = self.commits[-OLD].entry - 1
         crc = durable_files.read_checksum(current_file_system().read_file(self.entry_path(last)))
@@ -232,8 +242,9 @@ class ManifestLog:
         self._remove_old_entries(-1 if before is None else before.entry)
 
     def drop_expired_names(self, force: bool) -> None:
-        """Have roll-ups before this one name no results that are no longer kept, so that one of
-        them can stand in for it. Those after it are damaged, and go.
+        """Remove expired results from earlier checkpoints, so that each can replace this one.
+
+        Later checkpoints are damaged and are removed.
         """
         files = self._list_checkpoints()
         self.check_fence()
@@ -248,7 +259,7 @@ class ManifestLog:
                 )
 
     def replace_part_checksum(self, part: Named, force: bool) -> None:
-        """Have roll-ups name a part of merged results as it was written anew."""
+        """Update checkpoints to the new checksum of a rebuilt part."""
         for file in self._list_checkpoints():
             self._rewrite_checkpoint(
                 file, lambda merged: [_replace_part(part, m) for m in merged], force
@@ -269,7 +280,7 @@ class ManifestLog:
             )
 
     def _remove_old_entries(self, entry: int) -> None:
-        """Remove the entries up to one, and roll-ups before it."""
+        """Remove the entries up to ``entry``, and checkpoints before it."""
         entries, files = (
             [n for n in self._list_entries() if n <= entry],
             self._list_checkpoints()[:-OLD],
@@ -281,7 +292,7 @@ class ManifestLog:
             current_file_system().remove_file(file, missing_ok=True)
 
     def uncheckpointed_commits(self) -> list[Kept]:
-        """The commits whose entries are still to be rolled up, in order."""
+        """Return the commits that no checkpoint covers, in order."""
         return [kept for kept in self.commits if kept.entry >= 0]
 
     def _list_entries(self) -> list[int]:
@@ -305,7 +316,7 @@ class ManifestLog:
         self._next, self._before = found.entry + 1, crc
 
     def truncate(self, last: int) -> None:
-        """Remove what comes after entry ``last``, the latest first."""
+        """Remove everything after entry ``last``, the latest first."""
         for entry in reversed([n for n in self._list_entries() if n > last]):
             current_file_system().remove_file(self.entry_path(entry))
         for file in self._list_checkpoints():
@@ -314,12 +325,12 @@ class ManifestLog:
         self.reset_log()
 
     def reset_log(self) -> None:
-        """Know of nothing, so that all is read again."""
+        """Forget everything, so that the log is read again."""
         self.merged, self.commits, self.rolled, self._next, self._before = [], [], None, 0, ""
         self.is_mine, self._last = False, ()
 
     def reload_log(self) -> None:
-        """Read again what the driver before has rolled up since this one read the log."""
+        """Read the log again if the previous driver has written a checkpoint since it was read."""
         last = -1 if self.rolled is None else self.rolled.entry
         if any(_checkpoint_entry(file) > last for file in self._list_checkpoints()):
             self.reset_log()
@@ -327,7 +338,7 @@ class ManifestLog:
             self.is_mine = True
 
     def _put_entry(self, entry: int, body: bytes, force: bool) -> None:
-        """Put an entry into place. Raises FileExistsError when one is there."""
+        """Create an entry. Raises FileExistsError if it exists."""
         durable_files.write_atomically(self.entry_path(entry), body, force, new=True)
 
     def append_entry(
@@ -338,8 +349,9 @@ class ManifestLog:
         events: Sequence[bytes] = (),
         driver: Driver | None = None,
     ) -> None:
-        """Put the next entry into place: a commit, or a driver's beginning. Raises Superseded when
-        another driver has put one there. ``events`` are JSON.
+        """Append an entry: a commit, or the start of a driver. ``events`` are JSON.
+
+        Raises FencedError if another driver has taken over the run.
         """
         if not self._next:
             self.read_new_entries()
@@ -367,8 +379,10 @@ class ManifestLog:
             self.is_mine, self._last = True, ()
 
     def _remove_misplaced_entry(self, entry: int, body: bytes) -> None:
-        """Remove an entry that was put where it follows none: a repair had gone back, or others had
-        rolled up the one before twice. One that is rolled up once is a commit, which is kept.
+        """Remove an entry that this driver has put in a place where it follows none.
+
+        This happens after a repair went back, or after other drivers wrote two checkpoints. If one
+        checkpoint covers the entry, it is a commit and stays.
         """
         rolled = sum(_checkpoint_entry(file) >= entry for file in self._list_checkpoints())
         path = self.entry_path(entry)
@@ -380,11 +394,13 @@ class ManifestLog:
             current_file_system().remove_file(path, missing_ok=True)
 
     def check_fence(self) -> None:
-        """Raise Superseded when another driver has put the next entry, or when this one's last
-        entry is no longer there: a repair has gone back, or others have gone on long since.
+        """Raise FencedError if another driver has taken over the run.
 
-        Whatever removes files of the run lists them first, then asks this, then removes what was
-        listed: all that existed while this driver was the last, so nothing that a later one made.
+        It has if the next entry exists, or if this driver's last entry is gone: a repair went back,
+        or others have gone on since.
+
+        A caller that removes files must list them first, then call this, then remove the listed
+        files. These existed while this driver was the last, so no later driver has made them.
         """
         with self._appending:  # an entry of this driver's own is no other's
             if self._next and self._has_next_entry() and not self._has_put():
@@ -392,23 +408,21 @@ class ManifestLog:
             self._check_last()
 
     def _has_put(self) -> bool:
-        """Return whether this driver has put the next entry: what failed after that is no sign of
-        another driver.
-        """
+        """Return whether this driver has put the next entry before it failed."""
         try:
             return current_file_system().read_file(self.entry_path(self._next)) == self._put
         except FileNotFoundError:  # a repair has removed it meanwhile
             return False
 
     def _check_follows(self) -> None:
-        """Raise Superseded unless the next entry follows the last one, or is the first of all."""
+        """Raise FencedError unless the next entry follows the last one or is the first of all."""
         if self._next:
             self._check_last()
         elif self._list_checkpoints():
             raise self._report_missing(self.entry_path(0))
 
     def _check_last(self) -> None:
-        """Raise Superseded unless this log's last entry is there, with its checksum."""
+        """Raise FencedError unless this log's last entry exists with its checksum."""
         if not self._next:
             return
         path = self.entry_path(self._next - 1)
@@ -433,7 +447,7 @@ class ManifestLog:
         )
 
     def _has_next_entry(self) -> bool:
-        """Whether the next entry is there, and at hand."""
+        """Return whether the next entry exists, after making it available locally."""
         return current_file_system().exists(self.entry_path(self._next))
 
     def _make_fenced_error(self) -> FencedError:

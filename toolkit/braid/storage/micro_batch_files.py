@@ -1,5 +1,6 @@
-"""What is static, as files of micro-batches: ALIAS/000012.parquet has the rows of a stream in
-micro-batch 12.
+"""Write static input as files of micro-batches.
+
+ALIAS/000012.parquet has a stream's rows of micro-batch 12.
 """
 
 from __future__ import annotations
@@ -18,22 +19,24 @@ _EARLIEST = np.iinfo(np.int64).min
 
 
 def check_numbering(alias: str, column: str, numbers: pa.ChunkedArray) -> None:
-    """Raise ValueError unless the integers number every row's micro-batch, from 0."""
+    """Raise ValueError unless these integers number the micro-batch of every row, from 0."""
     wrong = numbers.filter(pc.or_(pc.is_null(numbers), pc.less(numbers, 0)), "emit_null")
     if len(wrong):
         raise numbering_error(alias, column, wrong[0].as_py())
 
 
 def numbering_error(alias: str, column: str, found: object) -> ValueError:
-    """What is raised for a number that is none of a micro-batch."""
+    """Return the error for an invalid micro-batch number."""
     return ValueError(
         f"the column {alias}.{column} numbers micro-batches and holds {found}; it must count from 0"
     )
 
 
 def number_by_time(times: Mapping[str, pa.ChunkedArray], batches: int) -> dict[str, np.ndarray]:
-    """The micro-batch of every row, by stream, cut at quantiles of event time (microseconds) over
-    all streams, so that they advance together. A row without a time is in the first.
+    """Return the micro-batch of every row, by stream.
+
+    Micro-batches are quantiles of event time (microseconds) over all streams, so that streams
+    advance together. A row without a time is in the first.
     """
     known = np.sort(np.concatenate([t.drop_null().to_numpy() for t in times.values()]))
     cuts = [known[len(known) * k // batches] for k in range(1, batches)] if len(known) else []
@@ -44,20 +47,21 @@ def number_by_time(times: Mapping[str, pa.ChunkedArray], batches: int) -> dict[s
 
 
 def count_batches(numbers: Mapping[str, np.ndarray], batches: int | str) -> int:
-    """How many micro-batches there are: as many as asked for, or as rows are numbered for."""
+    """Return the number of micro-batches: as requested, or by the largest row number."""
     if isinstance(batches, int):
         return batches
     return 1 + max((int(n.max()) for n in numbers.values() if len(n)), default=-1)
 
 
 def batch_file(folder: Path, number: int) -> Path:
-    """The file of a micro-batch in a stream's folder."""
+    """Return the path of a micro-batch in a stream's folder."""
     return folder / f"{number:06d}.parquet"
 
 
 def order_by_mtime(folder: Path, batches: int, end: float | None = None) -> None:
-    """Put the files in order, each there: Spark reads them as they were modified, one after the
-    other. The last is as old as ``end``, by default as now.
+    """Create missing files, and set modification times in the order of micro-batches.
+
+    Spark reads files by modification time. ``end``: time of the last, in seconds. Default: now.
     """
     began = (current_environment().read_time() if end is None else end) - batches
     for k in range(batches):

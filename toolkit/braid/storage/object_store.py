@@ -1,7 +1,7 @@
-"""A bucket: a place in an object store (S3, Google Cloud, Azure), and the few things that a run
-needs of it.
+"""Objects in an object store (S3, Google Cloud, Azure), with the operations that a run needs.
 
-Objects are put whole, and are there for all once ``put`` returns. They have names and no folders.
+Objects are written atomically, and visible to all once ``put_object`` returns. They have names but
+no folders.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from braid.util.optional_imports import OptionalImport
 from braid.util.worker_threads import current_workers
 
 _AT_ONCE = 16
-"""Requests that are on their way."""
+"""Most concurrent requests."""
 
 
 class ObjectStore:
-    """The objects below a URL, as ``s3://bucket/prefix``. Where the store is and who may use it is
-    in the environment, as obstore reads it (``AWS_ENDPOINT``, ``AWS_ACCESS_KEY_ID``, ...).
+    """Objects below a URL, as ``s3://bucket/prefix``.
 
-    Its methods raise OSError, with one sentence, for whatever the store says, among it
-    FileNotFoundError where an object is missing.
+    Endpoint and credentials come from the environment, as obstore reads it (``AWS_ENDPOINT``,
+    ``AWS_ACCESS_KEY_ID``, ...).
+
+    Methods raise OSError for errors of the store, FileNotFoundError if an object is missing.
     """
 
     def __init__(self, url: str) -> None:
@@ -45,8 +46,10 @@ class ObjectStore:
             ) from error
 
     def put_object(self, name: str, body: bytes | Path, new: bool = False) -> None:
-        """Put an object, or a file's content, whole. Raises FileExistsError where it is to be
-        ``new`` and is there: of several that put it, one does.
+        """Write an object, or the content of a file, atomically.
+
+        ``new``: raise FileExistsError if it exists. If several processes write it at once, one
+            succeeds.
         """
         import obstore
 
@@ -54,14 +57,14 @@ class ObjectStore:
             obstore.put(self._store, name, body, mode="create" if new else None)
 
     def get_object(self, name: str) -> bytes:
-        """An object."""
+        """Return the content of an object."""
         import obstore
 
         with self._translate_store_errors(name):
             return bytes(obstore.get(self._store, name).bytes())
 
     def download(self, name: str, path: Path) -> None:
-        """Copy an object to a file, which is there whole or not at all."""
+        """Download an object to a file atomically."""
         import obstore
 
         temporary = path.with_name(f".{path.name}.{current_environment().make_token()}")
@@ -77,7 +80,7 @@ class ObjectStore:
             current_file_system().remove_file(temporary, missing_ok=True)
 
     def object_size(self, name: str) -> int:
-        """The bytes of an object; -1: it is missing."""
+        """Return the bytes of an object; -1: it is missing."""
         import obstore
 
         try:
@@ -87,7 +90,7 @@ class ObjectStore:
             return -1
 
     def list_objects(self, folder: str = "") -> dict[str, int]:
-        """The objects whose names begin with ``folder`` and a slash, and their bytes."""
+        """Return the objects whose names begin with ``folder`` and a slash, and their bytes."""
         import obstore
 
         with self._translate_store_errors(folder):
@@ -95,7 +98,7 @@ class ObjectStore:
             return {found["path"]: found["size"] for chunk in chunks for found in chunk}
 
     def delete_objects(self, names: Collection[str]) -> None:
-        """Remove objects; it does not matter whether they are there."""
+        """Remove objects. Missing ones are ignored."""
         import obstore
 
         def one(name: str) -> None:
@@ -105,7 +108,7 @@ class ObjectStore:
         map_concurrently(one, names)
 
     def check_conditional_put(self) -> None:
-        """Raise ValueError unless of two that put an object of one name only the first does."""
+        """Raise ValueError unless the store refuses to create an object that exists."""
         name = f"probe-{current_environment().make_token()}"
         try:
             with suppress(FileExistsError):  # nobody else gives that name: an answer was lost
@@ -126,7 +129,7 @@ class ObjectStore:
 
     @contextmanager
     def _translate_store_errors(self, name: str) -> Iterator[None]:
-        """Raise Python's own errors, in one sentence, for the store's."""
+        """Replace errors of the store by Python's own."""
         from obstore.exceptions import AlreadyExistsError, BaseError
 
         try:
@@ -144,7 +147,7 @@ def _first_error_line(error: BaseException) -> str:
 
 
 def map_concurrently(work: Callable[[str], Any], names: Iterable[str]) -> list[Any]:
-    """Do a piece of work for every name, several at a time."""
+    """Call a function for every name, several at a time. Return the results in order."""
     todo = [*names]
     if len(todo) < 2:
         return [work(name) for name in todo]
@@ -153,13 +156,11 @@ def map_concurrently(work: Callable[[str], Any], names: Iterable[str]) -> list[A
 
 
 def store_environment() -> dict[str, str]:
-    """What in this process's environment says where stores are and who may use them: what Spark's
-    workers are told, too.
-    """
+    """Return the environment variables with endpoints and credentials, for Spark's workers."""
     return {k: v for k, v in os.environ.items() if k.startswith(("AWS_", "AZURE_", "GOOGLE_"))}
 
 
 @cache
 def open_object_store(url: str) -> ObjectStore:
-    """This process's bucket at a URL. Raises ValueError for a URL that is none."""
+    """Return this process's store at a URL. Raises ValueError if the URL is invalid."""
     return ObjectStore(url)

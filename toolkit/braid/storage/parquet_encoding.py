@@ -1,4 +1,4 @@
-"""How the columns of result files are encoded, so that they take little to write."""
+"""Choose encodings of the columns of result files that are cheap to write."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import pyarrow.compute as pc
 
 _DELTA = "DELTA_BINARY_PACKED"
 _LOOKED_AT = 1 << 13
-"""Rows that tell how a file's columns are encoded."""
+"""Rows that determine the encoding of a file's columns."""
 
 
 def choose_encodings(table: pa.Table) -> dict[str, str]:
-    """By path, the encoding of columns that are not written plain: whole numbers and times that lie
-    close together are written as differences. These take half of the bytes, and to compress those
-    takes longer than to make them. A file's first rows decide for all of it.
+    """Return the encoding of columns, by path, that are not written plain.
+
+    Integers and times in a narrow range are written as differences. They take half of the bytes,
+    and compression saves more time than the encoding costs. A file's first rows decide for the
+    whole file.
     """
     first = table.slice(0, _LOOKED_AT)
     return {
@@ -24,7 +26,7 @@ def choose_encodings(table: pa.Table) -> dict[str, str]:
 
 
 def _list_integer_columns(table: pa.Table) -> Iterator[tuple[str, pa.ChunkedArray]]:
-    """The columns of whole numbers and times in the structs, by paths that mean nothing else."""
+    """Yield the integer and time columns in structs, by unambiguous paths."""
     for alias, rows in zip(table.column_names, table.columns, strict=True):
         for n, field in enumerate(rows.type if pa.types.is_struct(rows.type) else ()):
             if "." not in field.name and _is_integer_like(field.type):
@@ -38,7 +40,7 @@ def _is_integer_like(kind: pa.DataType) -> bool:
 
 
 def _has_small_deltas(column: pa.ChunkedArray) -> bool:
-    """Whether differences have fewer than three quarters of the bits: else they take longer."""
+    """Return whether differences need under three quarters of the bits; else they are slower."""
     ends = pc.min_max(column)
     if not ends["max"].is_valid:
         return True

@@ -1,15 +1,15 @@
-"""Results that others read while the run goes on, each once.
+"""Publish committed results, so that other readers see each once while the run goes on.
 
 A task attempt writes its results under ``staging/``. Once a manifest names them, they are linked
-into ``results/``, and lose their name in ``staging/`` when that is on disk: whatever lists
-``results/*.parquet`` (pandas, DuckDB, Polars) sees whole files of committed batches and no others.
-Then Spark's file-sink log names them (sink_log.py), so that ``spark.readStream`` and ``spark.read``
-on the folder take each file once.
+into ``results/``. The link in ``staging/`` is removed when the new one is on disk. A reader of
+``results/*.parquet`` (pandas, DuckDB, Polars) sees complete files of committed batches only.
+Spark's file-sink log (``spark_sink_log``) then names them, so that ``spark.readStream`` and
+``spark.read`` on the folder read each file once.
 
-Linking and logging are done again from the manifests when a run is resumed, so that a crash between
-any two steps loses and doubles nothing. What Braid has not named is left alone. Of batches that are
-merged it is enough that there are as many files as there were, and that the log has as many lines:
-only where not, or where something else is, are names looked at.
+When a run is resumed, links and log are restored from the manifests. A crash between any two steps
+neither loses nor duplicates a result. Files that Braid has not named are ignored. For compacted
+batches, only the numbers of files and log lines are compared; names are checked if a number
+differs.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from braid.util.file_system import current_file_system
 
 
 class PublishedResults(SparkSinkLog):
-    """The results of the run in ``folder``."""
+    """Published results of the run in ``folder``."""
 
     def __init__(self, folder: Path, check: Callable[[], None] = skip_check) -> None:
         super().__init__(folder / "results", check)
         self.new = folder / "staging"
 
     def make_folders(self) -> None:
-        """Make the folders of the output; those that are there stay."""
+        """Create the folders of the output, if missing."""
         for folder in (self.new, self.results, self.log):
             current_file_system().make_folder(folder)
 
     def committed_path(self, name: str) -> str:
-        """Where a committed file is; a run that was killed may have left it unmoved."""
+        """Return the path of a committed file, which a killed run may have left in staging/."""
         file = self.results / name
         moved = current_file_system().exists(file) or not current_file_system().exists(
             self.new / name
@@ -47,7 +47,7 @@ class PublishedResults(SparkSinkLog):
         return str(file if moved else self.new / name)
 
     def published_files(self, end: int) -> list[list[str]]:
-        """The files of the batches up to, not with, ``end`` that others see, in order."""
+        """Return the published files of the batches before ``end``, in order."""
         found = list[list[str]]([] for _ in range(end))
         for name in (
             current_file_system().list_names(self.results)
@@ -59,8 +59,8 @@ class PublishedResults(SparkSinkLog):
         return [sorted(names, key=result_file_sort_key) for names in found]
 
     def unpublish(self, since: int, first: int) -> None:
-        """Let others see no longer the batches from ``since`` up to, not with, ``first``: first the
-        log names them no more, then their files go.
+        """Remove the batches from ``since`` up to, excluding, ``first``: log lines first, then
+        files.
         """
         self.remove_batches(since, first)
         gone = [name for names in self.published_files(first) for name in names]
@@ -69,13 +69,14 @@ class PublishedResults(SparkSinkLog):
             current_file_system().remove_file(self.results / name, missing_ok=True)
 
     def publish_batch(self, batch: int, names: Sequence[str]) -> None:
-        """Let others see a batch that has been committed."""
+        """Publish a committed batch."""
         self._link_result(names)
         self.append_batch(batch, names)
 
     def remove_leftovers(self, batch: int) -> None:
-        """Remove from staging/ what tasks have left of the batches up to this one, and what others
-        see by its name in results/, which is on disk.
+        """Remove files of the batches up to this one from staging/.
+
+        Their links in results/ must be on disk. Files that tasks left behind go too.
         """
         left = [
             n
@@ -88,7 +89,7 @@ class PublishedResults(SparkSinkLog):
             current_file_system().remove_file(self.new / name, missing_ok=True)
 
     def count_published(self) -> int:
-        """How many files others see, and what else is there, but for the log."""
+        """Return the number of published files, with anything else in the folder but the log."""
         return (
             len(current_file_system().list_names(self.results)) - 1
             if current_file_system().exists(self.results)
@@ -103,9 +104,13 @@ class PublishedResults(SparkSinkLog):
         seen: int | None = None,
         force: bool = False,
     ) -> None:
-        """Do again what a crash may have cut off. Committed are the batches that are ``merged``,
-        whose files ``earlier`` gives, and after them some with the ``later`` files. What no batch
-        names is removed. ``seen`` is how many files others see, if that has been asked just now.
+        """Complete what a crash may have interrupted, and remove files that no batch names.
+
+        - ``merged``: compacted batches.
+        - ``later``: files of the committed batches after them.
+        - ``earlier``: returns the files of compacted batches.
+        - ``seen``: number of published files, if just counted.
+        - ``force``: force links to disk.
         """
         self.make_folders()
         named = {name for names in later for name in names}
@@ -125,13 +130,14 @@ class PublishedResults(SparkSinkLog):
     def _is_published_completely(
         self, merged: Sequence[Merged], later: Sequence[Sequence[str]], seen: int
     ) -> bool:
-        """Whether nothing is to be done but for batches that are merged, as far as numbers tell."""
+        """Return whether everything is published; compacted batches are compared by number only."""
         files = sum(m.files for m in merged) + sum(map(len, later))
         return seen == files and self.is_complete(merged, later)
 
     def republish(self, merged: Sequence[Sequence[str]], later: Sequence[Sequence[str]]) -> None:
-        """Log these files by batch, where the log does not, and remove others. Those of batches
-        that are ``merged`` are as large as the log has it, as far as it is whole.
+        """Update Spark's sink log to name these files by batch, and remove others.
+
+        Sizes of compacted files are taken from the log, as far as it is intact.
         """
         files = [*merged, *later]
         known = {name for names in files for name in names}
@@ -154,8 +160,10 @@ class PublishedResults(SparkSinkLog):
                 current_file_system().remove_file(file, missing_ok=True)
 
     def _link_result(self, names: Iterable[str]) -> None:
-        """Give files a name in results/ too. That in staging/ stays until the other one is on disk,
-        so that a power cut leaves one of them.
+        """Link files into results/.
+
+        The link in staging/ remains until the new one is on disk, so a power cut leaves one of
+        them.
         """
         for name in names:
             with suppress(FileExistsError):

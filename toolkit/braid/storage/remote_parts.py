@@ -1,4 +1,4 @@
-"""What a run that lives in a bucket keeps there: its mirror has copies of it."""
+"""Parts of a run store whose data is in a bucket, with copies in a local mirror."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from braid.util.file_system import current_file_system
 from braid.util.validation import read_natural
 
 _TOGETHER = 500
-"""So many entries are in a bundle."""
+"""Entries in a bundle."""
 
 
 class RemoteManifestLog(ManifestLog):
-    """The log of a run that lives in a bucket, of which the folder has copies.
+    """Manifest log of a run in a bucket, with copies in ``folder``.
 
-    So that it is not opened with a request for each entry, so many of them at a time are put once
-    more together, as a **bundle**, a line for each. The entries stay: that an entry is there keeps
-    a driver that has lost the run, however long ago, from putting it.
+    To open it without a request for each entry, groups of entries are also written as a **bundle**,
+    with a line for each. The entries remain: an existing entry prevents a driver that has lost the
+    run from writing it.
     """
 
     def __init__(self, folder: Path, there: ObjectStore) -> None:
@@ -36,11 +36,11 @@ class RemoteManifestLog(ManifestLog):
 
     @property
     def next_object_name(self) -> str:
-        """The object that the next entry will be."""
+        """Name of the object of the next entry."""
         return f"commits/{self.entry_path(self._next).name}"
 
     def fetch_new_entries(self) -> None:
-        """Bring the entries that have been added, and read them."""
+        """Download and read new entries."""
         names = [PurePosixPath(name) for name in self._bucket.list_objects("commits")]
         numbers = (read_natural(name.stem) for name in names)
         end = max((n for n in numbers if n is not None), default=-1) + 1
@@ -59,17 +59,17 @@ class RemoteManifestLog(ManifestLog):
         self._bundles = next(n for n in count() if _bundle_name(n * _TOGETHER) not in there)
 
     def _fetch_bundle_entries(self, name: str) -> None:
-        """Bring the entries of a bundle. One that is not whole brings none: they are there by
-        themselves.
-        """
+        """Download the entries of a bundle. A damaged bundle is ignored: its entries exist too."""
         entries = self._bucket.get_object(f"commits/{name}").split(b"\n")
         if len(entries) == _TOGETHER and all(map(durable_files.is_intact, entries)):
             for n, body in enumerate(entries, int(name.split("-")[1])):
                 current_file_system().write_file(self.entry_path(n), body)
 
     def append_entry(self, *given: Any, **named: Any) -> None:
-        """Put the next entry into place; see Log. What it says is real then: that a bundle cannot
-        be put is only told, and it is tried again after the next entry.
+        """Append an entry; see ManifestLog. It is committed on return.
+
+        If a bundle cannot be written, a warning is logged, and it is tried again after the next
+        entry.
         """
         super().append_entry(*given, **named)
         try:
@@ -78,7 +78,7 @@ class RemoteManifestLog(ManifestLog):
             LOGGER.warning("%s; the run goes on, and tries that again with its next commit", error)
 
     def _put_bundles(self) -> None:
-        """Put the bundles whose entries are all there."""
+        """Write the bundles whose entries are complete."""
         while (end := (self._bundles + 1) * _TOGETHER) <= self._next:
             bodies = map_concurrently(
                 self._read_entry_body,
@@ -115,21 +115,25 @@ class RemoteManifestLog(ManifestLog):
         durable_files.write_atomically(self.entry_path(entry), body, force)
 
     def _is_same_entry(self, entry: int, body: bytes) -> bool:
-        """Whether the entry that is there is the one that was put: the store's answer was lost, and
-        the second try found the first. A commit names a state of its own, and a driver's beginning
-        has its token.
+        """Return whether the existing entry is the one this driver tried to put.
+
+        If so, the answer of the store was lost, and the retry found the first attempt. No two
+        drivers put equal entries: a commit names a unique state, and a driver's start has its
+        token.
         """
         return current_file_system().read_file(self.entry_path(entry)) == body
 
 
 def _bundle_name(first: int) -> str:
-    """The name of the bundle that begins with an entry."""
+    """Return the name of the bundle that begins with an entry."""
     return f"entries-{first:06d}-{first + _TOGETHER - 1:06d}.jsonl"
 
 
 class RemoteSinkProgress(SinkProgress):
-    """How far results have been given to a sink. A driver that has lost the run, and does not know
-    it, may write an earlier batch here; what comes after that is given again, then.
+    """Progress of a sink, stored in a bucket.
+
+    A driver that does not know that it has lost the run may write an earlier batch. Later results
+    are then delivered again.
     """
 
     def __init__(self, file: Path, there: ObjectStore) -> None:
@@ -138,7 +142,7 @@ class RemoteSinkProgress(SinkProgress):
 
     @property
     def last_batch(self) -> int:
-        """-1: none. Raises Damaged."""
+        """Last delivered batch; -1: none. Raises DamagedRunError."""
         try:
             self._bucket.download(self.file.name, self.file)
         except FileNotFoundError:
@@ -146,25 +150,25 @@ class RemoteSinkProgress(SinkProgress):
         return super().last_batch
 
     def mark_delivered(self, batch: int) -> None:
-        """All batches up to this one have been delivered."""
+        """Record that all batches up to this one are delivered."""
         super().mark_delivered(batch)
         self._bucket.put_object(self.file.name, self.file)
 
 
 class RemotePublishedResults(PublishedResults):
-    """Results of a run that lives in a bucket: those that were asked for are here."""
+    """Published results of a run in a bucket. Files are downloaded on demand."""
 
     def __init__(self, folder: Path, there: ObjectStore) -> None:
         super().__init__(folder)
         self._bucket = there
 
     def make_folders(self) -> None:
-        """Make the folders."""
+        """Create the folders."""
         for folder in (self.new, self.results):
             current_file_system().make_folder(folder)
 
     def committed_path(self, name: str) -> str:
-        """Where a committed file is, once it has been brought."""
+        """Return the path of a committed file, after downloading it if needed."""
         file = self.results / name
         if not current_file_system().exists(file):
             try:
@@ -174,4 +178,4 @@ class RemotePublishedResults(PublishedResults):
         return str(file)
 
     def publish_batch(self, batch: int, names: Sequence[str]) -> None:
-        """The manifest has done it."""
+        """Do nothing: the manifest publishes the batch."""

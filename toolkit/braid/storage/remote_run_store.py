@@ -1,20 +1,21 @@
-"""A run that lives in a bucket, and the folder on this process's disk in which it is worked on.
+"""Store of a run in a bucket, with a local folder in which it is processed.
 
-The folder, the **mirror**, is as any run's (see store.py), new and empty when a process opens the
-run, and gone when nobody there has the run any more. So the bucket alone says what the run is, and
-its log of manifests alone what of it exists. What a batch is made of is put into the bucket before
-its manifest is, and that only if none is there:
+The folder, the **mirror**, has the layout of any run (see ``run_store``). It is empty when a
+process opens the run, and is removed when the process no longer needs it. The bucket alone holds
+the run, and its manifest log alone tells which files exist. Everything that a batch consists of is
+in the bucket before its manifest, which is created only if none exists:
 
-1. tasks put their block files and result files, before they report them;
-2. the driver looks whether all that was reported is there, and puts the state;
-3. of streams that do not end it puts Spark's checkpoint, which Spark keeps in the mirror, under the
-   state's name: how far they were read is part of what the batch leaves;
-4. it puts the manifest, which is the commit. Of two drivers one finds that there is one, and stops;
-5. it deletes what no state names any more.
+1. Tasks upload block and result files before they report them.
+2. The driver checks that all reported files exist, and uploads the state.
+3. For unbounded streams, it uploads Spark's checkpoint, which Spark keeps in the mirror, under the
+name of the state: read positions are part of the batch.
+4. It creates the manifest, which is the commit. Of two drivers, one finds that it exists, and
+stops.
+5. It deletes objects that no state names any more.
 
-Objects have names of their own and are never changed, so it does not matter what a killed driver or
-task leaves at whichever point, nor what a driver puts that does not know yet that it has lost the
-run. Before the next driver deletes what is not named, it has taken over, by an entry of the log.
+Objects have unique names and are never changed. So leftovers of a killed driver or task do no harm,
+nor do uploads of a driver that does not know yet that it has lost the run. The next driver takes
+over, by an entry of the log, before it deletes objects that are not named.
 """
 
 from __future__ import annotations
@@ -39,12 +40,15 @@ from braid.util.environment import current_environment
 from braid.util.file_system import current_file_system
 
 _TRIES = 5
-"""A driver that is taken over from may commit so many batches meanwhile."""
+"""Attempts to take over. The previous driver may commit a batch during each."""
 _OPENING = "opening.jsonl"
 
 
 def open_store(path: str | Path, durability: Durability = "power") -> RunStore:
-    """The run in a folder, or in a bucket by its URL. Raises ValueError for what is neither."""
+    """Return the store of a run in a folder, or in a bucket by its URL.
+
+    Raises ValueError if ``path`` is neither.
+    """
     return (
         RemoteRunStore(str(path), durability)
         if is_object_store_url(path)
@@ -53,13 +57,14 @@ def open_store(path: str | Path, durability: Durability = "power") -> RunStore:
 
 
 def is_object_store_url(path: Any) -> bool:
-    """Whether a run's place is a URL other than ``file://``."""
+    """Return whether a run's path is a URL other than ``file://``."""
     return isinstance(path, str) and "://" in path and not path.startswith("file://")
 
 
 class RemoteRunStore(RunStore):
-    """The mirror of a run that lives in the bucket at a URL. Raises ValueError for a URL of none,
-    and ModuleNotFoundError without what opens it.
+    """Store of the run in the bucket at a URL.
+
+    Raises ValueError for an invalid URL, ModuleNotFoundError if a required package is missing.
     """
 
     def __init__(self, url: str, durability: Durability = "power") -> None:
@@ -76,8 +81,10 @@ class RemoteRunStore(RunStore):
         self._there: set[str] = set()
 
     def read_settings(self) -> dict[str, Any] | None:
-        """The query that the bucket holds a run of, or None for one without objects; what has been
-        committed is at hand then. Raises ValueError for a bucket that holds something else.
+        """Return the settings of the run in the bucket; None if the bucket is empty.
+
+        Committed data is available afterwards. Raises ValueError if the bucket holds something
+        else.
         """
         if not current_file_system().exists(self.settings_path):
             try:
@@ -92,8 +99,10 @@ class RemoteRunStore(RunStore):
         return found
 
     def _is_prefix_empty(self) -> bool:
-        """Return whether the bucket has nothing, or what a killed start has left; False if another
-        driver has begun a run meanwhile. Raises ValueError if it has something else.
+        """Return whether the bucket has nothing but leftovers of a killed start.
+
+        False if another driver has started a run meanwhile. Raises ValueError if it has something
+        else.
         """
         others = [n for n in self.bucket.list_objects() if not n.startswith(("input/", "probe-"))]
         if others and "run.json" not in others:
@@ -104,9 +113,7 @@ class RemoteRunStore(RunStore):
         return not others
 
     def _fetch_committed(self) -> None:
-        """Bring what has been committed since the last time: the log, the last states, and how the
-        run began.
-        """
+        """Download what has been committed since the last call: log, states and opening events."""
         for folder in (self.blocks, self.commits, self.input):
             current_file_system().make_folder(folder)
         self.output.make_folders()
@@ -116,7 +123,7 @@ class RemoteRunStore(RunStore):
         self._fetch_if_missing(_OPENING, self.told.path.name)
 
     def _fetch_if_missing(self, name: str, to: str = "") -> None:
-        """Copy an object to the mirror, if it is there and not here."""
+        """Download an object to the mirror if it exists and is not there yet."""
         file = self.path / (to or name)
         if not current_file_system().exists(file):
             current_file_system().make_folder(file.parent)
@@ -126,9 +133,10 @@ class RemoteRunStore(RunStore):
                 return  # whoever needs the file says that it is missing
 
     def create_run(self, query: dict[str, Any]) -> None:
-        """Write the settings of the run: here, and once it is ready, in the bucket; there after the
-        copy of static input, under a name of its own. Raises RuntimeError when another driver has
-        begun the run meanwhile.
+        """Write the settings of the run, locally and, once they are ready, in the bucket.
+
+        The copy of static input is uploaded first, under a unique name. Raises RuntimeError if
+        another driver has started the run meanwhile.
         """
         super().create_run(query)
         if not query.get("ready"):
@@ -156,31 +164,33 @@ class RemoteRunStore(RunStore):
 
     @property
     def _snapshot_prefix(self) -> str:
-        """Where the copy of static input is in the bucket."""
+        """Prefix of the copy of static input in the bucket."""
         return f"input/{self._input}"
 
     def _upload_files(self, files: Mapping[str, Path]) -> None:
         map_concurrently(lambda name: self.bucket.put_object(name, files[name]), files)
 
     def check_driver(self) -> None:
-        """The mirror is this process's alone; who has the bucket is asked where objects go."""
+        """Do nothing: the mirror belongs to this process. Object writes check who has the run."""
 
     def acquire_run(self) -> None:
-        """Make the mirror this process's. Raises ValueError for a store on which two drivers could
-        both commit. Who has the run is said by ``take_over``.
+        """Acquire the mirror for this process. ``take_over`` acquires the run itself.
+
+        Raises ValueError if two drivers could both commit to the store.
         """
         super().acquire_run()
         self.bucket.check_conditional_put()
 
     def release_run(self) -> None:
-        """Let go what only batches need."""
+        """Release the run, and remove the files that only batches need."""
         super().release_run()
         for folder in (self.blocks, self.input):
             current_file_system().remove_folder(folder)
 
     def take_over(self) -> None:
-        """Write into the log that this process goes on with the run from here, after whatever
-        another driver has committed by now: that one stops before its next commit.
+        """Append an entry by which this process takes over the run.
+
+        The previous driver stops before its next commit; what it has committed by now remains.
         """
         for last in range(_TRIES)[::-1]:
             self._fetch_committed()
@@ -191,11 +201,13 @@ class RemoteRunStore(RunStore):
                     raise
 
     def remove_unnamed_files(self) -> None:
-        """Remove objects that no manifest names, left by killed tasks or a killed driver. What
-        Braid has not named stays. Called after ``take_over``: nobody else puts what will be named,
-        unless the run has been taken over again, which is looked for after the names were.
+        """Remove objects that no manifest names, left by killed tasks or a killed driver.
 
-        Raises Damaged unless all that the log names is in the bucket with its length.
+        Objects not named by Braid remain. Call after ``take_over``: no other driver then adds
+        objects that will be named, unless it takes over in turn, which is checked after listing
+        them.
+
+        Raises DamagedRunError unless every object that the log names exists with its length.
         """
         self._live = self._referenced_block_files()
         self._there = set().union(*self._live.values())
@@ -210,7 +222,7 @@ class RemoteRunStore(RunStore):
         self._restore_checkpoint()
 
     def _restore_checkpoint(self) -> None:
-        """Have Spark's checkpoint be that of the last commit."""
+        """Restore Spark's checkpoint of the last commit."""
         state, last = self.last_state(), [kept.state for kept in self.log.commits][-1:]
         if not self.follows or state is None or last[0] is None:
             return
@@ -228,13 +240,13 @@ class RemoteRunStore(RunStore):
         return (is_run_file(name.name) and name.name not in known) or name.name.startswith("probe-")
 
     def write_state(self, state: RunState) -> Named:
-        """Put a state, which exists once a manifest names it."""
+        """Write and upload a state. It exists once a manifest names it."""
         named = super().write_state(state)
         self.bucket.put_object(f"commits/{named.name}", self.commits / named.name)
         return named
 
     def check_reported_files(self, outcome: BatchReport) -> None:
-        """Raise RuntimeError unless all files that tasks report are in the bucket, whole."""
+        """Raise RuntimeError unless all reported files are in the bucket with their lengths."""
         results = {*outcome.results}
         names = {n: f"{'results' if n in results else 'blocks'}/{n}" for n in outcome.files}
         sizes = map_concurrently(lambda name: self.bucket.object_size(names[name]), names)
@@ -255,9 +267,9 @@ class RemoteRunStore(RunStore):
         results: Mapping[str, FileChecksum],
         happened: Iterable[Any],
     ) -> None:
-        """Make a batch real by putting its manifest. All that it names must be in the bucket.
+        """Commit a batch by writing its manifest. All objects that it names must exist.
 
-        Raises Superseded when another driver has the run.
+        Raises FencedError if another driver has taken over the run.
         """
         if self.follows:
             if current_file_system().exists(self.checkpoint.folder / "state"):
@@ -270,7 +282,7 @@ class RemoteRunStore(RunStore):
         super().commit_batch(batch, snapshot, results, happened)
 
     def remove_old_files(self, state: RunState, snapshot: Named) -> None:
-        """After a commit: drop states but the last two, and block files that neither names."""
+        """Remove old states, and block files that no retained state names, after a commit."""
         before = {*self._live}
         super().remove_old_files(state, snapshot)
         live = set[str]().union(*self._live.values())
@@ -283,14 +295,15 @@ class RemoteRunStore(RunStore):
         self.bucket.delete_objects([*states, *(f"blocks/{name}" for name in old)])
 
     def log_opening_events(self, opening: Sequence[Any] = ()) -> None:
-        """Tell what has happened so far, here, and in the bucket how it began."""
+        """Log the events so far, and upload the opening ones."""
         super().log_opening_events(opening)
         self.bucket.put_object(_OPENING, b"".join(map(encode_event, opening)))
 
     def verify_files(self) -> None:
-        """Bring the copy of static input, in the order in which Spark is to read it. What the log
-        names is looked for by ``clean``: before the run is taken over, another driver may go on
-        with it.
+        """Download the copy of static input, in the order in which Spark must read it.
+
+        Objects that the log names are checked by ``remove_unnamed_files``: before this driver takes
+        over, another may still change them.
         """
         copied = self.bucket.list_objects(self._snapshot_prefix)
         map_concurrently(
@@ -304,14 +317,14 @@ class RemoteRunStore(RunStore):
                 current_file_system().set_times(file, float(file.stem))
 
     def _list_named_files(self) -> Iterable[tuple[str, FileChecksum]]:
-        """The result files of all batches and the block files of the last, with their seals."""
+        """Yield the result files of all batches and the block files of the last, with checksums."""
         for kept in self.log.commits:
             yield from ((f"results/{name}", seal) for name, seal in kept.results)
         if (state := self.last_state()) is not None:
             yield from ((f"blocks/{name}", seal) for name, seal in state.block_files.items())
 
     def fetch_all(self) -> None:
-        """Have all of the run here."""
+        """Download the complete run."""
         self.verify_files()
         map_concurrently(self._fetch_if_missing, [name for name, _ in self._list_named_files()])
 
@@ -322,8 +335,10 @@ class RemoteRunStore(RunStore):
         deep: bool = False,
         merged: bool = True,
     ) -> list[str]:
-        """The result files of the batches from ``first`` up to, not with, ``end``, brought here.
-        Raises Damaged where one is missing or has not its length, or its checksum if ``deep``.
+        """Return the result files of the batches from ``first`` up to, excluding, ``end``.
+
+        Files are downloaded first. Raises DamagedRunError if one is missing or differs in length,
+        or in checksum if ``deep``.
         """
         wanted = range(max(first or 0, 0), self.log.batch_count if end is None else end)
         commits = [kept for kept in self.log.commits if kept.batch in wanted]
@@ -333,8 +348,9 @@ class RemoteRunStore(RunStore):
         return super().result_files(first, end, deep, merged)
 
     def temporary_result_files(self, batch: int, deep: bool) -> list[str]:
-        """The result files of a batch, in a folder of their own, where the next ones replace them:
-        whoever is given every batch would have all results here in the end.
+        """Return the result files of a batch, in a folder that the next call replaces.
+
+        A reader of every batch would otherwise end up with all results on this disk.
         """
         folder = self.path / "lent"
         current_file_system().remove_folder(folder)
@@ -354,16 +370,16 @@ class RemoteRunStore(RunStore):
         return [str(folder / name) for name in files]
 
     def keep_until_exit(self) -> None:
-        """Leave the mirror there until this process ends."""
+        """Keep the mirror until this process ends."""
         self._going.detach()
 
     def _compact_results(self) -> list[Merged]:
-        """Results are not merged there, nor is the log rolled up but here."""
+        """Return no groups: results in a bucket are not compacted."""
         return []
 
 
 def _checkpoint_object_name(state: str) -> str:
-    """The object that has Spark's checkpoint as it was with a state."""
+    """Return the name of the object with the Spark checkpoint of a state."""
     return f"checkpoint/{state}"
 
 

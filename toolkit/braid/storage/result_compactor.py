@@ -1,12 +1,12 @@
-"""The results of many batches in few files, for whoever reads all of them.
+"""Compact the results of many batches into few files, for readers of all results.
 
-Whenever the log is rolled up, the results of so many batches are written once more, batch after
-batch, as one file under ``compacted/``; the roll-up names it, and then it is moved there, so that a
-listing of ``compacted/*.parquet`` has whole files of whole batches, from the first on. Files there
-are never changed. Those that are large already are linked, not written again.
+With each checkpoint of the log, the results of a fixed number of batches are rewritten, in order,
+as one file under ``compacted/``. The file is linked there once the checkpoint names it. So
+``compacted/*.parquet`` lists complete files of complete batches, from the first on, which never
+change. Files that are large already are linked, not rewritten.
 
-The files under ``results/`` stay: a stream that reads them has seen some and not others, and would
-take a merged one for new.
+The files under ``results/`` remain. A stream that reads them may have seen some, and would treat a
+compacted file as new data.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ from braid.storage.manifest_log import is_run_file, result_file_sort_key
 from braid.util.file_system import current_file_system
 
 _LARGE = 64 << 20
-"""Bytes of result files that make a file; a batch that has more is not written again."""
+"""Bytes of result files per compacted file. Larger batches are not rewritten."""
 _GROUP_ROWS = 1 << 16
 _GROUP_BYTES = 1 << 28
-"""Arrow cannot read a struct's text, if a row group has 2 GB of it."""
+"""Bytes of a row group. Arrow cannot read a struct's text if a row group has 2 GB of it."""
 
 
 def read_verified_pages(file: Path) -> pa.Table:
-    """What is in a result file of which no seal is known. Raises Damaged unless all its pages have
-    their checksums.
+    """Return the rows of a result file whose checksum is not known.
+
+    Raises DamagedRunError unless all pages match their own checksums.
     """
     try:
         with current_file_system().open_source(file) as source:
@@ -49,7 +50,7 @@ def read_verified_pages(file: Path) -> pa.Table:
 
 
 def _read_row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
-    """The rows, group by group: of all at once there may be more than Arrow reads."""
+    """Yield the rows of each row group. All of them at once may exceed Arrow's limits."""
     for number in range(file.num_row_groups):
         yield file.read_row_group(number)
     if not file.num_row_groups:
@@ -57,13 +58,14 @@ def _read_row_groups(file: pq.ParquetFile) -> Iterator[pa.Table]:
 
 
 def is_compacted_file(name: str) -> bool:
-    """Whether a result file is named as one of many batches; one that is linked is not."""
+    """Return whether a name is that of a rewritten file of many batches, not a linked one."""
     return re.fullmatch(r"\d{6,}-\d{6,}\.parquet", name) is not None
 
 
 class ResultCompactor:
-    """The merged results of the run in ``folder``; ``check`` raises Superseded where another driver
-    has it.
+    """Compacted results of the run in ``folder``.
+
+    ``check`` raises FencedError if another driver has taken over the run.
     """
 
     def __init__(self, folder: Path, check: Callable[[], None] = skip_check) -> None:
@@ -73,7 +75,7 @@ class ResultCompactor:
         )
 
     def compacted_path(self, name: str) -> Path:
-        """Where a file of many batches is; a run that was killed may have left it unmoved."""
+        """Return the path of a compacted file, which a killed run may have left in staging/."""
         file = self.merged / name
         moved = current_file_system().exists(file) or not current_file_system().exists(
             self.new / name
@@ -81,12 +83,14 @@ class ResultCompactor:
         return file if moved else self.new / name
 
     def linked_path(self, name: str) -> Path | None:
-        """Where a file of results/ is too, if it was worth no merging."""
+        """Return the link to an original file in compacted/; None if it was rewritten there."""
         return file if current_file_system().exists(file := self.merged / name) else None
 
     def compact(self, batches: Sequence[Kept], force: bool, now: int) -> Merged:
-        """Write the results of batches that follow each other into parts, which exist once a
-        roll-up names them. Raises Damaged where a file of theirs is. ``now`` is in microseconds.
+        """Write the results of consecutive batches as parts. They exist once a checkpoint names
+        them.
+
+        ``now``: microseconds since 1970. Raises DamagedRunError if a result file is damaged.
         """
         parts: list[Named] = []
         for several in _group_by_size(batches):
@@ -99,8 +103,9 @@ class ResultCompactor:
         return Merged(first, end, len(files), tuple(parts), size, now)
 
     def _compact_part(self, several: Sequence[Kept], force: bool) -> Sequence[Named]:
-        """The results of some batches as one file; or their own files where that cannot be, or is
-        not worth while.
+        """Return the results of some batches as one file, or their original files.
+
+        The originals are used if they are large, single, or have different columns.
         """
         files = sorted((file for kept in several for file in kept.results), key=_result_sort_key)
         if len(files) < 2 or sum(file.seal.size_bytes for file in files) > _LARGE:
@@ -111,8 +116,9 @@ class ResultCompactor:
         return [Named(name, seal)]
 
     def _put_part(self, name: str, tables: Iterable[pa.Table], force: bool) -> FileChecksum | None:
-        """Write tables as a file under staging/, there whole or not at all; its seal. None: they
-        have not the same columns.
+        """Write tables as a file under staging/ atomically. Return its checksum.
+
+        None if the tables have different columns.
         """
         temporary = durable_files.name_temporary(self.new / name)
         if not _try_write_tables(temporary, tables):
@@ -131,8 +137,9 @@ class ResultCompactor:
             yield from _read_row_groups(pq.ParquetFile(pa.BufferReader(body)))
 
     def rebuild_part(self, name: str, batches: Sequence[Sequence[str]], force: bool) -> Named:
-        """Write a part anew from the files of its batches, which others see. Raises Damaged where
-        one of their pages is.
+        """Rebuild a part from the published files of its batches.
+
+        Raises DamagedRunError if one of their pages is damaged.
         """
         files = [self.results / file for names in batches for file in names]
         seal = self._put_part(name, map(read_verified_pages, files), force)
@@ -144,20 +151,21 @@ class ResultCompactor:
         return named
 
     def stage_files(self, rows: Mapping[str, pa.Table], force: bool) -> dict[str, int]:
-        """Write files of results/ anew, under staging/; their bytes."""
+        """Write files of results/ again, under staging/. Return their bytes."""
         seals = {name: self._put_part(name, [table], force) for name, table in rows.items()}
         return {name: seal.size_bytes for name, seal in seals.items() if seal is not None}
 
     def publish_staged(self, names: Iterable[str], force: bool) -> None:
-        """Move these to results/."""
+        """Move these files to results/."""
         for name in names:
             current_file_system().replace_file(self.new / name, self.results / name)
         if force:
             durable_files.fsync_path(self.results)
 
     def publish_compacted(self, merged: Iterable[Merged], force: bool) -> None:
-        """Let others see what a roll-up names; again, after a crash. A file keeps its name in
-        staging/ until the other one is on disk, so that a power cut leaves one of them.
+        """Publish the parts that a checkpoint names. Repeat after a crash.
+
+        A link in staging/ remains until the new one is on disk, so a power cut leaves one of them.
         """
         self.check()
         current_file_system().make_folder(self.merged)
@@ -174,7 +182,7 @@ class ResultCompactor:
             current_file_system().remove_file(self.new / name, missing_ok=True)
 
     def recover_compacted(self, merged: Sequence[Merged], force: bool) -> None:
-        """Do again what a crash may have cut off, and remove what no roll-up names."""
+        """Complete what a crash may have interrupted, and remove parts that no checkpoint names."""
         self.publish_compacted(merged, force)
         named = {part.name for each in merged for part in each.parts}
         there = current_file_system().find_files(self.merged)
@@ -189,7 +197,7 @@ def _result_sort_key(file: Named) -> tuple[int, int, str]:
 
 
 def _group_by_size(batches: Iterable[Kept]) -> Iterator[list[Kept]]:
-    """Batches that follow each other and are at most so large in all, or one that is larger."""
+    """Yield consecutive batches up to a total size, or a single larger one."""
     several, size = list[Kept](), 0
     for kept in batches:
         more = sum(file.seal.size_bytes for file in kept.results)
@@ -202,7 +210,7 @@ def _group_by_size(batches: Iterable[Kept]) -> Iterator[list[Kept]]:
 
 
 def _try_write_tables(file: Path, tables: Iterable[pa.Table]) -> bool:
-    """Write tables one after the other, if they have the same columns; whether they do."""
+    """Write tables one after the other if their columns are equal. Return whether they are."""
     waiting, writer, sink = list[pa.Table](), None, None
     rows = size = 0
     try:

@@ -1,6 +1,4 @@
-"""What of a run's results is read: those of many batches in few files, those of others as they were
-written, and where a file is lost what stands in for it.
-"""
+"""Read a run's results: compacted files, original files, and substitutes for lost ones."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from braid.util.file_system import current_file_system
 
 
 class ResultReader:
-    """The results of the run in the folder ``path``, as its log names them."""
+    """Results of the run in the folder ``path``, as its log names them."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.results, self.commits = path, path / "results", path / "commits"
@@ -30,24 +28,25 @@ class ResultReader:
         self.merging = ResultCompactor(path, self.check_driver)
         self.reading = threading.Lock()
         self.lost = set[str]()
-        """Files that results/ lacks, whose rows compacted/ has."""
+        """Files missing from results/ whose rows are in compacted/."""
         self._gone = 0
-        """The batches before this one are no longer kept, as another process has it."""
+        """First batch retained by another process, when this one last looked."""
         self._seen: tuple[tuple[int, int] | None, list[list[str]]] = None, []
         self._sizes: dict[str, int] = {}
 
     def check_driver(self) -> None:
-        """Raise Superseded when another driver has the run."""
+        """Raise FencedError if another driver has taken over the run."""
         self.log.check_fence()
 
     def named_files(self) -> list[Named]:
-        """The result files that the log names: those of merged batches in few parts."""
+        """Return the result files that the log names: compacted parts, then original files."""
         parts = [part for merged in self.log.merged for part in merged.parts]
         return parts + [named for kept in self.log.commits for named in kept.results]
 
     def verified_path(self, named: Named, deep: bool = False) -> str:
-        """Where a result file is. Raises Damaged unless it has its length, and its checksum if
-        ``deep``.
+        """Return the path of a result file.
+
+        Raises DamagedRunError if it differs in length, or in checksum if ``deep``.
         """
         many = is_compacted_file(named.name)
         file = (
@@ -67,10 +66,17 @@ class ResultReader:
         deep: bool = False,
         merged: bool = True,
     ) -> list[str]:
-        """The result files of the batches from ``first`` (None: the first that is kept) up to, not
-        with, ``end``, in order; of many batches in one file where all of them are asked for, unless
-        ``merged`` is False. Raises Damaged where one has not its length, or its checksum if
-        ``deep``; ValueError where some of the batches are no longer kept.
+        """Return the result files of the batches from ``first`` up to, excluding, ``end``.
+
+        Files are in order of batches.
+
+        - ``first``: None: first retained batch.
+        - ``end``: None: all batches.
+        - ``deep``: compare checksums, not only lengths.
+        - ``merged``: use compacted files for groups of batches that are requested completely.
+
+        Raises DamagedRunError if a file is missing or damaged, ValueError if some batches are no
+        longer retained.
         """
         with self.reading:
             self.log.read_new_entries()
@@ -84,16 +90,14 @@ class ResultReader:
             return found + [self.verified_path(f, deep) for kept in late for f in kept.results]
 
     def temporary_result_files(self, batch: int, deep: bool) -> list[str]:
-        """The result files of a batch, as ``result_files``; they need not be there any more when
-        those of another batch have been asked for.
-        """
+        """Return the result files of a batch. They may go when another batch is requested."""
         return self.result_files(batch, batch + 1, deep, merged=False)
 
     def keep_until_exit(self) -> None:
-        """Leave the result files where they are until this process ends: they are still read."""
+        """Keep the result files in place until this process ends, as they are still being read."""
 
     def _list_compacted_results(self, wanted: range, deep: bool, merged: bool) -> list[str]:
-        """The files of those of the wanted batches that are merged."""
+        """Return the files of the wanted batches that are compacted."""
         found = list[str]()
         for group in self.log.merged:
             within = range(max(group.first, wanted.start), min(group.end, wanted.stop))
@@ -107,8 +111,10 @@ class ResultReader:
         return found
 
     def _find_original_file(self, name: str) -> str:
-        """Where a file of a batch that is merged is. Raises Damaged where it is not there, or is
-        another, and ValueError where its batch is no longer kept.
+        """Return the path of an original file of a compacted batch.
+
+        Raises DamagedRunError if it is missing or replaced, ValueError if its batch is no longer
+        retained.
         """
         file = self.results / name
         try:
@@ -131,8 +137,9 @@ class ResultReader:
         raise DamagedRunError(f"{file} is missing")
 
     def check_published_file(self, name: str, deep: bool = False) -> None:
-        """Raise Damaged where a file of a batch that is merged, of those that are ``listed``, is
-        gone, or has not the length that Spark's log says; ``deep``: or a page has not its checksum.
+        """Raise DamagedRunError if an original file is missing or not as long as Spark's log says.
+
+        ``deep``: also if a page does not match its checksum.
         """
         file = self.results / name
         if deep:
@@ -149,7 +156,7 @@ class ResultReader:
                 durable_files.check_file(file, FileChecksum(self._sizes[name], 0), deep=False)
 
     def published_files(self) -> list[list[str]]:
-        """``merged_files``, asked once for each roll-up, of the names that Spark's log has."""
+        """Return ``compacted_files`` for the names in Spark's sink log, cached per checkpoint."""
         known = self.log.first_retained_batch, self.log.first_uncompacted_batch
         if self._seen[0] != known:
             self._sizes = self.output.logged_sizes()
@@ -157,10 +164,13 @@ class ResultReader:
         return self._seen[1]
 
     def compacted_files(self, known: Collection[str] = ()) -> list[list[str]]:
-        """By batch, the files in results/ of those that are merged too; those that are ``lost``
-        among them, and none that another process has dropped. Raises Damaged where some are
-        missing, and their rows too. Names are looked at where a number is off, or where one of the
-        ``known`` ones is not there.
+        """Return the original files of compacted batches, by batch.
+
+        Lost files whose rows are in compacted/ are included; batches that another process has
+        dropped are empty. Names are compared only if a number of files differs or a file in
+        ``known`` is missing.
+
+        Raises DamagedRunError if files and their rows are missing.
         """
         names = Counter(map(result_file_batch, known))
         found = self.output.published_files(self.log.first_uncompacted_batch)
@@ -178,8 +188,10 @@ class ResultReader:
         return found
 
     def _substitute_compacted(self, merged: Merged, found: list[list[str]]) -> None:
-        """Have compacted/ stand in for files of a group that are lost; Spark's log names them.
-        Others that are there no batch names, if it names as many as there were.
+        """Include lost files of a group, if compacted/ has their rows.
+
+        Spark's sink log tells which files are lost, and which existing ones belong to no batch.
+        Raises DamagedRunError if their numbers do not match.
         """
         batches = range(merged.first, merged.end)
         logged = {
@@ -211,7 +223,7 @@ class ResultReader:
         self.lost |= lost
 
     def _first_retained_now(self) -> int:
-        """The first batch whose results are kept now: another process may have dropped some."""
+        """Return the first batch retained now, as another process may have removed some."""
         now = ManifestLog(self.commits, self.path)
         now.read_new_entries()
         return now.first_retained_batch

@@ -1,4 +1,4 @@
-"""What of a run's results is kept: all, or so long, or so many bytes."""
+"""Retention of a run's results: all of them, or by age or size."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SIZE = re.compile(r"\s*\d+(\.\d+)? *[kMGT]?B\s*")
 
 
 class RetentionPolicy(NamedTuple):
-    """Results are kept for ``age`` microseconds, or up to so many ``bytes``."""
+    """Limit of retained results: ``max_age`` in microseconds or ``max_bytes``; None: no limit."""
 
     max_age: int | None = None
     max_bytes: int | None = None
 
 
 def parse_retention(given: Any) -> RetentionPolicy | None:
-    """From a span or a size; None: all is kept. Raises ValueError for anything else.
+    """Parse a duration or a size; None: all results are retained. Raises ValueError if invalid.
 
     >>> keeping("1 day"), keeping("2 GB")
     (Keep(age=86400000000, bytes=None), Keep(age=None, bytes=2000000000))
@@ -42,9 +42,11 @@ def parse_retention(given: Any) -> RetentionPolicy | None:
 def count_expired_groups(
     keep: RetentionPolicy, merged: Sequence[Merged], later: int, now: int, promised: int
 ) -> int:
-    """How many of the first groups of batches, ``merged``, need not be kept, at a time (in
-    microseconds); ``later`` bytes have the batches after them. What comes from batch ``promised``
-    on is kept, and the last group.
+    """Return how many of the first groups of compacted batches have expired.
+
+    - ``later``: bytes of the batches after the groups.
+    - ``now``: microseconds since 1970.
+    - ``promised``: first batch that must be retained. The last group is retained too.
     """
     sizes = [group.bytes for group in merged]
     for n, group in enumerate(merged[:-1]):

@@ -1,4 +1,4 @@
-"""Who holds a run on this machine: one process at a time, and none that was killed."""
+"""Lock of a run on this machine, held by one process at a time and released if it is killed."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from braid.util.environment import current_environment
 from braid.util.file_system import current_file_system
 
 _ASKING = 0.05
-"""Seconds, in which whoever has just asked whether a run is held has done so."""
+"""Seconds to wait before a retry, in case another process is only checking the lock."""
 
 
 class RunLock:
-    """The lock of a run, on a file that stays."""
+    """Lock of a run, on a file that is never removed."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._mine: IO[bytes] | None = None
 
     def try_acquire(self) -> bool:
-        """Hold it for this process, until it is released; whether no other one does. Raises OSError
-        where the file cannot be made.
+        """Acquire the lock for this process. Return whether no other process holds it.
+
+        Raises OSError if the file cannot be created.
         """
         self._mine = current_file_system().lock_file(self.file)
         if self._mine is None:
@@ -30,7 +31,7 @@ class RunLock:
         return self._mine is not None
 
     def is_held(self) -> bool:
-        """Whether some process holds it."""
+        """Return whether some process holds the lock."""
         if not current_file_system().exists(self.file):
             return False
         if (lock := current_file_system().lock_file(self.file, shared=True)) is None:
@@ -39,13 +40,13 @@ class RunLock:
         return False
 
     def release_lock(self) -> None:
-        """Let other processes have it."""
+        """Release the lock."""
         if self._mine is not None:
             self._mine.close()
             self._mine = None
 
     def check_held(self) -> None:
-        """Raise RuntimeError if what this process holds is no longer that of the run."""
+        """Raise RuntimeError if the file of a lock that is held has been removed or replaced."""
         if self._mine is None:
             return
         if not current_file_system().is_same(self._mine, self.file):

@@ -1,33 +1,31 @@
-"""Where a run lives: block files, result files, and a log of manifests that alone says which of
-them exist.
+"""Folder of a run: blocks, results, and a manifest log that alone tells which files exist.
 
-A run is a folder::
+Layout of the folder::
 
-    run.json                     the query, as given
-    input/ALIAS.arrow            static input of a stream, whole, until it is cut (see whole.py)
-    input/ALIAS/000012.parquet   the same, one file per micro-batch
-    input/files.json             their lengths and checksums: of the one or the others
-    checkpoint/                  Spark's own offsets
+    run.json                     settings of the run
+    input/ALIAS.arrow            static input of a stream, until it is split (see staged_input)
+    input/ALIAS/000012.parquet   static input of a stream, one file per micro-batch
+    input/files.json             lengths and checksums of either
+    checkpoint/                  Spark's offsets
     blocks/*.arrow               block files, each written once by one task attempt
-    staging/*.parquet                result files, likewise, until their batch is committed
-    results/*.parquet            result files of committed batches (see output.py)
-    compacted/*.parquet             the results of many batches in few files (see merging.py)
-    commits/000012.json          the log (see log.py): a batch, its results, its events; the link
-                                 that puts it there is the commit
-    commits/state-000012-*.json  live blocks, where their replicas lie, and the placement's state
-    events.jsonl                 the events of all manifests in order, for reading along; where
-                                 results are kept for a time, the first ones go (see head.py)
-    sink-progress.json how far results have been given to the run's sink, if it has one
+    staging/*.parquet            result files until their batch is committed, likewise
+    results/*.parquet            result files of committed batches (see published_results)
+    compacted/*.parquet          results of many batches in few files (see result_compactor)
+    commits/000012.json          the log (see manifest_log): a batch, its results and events;
+                                 linking the file into place is the commit
+    commits/state-000012-*.json  live blocks, addresses of their replicas, placement state
+    events.jsonl                 events of all manifests in order, for other readers; trimmed
+                                 if retention is limited (see event_log_head)
+    sink-progress.json           last batch delivered to the run's sink, if it has one
 
-What Braid writes as JSON ends with its checksum and has the version of its format; another version
-is refused. Of block files, result files and states, whoever names them has the length and the
-checksum. A file that no manifest names does not exist, whatever a killed task or driver left
-behind.
+Every JSON file ends with its checksum and has a format version; other versions are refused. For
+block files, result files and states, length and checksum are stored where the file is named. A file
+exists only if a manifest names it, whatever a killed task or driver left behind.
 
-**Durability before visibility**: with ``durability="power"`` every file that a manifest names, and
-the folder that it is in, is forced to disk before the manifest is, and that before anybody is told
-of the batch. With "process" the system writes it all when it likes: a commit then outlives the end
-of the process, but not a power cut.
+**Durability before visibility**: with ``durability="power"``, every file that a manifest names, and
+its folder, is forced to disk before the manifest. The manifest is forced to disk before the batch
+is announced. With "process", the operating system decides when to write: a commit then survives the
+end of the process, but not a power cut.
 """
 
 from __future__ import annotations
@@ -60,22 +58,24 @@ from braid.util.environment import current_environment
 from braid.util.file_system import current_file_system
 
 _SWEEP_EVERY = 16
-"""Batches after which results/ is forced to disk. It has a file of every batch, and to force such a
-folder takes longer as it grows; the names in staging/ stand in until then.
+"""Batches after which results/ is forced to disk.
+
+The folder has a file for every batch, and forcing it takes longer as it grows. Links in staging/
+protect the files until then.
 """
 
 
 class RunStore(EventArchive):
-    """The folder of one run. One process at a time may hold it (``acquire``). A run that lives in
-    an object store has a Mirror instead (mirror.py).
+    """Folder of one run. One process at a time may acquire it.
 
-    Raises ValueError for a path that is none of this machine's.
+    A run in an object store has a RemoteRunStore instead. Raises ValueError if the path is not on
+    this machine.
     """
 
     url = ""
-    """The bucket that the run lives in; "": none but this folder."""
+    """URL of the run's bucket; "": the run is in this folder."""
     follows = False
-    """Whether Spark's checkpoint is kept in the bucket, with each state."""
+    """Whether Spark's checkpoint is uploaded to the bucket with each state."""
 
     def __init__(self, path: str | Path, durability: Durability = "power") -> None:
         super().__init__(local_path(path), durable_files.check_durability(durability) == "power")
@@ -90,13 +90,13 @@ class RunStore(EventArchive):
 
     @property
     def settings_path(self) -> Path:
-        """Where the settings of the run are."""
+        """Path of the run's settings."""
         return self.path / "run.json"
 
     def read_settings(self) -> dict[str, Any] | None:
-        """The query that the folder holds a run of, or None for an empty or new folder.
+        """Return the settings of the run in the folder; None for an empty or new folder.
 
-        Raises ValueError for a folder that holds something else, so that nothing is overwritten.
+        Raises ValueError if the folder holds something else, so that nothing is overwritten.
         """
         if current_file_system().exists(self.settings_path):
             query = msgspec.json.decode(
@@ -116,7 +116,7 @@ class RunStore(EventArchive):
         return None
 
     def create_run(self, query: dict[str, Any]) -> None:
-        """Make the folders of a run, and write its settings."""
+        """Create the folders of a run, and write its settings."""
         self._make_run_folder()
         for folder in (self.blocks, self.results, self.commits, self.input):
             current_file_system().make_folder(folder)
@@ -139,7 +139,7 @@ class RunStore(EventArchive):
             ) from None
 
     def _make_run_folder(self) -> None:
-        """Make the run's own folder, and those above it."""
+        """Create the run's folder and its parents."""
         above = [self.path, *self.path.parents]
         made = [folder for folder in above if not current_file_system().exists(folder)]
         current_file_system().make_folder(self.path, 0o700)  # it holds copies of the input
@@ -147,8 +147,10 @@ class RunStore(EventArchive):
             durable_files.fsync_path(folder.parent)
 
     def acquire_run(self) -> None:
-        """Hold the run for this process; a killed process holds nothing. Raises RuntimeError when
-        another one has it, and ValueError when its folder cannot be written to.
+        """Acquire the run for this process. A killed process releases it.
+
+        Raises RuntimeError if another process holds it, ValueError if its folder cannot be written
+        to.
         """
         try:
             self._make_run_folder()
@@ -164,12 +166,13 @@ class RunStore(EventArchive):
             )
 
     def is_held(self) -> bool:
-        """Whether some process holds the run."""
+        """Return whether some process holds the run."""
         return self._lock.is_held()
 
     def release_run(self) -> None:
-        """Let other processes have the run, and its block files go; nothing is written any more.
-        What was dropped and could not be removed goes when the run is started again.
+        """Release the run and close its block files. Nothing is written afterwards.
+
+        Dropped files that could not be removed are removed at the next start.
         """
         try:
             self.wait_for_removals()
@@ -181,9 +184,10 @@ class RunStore(EventArchive):
         self._lock.release_lock()
 
     def take_over(self) -> None:
-        """Write into the log that this process goes on with the run from here: a driver that had it
-        before, and does not know that it has lost it, cannot commit any more; nor put a file into
-        place that it has written, as those go.
+        """Append an entry by which this process takes over the run.
+
+        A previous driver that does not know it can then neither commit nor move a temporary file
+        into place, as those are removed.
         """
         if not self.log.is_mine:
             if self.force:  # the last entry may be that of a driver that was killed before it did
@@ -193,15 +197,16 @@ class RunStore(EventArchive):
         self.sweep()
 
     def sweep(self) -> None:
-        """Remove the files that a driver was about to give their names when it was killed."""
+        """Remove temporary files of drivers that were killed before they renamed them."""
         folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
         durable_files.remove_files(folders, self.check_driver)
         self.log.reload_log()
 
     @contextmanager
     def raise_if_superseded(self) -> Iterator[None]:
-        """Raise Superseded in place of what goes wrong, if another driver has the run: it removes
-        what this one needs.
+        """Context that raises FencedError instead of another error if another driver has the run.
+
+        The other driver removes files that this one needs.
         """
         try:
             yield
@@ -211,29 +216,31 @@ class RunStore(EventArchive):
             raise
 
     def committed_batches(self) -> list[int]:
-        """The numbers of the batches that are committed, rising."""
+        """Return the numbers of committed batches, ascending."""
         with self.reading:
             self.log.read_new_entries()
             return [*range(self.log.batch_count)]
 
     def read_manifest(self, batch: int) -> Manifest:
-        """What the commit of a batch says, as long as it is not rolled up. Raises ValueError for
-        another version's.
+        """Return the manifest of a batch that no checkpoint covers yet.
+
+        Raises ValueError if another version wrote it.
         """
         self.log.read_new_entries()
         return self.log.read_entry(self.log.commits[batch - self.log.first_uncompacted_batch].entry)
 
     def last_state(self, policy: type = object, shedding: type = object) -> RunState | None:
-        """The state after the last commit; None before the first. ``policy`` and ``shedding`` are
-        the types of the placement's own state and of the shedder's, which are left as they are
-        stored without it.
+        """Return the state after the last commit; None before the first.
+
+        ``policy``, ``shedding``: types of the placement's and the shedder's state. Default: the
+            plain stored values.
         """
         self.log.read_new_entries()
         commits = self.log.commits
         return self.read_state(commits[-1], policy, shedding) if commits else None
 
     def read_state(self, kept: Kept, policy: type = object, shedding: type = object) -> RunState:
-        """The state after a commit. Raises Damaged for what is not that, or has been removed."""
+        """Return the state after a commit. Raises DamagedRunError if it is damaged or missing."""
         assert kept.state is not None, "the last commits are not rolled up"
         name, seal = kept.state
         durable_files.check_file(self.commits / name, seal)
@@ -242,7 +249,7 @@ class RunStore(EventArchive):
         )
 
     def write_state(self, state: RunState) -> Named:
-        """Write a state, which exists once a manifest names it."""
+        """Write a state. It exists once a manifest names it."""
         name, body = (
             f"state-{state.batch:06d}-{current_environment().make_token()}.json",
             state_to_json(state),
@@ -251,8 +258,9 @@ class RunStore(EventArchive):
         return Named(name, FileChecksum(len(body), zlib.crc32(body)))
 
     def start_checkpoint_sync(self) -> None:
-        """Begin to force to disk what Spark has written of the batch that comes: its commit waits
-        for that.
+        """Start to force to disk what Spark has written of the next batch.
+
+        The commit of that batch waits for it.
         """
         if self.force:
             self._expected = durable_files.run_in_background(self.checkpoint.sync_new_files)
@@ -264,15 +272,16 @@ class RunStore(EventArchive):
         self.checkpoint.sync_new_files()
 
     def prepare_commit(self) -> None:
-        """Force to disk what a commit relies on of Spark. Raises RuntimeError if another process
-        may have the folder.
+        """Force to disk what a commit needs of Spark's files.
+
+        Raises RuntimeError if another process may have the folder.
         """
         self._lock.check_held()
         if self.force:
             self._force_source()
 
     def check_reported_files(self, outcome: BatchReport) -> None:
-        """Raise RuntimeError unless all files that tasks report are there, whole."""
+        """Raise RuntimeError unless all files reported by tasks exist with their lengths."""
         for name, seal in outcome.files.items():
             folder = self.output.new if name in outcome.results else self.blocks
             try:
@@ -290,10 +299,11 @@ class RunStore(EventArchive):
         results: Mapping[str, FileChecksum],
         happened: Iterable[Any],
     ) -> None:
-        """Make a batch real by putting its manifest into place; then others see its results. All
-        that it names must be on disk, but for the names in the folders.
+        """Commit a batch by putting its manifest into place, then publish its results.
 
-        Raises RuntimeError when another driver may have the run, and Superseded when one has.
+        The content of every named file must be on disk; the folders are forced to disk here.
+
+        Raises RuntimeError if another driver may have the run, FencedError if one has.
         """
         lines = [encode_event(e)[:-1] for e in happened]
         named = tuple(Named(*each) for each in results.items())
@@ -307,9 +317,10 @@ class RunStore(EventArchive):
             self._update_sink_log(partial(self.output.publish_batch, batch, [*results]))
 
     def remove_old_files(self, state: RunState, snapshot: Named) -> None:
-        """After a commit: drop states but the last two and block files that neither names. Now and
-        then, drop result files that nothing names, of an attempt at a task that came second
-        (speculation). Block files go while the caller goes on; ``settle`` waits for that.
+        """Remove states but the last two, and block files that neither names, after a commit.
+
+        At intervals, also remove result files that nothing names, from task attempts that came
+        second (speculation). Block files are removed in the background; see ``wait_for_removals``.
         """
         self.wait_for_removals()
         if state.batch % _SWEEP_EVERY == _SWEEP_EVERY - 1:
@@ -328,27 +339,29 @@ class RunStore(EventArchive):
         )
 
     def finish_commit(self) -> None:
-        """After the last batch: wait as ``settle``, and leave its results one name."""
+        """Wait for removals after the last batch, and leave its results linked in results/ only."""
         self.wait_for_removals()
         self._sweep_results(self.log.batch_count - 1)
 
     def _sweep_results(self, batch: int) -> None:
-        """Leave result files of the batches up to this one their name in results/ alone, once that
-        is on disk.
+        """Leave result files of the batches up to this one linked in results/ only.
+
+        Their links in results/ are forced to disk first.
         """
         if self.force:
             durable_files.fsync_path(self.results)
         self.output.remove_leftovers(batch)
 
     def wait_for_removals(self) -> None:
-        """Wait until the block files that were dropped are gone. Raises what kept them."""
+        """Wait until dropped block files are removed. Raises the error that prevented it."""
         removed, self._removed = self._removed, None
         if removed is not None:
             removed.result()
 
     def remove_unnamed_files(self) -> None:
-        """Remove files that no manifest names (left by killed tasks or a killed driver), and let
-        others see all results that one does. What Braid has not named stays.
+        """Remove files that no manifest names, left by killed tasks or a killed driver.
+
+        All named results are published. Files not named by Braid remain.
         """
         self.log.read_new_entries()
         later = [[f.name for f in kept.results] for kept in self.log.commits]
@@ -372,8 +385,10 @@ class RunStore(EventArchive):
         durable_files.remove_files([self.commits], self.check_driver)
 
     def _referenced_block_files(self) -> dict[str, frozenset[str]]:
-        """By name of the last states, the block files that they name. Raises Damaged where the last
-        one is damaged; without one before it, the run merely cannot go back.
+        """Return the block files of each retained state, by the name of the state.
+
+        Raises DamagedRunError if the last state is damaged. If an earlier one is, the run only
+        cannot go back to it.
         """
         found = dict[str, frozenset[str]]()
         for left, kept in enumerate(self.log.commits[-1 : -OLD - 1 : -1]):
@@ -387,8 +402,9 @@ class RunStore(EventArchive):
         return dict(reversed(found.items()))
 
     def verify_files(self) -> None:
-        """Raise Damaged unless all that the log names is there with its length. What is in the
-        files is checked as they are opened.
+        """Raise DamagedRunError unless every file that the log names exists with its length.
+
+        The content of files is checked when they are opened.
         """
         self.log.read_new_entries()
         for named in self.named_files():
@@ -403,7 +419,7 @@ class RunStore(EventArchive):
 
 
 def local_path(path: str | Path) -> Path:
-    """The folder that a path or a URL ``file://`` means. Raises ValueError for another URL."""
+    """Return the folder of a path or a ``file://`` URL. Raises ValueError for another URL."""
     text = str(path)
     if re.match(r"file:/", text):
         return Path(unquote(urlsplit(text).path)).absolute()

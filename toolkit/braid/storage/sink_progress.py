@@ -1,4 +1,4 @@
-"""How far a run's results have been given to its sink."""
+"""Record which results have been delivered to a run's sink."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ class _Delivered(msgspec.Struct, frozen=True):
 
 
 class SinkProgress:
-    """The last batch that has been delivered, in a file, on disk if ``force``; ``check`` raises
-    Superseded where another driver has the run.
+    """Last delivered batch, stored in a file.
+
+    ``force``: force the file to disk. ``check`` raises FencedError if another driver has taken over
+        the run.
     """
 
     def __init__(self, file: Path, force: bool, check: Callable[[], None] = skip_check) -> None:
@@ -28,18 +30,18 @@ class SinkProgress:
 
     @property
     def last_batch(self) -> int:
-        """-1: none. Raises Damaged."""
+        """Last delivered batch; -1: none. Raises DamagedRunError."""
         if not current_file_system().exists(self.file):
             return -1
         body = durable_files.read_checksummed(self.file, f"{self.file}")
         return msgspec.json.decode(body, type=_Delivered).batch
 
     def mark_delivered(self, batch: int) -> None:
-        """All batches up to this one have been delivered."""
+        """Record that all batches up to this one are delivered."""
         body = durable_files.encode_checksummed(_Delivered(VERSION, batch))
         durable_files.write_atomically(self.file, body, self.force, check=self.check)
 
     def truncate(self, batch: int) -> None:
-        """What comes after this batch will be another's, and has not been delivered."""
+        """Forget deliveries after this batch, since later batches will be different."""
         if batch < self.last_batch:
             self.mark_delivered(batch)

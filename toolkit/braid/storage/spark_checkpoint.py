@@ -1,8 +1,7 @@
-"""Spark's own checkpoint of a run: what of it must be on disk, and whether it and the run's log are
-of one mind.
+"""Spark's own checkpoint of a run: force it to disk and compare it with the run's log.
 
-Spark writes ``offsets/N`` before it gives micro-batch N to the run, and ``commits/N`` after the run
-has committed it.
+Spark writes ``offsets/N`` before it passes micro-batch N to the run, and ``commits/N`` after the
+run has committed it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from braid.util.validation import read_natural
 
 
 class SparkCheckpoint:
-    """The checkpoint in a folder, which need not be there."""
+    """Spark's checkpoint in a folder, which may not exist."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,7 +34,7 @@ class SparkCheckpoint:
         return [folder for folder in logs if current_file_system().is_folder(folder)]
 
     def sync_new_files(self) -> None:
-        """Force to disk what Spark has written since the last time."""
+        """Force to disk what Spark has written since the last call."""
         if not self._synced and current_file_system().is_folder(self.folder):
             durable_files.fsync_path(self.folder.parent)
         for folder in self._list_log_folders():
@@ -49,7 +48,7 @@ class SparkCheckpoint:
             self._synced[folder] = names
 
     def last_micro_batch(self, log: str) -> int:
-        """The last micro-batch in a log, "offsets" or "commits"; -1: none."""
+        """Return the last micro-batch in the log "offsets" or "commits"; -1: none."""
         folder = self.folder / log
         names = (
             current_file_system().list_names(folder)
@@ -59,8 +58,9 @@ class SparkCheckpoint:
         return max(map(_parse_micro_batch, names), default=-1)
 
     def remove_empty_files(self, check: Callable[[], None] = skip_check) -> None:
-        """Remove files that a power cut has left empty: of what the run has committed, all is on
-        disk. ``check`` raises Superseded where another driver has the run.
+        """Remove files that a power cut has left empty. Files of committed batches are on disk.
+
+        ``check`` raises FencedError if another driver has taken over the run.
         """
         there = [
             f
@@ -74,8 +74,9 @@ class SparkCheckpoint:
             current_file_system().remove_file(file, missing_ok=True)
 
     def dump(self, last: int = 3) -> bytes:
-        """What Spark needs of it to go on, sealed: all but what is older than the ``last`` micro-
-        batches. All of it is text.
+        """Return the part of the checkpoint that Spark needs to continue, as checksummed JSON.
+
+        Entries older than the ``last`` micro-batches are left out. All files are text.
         """
         logs = [self.folder / log for log in ("offsets", "commits")]
         found: dict[str, str] = {}
@@ -93,7 +94,7 @@ class SparkCheckpoint:
         return durable_files.encode_checksummed({"v": VERSION, "files": found})
 
     def restore_from(self, saved: Path) -> None:
-        """Have what was saved to a file, and nothing else. Raises Damaged when it is not that."""
+        """Replace the checkpoint by a saved one. Raises DamagedRunError if that is damaged."""
         body = durable_files.read_checksummed(saved, f"the checkpoint in {saved.parent}")
         current_file_system().remove_folder(self.folder)
         for name, text in msgspec.json.decode(body)["files"].items():
@@ -101,9 +102,7 @@ class SparkCheckpoint:
             current_file_system().write_file(self.folder / name, text.encode())
 
     def check_epoch(self, epoch: int) -> None:
-        """Raise Damaged unless Spark's micro-batches are those of a run whose last one is
-        ``epoch``.
-        """
+        """Raise DamagedRunError unless Spark's micro-batches match a last commit of ``epoch``."""
         done, begun = self.last_micro_batch("commits"), self.last_micro_batch("offsets")
         if done <= epoch <= max(done, begun):
             return
@@ -113,7 +112,7 @@ class SparkCheckpoint:
         )
 
     def source_files(self, batch: int) -> list[Path]:
-        """The files of this machine that Spark's file sources have listed for a micro-batch."""
+        """Return the local files that Spark's file sources have listed for a micro-batch."""
         before = self._source_log_offsets(batch - 1)
         found: list[Path] = []
         for source, last in self._source_log_offsets(batch).items():
@@ -122,7 +121,7 @@ class SparkCheckpoint:
         return found
 
     def _source_log_offsets(self, batch: int) -> dict[int, int]:
-        """By file source, how far its list goes with a micro-batch."""
+        """Return each file source's last log entry that is part of a micro-batch or earlier."""
         file = self.folder / "offsets" / str(batch)
         lines = _read_text(file).splitlines()[2:] if current_file_system().exists(file) else []
         parsed = [json.loads(line) if line.startswith("{") else {} for line in lines]
@@ -138,7 +137,7 @@ class SparkCheckpoint:
         return [Path(unquote(url.path)) for url in urls if url.scheme == "file"]
 
     def truncate(self, epoch: int) -> None:
-        """Have Spark go on after micro-batch ``epoch``."""
+        """Let Spark continue after micro-batch ``epoch``."""
         for log, last in (("commits", epoch), ("offsets", epoch + 1)):
             folder = self.folder / log
             for file in current_file_system().find_files(folder):
@@ -151,7 +150,7 @@ def _read_text(file: Path) -> str:
 
 
 def _parse_micro_batch(name: str) -> int:
-    """Return the micro-batch whose entry in a log the file is; -1 for any other file."""
+    """Return the micro-batch of a log file; -1 for any other file."""
     number = read_natural(name)
     return -1 if number is None else number
 

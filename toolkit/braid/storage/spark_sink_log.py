@@ -1,10 +1,12 @@
-"""Spark's own log of a file sink, in ``results/_spark_metadata``: the files that it names are what
-``spark.readStream`` and ``spark.read`` take on the folder, each once.
+"""Spark's log of a file sink, in ``results/_spark_metadata``.
 
-The log has Spark's format (CompactibleFileStreamLog): a file a batch with the version and a line of
-JSON for each file, and now and then, as ``N.compact``, the lines of all batches up to then: every
-tenth batch up to 200, every hundredth up to 2,000, and so on, so that what is written stays in
-proportion. Spark tells how often by the last two, so the one with which it grows rarer is kept.
+``spark.readStream`` and ``spark.read`` on the folder read each file that it names once.
+
+The log has Spark's format (CompactibleFileStreamLog): one file per batch, with the version and a
+line of JSON for each result file. At intervals, a file ``N.compact`` has the lines of all batches:
+every tenth batch up to 200, every hundredth up to 2,000, and so on, which keeps the writes
+proportional. Spark derives the interval from the last two, so the one at which the interval grows
+is retained.
 """
 
 from __future__ import annotations
@@ -28,11 +30,11 @@ _INTERVAL = 10
 """Spark's default of ``spark.sql.streaming.fileSink.log.compactInterval``."""
 _VERSION = "v1"
 _CHUNK = 1 << 20
-"""Bytes that are read at once."""
+"""Bytes read at once."""
 
 
 class _Entry(msgspec.Struct):
-    """What of a line is read."""
+    """Fields that are read of a line."""
 
     path: str
     size: int
@@ -40,13 +42,14 @@ class _Entry(msgspec.Struct):
 
     @property
     def file_name(self) -> str:
-        """The file that it names."""
+        """Name of the file."""
         return self.path.rpartition("/")[2]
 
 
 class SparkSinkLog:
-    """The log of the files in ``results``; ``check`` raises Superseded where another driver has
-    the run.
+    """Spark's log of the files in ``results``.
+
+    ``check`` raises FencedError if another driver has taken over the run.
     """
 
     def __init__(self, results: Path, check: Callable[[], None] = skip_check) -> None:
@@ -57,8 +60,9 @@ class SparkSinkLog:
         self._sizes: tuple[set[tuple[str, int, int, int]], dict[str, int]] = set(), {}
 
     def append_batch(self, batch: int, names: Sequence[str]) -> None:
-        """Log the files of a batch. Raises Damaged where the line before them is, or one that is
-        written again.
+        """Append the files of a batch to the log.
+
+        Raises DamagedRunError if the previous line, or a line that is rewritten, is damaged.
         """
         lines = self._format_lines(names, self._find_last_time(batch))
         if _is_compact_batch(batch):
@@ -69,8 +73,9 @@ class SparkSinkLog:
             self.remove_unknown(_retained_file_names(batch), batch)
 
     def remove_batches(self, since: int, first: int) -> None:
-        """Name no longer the batches from ``since`` up to, not with, ``first``. Raises Damaged, and
-        changes nothing, where a line does not say of which batch it is.
+        """Remove the batches from ``since`` up to, excluding, ``first`` from the log.
+
+        Raises DamagedRunError, and changes nothing, if the batch of a line is unknown.
         """
         left = {
             file: [
@@ -87,7 +92,7 @@ class SparkSinkLog:
             self._put_entry(file, lines)
 
     def remove_unknown(self, known: set[str], before: float = inf) -> None:
-        """Remove files of the log that are not known, of batches ``before`` one."""
+        """Remove unknown files of the log that belong to batches before ``before``."""
         there = [
             f
             for f in current_file_system().find_files(self.log, "[0-9]*")
@@ -99,7 +104,7 @@ class SparkSinkLog:
                 current_file_system().remove_file(file, missing_ok=True)
 
     def is_complete(self, merged: Sequence[Merged], later: Sequence[Sequence[str]]) -> bool:
-        """Whether it names these files, of batches that are merged as far as numbers tell."""
+        """Return whether the log names these files; compacted batches are only counted."""
         first = merged[-1].end if merged else 0
         last = first + len(later) - 1
         names = filter(_is_log_file_name, current_file_system().list_names(self.log))
@@ -115,8 +120,10 @@ class SparkSinkLog:
         ) and self._has_expected_line_count(merged, later)
 
     def rewrite(self, files: Sequence[Sequence[str]], merged: int = 0) -> None:
-        """Name these files by batch, where that is not so. Those of the batches before ``merged``
-        keep the sizes that it has of them: of no other place are these known.
+        """Rewrite the log, if needed, to name these files by batch.
+
+        Files of the batches before ``merged`` keep the sizes in the log, which are not stored
+        elsewhere.
         """
         last = len(files) - 1
         needed = _required_file_names(last)
@@ -129,7 +136,7 @@ class SparkSinkLog:
     def _has_expected_line_count(
         self, merged: Sequence[Merged], later: Sequence[Sequence[str]]
     ) -> bool:
-        """Whether the last file with all lines has as many as there are files of its batches."""
+        """Return whether the last compact file has as many lines as its batches have files."""
         first = merged[-1].end if merged else 0
         end = _last_compact_batch(first + len(later) - 1) + 1
         some = sum(map(len, later[: max(0, end - first)]))
@@ -144,12 +151,12 @@ class SparkSinkLog:
         )
 
     def _expected_names(self, files: Sequence[Sequence[str]], batch: int) -> list[str]:
-        """What the log is to have of a batch."""
+        """Return the files that the log must name with a batch."""
         first = 0 if _is_compact_batch(batch) else batch
         return [name for each in files[first : batch + 1] for name in each]
 
     def _has_exact_names(self, batch: int, names: Sequence[str]) -> bool:
-        """Whether the log names these files with a batch, in any order, in lines that are whole."""
+        """Return whether the log names exactly these files with a batch, in intact lines."""
         file = self._log_file_path(batch)
         if not current_file_system().exists(file):
             return False
@@ -160,12 +167,12 @@ class SparkSinkLog:
         return said == sorted(f"{self._folder}/{name}" for name in names)
 
     def _parse_local_entry(self, line: str | bytes) -> _Entry | None:
-        """A line that names one of Braid's files here; None: it does not."""
+        """Parse a line; None unless it names a file of Braid in this folder."""
         found = _parse_entry(line)
         return found if found and found.path == f"{self._folder}/{found.file_name}" else None
 
     def _parse_checked_entry(self, line: str, file: Path) -> _Entry:
-        """A line of a file of the log. Raises Damaged when it names none of Braid's files here."""
+        """Parse a line. Raises DamagedRunError unless it names a file of Braid in this folder."""
         if (found := self._parse_local_entry(line)) is None:
             raise self._make_damage_error(file)
         return found
@@ -177,9 +184,7 @@ class SparkSinkLog:
         )
 
     def damaged_files(self) -> dict[Path, DamagedRunError]:
-        """Of its files that are read, those with a line that names none of Braid's, and what to say
-        of them.
-        """
+        """Return the log files with a line that names no file of Braid, and their errors."""
         files = [
             self.log / name for name in sorted(_required_file_names(self._last_logged_batch()))
         ]
@@ -210,8 +215,9 @@ class SparkSinkLog:
     def _format_lines(
         self, names: Sequence[str], after: int, known: Mapping[str, _Entry] | None = None
     ) -> list[str]:
-        """A line for each file, as it was ``known`` if it was. Their times grow from batch to
-        batch, since Spark reads files in the order of their times.
+        """Return a line for each file, with size and time from ``known`` if it is there.
+
+        Times grow from batch to batch, since Spark reads files in the order of their times.
         """
         stats = [
             (self.results / name, *self._read_file_status(name, known or {})) for name in names
@@ -234,7 +240,7 @@ class SparkSinkLog:
         ]
 
     def _read_file_status(self, name: str, known: Mapping[str, _Entry]) -> tuple[int, int]:
-        """The bytes of a file, and when it was changed, in milliseconds. Raises Damaged."""
+        """Return bytes and modification time (milliseconds) of a file. Raises DamagedRunError."""
         if name in known:
             return known[name].size, known[name].time
         try:
@@ -244,13 +250,11 @@ class SparkSinkLog:
         return stat.st_size, stat.st_mtime_ns // 10**6
 
     def logged_files(self, end: int) -> list[str]:
-        """The files of the batches up to, not with, ``end`` that it names."""
+        """Return the files of the batches before ``end`` that the log names."""
         return [name for name in self._read_logged_entries() if result_file_batch(name) < end]
 
     def logged_sizes(self) -> dict[str, int]:
-        """The bytes of the files that it names in lines that are whole; it is read anew when it has
-        changed.
-        """
+        """Return the sizes of the files named in intact lines, rereading a changed log."""
         if (now := self._list_file_stamps()) != self._sizes[0]:
             self._sizes = (
                 now,
@@ -259,7 +263,7 @@ class SparkSinkLog:
         return self._sizes[1]
 
     def _list_file_stamps(self) -> set[tuple[str, int, int, int]]:
-        """What tells its files from those that were there before."""
+        """Return stamps that differ if a file of the log was replaced."""
         found = set()
         for file in current_file_system().find_files(self.log, "[0-9]*"):
             with suppress(FileNotFoundError):  # another process has removed it since
@@ -268,7 +272,7 @@ class SparkSinkLog:
         return found
 
     def _read_logged_entries(self) -> dict[str, _Entry]:
-        """Its lines by file, as far as it goes; what is damaged names none."""
+        """Return all lines of the log by file. Damaged lines are ignored."""
         lines = (
             line
             for file in self._list_files_before(self._last_logged_batch() + 1)
@@ -277,7 +281,7 @@ class SparkSinkLog:
         return {line.file_name: line for line in map(_parse_entry, lines) if line}
 
     def _last_logged_batch(self) -> int:
-        """The last batch that it has; -1: none."""
+        """Return the last batch in the log; -1: none."""
         return max(
             (
                 _parse_batch_number(file)
@@ -287,7 +291,7 @@ class SparkSinkLog:
         )
 
     def update_sizes(self, sizes: Mapping[str, int], force: bool) -> None:
-        """Have Spark's log name files with these sizes, also after a power cut if ``force``."""
+        """Set the sizes of these files in the log. ``force``: force the log to disk."""
         for file in current_file_system().find_files(self.log, "[0-9]*"):
             lines = _read_lines(file)
             if (new := [_replace_line_size(line, sizes) for line in lines]) != lines:
@@ -296,16 +300,18 @@ class SparkSinkLog:
             durable_files.fsync_path(self.log)
 
     def _put_entry(self, file: Path, lines: Iterable[str], force: bool = False) -> None:
-        """Write a log file so that it is there whole or not at all. It can be made again, so it is
-        forced to disk only where something else will rest on it.
+        """Write a log file atomically.
+
+        It can be rebuilt, so it is forced to disk only if something else will rely on it.
         """
         durable_files.write_atomically(
             file, "\n".join([_VERSION, *lines]).encode(), force, check=self.check
         )
 
     def _read_checked_lines(self, batch: int) -> list[str]:
-        """The lines of all batches before this one, each of which names one of Braid's files here.
-        Raises Damaged.
+        """Return the lines of all batches before this one.
+
+        Raises DamagedRunError unless each names a file of Braid in this folder.
         """
         found = [
             (line, file) for file in self._list_files_before(batch) for line in _read_lines(file)
@@ -315,13 +321,13 @@ class SparkSinkLog:
         return [line for line, _ in found]
 
     def _list_files_before(self, batch: int) -> list[Path]:
-        """The files that have the lines of all batches before this one."""
+        """Return the log files that have the lines of all batches before this one."""
         return [
             self._log_file_path(b) for b in range(max(0, _last_compact_batch(batch - 1)), batch)
         ]
 
     def _find_last_time(self, batch: int) -> int:
-        """The time of the last file before this batch."""
+        """Return the time of the last file before this batch."""
         b = batch - 1
         while self._time is None and b >= 0:
             if lines := _read_lines(self._log_file_path(b)):
@@ -331,7 +337,7 @@ class SparkSinkLog:
 
 
 def _compact_interval(batch: int) -> int:
-    """How often all lines are written at once, by then."""
+    """Return the number of batches between two compact files, at this batch."""
     every = _INTERVAL
     while batch + 1 >= 2 * _INTERVAL * every:
         every *= 10
@@ -343,14 +349,16 @@ def _is_compact_batch(batch: int) -> bool:
 
 
 def _last_compact_batch(batch: int) -> int:
-    """The last batch up to this one with which all lines were written; -1: none."""
+    """Return the last batch with a compact file, up to this one; -1: none."""
     every = _compact_interval(batch)
     return (batch + 1) // every * every - 1
 
 
 def _retained_file_names(batch: int) -> set[str]:
-    """What the log has after a batch: all since the last but one that was compact, and the one
-    that will be the last but one when they grow rarer.
+    """Return the log files that are retained after a batch.
+
+    They are: those since the second-last compact file, and the compact file at which the interval
+    grows.
     """
     every, last = _compact_interval(batch), _last_compact_batch(batch)
     compact = {last, last - every, 10 * every - 1}
@@ -359,22 +367,22 @@ def _retained_file_names(batch: int) -> set[str]:
 
 
 def _required_file_names(batch: int) -> set[str]:
-    """What of that whoever reads the log after a batch needs."""
+    """Return the retained files that a reader of the log after a batch needs."""
     return _retained_file_names(batch) - {str(b) for b in range(_last_compact_batch(batch))}
 
 
 def _is_log_file_name(name: str) -> bool:
-    """Whether a file of the log is named so."""
+    """Return whether a name is that of a log file."""
     return re.fullmatch(r"\d+(\.compact)?", name) is not None
 
 
 def _parse_batch_number(file: Path) -> int:
-    """The batch of a file of the log."""
+    """Return the batch of a log file."""
     return int(file.name.partition(".")[0])
 
 
 def _parse_entry(line: str | bytes) -> _Entry | None:
-    """A line that names one of Braid's files, wherever the run is; None: it does not."""
+    """Parse a line; None unless it names a file of Braid, in any folder."""
     try:
         found = msgspec.json.decode(line, type=_Entry)
     except (msgspec.DecodeError, UnicodeError):
@@ -383,7 +391,7 @@ def _parse_entry(line: str | bytes) -> _Entry | None:
 
 
 def _replace_line_size(line: str, sizes: Mapping[str, int]) -> str:
-    """A line of the log, with the size of its file where that is known."""
+    """Return a line of the log with the new size of its file, if there is one."""
     found = _parse_entry(line)
     if found is None or (size := sizes.get(found.file_name)) is None:
         return line
@@ -401,7 +409,7 @@ def _read_lines(file: Path) -> list[str]:
 
 
 def _count_lines(file: Path, begin: int) -> tuple[int, bytes, bytes]:
-    """How many line ends a file has, its first ``begin`` bytes, and its last line."""
+    """Return the number of lines of a file, its first ``begin`` bytes, and its last line."""
     lines, last = 0, b""
     with current_file_system().open_file(file) as opened:
         begun = opened.read(begin)

@@ -1,7 +1,7 @@
-"""A stream's static input in one file, ALIAS.arrow, of which files of micro-batches are cut.
+"""Static input of a stream in one file, ALIAS.arrow, from which micro-batch files are split.
 
-It has the rows in the order of their micro-batches, and where each of these ends. So it says all
-that is still to come of the stream, and what is cut of it again is the same.
+It has the rows in the order of micro-batches, and the end of each. So it defines the rest of the
+stream, and splitting it again gives the same files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from braid.storage import durable_files, micro_batch_files
 from braid.util.file_system import current_file_system
 
 _ENDS = b"braid.ends"
-"""Where the file says at which row each micro-batch ends."""
+"""Metadata key under which the file stores the end row of each micro-batch."""
 
 
 def write_stream(
@@ -30,8 +30,11 @@ def write_stream(
     alias: str,
     check: Callable[[], None] = durable_files.skip_check,
 ) -> None:
-    """Write a stream's rows for ``batches`` micro-batches, by the number of each row's. ``check``
-    raises Superseded where another driver has the run.
+    """Write a stream's rows in the order of micro-batches.
+
+    - ``numbers``: micro-batch of each row.
+    - ``batches``: number of micro-batches.
+    - ``check``: raises FencedError if another driver has taken over the run.
     """
     current_file_system().make_folder(folder)
     order = np.argsort(numbers, kind="stable")
@@ -49,7 +52,7 @@ def write_stream(
 
 
 class StagedStream:
-    """The rows of a stream in its file, which is mapped."""
+    """Staged rows of a stream, mapped from their file."""
 
     def __init__(self, file: Path) -> None:
         self.file, self.folder = file, file.with_suffix("")
@@ -60,15 +63,15 @@ class StagedStream:
 
     @cached_property
     def micro_batch_schema(self) -> pa.Schema:
-        """The columns as a file of a micro-batch has them."""
+        """Columns as a micro-batch file has them."""
         empty = pa.BufferOutputStream()
         pq.write_table(self.rows.schema.empty_table(), empty)
         return pq.read_schema(pa.BufferReader(empty.getvalue()))
 
     def create_placeholders(self) -> None:
-        """Have a file there for each micro-batch, in the order in which Spark is to read them: it
-        lists them when it starts, and reads one when its turn has come. One that is not cut yet is
-        empty.
+        """Create an empty file for each micro-batch that is not split yet, in reading order.
+
+        Spark lists the files when it starts, and reads each in its turn.
         """
         current_file_system().make_folder(self.folder)
         for left in current_file_system().find_files(self.folder, ".*"):
@@ -78,7 +81,7 @@ class StagedStream:
         )
 
     def write_micro_batch(self, number: int, force: bool) -> FileChecksum:
-        """Put the file of a micro-batch into its place, on disk if ``force``; its seal."""
+        """Write the file of a micro-batch. ``force``: force it to disk. Return its checksum."""
         path = micro_batch_files.batch_file(self.folder, number)
         temporary = durable_files.name_temporary(path)
         with current_file_system().open_sink(temporary) as sink:

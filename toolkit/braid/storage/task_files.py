@@ -1,9 +1,8 @@
-"""Where the tasks of a process have the files of a run, and how these get into its bucket, if it
-has one.
+"""Provide the files of a run to the tasks of a process, and upload files to its bucket.
 
-A task that sees the driver's folder works in it. One on another machine, in a run that lives in a
-bucket, has a folder of its process's own (see ``scratch``): block files are brought when they are
-first read, and go when a later batch does not name them.
+A task that sees the driver's folder works in it. A task on another machine, in a run that has a
+bucket, works in a folder of its own process (see ``temp_dirs``). Block files are downloaded when
+first read, and removed when a later batch does not name them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from braid.util.file_system import current_file_system
 
 
 class TaskFiles:
-    """The files of a run as the tasks of a batch have them, in ``folder``."""
+    """Files of a run for the tasks of a batch, in ``folder``."""
 
     def __init__(self, batch: BatchSpec) -> None:
         self.folder, self._bucket = Path(batch.spec.folder), batch.spec.object_store_url
@@ -28,14 +27,14 @@ class TaskFiles:
             self._remove_unused_blocks(batch)
 
     def fetch_block(self, name: str) -> Path:
-        """Where a block file is; it is brought if it has to be."""
+        """Return the path of a block file, after downloading it if needed."""
         file = self.folder / "blocks" / name
         if self._bucket and not current_file_system().exists(file):
             open_object_store(self._bucket).download(f"blocks/{name}", file)
         return file
 
     def upload(self, blocks: Collection[str], results: Collection[str]) -> None:
-        """Put what a task has written into the run's bucket, before it is reported."""
+        """Upload the files that a task has written to the run's bucket, before it reports."""
         if not self._bucket:
             return
         new, there = self.folder / "staging", open_object_store(self._bucket)
@@ -46,7 +45,7 @@ class TaskFiles:
             current_file_system().remove_file(new / name)
 
     def _remove_unused_blocks(self, batch: BatchSpec) -> None:
-        """Remove what earlier batches have left and this one does not name."""
+        """Remove block files of earlier batches that this batch does not name."""
         for file in current_file_system().find_files(self.folder / "blocks", "[0-9]*"):
             if file.name not in batch.files and int(file.name.partition("-")[0]) < batch.batch:
                 current_file_system().remove_file(file, missing_ok=True)
@@ -54,7 +53,7 @@ class TaskFiles:
 
 @cache
 def _make_process_folder(url: str) -> Path:
-    """This process's own folder for a run."""
+    """Create this process's own folder for a run."""
     made = temp_dirs.make_temp_dir("cache")
     for name in ("blocks", "staging"):
         current_file_system().make_folder(made / name)
