@@ -1,1 +1,1 @@
-"""The laboratory of Braid: workloads, studies of the papers and reports."""
+"""The laboratory of Braid: workloads, studies of the papers, and reports."""

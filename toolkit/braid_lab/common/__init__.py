@@ -1,1 +1,1 @@
-"""Share claims, recordings, launches and printed figures among studies."""
+"""Claims, recordings, launches and printed figures, shared by the studies."""

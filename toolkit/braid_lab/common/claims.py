@@ -1,7 +1,8 @@
-"""What a paper says and what is found here: one record for the claims of all studies.
+"""Claims of the papers and their results, as one record for all studies.
 
-A study has a function for each of its claims, and ``claims`` that returns them all. Notebooks show
-``table`` and end with ``check``, so that a report fails when a claim that held no longer does.
+A study has a function for each of its claims, and one that returns them all. Notebooks show
+``claims_table`` and end with ``check_claims``, so that a report fails if a claim that used to hold
+no longer does.
 """
 
 from __future__ import annotations
@@ -19,48 +20,48 @@ Verdict = Literal["yes", "no", "under reading", "not tried"]
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim, and what became of it."""
+    """One claim and its result."""
 
     paper: str
-    """Its authors and year."""
+    """Authors and year of the paper."""
     source: str
     """Figure, table, theorem or section."""
     statement: str
-    """What the paper says, in a sentence."""
+    """The claim of the paper, in a sentence."""
     result: str
-    """What is found here: figures with units."""
+    """The result of the study: figures with units."""
     holds: Verdict
     """"under reading": only if the claim is read as ``reason`` says."""
     reason: str = ""
-    """Why it does not hold, or what qualifies it."""
+    """Why the claim does not hold, or what qualifies it."""
     is_required: bool = False
-    """Whether ``check`` refuses it when it does not hold."""
+    """Whether ``check_claims`` fails if the claim does not hold."""
 
     def __str__(self) -> str:
         return f"{self.paper}, {self.source}: {self.statement}: {self.result}"
 
 
 def make_verdict(holds: Any) -> Verdict:
-    """ "yes" or "no" for a truth value, NumPy's among them."""
+    """Return "yes" or "no" for a truth value, including those of NumPy."""
     return "yes" if holds else "no"
 
 
 def format_values(values: Mapping[Any, float] | pd.Series) -> str:
-    """Numbers by x, as text: "10: 0.98, 20: 1.3"."""
+    """Return numbers by x as text: "10: 0.98, 20: 1.3"."""
     return ", ".join(f"{x}: {value:.3g}" for x, value in values.items())
 
 
 def claims_table(claims: Iterable[Claim]) -> pd.DataFrame:
-    """The claims for a reader: where, what the paper says, found here, holds, reason."""
+    """Return the claims as a table: where, what the paper says, found here, holds, reason."""
     rows = [(c.source, c.statement, c.result, c.holds, c.reason) for c in claims]
     return pd.DataFrame(rows, columns=["where", "the paper says", "found here", "holds", "reason"])
 
 
 def check_claims(claims: Iterable[Claim]) -> str:
-    """How many claims hold, in a sentence. Raises AssertionError with each claim that must hold and
-    does not.
+    """Return, as a sentence, how many claims hold.
 
-    With BRAID_CLAIMS set, they are added to the file that it names, a line of JSON each.
+    If BRAID_CLAIMS is set, append the claims to the file that it names, one line of JSON each.
+    Raises AssertionError, listing them, if claims that must hold do not.
     """
     claims = list(claims)
     if kept := os.environ.get("BRAID_CLAIMS"):

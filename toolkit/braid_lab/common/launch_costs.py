@@ -1,5 +1,6 @@
-"""What a launch will take, from the settings of a panel: tuples, data, seconds. All modelled, and
-told before anything starts.
+"""Modelled cost of a launch from the settings of a panel: tuples, data, seconds.
+
+It is shown before anything starts.
 """
 
 from __future__ import annotations
@@ -12,22 +13,28 @@ from braid.util.durations import UNITS, format_duration
 
 Settings = Mapping[str, Any]
 START = 15.0
-"""Seconds until a Spark that has yet to start has made its first batch: rough, from launches of
-notebook 01 on two cores.
+"""Seconds until a cold Spark has made its first batch.
+
+Rough, from launches of notebook 01 on two cores.
 """
 BATCH, ROW = 0.4, 3e-6
-"""Seconds of a batch, and of a tuple in it, made or joined: rough, from benchmarks/small.py and
-benchmarks/spark_builtin.py on two cores.
+"""Seconds of a batch, and of generating or joining one tuple.
+
+Rough, from benchmarks/small.py and benchmarks/spark_builtin.py on two cores.
 """
 BATCH_HERE, ROW_HERE = 0.05, 7e-5
-"""The same of a run of tables on a grid of 16 hosts: rough, from notebook 08 on two cores."""
+"""The same without Spark, on a grid of 16 hosts: rough, from notebook 08 on two cores."""
 MB = 1e6
 
 
 @dataclass(frozen=True)
 class LaunchCost:
-    """``rows`` tuples come in, ``width`` bytes each, in ``batches``, one in ``pace`` seconds at
-    most; ``made`` more rows are generated first. ``here``: in this process, without Spark.
+    """The size and speed of a run.
+
+    - ``rows``: input tuples, of ``width`` bytes each.
+    - ``batches``, ``pace``: number of batches, and the minimum seconds between two.
+    - ``generation_seconds``: number of rows that are generated first.
+    - ``is_local``: the run needs no Spark.
     """
 
     rows: float
@@ -39,7 +46,7 @@ class LaunchCost:
 
     @property
     def total_seconds(self) -> float:
-        """From the click to the end of the run."""
+        """Seconds from the click to the end of the run."""
         start, batch, row = (0.0, BATCH_HERE, ROW_HERE) if self.is_local else (START, BATCH, ROW)
         each = max(batch + row * self.rows / self.batches, self.pace)
         return start + self.batches * each + ROW * self.generation_seconds
@@ -54,7 +61,7 @@ class LaunchCost:
 
 
 def _format_bytes(volume: float) -> str:
-    """Bytes, as text."""
+    """Return a number of bytes as text."""
     if volume < MB:
         return "less than 1 MB"
     unit, name = (1000 * MB, "GB") if volume >= 1000 * MB else (MB, "MB")
@@ -62,20 +69,20 @@ def _format_bytes(volume: float) -> str:
 
 
 def _round_to_two_digits(number: float) -> float:
-    """To two digits: more are not known."""
+    """Return a number rounded to two digits: the model is no more precise."""
     return float(f"{number:.1e}")
 
 
 def _round_seconds(seconds: float) -> int:
-    """To 5 seconds, or to minutes from three of them on."""
+    """Return seconds rounded to 5, or to minutes from three minutes on."""
     step = 5 if seconds < 180 else 60 if seconds < 7200 else 3600
     return max(step, round(seconds / step) * step)
 
 
 LINES, ORDERS, SUPPLIERS = 6_000_000, 1_500_000, 10_000
-"""Of TPC-H at scale factor 1."""
+"""Rows of TPC-H tables at scale factor 1."""
 LINE = 300
-"""Bytes of a tuple of lineitem in memory; nearly all tuples of the five joins are such."""
+"""Bytes of a tuple of lineitem in memory; nearly all tuples of the five joins are of this table."""
 SHARES: Mapping[str, float] = {
     "eq5": LINES + SUPPLIERS / 5,
     "eq7": 0.3 * LINES + 2 * SUPPLIERS / 25,
@@ -83,21 +90,27 @@ SHARES: Mapping[str, float] = {
     "bnci": (1 / 7) * 0.04 * LINES + LINES / 4,
     "fluct": LINES + 0.6 * ORDERS,
 }
-"""Tuples of each join of Elseidy 2014 at scale factor 1: by the selections' shares of TPC-H's
-uniform values.
+"""Tuples of each join of Elseidy 2014 at scale factor 1.
+
+They follow from the selections' shares of TPC-H's uniform values.
 """
 
 
 def estimate_theta(chosen: Settings) -> LaunchCost:
-    """Of ``live.theta``. The first of a scale generates TPC-H; later ones take less."""
+    """Return the cost of ``live_runs.start_theta``.
+
+    The first run of a scale generates TPC-H; later ones take less.
+    """
     rows = SHARES[chosen["workload"]] * chosen["scale"]
     made = (LINES + ORDERS) * chosen["scale"]
     return LaunchCost(rows, LINE, chosen["batches"], chosen["pace"], made)
 
 
 def estimate_diffusion(chosen: Settings, seconds: int) -> LaunchCost:
-    """Of ``live.diffusion``: rates are drawn evenly between the slowest and the fastest; in bursts
-    they are half of that.
+    """Return the cost of ``live_runs.start_diffusion``.
+
+    Rates are drawn evenly between the slowest and the fastest; with bursts the mean is half of
+    that.
     """
     rate = (chosen["slowest"] + chosen["fastest"]) / (4 if chosen["bursts"] else 2)
     lasts = chosen["window"] + seconds
@@ -105,8 +118,9 @@ def estimate_diffusion(chosen: Settings, seconds: int) -> LaunchCost:
 
 
 def estimate_ring(chosen: Settings, batches: int) -> LaunchCost:
-    """Of ``live.ring``: a second of event time a batch. Raises ValueError for settings that are out
-    of range.
+    """Return the cost of ``live_runs.start_ring``: one batch for each second of event time.
+
+    Raises ValueError for settings out of range.
     """
     from braid_lab.psp.experiments import run_from_controls
 
@@ -115,27 +129,32 @@ def estimate_ring(chosen: Settings, batches: int) -> LaunchCost:
 
 
 def estimate_slices(chosen: Settings, days: int) -> LaunchCost:
-    """Of ``live.chosen_slices``: two streams of that rate, or departures and weather."""
+    """Return the cost of ``live_runs.start_chain_from_controls``.
+
+    The input is two streams at the chosen rate, or departures and weather.
+    """
     flights = chosen["source"] == "flights"
     rows = (DEPARTURES + WEATHER) * days if flights else 2 * chosen["rate"] * chosen["batches"]
     return LaunchCost(rows, 64, chosen["batches"], chosen["pace"])
 
 
 DEPARTURES, WEATHER = 336_776 / 365, 26_115 / 365
-"""A day, of New York in 2013."""
+"""Tuples a day, of New York in 2013."""
 
 
 def estimate_shedding(chosen: Settings, batches: int) -> LaunchCost:
-    """Of ``shedding_run.launched``: a second of event time a batch, and in the middle third so many
-    times as many tuples.
+    """Return the cost of ``shedding.runs.start_from_controls``.
+
+    A batch is one second of event time; in the middle third there are ``burst`` times the tuples.
     """
     rows = 2 * chosen["rate"] * batches * (2 + chosen["burst"]) / 3
     return LaunchCost(rows, SET, batches, chosen["pace"])
 
 
 def estimate_workbench(chosen: Settings) -> LaunchCost:
-    """Of the board's made-up streams. Raises ValueError for others: what files hold is not known
-    before they are read.
+    """Return the cost of a workbench run with generated streams.
+
+    Raises ValueError for other data: the size of a file is unknown until it is read.
     """
     from braid_lab.common.workbench import DATA
 
@@ -146,10 +165,10 @@ def estimate_workbench(chosen: Settings) -> LaunchCost:
 
 
 SET = 100
-"""Bytes of a tuple with a set of some five items."""
+"""Bytes of a tuple with a set of about five items."""
 
 
 def estimate_dashboards(chosen: Settings) -> LaunchCost:
-    """Of ``live.dashboards``: departures, as many arrivals, and weather."""
+    """Return the cost of ``live_runs.start_dashboards``: departures, arrivals and weather."""
     rows = (2 * DEPARTURES + WEATHER) * chosen["days"]
     return LaunchCost(rows, 64, chosen["batches"], chosen["pace"])

@@ -1,4 +1,4 @@
-"""A workload under a placement, by plain settings: what panels, reports and benchmarks start."""
+"""Launches of a workload under a placement by plain settings, as panels and reports have."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ MULTIWAY: dict[str, Callable[..., Workload]] = {
 
 
 def make_workload(spark: SparkSession, name: str, **settings: Any) -> Workload:
-    """One of the five joins of Elseidy 2014, or of the windowed joins of several streams in
-    MULTIWAY, by short name.
+    """Return a workload by its short name.
 
-    The five take skew, scale, width (the band of BCI in days, of BNCI in order keys; the others
-    have none), fluctuation (k of Fluct-Join), batches and seed. For the settings of the others see
-    ``arrivals``, ``vectors`` and ``flights``. Raises ValueError for an unknown name, and for a
-    setting that the workload does not take.
+    It is one of the five joins of Elseidy 2014, or of the windowed joins of several streams in
+    MULTIWAY. The five take skew, scale, width (the band of BCI in days, of BNCI in order keys; the
+    others have none), fluctuation (k of Fluct-Join), batches and seed. For the settings of the
+    others see ``gu_streams``, ``vector_streams`` and ``flight_delays``.
+
+    Raises ValueError for an unknown name, and for a setting that the workload does not take.
     """
     if not isinstance(name, str) or name not in (*TWO_WAY, *MULTIWAY):
         raise ValueError(
@@ -69,12 +70,14 @@ def _make_two_way_workload(
 def make_placement(
     name: str, hosts: int, join: Workload | None = None, **settings: Any
 ) -> Placement:
-    """A placement by its registered name; ``settings`` are the fields of its class, such as
-    ``length`` of ``Aligned``.
+    """Return a placement by its registered name.
 
-    The oracle, ``StaticOpt``, counts the streams of ``join`` beforehand; all run on ``hosts`` hosts
-    but the centralized one, which takes 1. Raises ValueError for an unknown name, for a setting
-    that the placement does not take, and for one out of range.
+    ``settings`` are the fields of its class, such as ``segment_batches`` of ``Aligned``. The
+    oracle, ``StaticOpt``, counts the streams of ``join`` beforehand. All run on ``hosts`` hosts
+    except the centralized one, which takes 1.
+
+    Raises ValueError for an unknown name, for a setting that the placement does not take, and for
+    one out of range.
     """
     kind = Placement.class_by_name(name)
     if kind is StaticOpt and "final_sizes" not in settings:
@@ -92,8 +95,9 @@ def make_placement(
 def _check_settings(
     what: str, settings: Mapping[str, Any], of: Callable[..., Any], given: tuple[str, ...] = ()
 ) -> None:
-    """Raise ValueError when ``of`` takes one of the settings not at all, or not of that type;
-    ``given`` are no settings.
+    """Raise ValueError if ``of`` does not take one of the settings, or not with that type.
+
+    ``given`` are parameters that are not settings.
     """
     taken = [name for name in signature(of).parameters if name not in given]
     if unknown := [name for name in settings if name not in taken]:
@@ -111,8 +115,9 @@ def launch_join(
     pace: float = 0.0,
     check: bool = False,
 ) -> JoinRun:
-    """Start a workload under a placement; ``pace`` is the least number of seconds between two
-    micro-batches.
+    """Start a workload under a placement.
+
+    ``pace`` is the minimum number of seconds between two micro-batches.
     """
     stream_join = StreamJoin(
         join.streams, join.condition, under, join.windows, join.time, check=check

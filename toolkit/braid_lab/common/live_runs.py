@@ -1,7 +1,7 @@
-"""The studies' joins on Spark, as panels and reports launch them: a function a paper, each run in a
-folder of its own. Spark starts with the first, or before it with ``warm``.
+"""Launches of the studies' joins on Spark, for panels and reports: one function for each paper.
 
-What a launch needs is imported by it: a notebook has its first picture the sooner.
+Each run has a folder of its own. Spark starts with the first run, or earlier with ``warm_up``.
+Functions import what they need, so that a notebook shows its first view sooner.
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ def _make_runs_folder() -> Path:
 
 
 def new_run_folder(name: str) -> Path:
-    """A folder for a run that is not there yet, under a temporary one that goes with this
-    process.
-    """
+    """Return a new folder path for a run, in a temporary folder of this process."""
     return _make_runs_folder() / f"{name}-{next(_numbers)}"
 
 
@@ -61,23 +59,23 @@ def _launch_in_new_folder(
 
 
 class LaunchPanel(Protocol):
-    """What a panel has: what its button calls, and with what."""
+    """The panel protocol: what its button calls, and with which settings."""
 
     def launch(self, settings: dict[str, Any]) -> Any:
-        """Start a run by these settings."""
+        """Start a run with these settings."""
 
     def settings(self) -> dict[str, Any]:
-        """What the controls say."""
+        """Return the settings of the controls."""
 
     def can_launch(self) -> bool:
-        """Whether nothing has been launched, and the button would begin a run now."""
+        """Return whether nothing has been launched, so that the button would begin a run."""
 
 
 def warm_up(panel: LaunchPanel, **few: Any) -> None:
-    """Start Spark and run a small join on it, then twice the first batch of what the panel would
-    launch, so that who launches need not wait for what is done once, or is slow at first: the third
-    launch takes less than the second. ``few`` are settings that make it less. Who launches
-    meanwhile is not disturbed: once the panel is not free, this ends.
+    """Start Spark and run a small join, then twice the first batch of what the panel would launch.
+
+    A later launch then does not wait for one-time work: the third launch is faster than the second.
+    ``few`` are settings that make the rehearsal smaller. If the user launches meanwhile, this ends.
     """
     from braid.papers.baselines.centralized import Centralized
 
@@ -103,7 +101,7 @@ def _has_committed_batch(run: Any) -> bool:
 
 
 def start_theta(settings: Mapping[str, Any]) -> JoinRun:
-    """A join of two streams of Elseidy 2014 under a placement, by the settings of the panel."""
+    """Start a join of Elseidy 2014 under a placement, by the settings of the panel."""
     from braid_lab.common.launching import make_placement
 
     chosen = dict(settings)
@@ -118,7 +116,10 @@ def start_theta(settings: Mapping[str, Any]) -> JoinRun:
 
 
 def start_diffusion(placement: str, setting: DiffusionSetting) -> JoinRun:
-    """A setting of Gu 2007 under a placement: the same tuples, hosts and decisions as modelled."""
+    """Start a setting of Gu 2007 under a placement.
+
+    Tuples, hosts and decisions are the same as in the model.
+    """
     from braid_lab.diffusion import experiments as study
 
     join = study.make_arrivals(setting).make_workload(_get_spark_session())
@@ -126,8 +127,9 @@ def start_diffusion(placement: str, setting: DiffusionSetting) -> JoinRun:
 
 
 def start_ring(settings: Mapping[str, Any], batches: int) -> JoinRun:
-    """A PSP ring (Wang 2008, Part II) by the settings of the panel, for so many seconds of event
-    time.
+    """Start a PSP ring (Wang 2008, Part II) by the settings of the panel.
+
+    It runs for ``batches`` seconds of event time.
     """
     from braid_lab.psp import experiments as psp_experiments
 
@@ -136,8 +138,10 @@ def start_ring(settings: Mapping[str, Any], batches: int) -> JoinRun:
 
 
 def make_stream_pair(source: str, batches: int, **settings: Any) -> Workload:
-    """The two streams of Wang 2008, Part I: "flights" (``days``; departures with the weather that
-    their airport had) or "arrivals" (``rate``, ``join``; synthetic).
+    """Return the two streams of Wang 2008, Part I.
+
+    ``source`` is "flights" (``days``; departures with the weather at their airport) or "arrivals"
+    (``rate``, ``join``; synthetic).
     """
     from braid_lab.workloads.base import Workload
 
@@ -157,8 +161,9 @@ WEATHER_THEN = "d.origin = w.origin AND w.ts <= d.ts"
 def start_chain(
     join: Workload, queries: Iterable[Query], chain: str, overhead: float, pace: float = 0.0
 ) -> SharedRun:
-    """A chain of slices for these queries over two streams; ``overhead`` is C_sys, in
-    comparisons.
+    """Start a chain of slices for queries over two streams.
+
+    ``overhead`` is C_sys, in comparisons.
     """
     from braid.shared.shared_join import SharedJoin
 
@@ -168,21 +173,21 @@ def start_chain(
 
 
 def start_chain_from_controls(settings: Mapping[str, Any], overhead: float, days: int) -> SharedRun:
-    """A chain of slices by the settings of the panel, its queries among them."""
+    """Start a chain of slices by the settings of the panel, with its queries."""
     values = {"days": days, "rate": settings["rate"], "join": settings["join"]}
     join = make_stream_pair(settings["source"], settings["batches"], **values)
     return start_chain(join, settings["queries"], settings["chain"], overhead, settings["pace"])
 
 
 def start_shared_ring(shared: SharedWorkload, hosts: int, pace: float = 0.0) -> SharedRun:
-    """One run for all queries on a ring of hosts (Wang 2008, Part III)."""
+    """Start one run for all queries on a ring of hosts (Wang 2008, Part III)."""
     from braid_lab.shared_ring.experiments import start_shared
 
     return start_shared(shared, new_run_folder("shared"), hosts, pace)
 
 
 def start_dashboards(streams: Sequence[str], settings: Mapping[str, Any]) -> SharedRun:
-    """The queries of the panel's table over flights, arrivals and weather."""
+    """Start the queries of the panel's table over flights, arrivals and weather."""
     from braid_lab.workloads.dashboards import SharedWorkload
     from braid_lab.workloads.dashboards import flight_dashboards as made
 

@@ -1,5 +1,7 @@
-"""What a paper prints of a figure, as numbers: values, ranges and places that its text or tables
-state. The curves themselves cannot be read from a text, and are not guessed.
+"""Numbers that a paper prints about its figures: values, ranges and places.
+
+They are stated in the paper's text or tables. Curves cannot be read from a text and are not
+guessed.
 """
 
 from __future__ import annotations
@@ -11,22 +13,22 @@ from dataclasses import dataclass
 class PrintedFigure:
     """Numbers of a paper, in the units of our chart of the same figure.
 
-    Without ``y`` it is a place on the x axis (two: from here to there), such as the one where
-    curves cross; without ``x`` it is a level for every x of ours.
+    Without ``y`` it is a place on the x axis (two: an interval), such as the one where curves
+    cross. Without ``x`` it is a level for every x of our chart.
     """
 
     where: str
     """Figure and section."""
     caption: str
-    """What the paper states, in our words."""
+    """The statement of the paper, in our words."""
     x: tuple[float, ...] = ()
     y: tuple[float, ...] = ()
     """One for each x, or one for all."""
     y_max: tuple[float, ...] = ()
-    """Where a range is printed, its upper ends; ``y`` are the lower ones."""
+    """Upper ends of a printed range; ``y`` are the lower ones."""
     series: str = ""
-    """The curve of ours that it is about; empty: all."""
+    """Our curve that it applies to; "": all."""
     measure: str = ""
-    """Where a ratio is printed: to which curve of ours."""
+    """Our curve that a printed ratio is relative to."""
     interpretation: str = ""
-    """What of it the paper leaves open, and how it is read here."""
+    """What the paper leaves open, and how it is interpreted here."""

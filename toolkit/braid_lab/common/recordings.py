@@ -1,8 +1,7 @@
-"""The recorded runs that notebooks open on: what they are, where they lie, and how they are made.
+"""The recorded runs that notebooks open on: their settings, their files, and how to make them.
 
-``python -m braid_lab.common.recordings`` makes all of them, or those that are named, with Spark.
-They are runs of fixed settings, so another machine makes the same plans and counts; only times
-differ.
+``python -m braid_lab.common.recordings`` makes all of them, or the named ones, with Spark. They are
+runs of fixed settings, so another machine makes the same plans and counts; only times differ.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 
 _PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "recordings"
 FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "recordings"
-"""Of an installed package, else of the checkout."""
+"""The folder of recordings in an installed package, else in the checkout."""
 SKEWS = (0, 1)
-"""Zipf parameters of the recorded rivals."""
+"""Zipf parameters of the recorded competitors."""
 
 _RIVAL = dict(workload="eq5", scale=0.01, hosts=16, epsilon=1.0, batches=6, pace=0.0)
 
@@ -46,7 +45,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     for z in SKEWS
     for name, kind in RIVALS.items()
 }
-"""By name, the settings of ``launch`` that a recording is made with."""
+"""By name, the ``launch_join`` settings of a recording."""
 
 SHARED: Mapping[str, Mapping[str, Any]] = {
     "slices": dict(
@@ -54,8 +53,9 @@ SHARED: Mapping[str, Mapping[str, Any]] = {
     ),
     "shared_ring": dict(month=2, days=3, batches=18, hosts=4),
 }
-"""By name, the settings of shared joins: a chain of slices with the queries of ``ASKED``, and the
-dashboards on a ring.
+"""By name, the settings of shared joins.
+
+These are a chain of slices with the queries of ``ASKED``, and the dashboards on a ring.
 """
 
 ASKED = (
@@ -64,28 +64,28 @@ ASKED = (
     Query.parse("trend", "rs", "30 seconds", {"r": "r.u_s < 300000"}),
 )
 C_SYS = 2.5
-"""Of the recorded chain, in comparisons."""
+"""C_sys of the recorded chain, in comparisons."""
 
 
 def recording_path(name: str) -> Path:
-    """The file of a recording. Raises ValueError for one that is in neither SETTINGS nor SHARED."""
+    """Return the file of a recording. Raises ValueError for one in neither SETTINGS nor SHARED."""
     if name not in (names := (*SETTINGS, *SHARED)):
         raise ValueError(f"no recording is named {name!r}; there are: {', '.join(names)}")
     return FOLDER / f"{name}.jsonl"
 
 
 def recorded_events(name: str) -> list[Any]:
-    """What happened in a recorded run. Raises ValueError as ``path`` does."""
+    """Return the events of a recorded run. Raises ValueError as ``recording_path`` does."""
     return read_events(recording_path(name))
 
 
 def recorded_competitors() -> dict[str, list[Any]]:
-    """The recorded runs of Table 2: events by name, as ``theta.rivals`` has them."""
+    """Return the recorded runs of Table 2: events by name, as in ``theta.run_competitors``."""
     return {f"{name}, z={z}": recorded_events(f"eq5-{name}-z{z}") for z in SKEWS for name in RIVALS}
 
 
 def make_recording(name: str, folder: Path = FOLDER) -> Path:
-    """Make a recording anew, on Spark. Raises ValueError as ``path`` does."""
+    """Make a recording again, on Spark. Raises ValueError as ``recording_path`` does."""
     target = folder / recording_path(name).name
     run = start_recorded_run(name)
     run.awaitTermination()
@@ -96,7 +96,7 @@ def make_recording(name: str, folder: Path = FOLDER) -> Path:
 
 
 def start_recorded_run(name: str) -> JoinRun | SharedRun:
-    """The run that a recording is made of."""
+    """Start the run of a recording."""
     from braid.spark_session import session
 
     from braid_lab.common import live_runs
@@ -114,7 +114,7 @@ def start_recorded_run(name: str) -> JoinRun | SharedRun:
 
 
 def main() -> None:
-    """Make the recordings that are named, or all."""
+    """Make the named recordings, or all."""
     parser = ArgumentParser("python -m braid_lab.common.recordings", description=__doc__)
     parser.add_argument("names", nargs="*", help="by default all")
     for name in parser.parse_args().names or (*SETTINGS, *SHARED):

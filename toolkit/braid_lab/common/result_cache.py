@@ -1,9 +1,8 @@
-"""Runs that are modelled for long are kept in tables, ``data/studies/*.csv``, and read there when
-the same run is asked for again.
+"""A cache of long modelled runs in tables, ``data/studies/*.csv``.
 
-A run is told by a text that names its settings. Kept with what it came to are the day, and the
-``code``: a digest of what short runs come to, which is another as soon as the model or a policy
-does something else. What other code made is not read.
+The key of a run is a text with its settings. Its outcome is stored with the day, and with ``code``,
+a digest of the outcomes of short runs. The digest changes if the model or a policy behaves
+differently; outcomes of other code are ignored.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from pathlib import Path
 
 _PACKAGED = Path(__file__).parents[1] / "reports" / "data" / "studies"
 FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "data" / "studies"
-"""Of an installed package, else of the checkout."""
+"""The folder of tables in an installed package, else in the checkout."""
 
 Outcome = Mapping[str, float]
-"""What a run comes to, by name."""
+"""The numbers that a run results in, by name."""
 
 
 def fingerprint_outcomes(outcomes: Iterable[Outcome]) -> str:
-    """What tells outcomes from others: eight letters and digits, by five digits of each number."""
+    """Return a digest of outcomes: eight letters and digits, from five digits of each number."""
     told = "\n".join(f"{k} {v:.5g}" for outcome in outcomes for k, v in outcome.items())
     return hashlib.sha256(told.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
 class CachedOutcome:
-    """What a run came to, and the day on which it was made if it was kept, else ""."""
+    """The outcome of a run, and the day on which it was cached; "": it was not."""
 
     outcome: Outcome
     date: str = ""
@@ -43,8 +42,9 @@ class CachedOutcome:
 
 @dataclass
 class ResultCache:
-    """The runs of one ``file`` under FOLDER, with outcomes of these ``names``; ``fingerprint``
-    tells the present code.
+    """A table of runs: a ``file`` under FOLDER with outcomes of these ``columns``.
+
+    ``fingerprint`` returns the digest of the present code.
     """
 
     file: str
@@ -53,17 +53,17 @@ class ResultCache:
 
     @property
     def file_path(self) -> Path:
-        """Where it lies."""
+        """The path of the table."""
         return FOLDER / self.file
 
     @cached_property
     def code_fingerprint(self) -> str:
-        """The present code."""
+        """The digest of the present code."""
         return self.fingerprint()
 
     @cached_property
     def cached_rows(self) -> dict[str, CachedOutcome]:
-        """The runs of the present code, by their texts."""
+        """The cached runs of the present code, by key."""
         if not self.file_path.exists():
             return {}
         with self.file_path.open(encoding="utf-8", newline="") as file:
@@ -76,7 +76,7 @@ class ResultCache:
     def get_or_run(
         self, run: str, make: Callable[[], Outcome], fresh: bool = False
     ) -> CachedOutcome:
-        """A run as it was kept; made now if it was not, or if a ``fresh`` one is wanted."""
+        """Return a cached run. Make it if it is missing, or if ``fresh``."""
         return (None if fresh else self.cached_rows.get(run)) or CachedOutcome(make())
 
     def store(self, run: str, outcome: Outcome) -> None:
@@ -94,8 +94,9 @@ class ResultCache:
         self.cached_rows[run] = CachedOutcome(outcome, day)
 
     def fill(self, asked: Mapping[str, Callable[[], Outcome]], minutes: float) -> tuple[int, int]:
-        """Add those runs that it lacks, one after the other, until the minutes are over: how many
-        were added, and how many are lacking still.
+        """Add missing runs, one after the other, until the minutes are over.
+
+        Return how many were added, and how many are still missing.
         """
         lacking = [run for run in asked if run not in self.cached_rows]
         until, added = time.monotonic() + 60 * minutes, 0
@@ -110,7 +111,7 @@ class ResultCache:
 def run_cache_command(
     table: ResultCache, asked: Mapping[str, Callable[[], Outcome]], about: str | None
 ) -> None:
-    """The command that adds to a table the runs that it lacks, for ``--minutes``."""
+    """Run the command that adds missing runs to a table, for ``--minutes``."""
     parser = ArgumentParser(description=about)
     parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
     minutes = parser.parse_args().minutes
@@ -120,8 +121,9 @@ def run_cache_command(
 
 
 def describe_cache_dates(dates: Iterable[str]) -> str:
-    """How many of some runs were kept, and since when, in a sentence; ``dates`` as ``Ran`` has
-    them.
+    """Return a sentence on how many of some runs were cached, and since when.
+
+    ``dates`` are those of ``CachedOutcome``.
     """
     every = list(dates)
     days = sorted(d for d in every if d)

@@ -2,11 +2,12 @@
 
 The engine works on micro-batches and blocks; the papers explain themselves on single tuples. Here a
 run is a ``Trace``: a list of steps, each with the whole state after it, so that it can be shown
-forwards and backwards. ``reference_aligned`` follows Gu 2007, Fig. 3, ``reference_coordinated``
-Fig. 5, ``reference_ring`` Wang 2008, Fig. 12.3 and 12.4; ``brute_force`` is what all must find.
+forwards and backwards. ``diffusion.reference_atr`` follows Gu 2007, Fig. 3,
+``diffusion.reference_ctr`` Fig. 5, and ``psp.reference`` Wang 2008, Fig. 12.3 and 12.4;
+``brute_force_join`` has the results that all of them must find.
 
-Tuples (s_1 .. s_m) are a result when each pair of them satisfies theta and T - T_i < W_i for every
-i, T their latest time (Wang 2008, Fig. 3.1 and 3.2).
+Tuples (s_1 .. s_m) are a result if each pair of them satisfies theta and T - T_i < W_i for every
+i, where T is their latest time (Wang 2008, Fig. 3.1 and 3.2).
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from itertools import combinations, product
 from braid.util.validation import read_natural
 
 NAMES = "abcdefgh"
-"""Streams by letter, so that a tuple is called b3."""
+"""Letters of the streams, so that a tuple is called b3."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Tuple:
-    """A tuple: its event time, its stream's index, its number within the stream (from 1), and the
-    value that theta looks at.
+    """A tuple.
+
+    It has its event time, the index of its stream, its number within the stream (from 1), and the
+    value that theta compares.
     """
 
     time: int
@@ -44,15 +47,16 @@ Theta = Callable[[Tuple, Tuple], bool]
 
 
 def equal_values(t: Tuple, u: Tuple) -> bool:
-    """The default theta: equal values."""
+    """The default theta: return whether values are equal."""
     return t.value == u.value
 
 
 @dataclass(frozen=True, slots=True)
 class TraceMove:
-    """Something that travels: ``what`` (a tuple, an intermediate result, an END mark) of ``kind``
-    "build", "probe", "partial", "end" or "copy", from one node to another; None is outside of the
-    cluster.
+    """A transfer from one node to another; None is outside of the cluster.
+
+    ``what`` is a tuple, an intermediate result or an END mark. ``kind`` is "build", "probe",
+    "partial", "end" or "copy".
     """
 
     what: str
@@ -63,13 +67,16 @@ class TraceMove:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One thing that happens, and the state after it.
+    """One step of a run, and the state after it.
 
-    ``text`` is a sentence. ``arrival`` is the input tuple that causes it, ``clock`` its time (for
-    the ring, steps of the network since it arrived), ``node`` where it happens. ``stored`` has, by
-    node and stream, the names of the tuples held; ``queued`` by node what waits there. ``found``
-    are the results made in this step. ``table`` is what the router knows, as rows of text, headings
-    first.
+    - ``text``: a sentence.
+    - ``arrival``: the input tuple that causes the step.
+    - ``clock``: its time; for the ring, steps of the network since it arrived.
+    - ``node``: where the step happens.
+    - ``stored``: by node and stream, the names of the stored tuples.
+    - ``queued``: by node, what waits there.
+    - ``results``: the results made in this step.
+    - ``table``: the router's table as rows of text, headings first.
     """
 
     text: str
@@ -98,7 +105,7 @@ class Trace:
         return [group for step in self.steps for group in step.results]
 
     def steps_for(self, arrivals: Iterable[str]) -> Trace:
-        """The steps of some input tuples only."""
+        """Return the steps of some input tuples only."""
         wanted = set(arrivals)
         return Trace(
             self.title, self.streams, self.nodes, [s for s in self.steps if s.arrival in wanted]
@@ -106,30 +113,30 @@ class Trace:
 
 
 def group_name(group: Sequence[Tuple]) -> str:
-    """(a1 b2), or a1 for a single tuple."""
+    """Return the name of a group: (a1 b2), or a1 for a single tuple."""
     return str(group[0]) if len(group) == 1 else f"({' '.join(map(str, group))})"
 
 
 def sort_by_stream(group: Iterable[Tuple]) -> Group:
-    """The tuples of a result in the order of the streams."""
+    """Return the tuples of a result in the order of the streams."""
     return tuple(sorted(group, key=lambda t: t.stream))
 
 
 def is_within_windows(group: Sequence[Tuple], windows: Sequence[int]) -> bool:
-    """Whether T - T_i < W_i for every member, T the latest time of them."""
+    """Return whether T - T_i < W_i for every member, where T is their latest time."""
     latest = max(t.time for t in group)
     return all(latest - t.time < windows[t.stream] for t in group)
 
 
 def is_result(group: Sequence[Tuple], windows: Sequence[int], theta: Theta) -> bool:
-    """Whether tuples are within each other's windows and match pair by pair."""
+    """Return whether tuples are within each other's windows and match pair by pair."""
     return is_within_windows(group, windows) and all(theta(t, u) for t, u in combinations(group, 2))
 
 
 def brute_force_join(
     tuples: Iterable[Tuple], windows: Sequence[int], theta: Theta = equal_values
 ) -> list[Group]:
-    """Every result, found by trying all combinations; sorted."""
+    """Return every result, from all combinations; sorted."""
     streams: list[list[Tuple]] = [[] for _ in windows]
     for t in tuples:
         streams[t.stream].append(t)
@@ -137,8 +144,9 @@ def brute_force_join(
 
 
 def merge_arrivals(streams: Sequence[Sequence[tuple[int, int]]]) -> list[Tuple]:
-    """Tuples in the order in which they arrive, from (time, value) pairs by stream; of equal times
-    the lower stream is first.
+    """Return tuples in the order of arrival, from (time, value) pairs by stream.
+
+    Of equal times the lower stream is first.
     """
     return sorted(
         Tuple(time, s, k, value)
@@ -148,17 +156,18 @@ def merge_arrivals(streams: Sequence[Sequence[tuple[int, int]]]) -> list[Tuple]:
 
 
 MOST = 24
-"""Tuples that somebody types in: more steps than theirs nobody goes through."""
+"""Maximum number of typed tuples: nobody goes through the steps of more."""
 
 
 def parse_tuples(text: str, streams: int = 2) -> list[Tuple]:
-    """Tuples as they are typed, a word each, in the order of arrival: the letter of the stream, and
-    behind a colon the value that theta compares, 1 where none is given. One comes each second;
-    ``-`` is a second without.
+    """Return typed tuples: one word each, in the order of arrival.
 
-    Raises ValueError, in a sentence, for a word that is no such tuple, and for none or too many.
+    A word is the letter of the stream and, after a colon, the value that theta compares (default:
+    1). One tuple arrives each second; ``-`` is a second without.
 
-    >>> print(*(f"{t} at {t.time} s: {t.value}" for t in typed("a b:2 - a")), sep="; ")
+    Raises ValueError for a word that is no such tuple, and for none or too many.
+
+    >>> print(*(f"{t} at {t.time} s: {t.value}" for t in parse_tuples("a b:2 - a")), sep="; ")
     a1 at 1 s: 1; b1 at 2 s: 2; a2 at 4 s: 1
     """
     known, words, found = NAMES[:streams], text.split(), list[Tuple]()
@@ -183,9 +192,7 @@ def parse_tuples(text: str, streams: int = 2) -> list[Tuple]:
 
 
 def check_arguments(windows: Sequence[int], nodes: int) -> None:
-    """Raises ValueError unless there are 2 to 8 streams, all windows are 1 or more, and there is a
-    node.
-    """
+    """Raise ValueError unless there are 2 to 8 streams, windows of 1 or more, and a node."""
     if not 2 <= len(windows) <= len(NAMES) or min(windows) < 1 or nodes < 1:
         raise ValueError(
             f"windows are {tuple(windows)} on {nodes} nodes; there must be 2 to 8, each 1 or more, "

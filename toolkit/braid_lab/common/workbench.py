@@ -1,5 +1,6 @@
-"""The settings of a join as a line of text, modelled at once or run for real, with nothing to
-install: the tables are joined in this process.
+"""The workbench: a join by a line of settings, modelled at once or run for real.
+
+It needs no installation: the tables are joined in this process.
 """
 
 from __future__ import annotations
@@ -30,27 +31,27 @@ if TYPE_CHECKING:
 STREAMS = ("a", "b")
 DAY = pd.Timestamp("2026-01-01")
 MOST = 400_000
-"""Tuples of a run that is made up, so that a control cannot ask for hours."""
+"""Maximum number of generated tuples, so that a control cannot ask for hours."""
 
 
 def _make_growing_counts(batches: int, rate: int) -> list[tuple[int, int]]:
-    """b outgrows a."""
+    """Return counts with which b outgrows a."""
     return [(rate // 4, rate // 4 + 2 * rate * k // batches) for k in range(batches)]
 
 
 def _make_swinging_counts(batches: int, rate: int) -> list[tuple[int, int]]:
-    """First one stream is the larger, then the other."""
+    """Return counts with which first one stream is larger, then the other."""
     few, long = max(1, rate // 20), max(1, batches // 4)
     return [(rate, few) if k // long % 2 == 0 else (few, 3 * rate) for k in range(batches)]
 
 
 def _make_steady_counts(batches: int, rate: int) -> list[tuple[int, int]]:
-    """Both streams as fast, all the time."""
+    """Return equal, constant counts for both streams."""
     return [(rate, rate)] * batches
 
 
 def _make_bursty_counts(batches: int, rate: int) -> list[tuple[int, int]]:
-    """Every fifth batch is five times as large."""
+    """Return counts with a burst, five times as large, in every fifth batch."""
     return [(5 * rate, 5 * rate) if k % 5 == 4 else (rate, rate) for k in range(batches)]
 
 
@@ -60,27 +61,32 @@ DATA = {
     "steady": _make_steady_counts,
     "bursts": _make_bursty_counts,
 }
-"""Made up streams by name: tuples by batch and stream."""
+"""Generated streams by name: tuples by batch and stream."""
 
 KEYS = 100
-"""Keys of streams that are made up."""
+"""Number of keys of generated streams."""
 
 SAMPLE = 1000
-"""Tuples of each stream that tell how many pairs a condition takes."""
+"""Tuples sampled from each stream to estimate the selectivity of a condition."""
 
 RIVALS = 3
-"""Placements that find room beside a board's own."""
+"""Maximum number of alternatives shown beside a run."""
 
 READERS = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".jsonl": None}
 
 
 @dataclass(frozen=True)
 class WorkbenchSettings:
-    """What to join, on what, where. ``data`` is a name in ``DATA``, two files with a comma between
-    (CSV or Parquet, each with an event-time column ts), or a recording (.jsonl), which is shown as
-    it is. ``window`` is in seconds, 0 for the full history; ``rate`` tuples a batch of each stream,
-    more or less; ``shed`` the share of pairs that is processed. Raises ValueError for a value out
-    of range.
+    """The settings of a workbench run.
+
+    - ``data``: a name in ``DATA``; or two files with a comma between (CSV or Parquet, each with an
+      event-time column ts); or a recording (.jsonl), which is shown as it is.
+    - ``on``: the join condition.
+    - ``window``: seconds; 0: full history.
+    - ``rate``: approximate number of tuples a batch of each stream.
+    - ``shed``: fraction of pairs that is processed.
+
+    Raises ValueError for a value out of range.
     """
 
     data: str = "swing"
@@ -111,10 +117,11 @@ class WorkbenchSettings:
 
     @classmethod
     def parse(cls, text: str) -> WorkbenchSettings:
-        """A board from ``key:value`` words; what is left out has its default. A value with spaces
-        stands in quotes. Raises ValueError.
+        """Return settings from ``key:value`` words; omitted ones have their defaults.
 
-        >>> Board.of("data:grow hosts:4").hosts
+        A value with spaces is quoted. Raises ValueError.
+
+        >>> WorkbenchSettings.parse("data:grow hosts:4").hosts
         4
         """
         kinds = {f.name: f.type for f in fields(cls)}
@@ -132,7 +139,7 @@ class WorkbenchSettings:
         return cls(**given)
 
     def __str__(self) -> str:
-        """The line that ``of`` reads: the data, and what is not the default."""
+        """Return the line that ``parse`` reads: the data, and settings that are not the default."""
         plain = {f.name: f.default for f in fields(self)}
         return " ".join(
             f"{name}:{shlex.quote(format(value, 'g') if isinstance(value, float) else str(value))}"
@@ -141,11 +148,11 @@ class WorkbenchSettings:
         )
 
     def make_shedder(self) -> Shed | None:
-        """What sheds, where not all pairs are processed."""
+        """Return the shedder if not all pairs are processed, else None."""
         return Shed(fraction=self.shed) if self.shed < 1 else None
 
     def make_placement(self) -> Placement:
-        """The placement, on so many hosts. Raises ValueError."""
+        """Return the placement on ``hosts`` hosts. Raises ValueError."""
         kind = Placement.class_by_name(self.placement)
         placement = kind.from_settings(
             {"hosts": self.hosts} if "hosts" in kind.setting_names() else {}
@@ -172,8 +179,10 @@ def _read_stream_file(path: str) -> pd.DataFrame:
 
 
 def load_streams(board: WorkbenchSettings) -> dict[str, pd.DataFrame]:
-    """The streams by alias, with the column ``batch`` that says when a tuple comes. Made up ones
-    have id, ts, k (a key of a hundred) and x (a number from 0 to 1). Raises ValueError.
+    """Return the streams by alias, with the column ``batch``, in which a tuple arrives.
+
+    Generated ones have id, ts, k (a key of a hundred) and x (a number from 0 to 1). Raises
+    ValueError.
     """
     if board.data in DATA:
         draw = np.random.default_rng(7)
@@ -193,14 +202,14 @@ def load_streams(board: WorkbenchSettings) -> dict[str, pd.DataFrame]:
 def _compute_batch_span(
     streams: Collection[pd.DataFrame], batches: int
 ) -> tuple[pd.Timestamp, pd.Timedelta]:
-    """The first event time, and how much of it each batch covers."""
+    """Return the first event time, and the event time that each batch covers."""
     first = min(rows["ts"].min() for rows in streams)
     last = max(rows["ts"].max() for rows in streams)
     return first, max((last - first) / batches, pd.Timedelta(1, "us"))
 
 
 def _assign_batches(age: pd.Series, step: pd.Timedelta, batches: int) -> pd.Series:
-    """The batch of each tuple: event time in equal pieces."""
+    """Return the batch of each tuple: event time in equal pieces."""
     return (age // step).clip(upper=batches - 1).astype(int)
 
 
@@ -220,9 +229,7 @@ def _generate_stream(alias: str, counts: list[int], draw: np.random.Generator) -
 
 
 def simulate_run(board: WorkbenchSettings) -> list[Any]:
-    """The events of the run without tuples; of a recording, those that it has. Raises
-    ValueError.
-    """
+    """Return the events of the modelled run, or those of the recording. Raises ValueError."""
     if board.is_recording:
         try:
             return event_io.read_events(board.data)
@@ -248,9 +255,10 @@ def simulate_run(board: WorkbenchSettings) -> list[Any]:
 
 @cache
 def estimate_selectivity(data: str, on: str, batches: int, rate: int) -> float:
-    """The share of pairs that the condition takes: of ``SAMPLE`` tuples of each stream, joined in
-    this process; of keys of a hundred what is known. Raises ValueError, also for a condition that
-    cannot be joined on.
+    """Return the fraction of pairs that satisfy the condition.
+
+    It is measured on a join of ``SAMPLE`` tuples of each stream in this process; for an equality of
+    generated keys it is known. Raises ValueError, also for a condition that cannot be joined on.
     """
     board = WorkbenchSettings(data, on, batches=batches, rate=rate)
     if data in DATA and on == WorkbenchSettings.on:
@@ -267,10 +275,11 @@ def estimate_selectivity(data: str, on: str, batches: int, rate: int) -> float:
 
 
 def parse_alternatives(text: str) -> tuple[str, ...]:
-    """The placements that stand beside a board: up to three names with commas between. Raises
-    ValueError, also for one that does not join two streams.
+    """Return the placements shown beside a run: up to three names with commas between.
 
-    >>> rivals("StaticGrid, JoinBiclique")
+    Raises ValueError, also for one that does not join two streams.
+
+    >>> parse_alternatives("StaticGrid, JoinBiclique")
     ('StaticGrid', 'JoinBiclique')
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -284,8 +293,9 @@ def parse_alternatives(text: str) -> tuple[str, ...]:
 def simulate_alternatives(
     board: WorkbenchSettings, placements: Iterable[str]
 ) -> Iterator[tuple[str, list[Any]]]:
-    """What other placements would do with the same tuples, one after the other: name and events.
-    None of a recording. Raises ValueError for one that does not join two streams.
+    """Yield name and events of other placements on the same tuples; none for a recording.
+
+    Raises ValueError for one that does not join two streams.
     """
     for name in () if board.is_recording else placements:
         if name != board.placement:
@@ -293,7 +303,7 @@ def simulate_alternatives(
 
 
 def start_run(board: WorkbenchSettings) -> JoinRun:
-    """The same for real: real tuples, joined in this process. Raises ValueError."""
+    """Start the run with real tuples, joined in this process. Raises ValueError."""
     from braid.stream_join import StreamJoin
 
     if board.is_recording:
@@ -306,7 +316,7 @@ def start_run(board: WorkbenchSettings) -> JoinRun:
 
 
 def warm_up() -> None:
-    """Join a few tuples, so that who launches need not wait for what is imported and made once."""
+    """Join a few tuples, so that a later launch does not wait for imports and one-time work."""
     start_run(WorkbenchSettings(batches=2, rate=1)).awaitTermination()
 
 
@@ -320,8 +330,9 @@ COUNTED: dict[str, Callable[[BatchCommitted], int]] = {
 
 
 def compare_with_model(counted: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame:
-    """A run and its model: what, ``counted``, ``modelled``; sums over the batches, and what all
-    hosts hold at the end.
+    """Return a run beside its model: what, ``counted``, ``modelled``.
+
+    Values are sums over the batches; stored tuples are those of all hosts at the end.
     """
     runs = [[e for e in each if isinstance(e, BatchCommitted)] for each in (counted, simulated)]
     rows = [(what, *(sum(map(count, run)) for run in runs)) for what, count in COUNTED.items()]

@@ -1,1 +1,1 @@
-"""Study load diffusion over hosts (Gu 2007)."""
+"""Studies of load diffusion over hosts (Gu 2007)."""

@@ -1,5 +1,6 @@
-"""What the claims of Gu, Yu and Wang 2007, section 5, are about: the frames of
-``diffusion_figures`` and ``diffusion_plans``, and how a claim of a figure is told.
+"""The data frames behind the claims of Gu, Yu and Wang 2007, section 5, and builders of claims.
+
+The frames are those of ``figures`` and ``plan_costs``.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ NONE = "for no bound L on copies and neither reading of what a probe costs"
 
 @dataclass(frozen=True)
 class DiffusionFigures:
-    """The tidy frames that the claims are about.
+    """The tidy frames behind the claims.
 
-    ``lengths`` of ``segment_length``; ``totals`` of ``total_results`` and ``routing`` of
-    ``routing_time``, by W in seconds; ``outcomes`` of the other experiments by the paper's figure
-    ("11, 12", "13", "14", "15", "16"), and "13, Eq. 3" of ``per_hop``; ``covers`` of
-    ``cover_distance``; ``tuned`` of ``tuning``.
+    - ``lengths``: from ``segment_length``.
+    - ``totals``: from ``total_results``, by W in seconds.
+    - ``routing``: from ``routing_time``, by W in seconds.
+    - ``outcomes``: of the other experiments, by the paper's figure ("11, 12", "13", "14", "15",
+      "16"), and "13, Eq. 3" from ``stream_number_per_hop``.
+    - ``covers``: from ``greedy_cover_ratios``.
+    - ``tuned``: from ``length_tuning``.
     """
 
     lengths: pd.DataFrame
@@ -40,7 +44,7 @@ class DiffusionFigures:
     tuned: pd.DataFrame
 
     def throughput_by_length(self, streams: int) -> pd.Series:
-        """Fig. 4: mean throughput by T."""
+        """Return Fig. 4: mean throughput by T."""
         rows = self.lengths[self.lengths["streams"] == streams]
         return rows.groupby("x")["throughput"].mean()
 
@@ -55,14 +59,15 @@ class DiffusionFigures:
         return seed_means(self.outcomes["11, 12"], "mbits")
 
     def final_results(self, window: float) -> pd.Series:
-        """Fig. 7, 8: results at the end, by placement."""
+        """Return Fig. 7, 8: results at the end, by placement."""
         return self.totals[window].groupby("placement", sort=False)["results"].last()
 
     def throughput_ratio(
         self, number: str, a: str, b: str, reading: str | None = None
     ) -> pd.Series:
-        """Throughput of one placement over that of another, by x; under one reading of what a probe
-        costs, where there are several.
+        """Return the throughput of one placement over that of another, by x.
+
+        ``reading`` selects one interpretation of the cost of a probe, if there are several.
         """
         outcomes = self.outcomes[number]
         table = seed_means(
@@ -71,7 +76,9 @@ class DiffusionFigures:
         return (table[a] / table[b]).replace([np.inf, -np.inf], np.nan).dropna()
 
     def ratios_by_interpretation(self, number: str) -> dict[str, pd.Series]:
-        """CTR over ATR by x, for each bound L and reading of what a probe costs that was run."""
+        """Return CTR over ATR by x, for each bound L and interpretation of a probe's cost that was
+        run.
+        """
         rows = self.outcomes[number]
         ran = set(rows[["placement", "reading"]].itertuples(index=False, name=None))
         return {
@@ -85,10 +92,10 @@ class DiffusionFigures:
 
 
 def report_claim(figure: str, says: str, found: str, holds: object, why: str = "") -> Claim:
-    """A claim that is told, with the likely reason when it does not hold."""
+    """Return a claim that is only reported, with the likely reason if it does not hold."""
     return Claim(PAPER, f"Fig. {figure}", says, found, make_verdict(holds), "" if holds else why)
 
 
 def required_claim(figure: str, says: str, found: str, holds: object) -> Claim:
-    """A claim that must hold."""
+    """Return a claim that must hold."""
     return Claim(PAPER, f"Fig. {figure}", says, found, make_verdict(holds), is_required=True)

@@ -1,8 +1,9 @@
-"""The claims of Gu, Yu and Wang 2007, section 5, against the figures of ``diffusion_figures``.
-Those of Fig. 13 to 16, ATR against CTR, are in ``diffusion_trade_claims``.
+"""The claims of Gu, Yu and Wang 2007, section 5, against the data of ``figures``.
 
-Ahead means by more than 1 %; closer is even. Everything is modelled but for routing times and the
-runs on Spark. Checked (``must``) are those that hold robustly; each is broken by a fault in the
+Those of Fig. 13 to 16, ATR against CTR, are in ``tradeoff_claims``.
+
+Ahead means by more than 1 %; closer is even. Everything is modelled except routing times and the
+runs on Spark. Required claims are those that hold robustly; each is broken by a fault in the
 policies (tests/mutations).
 """
 
@@ -28,7 +29,7 @@ from braid_lab.diffusion.experiments import seed_means
 from braid_lab.diffusion.tradeoff_claims import atr_against_ctr_claims
 
 MANY = 40
-"""Hosts up to which the L = 2 copies of a segment often share one with another's."""
+"""Maximum number of hosts with which the L = 2 copies of two segments often share one."""
 
 
 def length_claim(f: DiffusionFigures, streams: int) -> Claim:
@@ -212,7 +213,7 @@ def bounded_check(f: DiffusionFigures) -> Claim:
 
 
 def equation_claims(equations: pd.DataFrame) -> list[Claim]:
-    """Eq. 2, 3 and 4 against what is counted (``diffusion_plans.equations``)."""
+    """Eq. 2, 3 and 4 against counts (``plan_costs.check_equations``)."""
     both = equations.set_index("equation")
     near = abs(both["printed"] / both["counted"] - 1) <= 0.15
     rows = both[["printed", "counted"]].itertuples(index=False)
@@ -229,7 +230,7 @@ def equation_claims(equations: pd.DataFrame) -> list[Claim]:
 
 
 def diffusion_claims(f: DiffusionFigures) -> list[Claim]:
-    """All of them, in the order of the figures."""
+    """Return all claims, in the order of the figures."""
     ends = (("7", 60.0), ("8", 120.0))
     times = (("9", 60.0), ("10", 120.0))
     return [
@@ -263,8 +264,10 @@ def diffusion_claims(f: DiffusionFigures) -> list[Claim]:
 
 
 def agreement_claims(both: pd.DataFrame, window: float) -> list[Claim]:
-    """A run on Spark beside its model (``diffusion.agreement``): the model counts what Spark does,
-    within 10 %, and what is stored within a batch more; the baseline loses results.
+    """Agreement of a run on Spark with its model (``experiments.compare_with_model``).
+
+    Counts differ by at most 10 %, and stored tuples by at most a batch more; the baseline loses
+    results.
     """
     by = both.set_index(["placement", "count"])
     found = by["measured"].xs("results", level="count")
@@ -285,7 +288,7 @@ def _make_ratio_claim(says: str, ratio: float, slack: float) -> Claim:
 
 
 def same_results_claim(found: pd.Series) -> Claim:
-    """Section 3, 4: ATR and CTR lose nothing, so they find the same (measured)."""
+    """Section 3, 4: ATR and CTR lose nothing, so they find the same results (measured)."""
     holds = make_verdict(found["ATR-unoptimized"] == found["CTR"])
     text = f"ATR {found['ATR-unoptimized']:,}, CTR {found['CTR']:,} results"
     return Claim(PAPER, "3, 4", "ATR and CTR find the same", text, holds, is_required=True)

@@ -1,12 +1,13 @@
-"""Runs of Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007,
-section 5: settings, contenders, and what a run comes to. The figures are in ``diffusion_figures``.
+"""Runs of Gu, Yu and Wang 2007, section 5: settings, competitors and outcomes.
 
-All throughput here is modelled: ``simulate`` runs the placements without tuples, on hosts as Gu's
-simulator drew them (``gu_hosts``), and a host that is asked for more than it can do sheds a share
-of its probes. A micro-batch is one second of event time.
+The figures are in ``figures``. All throughput is modelled: ``simulate`` runs the placements without
+tuples, on hosts as Gu's simulator drew them (``gu_hosts``). A host that is asked for more than it
+can do sheds a share of its probes. A micro-batch is one second of event time.
 
 ``python -m braid_lab.diffusion.experiments --hosts 10000 --seconds 1000`` makes one run under ATR
-and one under CTR, and tells how long they take.
+and one under CTR, and prints how long they take.
+
+Source: Gu, Yu and Wang, "Adaptive Load Diffusion for Multiway Windowed Stream Joins", ICDE 2007.
 """
 
 from __future__ import annotations
@@ -47,31 +48,32 @@ PLACEMENTS = (
     "Semantics-unaware",
     "Centralized",
 )
-"""As the paper calls them."""
+"""The placements by the paper's names."""
 
 _PAPERS = ("Aligned", "Coordinated", "SemanticsUnaware", "Centralized")
 
 VISITED, SCANNED = "per host visited", "per tuples scanned"
 READINGS: Mapping[str, CostParameters] = {VISITED: GU, SCANNED: GU_SCANNED}
-"""What "one join probing takes on average 10 ms" may mean: see ``GU`` and ``GU_SCANNED``."""
+"""Interpretations of "one join probing takes on average 10 ms": see ``GU`` and ``GU_SCANNED``."""
 
 
 class Competitor(NamedTuple):
-    """A placement by the paper's name, and L, the bound on the copies of a tuple under CTR: "2",
-    "sqrt J", "J/2" or "J".
+    """A placement by the paper's name, and L, the bound on the copies of a tuple under CTR.
+
+    The bound is "2", "sqrt J", "J/2" or "J".
     """
 
     placement: str
     bound: str = "sqrt J"
 
     def max_copies(self, hosts: int) -> int:
-        """L in hosts."""
+        """Return L in hosts."""
         of = {"2": 2, "sqrt J": isqrt(hosts - 1) + 1, "J/2": hosts // 2, "J": hosts}
         return max(1, min(of[self.bound], hosts))
 
 
 Contenders = Mapping[str, Competitor]
-"""By label."""
+"""Competitors by label."""
 
 RIVALS: Contenders = {
     "ATR": Competitor("ATR"),
@@ -82,14 +84,17 @@ RIVALS: Contenders = {
     "Semantics-unaware": Competitor("Semantics-unaware"),
     "Centralized": Competitor("Centralized"),
 }
-"""Those of Fig. 11 and 12. Gu names no bound; Wang 2008, 15.1 and 16.1, says that it is two."""
+"""The competitors of Fig. 11 and 12.
+
+Gu names no bound; Wang 2008, 15.1 and 16.1, says that it is two.
+"""
 
 ALIGNED_OR_COORDINATED: Contenders = {
     **{name: RIVALS[name] for name in ("ATR", "CTR, L = 2", "CTR, L = √J")},
     "CTR, L = J/2": Competitor("CTR", "J/2"),
     "CTR, L = J": Competitor("CTR", "J"),
 }
-"""Those of the trade-offs, Fig. 13 to 16."""
+"""The competitors of the trade-offs, Fig. 13 to 16."""
 
 TUPLE_BYTES = 1000
 """Size of a tuple; the paper gives none. Bandwidth and memory are in proportion to it."""
@@ -99,15 +104,21 @@ TUPLE_BYTES = 1000
 class DiffusionSetting:
     """One join S_1[W] x ... x S_n[W] on a heterogeneous cluster.
 
-    ``streams`` n; ``window`` W in seconds; ``rates`` the range in tuples per second from which each
-    stream's r_i is drawn; ``selectivity`` sigma of every pair of streams; ``hosts`` J; ``length``
-    T0 in seconds, the length of a segment, from which ATR searches for a better one; ``sample`` the
-    seconds that each length is tried for; ``seconds`` that the run lasts, after a warm-up of one
-    ``window``; ``burst`` theta, None for steady Poisson arrivals (in bursts the mean rate is r_i /
-    2); ``copies`` L, the bound on the copies of a tuple under CTR (0: ceil(sqrt(J)); None: no
-    bound, as printed); ``costs`` of the hosts, one of READINGS; ``selects`` as ``simulation`` has
-    it; ``patience`` the seconds of work that may wait at a host before it sheds; ``seed`` of rates,
-    arrivals and machines.
+    - ``streams``: n.
+    - ``window``: W in seconds.
+    - ``rates``: the range in tuples per second from which each stream's r_i is drawn.
+    - ``selectivity``: sigma of every pair of streams.
+    - ``hosts``: J.
+    - ``length``: T0 in seconds, the length of a segment, from which ATR searches for a better one.
+    - ``sample``: seconds for which each length is tried.
+    - ``seconds``: duration of the run, after a warm-up of one ``window``.
+    - ``burst``: theta; None: steady Poisson arrivals. In bursts the mean rate is r_i / 2.
+    - ``copies``: L, the bound on the copies of a tuple under CTR; 0: ceil(sqrt(J)); None: no bound,
+      as printed.
+    - ``costs``: costs of the hosts, one of READINGS.
+    - ``selects``: as in ``simulation``.
+    - ``patience``: seconds of work that may wait at a host before it sheds.
+    - ``seed``: of rates, arrivals and machines.
     """
 
     streams: int = 3
@@ -126,12 +137,12 @@ class DiffusionSetting:
     seed: int = 0
 
     def host_capacities(self, hosts: int) -> tuple[HostCapacity, ...]:
-        """Hosts of unequal capacity, as Gu 2007, section 5.1, draws them."""
+        """Return hosts of unequal capacity, as Gu 2007, section 5.1, draws them."""
         return gu_host_capacities(hosts, self.seed)
 
 
 def make_arrivals(setting: DiffusionSetting) -> Arrivals:
-    """The streams of a setting, warm-up and all, in micro-batches of a second."""
+    """Return the streams of a setting, with warm-up, in micro-batches of a second."""
     s = setting
     rates = draw_rates(s.streams, s.seed, *s.rates)
     windows = (s.window,) * s.streams
@@ -139,8 +150,9 @@ def make_arrivals(setting: DiffusionSetting) -> Arrivals:
 
 
 def placement_names() -> tuple[str, ...]:
-    """The paper's placements, then all others that join any streams on any condition, by their
-    registered names.
+    """Return the names of the paper's placements, then of others for any streams and conditions.
+
+    The others have their registered names.
     """
     return (
         *PLACEMENTS,
@@ -149,8 +161,9 @@ def placement_names() -> tuple[str, ...]:
 
 
 def make_placement(name: str, setting: DiffusionSetting) -> Placement:
-    """A placement by a name of ``choices``; those that are not the paper's get the number of hosts.
-    Raises ValueError for any other name.
+    """Return a placement by a name of ``placement_names``.
+
+    Those that are not the paper's get the number of hosts. Raises ValueError for any other name.
     """
     s = setting
     told = tuple((m.memory_mb, m.mips, m.mbps) for m in s.host_capacities(s.hosts))
@@ -181,7 +194,7 @@ def make_placement(name: str, setting: DiffusionSetting) -> Placement:
 
 
 def simulate_setting(under: Placement, setting: DiffusionSetting) -> Iterator[Any]:
-    """The events of the join under a placement, simulated, one after the other."""
+    """Yield the events of the join under a placement, simulated."""
     s = setting
     return iter_simulation(
         under,
@@ -198,11 +211,10 @@ def simulate_setting(under: Placement, setting: DiffusionSetting) -> Iterator[An
 
 
 def summarize(events: Iterable[Any], warmup: float = 0.0) -> dict[str, float]:
-    """What a simulated run comes to, in the mean over the batches from ``warmup`` on; all of it
-    modelled.
+    """Return the outcome of a simulated run: means over the batches from ``warmup`` on, modelled.
 
-    ``throughput`` results per second; ``work`` CPU seconds that all hosts spend for a second of
-    input; ``mbits`` Mbit/s that go to hosts; ``stored`` replicas of a live tuple.
+    ``throughput``: results per second. ``work``: CPU seconds of all hosts for a second of input.
+    ``mbits``: Mbit/s to hosts. ``stored``: replicas of a live tuple.
     """
     rows = [
         _summarize_batch(e) for e in events if isinstance(e, BatchCommitted) and e.batch >= warmup
@@ -222,9 +234,7 @@ def _summarize_batch(e: BatchCommitted) -> dict[str, float]:
 
 
 def count_totals(events: Iterable[Any]) -> dict[str, int]:
-    """What a run counts in all, executed or modelled: the same names, so that both can be laid side
-    by side.
-    """
+    """Return the totals of a run, executed or modelled, under the same names."""
     done = [e for e in events if isinstance(e, BatchCommitted)]
     return {
         "tuples in": sum(done[-1].total_received_tuples),
@@ -237,14 +247,14 @@ def count_totals(events: Iterable[Any]) -> dict[str, int]:
 
 
 def run_and_summarize(name: str, setting: DiffusionSetting) -> CachedOutcome:
-    """The outcome of the join under a placement of ``choices``, after a warm-up of one window."""
+    """Return the outcome of the join under a placement, after a warm-up of one window."""
     return CachedOutcome(
         summarize(simulate_setting(make_placement(name, setting), setting), setting.window)
     )
 
 
 Made = Callable[[str, DiffusionSetting], CachedOutcome]
-"""Where the outcomes of runs come from: ``ran``, or runs that were kept."""
+"""A source of outcomes: ``run_and_summarize``, or cached runs."""
 
 
 def run_sweep(
@@ -254,8 +264,9 @@ def run_sweep(
     seeds: int,
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """The outcome for every x (a key of ``settings``), rival and seed; ``kept`` is the day on which
-    the run was made, if it was kept.
+    """Return the outcome for every x (a key of ``settings``), competitor and seed.
+
+    ``kept`` is the day on which a cached run was made.
     """
     rows = []
     for x, setting in settings.items():
@@ -271,8 +282,9 @@ def run_sweep(
 def compare_with_model(
     measured: Mapping[str, Iterable[Any]], setting: DiffusionSetting
 ) -> pd.DataFrame:
-    """Runs on Spark beside the models of the same runs, whose hosts take no time and so shed
-    nothing: placement, count, measured, modelled, ratio. ``measured`` holds events by placement.
+    """Return runs on Spark beside their models: placement, count, measured, modelled, ratio.
+
+    The modelled hosts take no time and so shed nothing. ``measured`` holds events by placement.
     """
     free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0))
     rows = []
@@ -287,7 +299,7 @@ def compare_with_model(
 
 
 def setting_from_controls(chosen: Mapping[str, Any], seconds: int) -> DiffusionSetting:
-    """What the panel's controls say, as a setting."""
+    """Return the setting of the panel's controls."""
     plain = ("streams", "window", "selectivity", "hosts", "length", "copies")
     return DiffusionSetting(
         **{name: chosen[name] for name in plain},
@@ -298,25 +310,26 @@ def setting_from_controls(chosen: Mapping[str, Any], seconds: int) -> DiffusionS
 
 
 def iter_setting_events(chosen: Mapping[str, Any], seconds: int = 40) -> Iterator[Any]:
-    """The events of a modelled run by the panel's controls, one after the other."""
+    """Yield the events of a modelled run by the panel's controls."""
     setting = setting_from_controls(chosen, seconds)
     yield from simulate_setting(make_placement(chosen["placement"], setting), setting)
 
 
 def simulate_all(chosen: Mapping[str, Any], seconds: int = 40) -> list[Any]:
-    """The same, all at once."""
+    """Return the events of a modelled run by the panel's controls."""
     return list(iter_setting_events(chosen, seconds))
 
 
 def seed_means(outcomes: pd.DataFrame, of: str = "throughput") -> pd.DataFrame:
-    """One outcome in the mean over seeds: a row for each x, a column for each placement."""
+    """Return the mean of one outcome over seeds: a row for each x, a column for each placement."""
     table = outcomes.pivot_table(of, "x", "placement", sort=False)
     return table.rename_axis(columns=None)
 
 
 def seed_spread(outcomes: pd.DataFrame) -> pd.DataFrame:
-    """Results per second over seeds: figure, x, reading (where there are several), placement,
-    seeds, mean, least and most, all modelled.
+    """Return results per second over seeds, modelled.
+
+    Columns: figure, x, reading (if there are several), placement, seeds, mean, least and most.
     """
     keys = [c for c in ("figure", "x", "reading", "placement") if c in outcomes]
     by = outcomes.groupby(keys, sort=False)["throughput"]
@@ -325,7 +338,7 @@ def seed_spread(outcomes: pd.DataFrame) -> pd.DataFrame:
 
 
 def main() -> None:
-    """One run under each placement that is named, and how long it takes here."""
+    """Make one run under each named placement, and print how long it takes."""
     parser = ArgumentParser(
         "python -m braid_lab.diffusion.experiments",
         description="Runs of Gu 2007, section 5, modelled.",

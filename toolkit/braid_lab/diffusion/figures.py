@@ -1,7 +1,7 @@
 """The experiments of Gu 2007, section 5: Fig. 4, 7, 8 and 11 to 16, modelled.
 
 Each returns one row for each x, placement and seed: ``figure`` (of the paper), ``x``,
-``placement``, ``seed``, and what ``diffusion.outcome`` has.
+``placement``, ``seed``, and the outcomes of ``experiments.summarize``.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def segment_length(
     patience: float = 10.0,
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """Fig. 4: throughput of ATR by T, for two operators; x is T in seconds, ``streams`` tells the
-    operator.
+    """Return Fig. 4: throughput of ATR by T, for two operators.
 
-    The paper does not name its two. A two-way join of fast streams spends its time on copies, a
-    three-way join on results. How much work may wait (``patience``) is not in the paper either.
+    x is T in seconds; ``streams`` distinguishes the operators. The paper does not name its two. A
+    two-way join of fast streams spends its time on copies, a three-way join on results. How much
+    work may wait (``patience``) is not in the paper either.
     """
     operators = (
         DiffusionSetting(2, 10.0, (100.0, 200.0), seconds=seconds, patience=patience),
@@ -57,7 +57,7 @@ def segment_length(
 
 
 SEARCHED = DiffusionSetting(3, 20.0, (10.0, 20.0), hosts=20, seconds=400)
-"""A join that keeps all hosts busy, and long enough for a search to come far."""
+"""A join that keeps all hosts busy, and lasts long enough for a search to progress."""
 
 
 def length_tuning(
@@ -66,19 +66,19 @@ def length_tuning(
     setting: DiffusionSetting = SEARCHED,
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """Fig. 11 and 12, as far as the segment length goes: ATR and ATR-unoptimized from the same
-    T0, which is x. The paper names none.
+    """Return Fig. 11 and 12 for the segment length: ATR and ATR-unoptimized from the same T0.
+
+    x is T0; the paper names none.
     """
     rivals = {name: RIVALS[name] for name in ("ATR", "ATR-unoptimized")}
     return run_sweep("11, 12", {t: replace(setting, length=t) for t in starts}, rivals, seeds, made)
 
 
 def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
-    """Fig. 7 (W = 60) and 8 (W = 120): results since the start, by second, of three streams on six
-    hosts.
+    """Return Fig. 7 (W = 60) and 8 (W = 120): results since the start, by second.
 
-    The paper's news videos are not to be had; streams of 2 to 8 tuples per second, selectivity 0.1,
-    take their place. Columns: second, placement, results.
+    There are three streams on six hosts. The paper's news videos are not available; streams of 2 to
+    8 tuples per second, selectivity 0.1, replace them. Columns: second, placement, results.
     """
     s = DiffusionSetting(3, window, (2.0, 8.0), hosts=6, seconds=seconds, seed=seed)
     baselines = {name: RIVALS[name] for name in ("Semantics-unaware", "Centralized")}
@@ -100,8 +100,9 @@ def host_scalability(
     hosts: Sequence[int] = (10, 20, 40, 80),
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """Fig. 11 (throughput) and 12 (Mbit/s) by J: four streams, W = 30, rates from 5 to 20, sigma =
-    0.1.
+    """Return Fig. 11 (throughput) and 12 (Mbit/s) by J.
+
+    Four streams, W = 30, rates from 5 to 20, sigma = 0.1.
     """
     settings = {j: DiffusionSetting(4, 30.0, hosts=j, seconds=seconds) for j in hosts}
     return run_sweep("11, 12", settings, RIVALS, seeds, made)
@@ -113,8 +114,9 @@ def compare_interpretations(
     seeds: int,
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """The outcomes of ATR and CTR under either reading of what a probe costs, which is in the
-    column ``reading``.
+    """Return the outcomes of ATR and CTR under both interpretations of a probe's cost.
+
+    The column ``reading`` has the interpretation.
     """
     runs = [
         run_sweep(
@@ -135,10 +137,10 @@ def stream_number(
     streams: Sequence[int] = (2, 3, 4, 5, 6),
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """Fig. 13: W = 20 on 30 hosts; x is the number of streams.
+    """Return Fig. 13: W = 20 on 30 hosts; x is the number of streams.
 
-    The paper names no sigma here. The 0.1 of its Fig. 11 leaves six streams less than one result in
-    ten seconds (15 pairs have to match); with 0.15 they have a few in a second.
+    The paper names no sigma here. With the 0.1 of its Fig. 11, six streams have less than one
+    result in ten seconds (15 pairs have to match); with 0.15 they have a few in a second.
     """
     runs = {n: DiffusionSetting(n, 20.0, selectivity=0.15, seconds=seconds) for n in streams}
     return compare_interpretations("13", runs, seeds, made)
@@ -147,8 +149,10 @@ def stream_number(
 def stream_number_per_hop(
     seconds: int, streams: Sequence[int] = (3, 4, 5), seeds: int = 1
 ) -> pd.DataFrame:
-    """Fig. 13 with one selectivity a hop, as Eq. 3 has it, where the other figures have one for
-    each pair of streams: the 0.1 of Fig. 11 leaves many results then, for any number of streams.
+    """Return Fig. 13 with one selectivity for each hop, as in Eq. 3.
+
+    The other figures have one for each pair of streams. With the 0.1 of Fig. 11 there are then many
+    results, for any number of streams.
     """
     runs = {
         n: DiffusionSetting(n, 20.0, selectivity=0.1, seconds=seconds, selects="hop")
@@ -163,7 +167,7 @@ def window_size(
     windows: Sequence[int] = (10, 20, 30, 40, 50),
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """Fig. 14: three streams on 30 hosts; x is W in seconds."""
+    """Return Fig. 14: three streams on 30 hosts; x is W in seconds."""
     return compare_interpretations(
         "14", {w: DiffusionSetting(3, float(w), seconds=seconds) for w in windows}, seeds, made
     )
@@ -175,7 +179,10 @@ def join_selectivity(
     sigmas: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.6, 1.0),
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """Fig. 15: three streams, W = 30, on 30 hosts; x is sigma. The paper's range is 0.2 to 1."""
+    """Return Fig. 15: three streams, W = 30, on 30 hosts; x is sigma.
+
+    The paper's range is 0.2 to 1.
+    """
     runs = {v: DiffusionSetting(3, 30.0, selectivity=v, seconds=seconds) for v in sigmas}
     return compare_interpretations("15", runs, seeds, made)
 
@@ -186,8 +193,9 @@ def arrival_burstiness(
     thetas: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
     made: Made = run_and_summarize,
 ) -> pd.DataFrame:
-    """Fig. 16: three streams, W = 30, on 30 hosts; x is the bursty ratio theta. Mean rates are
-    those of the other figures.
+    """Return Fig. 16: three streams, W = 30, on 30 hosts; x is the bursty ratio theta.
+
+    Mean rates are those of the other figures.
     """
     rates = (10.0, 40.0)  # of which the paper's HIGH and LOW rates are half in the mean
     runs = {t: DiffusionSetting(3, 30.0, rates, burst=t, seconds=seconds) for t in thetas}
@@ -196,9 +204,11 @@ def arrival_burstiness(
 
 @dataclass(frozen=True)
 class FigureExperiment:
-    """One of the experiments of Fig. 11 to 16: what runs it (seconds, seeds, values of x, where the
-    outcomes come from), what x is called, its values, and the outcome that is shown beside
-    throughput.
+    """One of the experiments of Fig. 11 to 16.
+
+    - ``run``: the function that runs it (seconds, seeds, values of x, source of outcomes).
+    - ``x``: the name of x; ``values``: its values.
+    - ``other_columns``: the outcome that is shown beside throughput.
     """
 
     run: Callable[[int, int, Sequence[Any], Made], pd.DataFrame]
@@ -208,7 +218,7 @@ class FigureExperiment:
     log: bool = False
 
     def sample_values(self, points: int) -> list[float]:
-        """As many values of x as ``points`` says, the first and the last among them."""
+        """Return ``points`` values of x, including the first and the last."""
         at = np.linspace(0, len(self.values) - 1, min(points, len(self.values)))
         return [self.values[k] for k in at.round().astype(int)]
 
@@ -222,15 +232,16 @@ EXPERIMENTS = {
     ),
     "16": FigureExperiment(arrival_burstiness, "bursty ratio θ", (0.0, 0.25, 0.5, 0.75, 1.0)),
 }
-"""By the paper's figure."""
+"""The experiments by the paper's figure."""
 
 UNITS = {"mbits": "Mbit/s to hosts", "work": "CPU seconds per second"}
-"""What the outcomes that are shown beside throughput are called, with their units."""
+"""Titles, with units, of the outcomes that are shown beside throughput."""
 
 
 def figure_curves(outcomes: pd.DataFrame, experiment: FigureExperiment) -> dict[str, pd.DataFrame]:
-    """What the figure of an experiment shows, by name with unit: means by x and placement. Zeros
-    are left out of a logarithmic one.
+    """Return the curves of an experiment's figure, by name with unit: means by x and placement.
+
+    On a logarithmic axis zeros are left out.
     """
     if "reading" in outcomes:
         return {

@@ -1,9 +1,8 @@
-"""Long runs of Gu 2007, section 5, and the table of them that is kept: a thousand seconds and five
-seeds, as the paper has them.
+"""Long runs of Gu 2007, section 5: a thousand seconds and five seeds, as in the paper.
 
-``python -m braid_lab.diffusion.long_runs --minutes 4`` adds runs that the table lacks, one after
-the other, and stops after the minutes: first those that ``claims`` tells of, then all that notebook
-02 asks for with ``full``. Everything in the table is modelled.
+``python -m braid_lab.diffusion.long_runs --minutes 4`` adds missing runs to the cached table, one
+after the other, and stops after the minutes. The runs of ``long_run_claims`` come first, then all
+that notebook 02 asks for with ``full``. Everything in the table is modelled.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ BESIDE = ("throughput", "work", "mbits", "stored")
 
 
 def run_key(name: str, setting: DiffusionSetting) -> str:
-    """A run by its placement and all that it depends on: L of CTR only."""
+    """Return the cache key of a run: its placement and all that it depends on; L of CTR only."""
     of = {f.name: getattr(setting, f.name) for f in fields(setting)}
     of["rates"] = "{:g}-{:g}".format(*setting.rates)
     of["probe"] = next((r for r, c in READINGS.items() if c == of["costs"]), str(of["costs"]))
@@ -52,8 +51,9 @@ def run_key(name: str, setting: DiffusionSetting) -> str:
 
 
 def _list_short_runs() -> Iterator[tuple[str, DiffusionSetting]]:
-    """Runs in which all happens that happens in long ones: lengths are searched for, the master is
-    switched, covers are looked for, hosts shed.
+    """Yield short runs in which everything happens that happens in long ones.
+
+    Lengths are searched for, the master is switched, covers are computed, and hosts shed.
     """
     few = DiffusionSetting(3, 4.0, (10.0, 40.0), hosts=6, length=3, sample=4, seconds=32, copies=2)
     for name in PLACEMENTS:
@@ -72,7 +72,7 @@ KEPT = ResultCache("gu2007-long.csv", BESIDE, _fingerprint_code)
 
 
 def cached_runs(fresh: bool = False) -> Made:
-    """Where outcomes come from: the table; runs that it lacks, or all ``fresh`` ones, are made."""
+    """Return a source of outcomes: the table. Missing runs, or all if ``fresh``, are made."""
 
     def made(name: str, setting: DiffusionSetting) -> CachedOutcome:
         return KEPT.get_or_run(
@@ -84,8 +84,10 @@ def cached_runs(fresh: bool = False) -> Made:
 
 @dataclass(frozen=True)
 class LongRun:
-    """One run that ``claims`` tells of: the figure, x, the placement by the paper's name, the
-    setting and what a probe costs.
+    """One run of ``long_run_claims``.
+
+    It has the figure, x, the placement by the paper's name, the setting, and the interpretation of
+    a probe's cost.
     """
 
     figure: str
@@ -96,8 +98,10 @@ class LongRun:
 
 
 def long_runs() -> Iterator[LongRun]:
-    """Those of the table, the most telling first: Fig. 11 and 12 from a first length that is not
-    the best, the ends of Fig. 13 and 15, and Fig. 4 where 300 seconds of work may wait.
+    """Yield the runs of the table, the most informative first.
+
+    These are Fig. 11 and 12 from a first length that is not the best, the ends of Fig. 13 and 15,
+    and Fig. 4 if 300 seconds of work may wait.
     """
     for seed in range(SEEDS):
         s = DiffusionSetting(4, 30.0, hosts=20, length=5, seconds=SECONDS, seed=seed)
@@ -120,15 +124,16 @@ def long_runs() -> Iterator[LongRun]:
 
 
 def _make_run_pairs(figure: str, x: str, s: DiffusionSetting) -> Iterator[LongRun]:
-    """ATR and CTR with L = J/2 under either reading of what a probe costs."""
+    """Yield ATR and CTR with L = J/2 under both interpretations of a probe's cost."""
     for reading in (SCANNED, VISITED):
         for name in ("ATR", "CTR"):
             yield LongRun(figure, x, name, replace(s, costs=READINGS[reading]), reading)
 
 
 def requested_runs() -> dict[str, Callable[[], Outcome]]:
-    """All runs of the table, by their texts: those of ``runs``, then those that notebook 02 asks
-    for with ``full``.
+    """Return all runs of the table, by key.
+
+    Those of ``long_runs`` come first, then those that notebook 02 asks for with ``full``.
     """
     found: dict[str, Callable[[], Outcome]] = {}
 
@@ -150,8 +155,9 @@ def _compute_outcome(name: str, setting: DiffusionSetting) -> Outcome:
 
 
 def cached_table() -> pd.DataFrame:
-    """The runs of ``runs`` that are kept of the present code: figure, x, reading, placement, seed,
-    BESIDE, ``date`` (the day on which each was made).
+    """Return the cached runs of ``long_runs`` for the present code.
+
+    Columns: figure, x, reading, placement, seed, BESIDE, ``date`` (the day on which each was made).
     """
     rows: list[dict[str, Any]] = []
     for one in long_runs():
@@ -167,8 +173,10 @@ def cached_table() -> pd.DataFrame:
 
 
 def summarize_cached() -> pd.DataFrame:
-    """The mean, least and greatest throughput (results per second, modelled) of the runs of
-    ``table``, over seeds, the mean of what is sent (Mbit/s), and the day of the last.
+    """Return the mean, least and greatest throughput of the runs in the table, over seeds.
+
+    Throughput is in results per second, modelled. The mean of what is sent (Mbit/s) and the day of
+    the last run are included.
     """
     by = cached_table().groupby(["figure", "x", "reading", "placement"], sort=False)
     found = by["throughput"].agg(["count", "mean", "min", "max"])
@@ -177,7 +185,9 @@ def summarize_cached() -> pd.DataFrame:
 
 
 def long_run_claims(kept: pd.DataFrame) -> list[Claim]:
-    """What the long runs say of Fig. 4, 11, 12, 13 and 15; nothing of a figure that has no run."""
+    """Return the claims of the long runs on Fig. 4, 11, 12, 13 and 15; none for a figure without
+    runs.
+    """
     made = {
         "11, 12": _make_length_search_claims,
         "4": _make_interior_length_claims,
@@ -191,7 +201,7 @@ def long_run_claims(kept: pd.DataFrame) -> list[Claim]:
 def _compute_placement_ratio(
     rows: pd.DataFrame, value: str, a: str, b: str, by: list[str]
 ) -> pd.Series:
-    """One placement over another, by some columns: the mean of the seeds that both have."""
+    """Return one placement over another, by some columns: the mean of the seeds that both have."""
     keys = [*by, *(["seed"] if "seed" not in by else [])]
     seeds = rows.pivot_table(value, keys, "placement", sort=False)
     table = seeds[[a, b]].dropna().groupby(level=by, sort=False).mean()
@@ -201,7 +211,7 @@ def _compute_placement_ratio(
 def _make_long_run_claim(
     figure: str, says: str, found: str, holds: Verdict, why: str = ""
 ) -> Claim:
-    """A claim of long runs; it must hold if it did when they were kept."""
+    """Return a claim of long runs. It must hold if it held when they were cached."""
     says = f"{says} ({SECONDS} s, kept)"
     return Claim(PAPER, f"Fig. {figure}", says, found, holds, why, is_required=holds != "no")
 
@@ -246,7 +256,9 @@ def _make_interior_length_claims(rows: pd.DataFrame) -> list[Claim]:
 
 
 def _make_end_claims(rows: pd.DataFrame, figure: str, says: str, first: int) -> list[Claim]:
-    """CTR over ATR at two ends; ``first`` is -1 when CTR is to be behind at the first, else 1."""
+    """Return claims on CTR over ATR at both ends; ``first`` is -1 if CTR is behind at the first,
+    else 1.
+    """
     ctr = next((name for name in rows["placement"].unique() if name.startswith("CTR")), None)
     if ctr is None or rows["x"].nunique() < 2:
         return []

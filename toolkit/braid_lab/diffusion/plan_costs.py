@@ -1,5 +1,6 @@
-"""What plans of Gu 2007 cost: the time to route a tuple (Fig. 9, 10), measured, and how far greedy
-covers are from exact ones (section 4.1).
+"""Costs of planning in Gu 2007: routing times (Fig. 9, 10), measured, and greedy covers.
+
+The covers are compared with exact ones (section 4.1).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from braid_lab.diffusion.experiments import (
 
 @dataclass(frozen=True)
 class _Timed(Placement):
-    """A placement that keeps how long each of its plans takes, in microseconds."""
+    """A placement that records the duration of each of its plans, in microseconds."""
 
     under: Placement
     micros: list[float] = field(default_factory=list)
@@ -58,7 +59,7 @@ class _Timed(Placement):
 
 
 def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> pd.DataFrame:
-    """Fig. 9 (W = 60) and 10 (W = 120), measured on this machine: microseconds to route a tuple.
+    """Return Fig. 9 (W = 60) and 10 (W = 120), measured: microseconds to route a tuple.
 
     A plan routes the tuples of one second, of three streams, so its time is divided by their
     number; a second without tuples is left out. Columns: second, placement, micros.
@@ -82,8 +83,9 @@ def routing_time(window: float, seconds: int, hosts: int = 6, seed: int = 0) -> 
 
 @dataclass(frozen=True)
 class _Weighed(Coordinated):
-    """CTR that keeps, of every ``each``-th plan, the greedy covers' weights over those of the exact
-    ones, and Chvatal's bound.
+    """CTR that compares the greedy covers of every ``each``-th plan with exact ones.
+
+    It records the ratio of their weights, and Chvatal's bound.
     """
 
     each: int = 1
@@ -103,12 +105,11 @@ class _Weighed(Coordinated):
 def greedy_cover_ratios(
     setting: DiffusionSetting, copies: Sequence[int | None], each: int = 3
 ) -> pd.DataFrame:
-    """How far greedy covers are from exact ones on the plans of CTR runs (section 4.1), by the
-    bound L on copies.
+    """Return the ratios of greedy to exact covers on the plans of CTR runs (section 4.1).
 
-    Solved again by integer programming: the covers that every ``each``-th plan looks for at first.
-    Columns: copies ("none" for no bound), second, ratio (weight of the greedy cover over the
-    lightest), bound (H(d), Chvatal's, on that ratio).
+    Rows are by the bound L on copies. The initial covers of every ``each``-th plan are solved again
+    by integer programming. Columns: copies ("none" for no bound), second, ratio (weight of the
+    greedy cover over the lightest), bound (H(d), Chvatal's, on that ratio).
     """
     rows: list[tuple[Any, ...]] = []
     for most in copies:
@@ -122,14 +123,15 @@ def greedy_cover_ratios(
 
 
 ROOM = DiffusionSetting(3, 6.0, hosts=40, length=2, seconds=40)
-"""So many hosts that no two segments that live together share one."""
+"""A setting with so many hosts that no two live segments share one."""
 
 
 def check_equations(setting: DiffusionSetting = ROOM) -> pd.DataFrame:
-    """Eq. 2, and Eq. 3 summed as in Eq. 4, beside what runs count: tuples and intermediate results
-    sent beyond one copy of each tuple, per second. Columns: equation, placement, printed, counted.
+    """Return Eq. 2, and Eq. 3 summed as in Eq. 4, beside the counts of runs.
 
-    Hosts take no time, so that none sheds; CTR stores on all of V_1, as printed.
+    Values are tuples and intermediate results sent beyond one copy of each tuple, per second. Hosts
+    take no time, so that none sheds; CTR stores on all of V_1, as printed. Columns: equation,
+    placement, printed, counted.
     """
     free = replace(setting, costs=CostParameters(0.0, 0.0, 0.0), copies=None)
     rows = []
@@ -155,7 +157,7 @@ def _compute_eq_2(events: list[Any], done: list[BatchCommitted], s: DiffusionSet
 
 
 def _compute_eq_4(events: list[Any], done: list[BatchCommitted], s: DiffusionSetting) -> float:
-    """Eq. 3 of every segment that begins, for the tuples of its stream, while it goes on."""
+    """Return Eq. 3 summed over every new segment, for its tuples during the segment."""
     came = {e.batch: e.received_tuples for e in done}
     found = [e for e in events if isinstance(e, PathChosen)]
     total = sum(
@@ -168,8 +170,10 @@ def _compute_eq_4(events: list[Any], done: list[BatchCommitted], s: DiffusionSet
 
 
 def cover_table(covers: pd.DataFrame) -> pd.DataFrame:
-    """``cover_distance`` by bound on copies: how many covers weigh so many times the lightest, the
-    mean and the worst of these ratios, and the least of Chvatal's bounds.
+    """Return the ``greedy_cover_ratios`` by bound on copies.
+
+    Columns: how many covers have each ratio to the lightest, the mean and the worst of these
+    ratios, and the least of Chvatal's bounds.
     """
     names = ["the lightest", "to 1.1", "to 1.2", "to 1.3", "above"]
     cut = pd.cut(covers["ratio"], [0, 1 + 1e-6, 1.1, 1.2, 1.3, inf], labels=names)

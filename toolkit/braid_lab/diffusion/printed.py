@@ -1,4 +1,4 @@
-"""What Gu 2007 prints of its figures as numbers."""
+"""Numbers that Gu 2007 prints about its figures."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ FIG_13 = (
     ),
 )
 EXPERIMENTS = {"13": FIG_13}
-"""By figure; of 11, 12 and 14 to 16 the text has no number."""
+"""By figure; the text has no number for 11, 12 and 14 to 16."""

@@ -1,15 +1,16 @@
-"""Aligned tuple routing (ATR) one tuple at a time. Source: Gu, Yu and Wang, ICDE 2007, section 3,
-Fig. 3.
+"""Aligned tuple routing (ATR) one tuple at a time.
 
-The master stream is cut in disjoint segments of T, each on one host; whatever its tuples may join
-with goes to the same host, so slave segments overlap. At t_s another stream becomes the master. Of
-the two streams that change roles, tuples that come after t_s are sent as marked copies for a while:
-s* meets the other stream's tuples from before t_s only, s# those from t_s on.
+The master stream is cut into disjoint segments of T, each on one host. Everything that its tuples
+may join with goes to the same host, so slave segments overlap. At t_s another stream becomes the
+master. Of the two streams that change roles, tuples that arrive after t_s are sent as marked copies
+for a while: s* meets only the other stream's tuples from before t_s, s# those from t_s on.
 
-The paper sends s* to the last old segment's host. A tuple of the new master that comes after t_s
-may be in the window of old master tuples of several segments when W > T, so here its s* goes to the
-hosts of all those. As the paper has it, what came before a segment begins is buffered by the
-diffusion operator and sent when the segment gets its host.
+The paper sends s* to the last old segment's host. If W > T, a tuple of the new master that arrives
+after t_s may be in the window of old master tuples of several segments, so here its s* goes to the
+hosts of all those. As in the paper, the diffusion operator buffers tuples that arrive before a
+segment begins and sends them when the segment gets its host.
+
+Source: Gu, Yu and Wang, ICDE 2007, section 3, Fig. 3.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def run_atr(
     switch: tuple[int, int] | None = None,
     theta: Theta = equal_values,
 ) -> Trace:
-    """The steps of ATR on tuples in the order of their arrival, stream 0 being the master.
+    """Return the steps of ATR on tuples in the order of their arrival; stream 0 is the master.
 
     ``length`` is T. ``switch`` is (t_s, new master). A new segment goes to the host that holds the
     fewest tuples. Raises ValueError for windows, hosts or a length out of range, and for a switch
@@ -75,7 +76,7 @@ def run_atr(
 
 
 def atr_example() -> Trace:
-    """After Fig. 3: three streams, segments of 5, the master changes from a to b at time 11."""
+    """Return the steps of Fig. 3: three streams, segments of 5, master a until time 11, then b."""
     a = [(1, 1), (5, 1), (9, 2), (12, 1), (16, 1)]
     b = [(2, 1), (6, 1), (10, 1), (11, 2), (14, 1)]
     c = [(3, 1), (7, 2), (11, 1), (13, 1)]
@@ -112,8 +113,9 @@ class _Aligned:
         self.buffer = [u for u in (*self.buffer, t) if t.time - u.time <= max(self.windows)]
 
     def _open_segment(self) -> None:
-        """The next segment, on the least loaded host, with the slave tuples that it needs from
-        before it begins.
+        """Open the next segment on the least loaded host.
+
+        The host gets the slave tuples that the segment needs from before it begins.
         """
         begin = self.segments[-1].end if self.segments else 0
         after = self.switched is not None and begin >= self.switched
@@ -150,15 +152,16 @@ class _Aligned:
         )
 
     def _list_copies(self, t: Tuple) -> list[tuple[int, str]]:
-        """(host, mark) of every copy of a tuple as it arrives; a host gets no two of the same
-        kind.
+        """Return (host, mark) of every copy of a tuple as it arrives.
+
+        A host gets no two of the same kind.
         """
         return sorted(
             {(s.host, mark) for s in self.segments if (mark := self._choose_mark(t, s)) is not None}
         )
 
     def _choose_mark(self, t: Tuple, s: Segment) -> str | None:
-        """How a segment needs a tuple: "", "*" or "#", and None if it does not."""
+        """Return the mark with which a segment needs a tuple: "", "*" or "#"; None: it does not."""
         if t.stream == s.master:
             if s.begin <= t.time < s.end:
                 return self._mark_after_switch(t, s)
@@ -175,8 +178,10 @@ class _Aligned:
         return self._mark_after_switch(t, s) if since <= t.time < until else None
 
     def _needs_starred_copy(self, t: Tuple, s: Segment) -> bool:
-        """Whether a tuple of the old master, from after t_s, may meet tuples of the new one from
-        before, on the last old host.
+        """Return whether a tuple of the old master, from after t_s, needs a copy on the last old
+        host.
+
+        It does if it may meet tuples of the new master from before t_s there.
         """
         return (
             s.end == self.switched
@@ -185,14 +190,14 @@ class _Aligned:
         )
 
     def _mark_after_switch(self, t: Tuple, s: Segment) -> str:
-        """# for tuples of the two streams that change roles, during the transition."""
+        """Return "#" for tuples of the two streams that change roles, during the transition."""
         if self.switched is None or s.begin < self.switched or t.stream not in (0, self.new):
             return ""
         other = self.windows[self.new] if t.stream == 0 else self.windows[0]
         return "#" if t.time - self.switched < other else ""
 
     def _store_and_join(self, host: int, t: Tuple, mark: str) -> None:
-        """Store a copy and join it with what the host holds."""
+        """Store a copy and join it with the tuples on the host."""
         held: list[list[Copy]] = [[] for _ in self.windows]
         for u, other in self.state[host]:
             held[u.stream].append((u, other))
@@ -206,7 +211,7 @@ class _Aligned:
         )
 
     def _may_join(self, group: Sequence[Copy]) -> bool:
-        """What the marks allow: by them, tuples of the old and of the new master meet."""
+        """Return whether the marks allow tuples of the old and of the new master to meet."""
         if self.switched is None:
             return True
         before = {u.stream: u.time < self.switched for u, _ in group}

@@ -1,15 +1,16 @@
-"""Coordinated tuple routing (CTR) one tuple at a time. Source: Gu, Yu and Wang, ICDE 2007, section
-4, Fig. 5 and 6.
+"""Coordinated tuple routing (CTR) one tuple at a time.
 
-Every stream is cut in segments of T; a routing table says on which hosts each lies. The first tuple
-of a segment has the four steps done: look up what must be met, choose hops V_1 .. V_{m-1} that
-cover it (greedy weighted set cover; hosts of the hop before come first), void what several hosts of
-a hop would do twice, enter the new segment in the table.
+Every stream is cut into segments of T; a routing table has the hosts of each. The first tuple of a
+segment triggers the four steps: look up what must be met; choose hops V_1 .. V_{m-1} that cover it
+(greedy weighted set cover; hosts of the previous hop come first); void what several hosts of a hop
+would do twice; enter the new segment in the table.
 
-A path chosen at the start of a segment does not know segments that begin later in its time. So a
-path is looked up again for each tuple: hosts that it has stay, and some join for what is new. What
-is stored on V_1 is told once, at the start. While a host holds nothing, a segment goes to the least
-loaded hosts instead (warm-up), as many as ``copies``.
+A path chosen at the start of a segment does not know segments that begin during it. So a path is
+looked up again for each tuple: its hosts stay, and some are added for new segments. The hosts that
+store on V_1 are fixed at the start. While a host holds nothing, a segment goes to the least loaded
+hosts instead (warm-up), as many as ``copies``.
+
+Source: Gu, Yu and Wang, ICDE 2007, section 4, Fig. 5 and 6.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ Hop = dict[int, list["Segment"]]
 
 @dataclass(slots=True)
 class Segment:
-    """The tuples of a stream with begin <= time < begin + T. ``path`` has the hosts of each hop so
-    far, ``order`` their streams.
+    """The tuples of a stream with begin <= time < begin + T.
+
+    ``path`` has the hosts of each hop so far, ``order`` their streams.
     """
 
     stream: int
@@ -60,7 +62,7 @@ def run_ctr(
     copies: int = 2,
     theta: Theta = equal_values,
 ) -> Trace:
-    """The steps of CTR on tuples in the order of their arrival; ``length`` is T.
+    """Return the steps of CTR on tuples in the order of their arrival; ``length`` is T.
 
     Raises ValueError for windows or hosts out of range, and unless the length is 1 or more and
     copies from 1 to hosts.
@@ -78,7 +80,7 @@ def run_ctr(
 
 
 def ctr_example() -> Trace:
-    """After Fig. 5: three streams on six hosts, segments of 2, two copies."""
+    """Return the steps of Fig. 5: three streams on six hosts, segments of 2, two copies."""
     a = [(1, 1), (3, 2), (5, 1), (6, 2)]
     b = [(1, 1), (2, 2), (4, 1), (5, 2)]
     c = [(1, 2), (3, 1), (4, 2), (6, 1)]
@@ -124,20 +126,21 @@ class _Coordinated:
         return s.begin <= t.time < s.begin + self.length
 
     def _is_correlated(self, s: Segment, t: Tuple) -> bool:
-        """Whether a segment may hold tuples of S_k[t - W_k, t]."""
+        """Return whether a segment may hold tuples of S_k[t - W_k, t]."""
         return t.time - (s.begin + self.length - 1) < self.windows[s.stream]
 
     def _drop_expired_segments(self) -> None:
-        """Segments that no stream needs any more leave the table."""
+        """Remove segments from the table that no stream needs any more."""
         self.segments = [s for s in self.segments if self._is_correlated(s, self.now)]
 
     def _count_host_tuples(self, host: int) -> int:
-        """w of a host: the tuples that it holds."""
+        """Return w of a host: the number of tuples that it holds."""
         return sum(len(s.tuples) for s in self.segments if host in s.hosts)
 
     def _choose_path(self, segment: Segment, others: list[Segment]) -> list[Hop]:
-        """Steps 2 and 3. Of all join orders, the one whose hops have the fewest hosts; a segment
-        keeps the order that it has.
+        """Apply steps 2 and 3: choose the join order whose hops have the fewest hosts.
+
+        A segment keeps the order that it has.
         """
         streams = sorted({s.stream for s in others})
         if len(streams) < len(self.windows) - 1:
@@ -170,8 +173,10 @@ class _Coordinated:
         return hops
 
     def _choose_hop_hosts(self, kept: list[int], before: list[int], wanted: list[Segment]) -> Hop:
-        """V_k: the hosts that the path has, those of the hop before, others by greedy cover; each
-        segment on its least loaded.
+        """Return V_k: the hosts of the path, then those of the previous hop, then others by greedy
+        cover.
+
+        Each segment is met on its least loaded host.
         """
         chosen: list[int] = []
         left = list(wanted)
@@ -191,7 +196,7 @@ class _Coordinated:
         return hop
 
     def _describe_void_blocks(self, hops: list[Hop]) -> str:
-        """What the annotations of step 3 say."""
+        """Return the annotations of step 3 as a sentence."""
         void = [
             f"{self._format_segment(s)} on "
             f"{_format_hosts([h for h in hop if h in s.hosts and h != host])}"
@@ -203,8 +208,9 @@ class _Coordinated:
         return f" Void: {', '.join(void)}." if void else ""
 
     def _store_segment(self, segment: Segment, hops: list[Hop]) -> None:
-        """Step 4: the new segment is stored on V_1, or on the least loaded hosts while some hold
-        nothing.
+        """Apply step 4: store the new segment on V_1.
+
+        While some hosts hold nothing, it is stored on the least loaded hosts instead.
         """
         used = {h for s in self.segments for h in s.hosts}
         warm = bool(hops) and len(used) == len(self.hosts)
@@ -230,8 +236,10 @@ class _Coordinated:
         self._record_step(text, None, moves, (), t)
 
     def _follow_path(self, t: Tuple, order: Sequence[int], hops: list[Hop]) -> None:
-        """The path, hop by hop; intermediate results go to all hosts of the next hop, and stay
-        where they are if that is one.
+        """Follow the path, hop by hop.
+
+        Intermediate results go to all hosts of the next hop. They stay at their host if it is one
+        of them.
         """
         partial: list[tuple[int | None, Group]] = [(None, (t,))]
         for k, (stream, hop) in enumerate(zip(order, hops, strict=True)):

@@ -1,9 +1,8 @@
-"""The claims of Gu, Yu and Wang 2007, Fig. 13 to 16: ATR against CTR, by streams, window,
-selectivity and bursts.
+"""The claims of Gu, Yu and Wang 2007, Fig. 13 to 16: ATR against CTR.
 
-Ahead means by more than 1 %; closer is even. What the paper leaves open decides some of them: L,
-the bound on copies under CTR, and what a probe costs. Such a claim names the readings under which
-it holds.
+They are by streams, window, selectivity and bursts. Ahead means by more than 1 %; closer is even.
+Some depend on what the paper leaves open: L, the bound on copies under CTR, and the cost of a
+probe. Such a claim names the interpretations under which it holds.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from braid_lab.diffusion.claim_frames import EVEN, NONE, PAPER, DiffusionFigures
 from braid_lab.diffusion.experiments import SCANNED
 
 Shape = Callable[[pd.Series], object]
-"""Whether CTR over ATR, by x, has the shape that a claim speaks of."""
+"""A test of whether CTR over ATR, by x, has the shape of a claim."""
 
 
 def _make_reading_claim(f: DiffusionFigures, figure: str, says: str, shape: Shape) -> Claim:
-    """A claim on CTR against ATR: it holds, or holds under some readings, which are named."""
+    """Return a claim on CTR against ATR that names the interpretations under which it holds."""
     ratios = f.ratios_by_interpretation(figure)
     held = [name for name, by in ratios.items() if shape(by)]
     told = held or list(ratios)
@@ -41,7 +40,7 @@ def few_streams_claim(f: DiffusionFigures) -> Claim:
 
 
 def _select_fewest_streams_ratio(by: pd.Series) -> float:
-    """CTR over ATR for three streams, or the fewest that were tried."""
+    """Return CTR over ATR for three streams, or the fewest that were tried."""
     return float(by[3] if 3 in by.index else by.iloc[0])
 
 
@@ -72,8 +71,9 @@ def hops_claim(f: DiffusionFigures) -> Claim:
 
 
 def streams_check(f: DiffusionFigures) -> Claim:
-    """Fig. 13: CTR gains on ATR from three streams to the most, whatever a probe costs, where any
-    host will do.
+    """Fig. 13: CTR gains on ATR from three streams to the most, at either cost of a probe.
+
+    It holds if any host may be used.
     """
     by = {n: r for n, r in f.ratios_by_interpretation("13").items() if n.startswith("L = J,")}
     found = "; ".join(
@@ -128,7 +128,9 @@ def bursts_claim(f: DiffusionFigures) -> Claim:
 
 def bursts_check(f: DiffusionFigures) -> Claim:
     """Fig. 16: CTR gains on ATR as the streams burst more, with L = J/2 and a probe per tuples
-    scanned; with the other reading in long runs alone.
+    scanned.
+
+    With the other interpretation it holds in long runs only.
     """
     ratios = {
         n: r for n, r in f.ratios_by_interpretation("16").items() if n == f"L = J/2, {SCANNED}"
@@ -140,7 +142,7 @@ def bursts_check(f: DiffusionFigures) -> Claim:
 
 
 def atr_against_ctr_claims(f: DiffusionFigures) -> list[Claim]:
-    """All of them, in the order of the figures."""
+    """Return all claims, in the order of the figures."""
     return [
         *(c(f) for c in (few_streams_claim, many_streams_claim, streams_claim, hops_claim)),
         streams_check(f),

@@ -1,1 +1,1 @@
-"""Study the ring of slices (PSP)."""
+"""Studies of the ring of slices (PSP)."""

@@ -1,7 +1,9 @@
-"""The runs of Wang 2008, Fig. 16.2 to 16.5, that are kept: all that notebook 03 asks for with
-``full``, and with the book's 3, 5, 7 and 9 streams.
+"""The cached runs of Wang 2008, Fig. 16.2 to 16.5.
 
-``python -m braid_lab.psp.cached_runs --minutes 4`` adds runs that the table lacks, one after the
+They are all runs that notebook 03 asks for with ``full``, and those with the book's 3, 5, 7 and 9
+streams.
+
+``python -m braid_lab.psp.cached_runs --minutes 4`` adds missing runs to the table, one after the
 other, and stops after the minutes. Everything in the table is modelled.
 """
 
@@ -28,7 +30,7 @@ COUNTS = ("stored", "sent", "hops", *(f"{c} {join}" for join in JOINS for c in (
 
 
 def run_key(scheme: str, nodes: int, setting: RingSetting) -> str:
-    """A run by its scheme and all that its counts depend on."""
+    """Return the cache key of a run: its scheme and all that its counts depend on."""
     of = {"nodes": nodes} | {
         name: getattr(setting, name)
         for name in ("streams", "rate", "window", "sigma", "seconds", "step", "seed")
@@ -40,8 +42,9 @@ _SHORT = RingSetting(seconds=14.0, sigma=0.05)
 
 
 def _fingerprint_code() -> str:
-    """Of short runs, of rings among them where half of the nodes are more than two; and of what
-    the schemes are of at every length.
+    """Return the digest of short runs, and of the schemes at every length.
+
+    Some of the runs are rings with more than two nodes in half of the ring.
     """
     runs = ((name, n, m) for n, m in ((4, 3), (4, 4), (6, 3)) for name in competitors(n, _SHORT))
     made = (count_scheme(name, n, replace(_SHORT, streams=m)) for name, n, m in runs)
@@ -53,7 +56,7 @@ KEPT = ResultCache("wang2008-contest.csv", COUNTS, _fingerprint_code)
 
 
 def cached_runs(fresh: bool = False) -> Made:
-    """Where counts come from: the table; runs that it lacks, or all ``fresh`` ones, are made."""
+    """Return a source of counts: the table. Missing runs, or all if ``fresh``, are made."""
 
     def made(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
         make = partial(count_scheme, scheme, nodes, setting)
@@ -63,7 +66,7 @@ def cached_runs(fresh: bool = False) -> Made:
 
 
 def requested_runs() -> dict[str, Callable[[], Outcome]]:
-    """All runs of the table, by their texts, those of fewest streams first."""
+    """Return all runs of the table, by key, those with the fewest streams first."""
     found: dict[str, Callable[[], Outcome]] = {}
 
     def note(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:

@@ -1,7 +1,7 @@
-"""The claims of Wang 2008, Part II, chapters 13 and 16, against the figures of
-``braid_lab.psp.experiments``; those of ``braid_lab.psp.rivals`` are in ``psp_rivals_claims``.
+"""The claims of Wang 2008, Part II, chapters 13 and 16, against ``braid_lab.psp.experiments``.
 
-All of it is modelled, but for the run on Spark. Claims that hold are checked (``must``).
+Those of ``braid_lab.psp.rivals`` are in ``rival_claims``. All is modelled, except the run on Spark.
+Claims that hold are required.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from braid_lab.psp import rival_claims as rivals
 from braid_lab.psp.contest_claims import BOOK
 from braid_lab.psp.experiments import BOOK_LENGTH, CHANGES, HOPS, JOINS, hop_seconds_for
 
-# Fig. 16.1: ``psp.breakdown`` with a column for the streams
+# Fig. 16.1: ``cost_breakdown`` with a column for the streams
 
 
 def equation_claim(parts: pd.DataFrame) -> Claim:
-    """Fig. 16.1 and Eq. 13.1: what is counted of pairs and sends is what the equation says."""
+    """Fig. 16.1 and Eq. 13.1: counted pairs and sends agree with the equation."""
     three = parts[parts["streams"] == 3]
     ratio = three["mean_modelled"] / three["equation_modelled"]
     by = ratio.groupby(three["part"]).agg(["min", "max"])
@@ -44,11 +44,11 @@ def probing_claim(parts: pd.DataFrame) -> Claim:
     return BOOK.required_claim("Fig. 16.1", "Probing costs more than the network", found, holds)
 
 
-# Fig. 16.2: closed forms, ``psp.response``
+# Fig. 16.2: closed forms, ``response_times``
 
 
 def best_ring_lengths(times: pd.DataFrame) -> pd.Series:
-    """The ring's length of least response time, by T_n, join cost and selectivity."""
+    """Return the ring's length with the least response time, by T_n, join cost and selectivity."""
     keys = ["hop", "join", "sigma"]
     least = times.loc[times.groupby(keys)["response_modelled"].idxmin()]
     return least.set_index(keys)["nodes"]
@@ -91,7 +91,7 @@ def response_growth_claim(times: pd.DataFrame) -> Claim:
 
 
 def theorem_9_claim(times: pd.DataFrame) -> Claim:
-    """Theorem 9: the more selectivity, the longer the best ring; and it is near the least of Eq.
+    """Theorem 9: the higher the selectivity, the longer the best ring; it is near the least of Eq.
     13.5.
     """
     best = best_ring_lengths(times)
@@ -115,12 +115,13 @@ def length_by_selectivity_claim(times: pd.DataFrame) -> Claim:
     return BOOK.report_claim("16.2", says, found, few > more, why)
 
 
-# Fig. 16.6, 16.7: ``psp.adaptation``
+# Fig. 16.6, 16.7: ``adaptation_curves``
 
 
 def adaptation_claim(grown: pd.DataFrame, figure: str) -> Claim:
-    """Fig. 16.6, 16.7: adaptation flattens the response time when the rates grow
-    (``psp.adaptation``), with every seed.
+    """Fig. 16.6, 16.7: adaptation flattens the response time when the rates grow, with every seed.
+
+    The data are those of ``adaptation_curves``.
     """
     end = grown[grown["second"] >= 0.9 * (grown["second"].max() + CHANGES[figure].setting.step)]
     last = end.groupby(["adapts", "seed"])["response_modelled"].mean().unstack("adapts")
@@ -136,8 +137,9 @@ def adaptation_claim(grown: pd.DataFrame, figure: str) -> Claim:
 
 
 def agreement_claims(both: pd.DataFrame) -> list[Claim]:
-    """A run on Spark beside its model (``psp.agreement``): the same streams, and state that differs
-    by a batch of each stream at most.
+    """Agreement of a run on Spark with its model (``experiments.compare_with_model``).
+
+    The streams are the same, and state differs by at most a batch of each stream.
     """
     by = both.set_index("what")
     same = by.loc["tuples in", "measured"] == by.loc["tuples in", "modelled"]
@@ -154,8 +156,10 @@ def agreement_claims(both: pd.DataFrame) -> list[Claim]:
 
 @dataclass(frozen=True)
 class RingFigures:
-    """The tidy frames that the claims are about: of ``psp.breakdown``, ``response`` and, by figure,
-    ``adaptation``; and those of ``psp_rivals_claims``.
+    """The tidy frames behind the claims.
+
+    They are from ``cost_breakdown``, ``response_times`` and, by figure, ``adaptation_curves``; and
+    those of ``rival_claims``.
     """
 
     parts: pd.DataFrame
@@ -165,7 +169,7 @@ class RingFigures:
 
 
 def ring_claims(f: RingFigures) -> list[Claim]:
-    """All of them, by chapter."""
+    """Return all claims, by chapter."""
     closed = (
         interior_claim,
         fourteen_nodes_claim,

@@ -1,6 +1,7 @@
-"""Fig. 14.1 and 15.1 of Wang 2008, counted on the policies themselves: what a ring moves when it
-takes nodes in, and a table in words that sets ATR, CTR and PSP side by side. Modelled: no tuple is
-joined.
+"""Fig. 14.1 and 15.1 of Wang 2008, counted on the policies themselves.
+
+Fig. 14.1 is the state that a ring moves when it takes nodes in; Fig. 15.1 is a table in words that
+compares ATR, CTR and PSP. Modelled: no tuple is joined.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROWS: Mapping[str, tuple[tuple[str, str, str], str]] = {
     "Adaptation Cost": (("Unknown", "Unknown", "Low"), "state moved for one node more, %"),
     "Network Transmission": (("Low", "Middle", "High"), "sent, a tuple"),
 }
-"""Fig. 15.1: by row what it prints for ATR, CTR and PSP, and what is counted for it here."""
+"""Fig. 15.1: by row, what it prints for ATR, CTR and PSP, and what is counted for it here."""
 
 SCHEMES = ("ATR", "CTR", "PSP")
 SETTING = RingSetting(sigma=0.05, seconds=40.0)
@@ -41,8 +42,9 @@ SETTING = RingSetting(sigma=0.05, seconds=40.0)
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a run of one scheme shows after its first window: its routes with the live blocks that
-    they found, and its commits.
+    """A run of one scheme after its first window.
+
+    ``routes`` are its routes with the live blocks at that time; ``batches`` are its commits.
     """
 
     routes: list[tuple[Route, dict[int, Block]]]
@@ -65,17 +67,21 @@ class _Seen:
 
     @property
     def new_tuples(self) -> int:
-        """New tuples."""
+        """Number of new tuples."""
         return sum(sum(b.received_tuples) for b in self.batches)
 
     def covers_per_segment(self) -> float:
-        """Minimum set covers that are looked for, for one new segment: one a hop of each order."""
+        """Return the minimum set covers computed for one new segment: one for each hop of each
+        order.
+        """
         asked = [len(order.streams) for p in self.paths for order in p.join_orders]
         return sum(asked) / max(1, len(self.paths))
 
     def count_visited_host_sets(self) -> int:
-        """Different sets of hosts that a path visits, other than where its block is stored: one
-        when the way is fixed, none when a block meets all on its own host.
+        """Return the number of different sets of hosts that a path visits.
+
+        The hosts that store its block are not counted. It is one if the path is fixed, and none if
+        a block meets everything on its own host.
         """
         visited = {
             (r.block.stream, hop.stream, frozenset(hop.blocks_by_host))
@@ -88,7 +94,9 @@ class _Seen:
         return max((sum(v[:2] == way for v in visited) for way in ways), default=0)
 
     def unprobed_replicas_per_tuple(self) -> float:
-        """Replicas, a new tuple, that lie on hosts that a hop visits and are probed on another."""
+        """Return, for each new tuple, the replicas on hosts of a hop that are probed on another
+        host.
+        """
         second = sum(
             live[id].rows
             for r, live in self.routes
@@ -101,12 +109,12 @@ class _Seen:
         return second / self.new_tuples
 
     def busiest_host_percent(self) -> float:
-        """Of the pairs of a batch, those that its busiest host compares, in percent."""
+        """Return the percentage of a batch's pairs that its busiest host compares."""
         compared = [[h.compared_pairs for h in b.host_metrics] for b in self.batches]
         return 100 * float(np.mean([max(each) / sum(each) for each in compared if sum(each)]))
 
     def inserts_per_tuple(self) -> float:
-        """Times that a tuple is put into some host's state."""
+        """Return how often a tuple is inserted into the state of a host."""
         held = sum(len(r.block.hosts) * rows for r, rows in self._iterate_fresh_routes())
         moved = sum(b.total_host_metrics.migrated_tuples for b in self.batches)
         return (held + moved) / self.new_tuples
@@ -121,12 +129,12 @@ def scheme_properties(
     setting: RingSetting = SETTING,
     seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
-    """Fig. 15.1, all rows: item, counts (what is counted), scheme, printed (the book's word), seed,
-    number_modelled; counted on the policies themselves.
+    """Return all rows of Fig. 15.1, counted on the policies themselves.
 
-    ATR with T = W, CTR with 2 copies, PSP-D; duplication removal of CTR as Gu 2007 stores, on all
-    hosts of the first cover, for with a bound on copies covers have no host too many. What is
-    unknown to the book is left out.
+    Columns: item, counts (what is counted), scheme, printed (the book's word), seed,
+    number_modelled. ATR has T = W, CTR 2 copies, and PSP is PSP-D. For duplication removal, CTR
+    stores as in Gu 2007, on all hosts of the first cover, because with a bound on copies covers
+    have no redundant host. Items that are unknown to the book are left out.
     """
     rows = []
     for seed in seeds:
@@ -160,7 +168,7 @@ def scheme_properties(
 
 
 def relocated_share(nodes: int, setting: RingSetting) -> float:
-    """The share of its state that a ring moves when it takes one more node in (Eq. 14.1)."""
+    """Return the share of its state that a ring moves when it takes one more node in (Eq. 14.1)."""
     given = setting.make_arrivals()
     when = given.micro_batch_count - 2
     run = simulate(
@@ -177,11 +185,12 @@ def relocated_share(nodes: int, setting: RingSetting) -> float:
 def relocation_table(
     grown: Sequence[tuple[int, int]] = ((3, 1), (3, 2), (4, 4), (5, 2)),
 ) -> pd.DataFrame:
-    """Fig. 14.1, for rings of N nodes that take M more: nodes, added, place (1 is the head's),
-    moved_modelled and equation_modelled, what the node of that place hands on, in new slices.
+    """Return Fig. 14.1, for rings of N nodes that take M more.
 
-    Counted on rings whose window is N (N + M) batches, when the head's slice is full. ``equation``
-    is Eq. 14.1 and, for each new node that goes in after the place, a whole slice.
+    Columns: nodes, added, place (1 is the head's), moved_modelled and equation_modelled: the state
+    that the node of that place hands on, in new slices. It is counted on rings whose window is N (N
+    + M) batches, when the head's slice is full. ``equation_modelled`` is Eq. 14.1 and, for each new
+    node that is inserted after the place, a whole slice.
     """
     rows = []
     for nodes, added in grown:

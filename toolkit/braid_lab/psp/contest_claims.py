@@ -1,7 +1,7 @@
-"""The claims of Wang 2008, Fig. 16.2 to 16.5, against ``psp_rivals.contest``: rings, ATR and CTR
-side by side. All of it is counted on the policies and priced, so modelled.
+"""The claims of Wang 2008, Fig. 16.2 to 16.5, against ``rivals.compare_schemes``.
 
-Claims that hold are checked (``must``); ``tests/mutations`` has the faults that break them.
+Rings, ATR and CTR are compared. All is counted on the policies and priced, so modelled. Claims that
+hold are required; ``tests/mutations`` has the faults that break them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ BOOK = ClaimBuilder("Wang 2008, II")
 
 @dataclass(frozen=True)
 class Contest:
-    """A contest, in the mean of its seeds; by streams, sigma, join and nodes a column for each
-    scheme.
+    """A comparison of schemes, averaged over its seeds.
+
+    Frames have rows by streams, sigma, join and nodes, and a column for each scheme.
     """
 
     runs: pd.DataFrame
@@ -58,7 +59,7 @@ class Contest:
 
     @property
     def varied_settings(self) -> list[str]:
-        """What is varied but for the nodes."""
+        """The varied settings, without the nodes."""
         return ["streams", "sigma", "join"]
 
     @property
@@ -72,7 +73,7 @@ class Contest:
         return int(self.runs["nodes"].max())
 
     def is_flat(self, scheme: str) -> tuple[bool, float, float]:
-        """Whether a scheme's state is the same for all lengths but for 15 %, its least and its
+        """Return whether a scheme's state varies by less than 15 % over lengths, its least and its
         most.
         """
         by = self.live_tuples[scheme].groupby(self.varied_settings)
@@ -92,7 +93,9 @@ def one_copy_claim(r: Contest) -> Claim:
 
 
 def late_purge_claim(r: Contest) -> Claim:
-    """Fig. 16.3: PSP-I holds more state than PSP, for what is purged late is on two nodes."""
+    """Fig. 16.3: PSP-I holds more state than PSP, because a block that is purged late is on two
+    nodes.
+    """
     more = r.live_tuples["PSP-I"] / r.live_tuples["PSP"] - 1
     found = f"{more.min():.0%} to {more.max():.0%} more"
     return BOOK.required_claim(
@@ -108,9 +111,7 @@ def copies_claim(r: Contest) -> Claim:
 
 
 def ctr_state_claim(r: Contest) -> Claim:
-    """Fig. 16.5 (b), (d): the state of CTR is flat in N for a fixed number of copies, and grows
-    with them.
-    """
+    """Fig. 16.5 (b), (d): the state of CTR is flat in N for fixed copies, and grows with copies."""
     flat, low, high = r.is_flat(PAIR)
     last = r.live_tuples.xs(r.max_nodes, level="nodes")
     grows = r.max_nodes <= 4 or (last[HALF] > 1.2 * last[PAIR]).all()
@@ -120,7 +121,7 @@ def ctr_state_claim(r: Contest) -> Claim:
 
 
 def atr_response_claim(r: Contest) -> Claim:
-    """Fig. 16.4 (a), (c): the response time of ATR does not fall with N, for one host does all the
+    """Fig. 16.4 (a), (c): the response time of ATR does not fall with N: one host does all the
     work.
     """
     by = r.response_seconds[SHORT].groupby(r.varied_settings)
@@ -158,8 +159,9 @@ def ctr_copies_claim(r: Contest) -> Claim:
 
 
 def less_work_claim(r: Contest) -> Claim:
-    """Section 15.1: the latency of PSP is expected to be the lowest, for most nodes work on a
-    tuple: what its busiest node does, beside that of CTR with 2 copies and of ATR.
+    """Section 15.1: the latency of PSP is expected to be the lowest, as most nodes work on a tuple.
+
+    The claim compares the work of its busiest node with that of CTR with 2 copies and of ATR.
     """
     rings = r.busiest_seconds[list(RINGS)].min(axis=1)
     low = r.busiest_seconds[
@@ -173,9 +175,7 @@ def less_work_claim(r: Contest) -> Claim:
 
 
 def balanced_work_claim(r: Contest) -> Claim:
-    """Section 13.4: state is balanced, so that the nodes of a ring do about the same, in all three
-    forms.
-    """
+    """Section 13.4: state is balanced, so nodes do about the same work, in all forms."""
     rings = r.runs[r.runs["scheme"].isin(RINGS)]
     most = rings.groupby("scheme")["uneven_modelled"].max()
     found = ", ".join(f"{k} {x:.2f}" for k, x in most.items())
@@ -204,7 +204,7 @@ def best_length_claim(r: Contest) -> Claim:
 
 
 def _format_leads(lead: pd.DataFrame, hops: tuple[float, ...]) -> str:
-    """By how much PSP is ahead of its rivals, at the least, for some T_n."""
+    """Return the least lead of PSP over each competitor, for some T_n."""
     low = lead.groupby(["hop", "rival"])["ratio_modelled"].min().unstack("rival")
     return "; ".join(
         f"T_n {1e3 * hop:g} ms {low.loc[hop, SHORT]:.2f} times ATR, {low.loc[hop, PAIR]:.2f} CTR "
@@ -251,7 +251,7 @@ def more_streams_claim(r: Contest) -> Claim:
 
 
 def ahead_of_atr_claim(r: Contest) -> Claim:
-    """Fig. 16.4: PSP with its best length is ahead of ATR whatever a hop costs."""
+    """Fig. 16.4: PSP with its best length is ahead of ATR at any cost of a hop."""
     ratio = lead_over_rivals(r.runs).query("rival in @RIVALS", local_dict={"RIVALS": [SHORT, LONG]})
     least = ratio["ratio_modelled"].min()
     says = "With its best length PSP is ahead of ATR at every T_n"
@@ -274,4 +274,4 @@ SIDE_BY_SIDE = (
     more_streams_claim,
     ahead_of_atr_claim,
 )
-"""The claims about a contest."""
+"""The claims about a comparison."""

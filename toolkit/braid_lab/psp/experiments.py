@@ -1,18 +1,19 @@
-"""The experiments on the PSP ring: Wang 2008, Fig. 16.1, 16.2, 16.6 and 16.7. Everything here is
-modelled, nothing is measured. ``psp_rivals`` has the ring beside ATR and CTR.
+"""The experiments on the PSP ring: Wang 2008, Fig. 16.1, 16.2, 16.6 and 16.7, all modelled.
 
-Two models serve. The closed forms are those of ``papers.psp.cost`` (chapter 13, section 15.1). The
-counted ones run the placements without tuples (``simulate``) and price what every node does: pairs,
-sends and receipts by ``core.cluster_model.wang_cost_parameters``.
+``rivals`` compares the ring with ATR and CTR.
+
+There are two models. The closed forms are those of ``papers.psp.cost`` (chapter 13, section 15.1).
+The counted ones run the placements without tuples (``simulate``) and price what every node does:
+pairs, sends and receipts by ``core.cluster_model.wang_cost_parameters``.
 
 The book prints neither times nor values for its cost terms. A pair takes 1 ns for a pixel and a
-tuple 50 microseconds to send or to receive, as in ``wang_costs``. T_n is a parameter: HOPS. At 2 ms
-the best lengths lie in the book's range of 4 to 19 nodes; 0.1 ms is a hop of the gigabit network
-that it names. Response times leave out queueing, but for ``adaptation``, where queues are the
-point.
+tuple 50 microseconds to send or to receive, as in ``wang_cost_parameters``. T_n is a parameter:
+HOPS. At 2 ms the best lengths are in the book's range of 4 to 19 nodes; 0.1 ms is a hop of the
+gigabit network that it names. Response times leave out queueing, except in ``adaptation_curves``,
+which is about queues.
 
 Columns that end in ``_modelled`` hold tuples or seconds, as their names say. Counted runs have a
-seed, of the arrivals; ``spread`` has their mean and range.
+seed, of the arrivals; ``seed_statistics`` returns their mean and range.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ JOINS = {"small": 5.0, "middle": 10.0, "large": 20.0}
 """Join costs of section 16.1, in thousands of pixels for an image."""
 
 HOPS = (0.0001, 0.0002, 0.0005, 0.001, 0.002)
-"""T_n, seconds from one node of the ring to the next: from a fast local network to the one under
-which the book's best lengths come out.
+"""T_n, seconds from one node of the ring to the next.
+
+The range is from a fast local network to the one under which the book's best lengths result.
 """
 
 BOOK_LENGTH = 14
@@ -49,12 +51,16 @@ BOOK_LENGTH = 14
 
 @dataclass(frozen=True)
 class RingSetting:
-    """An M-way join of section 16.1; the defaults are its own.
+    """An M-way join of section 16.1; the defaults are the book's.
 
-    ``rate`` lambda in tuples per second and stream, ``window`` W in seconds, ``sigma`` the
-    selectivity of each pair of streams, ``join`` one of JOINS, ``seconds`` that a counted run
-    lasts (the book's last 600), ``step`` seconds of a micro-batch, ``hop`` T_n in seconds, ``seed``
-    of the Poisson arrivals.
+    - ``rate``: lambda in tuples per second and stream.
+    - ``window``: W in seconds.
+    - ``sigma``: selectivity of each pair of streams.
+    - ``join``: one of JOINS.
+    - ``seconds``: duration of a counted run (the book's last 600).
+    - ``step``: seconds of a micro-batch.
+    - ``hop``: T_n in seconds.
+    - ``seed``: of the Poisson arrivals.
     """
 
     streams: int = 3
@@ -68,7 +74,7 @@ class RingSetting:
     seed: int = 0
 
     def cost_workload(self) -> cost.Workload:
-        """The same for the closed forms."""
+        """Return the setting for the closed forms."""
         costs = wang_cost_parameters(JOINS[self.join])
         each = (1.0,) * self.streams
         return cost.Workload(
@@ -81,7 +87,7 @@ class RingSetting:
         )
 
     def make_arrivals(self, factor: float = 1.0) -> Arrivals:
-        """Poisson arrivals; half-way the rates change by ``factor``."""
+        """Return Poisson arrivals; half-way the rates change by ``factor``."""
         rates = (self.rate,) * self.streams
         changes = () if factor == 1 else ((self.seconds / 2, tuple(factor * r for r in rates)),)
         windows = (self.window,) * self.streams
@@ -90,7 +96,7 @@ class RingSetting:
         )
 
     def simulate_placement(self, placement: Placement, factor: float = 1.0) -> list[Any]:
-        """The events of a counted run. No host sheds load."""
+        """Return the events of a counted run. No host sheds load."""
         given = self.make_arrivals(factor)
         return simulate(
             placement,
@@ -103,9 +109,7 @@ class RingSetting:
 
 
 def seed_statistics(runs: pd.DataFrame, value: str) -> pd.DataFrame:
-    """A tidy frame over its seeds: what else it is settled by, with mean, low and high of a value
-    (all three modelled).
-    """
+    """Return mean, low and high of a value over seeds (all modelled), by the other columns."""
     apart = ("seed", "kept")
     keys = [c for c in runs.columns if c not in apart and not c.endswith("_modelled")]
     found = runs.groupby(keys, sort=False)[value].agg(["mean", "min", "max"])
@@ -116,11 +120,12 @@ def seed_statistics(runs: pd.DataFrame, value: str) -> pd.DataFrame:
 def cost_breakdown(
     nodes: int = 4, setting: RingSetting = RingSetting(), seeds: Sequence[int] = (0,)
 ) -> pd.DataFrame:
-    """Fig. 16.1: join, part ("network" or "join"), seed, mean_modelled and deviation_modelled,
-    seconds for one tuple over batches, and equation_modelled, the same by Eq. 13.1.
+    """Return Fig. 16.1, counted.
 
-    Counted. The three joins differ in what a pair costs only, so that the network's part is counted
-    once, as the book says of its own runs: that is its setting, and no claim.
+    Columns: join, part ("network" or "join"), seed, mean_modelled and deviation_modelled, seconds
+    for one tuple over batches, and equation_modelled, the same by Eq. 13.1. The three joins differ
+    only in the cost of a pair, so the network's part is counted once. The book says the same of its
+    own runs: that is its setting, not a claim.
     """
     rows = []
     for seed in seeds:
@@ -157,8 +162,10 @@ def response_times(
     hops: Sequence[float] = HOPS[-1:],
     setting: RingSetting = RingSetting(),
 ) -> pd.DataFrame:
-    """Fig. 16.2 (a), (c), (e): join, sigma, hop (T_n, seconds), nodes, response_modelled (Eq. 13.5,
-    seconds), best_modelled (Theorem 9, nodes).
+    """Return Fig. 16.2 (a), (c), (e).
+
+    Columns: join, sigma, hop (T_n, seconds), nodes, response_modelled (Eq. 13.5, seconds),
+    best_modelled (Theorem 9, nodes).
     """
     rows = []
     for join, sigma, hop in product(joins, sigmas, hops):
@@ -173,8 +180,9 @@ def response_times(
 
 
 def hop_seconds_for(length: int, sigma: float = 0.5, join: str = "small") -> float:
-    """The T_n (seconds) at which Theorem 9 gives this length, for a 3-way join: what the book's one
-    number says of its network.
+    """Return the T_n (seconds) at which Theorem 9 gives this length, for a 3-way join.
+
+    It is what the book's one number implies about its network.
     """
     low, high = 1e-6, 1.0
     for _ in range(60):
@@ -188,13 +196,13 @@ def hop_seconds_for(length: int, sigma: float = 0.5, join: str = "small") -> flo
 
 
 def steady_batches(events: Iterable[Any], setting: RingSetting) -> list[BatchCommitted]:
-    """The batches with tuples after the first window, when states are full."""
+    """Return the batches with tuples after the first window, when states are full."""
     batches = [e for e in events if isinstance(e, BatchCommitted) and any(e.received_tuples)]
     return [b for b in batches if (b.batch + 1) * setting.step > setting.window]
 
 
 def busy_seconds(b: BatchCommitted, setting: RingSetting) -> np.ndarray:
-    """Seconds that each node is busy with a batch."""
+    """Return the seconds that each node is busy with a batch."""
     costs, node = wang_cost_parameters(JOINS[setting.join]), wang_host_capacities(1)[0]
     did = [
         (h.received_tuples, h.received_partials, h.sent_partials, h.probes, h.compared_pairs)
@@ -206,7 +214,7 @@ def busy_seconds(b: BatchCommitted, setting: RingSetting) -> np.ndarray:
 
 @dataclass(frozen=True)
 class RateChange:
-    """Half-way through a run the rates grow by ``factor``, from ``setting.rate``."""
+    """A change of rates by ``factor`` half-way through a run, from ``setting.rate``."""
 
     setting: RingSetting
     factor: float
@@ -217,9 +225,11 @@ CHANGES = {
     "16.7ab": RateChange(RingSetting(rate=12.0, sigma=0.2, step=0.25), 2.0),
     "16.7cd": RateChange(RingSetting(rate=8.0, sigma=0.2, step=0.25), 3.0),
 }
-"""Fig. 16.6 and 16.7. The book starts from 50 tuples per second. At the costs above Fig. 16.6 would
-then ask for 20 nodes before and 156 after the change, and in Fig. 16.7 sending alone would fill
-every node, however many there are. So rates start lower.
+"""Fig. 16.6 and 16.7.
+
+The book starts from 50 tuples per second. At the costs above Fig. 16.6 would then need 20 nodes
+before and 156 after the change, and in Fig. 16.7 sending alone would fill every node, at any number
+of nodes. So rates start lower.
 """
 
 
@@ -230,13 +240,13 @@ def adaptation_curves(
     most: int = 40,
     seeds: Sequence[int] = (0,),
 ) -> pd.DataFrame:
-    """Fig. 16.6 and 16.7: adapts, second, seed, nodes, response_modelled (seconds), with and
-    without adaptation. Counted.
+    """Return Fig. 16.6 and 16.7, counted, with and without adaptation.
 
-    A batch waits for those before it, then takes as long as its busiest node. With adaptation the
-    ring takes nodes in, up to ``most``, by the pairs that it compares
-    (``RingPlayer(capacity=...)``: a third of what fills a node, for it sends and receives too).
-    Raises ValueError for a figure that is not among CHANGES.
+    Columns: adapts, second, seed, nodes, response_modelled (seconds). A batch waits for those
+    before it, then takes as long as its busiest node. With adaptation the ring takes nodes in, up
+    to ``most``, by the pairs that it compares (``Ring(max_pairs_per_node=...)``: a third of what
+    fills a node, because it sends and receives too). Raises ValueError for a figure that is not in
+    CHANGES.
     """
     if figure not in CHANGES:
         raise ValueError(f"no figure is named {figure!r}; there are: {', '.join(CHANGES)}")
@@ -265,7 +275,7 @@ def _simulate_queue(events: Iterable[Any], setting: RingSetting, nodes: int) -> 
 
 
 MOST = 2_000_000
-"""Tuples of a run by plain settings, so that a control cannot ask for hours."""
+"""Maximum number of tuples of a run by plain settings, so that a control cannot ask for hours."""
 
 
 def run_from_controls(
@@ -281,10 +291,10 @@ def run_from_controls(
     step: float = 1.0,
     seed: int = 0,
 ) -> tuple[Arrivals, Ring]:
-    """A run by plain settings, as panels and reports have them: what arrives, and the ring.
+    """Return a run by plain settings, as panels and reports have them: the arrivals, and the ring.
 
     ``rates`` (tuples per second) and ``windows`` (seconds) are one number for all streams, or one
-    for each, with commas between. Half-way the ring goes to ``resize`` nodes; 0 leaves it as it is.
+    for each, with commas between. Half-way the ring changes to ``resize`` nodes; 0: it does not.
     Raises ValueError for settings out of range.
     """
     each = _parse_numbers_per_stream("rates", rates, streams)
@@ -322,7 +332,7 @@ def _parse_numbers_per_stream(what: str, text: str, streams: int) -> tuple[float
 
 
 def simulate_all(arrivals: Arrivals, ring: Ring) -> list[Any]:
-    """The events of the run without tuples."""
+    """Return the events of the run without tuples."""
     return simulate(
         ring,
         arrivals.batch_counts(),
@@ -334,11 +344,10 @@ def simulate_all(arrivals: Arrivals, ring: Ring) -> list[Any]:
 
 
 def compare_with_model(measured: Iterable[Any], simulated: Iterable[Any]) -> pd.DataFrame:
-    """The same run done both ways: what, measured, modelled, ratio; totals over all batches, and
-    the state after the last.
+    """Return the same run measured and modelled: what, measured, modelled, ratio.
 
-    Tuples and state are counted in both. Results and intermediate results are counted in one,
-    expected numbers in the other.
+    Values are totals over all batches, and the state after the last. Tuples and state are counted
+    in both; results and intermediate results are counts in one, expected numbers in the other.
     """
     sums: dict[str, Callable[[BatchCommitted], int]] = {
         "tuples in": lambda b: sum(b.received_tuples),

@@ -1,15 +1,16 @@
-"""The PSP ring one tuple at a time. Source: Wang 2008, sections 12.2 and 12.3, Fig. 12.3 and 12.4,
-Theorem 7.
+"""The PSP ring one tuple at a time.
 
 A tuple makes two copies at the head. The build tuple stays, as state. The probe tuple goes round:
-at each node it first purges the other streams' slices (what has become too old goes on, ahead of
-it), then it is passed on, then it probes. What it finds goes round once too, from the node that
-found it back to that node, and probes the next stream of the join order.
+at each node it first purges the other streams' slices (tuples that are too old move on, ahead of
+it), then it is passed on, then it probes. Its matches go round once too, from the node that found
+them back to that node, and probe the next stream of the join order.
 
 END marks tell the head when a round is over. The last intermediate result that the head makes
-carries the first; where that one is dropped, back at the head, the next is born. After the (m -
-1)-th the next input tuple may come. The book does not say what carries the mark when the head finds
-nothing: here it travels alone.
+carries the first mark; where that one is dropped, back at the head, the next is created. After the
+(m - 1)-th the next input tuple may arrive. The book does not say what carries the mark if the head
+finds nothing: here it travels alone.
+
+Source: Wang 2008, sections 12.2 and 12.3, Fig. 12.3 and 12.4, Theorem 7.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from braid_lab.common.trace import (
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What waits in a node's queue. ``group`` is empty for an END mark that travels alone;
-    ``joined`` streams are in it.
+    """A message in a node's queue.
 
-    ``origin`` is the node that made it, where it is dropped after one round; ``end`` counts END
-    marks from 1, 0 is none.
+    ``group`` is empty for an END mark that travels alone; ``joined`` streams are in it. ``origin``
+    is the node that made it, where it is dropped after one round; ``end`` counts END marks from 1;
+    0: none.
     """
 
     kind: str
@@ -64,11 +65,11 @@ def run_ring(
     orders: Sequence[Sequence[int]] = (),
     theta: Theta = equal_values,
 ) -> Trace:
-    """The steps of the basic ring on tuples in the order of their arrival.
+    """Return the steps of the basic ring on tuples in the order of their arrival.
 
-    Node k of N holds of each stream i what is k W_i / N to (k + 1) W_i / N old. ``orders`` has for
-    each stream the others in the order in which its tuples probe them, by default by index. Raises
-    ValueError for windows or a number of nodes out of range.
+    Node k of N holds the tuples of each stream i that are k W_i / N to (k + 1) W_i / N old.
+    ``orders`` has for each stream the others in the order in which its tuples probe them; default:
+    by index. Raises ValueError for windows or a number of nodes out of range.
     """
     check_arguments(windows, nodes)
     ring = _Ring(
@@ -80,14 +81,15 @@ def run_ring(
 
 
 def run_typed(text: str) -> Trace:
-    """Tuples of three streams that somebody typed, with windows of 16 seconds, in a ring of four
-    nodes. Raises ValueError as ``typed`` does.
+    """Return the steps on typed tuples of three streams, with windows of 16 seconds, on four nodes.
+
+    Raises ValueError as ``parse_tuples`` does.
     """
     return run_ring(parse_tuples(text, 3), (16, 16, 16), 4)
 
 
 def ring_example() -> Trace:
-    """Fig. 12.4: one tuple of stream a in a ring of four nodes, in the join order a, b, c."""
+    """Return Fig. 12.4: one tuple of stream a in a ring of four nodes, join order a, b, c."""
     b = [(1, 1), (7, 1), (13, 1), (16, 2), (18, 1)]
     c = [(4, 1), (10, 1), (12, 2), (19, 1)]
     return run_ring(merge_arrivals([[(20, 1)], b, c]), (16, 16, 16), 4).steps_for(["a1"])
@@ -114,8 +116,9 @@ class _Ring:
         self.clock = 0
 
     def process_tuple(self, t: Tuple) -> None:
-        """One period of execution: until the ring is empty, every node takes one message from its
-        queue at a time.
+        """Run one period of execution.
+
+        Until the ring is empty, every node takes one message from its queue at a time.
         """
         self.now, self.clock = t, 0
         self.queues[0].append(Message("probe", (t,), 1, 0))
@@ -147,7 +150,7 @@ class _Ring:
         self._record_step(text, node)
 
     def _process_probe_tuple(self, node: int, m: Message) -> None:
-        """The steps of Fig. 12.3 for a probe tuple: insert (at the head), purge, propagate,
+        """Apply the steps of Fig. 12.3 to a probe tuple: insert (at the head), purge, propagate,
         probe.
         """
         t = m.group[0]
@@ -167,8 +170,9 @@ class _Ring:
         self._emit_results(node, m.group, 1, found, 1 if node == 0 else 0)
 
     def _purge_slices(self, node: int, t: Tuple) -> list[TraceMove]:
-        """Cross-purge: what is too old for this node's slices, with regard to t, goes on; from the
-        tail it goes away.
+        """Apply cross-purge: tuples too old for this node's slices, relative to t, move on.
+
+        From the tail they are discarded.
         """
         moves = []
         for stream, held in enumerate(self.state[node]):
@@ -201,8 +205,9 @@ class _Ring:
         )
 
     def _process_intermediate_result(self, node: int, m: Message) -> None:
-        """An intermediate result or a lone END mark at a node; back where it began, it is dropped
-        after it has probed.
+        """Process an intermediate result or a lone END mark at a node.
+
+        Back at its origin, it is dropped after it has probed.
         """
         back = node == m.origin
         if not back:
@@ -247,8 +252,9 @@ class _Ring:
     def _emit_results(
         self, node: int, group: Group, joined: int, found: list[Group], end: int, after: str = ""
     ) -> None:
-        """Results leave; intermediate results go round; the END mark that is due goes with the last
-        one, or alone.
+        """Emit results and send intermediate results round.
+
+        The END mark that is due goes with the last intermediate result, or alone.
         """
         last = joined + 1 >= len(self.windows)
         out = [] if last else [Message("partial", g, joined + 1, node) for g in found]

@@ -1,9 +1,9 @@
 """Aggressive state relocation, move by move: Wang 2008, section 14.2, Fig. 14.1 and Eq. 14.1.
 
-The window lies in equal slices on the old nodes. New ones are inserted where the state that is
-shifted towards the tail fills them. Which piece goes where is what the ring itself decides
-(``slices.relocated``); here every piece, a tuple, is shown on its way, those nearest the tail
-first.
+The window is in equal slices on the old nodes. New nodes are inserted where the state that is
+shifted towards the tail fills them. The moves are those of the ring itself
+(``slice_table.plan_relocation``). Here every piece, a tuple, is shown on its way, those nearest the
+tail first.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ SECOND = 1_000_000
 
 
 def relocation_example(nodes: int = 3, added: int = 1) -> Trace:
-    """From N nodes to N + M, by default Fig. 14.1's one more. The window has N (N + M) tuples,
-    one a second, so that old and new slices are whole numbers of them.
+    """Return the steps from N nodes to N + M, by default Fig. 14.1's one more.
 
-    Raises ValueError unless there is an old node and a new one.
+    The window has N (N + M) tuples, one a second, so that old and new slices are whole numbers of
+    them. Raises ValueError unless there is an old node and a new one.
     """
     if nodes < 1 or added < 1:
         raise ValueError(f"{nodes} nodes and {added} more; there must be 1 or more of both")
@@ -99,7 +99,7 @@ class _Relocation:
 
 
 def _make_block(age: int, node: int, tuples: int) -> Block:
-    """A block of the one tuple that is so many seconds old."""
+    """Return a block of the one tuple that is ``age`` seconds old."""
     at = tuples - 1 - age
     span = (at * SECOND, (at + 1) * SECOND - 1)
     return Block(at, 0, (0, 1), at, (node,), 1, 1, span)

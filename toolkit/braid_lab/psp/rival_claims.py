@@ -1,8 +1,8 @@
-"""The claims of Wang 2008, section 15.1, Fig. 14.1, 15.1 and 16.3, against the figures of
-``braid_lab.psp.rivals``; those of Fig. 16.2 to 16.5 are in ``psp_contest_claims``. All of it is
-counted on the policies and priced, so modelled.
+"""The claims of Wang 2008, section 15.1, Fig. 14.1, 15.1 and 16.3, against
+``braid_lab.psp.rivals``.
 
-Claims that hold are checked (``must``); ``tests/mutations`` has the faults that break them.
+Those of Fig. 16.2 to 16.5 are in ``contest_claims``. All is counted on the policies and priced, so
+modelled. Claims that hold are required; ``tests/mutations`` has the faults that break them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 from braid_lab.common.claims import Claim
 from braid_lab.psp.contest_claims import BOOK, SIDE_BY_SIDE, Contest
 
-# Chapter 14 and section 15.1: ``psp_comparison``, ``psp_rivals.replicas``
+# Chapter 14 and section 15.1: ``comparison``, ``rivals.replica_table``
 
 
 def atr_state_growth_claim(kept: pd.DataFrame) -> Claim:
@@ -61,7 +61,7 @@ ORDERS: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
     "Adaptation Cost": (lambda n: n["PSP"] < 60, ""),
     "Network Transmission": (lambda n: n["ATR"] < n["CTR"] < n["PSP"], ""),
 }
-"""By row of Fig. 15.1, when the numbers are as its words say, and why they may not be."""
+"""By row of Fig. 15.1: whether the numbers are as its words say, and why they may not be."""
 
 
 def comparison_row_claims(rows: pd.DataFrame) -> list[Claim]:
@@ -79,7 +79,7 @@ def comparison_row_claims(rows: pd.DataFrame) -> list[Claim]:
 
 
 def relocated_state_claim(moves: pd.DataFrame) -> Claim:
-    """Fig. 14.1, Eq. 14.1: what each node hands on when a ring takes nodes in."""
+    """Fig. 14.1, Eq. 14.1: the state that each node hands on when a ring takes nodes in."""
     off = (moves["moved_modelled"] - moves["equation_modelled"]).abs().max()
     rings = moves[["nodes", "added"]].drop_duplicates()
     grown = ", ".join(f"{n} + {m}" for n, m in rings.itertuples(index=False))
@@ -89,7 +89,7 @@ def relocated_state_claim(moves: pd.DataFrame) -> Claim:
     return BOOK.interpreted_claim("Fig. 14.1, Eq. 14.1", says, found, off < 0.01, reading)
 
 
-# Fig. 16.3: ``psp_rivals.concurrent``
+# Fig. 16.3: ``rivals.concurrency_table``
 
 
 def psp_i_stability_claim(many: pd.DataFrame) -> Claim:
@@ -136,8 +136,10 @@ def more_at_once_claim(many: pd.DataFrame) -> Claim:
 
 @dataclass(frozen=True)
 class ContestFigures:
-    """The tidy frames that the claims are about: of ``psp_comparison.relocations`` and
-    ``comparison``, of ``psp_rivals.replicas``, ``contest`` and ``concurrent``.
+    """The tidy frames behind the claims.
+
+    They are from ``relocation_table`` and ``scheme_properties``, and from ``replica_table``,
+    ``compare_schemes`` and ``concurrency_table``.
     """
 
     moves: pd.DataFrame
@@ -148,7 +150,7 @@ class ContestFigures:
 
 
 def contest_claims(f: ContestFigures) -> list[Claim]:
-    """All of them, in the order of the book."""
+    """Return all claims, in the order of the book."""
     r = Contest(f.contest)
     return [
         relocated_state_claim(f.moves),

@@ -1,9 +1,9 @@
-"""PSP, PSP-I, PSP-D, ATR and CTR side by side: Wang 2008, section 15.1 and Fig. 16.2 to 16.5.
-Everything here is modelled, nothing is measured.
+"""PSP, PSP-I, PSP-D, ATR and CTR compared: Wang 2008, section 15.1 and Fig. 16.2 to 16.5.
 
-Each placement plans the same Poisson arrivals without tuples (``simulate``); what every node does
-is counted, and priced as in ``braid_lab.psp.experiments``. A slice of a ring is a whole number of
-micro-batches, so these last W / (5 N) at most: five and more to a slice.
+Everything is modelled. Each placement plans the same Poisson arrivals without tuples
+(``simulate``). The work of every node is counted, and priced as in ``braid_lab.psp.experiments``. A
+slice of a ring is a whole number of micro-batches, so these last at most W / (5 N): five or more to
+a slice.
 """
 
 from __future__ import annotations
@@ -35,17 +35,19 @@ SEGMENTS = (10.0, 30.0, 50.0)
 
 SIDE, TOGETHER = RingSetting(seconds=30.0), RingSetting(sigma=0.05, seconds=13.0)
 LONG_ENOUGH = RingSetting(seconds=0.0, step=1.0)
-"""What is set where nothing else is given: side by side, many at once, and the state of ATR."""
+"""Default settings: comparison, many tuples at once, and the state of ATR."""
 
 
 def with_fine_batches(setting: RingSetting, nodes: int) -> RingSetting:
-    """The setting with batches short enough for a ring of so many nodes: W / (5 N) at most."""
+    """Return the setting with batches short enough for a ring of ``nodes``: at most W / (5 N)."""
     return replace(setting, step=min(setting.step, setting.window / (5 * nodes)))
 
 
 def competitors(nodes: int, setting: RingSetting) -> dict[str, Placement]:
-    """The schemes of sections 16.2 to 16.4 by name; segments of W and 3 W, copies 2 (as in Gu 2007)
-    and half of the nodes, the most that the book allows.
+    """Return the schemes of sections 16.2 to 16.4 by name.
+
+    Segments are W and 3 W long. Copies are 2 (as in Gu 2007), and half of the nodes, the most that
+    the book allows.
     """
     short = round(setting.window / setting.step)
     return {
@@ -60,8 +62,10 @@ def competitors(nodes: int, setting: RingSetting) -> dict[str, Placement]:
 
 
 def count_scheme(scheme: str, nodes: int, setting: RingSetting) -> dict[str, float]:
-    """What one scheme of ``contenders`` comes to: stored, sent and hops as ``contest`` has them,
-    and "busy" and "uneven" of each of JOINS, as "busy small".
+    """Return the counts of one scheme of ``competitors``.
+
+    These are stored, sent and hops as in ``compare_schemes``, and "busy" and "uneven" for each of
+    JOINS, as "busy small".
     """
     placement = competitors(nodes, setting)[scheme]
     batches = steady_batches(setting.simulate_placement(placement), setting)
@@ -82,12 +86,12 @@ def count_scheme(scheme: str, nodes: int, setting: RingSetting) -> dict[str, flo
 
 
 def run_scheme(scheme: str, nodes: int, setting: RingSetting) -> CachedOutcome:
-    """``counts``, made now."""
+    """Return the outcome of ``count_scheme``, made now."""
     return CachedOutcome(count_scheme(scheme, nodes, setting))
 
 
 Made = Callable[[str, int, RingSetting], CachedOutcome]
-"""Where counts come from: ``ran``, or runs that were kept."""
+"""A source of counts: ``run_scheme``, or cached runs."""
 
 
 def compare_schemes(
@@ -98,15 +102,17 @@ def compare_schemes(
     setting: RingSetting = SIDE,
     made: Made = run_scheme,
 ) -> pd.DataFrame:
-    """Fig. 16.2 to 16.5: streams, sigma, nodes, scheme, join, seed, stored_modelled (tuples),
-    sent_modelled (for one tuple), busy_modelled (seconds), uneven_modelled, hops_modelled, and
-    kept, the day on which the run was made, if it was kept.
+    """Return Fig. 16.2 to 16.5.
 
-    ``stored``: tuples that are live, with their copies, the mean over batches. ``sent``: copies of
-    it and of its intermediate results that travel. ``busy``: what the busiest node does for one
-    tuple, ``uneven`` how many times the mean of all nodes that is. ``hops``: M - 1 rounds of N / 2
-    on a ring (section 12.2.2), M - 1 under CTR, one under ATR.
-    ``responses`` makes response times of them.
+    Columns: streams, sigma, nodes, scheme, join, seed, stored_modelled (tuples), sent_modelled (for
+    one tuple), busy_modelled (seconds), uneven_modelled, hops_modelled, and kept, the day on which
+    a cached run was made.
+
+    ``stored``: live tuples with their copies, the mean over batches. ``sent``: copies of a tuple
+    and of its intermediate results that travel. ``busy``: the work of the busiest node for one
+    tuple; ``uneven``: the ratio of that to the mean of all nodes. ``hops``: M - 1 rounds of N / 2
+    on a ring (section 12.2.2), M - 1 under CTR, one under ATR. ``add_response_times`` computes
+    response times.
     """
     rows = []
     for m, sigma, n, seed in product(streams, sigmas, nodes, seeds):
@@ -123,8 +129,9 @@ def compare_schemes(
 
 
 def add_response_times(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
-    """A contest with response_modelled (seconds) for each T_n, which the column ``hop`` holds: what
-    the busiest node does for one tuple, and the hops.
+    """Return the comparison with response_modelled (seconds) for each T_n, in the column ``hop``.
+
+    It is the work of the busiest node for one tuple, plus the hops.
     """
     frames = [
         runs.assign(hop=t, response_modelled=runs["busy_modelled"] + t * runs["hops_modelled"])
@@ -134,8 +141,10 @@ def add_response_times(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.D
 
 
 def best_node_counts(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
-    """Each scheme with its best number of nodes: streams, sigma, join, hop, seed, scheme, nodes,
-    response_modelled. "PSP, best" is the best of its three forms.
+    """Return each scheme with its best number of nodes.
+
+    Columns: streams, sigma, join, hop, seed, scheme, nodes, response_modelled. "PSP, best" is the
+    best of its three forms.
     """
     keys = ["streams", "sigma", "join", "hop", "seed"]
     every = add_response_times(runs, hops)
@@ -146,8 +155,9 @@ def best_node_counts(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.Dat
 
 
 def lead_over_rivals(runs: pd.DataFrame, hops: Sequence[float] = HOPS) -> pd.DataFrame:
-    """By how much PSP is ahead: streams, sigma, join, hop, rival, seed, ratio_modelled, the rival's
-    best response time over that of PSP.
+    """Return the lead of PSP: a competitor's best response time over that of PSP.
+
+    Columns: streams, sigma, join, hop, rival, seed, ratio_modelled.
     """
     keys = ["streams", "sigma", "join", "hop", "seed"]
     by = best_node_counts(runs, hops).pivot(
@@ -165,11 +175,12 @@ def concurrency_table(
     seeds: Sequence[int] = (0,),
     setting: RingSetting = TOGETHER,
 ) -> pd.DataFrame:
-    """Fig. 16.3, the number of concurrent tuples: nodes, tuples ("15", .., or "N": as many as
-    nodes), seed, stored_modelled, copied_modelled (tuples on two nodes), response_modelled.
+    """Return Fig. 16.3, the number of concurrent tuples.
 
-    All tuples of a batch go round a ring (PSP-I) together, so that a batch has that many: a tuple's
-    results are there when the busiest node has worked off all of them, and after the hops.
+    Columns: nodes, tuples ("15", .., or "N": as many as nodes), seed, stored_modelled,
+    copied_modelled (tuples on two nodes), response_modelled. All tuples of a batch go round a ring
+    (PSP-I) together, so a batch has that many. A tuple's results are complete when the busiest node
+    has processed all of them, and after the hops.
     """
     rows = []
     for n, few, seed in product(nodes, tuples, seeds):
@@ -197,13 +208,13 @@ def replica_table(
     seeds: Sequence[int] = (0,),
     setting: RingSetting = LONG_ENOUGH,
 ) -> pd.DataFrame:
-    """Section 15.1, the state of ATR: nodes, segment (seconds), seed, live_modelled, left_modelled
-    and formula_modelled (tuples), at the end of a run.
+    """Return section 15.1, the state of ATR at the end of a run.
 
-    The book purges when a tuple comes (cross-purge, 5.2 and 12.3), so that a node to which none
-    comes any more keeps its last segment: that is ``left``. ``live`` is what a purge by the clock
-    leaves. A run lasts (N + 3) T at least, so that every node has had a segment, or the setting's
-    seconds. ``formula`` is the book's MEM_ATR, a whole segment on every node.
+    Columns: nodes, segment (seconds), seed, live_modelled, left_modelled and formula_modelled
+    (tuples). The book purges when a tuple arrives (cross-purge, 5.2 and 12.3), so a node that
+    receives no more tuples keeps its last segment: that is ``left``. ``live`` is the state after a
+    purge by the clock. A run lasts at least (N + 3) T, so that every node has had a segment, or the
+    setting's seconds. ``formula`` is the book's MEM_ATR, a whole segment on every node.
     """
     rows = []
     for n, segment, seed in product(nodes, segments, seeds):
@@ -219,7 +230,7 @@ def replica_table(
 
 
 def unpurged_tuples(events: Iterable[Any], nodes: int) -> int:
-    """Tuples that are stored at the end of a run, if a host purges only when a tuple comes."""
+    """Return the tuples stored at the end of a run if a host purges only when a tuple arrives."""
     kept = [0] * nodes
     for b in (e for e in events if isinstance(e, BatchCommitted)):
         kept = [
@@ -230,14 +241,14 @@ def unpurged_tuples(events: Iterable[Any], nodes: int) -> int:
 
 
 def busiest_seconds(batches: Sequence[BatchCommitted], setting: RingSetting) -> float:
-    """Seconds of the busiest node for one tuple, the mean over batches with tuples."""
+    """Return the seconds of the busiest node for one tuple, the mean over batches with tuples."""
     return float(
         np.mean([busy_seconds(b, setting).max() / sum(b.received_tuples) for b in batches])
     )
 
 
 def sent_copies(batches: Iterable[BatchCommitted]) -> float:
-    """Copies of a tuple and of its intermediate results that travel."""
+    """Return the copies of a tuple and of its intermediate results that travel."""
     done = list(batches)
     travelled = sum(
         b.total_host_metrics.received_tuples + b.total_host_metrics.received_partials for b in done

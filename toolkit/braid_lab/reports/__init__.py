@@ -1,1 +1,1 @@
-"""Run notebooks as reports."""
+"""Notebooks run as reports."""

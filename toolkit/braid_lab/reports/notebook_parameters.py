@@ -1,8 +1,8 @@
-"""What a notebook can be asked: its parameters, and what each accepts.
+"""The parameters of a notebook, and the values that each accepts.
 
-The parameters of a notebook are the literals of its cell tagged ``parameters`` (``name: type =
-value  # help``). The help may begin with what is accepted, ended by a semicolon: "1 to 256", "1 or
-more", "above 0" (of numbers, or of each number in a text such as "20,80"), or "one of a, b, c".
+Parameters are the literals of the cell tagged ``parameters`` (``name: type = value  # help``). The
+help may begin with the accepted values, ended by a semicolon: "1 to 256", "1 or more", "above 0"
+(of numbers, or of each number in a text such as "20,80"), or "one of a, b, c".
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from braid.util.validation import format_value
 
 
 class NotebookError(Exception):
-    """A notebook that cannot be run or whose run failed; the message says why, for a person."""
+    """A notebook that cannot be run, or whose run failed; the message gives the reason."""
 
 
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -37,8 +37,9 @@ class Parameter:
     help: str
 
     def parse_value(self, text: str) -> Any:
-        """The value that ``text`` stands for, of the default's type and as the help accepts it.
-        Raises NotebookError when it stands for none.
+        """Return the value of ``text``, with the default's type and as the help accepts it.
+
+        Raises NotebookError for any other text.
         """
         kind = type(self.default)
         try:
@@ -71,8 +72,9 @@ class Parameter:
 
 
 def _parse_numbers(value: Any, ranged: bool) -> list[float | None]:
-    """The numbers in a value, None for what should be one; a text has some where a range is
-    given.
+    """Return the numbers in a value, with None for a part that should be one.
+
+    A text contains numbers if a range is given.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return [value]
@@ -89,7 +91,9 @@ def _is_in_range(number: float, found: re.Match[str] | None) -> bool:
 
 
 def read_parameters(notebook: Path) -> dict[str, Parameter]:
-    """The parameters of a notebook by name, in order; none when no cell is tagged ``parameters``.
+    """Return the parameters of a notebook by name, in order; none if no cell is tagged
+    ``parameters``.
+
     Raises NotebookError for a file that is no notebook.
     """
     with OptionalImport("notebooks"):
@@ -109,7 +113,7 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
 
 
 def _strip_noqa(comment: str) -> str:
-    """The help in a comment, without what it says to ruff."""
+    """Return the help in a comment, without directives to ruff."""
     return comment.partition("# noqa")[0].strip()
 
 
@@ -123,8 +127,9 @@ def _parse_literal(name: str, text: str) -> Any:
 
 
 def parse_values(settings: Mapping[str, str], accepted: Mapping[str, Parameter]) -> dict[str, Any]:
-    """Values for the texts of ``settings``. Raises NotebookError for an unknown name or a text of
-    the wrong type.
+    """Return values for the texts of ``settings``.
+
+    Raises NotebookError for an unknown name or a text of the wrong type.
     """
     if unknown := [name for name in settings if name not in accepted]:
         listed = "".join(f"\n  {p}" for p in accepted.values()) or " none"

@@ -1,7 +1,7 @@
-"""Run a notebook from start to end without a person.
+"""Run a notebook from start to end without a user.
 
-A notebook that runs here finds ``BRAID_HEADLESS=1`` in its environment: it drives itself and waits
-for no button.
+A notebook finds ``BRAID_HEADLESS=1`` in its environment: it then drives itself and waits for no
+button.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ if TYPE_CHECKING:
 
 _PACKAGED = Path(__file__).parent / "notebooks"
 NOTEBOOKS = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "notebooks"
-"""The project's own: in an installed package beside this file, else those of the checkout."""
+"""The project's notebooks: in an installed package beside this file, else those of the checkout."""
 ENVIRONMENT = {"BRAID_HEADLESS": "1", "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
 Say = Callable[[str], None]
 
 
 @dataclass
 class NotebookRun:
-    """A notebook that has run, its outputs in it; ``cells`` are the first lines of its code cells
-    and the seconds that each took, as far as it came; ``error`` is why it came no further, or
-    empty.
+    """A notebook with the outputs of a run.
+
+    ``cells`` are the first lines of the executed code cells and the seconds that each took.
+    ``error`` is the reason why it stopped; "": it completed.
     """
 
     notebook: NotebookNode
@@ -43,14 +44,12 @@ class NotebookRun:
 
     @property
     def total_seconds(self) -> float:
-        """All of them."""
+        """The seconds of all cells."""
         return sum(took for _, took in self.cells)
 
 
 def list_notebooks(folder: Path = NOTEBOOKS) -> list[str]:
-    """The notebooks under ``folder`` by name: the path without the ending, such as
-    "reports/weekly".
-    """
+    """Return the names of notebooks under ``folder``: paths without suffix, as "reports/weekly"."""
     found = (p.relative_to(folder).with_suffix("") for p in folder.rglob("*.ipynb"))
     return sorted(
         p.as_posix() for p in found if not p.as_posix().startswith(".") and "/." not in p.as_posix()
@@ -58,8 +57,9 @@ def list_notebooks(folder: Path = NOTEBOOKS) -> list[str]:
 
 
 def find_notebook(name: str, folder: Path = NOTEBOOKS) -> str:
-    """The name of a notebook, from what it begins with, as "01"; with folders or without. Raises
-    NotebookError, with the names there are, when there is none, or several.
+    """Return the name of the notebook with a prefix, such as "01", with or without folders.
+
+    Raises NotebookError, listing the names, if there is none or more than one.
     """
     known = list_notebooks(folder)
     begins = [k for k in known if k.startswith(name) or k.rpartition("/")[2].startswith(name)]
@@ -75,8 +75,10 @@ def find_notebook(name: str, folder: Path = NOTEBOOKS) -> str:
 
 @dataclass(frozen=True)
 class NotebookInfo:
-    """What a notebook says of itself: its first heading, and, where its metadata have them under
-    "braid", a sentence "about" it and the "minutes" that its report takes.
+    """The description of a notebook.
+
+    It has its first heading and, from its metadata under "braid", a sentence "about" it and the
+    "minutes" that its report takes.
     """
 
     title: str
@@ -90,7 +92,7 @@ class NotebookInfo:
 
 
 def read_notebook_info(notebook: Path) -> NotebookInfo:
-    """Of the notebook in a file."""
+    """Return the description of the notebook in a file."""
     with OptionalImport("notebooks"):
         import nbformat
 
@@ -114,10 +116,10 @@ def run_notebook(
 ) -> NotebookRun:
     """Run all cells in the notebook's own folder, until one raises or the kernel dies.
 
-    ``say`` is told which cell of how many starts, ``chat`` everything that the cells print.
-    ``before`` are the seconds that cells took in an earlier run, by first line, from which the time
-    left is estimated; else from the seconds ``expected`` of them all. ``environment`` is the
-    kernel's beside this process's.
+    ``say`` receives a line when a cell starts, ``chat`` everything that the cells print. ``before``
+    are the seconds of each cell in an earlier run, by first line; the remaining time is estimated
+    from them, else from ``expected``, the total in seconds. ``environment`` is added to this
+    process's for the kernel.
     """
     with OptionalImport("notebooks"):
         from nbclient.exceptions import CellExecutionError, DeadKernelError
@@ -155,8 +157,10 @@ def run_notebook(
 
 @dataclass
 class CellProgress:
-    """Tells which code cell of how many starts, after how many seconds, and how long it takes still
-    where an earlier run took the same cells.
+    """The progress of a run: reports which cell starts, the elapsed and the estimated remaining
+    time.
+
+    The estimate needs an earlier run of the same cells, or an expected total.
     """
 
     titles: list[str]
@@ -170,7 +174,7 @@ class CellProgress:
     cell: int = 0
 
     def start_cell(self, cell: NotebookNode, cell_index: int) -> None:
-        """Say that the next cell starts."""
+        """Report that the next cell starts."""
         self.end_cell()
         self.since, self.cell = time.monotonic(), self.cell + 1
         gone = f"{self.since - self.began:.0f} s"
@@ -179,13 +183,15 @@ class CellProgress:
         self.say(f"[{self.cell}/{len(self.titles)}, {gone}{left}] {title}\n")
 
     def end_cell(self) -> None:
-        """Note how long the cell has taken."""
+        """Record how long the cell has taken."""
         if len(self.done) < self.cell:
             self.done.append((self.titles[self.cell - 1], time.monotonic() - self.since))
 
     def seconds_left(self) -> float | None:
-        """Seconds, as fast as the cells before were compared with the earlier run; without one,
-        what is expected less what is gone.
+        """Return the remaining seconds, at the speed of the cells so far relative to the earlier
+        run.
+
+        Without an earlier run: the expected total minus the elapsed time.
         """
         if any(title not in self.before for title in self.titles):
             gone = self.since - self.began
@@ -246,7 +252,7 @@ def _make_cell_title(source: str) -> str:
 
 
 def _shorten_traceback(error: Any) -> str:
-    """The lines of the traceback that raised, and the exception."""
+    """Return the lines of the traceback that raised, and the exception."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", error.traceback)
     raised = [line for line in plain.splitlines() if re.match(r"-+> *\d", line)]
     return "\n".join([*raised, f"{error.ename}: {error.evalue}"])

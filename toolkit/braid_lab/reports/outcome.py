@@ -1,5 +1,6 @@
-"""What came of a report, as plain data: what it was of, whether its checks passed, its figures; and
-what is different from the run before.
+"""The outcome of a report as plain data, and the differences from the previous run.
+
+An outcome has the report's parameters, whether its checks passed, and its figures.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ from braid.util.machine import available_cores, machine_memory
 from braid_lab.reports.notebook_runner import NotebookRun
 
 Outcome = dict[str, Any]
-"""As it is stored: JSON."""
+"""An outcome as stored in JSON."""
 VERSION = 1
-"""Of that."""
+"""Version of the stored outcome."""
 PACKAGES = ("pyspark", "duckdb", "pyarrow", "numpy", "pandas", "sqlglot")
 MOST = 20
-"""Figures that are told to be different."""
+"""Maximum number of differing figures that are listed."""
 _MUCH = 0.05
-"""How much the mean of a column may change before that is told."""
+"""Minimum relative change of a column's mean that is listed."""
 
 
 def make_outcome(
     name: str, title: str, parameters: Mapping[str, Any], ran: NotebookRun, claims: Iterable[Any]
 ) -> Outcome:
-    """Of a report ``name`` with all its parameters; ``claims`` are what its notebook checked."""
+    """Return the outcome of report ``name``; ``claims`` are those that its notebook checked."""
     checks = [*_list_asserting_cells(ran), *_list_required_claims(claims)]
     return {
         "v": VERSION,
@@ -59,7 +60,7 @@ def make_outcome(
 
 
 def package_versions() -> dict[str, str]:
-    """Of this package, its commit in a checkout, and what it is run by."""
+    """Return the versions of Braid, its commit in a checkout, and of the packages below it."""
     found = {
         "braid": braid.__version__,
         "commit": git_commit(),
@@ -74,7 +75,7 @@ def package_versions() -> dict[str, str]:
 
 
 def _list_asserting_cells(ran: NotebookRun) -> Iterator[tuple[str, bool | None]]:
-    """The cells that assert something, and whether they passed; None: they were not reached."""
+    """Yield the cells that assert something, and whether they passed; None: not reached."""
     cells = [c for c in ran.notebook.cells if c.cell_type == "code" and c.source.strip()]
     for n, cell in enumerate(cells):
         if any(isinstance(node, ast.Assert) for node in ast.walk(_parse_cell(cell.source))):
@@ -85,7 +86,7 @@ def _list_asserting_cells(ran: NotebookRun) -> Iterator[tuple[str, bool | None]]
 
 
 def _parse_cell(source: str) -> ast.AST:
-    """The cell's code; of what is no plain Python, as a magic, nothing."""
+    """Return the cell's code; an empty module if it is not plain Python, such as a magic."""
     try:
         return ast.parse(source)
     except SyntaxError:
@@ -102,7 +103,7 @@ def _list_required_claims(claims: Iterable[Any]) -> Iterator[tuple[str, bool | N
 
 
 def _select_latest_claims(claims: Iterable[Any]) -> list[Any]:
-    """Each claim once, as it was found last."""
+    """Return each claim once, with its latest result."""
     return list({_format_claim_name(c): c for c in claims}.values())
 
 
@@ -111,7 +112,7 @@ def _format_claim_name(claim: Mapping[str, Any]) -> str:
 
 
 def _read_figures(ran: NotebookRun) -> Iterator[dict[str, Any]]:
-    """The data of every chart that was shown, in order."""
+    """Yield the data of every chart that was shown, in order."""
     for cell in ran.notebook.cells:
         for output in cell.get("outputs", ()):
             if "braid" in output.get("metadata", {}):
@@ -119,12 +120,12 @@ def _read_figures(ran: NotebookRun) -> Iterator[dict[str, Any]]:
 
 
 def write_outcome(found: Outcome, file: Path) -> None:
-    """As JSON that two runs can be told apart by: a value a line."""
+    """Write the outcome as JSON with one value a line, so that runs can be compared by line."""
     file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_outcome(file: Path) -> Outcome | None:
-    """The outcome of an earlier run; None where there is none, or one of another version."""
+    """Return the outcome of an earlier run; None if there is none, or one of another version."""
     if not file.exists():
         return None
     try:
@@ -135,12 +136,13 @@ def read_outcome(file: Path) -> Outcome | None:
 
 
 Difference = tuple[str, str, str]
-"""What is different, what it was, what it is."""
+"""What differs, the old value, the new value."""
 
 
 def compare_outcomes(last: Outcome, now: Outcome) -> list[Difference]:
-    """What is different from an earlier run of the same report: parameters, the verdict, claims,
-    and the means of the columns of figures.
+    """Return the differences from an earlier run of the same report.
+
+    Compared are the parameters, the verdict, the claims, and the means of the columns of figures.
     """
     found = list(_compare_values(last["parameters"], now["parameters"], "parameter "))
     found += _compare_values(_summarize_verdict(last), _summarize_verdict(now), "")
@@ -167,7 +169,7 @@ def _compare_values(
 
 
 def _compare_figure_means(last: Sequence[Any], now: Sequence[Any]) -> Iterator[Difference]:
-    """Columns of figures, by place and name, whose mean is another by more than a little."""
+    """Yield the columns of figures, by place and name, whose means differ noticeably."""
     known = {(n, f["name"]): _compute_column_means(f) for n, f in enumerate(last)}
     for n, figure in enumerate(now):
         for column, mean in _compute_column_means(figure).items():
@@ -186,19 +188,19 @@ def _compute_column_means(figure: Mapping[str, Any]) -> dict[str, float]:
 
 
 def read_claims(file: Path) -> list[Any]:
-    """The claims that a notebook left in the file that BRAID_CLAIMS named."""
+    """Return the claims that a notebook wrote to the file named by BRAID_CLAIMS."""
     if not file.exists():
         return []
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 
 def forward_claims(file: Path, to: str | None) -> None:
-    """Add the claims to the file that BRAID_CLAIMS names for this process, if it does."""
+    """Append the claims to the file that BRAID_CLAIMS names for this process, if it is set."""
     if to and file.exists():
         with open(to, "a", encoding="utf-8") as whole:
             whole.write(file.read_text(encoding="utf-8"))
 
 
 def claim_environment(claims: Path) -> dict[str, str]:
-    """What a notebook is told besides: where its claims go."""
+    """Return the environment that tells a notebook where to write its claims."""
     return {"BRAID_CLAIMS": os.fspath(claims)}

@@ -17,11 +17,11 @@ from braid_lab.reports.notebook_parameters import NotebookError, parse_values, r
 from braid_lab.reports.report_page import render_page
 
 FOLDER = Path("runs")
-"""Where pages go if nobody says where."""
+"""Default folder of pages."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What the command takes."""
+    """Add the arguments of the command."""
     parser.add_argument(
         "name", metavar="NAME", help="a notebook, as `braid list` names it, or how that begins"
     )
@@ -60,8 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_report(options: argparse.Namespace) -> int:
-    """Run it. Returns 0, 1 when the notebook fails (the page is written as far as it came), 2 for
-    what cannot be run or written.
+    """Run the report.
+
+    Return 0; 1 if the notebook fails (the page has the outputs so far); 2 if the notebook cannot be
+    run or the page cannot be written.
     """
     try:
         name = files.find_notebook(options.name, options.notebooks)
@@ -113,7 +115,7 @@ def _parse_settings(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _check_output(output: Path, force: bool) -> None:
-    """Raises NotebookError unless the page can be written."""
+    """Raise NotebookError unless the page can be written."""
     if output.is_dir():
         raise NotebookError(f"{output} is a folder; -o takes a file")
     if output.exists() and not force:
@@ -135,7 +137,7 @@ def _run_with_claims(
     last: outcome.Outcome | None,
     expected: float | None,
 ) -> tuple[files.NotebookRun, list[Any]]:
-    """Run the notebook; with it, the claims that it checked."""
+    """Run the notebook. Return the run and the claims that it checked."""
     before = {title: took for title, took in (last or {}).get("cells", ())}
     line = _Line()
     with tempfile.TemporaryDirectory(prefix="braid-") as folder:
@@ -150,7 +152,7 @@ def _run_with_claims(
 
 
 class _Line:
-    """One line on a terminal, which the next one replaces; nothing where nobody looks."""
+    """A line on a terminal that the next one replaces; nothing if there is no terminal."""
 
     def show_text(self, text: str) -> None:
         if sys.stderr.isatty():
@@ -162,7 +164,7 @@ class _Line:
 
 
 def _ignore_text(text: str) -> None:
-    """Where nobody looks."""
+    """Ignore progress if there is no terminal."""
 
 
 def _write_to_stderr(text: str) -> None:
@@ -171,7 +173,7 @@ def _write_to_stderr(text: str) -> None:
 
 
 def _write_page(output: Path, html: str) -> None:
-    """Write whole or not at all: a page that is being served is never half there."""
+    """Write the page atomically: a page that is being served is never incomplete."""
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=output.parent, suffix=".part", delete=False
     ) as file:

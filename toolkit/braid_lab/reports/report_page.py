@@ -1,4 +1,4 @@
-"""A notebook that has run, as one HTML page that works offline."""
+"""A notebook after its run as one HTML page that works offline."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ TEMPLATE = """{%- extends 'lab/index.html.j2' -%}
 {%- block body_header -%}{{ super() }}{{ resources.head }}{%- endblock -%}
 """
 LAB = re.compile(r"<!-- lab -->.*?<!-- /lab -->", re.DOTALL)
-"""What of a text speaks to somebody with JupyterLab; a page leaves it out."""
+"""Passages for users of JupyterLab; a page leaves them out."""
 SHOWN = ["text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg", "text/plain"]
 
 
 def render_page(notebook: NotebookNode, title: str, folder: Path, head: str = "") -> str:
-    """The notebook as one HTML page that loads nothing: no code, no widgets (their static twins),
-    images inside; ``head`` is HTML that comes first. Two runs have the same ids.
+    """Return the notebook as one HTML page that loads no external resources.
 
-    ``folder`` is where the notebook's relative links start. Raises NotebookError when an output
-    would load something from elsewhere.
+    It has no code, static views instead of widgets, and embedded images. ``head`` is HTML that
+    comes first. Two runs have the same ids. ``folder`` is the base of the notebook's relative
+    links. Raises NotebookError if an output would load an external resource.
     """
     with OptionalImport("notebooks"):
         from jinja2 import DictLoader
@@ -69,8 +69,9 @@ def render_page(notebook: NotebookNode, title: str, folder: Path, head: str = ""
 
 
 def find_external_urls(html: str) -> list[str]:
-    """The addresses that a browser would fetch to show this page: of scripts, styles, images,
-    frames, media.
+    """Return the addresses that a browser would fetch to show this page.
+
+    These are addresses of scripts, styles, images, frames and media.
     """
     with OptionalImport("notebooks"):
         from bs4 import BeautifulSoup

@@ -1,4 +1,4 @@
-"""The head of a report: what it is of, whether its checks passed, and what is different."""
+"""The head of a report: its notebook, whether its checks passed, and differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STYLE = """<style>
 
 
 def format_verdict(found: Outcome) -> str:
-    """In a sentence."""
+    """Return the verdict as a sentence."""
     told = found["verdict"]
     checks = (
         f"{told['passed']} of {told['total']} checks passed"
@@ -38,8 +38,9 @@ def format_verdict(found: Outcome) -> str:
 def render_head(
     found: Outcome, defaults: Mapping[str, Any], last: Outcome | None, compared: bool
 ) -> str:
-    """The head as HTML. ``compared``: say what is different from ``last``, None when there is no
-    earlier run.
+    """Return the head as HTML.
+
+    ``compared``: list the differences from ``last``; None: there is no earlier run.
     """
     rows = [
         ("report", f"{found['title'] or found['report']} ({found['report']})"),

@@ -1,1 +1,1 @@
-"""Study the reuse of running operators (StreamReuse)."""
+"""Studies of the reuse of running operators (StreamReuse)."""

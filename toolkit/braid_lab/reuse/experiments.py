@@ -1,5 +1,7 @@
-"""What reuse saves on a network, modelled: experiments in the place of those of Seshadri 2008,
-section 5, which we do not have. Named E1 to E9; numbers of the paper are those of its text alone.
+"""The savings of reuse on a network, modelled: experiments E1 to E9.
+
+They replace those of Seshadri 2008, section 5, which are not available to us. Numbers of the paper
+are those of its text alone.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ STRATEGIES: tuple[Reuse, ...] = ("separate", "exact", "contained", "relaxed", "a
 
 
 def workload_schemas(asking: QueryWorkload) -> Schemas:
-    """The types of a workload's columns."""
+    """Return the types of a workload's columns."""
     return {
         s: {c: SqlType.parse(kind) for c, kind in columns.items()}
         for s, columns in asking.types.items()
@@ -53,34 +55,34 @@ def workload_schemas(asking: QueryWorkload) -> Schemas:
 
 
 def workload_rates(asking: QueryWorkload) -> Rates:
-    """The rates of a workload's streams."""
+    """Return the rates of a workload's streams."""
     streams = {s: StreamRate(r, asking.bytes, asking.rows[s]) for s, r in asking.rates.items()}
     return Rates(streams, asking.selectivity)
 
 
 @dataclass(frozen=True)
 class ReuseScenario:
-    """A workload on a network: where its streams come from and its queries are asked."""
+    """A workload on a network: the nodes of its streams and the sinks of its queries."""
 
     model: CostModel
     deployment: Deployment
     queries: tuple[DeployedQuery, ...]
 
     def make_service(self, reuse: Reuse) -> PlanningService:
-        """Nothing deployed yet, and a planner that may reuse so much."""
+        """Return a service without deployments, whose planner may reuse what ``reuse`` says."""
         return PlanningService(Planner(self.model, reuse), self.deployment)
 
 
 @cache
 def make_network() -> Network:
-    """The network of the studies: 124 nodes in 8 regions."""
+    """Return the network of the studies: 124 nodes in 8 regions."""
     return transit_stub()
 
 
 def make_scenario(
     workload: str, queries: int, seed: int = 0, regions: int | None = None
 ) -> ReuseScenario:
-    """A workload whose queries are asked in so many regions; None: everywhere."""
+    """Return a workload whose queries have sinks in ``regions`` regions; None: everywhere."""
     asking, rng = WORKLOADS[workload](seed), random.Random(seed)
     net, schemas = make_network(), workload_schemas(asking)
     names = [n.name for n in net.nodes]
@@ -96,7 +98,7 @@ def make_scenario(
 
 
 def answer_latency(model: CostModel, deployment: Deployment, asked: DeployedQuery) -> float:
-    """Seconds that the network takes from the farthest source to the sink of a query."""
+    """Return the seconds on the network from the farthest source to the sink of a query."""
 
     def there(id: int) -> float:
         operator = deployment.operators[id]
@@ -118,9 +120,11 @@ def usage_table(
     seed: int = 0,
     regions: int | None = None,
 ) -> pd.DataFrame:
-    """E1, E2 and E3: network usage, work, and latency of answers, after so many queries, by what
-    may be reused; ``answers_modelled`` is the part of the usage that answers are on their way to
-    where they are asked for.
+    """Return E1, E2 and E3: network usage, work, and latency of answers after each number of
+    queries.
+
+    Rows are by what may be reused. ``answers_modelled`` is the part of the usage for answers on
+    their way to sinks.
     """
     rows = []
     whole = make_scenario(workload, max(counts), seed, regions)
@@ -155,14 +159,15 @@ def _make_usage_row(
 
 
 def relative_to_baseline(found: pd.DataFrame, column: str) -> pd.DataFrame:
-    """A column relative to that of no reuse, by number of queries and strategy."""
+    """Return a column relative to that without reuse, by number of queries and strategy."""
     table = found.pivot(index="queries", columns="strategy", values=column)
     return table.div(table["separate"], axis=0)
 
 
 def search_times(counts: Sequence[int], searches: int = 20, seed: int = 0) -> pd.DataFrame:
-    """E5: the search for what serves a query as it is, in the lattice, in the lattice of one
-    region, and operator by operator; seconds are measured.
+    """Return E5: search times for operators that serve a query unchanged; seconds are measured.
+
+    The search is in the lattice, in the lattice of one region, and operator by operator.
     """
     rows = []
     for count in counts:
@@ -199,7 +204,7 @@ def _time_searches(
 
 
 def _generate_lattice_entries(count: int, seed: int) -> Iterator[LatticeEntry]:
-    """Operators as queries of ten streams make them, which are joined in chains of two to five."""
+    """Yield operators for queries over ten streams, joined in chains of two to five."""
     rng = random.Random(seed)
     for id in range(count):
         definition = random_chain_query(rng)
@@ -207,7 +212,7 @@ def _generate_lattice_entries(count: int, seed: int) -> Iterator[LatticeEntry]:
 
 
 def random_chain_query(rng: random.Random, least: int = 2, most: int = 5) -> Definition:
-    """A query over a chain of some of ten streams, with selections on two columns."""
+    """Return a query over a chain of some of ten streams, with selections on two columns."""
     streams = rng.sample([f"s{i}" for i in range(10)], rng.randint(least, most))
     joins = []
     for a, b in pairwise(streams):
@@ -233,8 +238,9 @@ def random_chain_query(rng: random.Random, least: int = 2, most: int = 5) -> Def
 
 
 def replanning_costs(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
-    """E6: queries planned one by one as they come, against all planned anew at each arrival, the
-    cheapest of three orders; seconds are measured.
+    """Return E6: queries planned one by one, against all planned again at each arrival.
+
+    The latter is the cheapest of three orders; seconds are measured.
     """
     whole = make_scenario(workload, queries, seed)
     service, spent, spent_anew, best = whole.make_service("relaxed"), 0.0, 0.0, 0.0
@@ -281,9 +287,10 @@ def reoptimization_costs(
     strategies: Sequence[Reuse] = ("separate", "contained", "relaxed"),
     seed: int = 0,
 ) -> pd.DataFrame:
-    """E6: what the network carries when queries are planned one by one as they come, and when what
-    is deployed has then come to rest, however long changes take to pay; ``built`` are the operators
-    that are built for that. Without reuse all is at rest from the start: each plan is the best.
+    """Return E6: network usage of queries planned one by one, and after re-optimization.
+
+    Re-optimization ignores how long changes take to pay; ``built`` are the operators that it
+    builds. Without reuse nothing changes: each plan is already the best.
     """
     whole, rows = make_scenario(workload, queries, seed), []
     for strategy in strategies:
@@ -312,7 +319,7 @@ def reoptimization_costs(
 def locality_table(
     workload: str, queries: int, regions: Sequence[int] = (1, 2, 4, 8), seed: int = 0
 ) -> pd.DataFrame:
-    """E7: by how many regions ask, what reuse costs that looks at the network and that does not."""
+    """Return E7: costs of reuse with and without the network, by regions with sinks."""
     found = []
     for count in regions:
         rows = usage_table(workload, [queries], ("separate", "always", "relaxed"), seed, count)
@@ -321,8 +328,9 @@ def locality_table(
 
 
 def lifetime_table(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
-    """E8: cost over time of queries that come at random and live for random times, when lifetimes
-    are known to the planner and when they are not.
+    """Return E8: cost over time of queries with random arrivals and lifetimes.
+
+    Lifetimes are known to the planner, or unknown.
     """
     rows = []
     for known in (True, False):
@@ -349,9 +357,10 @@ def lifetime_table(workload: str, queries: int, seed: int = 0) -> pd.DataFrame:
 def planner_comparison(
     queries: int = 40, streams: Sequence[int] = (2, 3, 4, 5), most: Sequence[int] = (8, 16, 32)
 ) -> pd.DataFrame:
-    """E9: cost of one query's plan by Top-Down and Bottom-Up over clusters of so many nodes, and by
-    simpler ways, relative to the exact planner's; ``looked`` is the part of all plans that was
-    open.
+    """Return E9: cost of one query's plan by other planners, relative to the exact planner's.
+
+    They are Top-Down and Bottom-Up over clusters of so many nodes, and simpler ones. ``looked`` is
+    the fraction of all plans that was considered.
     """
     net, rows = make_network(), []
     for count in streams:

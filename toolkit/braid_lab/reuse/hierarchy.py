@@ -1,8 +1,8 @@
 """Planners of the same authors' earlier work, over a hierarchy of clusters: Top-Down and Bottom-Up.
 
-Source: named in Seshadri 2008, section 2.2 ("virtual hierarchical network partition"), which gives
-no algorithm. What we know of them is from abstracts; details are ours: clusters of at most
-``most`` nodes, whose medoids are the nodes of the next level. Neither reuses anything.
+Seshadri 2008, section 2.2 names them ("virtual hierarchical network partition") and gives no
+algorithm. We know them from abstracts; details are ours: clusters of at most ``most`` nodes, whose
+medoids are the nodes of the next level. Neither reuses anything.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ class Level:
     clusters: dict[int, tuple[int, ...]]
 
     def find_coordinator(self, node: int) -> int:
-        """The coordinator of a node of this level."""
+        """Return the coordinator of a node of this level."""
         return next(c for c, nodes in self.clusters.items() if node in nodes)
 
 
 def build_hierarchy(network: Network, most: int) -> tuple[Level, ...]:
-    """The levels from the leaves up; the last has one cluster. Raises ValueError for clusters of
-    fewer than two nodes.
+    """Return the levels from the leaves up; the last has one cluster.
+
+    Raises ValueError for clusters of fewer than two nodes.
     """
     if most < 2:
         raise ValueError(f"clusters have at most {most} nodes; it must be 2 or more")
@@ -47,7 +48,7 @@ def build_hierarchy(network: Network, most: int) -> tuple[Level, ...]:
 def _cluster_nodes(
     network: Network, nodes: Sequence[int], most: int
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Clusters of near nodes: the one that is farthest from all, and what is nearest to it."""
+    """Yield clusters of nearby nodes: the one farthest from all, with those nearest to it."""
     left, far = list(nodes), network.latency_ms
     while left:
         start = max(left, key=lambda n: (float(far[n, left].sum()), -n))
@@ -57,7 +58,7 @@ def _cluster_nodes(
 
 
 class HierarchicalPlanner:
-    """Plans in clusters; ``looked`` counts the plans of trees and places that were open."""
+    """A planner in clusters; ``looked`` counts the plans (trees and places) that it considered."""
 
     def __init__(self, model: CostModel, most: int = 16) -> None:
         self.model, self.levels = model, build_hierarchy(model.network, most)
@@ -69,7 +70,10 @@ class HierarchicalPlanner:
         return allowed
 
     def _find_representative(self, node: int, level: int) -> int:
-        """As what a node is seen at a level: its coordinator, or its nearest working node's."""
+        """Return the node that represents a node at a level.
+
+        It is the node's coordinator, or that of its nearest working node.
+        """
         near = self.model.network.latency_ms[node]
         if not self.model.network.can_host_mask[node]:
             able = np.flatnonzero(self.model.network.can_host_mask)
@@ -79,8 +83,9 @@ class HierarchicalPlanner:
         return node
 
     def plan_top_down(self, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int) -> Tree:
-        """Plan among the coordinators of the top cluster; each plans anew, in its own cluster, what
-        was put on it.
+        """Plan among the coordinators of the top cluster.
+
+        Each coordinator then re-plans its part in its own cluster.
         """
         top = len(self.levels) - 1
         return self._plan_cluster(wanted, leaves, sink, top, next(iter(self.levels[top].clusters)))
@@ -102,7 +107,7 @@ class HierarchicalPlanner:
     def _refine_plan(
         self, tree: Tree, wanted: Definition, known: dict[Tree, PlanLeaf], sink: int, level: int
     ) -> Tree:
-        """The plan with what is on each coordinator planned anew in its cluster."""
+        """Return the plan with the part on each coordinator re-planned in its cluster."""
         if tree in known or not isinstance(tree, NewOperator):
             return tree
         inputs = list(_iterate_fragment_inputs(tree, known))
@@ -121,7 +126,7 @@ class HierarchicalPlanner:
         return self._plan_cluster(part, leaves, sink, level - 1, place[tree.node])
 
     def plan_bottom_up(self, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int) -> Tree:
-        """Start in the sink's cluster: join what is there, pass the rest up."""
+        """Plan from the sink's cluster: join the streams that are there, and pass the rest up."""
         known = list(leaves)
         for level, below in enumerate(self.levels):
             cluster = below.find_coordinator(self._find_representative(sink, level))
@@ -148,7 +153,7 @@ def _get_operator_node(tree: Tree) -> str:
 
 
 def _iterate_fragment_inputs(tree: NewOperator, known: dict[Tree, PlanLeaf]) -> Iterator[Tree]:
-    """What comes from elsewhere into the operators that are on one node with this one."""
+    """Yield the external inputs of the operators on the same node as this one."""
     for read in tree.inputs:
         if read not in known and isinstance(read, NewOperator) and read.node == tree.node:
             yield from _iterate_fragment_inputs(read, known)
@@ -157,7 +162,7 @@ def _iterate_fragment_inputs(tree: NewOperator, known: dict[Tree, PlanLeaf]) -> 
 
 
 def _select_linked_leaves(wanted: Definition, leaves: Sequence[PlanLeaf]) -> list[PlanLeaf]:
-    """The largest set of these that joins link, grown from each in turn."""
+    """Return the largest set of leaves that joins connect, grown from each in turn."""
     best: list[PlanLeaf] = []
     for start in leaves:
         chosen = [start]
@@ -174,10 +179,10 @@ def _select_linked_leaves(wanted: Definition, leaves: Sequence[PlanLeaf]) -> lis
 
 
 def count_plans(streams: int, nodes: int) -> int:
-    """How many plans there are: bushy trees of so many streams, (2K-3)!!, times places of their
+    """Return the number of plans: bushy trees of the streams, (2K-3)!!, times places of their
     joins.
 
-    >>> plan_count(3, 124), plan_count(4, 10)
+    >>> count_plans(3, 124), count_plans(4, 10)
     (46128, 15000)
     """
     trees = prod(range(2 * streams - 3, 1, -2))

@@ -1,5 +1,4 @@
-"""The paper's example: figure 1's network with streams, and rates under which its decisions come
-out.
+"""The paper's example: figure 1's network with streams, and rates that lead to its decisions.
 
 Source: Seshadri 2008, section 2.1. Rates are ours: the paper gives none.
 """
@@ -26,7 +25,7 @@ _BYTES = {"num": 8.0, "flight": 8.0, "gate": 4.0, "dest": 4.0, "city": 4.0, "ter
 
 
 def figure_1_example() -> tuple[Network, Rates, dict[str, str]]:
-    """Figure 1, rates of its four streams, and where they come from."""
+    """Return figure 1, the rates of its four streams, and their source nodes."""
     at = {s: s.upper() for s in ("flights", "checkins", "baggage", "weather")}
     carriers = ("DL", "CO", "AA", "UA", "WN", "B6", "US", "NW")
     flights = [

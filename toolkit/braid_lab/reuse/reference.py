@@ -1,7 +1,7 @@
-"""What a deployment makes of given tuples, one by one: operators by their demands, queries by
-compensation. Small and slow, for tests; join conditions are equalities.
+"""A reference model of a deployment on given tuples: operators by demands, queries by compensation.
 
-Source: Seshadri 2008, sections 3 and 3.1.
+It is small and slow, for tests; join conditions are equalities. Source: Seshadri 2008, sections 3
+and 3.1.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from braid.papers.reuse.deployment import (
 
 @dataclass(frozen=True)
 class Arrival:
-    """A tuple: which one of its stream, its event time in microseconds, its values."""
+    """A tuple: its number within the stream, its event time in microseconds, its values."""
 
     id: int
     time: int
@@ -38,7 +38,7 @@ Made = list[tuple[Match, frozenset[int]]]
 
 
 def query_results(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[Match]]:
-    """What each query is told: its operator's results, compensated."""
+    """Return the results of each query: its operator's results, compensated."""
     made = operator_results(deployment, arrivals)
     return {
         q.name: list(
@@ -51,7 +51,7 @@ def query_results(deployment: Deployment, arrivals: Arrivals) -> dict[str, list[
 
 
 def isolated_results(asked: DeployedQuery, arrivals: Arrivals) -> list[Match]:
-    """What a query is told that is evaluated by itself."""
+    """Return the results of a query that is evaluated alone."""
     d = asked.definition
     chosen = [
         [{s: a} for a in arrivals[s] if where.accepts(a.values)]
@@ -66,7 +66,7 @@ def isolated_results(asked: DeployedQuery, arrivals: Arrivals) -> list[Match]:
 
 
 def operator_results(deployment: Deployment, arrivals: Arrivals) -> dict[int, Made]:
-    """By operator, its results: what one of its demands makes, each once."""
+    """Return, by operator, the results of all its demands, each once."""
     made: dict[int, Made] = {}
     for operator in deployment.topological_order():
         found: dict[tuple[int, ...], Match] = {}
@@ -112,7 +112,7 @@ def _list_demand_matches(
 def compensated_results(
     operator: Operator, bit: int, wanted: Definition, made: Made
 ) -> Iterator[Match]:
-    """What is wanted, of an operator's results for one of its demands."""
+    """Yield the wanted results from an operator's results for one of its demands."""
     own = make_compensation(operator.demand_results(bit), wanted)
     return (
         _project_match(m, wanted)
@@ -138,7 +138,7 @@ def _merge_matches(parts: Sequence[Match]) -> Match:
 
 
 def _has_equal_join_values(match: Match, joins: frozenset[JoinCondition]) -> bool:
-    """Whether the equalities hold whose columns have come so far."""
+    """Return whether the equalities hold whose columns are all present."""
     for join in joins:
         if all(c in match[s].values for s, c in join.columns):
             values = [match[s].values[c] for s, c in join.columns]
@@ -155,7 +155,7 @@ def _is_within_windows(match: Match, streams: Sequence[str], windows: Sequence[i
 
 
 def _project_match(match: Match, definition: Definition) -> Match:
-    """With the columns that a definition has, and no others."""
+    """Return the match with exactly the columns of a definition."""
     return {
         s: Arrival(match[s].id, match[s].time, {c: match[s].values[c] for c in columns})
         for s, columns in zip(definition.streams, definition.columns, strict=True)

@@ -1,4 +1,4 @@
-"""Other ways to plan a query, to hold the exact planner against: none of them reuses anything."""
+"""Other planners to compare with the exact one; none of them reuses anything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rival = Callable[[CostModel, Definition, Sequence[PlanLeaf], int], Tree]
 
 
 def stream_leaves(model: CostModel, deployment: Deployment, wanted: Definition) -> list[PlanLeaf]:
-    """The streams of a query at the nodes that they come from."""
+    """Return the streams of a query at their source nodes."""
     place = model.network.find_node_index
     return [
         PlanLeaf(frozenset([s]), place(deployment.source_node(s)), StreamLeaf(s))
@@ -28,7 +28,7 @@ def stream_leaves(model: CostModel, deployment: Deployment, wanted: Definition) 
 
 
 def tree_cost(model: CostModel, deployment: Deployment, asked: DeployedQuery, tree: Tree) -> float:
-    """What a plan of new operators costs for one query."""
+    """Return the cost of a plan of new operators for one query."""
     from braid.papers.reuse.deployment import add_query
 
     return model.total_cost(add_query(Deployment(deployment.stream_nodes), asked, tree))
@@ -37,16 +37,14 @@ def tree_cost(model: CostModel, deployment: Deployment, asked: DeployedQuery, tr
 def plan_exactly(
     model: CostModel, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int
 ) -> Tree:
-    """Join order and places together, at the least cost."""
+    """Return the join order and places, chosen together, with the least cost."""
     return PlanTable(model, wanted, leaves, model.network.can_host_mask).best_tree(sink)
 
 
 def plan_then_deploy(
     model: CostModel, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int
 ) -> Tree:
-    """First the join order that makes the fewest tuples, whatever the network; then the best places
-    for it.
-    """
+    """Return the best places of the join order with the fewest tuples, network ignored."""
     blind = CostModel(ONE_SITE, model.rates, work_weight=1.0)
     here = [PlanLeaf(k.streams, 0, k.tree) for k in leaves]
     order = PlanTable(blind, wanted, here, ONE_SITE.can_host_mask).best_tree(0)
@@ -56,7 +54,7 @@ def plan_then_deploy(
 def _place_operators(
     model: CostModel, wanted: Definition, order: Tree, leaves: dict[Tree, PlanLeaf], sink: int
 ) -> Tree:
-    """The best places for the operators of a fixed join order."""
+    """Return the best places for the operators of a fixed join order."""
     far = model.network.latency_ms / 1e3
     barred = np.where(model.network.can_host_mask, 0.0, np.inf)
 
@@ -88,7 +86,7 @@ def _place_operators(
 def plan_all_at_sink(
     model: CostModel, wanted: Definition, leaves: Sequence[PlanLeaf], sink: int
 ) -> Tree:
-    """Every operator at the working node that is nearest to the sink."""
+    """Return a plan with every operator at the working node nearest to the sink."""
     near = np.where(model.network.can_host_mask, model.network.latency_ms[sink], np.inf)
     only = np.zeros(len(near), np.bool_)
     only[int(near.argmin())] = True
@@ -96,14 +94,14 @@ def plan_all_at_sink(
 
 
 def make_top_down(most: int) -> Rival:
-    """Top-Down over clusters of at most so many nodes."""
+    """Return Top-Down over clusters of at most ``most`` nodes."""
     return lambda model, wanted, leaves, sink: HierarchicalPlanner(model, most).plan_top_down(
         wanted, leaves, sink
     )
 
 
 def make_bottom_up(most: int) -> Rival:
-    """Bottom-Up over clusters of at most so many nodes."""
+    """Return Bottom-Up over clusters of at most ``most`` nodes."""
     return lambda model, wanted, leaves, sink: HierarchicalPlanner(model, most).plan_bottom_up(
         wanted, leaves, sink
     )
@@ -112,8 +110,9 @@ def make_bottom_up(most: int) -> Rival:
 def enumerate_plans(
     wanted: Definition, trees: Sequence[Tree], nodes: Sequence[str]
 ) -> Iterator[Tree]:
-    """Every bushy tree without a product, with its operators at all places: for tests, on small
-    networks. ``trees`` are the streams.
+    """Yield every bushy tree without a product, with its operators at all places.
+
+    It is for tests, on small networks. ``trees`` are the streams.
     """
     if len(trees) == 1:
         yield trees[0]
