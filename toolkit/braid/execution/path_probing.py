@@ -103,8 +103,9 @@ class PathProber:
         self.leaving: dict[Place, list[PartialMatches]] = {}
         self.seconds = 0.0
         self._gathers: dict[tuple[int, ...], tuple[BlockRows, Sequence[BlockRows]]] = {}
-        """Small blocks probed together, by the identities of their rows, which are kept alive
-        here.
+        """Small blocks that are probed together, by the identities of their rows.
+
+        The rows are kept with them, so that identities stay unique.
         """
 
     def probe_paths(self, here: dict[tuple[int, int], BlockRows]) -> None:

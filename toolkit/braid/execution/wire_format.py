@@ -1,9 +1,10 @@
-"""What travels: the work that the driver gives every task, and the rows that tasks send each other.
+"""Encode the rows that tasks exchange, and prepare arriving tuples.
 
-Rows between tasks have one schema, whatever the streams: (partition, kind, body). "tuples" are an
-Arrow stream of one stream's tuples on the way to a partition whose hosts need them; a "report" is
-JSON for the driver; a "partial" is an Arrow stream of partial results on the way to the next hop's
-host.
+All rows between tasks have the schema (partition, kind, body).
+
+- "tuples": an Arrow stream of one stream's tuples, for a partition whose hosts need them.
+- "report": JSON for the driver.
+- "partial": an Arrow stream of partial results, for the host of the next hop.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from braid.kernels.pair_sampling import sample_arrivals
 
 
 def count_shuffles(batch: BatchSpec) -> int:
-    """How many times some path of the plan leaves its partition."""
+    """Return the largest number of times that a path of the plan leaves its partition."""
     most, partitions = 0, batch.spec.partitions
     for route in batch.routes:
         for path in route.paths:
@@ -39,7 +40,7 @@ def count_shuffles(batch: BatchSpec) -> int:
 def split_by_stream(
     rows: pa.RecordBatch, batch: BatchSpec, untimed: Counter[int]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of the streams' union, stream for stream, as they come in."""
+    """Yield each stream's arrived tuples from rows of the streams' union."""
     for s, came in split_columns_by_stream(rows, batch):
         yield s, complete_tuples(came, s, batch, untimed)
 
@@ -47,7 +48,7 @@ def split_by_stream(
 def split_columns_by_stream(
     rows: pa.RecordBatch, batch: BatchSpec
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """What travelled of the streams' union, stream for stream."""
+    """Yield each stream's columns as sent, from rows of the streams' union."""
     stream = rows.column("__stream").to_numpy()
     single = len(stream) > 0 and bool((stream == stream[0]).all())  # as in most of Spark's batches
     for s in [int(stream[0])] if single else np.flatnonzero(np.bincount(stream)).tolist():
@@ -58,8 +59,9 @@ def split_columns_by_stream(
 def complete_tuples(
     came: pa.RecordBatch, stream: int, batch: BatchSpec, untimed: Counter[int]
 ) -> pa.RecordBatch:
-    """The tuples of a stream as they come in; in a run that serves many queries their marks give
-    the routing keys.
+    """Return the arrived tuples of a stream.
+
+    In a run that serves many queries, the query bitmaps determine the routing keys.
     """
     flat = batch.spec.layouts[stream].add_generated(came)
     if batch.bitmaps is not None:
@@ -71,8 +73,10 @@ def complete_tuples(
 def select_arrivals(
     rows: pa.RecordBatch, stream: int, batch: BatchSpec, untimed: Counter[int]
 ) -> pa.RecordBatch:
-    """The tuples of a stream that come in, with the routing keys of the batch: all that have an
-    event time, unless the harvest leaves some out. Those that have none are counted as ``untimed``.
+    """Return the tuples that enter the join, with the routing keys of the batch.
+
+    Tuples without event time are left out and counted in ``untimed``. Load shedding may leave out
+    more.
     """
     time = rows.column(TIME)
     if time.null_count:
@@ -87,12 +91,12 @@ def select_arrivals(
 
 
 def filter_by_key(rows: pa.RecordBatch, mask: np.ndarray) -> pa.RecordBatch:
-    """The rows whose routing keys the mask has."""
+    """Return the rows whose routing keys are in the mask."""
     return take_rows(rows, np.flatnonzero(mask[rows.column(ROUTING).to_numpy()]))
 
 
 def key_masks_by_partition(batch: BatchSpec) -> list[list[np.ndarray]]:
-    """By stream and partition, the mask of routing keys that some host of the partition needs."""
+    """Return the mask of routing keys needed by the hosts of each partition, by stream."""
     partitions = range(batch.spec.partitions)
     need = [
         [np.zeros(batch.key_space.key_end, bool) for _ in partitions] for _ in batch.spec.columns
@@ -105,7 +109,7 @@ def key_masks_by_partition(batch: BatchSpec) -> list[list[np.ndarray]]:
 
 
 def encode_arrow(rows: pa.RecordBatch) -> bytes:
-    """A record batch as the bytes of an Arrow stream."""
+    """Return a record batch as the bytes of an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_batch(rows)
@@ -113,9 +117,7 @@ def encode_arrow(rows: pa.RecordBatch) -> bytes:
 
 
 def encode_partials(partial: PartialMatches, place: tuple[int, int, int]) -> bytes:
-    """Partial results as one Arrow stream: a struct column for each visited stream, and where they
-    are in the plan.
-    """
+    """Return partial results as one Arrow stream: a struct column per stream, and the place."""
     names, columns = [], []
     for stream, (rows, at) in partial.parts.items():
         taken = take_block_rows(rows.batch, at)
@@ -132,7 +134,7 @@ def encode_partials(partial: PartialMatches, place: tuple[int, int, int]) -> byt
 
 
 def decode_partials(body: bytes) -> tuple[PartialMatches, tuple[int, int, int]]:
-    """The partial results that ``pack`` wrote, and where they are in the plan."""
+    """Return the partial results and the place that ``encode_partials`` wrote."""
     reader = pa.ipc.open_stream(body)
     place = tuple(json.loads(reader.schema.metadata[b"place"]))
     batch = reader.read_next_batch()
@@ -153,7 +155,7 @@ def decode_partials(body: bytes) -> tuple[PartialMatches, tuple[int, int, int]]:
 
 
 def make_shipment(rows: list[tuple[int, str, bytes]]) -> pa.RecordBatch:
-    """Rows of (partition, kind, body) as Spark moves them."""
+    """Return rows of (partition, kind, body) as a record batch that Spark can move."""
     partitions, kinds, bodies = zip(*rows, strict=True)
     return pa.record_batch(
         [

@@ -225,8 +225,8 @@ class QueryHub:
         return {s: f for s, f in self.streams.items() if s in self.tables or not f.isStreaming}
 
     def _make_replay(self, batches: int | str) -> ReplaySource | None:
-        """Return a source that replays the static streams after checking them; None if none is
-        static.
+        """Return a source that replays static streams after checking them; None if there are
+        none.
         """
         copied = self._static_streams()
         if not copied:

@@ -72,8 +72,7 @@ class HubQuery:
         )
 
     def results(self) -> Any:
-        """Return the answer so far as a Spark DataFrame, or as an Arrow table if streams are
-        tables.
+        """Return the answer so far: a Spark DataFrame, or an Arrow table for table streams.
 
         Without a SLIDE: one row per match. With one: the rows that hold at each tick, which is in
         the column ``tick``.

@@ -252,9 +252,7 @@ class QueryRegistry:
         return dict.fromkeys(definition.streams) | self._find_missing_history(definition)
 
     def _find_missing_history(self, definition: Definition) -> dict[str, int]:
-        """Return the start of history by stream, for streams whose earlier tuples a query could
-        use.
-        """
+        """Return the start of history by stream, if a query could use earlier tuples of it."""
         progress, lacking = self.event_time_progress(definition.streams), dict[str, int]()
         for stream, window in zip(definition.streams, definition.windows, strict=True):
             floor = self.ledger.backfill_start.get(stream)

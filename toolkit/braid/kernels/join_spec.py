@@ -1,4 +1,4 @@
-"""Records of the work that the driver gives every task: the join, and a batch of it."""
+"""Records of the work that the driver sends to every task: the join, and one batch of it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from braid.kernels.query_bitmaps import QueryBitmaps
 
 
 class RoutingHash(NamedTuple):
-    """A routing key that the receiver makes as Spark would: the hash of a ``column`` of ``bigint``,
-    in [0, ``keys``).
+    """Routing key that the receiver computes as Spark would: a hash of a ``bigint`` column.
+
+    The keys are in [0, ``keys``).
     """
 
     column: str
@@ -31,7 +32,7 @@ class RoutingHash(NamedTuple):
     keys: int
 
     def routing_keys(self, values: pa.Array) -> pa.Array:
-        """The routing keys of these values, none of which is null."""
+        """Return the routing keys of these values, which must not be null."""
         hashed = xxhash64(self.seed, values.to_numpy())
         if self.keys & self.keys - 1:
             hashed %= self.keys
@@ -42,9 +43,11 @@ class RoutingHash(NamedTuple):
 
 @dataclass(frozen=True)
 class StreamLayout:
-    """Where a stream's columns are in the streams' union: ``slots`` (name, column of the union);
-    and what the receiver makes of them: ``echoes`` of the user's columns, and the ``routing``
-    key, unless that travels.
+    """Positions of a stream's columns in the streams' union.
+
+    - ``column_slots``: pairs of a column's name and its column of the union.
+    - ``generated_columns``: copies of the user's columns, made by the receiver.
+    - ``routing``: routing key computed by the receiver; None: it is sent.
     """
 
     column_slots: tuple[tuple[str, str], ...]
@@ -52,26 +55,24 @@ class StreamLayout:
     routing: RoutingHash | None = None
 
     def union_column(self, name: str) -> str:
-        """The column of the union that a column comes from."""
+        """Return the column of the union from which a column is read."""
         return dict(self.column_slots)[
             {echo.name: echo.source for echo in self.generated_columns}.get(name, name)
         ]
 
     def extract_rows(self, rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
-        """The chosen rows of the union, all of this stream: the routing key, and the stream's
-        columns by their names.
-        """
+        """Return the rows of this stream at these positions: routing key and named columns."""
         return self.add_generated(take_rows(self.stream_columns(rows), at))
 
     def stream_columns(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """What of the union's rows travelled for this stream."""
+        """Return the columns of the union that were sent for this stream."""
         slots = {} if self.routing else {ROUTING: ROUTING}
         slots |= dict(self.column_slots)
         columns = [make_column_nullable(rows.column(slot)) for slot in slots.values()]
         return pa.record_batch(columns, names=[*slots])
 
     def add_generated(self, came: pa.RecordBatch) -> pa.RecordBatch:
-        """The same with what the receiver makes."""
+        """Return the same rows with the columns that the receiver makes."""
         columns = dict(zip(came.schema.names, came.columns, strict=True))
         columns |= {
             name: columns[source].cast(kind, safe=False)
@@ -84,10 +85,13 @@ class StreamLayout:
 
 @dataclass(frozen=True)
 class JoinSpec:
-    """What stays the same from batch to batch. ``columns`` are the user's column names by stream;
-    ``folder`` is the run's; ``worth`` says what results are worth in a run that sheds load;
-    ``force``: tasks force what they write to disk before they report it. ``bucket`` is the URL of a
-    run that lives in an object store: ``folder`` is its driver's mirror then.
+    """Constant settings of a join, sent to every task.
+
+    - ``columns``: the user's column names by stream.
+    - ``folder``: folder of the run; with an object store, the driver's mirror of it.
+    - ``utility_rule``: value of results, in a run that sheds load.
+    - ``fsync``: whether tasks force files to disk before they report them.
+    - ``object_store_url``: URL of a run in an object store; empty: none.
     """
 
     predicate: Predicate
@@ -101,19 +105,22 @@ class JoinSpec:
     object_store_url: str = ""
 
     def generated_columns(self, stream: int) -> Sequence[GeneratedColumn]:
-        """The columns of a stream that have the values of others."""
+        """Return the columns of a stream that copy others."""
         return self.layouts[stream].generated_columns if self.layouts else ()
 
 
 @dataclass(frozen=True)
 class BatchSpec:
-    """What the driver tells every task of one batch. ``space`` has the routing keys of what comes;
-    ``clocks`` are those of the streams, and ``ahead`` how far past them a tuple moves
-    them by itself (see core.clocks);
-    ``ages`` are those of the blocks that may be met (see facts.age; of fresh ones 0);
-    ``bitmaps`` says which queries results serve, in a run that serves many; ``harvest`` what share
-    of the tuples that set out takes part; ``sizes`` are the bytes of the blocks that derivations
-    read; ``files`` are the block files that places name.
+    """Work of one batch, sent to every task.
+
+    - ``key_space``: routing keys of arriving tuples.
+    - ``block_ages``: ages of the blocks that may be probed; 0 for fresh ones.
+    - ``clocks``, ``ahead``: clocks of the streams, and the lead with which one tuple may advance
+      them; see ``core.stream_clocks``.
+    - ``bitmaps``: queries that results serve, in a run that serves many.
+    - ``shedding``: share of the probing tuples that take part.
+    - ``block_sizes``: bytes of the blocks that derivations read.
+    - ``files``: checksums of the block files that addresses name.
     """
 
     spec: JoinSpec
@@ -132,9 +139,7 @@ class BatchSpec:
     files: Mapping[str, FileChecksum] = field(default_factory=dict)
 
     def derived_bytes(self, tasks: int) -> int:
-        """The bytes of state that derivations read, once for each of so many tasks that has hosts
-        which do.
-        """
+        """Return the bytes of state that derivations read, once for each task that reads them."""
         return sum(
             sum(self.block_sizes.get(source, 0) for source in d.source_blocks)
             * len({host % tasks for host in d.source_hosts})
@@ -143,11 +148,11 @@ class BatchSpec:
 
     @property
     def active_hosts(self) -> int:
-        """How many hosts have something to do."""
+        """Number of hosts that have work."""
         busy = set(chain.from_iterable(r.reading_hosts() for r in self.routes))
         return len(busy.union(*(d.source_hosts for d in self.derivations)))
 
 
 def take_rows(rows: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
-    """The rows at these positions; the batch itself when that is all of them."""
+    """Return the rows at these positions; the batch itself if these are all rows."""
     return rows if len(at) == rows.num_rows else take_block_rows(rows, at)

@@ -31,9 +31,7 @@ _PLACE = "__place"
 
 
 def measure_extent(rows: pa.Table, time: str | None) -> tuple[int, int]:
-    """Return the number of rows, and the microseconds from the earliest to the latest event
-    time.
-    """
+    """Return the number of rows and the microseconds between the first and last event time."""
     if time is None or not rows.num_rows:
         return rows.num_rows, 0
     ends = pc.min_max(rows[time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
@@ -72,8 +70,8 @@ class ArrowReplay:
     def write_input(
         self, folder: Path, check: Callable[[], None] = durable_files.skip_check
     ) -> int:
-        """Write each stream under ``folder``, staged for splitting. Return the number of
-        micro-batches.
+        """Write each stream under ``folder``, staged for splitting. Return how many batches there
+        are.
 
         ``check`` raises FencedError if another driver has taken over the run.
         """

@@ -58,9 +58,7 @@ def _list_pandas_columns(stream: str, frame: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _name_level(index: Any, level: int, columns: list[Any]) -> Any:
-    """Return the name of a level, or the one that ``reset_index`` gives to a level without a
-    name.
-    """
+    """Return the name of a level, or the name ``reset_index`` gives to one that has none."""
     if index.names[level] is not None:
         return index.names[level]
     return "index" if index.nlevels == 1 and "index" not in columns else f"level_{level}"

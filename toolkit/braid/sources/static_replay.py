@@ -218,9 +218,7 @@ def _has_same_encoding(kind: T.DataType) -> bool:
 
 
 def measure_extent(frame: DataFrame, time: str | None) -> tuple[int, int]:
-    """Return the number of rows, and the microseconds from the earliest to the latest event
-    time.
-    """
+    """Return the number of rows and the microseconds between the first and last event time."""
     times = F.lit(0) if time is None else _event_time_column(time)
     found = frame.agg(F.count(F.lit(1)), F.coalesce(F.max(times) - F.min(times), F.lit(0))).first()
     assert found is not None
@@ -321,9 +319,7 @@ def _find_last_number(frame: DataFrame, column: str) -> int:
 
 
 def _arrange_micro_batches(written: Path, target: Path, count: int, schema: pa.Schema) -> None:
-    """Move the written files into place, one per micro-batch, with empty ones where there is
-    none.
-    """
+    """Move written files into place, one per micro-batch, with empty ones for the rest."""
     current_file_system().make_folder(target)
     for k in range(count):
         file = micro_batch_files.batch_file(target, k)

@@ -1,4 +1,4 @@
-"""Manifest log of a run. An entry is created only if there is none of its number.
+"""Manifest log of a run. An entry is created only if its number is free.
 
 An entry is the commit of a batch or the start of a driver. Entries are numbered without gaps, and
 each holds the checksum of the previous one. So only one of two drivers can go on: the other finds

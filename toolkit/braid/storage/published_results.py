@@ -59,9 +59,7 @@ class PublishedResults(SparkSinkLog):
         return [sorted(names, key=result_file_sort_key) for names in found]
 
     def unpublish(self, since: int, first: int) -> None:
-        """Remove the batches from ``since`` up to, excluding, ``first``: log lines first, then
-        files.
-        """
+        """Remove the batches from ``since`` up to, excluding, ``first``: log lines, then files."""
         self.remove_batches(since, first)
         gone = [name for names in self.published_files(first) for name in names]
         self.check()
@@ -135,9 +133,9 @@ class PublishedResults(SparkSinkLog):
         return seen == files and self.is_complete(merged, later)
 
     def republish(self, merged: Sequence[Sequence[str]], later: Sequence[Sequence[str]]) -> None:
-        """Update Spark's sink log to name these files by batch, and remove others.
+        """Update Spark's sink log to name exactly these files by batch, and remove other files.
 
-        Sizes of compacted files are taken from the log, as far as it is intact.
+        Sizes of compacted files are taken from the log, if it is intact.
         """
         files = [*merged, *later]
         known = {name for names in files for name in names}

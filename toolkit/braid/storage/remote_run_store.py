@@ -113,7 +113,7 @@ class RemoteRunStore(RunStore):
         return not others
 
     def _fetch_committed(self) -> None:
-        """Download what has been committed since the last call: log, states and opening events."""
+        """Download what has been committed since the last call: log, states, opening events."""
         for folder in (self.blocks, self.commits, self.input):
             current_file_system().make_folder(folder)
         self.output.make_folders()

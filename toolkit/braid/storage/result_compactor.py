@@ -87,8 +87,7 @@ class ResultCompactor:
         return file if current_file_system().exists(file := self.merged / name) else None
 
     def compact(self, batches: Sequence[Kept], force: bool, now: int) -> Merged:
-        """Write the results of consecutive batches as parts. They exist once a checkpoint names
-        them.
+        """Write the results of consecutive batches as parts, which a checkpoint must then name.
 
         ``now``: microseconds since 1970. Raises DamagedRunError if a result file is damaged.
         """
