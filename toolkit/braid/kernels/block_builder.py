@@ -1,4 +1,4 @@
-"""Blocks are made: rows sorted by their index keys, and several blocks merged into one."""
+"""Build blocks: sort rows by index keys, and merge or gather several blocks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SOURCE = "__source"
 def build_block(
     columns: pa.RecordBatch, indexes: Sequence[str], ordered: bool = False, runs: bool = False
 ) -> pa.RecordBatch:
-    """A block: the rows sorted by the first index, with a permutation for each further one.
+    """Return a block: the rows sorted by the first index, with a permutation for each further one.
 
-    ``ordered`` says that they are sorted already, ``runs`` that they are a few sorted runs, which a
-    stable sort merges.
+    ``ordered``: the rows are sorted already. ``runs``: they are a few sorted runs, which a stable
+    sort merges.
     """
     if not ordered:
         key = columns.column(indexes[0]).to_numpy(zero_copy_only=False)
@@ -33,20 +33,20 @@ def build_block(
 
 
 def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
-    """The batch with a column put in place of one of that name, or after the others."""
+    """Return the batch with a column replaced, or appended if it is new."""
     at = batch.schema.get_field_index(name)
     return batch.append_column(name, values) if at < 0 else batch.set_column(at, name, values)
 
 
 def merge_blocks(sources: Sequence[BlockRows], indexes: Sequence[str]) -> pa.RecordBatch:
-    """One block from the chosen rows of several."""
+    """Return one block of the chosen rows of several."""
     batches = [*map(_take_chosen_rows, sources)]
     whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     return build_block(whole, indexes, ordered=len(batches) == 1, runs=True)
 
 
 def gather_blocks(sources: Sequence[BlockRows], indexes: Sequence[str]) -> BlockRows:
-    """The rows of small blocks, to be probed at once; each knows which of them it is from."""
+    """Return the rows of small blocks, to be probed at once. Each row knows its block."""
     batches = [*map(_take_chosen_rows, sources)]
     source = np.repeat(np.arange(len(batches)), [b.num_rows for b in batches])
     whole = replace_column(pa.concat_batches(batches), _SOURCE, pa.array(source))

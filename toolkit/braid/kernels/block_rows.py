@@ -1,9 +1,8 @@
-"""The rows of a block as a host sees them, and partial results that point into them. NumPy and
-Arrow, no Spark.
+"""The rows of a block on a host, and partial results that refer to them. NumPy and Arrow, no Spark.
 
-A block is an Arrow record batch sorted by its first index key. Beside the user's columns it has
-``__time`` (event time in microseconds), ``__key`` (routing key), the key columns of the predicate,
-and for every further index a permutation ``__p:key``.
+A block is an Arrow record batch sorted by its first index key. In addition to the user's columns it
+has ``__time`` (event time in microseconds), ``__key`` (routing key), the key columns of the
+predicate, and a permutation ``__p:key`` for every further index.
 """
 
 from __future__ import annotations
@@ -23,12 +22,15 @@ from braid.kernels.vectors import VectorColumn
 from braid.kernels.weighted_sets import WeightedSetColumn, map_keys
 
 _PLACES = "__places"
-"""A name that no column has."""
+"""Cache key that is no column name."""
 
 
 class BlockRows:
-    """The rows of one block as a host sees it: a record batch, and the range of routing keys that
-    counts (None: all). Or of ``several`` small blocks: ``sources`` says which each row is from.
+    """The rows of one block on a host, or of ``several`` small blocks.
+
+    - ``batch``: the record batch.
+    - ``keys``: routing keys of the host's rows; None: all rows.
+    - ``sources``: by row, the index of its block; None: one block.
     """
 
     def __init__(
@@ -49,72 +51,71 @@ class BlockRows:
         self._bounds: dict[str, tuple[int, int]] = {}
 
     def numpy_column(self, name: str) -> np.ndarray:
-        """A column as a NumPy array, made once."""
+        """Return a column as a NumPy array; cached."""
         found = self._numpy.get(name)
         if found is None:
             found = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
         return found
 
     def vector_column(self, name: str) -> VectorColumn:
-        """A column of vectors, made once."""
+        """Return a column of vectors; cached."""
         found = self._vectors.get(name)
         if found is None:
             found = self._vectors[name] = VectorColumn.from_arrow(self.batch.column(name))
         return found
 
     def count_by_block(self, at: np.ndarray) -> np.ndarray:
-        """How many of these positions there are in each of the blocks, of which there is mostly
-        one.
-        """
+        """Return the number of these positions in each of the blocks."""
         if self.sources is None:
             return np.array([len(at)])
         return np.bincount(self.sources[at], minlength=self.several)
 
     def row_positions(self) -> np.ndarray:
-        """The positions of the rows that count. Those of all are made once: a column is taken at
-        them without a copy.
+        """Return the positions of the host's rows.
+
+        For all rows it is a cached array, for which a column is taken without a copy.
         """
         if (chosen := self.key_mask()) is not None:
             return np.flatnonzero(chosen)
         return self.cached_column(_PLACES, lambda: _make_read_only(np.arange(self.batch.num_rows)))
 
     def is_all_rows(self, at: np.ndarray) -> bool:
-        """Whether positions are those that ``places`` gave of all rows."""
+        """Return whether the positions are those that ``row_positions`` returned for all rows."""
         return at is self._numpy.get(_PLACES)
 
     @property
     def nbytes(self) -> int:
-        """What all rows of the batch take; see ``nbytes``."""
+        """Bytes of all rows of the batch; see ``value_bytes``."""
         if self._nbytes is None:
             self._nbytes = value_bytes(self.batch)
         return self._nbytes
 
     @cached_property
     def buffer_bytes(self) -> int:
-        """The bytes of the buffers of the batch, of which it may be a part."""
+        """Bytes of the buffers that the batch refers to. It may use only a part of them."""
         return int(self.batch.get_total_buffer_size())
 
     def max_value_bytes(self, name: str) -> int:
-        """The bytes of the longest value of a column that is ``unfixed``, found once."""
+        """Return the bytes of the longest value of a column of variable width; cached."""
         found = self._longest.get(name)
         if found is None:
             found = self._longest[name] = _max_value_bytes(self.batch.column(name))
         return found
 
     def value_bytes(self, name: str, at: np.ndarray) -> np.ndarray:
-        """The bytes of the values of such a column at these positions; of a list, and one for each
-        element.
+        """Return the bytes of a variable-width column's values at these positions. Each list
+        element adds one.
         """
         column = self.batch.column(name)
         return (_bytes_before(column, at + 1) - _bytes_before(column, at)).astype(np.int64)
 
     def row_count(self) -> int:
-        """The rows that count."""
+        """Return the number of the host's rows."""
         chosen = self.key_mask()
         return self.batch.num_rows if chosen is None else int(np.count_nonzero(chosen))
 
     def set_column(self, name: str) -> SetColumn:
-        """A column of sets and their index, made once."""
+        """Return a column of sets with its index; cached."""
         found = self._sets.get(name)
         if found is None:
             column = self.batch.column(name)
@@ -123,14 +124,14 @@ class BlockRows:
         return found
 
     def weighted_set_column(self, name: str) -> WeightedSetColumn:
-        """A column of maps from elements to weights, made once."""
+        """Return a column of maps from elements to weights; cached."""
         found = self._weighted.get(name)
         if found is None:
             found = self._weighted[name] = WeightedSetColumn.from_arrow(self.batch.column(name))
         return found
 
     def event_time_range(self) -> tuple[int, int]:
-        """The earliest and latest event time of the rows that count, in microseconds."""
+        """Return the earliest and latest event time of the host's rows, in microseconds; cached."""
         if self._span is None:
             times, chosen = self.numpy_column(TIME), self.key_mask()
             times = times if chosen is None else times[chosen]
@@ -138,8 +139,10 @@ class BlockRows:
         return self._span
 
     def find_bounds(self, name: str, is_index: bool = False) -> tuple[int, int]:
-        """Return the least and the greatest value of a column of whole numbers, of all rows of the
-        batch. Of an index of a block they are the first and the last; else they are computed once.
+        """Return the least and the greatest value of an integer column, over all rows of the batch.
+
+        For an index of a block they are the first and the last value. Otherwise they are computed
+        once.
         """
         if name not in self._bounds:
             values = self.numpy_column(name)
@@ -156,9 +159,7 @@ class BlockRows:
         return self._bounds[name]
 
     def sorted_keys(self, name: str) -> tuple[np.ndarray, np.ndarray | None]:
-        """The values of an index key in order, and the positions that this order takes them from
-        (None: as stored).
-        """
+        """Return the values of an index key in order, and their positions (None: as stored)."""
         permutation = f"__p:{name}"
         if permutation not in self.batch.schema.names:
             return self.numpy_column(name), None
@@ -166,13 +167,13 @@ class BlockRows:
         return self.cached_column(f"ordered {name}", lambda: self.numpy_column(name)[order]), order
 
     def cached_column(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """What is made of columns, kept under a name that no column has, made once."""
+        """Return an array computed from columns; cached under a name that is no column name."""
         if (found := self._numpy.get(name)) is None:
             found = self._numpy[name] = make()
         return found
 
     def key_mask(self) -> np.ndarray | None:
-        """Mask of the rows whose routing key is in range; None when all are."""
+        """Return the mask of the rows whose routing key is in range; None: all are."""
         if self.keys is None:
             return None
         key = self.numpy_column(ROUTING)
@@ -181,12 +182,14 @@ class BlockRows:
 
 @dataclass
 class PartialMatches:
-    """Partial results: for each visited stream its rows and, by result, the position in them. All
-    arrays share one length.
+    """Partial results: by joined stream, its rows and the position of each result in them.
 
-    ``queries`` are the queries that each serves, as bits, in a run that serves many; what has not
-    been asked yet is None. ``weights`` are one over the chance that each was drawn, in a run that
-    sheds load; None: all are 1. ``coins`` are what they were drawn by, where that is asked for.
+    All arrays have the same length.
+
+    - ``queries``: by result, bits of the queries that it serves; None: not computed, or not a
+      shared run.
+    - ``weights``: 1 / the sampling probability, in a run that sheds load; None: all are 1.
+    - ``sampling_hashes``: hashes by which the results were sampled, if needed.
     """
 
     parts: dict[int, tuple[BlockRows, np.ndarray]]
@@ -199,40 +202,40 @@ class PartialMatches:
 
     @property
     def nbytes(self) -> int:
-        """About how much it takes to send: the rows' share of the bytes of their blocks."""
+        """The approximate bytes to send them: the rows' share of the bytes of their blocks."""
         return sum(
             len(at) * rows.nbytes // max(1, rows.batch.num_rows) for rows, at in self.parts.values()
         )
 
     def column_values(self, stream: int, name: str) -> np.ndarray:
-        """A column of one stream, a value for each partial result."""
+        """Return a column of one stream, one value for each partial result."""
         rows, at = self.parts[stream]
         return rows.numpy_column(name) if rows.is_all_rows(at) else rows.numpy_column(name)[at]
 
     def values_at(self, stream: int, name: str, chosen: np.ndarray) -> np.ndarray:
-        """The same for the partial results at these positions."""
+        """Return the same for the partial results at these positions."""
         rows, at = self.parts[stream]
         return rows.numpy_column(name)[_compose_positions(rows, at, chosen)]
 
     def vector_column(self, stream: int, name: str) -> tuple[VectorColumn, np.ndarray]:
-        """A column of vectors and, by result, the position in it."""
+        """Return a column of vectors and, by result, the position in it."""
         rows, at = self.parts[stream]
         return rows.vector_column(name), at
 
     def set_column(self, stream: int, name: str) -> tuple[SetColumn, np.ndarray]:
-        """A column of sets and, by result, the position in it."""
+        """Return a column of sets and, by result, the position in it."""
         rows, at = self.parts[stream]
         return rows.set_column(name), at
 
     def weighted_set_column(self, stream: int, name: str) -> tuple[WeightedSetColumn, np.ndarray]:
-        """A column of weighted sets and, by result, the position in it."""
+        """Return a column of weighted sets and, by result, the position in it."""
         rows, at = self.parts[stream]
         return rows.weighted_set_column(name), at
 
     @staticmethod
     def concat_all(several: list[PartialMatches]) -> PartialMatches:
-        """All of them as one. Rows of one block stay where they are; those of several are copied
-        together.
+        """Concatenate partial results. Rows of one block are shared; rows of several blocks are
+        copied.
         """
         if len(several) == 1:
             return several[0]
@@ -250,8 +253,10 @@ class PartialMatches:
 
     @staticmethod
     def concat_bounded(several: Sequence[PartialMatches], most: int) -> Iterator[PartialMatches]:
-        """All of them, as few as there can be when no more than ``most`` bytes of no fixed width
-        are copied together, unless one has more.
+        """Concatenate partial results into as few as possible.
+
+        Each copies at most ``most`` bytes of variable-width columns, unless a single input has
+        more.
         """
         if len(several) == 1:
             yield several[0]
@@ -274,7 +279,7 @@ class PartialMatches:
         yield PartialMatches.concat_all(some)
 
     def take_positions(self, chosen: np.ndarray) -> PartialMatches:
-        """The partial results at these positions."""
+        """Return the partial results at these positions."""
         queries = None if self.queries is None else self.queries[chosen]
         weights = None if self.weights is None else self.weights[chosen]
         coins = None if self.sampling_hashes is None else self.sampling_hashes[chosen]
@@ -285,7 +290,7 @@ class PartialMatches:
 
 
 def _make_read_only(array: np.ndarray) -> np.ndarray:
-    """An array that nobody can change, as many have it."""
+    """Return the array, made read-only because it is shared."""
     array.flags.writeable = False
     return array
 
@@ -295,13 +300,14 @@ def _compose_positions(rows: BlockRows, at: np.ndarray, chosen: np.ndarray) -> n
 
 
 def take_block_rows(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
-    """The rows at these positions, all of which are in the batch: Arrow does not look."""
+    """Return the rows at these positions, without a bounds check."""
     return pc.take(batch, pa.array(at), boundscheck=False)
 
 
 def value_bytes(batch: pa.RecordBatch) -> int:
-    """The bytes of the values of a batch, wherever in other buffers it begins: equal rows take
-    equal bytes.
+    """Return the bytes of a batch's values, independent of its offset in buffers.
+
+    Equal rows have equal bytes.
     """
     return sum(map(_count_value_bytes, batch.columns))
 
@@ -322,7 +328,7 @@ def _count_value_bytes(column: pa.Array) -> int:
 
 
 def variable_width_columns(schema: pa.Schema) -> list[str]:
-    """The columns whose values are of no fixed width, such as text."""
+    """Return the columns with values of variable width, such as text."""
     return [field.name for field in schema if _is_variable_width(field.type)]
 
 
@@ -347,8 +353,9 @@ def _max_value_bytes(column: pa.Array) -> int:
 
 
 def _bytes_before(column: pa.Array, at: np.ndarray) -> np.ndarray:
-    """The bytes before the values at these positions, from anywhere on. An element of a list counts
-    as one more, as there cannot be 2^31 of them either.
+    """Return the bytes before the values at these positions, up to a constant.
+
+    Each list element adds one, because their number is limited to 2^31, too.
     """
     kind = column.type
     if pa.types.is_struct(kind):
@@ -366,7 +373,7 @@ def _bytes_before(column: pa.Array, at: np.ndarray) -> np.ndarray:
 
 
 def _value_offsets(column: pa.Array) -> np.ndarray:
-    """Where the values of text or lists begin, and the last ends."""
+    """Return the offsets at which the values of text or lists begin, and the end of the last."""
     if not len(column):
         return np.zeros(1, np.int32)
     return np.frombuffer(column.buffers()[1], np.int32, len(column) + 1, 4 * column.offset)

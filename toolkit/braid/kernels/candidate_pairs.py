@@ -1,4 +1,4 @@
-"""Candidate pairs of partial results and the rows of a block: by an index, or all of them."""
+"""Find candidate pairs of partial results and rows of a block: by an index, or all of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def find_candidate_pairs(
     index: IndexCondition | CommonElements | None,
     most: int,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs (position in the partial results, position in the block) that the index admits, in
-    chunks.
+    """Yield pairs (position in the partial results, position in the block) that the index admits,
+    in chunks.
     """
     size = rows.batch.num_rows
     if not size or not len(partial):
@@ -59,8 +59,10 @@ def find_pairs_at_risk(
     stream: int,
     most: int,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield candidate pairs of a guarded sum in chunks: those of an index, or of all that may be
-    part of a sum which leaves its type, by the ``bounds`` of the columns of its ends.
+    """Yield candidate pairs of a guarded sum, in chunks.
+
+    They are those of an index. Without one, they are all pairs whose sum may overflow, judging by
+    the ``bounds`` of its columns.
     """
     if danger.index is not None:
         yield from find_candidate_pairs(partial, rows, stream, danger.index, most)
@@ -82,15 +84,16 @@ def find_pairs_at_risk(
 def _find_rows_at_risk(
     guard: OverflowGuard, columns: Sequence[np.ndarray | Bounds], size: int
 ) -> np.ndarray:
-    """Return the positions that may be part of a sum which leaves its type."""
+    """Return the positions that may belong to an overflowing sum."""
     if all(isinstance(column, tuple) for column in columns):
         return np.arange(size)
     return np.flatnonzero(find_overflows(guard, columns))
 
 
 def split_into_chunks(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of the values with these running sums. The values of each add up to ``most`` or
-    less, unless it has one value only.
+    """Yield ranges of the values with these running sums.
+
+    The values of each range sum to at most ``most``, unless it is a single value.
     """
     start = 0
     while start < len(ends):
@@ -103,8 +106,9 @@ def split_into_chunks(ends: np.ndarray, most: int) -> Iterator[tuple[int, int]]:
 def find_sharing_pairs(
     sets: SetColumn, at: np.ndarray, stored: SetColumn, least: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Pairs whose sets have so many elements in common; a set that several partial results have is
-    counted once.
+    """Yield pairs whose sets have at least ``least`` common elements.
+
+    A set that several partial results refer to is counted once.
     """
     chosen, which = np.unique(at, return_inverse=True)
     order = np.argsort(which, kind="stable")

@@ -1,6 +1,4 @@
-"""Sums of what a harvest gives, which do not depend on the order in which it comes, and sketches of
-what was drawn together. NumPy only.
-"""
+"""Sums of sampled values that do not depend on order, and sketches of draws. NumPy only."""
 
 from __future__ import annotations
 
@@ -16,13 +14,14 @@ from braid.kernels.hashing import Uint64, mix_bits
 
 Floats = npt.NDArray[np.float64]
 SIGNS = 64
-"""Sums of a sketch: as many as a number has bits, each of which is a sign."""
+"""Sums of a sketch. A 64-bit hash has one sign bit for each."""
 
 
 @dataclass
 class OrderIndependentSum:
-    """Sums of values that do not depend on the order in which they come, by type: of few different
-    values, how often there was each.
+    """Sums of values by type that do not depend on order.
+
+    They are stored as the count of each distinct value, because there are few.
     """
 
     types: int = 1
@@ -31,7 +30,7 @@ class OrderIndependentSum:
     def add_values(
         self, values: Floats, times: Floats, kinds: npt.NDArray[np.int64] | None = None
     ) -> None:
-        """Values, each so many ``times``, a whole number, of these types (None: the first)."""
+        """Add each value ``times`` times (integers), for these types; None: the first."""
         if not len(values):
             return
         at: npt.NDArray[np.int64] | int = 0
@@ -50,13 +49,13 @@ class OrderIndependentSum:
             self.counts[value] = np.asarray(self.counts.get(value, 0.0) + each, np.float64)
 
     def add_one(self, value: float, times: float) -> None:
-        """A value of the first type, so many ``times``."""
+        """Add a value of the first type ``times`` times."""
         if value not in self.counts:
             self.counts[value] = np.zeros(self.types)
         self.counts[value][0] += times
 
     def weighted_terms(self, of: Any, item: Item | None = None) -> list[WeightedTerm]:
-        """What it is the sum of."""
+        """Return the terms of the sum."""
         return [
             WeightedTerm(of, item, kind, value, n)
             for value, times in sorted(self.counts.items())
@@ -65,12 +64,15 @@ class OrderIndependentSum:
         ]
 
     def total_value(self) -> float:
-        """The sum of all types."""
+        """Return the sum over all types."""
         return fsum(value * float(n.sum()) for value, n in self.counts.items())
 
 
 def sketch_values(thrown: Uint64, values: Floats) -> Floats:
-    """Sums of values, each with the signs of the coin that it is of; see core.harvest.squared."""
+    """Return sums of values, each with random signs that its draw determines.
+
+    See ``core.shedding_plan.estimate_variances``.
+    """
     sums = np.zeros(SIGNS)
     for start in range(0, len(values), 1 << 14):
         part = slice(start, start + (1 << 14))

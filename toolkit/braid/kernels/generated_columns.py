@@ -1,5 +1,6 @@
-"""Columns of Braid's own that have the values of a user's column, such as event time in
-microseconds. They are views of it: neither copied with it nor stored beside it.
+"""Braid's columns that repeat the values of a user's column, such as event time in microseconds.
+
+They are views of that column: neither sent nor stored in addition.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 
 class GeneratedColumn(NamedTuple):
-    """A column ``name`` that has the values of another, its ``source``, as Arrow type ``kind``."""
+    """A column that has the values of its ``source`` column, as this Arrow type."""
 
     name: str
     source: str
@@ -20,13 +21,13 @@ class GeneratedColumn(NamedTuple):
 
 
 _VIEWS = b"braid.views"
-"""In a schema's metadata: of each column that was left out its place, name, source and type."""
+"""Metadata key of a schema: position, name, source and type of each omitted column."""
 
 
 def drop_generated_columns(
     batch: pa.RecordBatch, echoes: Sequence[GeneratedColumn]
 ) -> pa.RecordBatch:
-    """The batch without those of the echoes that can be views; its metadata tells of them."""
+    """Return the batch without generated columns that can be views. Its metadata lists them."""
     schema = batch.schema
     views = sorted(
         (schema.get_field_index(name), name, source, kind)
@@ -40,7 +41,7 @@ def drop_generated_columns(
 
 
 def restore_generated_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch that was shorn, with all columns in their places."""
+    """Return the batch with the dropped columns restored at their positions."""
     metadata = dict(batch.schema.metadata or {})
     views = metadata.pop(_VIEWS, None)
     if views is None:
@@ -53,6 +54,6 @@ def restore_generated_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _has_same_bytes(source: pa.DataType, kind: str) -> bool:
-    """Whether values of both types are the same bytes."""
+    """Return whether values of both types are represented by the same bytes."""
     times = pa.types.is_timestamp(source) and kind == "int64"
     return times or bool(source == pa.type_for_alias(kind))

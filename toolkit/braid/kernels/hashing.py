@@ -1,4 +1,4 @@
-"""Numbers that look random, made of others: pure functions, so that they can be made again."""
+"""Hash functions: deterministic numbers that look random."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy.typing as npt
 Int64 = npt.NDArray[np.int64]
 Uint64 = npt.NDArray[np.uint64]
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""The step of splitmix64's counter."""
+"""Increment of splitmix64's counter."""
 
 
 def mix_bits(values: Uint64) -> Uint64:
-    """The finaliser of splitmix64 (Steele, Lea and Flood 2014): a bijection that makes counters
-    look random.
+    """Return the finalizer of splitmix64 (Steele, Lea and Flood 2014), a bijection that makes
+    counters look random.
     """
     values = values + GOLDEN
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -31,12 +31,13 @@ _P1, _P2, _P3, _P4, _P5 = (
 )
 """The primes of XXH64."""
 _SEED = 42
-"""What Spark's ``xxhash64`` begins with."""
+"""Initial value of Spark's ``xxhash64``."""
 
 
 def xxhash64(seed: int, values: Int64) -> Int64:
-    """What Spark's ``xxhash64(seed, value)`` is of each of these ``bigint`` values, where Spark
-    takes the seed for an ``int`` if it is one.
+    """Return Spark's ``xxhash64(seed, value)`` of each ``bigint`` value.
+
+    As in Spark, the seed is an ``int`` if it fits.
     """
     began = _hash_int(seed, _SEED) if seed < 1 << 31 else _hash_longs(np.array([seed]), _SEED)[0]
     return _hash_longs(values, int(began)).view(np.int64)

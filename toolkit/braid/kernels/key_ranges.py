@@ -1,5 +1,7 @@
-"""Which values a link admits: ``lo <= left - right <= hi`` over whole numbers and floats as Spark
-compares them. NaN equals NaN and is the largest.
+"""Evaluate and search index conditions: ``lower <= left - right <= upper`` over integers and
+floats.
+
+As in Spark, NaN equals NaN and is the largest number.
 """
 
 from __future__ import annotations
@@ -11,16 +13,17 @@ import numpy as np
 from braid.condition.predicate import IndexCondition
 
 _ROUNDING = 1e-6
-"""How much further out an inexact link looks, relative to the numbers that it adds."""
+"""Slack of an inexact condition, relative to the numbers that it adds."""
 _WORTH = 16
-"""For each value that probes, so many of a block may be gone through to count what there is: that
-takes less than half of what searching does, and the more probe, the less.
+"""For up to this many stored values per probing value, counting stored values takes less than half
+the time of searching. The more values probe, the greater the gain.
 """
 
 
 def evaluate_condition(a: np.ndarray, b: np.ndarray, link: IndexCondition) -> np.ndarray:
-    """An exact link on aligned keys. Order is compared directly where there is no offset; NaN
-    equals NaN and is the largest.
+    """Return, by position, whether an exact condition holds for aligned keys.
+
+    Without an offset, order is compared directly. NaN equals NaN and is the largest number.
     """
     if link.lower == link.upper == 0 and not any(link.is_strict):
         a_nan, b_nan = _find_nan(a), _find_nan(b)
@@ -41,9 +44,7 @@ def _exclude_from_mask(mask: np.ndarray, other: np.ndarray | None) -> np.ndarray
 
 
 def _find_nan(values: np.ndarray) -> np.ndarray | None:
-    """Where a value is NaN; None: nowhere, as it is with whole numbers. Nothing else differs from
-    itself, whatever the type.
-    """
+    """Return where a value is NaN; None: integers have none. Only NaN differs from itself."""
     return None if values.dtype.kind == "i" else np.asarray(values != values)
 
 
@@ -55,7 +56,7 @@ def _compare_at_least(a: np.ndarray, b: np.ndarray, strict: bool) -> np.ndarray:
 
 
 def _shift_clipped(values: np.ndarray, by: float) -> np.ndarray:
-    """values + by, clipped at the ends of the integer range."""
+    """Return values + by, clipped to the integer range."""
     if by == 0 or values.dtype.kind == "f":
         return values + by
     limits = np.iinfo(values.dtype)
@@ -69,7 +70,7 @@ def _shift_clipped(values: np.ndarray, by: float) -> np.ndarray:
 
 
 def _find_overflowing(values: np.ndarray, by: float) -> np.ndarray | None:
-    """Where values + by is past the end of the integer range, so that no integer is as far out;
+    """Return where values + by leaves the integer range, so that no integer satisfies the bound;
     None: nowhere.
     """
     if by == 0 or values.dtype.kind == "f" or not _has_overflow(values, by):
@@ -79,7 +80,7 @@ def _find_overflowing(values: np.ndarray, by: float) -> np.ndarray | None:
 
 
 def _has_overflow(values: np.ndarray, by: float) -> bool:
-    """Whether some value + by is past the end of the integer range."""
+    """Return whether some value + by leaves the integer range."""
     limits = np.iinfo(values.dtype)
     if by > 0:
         return bool(int(values.max(initial=limits.min)) > limits.max - by)
@@ -89,9 +90,10 @@ def _has_overflow(values: np.ndarray, by: float) -> bool:
 def search_ranges(
     probe: np.ndarray, stored: np.ndarray, link: IndexCondition, left: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """By binary search, for each value of ``probe``, the first position and the one past the last
-    in the sorted ``stored`` values that satisfy the link. ``left``: the stored values are its left
-    side.
+    """Return, for each ``probe`` value, the range [first, last) of sorted ``stored`` values that
+    satisfy the condition.
+
+    It is found by binary search. ``left``: the stored values are its left side.
     """
     whole = probe.dtype.kind == stored.dtype.kind == "i"
     if whole and link.lower == link.upper == 0 and not any(link.is_strict):
@@ -115,9 +117,10 @@ def search_ranges(
 
 
 def _search_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for equality of whole numbers. Where many probe and what is stored lies close
-    together, how many there are of each is counted; else only what is there is searched for its
-    end.
+    """Return the same for equality of integers.
+
+    If many values probe and the stored ones are dense, the occurrences of each stored value are
+    counted. Otherwise the end of a range is searched only for values that occur.
     """
     span = int(stored[-1]) - int(stored[0]) + 1 if len(stored) else 0
     if span and len(stored) + span <= _WORTH * len(probe):
@@ -132,7 +135,7 @@ def _search_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndar
 
 
 def _count_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By the number of stored values at each distance from the first, and none further on."""
+    """Return the ranges by counting the stored values at each distance from the first."""
     further = int(stored[-1] - stored[0]) + 1
     counts = np.bincount(stored - stored[0], minlength=further + 1)
     away = (probe - stored[0]).view(np.uint64)  # what is below lies far above here
@@ -144,9 +147,7 @@ def _count_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarr
 def _shift_with_slack(
     probe: np.ndarray, by: float, link: IndexCondition, direction: int
 ) -> np.ndarray:
-    """probe + by; where rounding could hide a match, a little further out (the residual
-    decides).
-    """
+    """Return probe + by, with slack if rounding could hide a match (a residual decides)."""
     shifted = _shift_clipped(probe, by)
     if link.is_exact or probe.dtype.kind != "f":
         return shifted

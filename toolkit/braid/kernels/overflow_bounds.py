@@ -1,4 +1,4 @@
-"""Find sums of key columns that leave their types, by the columns' bounds and pair by pair."""
+"""Find sums of key columns that overflow their type, by the columns' bounds and pair by pair."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ Bounds = tuple[int, int]
 """The least and the greatest value of a column."""
 _HALF = 32
 Split = tuple[np.ndarray | np.int64, np.ndarray | np.int64]
-"""Whole numbers of more than 64 bits: the multiples of 2^32, and the rest."""
+"""Integers of more than 64 bits: the multiples of 2^32, and the rest."""
 
 
 def may_overflow(guard: OverflowGuard, bounds: Sequence[Bounds]) -> bool:
-    """Return whether values within the ``bounds`` of the guard's ends may add up to one that its
-    type does not hold.
-    """
+    """Return whether values within the ``bounds`` of the guard's columns may overflow its type."""
     low = high = 0
     for (_, _, factor), each in zip(guard.weighted_columns, bounds, strict=True):
         low += min(factor * each[0], factor * each[1])
@@ -27,9 +25,9 @@ def may_overflow(guard: OverflowGuard, bounds: Sequence[Bounds]) -> bool:
 
 
 def find_overflows(guard: OverflowGuard, columns: Sequence[np.ndarray | Bounds]) -> np.ndarray:
-    """Return where the aligned columns of the guard's ends add up to what its type does not hold.
+    """Return, by position, whether the aligned columns of the guard overflow its type.
 
-    Of an end that has bounds in place of a column, every value between them is possible.
+    A column given by its bounds may have any value between them.
     """
     low: Split = (np.int64(0), np.int64(0))
     high = low

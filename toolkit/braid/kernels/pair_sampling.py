@@ -1,5 +1,7 @@
-"""Which tuples take part when a join sheds load: drawn by a hash of the tuple and of the block that
-it is to meet, so that a task that is tried again draws the same. NumPy only.
+"""Sample the tuples that take part if a join sheds load. NumPy only.
+
+A tuple is sampled by a hash of itself and of the block that it would probe, so a retried task
+samples the same tuples.
 """
 
 from __future__ import annotations
@@ -28,29 +30,30 @@ from braid.kernels.hashing import GOLDEN, Uint64, mix_bits
 
 Floats = npt.NDArray[np.float64]
 _COMES_IN = (1 << 64) - 1
-"""Stands for the block where it is drawn whether a tuple comes in at all."""
+"""Block number used to sample whether a tuple is admitted at all."""
 _OF_RESULTS: tuple[Literal["estimated", "utility", "estimated_utility"], ...] = (
     "estimated",
     "utility",
     "estimated_utility",
 )
-"""What results that have no weight and are worth 1 are summed up for."""
+"""Sums to which results without weight and of utility 1 contribute."""
 
 
 def draw_numbers(numbers: Uint64, block: int) -> Floats:
-    """A number in [0, 1) for each tuple, anew for each block."""
+    """Return a number in [0, 1) for each tuple, different for each block."""
     return np.asarray((sampling_hashes(numbers, block) >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
 def sampling_hashes(numbers: Uint64, block: int) -> Uint64:
-    """What each tuple is drawn by, anew for each block."""
+    """Return the hash by which each tuple is sampled, different for each block."""
     return mix_bits(numbers ^ mix_bits(np.array([block], np.uint64)))
 
 
 def distinct_hashes(rows: pa.RecordBatch) -> Uint64:
-    """The hashes of tuples, made different among equal ones by their rank: equal tuples may take
-    each other's place, but must not all be drawn or none. Tuples that differ and have one hash
-    keep their rank, in whatever order a task has them: they are ranked by what they hold.
+    """Return the hashes of tuples, made distinct among equal ones by rank.
+
+    Equal tuples are interchangeable, but must not be sampled all or none. Different tuples with the
+    same hash are ranked by content, so that their order in a task does not matter.
     """
     numbers = rows.column(DRAW).to_numpy(zero_copy_only=False)
     order = np.argsort(numbers, kind="stable")
@@ -67,7 +70,7 @@ def distinct_hashes(rows: pa.RecordBatch) -> Uint64:
 
 
 def _order_by_content(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """The order of tuples by their hash, then by all columns that have an order."""
+    """Return the order of tuples by hash, then by all sortable columns."""
     names = [DRAW, *(f.name for f in rows.schema if f.name != DRAW and not _is_nested(f.type))]
     # Permutations of other indexes depend on the order of the rows themselves.
     keys = [(name, "ascending") for name in names if not name.startswith("__p:")]
@@ -79,7 +82,7 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def sample_arrivals(rows: pa.RecordBatch, share: float) -> pa.RecordBatch:
-    """The tuples that come in when only a share does, with a column that remembers it."""
+    """Return the tuples admitted for a share, with a column that holds the share."""
     numbers = rows.column(DRAW).to_numpy().astype(np.uint64)
     chosen = rows
     if share < 1:
@@ -89,7 +92,7 @@ def sample_arrivals(rows: pa.RecordBatch, share: float) -> pa.RecordBatch:
 
 @dataclass
 class ItemTally:
-    """What came of an item on the hosts of a task, by type of the fresh tuple."""
+    """The counts of an item on the hosts of a task, by type of the fresh tuple."""
 
     considered_pairs: Floats
     matches: Floats
@@ -98,14 +101,19 @@ class ItemTally:
 
     @staticmethod
     def empty(kinds: int) -> ItemTally:
-        """Nothing yet."""
+        """Return a tally of zeros."""
         return ItemTally(np.zeros(kinds), np.zeros(kinds), OrderIndependentSum(kinds))
 
 
 @dataclass
 class SampledMeeting:
-    """A fresh block meets another: the ``partial`` that was drawn for it, how many tuples ``left``
-    out were, the type of each of the fresh block's tuples (None: one type), and what is found.
+    """The probe of a block by a sample of a fresh block.
+
+    - ``partial``: the sample.
+    - ``skipped_tuples``: number of tuples not sampled.
+    - ``size``: rows of the probed block.
+    - ``kinds``: type of each tuple of the fresh block; None: one type.
+    - ``matched``: by tuple, matches found so far; None: not weighted.
     """
 
     partial: PartialMatches
@@ -135,7 +143,7 @@ class SampledMeeting:
             self.matched += np.bincount(at, served, len(self.matched))
 
     def finish(self) -> None:
-        """Add to the variance: results^2 (1 - share) / share^2 for each tuple that was drawn."""
+        """Add results^2 (1 - share) / share^2 to the variance for each sampled tuple."""
         if self.matched is not None and self.partial.weights is not None:
             y, w = self.matched[self.partial.parts[self.stream][1]], self.partial.weights
             if self.sampler.streams == 2:
@@ -150,14 +158,15 @@ class SampledMeeting:
 
 @dataclass
 class PairSampler:
-    """Thins what sets out by a harvest, and counts what came of it, for the hosts of one task.
-    Once results are complete it weighs them. Where the variance does not follow from what each
-    host finds alone, it sketches them: results of more than two ``streams`` by the draw of the
-    first hop; where tuples are left out as they come, by the draws of their members.
+    """A sampler for the hosts of one task: it samples fresh tuples by a shedding plan, counts the
+    outcome, and weights complete results.
 
-    ``unthinned`` are items of blocks that all tuples met, each with its pairs and matches;
-    ``unweighted`` are results that have no weight and are worth 1. Both are only added up when all
-    is done.
+    If the variance does not follow from the matches of each host alone, it is sketched. Results of
+    more than two ``streams`` are sketched by the draw of the first hop. If tuples are skipped at
+    arrival, results are sketched by the draws of their members.
+
+    - ``full_pairs``: items of blocks that all tuples probed, with their pairs and matches.
+    - ``full_matches``: number of results without weight and of utility 1.
     """
 
     plan: SheddingPlan
@@ -181,7 +190,9 @@ class PairSampler:
 
     @property
     def has_variance(self) -> bool:
-        """Not where tuples of three streams and more were left out one by one."""
+        """Whether the variance can be estimated. It cannot for three or more streams whose tuples
+        are skipped one by one.
+        """
         return not self.plan.keep_shares or self.utility_rule.is_by_value or self.streams == 2
 
     def sample_pair(
@@ -193,8 +204,10 @@ class PairSampler:
         block: int,
         rows: BlockRows,
     ) -> SampledMeeting | None:
-        """Of the tuples of fresh block ``fresh`` of ``stream`` those that meet ``block`` of
-        ``window``, each with its weight; None when the harvest says nothing of them.
+        """Return the probe of ``block`` of stream ``window`` by a weighted sample of the block
+        ``fresh``.
+
+        None: the plan has no share for them.
         """
         item = self._make_item_key(stream, window, block)
         by_type = self.plan.shares.get(item)
@@ -217,14 +230,15 @@ class PairSampler:
         )
 
     def takes_all_tuples(self, rows: BlockRows) -> bool:
-        """Whether all tuples of a fresh block meet all others, and one counts as the other."""
+        """Return whether all tuples of a fresh block probe all others and have equal utility."""
         return not self.utility_rule.typed and self.plan.is_full_join(rows.batch.num_rows)
 
     def meets_all(
         self, partial: PartialMatches, stream: int, window: int, fresh: int, block: int
     ) -> bool:
-        """Whether all tuples of a fresh block meet another, and one counts as the other: their
-        pairs need not be told apart by tuple then, and ``met`` counts them.
+        """Return whether all tuples of a fresh block probe another block and have equal utility.
+
+        Their pairs are then counted by ``count_full_meeting`` and not by tuple.
         """
         if self.utility_rule.typed:
             return False
@@ -234,7 +248,7 @@ class PairSampler:
     def count_full_meeting(
         self, stream: int, window: int, block: int, pairs: int, found: float
     ) -> None:
-        """Count pairs of a block that all tuples met, and their matches."""
+        """Count the pairs and matches of a block that all tuples probed."""
         item = self._make_item_key(stream, window, block)
         if item in self.plan.shares:
             self.full_pairs.append((item, float(pairs), found))
@@ -243,7 +257,9 @@ class PairSampler:
         return stream, window, self.plan.basic_windows.get(block, -1)
 
     def _limit_share(self, fresh: int, rows: BlockRows) -> float:
-        """What shares of a fresh block are multiplied by: 1 unless more came than was expected."""
+        """Return the factor for the shares of a fresh block: below 1 if more tuples arrived than
+        expected.
+        """
         expected = self.plan.expected_tuples.get(fresh, 0.0)
         return min(1.0, expected / rows.batch.num_rows) if expected else 1.0
 
@@ -253,8 +269,9 @@ class PairSampler:
         return self.tallies[item]
 
     def _find_type_indexes(self, rows: BlockRows, stream: int) -> npt.NDArray[np.int64] | None:
-        """By row, which of the harvest's types it is of; one that was not known is taken for the
-        next that is worth more. None where there is one type.
+        """Return, by row, the index of its type in the plan; None if there is one type.
+
+        An unknown type counts as the next one of higher utility.
         """
         types = self.plan.types[stream] if self.plan.types else ()
         if len(types) < 2:
@@ -263,7 +280,7 @@ class PairSampler:
         return np.minimum(found, len(types) - 1)
 
     def result_utilities(self, found: PartialMatches) -> Floats:
-        """What each result is worth, as far as its members are there."""
+        """Return the utility of each result, from the members that it has so far."""
         if not self.utility_rule.typed:
             return np.ones(len(found))
         members = np.array([_row_utilities(rows)[at] for rows, at in found.parts.values()])
@@ -272,7 +289,7 @@ class PairSampler:
         )
 
     def result_weights(self, found: PartialMatches) -> Floats | None:
-        """The weights of complete results, which are counted; None: all are 1."""
+        """Count complete results and return their weights; None: all are 1."""
         if found.weights is None and not (self.plan.keep_shares or self.utility_rule.typed):
             self.full_matches += (
                 len(found) if found.queries is None else int(_count_served_queries(found).sum())
@@ -288,9 +305,11 @@ class PairSampler:
         return weights
 
     def _add_to_sketches(self, found: PartialMatches, weights: Floats, served: Floats) -> None:
-        """Add results to the sketches: by the draw of the first hop, by the value that they join
-        on, or by each of two members. A result shares both members with itself, which is counted
-        for either and set right in the variance.
+        """Add results to the sketches.
+
+        They are sketched by the draw of the first hop, by the join value, or by each of two
+        members. A result shares both members with itself, so it is counted in both; the variance is
+        corrected for that.
         """
         if not self.sketches:
             return
@@ -312,7 +331,7 @@ class PairSampler:
         self.variance.add_values(-a * b * (a - 1) * (b - 1), served**2)
 
     def _arrival_shares(self, found: PartialMatches) -> Floats:
-        """By member, the share of tuples that came in when it did; 1 where all did."""
+        """Return, by member, the share of tuples admitted when it arrived; 1 if all were."""
         shares = [
             rows.numpy_column(KEPT)[at] if KEPT in rows.batch.schema.names else np.ones(len(at))
             for rows, at in found.parts.values()
@@ -320,7 +339,7 @@ class PairSampler:
         return np.array(shares)
 
     def _arrival_weights(self, found: PartialMatches) -> Floats | float:
-        """One over the chance that all members of a result came in."""
+        """Return 1 / the probability that all members of a result were admitted."""
         if not self.plan.keep_shares:
             return 1.0
         entered = self._arrival_shares(found)
@@ -328,8 +347,10 @@ class PairSampler:
         return np.asarray(1 / chance)
 
     def item_yields(self) -> list[ItemYield]:
-        """What came of the items; their value is among the terms. An item is there twice where only
-        some of the blocks were met by all tuples; ``together`` adds them up.
+        """Return the yields of the items. Their value is among the terms.
+
+        An item occurs twice if all tuples probed only some of its blocks; ``ItemYield.sum_yields``
+        adds them.
         """
         sums: dict[Item, tuple[float, float]] = {}
         for item, pairs, found in self.full_pairs:
@@ -349,12 +370,14 @@ class PairSampler:
         return [*plain, *drawn]
 
     def _make_unsampled_yield(self, item: Item, pairs: float, found: float) -> ItemYield:
-        """What came of blocks that all tuples met: there is one type, so the first."""
+        """Return the yield of blocks that all tuples probed. Their tuples have one type, the
+        first.
+        """
         others = (0.0,) * (len(self.plan.shares[item]) - 1)
         return ItemYield(*item, (pairs, *others), (found, *others), (0.0, *others), 0.0)
 
     def weighted_terms(self) -> list[WeightedTerm]:
-        """What the sums of all that came are made of."""
+        """Return the terms of all sums."""
         found = [
             WeightedTerm(of, None, 0, 1.0, float(self.full_matches))
             for of in _OF_RESULTS
@@ -372,12 +395,14 @@ class PairSampler:
 
 
 def _draw_hashes(rows: BlockRows) -> Uint64:
-    """The hashes of a block's tuples, told apart."""
+    """Return the distinct hashes of a block's tuples; cached."""
     return rows.cached_column("drawn by", lambda: distinct_hashes(rows.batch))
 
 
 def utility_types(rows: BlockRows) -> npt.NDArray[np.int64]:
-    """By row, the code of its type: 10 ln V, rounded; LOWEST where V is no number above 0."""
+    """Return, by row, the code of its type: 10 ln V, rounded; LOWEST unless V is a number above
+    0.
+    """
 
     def coded() -> npt.NDArray[np.int64]:
         worth = rows.numpy_column(WORTH)
@@ -389,7 +414,7 @@ def utility_types(rows: BlockRows) -> npt.NDArray[np.int64]:
 
 
 def _row_utilities(rows: BlockRows) -> Floats:
-    """By row, the utility of its type."""
+    """Return, by row, the utility of its type."""
 
     def valued() -> Floats:
         known, at = np.unique(utility_types(rows), return_inverse=True)
@@ -399,7 +424,7 @@ def _row_utilities(rows: BlockRows) -> Floats:
 
 
 def _count_served_queries(found: PartialMatches) -> Floats:
-    """How often each counts: once, or for each query that it serves."""
+    """Return, by result, how often it counts: once, or for each query that it serves."""
     if found.queries is None:
         return np.ones(len(found))
     return np.bitwise_count(found.queries).astype(float)

@@ -1,5 +1,5 @@
-"""Partial results meet the rows of a block: two binary searches, the rest on candidate pairs
-only.
+"""Probe the rows of a block with partial results: two binary searches, then checks on
+candidates.
 """
 
 from __future__ import annotations
@@ -29,29 +29,35 @@ from braid.kernels.vectors import pairwise_measure
 from braid.kernels.weighted_sets import pairwise_inner_product
 
 CHUNK = 1 << 20
-"""Candidate pairs that are held in memory at once."""
+"""Maximum number of candidate pairs in memory."""
 BYTES = 1 << 29
-"""Bytes that are taken at once of columns of no fixed width, such as text: a column that is taken
-cannot have 2^31, and of lists that have more elements Arrow makes wrong ones without a word.
+"""Maximum bytes of variable-width columns, such as text, to take at once. Arrow limits a taken
+column to 2^31 bytes, and returns wrong lists without an error if they have more elements.
 """
 _LITTLE = BYTES >> 6
-"""Bytes of candidates that need not be known better, although others are added to them."""
+"""Up to this many bytes of candidates, an upper bound of their size suffices."""
 _NEAR = 16
-"""So many values that lie in order are looked at as fast as one that lies anywhere."""
+"""Scanning this many consecutive values takes as long as one random access."""
 _LONG = 1 << 13
-"""Candidate pairs of a block whose columns are not copied to those of other blocks."""
+"""Columns of a block with this many candidate pairs are not copied together with those of
+others.
+"""
 
 
 class ComparisonCounter(Protocol):
-    """Counts candidate pairs; of gathered blocks (see build.gather) those of each."""
+    """A counter of candidate pairs; by block for gathered blocks (see
+    ``block_builder.gather_blocks``).
+    """
 
     compared_pairs: Any
 
 
 class ProbeInput(NamedTuple):
-    """Partial results meet the rows of a block, or of gathered ones. ``stored`` says that it was
-    there before this batch, so that expired rows of it no longer count; the candidate pairs are
-    added to ``counts.compared``.
+    """Partial results, and the rows of the block or gathered blocks that they probe.
+
+    - ``is_stored``: whether the block existed before this batch, so that its expired rows are
+      excluded.
+    - ``counts``: the candidate pairs are added to ``counts.compared_pairs``.
     """
 
     partial: PartialMatches
@@ -62,13 +68,14 @@ class ProbeInput(NamedTuple):
 
 @dataclass
 class BlockJoiner:
-    """Meets partial results with blocks under one predicate.
+    """A joiner of partial results with blocks under one predicate.
 
-    ``windows`` gives W_i by stream in microseconds, None for full history. ``watermarks`` gives, by
-    stream, the earliest event time still expected of the other streams: a stored tuple has expired
-    when its time plus its window is not after it. With ``bitmaps``, only what serves some query
-    is found, and each result carries the queries that it serves. ``batch`` is the number of the
-    micro-batch, for the sentence of a run that fails.
+    - ``windows``: by stream, W_i in microseconds; None: full history.
+    - ``watermarks``: by stream, the earliest event time still expected of the other streams. A
+      stored tuple has expired if its time plus its window is not after it.
+    - ``bitmaps``: queries of a shared run. Only results that serve some query are found, and each
+      carries its queries.
+    - ``batch_number``: number of the micro-batch, for error messages.
     """
 
     predicate: Predicate
@@ -88,8 +95,10 @@ class BlockJoiner:
         stored: bool,
         count: ComparisonCounter,
     ) -> Iterator[PartialMatches]:
-        """The partial results extended by matching rows of a block of ``stream``, in chunks of
-        bounded size; see Meet.
+        """Yield the partial results extended by matching rows of a block of ``stream``, in bounded
+        chunks.
+
+        See ``ProbeInput``.
         """
         meet = ProbeInput(partial, rows, stored, count)
         return (found for _, found in self.probe_blocks([meet], stream))
@@ -97,9 +106,10 @@ class BlockJoiner:
     def probe_blocks(
         self, several: Iterable[ProbeInput], stream: int
     ) -> Iterator[tuple[int, PartialMatches]]:
-        """The same of several blocks, in their order, each chunk with the number of its block. All
-        partial results are of the same streams. Residuals are evaluated on the candidates of many
-        blocks at once: for few they take as long as for ten thousand.
+        """Yield the same for several blocks in order, each chunk with the index of its block.
+
+        All partial results are of the same streams. Residuals are evaluated on the candidates of
+        many blocks at once, because a few take as long as ten thousand.
         """
         waiting: list[tuple[int, PartialMatches]] = []
         pairs = size = 0
@@ -118,7 +128,7 @@ class BlockJoiner:
         yield from self._filter_by_residuals(waiting, stream)
 
     def _find_candidates(self, meet: ProbeInput, step: ProbeStep) -> Iterator[PartialMatches]:
-        """What index, links and windows admit, in chunks."""
+        """Yield the pairs that index, conditions and windows admit, in chunks."""
         partial, rows, stored, count = meet
         if self.bitmaps is not None and rows.batch.num_rows:
             partial = self.bitmaps.filter_wanted(partial, rows, step.stream)
@@ -147,7 +157,7 @@ class BlockJoiner:
         step: ProbeStep,
         stored: bool,
     ) -> PartialMatches | None:
-        """Return the candidates that links, windows and queries admit; None if there is none."""
+        """Return the candidates that conditions, windows and queries admit; None: there is none."""
         holding = self._evaluate_conditions(partial, left, rows, right, step, stored)
         if holding is not None:
             keep = np.flatnonzero(holding)
@@ -172,8 +182,9 @@ class BlockJoiner:
         step: ProbeStep,
         danger: GuardedStep,
     ) -> None:
-        """Raise OverflowFailure if Spark computes the guarded sum of a pair that leaves its type.
-        Nearly always the bounds of the columns show that none can.
+        """Raise OverflowFailure if Spark computes the guarded sum of a pair and it overflows.
+
+        In nearly all cases the bounds of the columns exclude this.
         """
         ends = danger.guard.weighted_columns
         bounds = [
@@ -208,7 +219,7 @@ class BlockJoiner:
         step: ProbeStep,
         stored: bool,
     ) -> bool:
-        """Whether the step's links and residuals admit one of these pairs."""
+        """Return whether the step's conditions and residuals admit one of these pairs."""
         admitted = self._keep_holding_pairs(partial, left, rows, right, step, stored)
         pieces = () if admitted is None else self._split_for_residuals(admitted, step)
         return any(self._apply_residuals([(0, piece)], step) for piece, _ in pieces)
@@ -221,7 +232,7 @@ class BlockJoiner:
     def _filter_by_residuals(
         self, found: list[tuple[int, PartialMatches]], stream: int
     ) -> Iterator[tuple[int, PartialMatches]]:
-        """Those that the residuals hold for."""
+        """Yield the partial results for which the residuals hold."""
         if not found:
             return
         step = self._find_step(frozenset(found[0][1].parts) - {stream}, stream)
@@ -231,7 +242,7 @@ class BlockJoiner:
     def _split_for_output(
         self, n: int, found: PartialMatches
     ) -> Iterator[tuple[int, PartialMatches]]:
-        """Partial results in pieces of which all columns can be taken."""
+        """Yield partial results in pieces small enough to take all columns."""
         columns = [
             (s, name) for s in found.parts for name in self._variable_width_columns(s, found)
         ]
@@ -240,7 +251,7 @@ class BlockJoiner:
     def _split_for_residuals(
         self, found: PartialMatches, step: ProbeStep
     ) -> Iterator[tuple[PartialMatches, int]]:
-        """Candidates in pieces of which the columns can be taken that residuals read."""
+        """Yield candidates in pieces small enough to take the columns that residuals read."""
         columns = {
             c
             for r in step.residuals
@@ -270,7 +281,7 @@ class BlockJoiner:
         step: ProbeStep,
         stored: bool,
     ) -> np.ndarray | None:
-        """Where the links hold and the stored row counts; None: everywhere."""
+        """Return a mask of the pairs that fulfil the conditions and are not expired; None: all."""
         keep: np.ndarray | None = None
         for link in step.conditions:
             a, b = (
@@ -290,7 +301,7 @@ class BlockJoiner:
     def _apply_residuals(
         self, pairs: list[tuple[int, PartialMatches]], step: ProbeStep
     ) -> list[tuple[int, PartialMatches]]:
-        """Return the candidate pairs, by block, that all residuals of a step hold for."""
+        """Return the candidate pairs, by block, for which all residuals of a step hold."""
         for residual in step.residuals:
             pairs = self._apply_residual(pairs, residual) if pairs else []
         return pairs
@@ -333,7 +344,7 @@ def _and_masks(a: np.ndarray | None, b: np.ndarray) -> np.ndarray:
 
 
 def _concat_arrays(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
-    """Arrays one after the other, copied together where they are short."""
+    """Return concatenated arrays: copied together if they are short, else chunked."""
     several = list(parts)
     if len(several) == 1:
         return several[0]
@@ -344,7 +355,7 @@ def _concat_arrays(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
 def _keep_in_key_range(
     rows: BlockRows, left: np.ndarray, right: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs whose stored row counts on this host."""
+    """Return the pairs whose stored row belongs to this host."""
     if rows.keys is None:
         return left, right
     key = rows.numpy_column(ROUTING)[right]
@@ -366,9 +377,11 @@ def _take_link_values(
 def _split_by_bytes(
     found: PartialMatches, columns: Sequence[tuple[int, str]], little: int
 ) -> Iterator[tuple[PartialMatches, int]]:
-    """Partial results in pieces, for each of which these columns, of no fixed width, have BYTES at
-    most, unless it is one result; and how many these are, or more. Nobody looks at the values where
-    all columns have so ``little`` at most.
+    """Yield partial results in pieces, with an upper bound of the bytes of these variable-width
+    columns.
+
+    Each piece has at most BYTES, unless it is a single result. Values are not read if all columns
+    together have at most ``little``.
     """
     size, most, parts = len(found), 0, found.parts
     if columns:

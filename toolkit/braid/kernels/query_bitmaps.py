@@ -1,9 +1,11 @@
-"""Which queries a tuple, an intermediate result or a result serves, as bitmaps. NumPy only.
+"""Bitmaps of the queries that a tuple, an intermediate result or a result serves. NumPy only.
+
+Each query is one bit. A member of a result serves the queries whose selection it passed and whose
+window, on its stream, exceeds its age.
 
 Source: Wang 2008, section 7.4 (a tuple carries a mark of the selections that it passed), chapters
-19 and 20 (a result serves the queries that are set in the product of its members' bitmaps; what
-serves none is not probed). A query is one bit. A member of a result serves the queries whose
-selection it passed and whose window, on its stream, is longer than its age.
+19 and 20 (a result serves the queries in the product of its members' bitmaps; one that serves none
+is not probed).
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryBitmaps:
-    """The queries of a batch. By stream, ``windows`` are the distinct ones, w_1 < ... < w_n in
-    microseconds, and ``masks[k]`` the queries that serve a tuple whose age has reached w_k (w_0 =
-    0): those that a slice from w_k on is there for (Lemma 9).
+    """The bitmaps of a batch's queries.
+
+    - ``windows``: by stream, the distinct windows w_1 < ... < w_n in microseconds.
+    - ``masks``: by stream; entry k has the queries that a tuple serves once its age has reached w_k
+      (w_0 = 0). These are the queries of a slice from w_k on (Lemma 9).
     """
 
     windows: tuple[tuple[int, ...], ...]
@@ -34,7 +38,7 @@ class QueryBitmaps:
 
     @classmethod
     def from_queries(cls, queries: Sequence[Query]) -> QueryBitmaps:
-        """The bitmaps of these queries, by age."""
+        """Return the bitmaps of these queries, by age."""
         windows, masks = [], []
         for mine in zip(*(q.windows for q in queries), strict=True):
             bits = [(w, 1 << q.bitmap_position) for w, q in zip(mine, queries, strict=True)]
@@ -43,8 +47,9 @@ class QueryBitmaps:
         return cls(tuple(windows), tuple(masks))
 
     def longest_window_rank(self, stream: int, marks: np.ndarray) -> np.ndarray:
-        """By tuple, the index of the longest window among the queries that it is marked for: how
-        far in the chain it survives.
+        """Return, by tuple, the index of the longest window among the queries in its mark.
+
+        It determines how far the tuple travels in the chain.
         """
         ranks = np.zeros(len(marks), np.int32)
         for k, mask in enumerate(self.masks[stream][1:-1], 1):
@@ -52,25 +57,25 @@ class QueryBitmaps:
         return ranks
 
     def lifetimes(self, stream: int) -> np.ndarray:
-        """By rank, how long a tuple can serve a query, in microseconds."""
+        """Return, by rank, how long a tuple can serve a query, in microseconds."""
         return np.asarray(self.windows[stream], np.int64)
 
     def queries_by_age(self, stream: int, ages: Any) -> Any:
-        """The queries whose window on the stream is longer than each age."""
+        """Return, by age, the queries whose window on the stream exceeds it."""
         reached = np.searchsorted(self.lifetimes(stream), ages, side="right")
         return np.asarray(self.masks[stream], np.int64)[reached]
 
     def queries_if_constant(self, stream: int, youngest: int, oldest: int) -> int | None:
-        """What ``serves`` says of every age between two; None where a window ends between them."""
+        """Return the queries for all ages between two; None if a window ends between them."""
         windows, masks = self.windows[stream], self.masks[stream]
         a, b = (masks[bisect_right(windows, age)] for age in (youngest, oldest))
         return a if a == b else None
 
     def result_bitmaps(self, found: PartialMatches) -> np.ndarray:
-        """The queries that each (partial) result serves: the product of its members' bitmaps
-        (section 20.1).
+        """Return, by (partial) result, the queries that it serves: the product of its members'
+        bitmaps (section 20.1).
 
-        Where all members from one block are in one slice, their ages are not looked at one by one.
+        Ages are not computed for each result if all members of a block are in one slice.
         """
         spans = {s: rows.event_time_range() for s, (rows, _) in found.parts.items()}
         first, last = max(lo for lo, _ in spans.values()), max(hi for _, hi in spans.values())
@@ -88,7 +93,7 @@ class QueryBitmaps:
     def filter_wanted(
         self, partial: PartialMatches, rows: BlockRows, stream: int
     ) -> PartialMatches:
-        """The partial results that some query wants to meet a block, by the age of its youngest
+        """Return the partial results that some query probes a block with, by the block's youngest
         tuple (Lemma 9).
         """
         if partial.queries is None:

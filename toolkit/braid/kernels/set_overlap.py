@@ -1,11 +1,11 @@
-"""How many elements the sets of two streams share, for many pairs at once: an inverted index a
-block. NumPy and Arrow.
+"""Count the common elements of two streams' sets, for many pairs at once. NumPy and Arrow.
 
-Elements are looked up in the block's dictionary, so that all types are compared exactly. The
-commonest elements of a block are bits of a word, whose common ones are counted at once, the rest by
-their lists: of each element the sets that have it, in the order of the block, which is that of time
-where no equality leads (Gedik 2007, section 4.2.2). A block never changes, so neither does its
-index. Products of matrices are as fast on an idle machine, but not beside other threads.
+Elements are looked up in the block's dictionary, so all types are compared exactly. The most
+frequent elements of a block are bits of words, whose common bits are counted at once. The others
+are in an inverted index: for each element, the sets that contain it, in the order of the block,
+which is by time if there is no equality (Gedik 2007, section 4.2.2). Blocks never change, so
+neither does the index. Matrix products are as fast on an idle machine, but not beside other
+threads.
 """
 
 from __future__ import annotations
@@ -23,21 +23,24 @@ Places = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.uint8] | npt.NDArray[np.uint32]
 
 WORD = 64
-"""Elements of a block that are counted at once, as bits of a word: the commonest."""
+"""Elements that are counted at once as bits of a word: the most frequent of a block."""
 _WORDS = 4
-"""Words of a set, at most."""
+"""Maximum words of a set."""
 _WORTH = 0.06
-"""A further word is worth it where the squares of its elements' shares, of a block's sets, add up
-to so much: a word takes about a nanosecond for a pair, an entry of two lists fifteen."""
+"""A further word pays off if the squared shares of its elements among the block's sets sum to this
+much: a word takes about 1 ns for a pair, an entry of two lists 15 ns.
+"""
 _CELLS = 1 << 17
-"""Pairs that are counted at once: their counts stay in the processor's cache."""
+"""Pairs that are counted at once. Their counts fit in the processor's cache."""
 
 
 @dataclass
 class SetColumn:
-    """A column of n sets: which of the ``dictionary``'s elements each has. ``rows`` and ``codes``
-    are aligned, each element of a set once, sorted by row; NULL sets have none and are not
-    ``valid``.
+    """A column of n sets.
+
+    - ``dictionary``: distinct elements.
+    - ``rows``, ``codes``: aligned; each element of a set once, sorted by row.
+    - ``valid``: False for NULL sets, which have no elements.
     """
 
     dictionary: pa.Array
@@ -47,7 +50,7 @@ class SetColumn:
 
     @staticmethod
     def from_arrow(column: pa.Array) -> SetColumn:
-        """The sets of a column of lists; NULL is an element like others."""
+        """Return the sets of a column of lists. NULL is an element like others."""
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         lengths = np.where(valid, pc.list_value_length(column).fill_null(0).to_numpy(), 0)
         encoded = pc.dictionary_encode(column.flatten(), null_encoding="encode")
@@ -76,8 +79,8 @@ class SetColumn:
         self.starts = np.searchsorted(self.codes[by_code], np.arange(len(self.dictionary) + 1))
 
     def encode_in(self, other: SetColumn) -> tuple[Places, Places]:
-        """(rows, codes) of these sets in the dictionary of others, without elements that none of
-        those has.
+        """Return (rows, codes) of these sets in another column's dictionary, without elements it
+        lacks.
         """
         codes = SetColumn.translate_codes(self.dictionary, other.dictionary)
         mine = codes[self.codes] if len(codes) else np.zeros(0, np.int64)
@@ -85,8 +88,9 @@ class SetColumn:
 
     @staticmethod
     def translate_codes(values: pa.Array, dictionary: pa.Array) -> Places:
-        """By element, where it is in another dictionary; -1 where it is not. Integers of different
-        widths are compared as 64 bits.
+        """Return, by element, its position in another dictionary; -1: missing.
+
+        Integers of different widths are compared as 64 bits.
         """
         if values.type != dictionary.type and pa.types.is_integer(dictionary.type):
             values, dictionary = values.cast(pa.int64()), dictionary.cast(pa.int64())
@@ -97,8 +101,8 @@ class SetColumn:
 def count_common_elements(
     a: SetColumn, chosen: Places, b: SetColumn
 ) -> Iterator[tuple[slice, Counts]]:
-    """How many elements each chosen set of ``a`` shares with each set of ``b``: tiles of some
-    chosen sets by all of b.
+    """Yield the numbers of common elements of chosen sets of ``a`` and all sets of ``b``, in tiles
+    of chosen sets.
     """
     rows, codes = a.encode_in(b)
     starts = np.searchsorted(rows, np.arange(len(a.valid) + 1))
@@ -109,7 +113,7 @@ def count_common_elements(
 
 
 def _count_tile_overlaps(codes: Places, starts: Places, chosen: Places, b: SetColumn) -> Counts:
-    """The counts of one tile; the elements of set n are ``codes`` from ``starts[n]`` on."""
+    """Return the counts of one tile. The elements of set n are ``codes`` from ``starts[n]`` on."""
     lengths = starts[chosen + 1] - starts[chosen]
     at, code = (
         np.repeat(np.arange(len(chosen)), lengths),
@@ -134,7 +138,7 @@ def _count_tile_overlaps(codes: Places, starts: Places, chosen: Places, b: SetCo
 
 
 def _set_word_bits(rows: Places, columns: Places, words: int, size: int) -> npt.NDArray[np.uint64]:
-    """By word and row, the bits of its columns, each of which it has once."""
+    """Return, by word and row, the bits of its columns. Each column occurs once in a row."""
     found = np.zeros((words, size), np.uint64)
     bit = np.uint64(1) << (columns % WORD).astype(np.uint64)
     np.add.at(found.reshape(-1), columns // WORD * size + rows, bit)
@@ -142,15 +146,16 @@ def _set_word_bits(rows: Places, columns: Places, words: int, size: int) -> npt.
 
 
 def expand_ranges(starts: Places, lengths: Places) -> Places:
-    """The positions of runs that begin at ``starts``, one after the other."""
+    """Return the concatenated positions of runs that begin at ``starts``."""
     ends = np.cumsum(lengths)
     whole = int(ends[-1]) if len(ends) else 0
     return np.arange(whole) + np.repeat(starts - (ends - lengths), lengths)
 
 
 def pairwise_overlap(a: SetColumn, left: Places, b: SetColumn, right: Places) -> pa.Array:
-    """How many elements a[left] and b[right] share, pair by pair, as doubles; NULL where a set is
-    NULL.
+    """Return the number of common elements of a[left] and b[right], pair by pair, as doubles.
+
+    NULL if a set is NULL.
     """
     valid = a.valid[left] & b.valid[right]
     values = np.zeros(len(left))
@@ -164,7 +169,9 @@ def pairwise_overlap(a: SetColumn, left: Places, b: SetColumn, right: Places) ->
 def pairs_sharing(
     a: SetColumn, chosen: Places, b: SetColumn, least: int
 ) -> Iterator[tuple[Places, Places]]:
-    """Pairs (position in ``chosen``, position in b) that share so many elements, 1 or more."""
+    """Yield pairs (position in ``chosen``, position in b) with at least ``least`` common elements,
+    1 or more.
+    """
     for tile, counts in count_common_elements(a, chosen, b):
         hits = np.flatnonzero(counts.reshape(-1) >= least)
         if len(hits):

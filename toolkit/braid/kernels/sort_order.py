@@ -1,4 +1,4 @@
-"""Positions that put keys in order."""
+"""Compute the positions that sort keys."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import numpy as np
 import numpy.typing as npt
 
 _DIGIT, _MOST_BITS = 16, 32
-"""NumPy puts 16-bit numbers in order by counting them, which takes a third of what comparing them
-does: so for numbers of two such digits it is done digit by digit.
+"""NumPy sorts 16-bit integers by counting, in a third of the time of a comparison sort. Integers of
+up to two such digits are therefore sorted digit by digit.
 """
 
 
 def sort_positions(
     keys: npt.NDArray[np.generic], groups: npt.NDArray[np.integer] | None = None
 ) -> npt.NDArray[np.intp]:
-    """The positions of the keys in rising order; by group first, where there are ``groups``, which
-    are numbers from 0.
+    """Return the positions that sort the keys; with ``groups`` (integers from 0), by group
+    first.
     """
     above, bits = _offsets_from_minimum(keys)
     if above is not None and groups is not None:
@@ -30,7 +30,7 @@ def sort_positions(
 def _offsets_from_minimum(
     keys: npt.NDArray[np.generic],
 ) -> tuple[npt.NDArray[np.uint32] | None, int]:
-    """How far whole numbers are above the least, and the bits of that; None where it is too far."""
+    """Return the distance of integers from the least, and its bits; None if it is too large."""
     if keys.dtype.kind != "i" or not len(keys):
         return None, 0
     low, high = int(keys.min()), int(keys.max())

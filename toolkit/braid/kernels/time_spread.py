@@ -1,6 +1,4 @@
-"""Event times of a block, described as the clock of its stream needs them
-(``core.stream_clocks``).
-"""
+"""Describe the event times of a block for its stream's clock (``core.stream_clocks``)."""
 
 from __future__ import annotations
 
@@ -9,13 +7,15 @@ import numpy as np
 from braid.core.stream_clocks import SUPPORT, TimeSpread
 
 _SAMPLED = 256
-"""Event times of a block of a first batch that its median is found by, at most."""
+"""Maximum number of event times from which a block contributes to the median of a first batch."""
 _MOST_LANDMARKS = 1_000
-"""A batch that covers ``ahead`` more often than this is called a jump of the clock."""
+"""A batch that spans ``ahead`` more often than this is reported as a jump of the clock."""
 
 
 def describe_times(times: np.ndarray, at: int | None, ahead: int) -> TimeSpread:
-    """Describe the event times of a block; ``at`` is the stream's clock before the batch."""
+    """Return the description of a block's event times. ``at`` is the stream's clock before the
+    batch.
+    """
     ordered = np.sort(times)
     top = tuple(ordered[-SUPPORT:].tolist())
     later = ordered if at is None else ordered[np.searchsorted(ordered, at, "right") :]

@@ -1,8 +1,7 @@
-"""Distance, inner product and cosine of vectors of two streams, for many pairs of tuples at once.
+"""Distance, inner product and cosine of two streams' vectors, for many pairs of tuples at once.
 
-Numbers are those of Spark's functions of the same names, but in double precision throughout. A
-vector is read where it is, in the memory-mapped block, and copied once for each tile of pairs that
-it is in, however many pairs those are.
+Results are those of Spark's functions of the same names, in double precision throughout. A vector
+is read from the memory-mapped block, and copied once for each tile of pairs that contains it.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ Reals = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
 
 _HELD = 1 << 20
-"""Numbers of one side of a tile that are held in memory at once, in double precision."""
+"""Maximum numbers of one side of a tile in memory, in double precision."""
 _SPARSE = 8
-"""Where fewer than one in so many pairs of a tile are asked for, each is calculated by itself."""
+"""If fewer than one in this many pairs of a tile are needed, each is calculated separately."""
 _CANCELLED = 1e-6
 """Below this share of the squared lengths, a squared distance is calculated from differences,
 without cancellation.
@@ -32,8 +31,9 @@ without cancellation.
 
 @dataclass(frozen=True)
 class VectorColumn:
-    """A column of n vectors as an n x d matrix; rows that are NULL or hold one are zeros and not
-    ``valid``.
+    """A column of n vectors as an n x d matrix.
+
+    ``valid`` is False for vectors that are NULL or contain NULL; their rows are zeros.
     """
 
     matrix: npt.NDArray[np.float32]
@@ -41,7 +41,9 @@ class VectorColumn:
 
     @staticmethod
     def from_arrow(column: pa.Array) -> VectorColumn:
-        """Raises ValueError when vectors differ in dimension."""
+        """Return the vectors of a column of lists. Raises ValueError if they differ in
+        dimension.
+        """
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         lengths = pc.list_value_length(column).drop_null().to_numpy()
         if len(lengths) and lengths.min() != lengths.max():
@@ -65,10 +67,9 @@ class VectorColumn:
 def pairwise_measure(
     function: VectorFunction, a: VectorColumn, left: Places, b: VectorColumn, right: Places
 ) -> pa.Array:
-    """The function of a[left] and b[right], pair by pair, as doubles; NULL where Spark's function
-    is.
+    """Return the function of a[left] and b[right], pair by pair, as doubles; NULL if Spark's is.
 
-    Raises ValueError when the vectors of the two sides differ in dimension.
+    Raises ValueError if the two sides differ in dimension.
     """
     values, valid = np.zeros(len(left)), a.valid[left] & b.valid[right]
     pairs = np.flatnonzero(valid)
@@ -87,8 +88,8 @@ def pairwise_measure(
 def _split_into_tiles(
     a: npt.NDArray[np.float32], left: Places, b: npt.NDArray[np.float32], right: Places
 ) -> Iterator[tuple[Places, Reals, Reals, Places, Places]]:
-    """Groups of pairs (their positions) with the rows of both sides that they need, and each pair's
-    two places in those rows.
+    """Yield groups of pairs: their positions, the rows of both sides, and each pair's positions in
+    them.
     """
     if not len(left):
         return
@@ -106,7 +107,7 @@ def _split_into_tiles(
 
 
 def _index_distinct(places: Places, size: int) -> tuple[Places, Places]:
-    """The places, below ``size``, that occur, and which of these each one is."""
+    """Return the distinct places, all below ``size``, and the index of each place among them."""
     occurs = np.zeros(size, bool)
     occurs[places] = True
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[places]
@@ -122,7 +123,7 @@ def _compute_inner_products(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
 
 
 def _compute_cosines(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
-    """Minus infinity, which no cosine is, where a vector has no direction."""
+    """Return the cosines; minus infinity, which no cosine is, if a vector has length 0."""
     lengths = np.sqrt(_squared_norms(x))[i] * np.sqrt(_squared_norms(y))[j]
     return np.divide(
         _compute_inner_products(x, y, i, j),

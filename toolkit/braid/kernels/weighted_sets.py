@@ -1,5 +1,7 @@
-"""Inner products of the weighted sets of two streams, for many pairs at once: maps from an element
-to its weight. NumPy and Arrow.
+"""Inner products of two streams' weighted sets (maps from element to weight), for many pairs at
+once.
+
+NumPy and Arrow.
 """
 
 from __future__ import annotations
@@ -16,17 +18,17 @@ from braid.kernels.set_overlap import SetColumn, expand_ranges
 Places = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 _PAIRS = 1 << 16
-"""Pairs that are looked at together."""
+"""Pairs that are processed together."""
 
 
 def map_keys(column: pa.Array) -> pa.Array:
-    """The sets of a column of maps, as lists of their keys."""
+    """Return the sets of a column of maps, as lists of their keys."""
     offsets, keys = _map_offsets_and_keys(column)
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), keys, mask=column.is_null())
 
 
 def _map_offsets_and_keys(column: pa.MapArray) -> tuple[Places, pa.Array]:
-    """Where each map begins among the keys, which are those of the column alone."""
+    """Return the offset of each map in the keys, and the keys of this column only."""
     offsets = column.offsets.to_numpy().astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     return offsets - first, column.keys.slice(first, last - first)
@@ -34,9 +36,13 @@ def _map_offsets_and_keys(column: pa.MapArray) -> tuple[Places, pa.Array]:
 
 @dataclass
 class WeightedSetColumn:
-    """A column of n maps: of map i the ``codes`` of its keys in the ``dictionary`` and their
-    ``weights``, from ``starts[i]`` on, in the map's own order. A weight that is NULL is NaN in
-    ``weights`` and not ``known``; a NULL map has no keys and is not ``valid``.
+    """A column of n maps. Map i has the entries from ``starts[i]`` on, in its own order.
+
+    - ``dictionary``: distinct keys.
+    - ``codes``: by entry, its key in the dictionary.
+    - ``weights``: by entry; NaN if NULL.
+    - ``known``: by entry, whether its weight is not NULL.
+    - ``valid``: by map, False if it is NULL. A NULL map has no entries.
     """
 
     dictionary: pa.Array
@@ -48,7 +54,7 @@ class WeightedSetColumn:
 
     @staticmethod
     def from_arrow(column: pa.MapArray) -> WeightedSetColumn:
-        """The maps of a column; weights are taken as doubles."""
+        """Return the maps of a column, with weights as doubles."""
         starts, keys = _map_offsets_and_keys(column)
         first = int(column.offsets[0].as_py()) if len(column) else 0
         items = column.items.slice(first, len(keys))
@@ -72,8 +78,10 @@ class WeightedSetColumn:
 def pairwise_inner_product(
     a: WeightedSetColumn, left: Places, b: WeightedSetColumn, right: Places
 ) -> pa.Array:
-    """For each pair, the sum over the keys of a's map of its weight times b's, or times 0 where b
-    has none, as doubles, in the order of a's map; NULL where a's map is NULL or a weight of it is.
+    """Return the inner product of a[left] and b[right], pair by pair, as doubles.
+
+    It sums, in the order of a's map, the weight in a times that in b, or 0 if b lacks the key. NULL
+    if a's map or one of its weights is NULL.
     """
     codes = SetColumn.translate_codes(a.dictionary, b.dictionary)
     sums, missing = np.zeros(len(left)), ~a.valid[left]
@@ -92,7 +100,7 @@ def _split_pairs(pairs: int) -> Iterator[slice]:
 
 
 def _look_up_weights(b: WeightedSetColumn, rows: Places, codes: Places) -> Floats:
-    """The weights of these keys in these maps; 0 where there is none, or it is NULL."""
+    """Return the weights of these keys in these maps; 0 if missing or NULL."""
     if not len(b.places):
         return np.zeros(len(rows))
     wanted = rows * max(1, len(b.dictionary)) + codes

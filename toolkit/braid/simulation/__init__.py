@@ -1,1 +1,1 @@
-"""Run a policy without tuples; everything here is modelled."""
+"""Simulate placements without tuples. All results are modelled."""

@@ -1,12 +1,12 @@
-"""A placement that changes among placements while the join runs: what "auto" is where a change can
-be made. It begins with a hash of the join value, and goes on with an adaptive grid once the facts
-of committed batches show that values are frequent enough for that to save more than it costs.
+"""A placement that changes at run time: the result of "auto" for joins that may profit.
 
-Plans are over blocks, so state need not be made anew. The routing keys of each placement have a
-range of their own (KeySpace); blocks that came under an earlier one are **older**: each lies on one
-host, and every fresh block goes there to meet it, whatever its own key is. When a change is made
-older blocks move, whole, so that no host has much more of them than its share. With windows they
-expire.
+It begins with a hash of the join value. It changes to an adaptive grid once the facts of committed
+batches show that frequent values make the grid clearly cheaper, including the cost of the change.
+
+Plans refer to blocks, so state is not rebuilt. The routing keys of each placement have their own
+range (``KeySpace``). Blocks stored under an earlier placement are **older**: each is on one host,
+and every fresh block probes it there, whatever its key. At a change, older blocks move as a whole,
+so that no host has much more than its share. With windows they expire.
 """
 
 from __future__ import annotations
@@ -32,27 +32,33 @@ from braid.simulation.simulated_run import SimulatedRun
 from braid.util.json_codec import from_plain, to_plain
 
 FIRST, THEN = "HashPartition", "AdaptiveGrid"
-"""What it begins with, and what it may change to."""
+"""The initial placement, and the one that it may change to."""
 MOST = 64
-"""Hosts; a look takes seconds with more."""
+"""Maximum number of hosts. With more, a review takes seconds."""
 FINENESS = 16
-"""Values of a tuple's hash for each host, as the adaptive grid takes them."""
+"""Values of a tuple's hash for each host, as in the adaptive grid."""
 LOOKS = 3
-"""Batches of a placement before the first look at whether another saves work."""
+"""Batches of a placement before the first review."""
 SELDOM = 48
-"""Batches between two looks, in the end."""
+"""Batches between two reviews in the long run."""
 AHEAD = (4, 16)
-"""Batches that are modelled from here: as many as have been, within these bounds."""
+"""Minimum and maximum number of batches to model ahead. Between them it is the number of past
+batches.
+"""
 CLEARLY = 0.9
-"""A change must leave at most this part of the modelled work, what it costs included."""
+"""Maximum modelled work after a change, including its cost, relative to the work without it."""
 CHANCE = 4.0
-"""Standard deviations of the fullest host's tuples that chance may explain."""
+"""Standard deviations of the fullest host's tuples that are attributed to chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutoState:
-    """``name`` is the placement at work, ``own`` its state as plain data, ``since`` its first
-    batch and ``first`` its first routing key.
+    """The state of ``Auto``.
+
+    - ``placement``: name of the active placement.
+    - ``placement_state``: its state as plain data.
+    - ``since_batch``: its first batch.
+    - ``first_key``: its first routing key.
     """
 
     placement: str = FIRST
@@ -63,12 +69,18 @@ class AutoState:
 
 @dataclass(frozen=True)
 class Auto(Placement):
-    """HashPartition, until frequent values make AdaptiveGrid clearly cheaper; on as many ``hosts``.
+    """HashPartition, until frequent values make AdaptiveGrid clearly cheaper, on the same number of
+    hosts.
 
-    After LOOKS batches, and then now and then, the work of both is modelled from the state that
-    there is: on rows by batch, by stream and host, and on matches, as they were counted, with what
-    it takes to move. ``indexed``: an index finds partners. ``apart``: hosts are on several
-    machines. ``looks``: whether it changes at all. Serves two streams that an equality links.
+    After LOOKS batches, and then at growing intervals, the work of both is modelled from the
+    current state. The model uses the measured rows by batch, stream and host, the measured matches,
+    and the cost of moving blocks. It joins two streams that an equality links.
+
+    - ``hosts``: number of hosts, 1 to MOST.
+    - ``is_indexed``: whether an index finds partners. Default: True.
+    - ``has_remote_hosts``: whether hosts are on several machines. Default: False.
+    - ``reviews_placement``: whether the placement may change. Default: True.
+
     Raises ValueError for hosts < 1 or more than MOST.
     """
 
@@ -118,13 +130,14 @@ class Auto(Placement):
         return replace(plan, events=(changed, *plan.events))
 
     def _may_change_at(self, batch: int, state: AutoState) -> bool:
-        """Whether a batch may change from this state."""
+        """Return whether a batch may change the placement in this state."""
         able = self.reviews_placement and self.hosts > 1 and state.placement == FIRST
         return able and _is_review_due(batch - state.since_batch)
 
     def _prepare_for_change(self, facts: Facts, state: AutoState, plan: Plan) -> Plan:
-        """The plan, after which nothing is merged if the next batch may change: what that batch
-        merged could not move in it.
+        """Return the plan, with all blocks pinned if the next batch may change the placement.
+
+        Blocks that the next batch merged could not move in it.
         """
         if not self._may_change_at(facts.batch + 1, state):
             return plan
@@ -134,12 +147,12 @@ class Auto(Placement):
         )
 
     def switch_to(self, facts: Facts, state: AutoState, name: str) -> AutoState:
-        """The state in which another placement begins with this batch."""
+        """Return the state in which another placement begins with this batch."""
         own = to_plain(_make_placement(name, self.hosts).initial_state(len(facts.streams)))
         return AutoState(name, own, facts.batch, self.key_space(state).key_end + 1)
 
     def plan_with_older_blocks(self, facts: Facts, state: AutoState) -> Plan:
-        """The plan of the placement at work, and what the older blocks need beside it."""
+        """Return the plan of the active placement, with the moves and probes of older blocks."""
         own, draft = _make_placement(state.placement, self.hosts), PlanBuilder(facts)
         if facts.batch == state.since_batch:
             _spread_older_blocks(
@@ -166,9 +179,7 @@ class Auto(Placement):
         )
 
     def _find_better_placement(self, facts: Facts, state: AutoState) -> PlacementChanged | None:
-        """The change that saves clearly more than it costs, from facts alone; None where none
-        does.
-        """
+        """Return the change that saves clearly more than it costs; None: there is none."""
         if not self._may_change_at(facts.batch, state):
             return None
         shares = _measure_host_shares(facts, self.hosts)
@@ -189,7 +200,7 @@ class Auto(Placement):
     def _estimate_future_micros(
         self, facts: Facts, state: AutoState, shares: Sequence[Any], matches: float
     ) -> float:
-        """Modelled microseconds of the batches to come, if they are like those that were."""
+        """Return the modelled microseconds of future batches, assumed to be like the past ones."""
         held = replace(self, reviews_placement=False)
         rules = RunRules(held, facts.streams, facts.windows, checks_coverage=False)
         now = RunState(
@@ -229,7 +240,7 @@ def _make_placement(name: str, hosts: int) -> Placement:
 
 
 def _is_review_due(batches: int) -> bool:
-    """Whether a placement is looked at after so many batches."""
+    """Return whether a placement is reviewed after this number of batches."""
     turn, rest = divmod(batches, LOOKS)
     if rest or not turn:
         return False
@@ -237,8 +248,9 @@ def _is_review_due(batches: int) -> bool:
 
 
 def _measure_host_shares(facts: Facts, hosts: int) -> list[Any] | None:
-    """By stream, the part of the tuples held that has each host's hash; None where what the fullest
-    has may be chance.
+    """Return, by stream, the share of held tuples with each host's hash.
+
+    None: the surplus of the fullest host may be chance.
     """
     held = np.zeros((len(facts.streams), hosts))
     for b in facts.blocks:
@@ -250,7 +262,7 @@ def _measure_host_shares(facts: Facts, hosts: int) -> list[Any] | None:
 
 
 def _predict_batch_starts(facts: Facts) -> Iterator[int]:
-    """The event times at which the batches to come begin, as they came so far."""
+    """Yield the event times at which future batches begin, at the past pace."""
     spans = [b.event_time_range for b in facts.blocks if b.event_time_range is not None]
     now = max((t for t in facts.clocks if t is not None), default=0)
     since = min((first for first, _ in spans), default=now)
@@ -259,8 +271,10 @@ def _predict_batch_starts(facts: Facts) -> Iterator[int]:
 
 
 def _spread_older_blocks(draft: PlanBuilder, older: Sequence[Block], hosts: int) -> None:
-    """Leave one replica of each older block: where it is, or, where that host has more than its
-    share of a stream, on the one that has least. What this batch has merged stays.
+    """Keep one replica of each older block.
+
+    It stays on its host, unless that host has more than its share of a stream; then the block moves
+    to the least loaded one. Blocks merged in this batch stay.
     """
     whole = [sum(b.rows for b in older if b.stream == s) for s in (0, 1)]
     load = np.zeros((2, hosts))
@@ -285,7 +299,7 @@ def _group_by_stream(older: Iterable[Block]) -> tuple[dict[int, Ids], ...]:
 
 
 def _shift_block_keys(b: Block, by: int) -> Block:
-    """A block with its keys counted from elsewhere."""
+    """Return a block with its keys shifted."""
     return replace(b, key_range=(b.key_range[0] + by, b.key_range[1] + by)) if by else b
 
 
@@ -294,7 +308,7 @@ def _shift_derivation_keys(d: Derivation, by: int) -> Derivation:
 
 
 def _add_path_to_older_blocks(route: Route, first: int, older: Sequence[dict[int, Ids]]) -> Route:
-    """A route with a path to the older blocks of the other stream, if it is of a fresh one."""
+    """Return a route with a path to the older blocks of the other stream, if its block is fresh."""
     b, there = route.block, older[1 - route.block.stream]
     more = ((Hop(1 - b.stream, there),),) if route.is_fresh and there else ()
     return replace(route, block=_shift_block_keys(b, first), paths=(*route.paths, *more))

@@ -1,9 +1,8 @@
-"""What the paths of a plan would do, from counts, rates and selectivities alone: intermediate
-results, traffic, results.
+"""Expected work of a plan's paths, from counts, rates and selectivities.
 
-Expectations, not measurements. Intermediate results multiply along a path, and a pair of tuples
-matches only when both are in their windows. Which selectivities count at a hop has two readings:
-see ``Selects``.
+These are expectations, not measurements. Intermediate results multiply along a path. A pair of
+tuples matches only if both are within their windows. ``Selects`` has two readings of the
+selectivities that apply at a hop.
 """
 
 from __future__ import annotations
@@ -25,17 +24,21 @@ Span = tuple[int, int]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 ByAge = Floats
-"""A row of ages of blocks; of each age, a row of their tuples and of those within the windows."""
+"""Three rows with an entry for each age of blocks: the age, their tuples, and the tuples within the
+windows.
+"""
 _AGES = 64
-"""More than there are ages: of a window's AGES parts, and of doublings of the number of batches."""
+"""Upper bound of ages: AGES parts of a window, or doublings of the number of batches."""
 Selects = Literal["pair", "hop"]
-"""What an intermediate result is held against at a hop: the selectivity of the next stream with
-every stream visited ("pair"), or with the one visited last alone, as Gu 2007, Eq. 3 ("hop").
+"""Selectivities that apply to an intermediate result at a hop: those of the next stream with every
+stream visited ("pair"), or with the last one only, as in Gu 2007, Eq. 3 ("hop").
 """
 
 
 def window_fraction(new: Span, old: Span, window: int | None) -> float:
-    """The fraction of pairs (t, u), t uniform in ``new`` and u in ``old``, with t - u < W."""
+    """Return the fraction of pairs (t, u), t uniform in ``new`` and u in ``old``, with t - u <
+    W.
+    """
     return (
         1.0
         if window is None
@@ -47,8 +50,9 @@ def window_fraction(new: Span, old: Span, window: int | None) -> float:
 
 @lru_cache(maxsize=1 << 16)
 def _compute_window_fraction(new: int, old: int, lag: int, window: int) -> float:
-    """The same for spans of these lengths, ``new`` beginning ``lag`` after ``old``: what pairs of
-    blocks have in common.
+    """Return the same for spans of these lengths; ``new`` begins ``lag`` after ``old``.
+
+    Many pairs of blocks share these arguments, so the result is cached.
     """
 
     def half_square(x: int) -> float:
@@ -66,30 +70,31 @@ def _compute_window_fraction(new: int, old: int, lag: int, window: int) -> float
 
 @dataclass
 class ExpectedSampling:
-    """How many tuples set out when load is shed, in the mean of all draws. Matches are as likely at
-    every age.
+    """The expected number of probing tuples if load is shed, in the mean of all draws.
+
+    Matches are assumed equally likely at every age.
     """
 
     harvest: SheddingPlan
 
     def burst_guard(self, f: Block) -> float:
-        """What the burst guard leaves of every share of a fresh block."""
+        """Return the factor of the burst guard for the shares of a fresh block."""
         expected = self.harvest.expected_tuples.get(f.id, 0.0)
         return min(1.0, expected / f.rows) if expected else 1.0
 
     def pair_share(self, f: Block, b: Block) -> float:
-        """Of the tuples of a fresh block, the share that meets another."""
+        """Return the share of a fresh block's tuples that probes another block."""
         by_type = self.harvest.shares.get(self.shed_item(f, b))
         return self.burst_guard(f) * by_type[0] if by_type is not None else 1.0
 
     def shed_item(self, f: Block, b: Block) -> Item:
-        """What the meeting of two blocks is counted with."""
+        """Return the item that counts the probes between two blocks."""
         return f.stream, b.stream, self.harvest.basic_windows.get(b.id, -1)
 
     def shedding_outcome(
         self, journeys: PathCounts, routes: Iterable[Route], sigma: np.ndarray
     ) -> SheddingOutcome:
-        """What comes of it, at every host that does all that it is asked for."""
+        """Return the expected outcome if every host does all its work."""
         found: dict[Item, list[float]] = {}
         estimated = 0.0
         for route in (r for r in routes if r.is_fresh and r.block.id in journeys.blocks):
@@ -117,14 +122,16 @@ class ExpectedSampling:
 
 @dataclass
 class HopColumns:
-    """Hop number k of all paths of a plan, as columns: an entry for each path and each host that it
-    visits there.
+    """Hop number k of all paths of a plan, as columns with an entry for each path and host.
 
-    ``path`` and ``visit`` are numbers, of the path and of what it meets there; ``rows`` are the
-    tuples there that it meets, ``left`` those that it does not as load is shed, ``matching`` how
-    many match a tuple that comes. ``same`` is the entry of the hop before on the same path and
-    host, -1 for none; ``onward``, for each entry of the hop before, the hosts that its results
-    travel to.
+    - ``path``, ``host``: index of the path, and the host.
+    - ``visit``: index of the visited blocks in ``PathCounts.met``.
+    - ``rows``: tuples there that are probed.
+    - ``departures``: tuples there that are skipped by load shedding.
+    - ``matching``: expected matches of one probing tuple.
+    - ``stays_on_host``: entry of the previous hop on the same path and host; -1: none.
+    - ``continues``: by entry of the previous hop, the number of other hosts that receive its
+      results.
     """
 
     path: Ints
@@ -138,7 +145,9 @@ class HopColumns:
 
 
 class PathCounts:
-    """The paths of a plan as counts, step by step. ``rows`` tuples set out on each path."""
+    """The paths of a plan as counts, hop by hop. ``rows`` has the tuples that start on each
+    path.
+    """
 
     def __init__(
         self,
@@ -150,16 +159,27 @@ class PathCounts:
         selects: Selects = "pair",
         drawn: ExpectedSampling | None = None,
     ) -> None:
-        """``blocks`` are those with rows, their spans known; ``sigma`` is m x m, the selectivity of
-        each pair of streams; ``windows`` are in microseconds; ``ages`` as Facts count them;
-        ``drawn`` says how many set out, when load is shed.
+        """Count the paths of some routes.
+
+        Parameters
+        ----------
+        blocks
+            Blocks with rows, with known event times.
+        sigma
+            m x m matrix of the streams' pairwise selectivities.
+        windows
+            By stream, microseconds; None: full history.
+        ages
+            By block id, as in Facts.
+        drawn
+            Sampling of fresh tuples; None: no load is shed.
         """
         self.selects, self.blocks, self.windows = selects, blocks, windows
         self.sigma, self.rows = sigma, list[int]()
         self.met: list[tuple[int, float, ByAge]] = []
-        """What is met by what: number of the visit, selectivity, tuples by age."""
+        """By visit of a host: index of the step, selectivity, and tuples by age."""
         self.visits: dict[Visit, int] = {}
-        """By what is joined with what, a number."""
+        """Index of each step (streams joined so far, next stream)."""
         self._columns: list[tuple[list[float], ...]] = []
         self._orders: dict[tuple[int, ...], list[tuple[int, float]]] = {}
         mets: dict[tuple[Span | None, int | None, tuple[int, float] | None], _Met] = {}
@@ -199,8 +219,8 @@ class PathCounts:
         self.rows.append(f.rows)
 
     def _list_hop_visits(self, streams: tuple[int, ...]) -> list[tuple[int, float]]:
-        """By hop of a path that begins at the first of the streams and visits the others in this
-        order, the number of the visit and the selectivity.
+        """Return, by hop of a path over the streams in this order, the index of the step and the
+        selectivity.
         """
         found = self._orders.get(streams)
         if found is None:
@@ -228,7 +248,7 @@ def _make_hop_columns(columns: tuple[list[float], ...]) -> HopColumns:
 
 
 def _sum_by_index(index: Ints, weights: Floats, count: int) -> Floats:
-    """The weights of each index below ``count``, added up."""
+    """Return the sum of the weights of each index below ``count``."""
     return np.asarray(np.bincount(index, weights, count), dtype=np.float64)
 
 
@@ -237,8 +257,9 @@ def _to_int_array(numbers: Sequence[float]) -> Ints:
 
 
 class _Met:
-    """What a block meets in lists of blocks. Another block of its span and window meets the same;
-    when load is shed, another of its stream too.
+    """The tuples that a block probes in lists of blocks.
+
+    It is shared by blocks of the same span and window; with load shedding, also of the same stream.
     """
 
     def __init__(
@@ -257,8 +278,8 @@ class _Met:
     def count_met_tuples(
         self, ids: tuple[int, ...], first: bool
     ) -> tuple[ByAge, float, float, float]:
-        """By age, and in all the tuples of these blocks and those within the windows; and those
-        that are not met as load is shed.
+        """Return the tuples of these blocks by age, their sum, those within the windows, and those
+        skipped by load shedding.
         """
         if first and self.drawn is not None:
             return self._count_listed_blocks(ids, self.drawn)
@@ -286,11 +307,11 @@ class _Met:
         return np.array([[*there], [*every], [*nearby]], float), sum(every), sum(nearby), left
 
     def count_tuples_in_windows(self, id: int) -> float:
-        """How many tuples of a block are within the windows of one of the fresh block."""
+        """Return the number of a block's tuples within the windows of a fresh block's tuple."""
         return (self.known.get(id) or self._measure_block(self.blocks[id]))[2]
 
     def _measure_block(self, b: Block) -> tuple[int, int, float]:
-        """A block's age, its tuples, and how many of them are within the windows."""
+        """Return a block's age, its tuples, and how many of them are within the windows."""
         f = self.fresh
         assert f.event_time_range is not None and b.event_time_range is not None
         share = (
@@ -304,10 +325,13 @@ class _Met:
 
 @dataclass
 class ExpectedWork:
-    """What hosts do in one batch. ``share`` is the fraction of its probes that each host gets done.
+    """The expected work of hosts in one batch.
 
-    ``stages`` has, by hop and for every host, (arrived, sent, probed, compared), as Usage names
-    them; ``results`` are by host, and so are ``shed`` pairs, which were left out.
+    - ``share``: by host, the fraction of its probes that it completes.
+    - ``stages``: by hop and host, (received_partials, sent_partials, probes, compared_pairs), as in
+      HostUsage.
+    - ``results``: by host.
+    - ``shed``: by host, pairs skipped by load shedding.
     """
 
     path_counts: PathCounts
@@ -337,7 +361,7 @@ class ExpectedWork:
 
     @cached_property
     def match_counts(self) -> AgedMatches:
-        """By step and age, the pairs that are considered and those that match."""
+        """The compared pairs and those that match, by step and age."""
         met, steps = self.path_counts.met, list(self.path_counts.visits)
         if not met:
             return {}
@@ -357,8 +381,9 @@ class ExpectedWork:
         }
 
     def _send_intermediate_results(self, k: int, found: Floats) -> Floats:
-        """What one hop found goes to all hosts of the next, but need not travel to the host where
-        it is: the sum, by path.
+        """Return, by path, the matches of one hop, which go to all hosts of the next.
+
+        A match that stays on its host is not counted as sent.
         """
         before, step = self.path_counts.steps[k - 1 : k + 1]
         entering = _sum_by_index(before.path, found, len(self.path_counts.rows))

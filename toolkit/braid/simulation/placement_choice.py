@@ -1,5 +1,6 @@
-"""Which placement a join is run by when nobody says: all that could serve it are simulated on what
-is known of the join, and what their hosts do is weighed. Modelled, and the same for the same facts.
+"""Choose the placement for "auto": simulate each candidate, and compare the modelled work.
+
+The result is modelled, and the same for the same facts.
 """
 
 from __future__ import annotations
@@ -16,33 +17,36 @@ from braid.core.plan_sentences import format_count
 from braid.simulation.simulator import simulate
 
 BATCHES = 8
-"""Simulated, of each candidate."""
+"""Simulated batches of each candidate."""
 ROWS = 10_000
-"""Tuples of the largest stream in a batch, about what a micro-batch has."""
+"""Tuples of the largest stream in a batch, about the size of a micro-batch."""
 RECEIVED, PROBED, COMPARED, FOUND, BLOCK = 1.0, 0.5, 0.02, 0.1, 2000.0
-"""Microseconds that a host takes to take in a tuple, to look for its partners in a host's blocks,
-to check a pair that no index has found, to write a result, and to make a block: 2 to 3 ms were
-measured for each more in a batch of 4,000 tuples (benchmarks/auto.py).
+"""Microseconds of a host to receive a tuple, to probe a host's blocks, to check a pair that no
+index has found, to write a result, and to make a block. 2 to 3 ms were measured for each additional
+block in a batch of 4,000 tuples (benchmarks/auto.py).
 """
 SHARED = {False: 0.9, True: 0.02}
-"""What part of the other hosts' work the busiest host waits for: threads of a machine share memory
-and locks, those of several machines only the driver. The first is by joins of 4,000 to 16,000
-tuples a batch on two cores, in which a hash on two hosts took 1.03 to 1.3 times one host's time
-(benchmarks/auto.py); the second is judged.
+"""Share of the other hosts' work that the busiest host waits for, by whether hosts are on several
+machines. Threads of one machine share memory and locks; several machines share only the driver. The
+first is from joins of 4,000 to 16,000 tuples a batch on two cores: a hash on two hosts took 1.03 to
+1.3 times the time of one host (benchmarks/auto.py). The second is an estimate.
 """
 ORDER = ("HashPartition", "AdaptiveGrid", "StaticGrid", "Centralized")
-"""What is chosen among equals, the first; others come last, by name."""
+"""Preference among placements of equal cost. Others follow by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinStatistics:
-    """What is known of a join before it starts.
+    """Facts about a join before it starts.
 
-    ``rows`` are the tuples of each stream, in all or as they compare; ``windows`` W_i in seconds,
-    None for full history, and ``span`` the seconds of event time in which the rows come, 0 when
-    nobody knows. ``hosts`` work at once. ``equality``: one links all streams. ``indexed``: an index
-    finds partners. ``share``: the part of tuples that has the most frequent value of the equality.
-    ``apart``: hosts are on several machines.
+    - ``rows``: by stream, number of tuples, absolute or relative.
+    - ``windows``: by stream, seconds; None: full history.
+    - ``hosts``: tasks that run at once.
+    - ``equality``: whether an equality links all streams.
+    - ``is_indexed``: whether an index finds partners.
+    - ``event_time_span``: seconds of event time that the rows cover; 0: unknown.
+    - ``most_frequent_share``: share of tuples with the most frequent join value; 0: unknown.
+    - ``has_remote_hosts``: whether hosts are on several machines.
     """
 
     rows: tuple[float, ...]
@@ -56,7 +60,7 @@ class JoinStatistics:
 
 
 class PlacementChoice(NamedTuple):
-    """A placement, the reason, and what each candidate would cost, as a part of what it does."""
+    """The chosen placement, the reason, and the cost of each candidate relative to it."""
 
     placement: Placement
     reason: str
@@ -64,7 +68,7 @@ class PlacementChoice(NamedTuple):
 
 
 def choose_placement(known: JoinStatistics) -> PlacementChoice:
-    """The placement of the least modelled work on the busiest host."""
+    """Return the placement with the least modelled work on the busiest host."""
     made = {type(p).__name__: p for p in candidate_placements(known)}
     costs = {name: simulate_cost(p, known) for name, p in made.items()}
     best = min(costs, key=lambda name: (round(costs[name], -2), _make_preference_key(name)))
@@ -73,7 +77,7 @@ def choose_placement(known: JoinStatistics) -> PlacementChoice:
 
 
 def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
-    """What could serve the join on so many hosts, with the settings that they have by default."""
+    """Yield the placements that support the join on this number of hosts, with default settings."""
     streams = len(known.rows)
     for kind in placements_for(streams, known.equality).values():
         own = kind.__module__.startswith("braid.") and kind.delivery_guarantee == "exactly once"
@@ -90,7 +94,7 @@ def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
 
 
 def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
-    """Microseconds of all simulated batches."""
+    """Return the modelled microseconds of all simulated batches."""
     whole = (
         sum(share**2 for share in _estimate_key_shares(placement, known))
         if known.most_frequent_share
@@ -105,8 +109,9 @@ def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
 
 
 def modelled_work(events: Iterable[Any], indexed: bool, apart: bool, matches: float) -> float:
-    """Microseconds of all batches of some events; ``matches`` is the part of the pairs that meet
-    which are results.
+    """Return the modelled microseconds of the batches in some events.
+
+    ``matches`` is the share of meeting pairs that are results.
     """
     total = 0.0
     made: Counter[int] = Counter()
@@ -141,7 +146,9 @@ def _simulate_placement(placement: Placement, known: JoinStatistics) -> list[Any
 
 
 def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[float]:
-    """The part of the tuples that has each routing key, where those of one value have one."""
+    """Return the share of tuples with each routing key, if tuples of one value have the same
+    key.
+    """
     if placement.routing_key_source != "join":
         return [1.0]
     rest = (1 - known.most_frequent_share) / placement.key_space_size
@@ -149,8 +156,9 @@ def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[fl
 
 
 def _compute_host_micros(did: HostMetrics, blocks: int, indexed: bool, matches: float) -> float:
-    """Microseconds that a host takes for what it did; ``matches`` is the part of the pairs that
-    meet there which are results.
+    """Return the modelled microseconds of a host's work.
+
+    ``matches`` is the share of meeting pairs that are results.
     """
     tuples = did.received_tuples + did.received_partials + did.migrated_tuples
     pairs = 0 if indexed else did.compared_pairs

@@ -1,4 +1,4 @@
-"""A run without tuples, batch by batch: numbers of tuples by routing key stand for them."""
+"""A simulated run, batch by batch: counts by routing key stand for tuples."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ from braid.util.cancellation import check_cancelled
 
 Floats = npt.NDArray[np.float64]
 _PASSES = 10
-"""At most so many, to find the share of its work that each host gets done; they end when all busy
-ones are within 5 %.
+"""Maximum passes to find the share of its work that each host completes. They end earlier if all
+busy hosts are within 5 %.
 """
 
 _REFERENCE = HostCapacity()
 
 
 class HostQueues:
-    """The work that waits at each host: ``waiting`` seconds of it, and ``counts`` as Usage names
-    the first of its fields. ``done`` is what the hosts worked on in the last batch.
+    """The backlog of each host.
+
+    - ``backlog_seconds``: by host, seconds of waiting work.
+    - ``counts``: by host, counts of waiting work: the first five fields of HostUsage.
+    - ``done``: the same for the work of the last batch.
     """
 
     def __init__(self, hosts: int) -> None:
@@ -40,8 +43,9 @@ class HostQueues:
         self.counts = self.done = np.zeros((5, hosts))
 
     def process(self, asked: Floats, busy: Floats, seconds: float, patience: float) -> Floats:
-        """Take in what a batch asks of the hosts, ``busy`` seconds of it, and work for as long as
-        the batch lasts: the seconds that each host works.
+        """Add a batch's work, ``busy`` seconds of it, and process for as long as the batch lasts.
+
+        Return the seconds that each host works.
         """
         due = self.backlog_seconds + busy
         worked = np.minimum(due, seconds)
@@ -53,7 +57,9 @@ class HostQueues:
         return np.asarray(worked)
 
     def processed_usage(self, usage: Sequence[HostUsage]) -> tuple[HostUsage, ...]:
-        """The usage of the hosts with what they worked on, in place of what they were asked."""
+        """Return the usage of the hosts with the work that they processed instead of the work
+        requested.
+        """
         columns = np.rint(self.done).astype(np.int64).tolist()
         return tuple(
             HostUsage(
@@ -71,8 +77,10 @@ class HostQueues:
 
 
 class SimulatedRun:
-    """A simulated run. By live block, ``tuples`` counts its tuples by routing key, ``rows`` all of
-    them.
+    """A simulated run.
+
+    - ``tuples``: by live block, its tuples by routing key.
+    - ``rows``: by live block, its number of tuples.
     """
 
     def __init__(
@@ -100,8 +108,8 @@ class SimulatedRun:
         self.results = 0.0
 
     def add_block(self, b: Block, keys: int) -> None:
-        """Have a block that there is already, of so many keys; its tuples are spread over its
-        own.
+        """Add an existing block. ``keys`` is the number of routing keys; its tuples are spread over
+        its own.
         """
         there = np.zeros(keys, np.int64)
         there[slice(*b.key_range)] = np.diff(
@@ -110,7 +118,9 @@ class SimulatedRun:
         self._set_block_tuples(b, there)
 
     def run_batch(self, counts: Sequence[int]) -> list[Event]:
-        """One batch: its events. Whoever waits may have it given up before (core.leaving)."""
+        """Run one batch and return its events. Can be cancelled before it starts
+        (``util.cancellation``).
+        """
         check_cancelled()
         ends = next(self.ends)
         span, self.begun, self.seconds = (self.begun, ends - 1), ends, (ends - self.begun) / 1e6
@@ -133,8 +143,10 @@ class SimulatedRun:
     def _store_blocks(
         self, plan: Plan, counts: Sequence[int], span: tuple[int, int]
     ) -> tuple[dict[int, int], ...]:
-        """Make the derived and the fresh blocks; by stream, the new tuples of each routing key,
-        which a run that serves many queries counts.
+        """Create the derived and the fresh blocks.
+
+        Return, by stream, the new tuples of each routing key for a run with queries; otherwise an
+        empty tuple.
         """
         for d in plan.derivations:
             self._set_block_tuples(
@@ -151,7 +163,7 @@ class SimulatedRun:
         return tuple({k: n for k, n in enumerate(each.tolist()) if n} for each in drawn)
 
     def _set_block_tuples(self, b: Block, tuples: np.ndarray) -> None:
-        """Of these tuples, a block holds those with its routing keys."""
+        """Store those of the tuples in a block that have its routing keys."""
         mine = np.zeros_like(tuples)
         mine[slice(*b.key_range)] = tuples[slice(*b.key_range)]
         self.tuples[b.id], self.rows[b.id] = mine, int(mine.sum())
@@ -159,7 +171,7 @@ class SimulatedRun:
     def _record_block_sizes(
         self, work: BatchWork, outcome: BatchReport, span: tuple[int, int]
     ) -> None:
-        """Note the sizes of the blocks that were made."""
+        """Record the sizes of the new blocks."""
         fresh = (r.block for r in work.plan.routes if r.is_fresh)
         new = [b.with_contents(b.rows, b.size_bytes, span) for b in fresh]
         for b in (*new, *(d.block for d in work.combined_plan.derivations)):
@@ -170,7 +182,7 @@ class SimulatedRun:
                 )
 
     def _record_host_work(self, work: BatchWork, outcome: BatchReport) -> dict[str, float]:
-        """Note what the hosts do; the seconds that the batch takes."""
+        """Record the work of the hosts, and return the modelled seconds of the batch."""
         fresh = [r.block for r in work.plan.routes if r.is_fresh]
         there = {b.id: b for b in (*work.live_blocks, *fresh)}
         routed = (r.block for r in work.plan.routes)
@@ -217,7 +229,7 @@ class SimulatedRun:
     def _sum_received_by_host(
         self, places: Iterable[tuple[Block, Collection[int]]], hosts: int
     ) -> np.ndarray:
-        """Tuples and bytes that hosts get of some blocks."""
+        """Return the tuples and bytes that hosts receive for some blocks."""
         places = list(places)
         at = np.fromiter(chain.from_iterable(there for _, there in places), np.int64)
         rows = [self.rows[b.id] for b, _ in places]
@@ -234,7 +246,7 @@ class SimulatedRun:
         expected: ExpectedWork,
         busy: np.ndarray,
     ) -> None:
-        """The counts of every host; results and intermediate results are rounded."""
+        """Record the counts of every host. Results and intermediate results are rounded."""
         arrived, sent, probed, compared = np.rint(np.sum(expected.stages, axis=0)).astype(np.int64)
         ends = np.floor(self.results + np.cumsum([0.0, *expected.results]))
         self.results = (self.results + float(expected.results.sum())) % 1
@@ -261,9 +273,10 @@ class SimulatedRun:
     def _model_expected_work(
         self, work: BatchWork, live: dict[int, Block], received: np.ndarray
     ) -> ExpectedWork:
-        """What the paths do, once every host does as much of it as it can.
+        """Return the work of the paths, once every host does as much of it as it can.
 
-        What one host leaves undone lightens those after it, hence several passes.
+        Work that one host leaves undone reduces the work of the hosts after it, so several passes
+        are needed.
         """
         share = np.ones(len(received))
         windows, ages = self.rules.windows, work.block_ages
@@ -287,7 +300,7 @@ class SimulatedRun:
         return expected
 
     def _model_receiving_seconds(self, received: np.ndarray) -> Any:
-        """Modelled seconds of CPU by host, but for probing."""
+        """Return the modelled CPU seconds by host to receive tuples."""
         if not self.cluster:
             return 0.0
         none = [np.zeros_like(received)] * 4
@@ -296,8 +309,9 @@ class SimulatedRun:
         return took * self.slowness
 
     def _model_busy_seconds(self, received: np.ndarray, expected: ExpectedWork) -> np.ndarray:
-        """Modelled seconds of CPU by hop and host; a batch takes as long as the busiest host of
-        each hop, one after the other.
+        """Return the modelled CPU seconds by hop and host.
+
+        A batch takes the sum, over the hops, of the seconds of each hop's busiest host.
         """
         # Usage of all hops and hosts at once: an array stands for each count.
         came = np.zeros((len(expected.stages), len(received)))

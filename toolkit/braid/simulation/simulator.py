@@ -1,7 +1,6 @@
-"""A placement run without tuples: the same policy, the same plans, the same events, in
-milliseconds.
+"""Simulate a placement without tuples: the same policy, plans and events, in milliseconds.
 
-Only numbers of tuples exist here, one for each routing key of each block, so cuts, merges and
+Tuples are represented by their number for each routing key of each block, so cuts, merges and
 copies are exact. Nothing is measured; the clock is modelled.
 """
 
@@ -28,8 +27,9 @@ from braid.util.json_codec import to_plain
 
 
 def simulate(placement: Placement, batches: Iterable[Sequence[int]], **settings: Any) -> list[Any]:
-    """The events of a run, all at once; ``settings`` are those of ``simulation``. The start tells
-    the batches that were run.
+    """Return all events of a run. ``settings`` are those of ``iter_simulation``.
+
+    The start event has the number of batches that were run.
     """
     start, *rest = iter_simulation(placement, batches, **settings)
     return [replace(start, planned_batches=rest[-1].batch + 1), *rest]
@@ -52,61 +52,59 @@ def iter_simulation(
     selects: Selects = "pair",
     shedder: Shedder | None = None,
 ) -> Iterator[Any]:
-    """The events of a run, one after the other.
+    """Yield the events of a simulated run.
+
+    Every plan is checked against the cover rule, "exactly once" or "at most once" as the placement
+    declares. Events count as the engine does, except that ``compared_pairs`` counts the pairs of
+    tuples that meet. Results and intermediate results are rounded expectations.
 
     Parameters
     ----------
     placement
-        The policy.
+        The placement.
     batches
-        For each micro-batch the number of new tuples of every stream. Empty batches follow while a
-        migration runs.
+        For each micro-batch, the number of new tuples of every stream. Empty batches follow while
+        pairs are pending.
     seed
-        Of the generator that draws the tuples' routing keys, of ``placement.keys``.
+        Seed of the generator that draws the tuples' routing keys. Default: 0.
     tuple_bytes
-        The size of a tuple of every stream in bytes; by default 1.
+        Bytes of a tuple, by stream. Default: 1.
     streams
-        Names of the streams; by default r, s, t, ...
+        Names of the streams. Default: r, s, t, ...
     windows
-        W_i of every stream in seconds, None for full history; by default full history.
+        W_i by stream, in seconds; None: full history. Default: full history.
     seconds
-        Event time that each batch covers, one number or one for each batch (batches that follow
-        cover as much as the last); the event times of its tuples are uniform in it.
+        Event time that each batch covers, one number or one for each batch. Additional batches
+        cover as much as the last. Event times of a batch's tuples are uniform. Default: 1.
     selectivity
-        Of every pair of streams: one number, or a square of numbers by stream.
+        Selectivity of every pair of streams: one number, or a square matrix by stream. Default: 0.
     cluster
-        The machine under every host. With it, each host's ``seconds`` are the modelled time that it
-        is busy and ``seconds`` has the modelled makespan; a host that is asked for more than it has
-        time for does a smaller share of its probes, as a join that sheds load, and the results
-        shrink.
+        The machine of every host. With it, each host's ``seconds`` are the modelled time that it is
+        busy, and ``seconds_by_phase`` has the modelled makespan. A host with too little time does a
+        smaller share of its probes, as in a join that sheds load, and the results shrink.
     costs
-        What sending, probing and comparing cost on the cluster.
+        Costs of sending, probing and comparing on the cluster. Default: Gu 2007.
     patience
-        Seconds of work that may wait at a host before it sheds: what a batch leaves undone is done
-        in those that ask for less. Its results count for the batch whose tuples they are of. The
-        placement is told what a host worked on in a batch, never more than the batch has time for:
-        a host with work that waits looks busy until it is done.
-    selects
-        Which selectivities an intermediate result is held against at its next hop. "pair": those of
-        all streams that it has members of, as when the pairs of streams match independently.
-        "hop": that of the stream visited last, as Eq. 3 of Gu 2007 has it, and as when all pairs
-        follow from those along the path.
+        Seconds of work that may wait at a host before it sheds. Waiting work is done in later
+        batches with spare time; its results count for the batch of its tuples. The placement sees
+        the work that a host processed in a batch, so a host with a backlog appears busy. Default:
+        0.
     queries
-        The queries that a shared join serves; windows are the longest of theirs then.
-    shedder
-        What sheds load, as ``Shed(fraction=0.3)``: the pairs that it leaves out are not met, in the
-        mean of all draws. Of a batch's modelled seconds it knows with a cluster only; without one a
-        budget of seconds sheds nothing. Tuples have no values here, so that "drop" and "keys",
-        which leave them out as they come, are refused.
+        Queries of a shared join. The windows are then the longest of theirs.
     key_shares
-        By stream, the share of its tuples that has each routing key; by default equal shares, and
-        for a shared join all tuples have the rank of the longest window, as without selections.
+        By stream, the share of its tuples with each routing key. Default: equal shares; for a
+        shared join, all tuples have the rank of the longest window, as without selections.
+    selects
+        Selectivities that apply to an intermediate result at its next hop. "pair" (default): those
+        of all its streams, as if pairs of streams match independently. "hop": that of the last
+        stream visited, as in Gu 2007, Eq. 3, as if all pairs follow from those along the path.
+    shedder
+        Load shedder, as ``Shed(fraction=0.3)``. Skipped pairs are not met, in the mean of all
+        draws. A budget of seconds needs a cluster. Methods "drop" and "keys" are refused, because
+        they skip tuples by value, and simulated tuples have none.
 
-    Every plan is held against the cover rule, exactly once or at most once as the placement
-    declares: raises CoverError when one breaks it or when results stay owed. Raises ValueError when
-    the placement cannot serve that many streams. Events count as the engine does, but ``compared``
-    counts the pairs of tuples that meet; results and intermediate results are expected numbers,
-    rounded.
+    Raises CoverageError if a plan breaks the cover rule or pairs are still pending at the end.
+    Raises ValueError if the placement does not support this number of streams.
     """
     counts = [tuple(batch) for batch in batches]
     width = len(counts[0]) if counts else len(queries[0].windows) if queries else 2
@@ -163,7 +161,7 @@ def _make_run_started(
 
 
 def _run_batches(model: SimulatedRun, counts: Iterable[Sequence[int]], width: int) -> Iterator[Any]:
-    """All batches, and empty ones until the placement owes nothing."""
+    """Yield the events of all batches, and of empty ones until no pair is pending."""
     for batch in counts:
         yield from model.run_batch(batch)
     while model.rules.placement.has_pending_pairs(model.state.placement_state):
@@ -174,7 +172,7 @@ def _run_batches(model: SimulatedRun, counts: Iterable[Sequence[int]], width: in
 
 
 def _iterate_batch_starts(seconds: float | Sequence[float], batches: int) -> Iterator[int]:
-    """The event times (microseconds) at which batches begin, without end."""
+    """Yield the event times (microseconds) at which batches begin, without end."""
     each = [seconds] * batches if isinstance(seconds, (int, float)) else list(seconds)
     if len(each) != batches or any(s <= 0 for s in each):
         raise ValueError(
@@ -188,7 +186,7 @@ def _iterate_batch_starts(seconds: float | Sequence[float], batches: int) -> Ite
 def _resolve_key_shares(
     keys: int, given: Sequence[Sequence[float]], queries: Sequence[Query], streams: int
 ) -> list[Floats]:
-    """By stream, the share of its tuples that has each routing key."""
+    """Return, by stream, the share of its tuples with each routing key."""
     if queries and not given:
         ranks = (len({q.windows[s] for q in queries}) - 1 for s in range(streams))
         return [np.eye(1, keys, rank)[0] for rank in ranks]

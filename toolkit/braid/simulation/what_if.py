@@ -1,4 +1,4 @@
-"""What another placement would do with what a run was given: simulated on what its events tell."""
+"""Simulate another placement on a run's input, which is reconstructed from its events."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from braid.simulation.simulator import simulate
 from braid.util.durations import parse_duration
 
 RECENT = 10
-"""Batches whose mean is taken for those to come."""
+"""Number of batches whose mean predicts later ones."""
 
 
 _SIZED = ("hosts", "n", "m", "max_hosts", "resize", "cluster", "weights", "capacity")
-"""Settings that go with a number of hosts."""
+"""Settings that depend on the number of hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineCurve:
-    """A placement that was not run. By batch (from 0): tuples on its fullest host, and copies that
-    it sends of what came.
+    """The simulated load of a placement that was not run.
+
+    - ``batch``: batch numbers, from 0.
+    - ``max_host_tuples``: by batch, tuples on its fullest host.
+    - ``sent_copies``: by batch, copies of new tuples that it sends.
     """
 
     name: str
@@ -36,9 +39,12 @@ class BaselineCurve:
 
 @dataclass(frozen=True, slots=True)
 class RunInput:
-    """What a run was given: the ``held`` tuples by stream after a batch, those that ``came`` by
-    batch later on, how long batches last in seconds of event time (the first is that of what is
-    held), bytes of a tuple by stream.
+    """The input of a run, reconstructed from its events.
+
+    - ``held_tuples``: by stream, tuples held after a batch.
+    - ``received_tuples``: by later batch and stream, new tuples.
+    - ``seconds``: event time of each batch. The first entry is for the held tuples.
+    - ``sizes``: by stream, bytes of a tuple.
     """
 
     held_tuples: tuple[int, ...]
@@ -48,20 +54,23 @@ class RunInput:
 
 
 def comparable_placements(start: RunStarted) -> tuple[str, ...]:
-    """The placements that could have joined the streams of a run, by name."""
+    """Return the names of the placements that could have joined the streams of a run."""
     return tuple(placements_for(len(start.streams), equality=False))
 
 
 def simulate_alternative(
     events: Iterable[Any], name: str, hosts: int, since: int = -1, ahead: int = 20
 ) -> BaselineCurve:
-    """Another placement takes over after batch ``since`` (from 0; -1: from the beginning), or after
-    the first whose events are kept.
+    """Return the load if another placement takes over after batch ``since``.
 
-    What is held then comes to it at once, later batches as they came, then ``ahead`` more that are
-    like the last ones. Nothing is measured: this is a model of loads. Raises ValueError for a
-    placement that cannot join these streams, for hosts that it does not take, for a batch that was
-    not, and for a run of windows whose tuples have no event time.
+    The placement receives the held tuples at once, then the later batches as they arrived, then
+    ``ahead`` batches like the most recent ones. Nothing is measured; the loads are modelled.
+
+    ``since`` counts from 0; -1: from the beginning. If the events of that batch are trimmed, the
+    first batch with events is used.
+
+    Raises ValueError for a placement that does not join these streams, a number of hosts that it
+    does not support, an unknown batch, and a run with windows whose tuples have no event time.
     """
     happened = list(events)
     start = next((e for e in happened if isinstance(e, RunStarted)), None)
@@ -98,8 +107,10 @@ def simulate_alternative(
 
 
 def make_placement(start: RunStarted, name: str, hosts: int) -> Placement:
-    """A placement by its name, on so many hosts; with the run's settings if it is the run's own.
-    Raises ValueError.
+    """Return a placement by name, on ``hosts`` hosts, with the run's settings if it is the run's
+    own.
+
+    Raises ValueError if it does not support the hosts or the streams.
     """
     kind = Placement.class_by_name(name)
     own = start.placement_settings if name == start.placement else {}
@@ -114,8 +125,9 @@ def make_placement(start: RunStarted, name: str, hosts: int) -> Placement:
 def observed_input(
     start: RunStarted, commits: Sequence[BatchCommitted], since: int, left: Iterable[Block] = ()
 ) -> RunInput:
-    """What a run had after a batch, and was given later; ``left`` are the blocks that it had before
-    these commits.
+    """Return the tuples that a run held after a batch, and those that arrived later.
+
+    ``left`` are the blocks that it had before these commits.
     """
     blocks, held, ends = LiveBlocks(), (0,) * len(start.streams), [0.0]
     sizes = [1] * len(start.streams)
@@ -147,7 +159,7 @@ def observed_input(
 
 
 def _find_latest_seconds(blocks: Iterable[Block]) -> float:
-    """The latest event time of blocks, in seconds."""
+    """Return the latest event time of blocks, in seconds."""
     return (
         max((b.event_time_range[1] for b in blocks if b.event_time_range is not None), default=0)
         / 1e6

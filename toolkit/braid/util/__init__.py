@@ -1,1 +1,1 @@
-"""Helpers that know nothing of joins: files, threads, time, validation, JSON."""
+"""Helpers that are independent of joins: files, threads, time, validation, JSON."""

@@ -1,6 +1,4 @@
-"""Long computations that somebody may give up: between two pieces of work they ask whether to go
-on.
-"""
+"""Cancel long computations: they check between two pieces of work whether to continue."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ _ASKED: ContextVar[Callable[[], object] | None] = ContextVar("braid-leaving", de
 
 @contextmanager
 def cancellable(check: Callable[[], object]) -> Iterator[None]:
-    """Have what is computed here, in this thread, call this between two pieces of work; what it
-    raises ends the computation.
+    """Call ``check`` between two pieces of work of this thread. An exception from it ends the
+    computation.
     """
     token = _ASKED.set(check)
     try:
@@ -24,6 +22,6 @@ def cancellable(check: Callable[[], object]) -> Iterator[None]:
 
 
 def check_cancelled() -> None:
-    """Between two pieces of work: raises what whoever waits raises to give the work up."""
+    """Call the check of ``cancellable``, which raises to end the computation."""
     if (check := _ASKED.get()) is not None:
         check()

@@ -1,4 +1,4 @@
-"""Spans of time: from what people write to microseconds, and back to a short text."""
+"""Convert durations between text and microseconds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fractions import Fraction
 from braid.util.validation import format_value
 
 Span = str | timedelta
-"""How people write a span: "60 seconds", "1 hour 30 minutes", "5 min", "5s", "INTERVAL 5 MINUTES",
-or a ``timedelta``.
+"""A duration: "60 seconds", "1 hour 30 minutes", "5 min", "5s", "INTERVAL 5 MINUTES", or a
+``timedelta``.
 """
 
 UNITS = {
@@ -22,7 +22,7 @@ UNITS = {
     "day": 86400 * 10**6,
     "week": 7 * 86400 * 10**6,
 }
-"""Microseconds of each unit, by its name."""
+"""Microseconds of each unit, by name."""
 
 SYMBOLS = {
     "d": UNITS["day"],
@@ -32,7 +32,7 @@ SYMBOLS = {
     "ms": UNITS["millisecond"],
     "µs": UNITS["microsecond"],
 }
-"""Microseconds of each unit, by its symbol; the longest first."""
+"""Microseconds of each unit, by symbol; the longest first."""
 
 _SHORT = {"sec": "second", "min": "minute", "hr": "hour"}
 _SIZES = UNITS | SYMBOLS | {"us": 1} | {short: UNITS[name] for short, name in _SHORT.items()}
@@ -40,25 +40,25 @@ _SIZES |= {f"{name}s": _SIZES[name] for name in (*UNITS, *_SHORT)}
 _PART = re.compile(r"\s*(\d{1,20}(?:\.\d{1,20})?)\s*([a-zµ]+)")
 _INTERVAL = re.compile(r"interval\s+'?([^']*)'?(\s+[a-z]+)?")
 _LONGEST = 10_000 * 366 * UNITS["day"]
-"""No two event times lie further apart."""
+"""Maximum distance of two event times."""
 _DIGITS, _ALL_DIGITS = 4, 15
-"""Digits that are shown of a span below a minute, and the most that a float holds."""
+"""Digits shown of a duration below a minute, and the maximum that a float holds."""
 
 
 def parse_duration(span: Span, what: str, zero: bool = False) -> int:
-    """Microseconds of a span: numbers, each with a unit (its name, singular or plural, or its
-    symbol).
+    """Return the microseconds of a duration.
 
     Parameters
     ----------
     span
-        For instance "90 seconds", "1 hour 30 minutes", "5s" or ``timedelta(minutes=5)``.
+        Numbers with a unit each (name, singular or plural, or symbol), for example "90 seconds", "1
+        hour 30 minutes" or "5s"; or a ``timedelta``.
     what
-        What the span is of, for the error message: "lateness", "window of a".
+        Name of the duration for the error message: "lateness", "window of a".
     zero
-        Accept a span of no length.
+        Accept 0. Default: False.
 
-    Raises ValueError, with one sentence, for anything else.
+    Raises ValueError for anything else.
 
     >>> micros("1 hour 30 minutes", "window"), micros("1.5 ms", "window")
     (5400000000, 1500)
@@ -78,13 +78,15 @@ def parse_duration(span: Span, what: str, zero: bool = False) -> int:
 
 
 def normalize_duration(span: Span, what: str, zero: bool = False) -> str:
-    """A span as text: as it was typed, or one that ``micros`` reads as the same; raises as it."""
+    """Return a duration as text: as given, or equivalent to the timedelta. Raises as
+    ``parse_duration``.
+    """
     found = parse_duration(span, what, zero)
     return span if isinstance(span, str) else format_duration(found, exact=True)
 
 
 def _parse_duration_text(span: str) -> int | None:
-    """None for what is no span."""
+    """Return the microseconds of a text; None if it is not a duration."""
     if said := _INTERVAL.fullmatch(span.strip()):
         span = f"{said[1]}{said[2] or ''}"
     parts = _PART.findall(span)
@@ -94,8 +96,10 @@ def _parse_duration_text(span: str) -> int | None:
 
 
 def format_duration(micros: float, exact: bool = False) -> str:
-    """A span as a short text that ``micros`` reads back: below a minute in one unit, to four
-    digits; else rounded to two units. ``exact``: in as many units and digits as it takes.
+    """Return a duration as a short text that ``parse_duration`` accepts.
+
+    Below a minute it has one unit and four digits; above, it is rounded to two units. ``exact``: as
+    many units and digits as needed.
 
     >>> text(90e6), text(3600e6), text(1500), text(0)
     ('1 min 30 s', '1 h', '1.5 ms', '0 s')
@@ -114,7 +118,7 @@ def format_duration(micros: float, exact: bool = False) -> str:
 
 
 def format_instant(micros: int) -> str:
-    """Return an event time, given in microseconds since 1970, as a short text in UTC.
+    """Return an event time, in microseconds since 1970, as a short text in UTC.
 
     >>> instant(0), instant(32_472_144_000_000_000)
     ('1970-01-01 00:00:00 UTC', '2999-01-01 00:00:00 UTC')
@@ -127,7 +131,7 @@ def format_instant(micros: int) -> str:
 
 
 def _round_duration(micros: float) -> int:
-    """To the unit below the span's own, from a minute on."""
+    """Return the duration rounded to the unit below its own; below a minute, to seconds."""
     for unit, below in (("d", "h"), ("h", "min")):
         if micros >= SYMBOLS[unit]:
             return round(micros / SYMBOLS[below]) * SYMBOLS[below]

@@ -1,5 +1,7 @@
-"""Time, random names and what a process is called, in one place: the engine and the hub ask
-``environment()`` alone, so that a test can have the same answers each time.
+"""Clock, random names and process identity, in one place.
+
+The engine and the hub use ``current_environment()`` alone, so that a test can make them
+deterministic.
 """
 
 from __future__ import annotations
@@ -13,22 +15,22 @@ from braid.util.replaceable import Replaceable
 
 
 class Environment:
-    """This process, as it is."""
+    """The real environment of this process."""
 
     def read_clock(self) -> float:
-        """Return seconds since some moment, for how long something takes."""
+        """Return the seconds of a monotonic clock, to measure durations."""
         return time.perf_counter()
 
     def read_time(self) -> float:
-        """Return seconds since 1970."""
+        """Return the seconds since 1970."""
         return time.time()
 
     def wait_seconds(self, seconds: float) -> None:
-        """Wait."""
+        """Wait for some seconds."""
         time.sleep(seconds)
 
     def make_token(self) -> str:
-        """Return eight random hexadecimal digits, for a name that nobody else gives."""
+        """Return eight random hexadecimal digits, for a unique name."""
         return uuid.uuid4().hex[:8]
 
     def find_host_name(self) -> str:
@@ -36,7 +38,7 @@ class Environment:
         return socket.gethostname()
 
     def find_process_id(self) -> int:
-        """Return the number of this process."""
+        """Return the id of this process."""
         return os.getpid()
 
 

@@ -1,4 +1,4 @@
-"""Why something failed: the line of an error that says it."""
+"""Summarize errors of Spark and Python in one line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 
 def summarize_error(error: BaseException) -> str:
-    """What went wrong, in one line: what a Python worker of Spark's raised, which stands at the end
-    of its traceback; else the Java exception that is at the root; else the first line.
+    """Return the error in one line: the Python worker's exception if there is one, else the root
+    Java exception, else the first line.
 
     >>> cause(ValueError("no"))
     'no'
@@ -24,8 +24,10 @@ def summarize_error(error: BaseException) -> str:
 
 
 def with_cause(error: BaseException, what: str) -> BaseException:
-    """The error, or one that begins with ``what`` and tells the cause where its own first line does
-    not; the error is its ``__cause__`` then.
+    """Return the error, or one that begins with ``what`` and names the cause.
+
+    The latter is returned if the error's first line does not name the cause. The error is then its
+    ``__cause__``.
     """
     told = summarize_error(error)
     if told == (str(error).strip().splitlines() or [told])[0]:

@@ -1,5 +1,7 @@
-"""The file system, in one place: the engine and the hub reach files through ``disk()`` alone, so
-that a test can give them another file system.
+"""The file system, in one place.
+
+The engine and the hub access files through ``current_file_system()`` alone, so that a test can
+replace it.
 """
 
 from __future__ import annotations
@@ -31,39 +33,41 @@ class FileSystem:
             return file.read()
 
     def write_file(self, path: Place, body: bytes, force: bool = False) -> None:
-        """Write a file from its beginning; with ``force`` its content is on disk on return."""
+        """Write a whole file. With ``force``, its content is on disk on return."""
         with open(path, "wb", buffering=0) as file:
             _write_all_bytes(file, body)
             if force:
                 os.fsync(file.fileno())
 
     def append_bytes(self, path: Place, body: bytes) -> None:
-        """Add to the end of a file, which is made if it is missing."""
+        """Append to a file. It is created if missing."""
         with open(path, "ab", buffering=0) as file:
             _write_all_bytes(file, body)
 
     def truncate_file(self, path: Place, size: int) -> None:
-        """Cut a file to its first ``size`` bytes."""
+        """Truncate a file to its first ``size`` bytes."""
         os.truncate(path, size)
 
     def open_file(self, path: Place, mode: str = "rb") -> IO[bytes]:
-        """Open a file, for reading in parts ("rb") or writing in parts ("wb")."""
+        """Open a file to read ("rb") or write ("wb") it in parts."""
         return open(path, mode)
 
     def open_sink(self, path: Place) -> Any:
-        """Open a new file that pyarrow writes to. The caller closes it."""
+        """Open a new file for pyarrow to write. The caller closes it."""
         return pa.OSFile(str(path), "wb")
 
     def open_source(self, path: Place) -> Any:
-        """Open a file that pyarrow reads from. The caller closes it."""
+        """Open a file for pyarrow to read. The caller closes it."""
         return pa.OSFile(str(path), "rb")
 
     def map_file(self, path: Place) -> Any:
-        """Open a file that pyarrow maps into memory."""
+        """Map a file into memory for pyarrow."""
         return pa.memory_map(str(path))
 
     def compute_checksum(self, path: Place, force: bool = False) -> tuple[int, int]:
-        """Return the size (bytes) and the crc32 of a file; with ``force`` it is on disk then."""
+        """Return the size (bytes) and the crc32 of a file. With ``force``, it is on disk on
+        return.
+        """
         with open(path, "rb", buffering=0) as file:
             size, crc = os.fstat(file.fileno()).st_size, 0
             if size:
@@ -88,8 +92,8 @@ class FileSystem:
         return os.listdir(folder)
 
     def find_files(self, folder: Path, pattern: str = "*") -> list[Path]:
-        """Return the sorted paths in a folder whose names match a shell pattern; none if the folder
-        is missing.
+        """Return the sorted paths in a folder whose names match a shell pattern; empty if it is
+        missing.
         """
         if not self.is_folder(folder):
             return []
@@ -112,7 +116,7 @@ class FileSystem:
         return os.access(folder, os.W_OK)
 
     def read_status(self, path: Place) -> os.stat_result:
-        """Return what the file system knows of a file: size, number and times."""
+        """Return the status of a file: size, inode and times."""
         return os.stat(path)
 
     def read_size(self, path: Place) -> int:
@@ -120,15 +124,15 @@ class FileSystem:
         return os.stat(path).st_size
 
     def replace_file(self, old: Place, new: Place) -> None:
-        """Move a file to a name, over the file that has it."""
+        """Rename a file, replacing an existing one."""
         os.replace(old, new)
 
     def link_file(self, old: Place, new: Place) -> None:
-        """Give a file a second name. Raises FileExistsError if the name is taken."""
+        """Add a second name to a file. Raises FileExistsError if the name is taken."""
         os.link(old, new)
 
     def remove_file(self, path: Place, missing_ok: bool = False) -> None:
-        """Remove a name of a file."""
+        """Remove a file name. With ``missing_ok``, it may be missing."""
         try:
             os.unlink(path)
         except FileNotFoundError:
@@ -136,22 +140,24 @@ class FileSystem:
                 raise
 
     def set_times(self, path: Place, seconds: float) -> None:
-        """Date a file, in seconds since 1970."""
+        """Set the times of a file, in seconds since 1970."""
         os.utime(path, (seconds, seconds))
 
     def make_folder(self, folder: Place, mode: int = 0o777) -> None:
-        """Make a folder of this ``mode``, and those above it; one that is there stays."""
+        """Create a folder with this ``mode``, and its parents. An existing one is unchanged."""
         os.makedirs(folder, mode, exist_ok=True)
 
     def remove_folder(self, folder: Place) -> None:
-        """Remove a folder with all that is in it; nothing if it is missing."""
+        """Remove a folder with its content. It may be missing."""
         shutil.rmtree(folder, ignore_errors=True)
 
     # Locks
 
     def lock_file(self, path: Place, shared: bool = False) -> IO[bytes] | None:
-        """Lock a file, and return it open, which holds the lock; None if another process's lock is
-        in the way. A file to be locked alone is made if it is missing.
+        """Lock a file and return it open, which holds the lock; None if another process has locked
+        it.
+
+        A file is created if it is missing, unless the lock is ``shared``.
         """
         file = open(path, "rb" if shared else "ab")  # noqa: SIM115 (open holds the lock)
         try:
@@ -170,7 +176,7 @@ class FileSystem:
 
 
 def _write_all_bytes(file: IO[bytes], body: bytes) -> None:
-    """Write all bytes: the system may take fewer at a time."""
+    """Write all bytes. The system may write fewer at a time."""
     left = memoryview(body)
     while left:
         left = left[file.write(left) :]

@@ -1,4 +1,4 @@
-"""The git checkout that this package is of."""
+"""The git checkout of this package."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def git_commit() -> str:
-    """Return the commit of the checkout that this package is of, with "+" if files are changed.
+    """Return the commit of this package's checkout, with "+" if files are changed.
 
-    The text is empty for an installed package.
+    Empty for an installed package.
     """
     root = Path(__file__).parents[3]
     if not (root / ".git").exists():

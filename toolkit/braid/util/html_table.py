@@ -1,4 +1,4 @@
-"""What objects show of themselves in a notebook: a small table."""
+"""Render objects as small HTML tables for notebooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 def render_html_table(title: str, rows: Iterable[Sequence[str]]) -> str:
-    """Rows as a small HTML table under a title; all text is escaped.
+    """Return rows as a small HTML table with a title. All text is escaped.
 
     >>> table("a < b", [("<i>",)])
     '<b>a &lt; b</b><table><tr><td>&lt;i&gt;</td></tr></table>'

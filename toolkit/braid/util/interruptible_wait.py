@@ -7,15 +7,15 @@ import time
 from math import inf
 
 PART = 0.5
-"""How long one part of a wait takes at most, in seconds."""
+"""Maximum seconds of one part of a wait."""
 
 
 def wait_interruptibly(event: threading.Event, timeout: float | None = None) -> bool:
-    """Wait for an event, at most ``timeout`` seconds, in short parts. Returns whether it came.
+    """Wait for an event, at most ``timeout`` seconds, and return whether it was set.
 
-    Python sees an interrupt (Ctrl-C, Jupyter's stop button) at the end of a system call. asyncio
-    has the system start such calls again, so that one long wait would end before the interrupt is
-    seen.
+    The wait consists of short parts. Python handles an interrupt (Ctrl-C, Jupyter's stop button)
+    only after a system call. asyncio has the system restart such calls, so one long wait would end
+    before the interrupt is handled.
     """
     end = inf if timeout is None else time.monotonic() + timeout
     while not event.wait(max(0.0, min(PART, end - time.monotonic()))):

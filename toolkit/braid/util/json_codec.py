@@ -1,4 +1,4 @@
-"""Typed values as JSON and back: settings and states of placements, and all else that is stored.
+"""Convert typed values to JSON and back, such as settings and states of placements.
 
 A frozen dataclass is an object by field name, a tuple an array, and a key of a mapping text.
 """
@@ -13,14 +13,16 @@ T = TypeVar("T")
 
 
 def to_plain(value: Any) -> Any:
-    """A value of dataclasses, tuples and mappings as what JSON has: lists, numbers, text, None."""
+    """Return dataclasses, tuples and mappings as JSON values: objects, lists, numbers, text,
+    None.
+    """
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def from_plain(data: Any, kind: type[T], what: str = "the value") -> T:
-    """The value of a type that ``plain`` made the data of.
+    """Return the value of a type from the data that ``to_plain`` returned.
 
-    Raises ValueError, with one sentence that begins with ``what``, for data of another shape.
+    Raises ValueError, which begins with ``what``, for data of another shape.
     """
     try:
         return msgspec.convert(data, kind, str_keys=True)
@@ -30,7 +32,7 @@ def from_plain(data: Any, kind: type[T], what: str = "the value") -> T:
 
 
 def round_trip(value: T, kind: type[T]) -> T:
-    """The value as it is once it has been stored and read."""
+    """Return the value after it has been stored and read."""
     body = msgspec.json.encode(value)
     try:
         return msgspec.json.decode(body, type=kind)

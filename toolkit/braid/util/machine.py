@@ -1,4 +1,4 @@
-"""What a process may hold and how much it can do at once: how people write it, what there is."""
+"""Memory and processors of this machine, and memory limits as users write them."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from braid.util.validation import read_natural
 
 _UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SHARE = 4
-"""By default one part of so many of the machine's memory is for a batch."""
+"""Default limit of a batch: the machine's memory divided by this."""
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where Linux tells what a container may take."""
+"""Files with a container's memory limit on Linux."""
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
-"""Where it tells what time of processors a container may take, of what time."""
+"""File with a container's quota of processor time on Linux, and its period."""
 _KEPT = (
     (-8, 1),  # M_ARENA_MAX
     (-3, 32 << 20),  # M_MMAP_THRESHOLD
     (-1, 128 << 20),  # M_TRIM_THRESHOLD
 )
-"""What mallopt(3) is told: one place for all threads, arrays of up to 32 MB in it, and 128 MB at
-its end that are kept when they are free."""
+"""Options of mallopt(3): one arena for all threads, arrays up to 32 MB allocated in it, and up to
+128 MB kept at its end when free.
+"""
 
 
 def parse_memory_limit(given: str | int | None = None, what: str = "driver_memory") -> int:
-    """Bytes, from a number of them or a text as "512 MB"; None: a quarter of what the machine, or
-    the container, has. Raises ValueError, with one sentence, for anything else.
+    """Return bytes from a number or a text as "512 MB". None: a quarter of the memory of the
+    machine or container.
+
+    Raises ValueError for anything else.
 
     >>> allowed("1.5 GB"), allowed(4096)
     (1500000000, 4096)
@@ -42,7 +45,7 @@ def parse_memory_limit(given: str | int | None = None, what: str = "driver_memor
 
 
 def machine_memory() -> int:
-    """The bytes of memory that the machine has, or that a container may take of it."""
+    """Return the bytes of memory of the machine, or the container's limit if it is lower."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     told = [file.read_text().strip() for name in _LIMITS if (file := Path(name)).exists()]
     limits = map(read_natural, told)  # "max" is none
@@ -50,7 +53,9 @@ def machine_memory() -> int:
 
 
 def available_cores() -> int:
-    """The processors that this process may run on, or that a container may take the time of."""
+    """Return the number of processors that this process may use, or the container's quota if it is
+    lower.
+    """
     affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
     some = len(affinity(0)) if affinity else os.cpu_count() or 1
     text, *of = _QUOTA.read_text().split() if _QUOTA.exists() else ["max"]
@@ -59,10 +64,11 @@ def available_cores() -> int:
 
 
 def retain_freed_memory() -> None:
-    """Have glibc keep up to 128 MB that a batch has freed for the next one, whichever thread needs
-    it. By itself it gives arrays back to the system, which clears each page anew: a quarter of what
-    threads take for a batch of 200,000 tuples. Other libraries, and settings that the user has made
-    (MALLOC_ARENA_MAX and such), stay as they are.
+    """Have glibc keep up to 128 MB of a batch's freed memory for the next one, for any thread.
+
+    By default it returns arrays to the system, which clears each page again: a quarter of the
+    threads' time for a batch of 200,000 tuples. Other allocators and the user's settings
+    (MALLOC_ARENA_MAX and such) are unchanged.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt and not any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):

@@ -1,4 +1,4 @@
-"""What to install for a part of Braid that needs more than joins do."""
+"""Report which extra to install for an optional package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Extra = Literal["notebooks", "data", "exact", "cloud", "docs", "dev"]
 
 
 def missing_dependency_message(what: str, extra: Extra) -> str:
-    """The sentence that says ``what`` is not installed and which extra brings it.
+    """Return the sentence that ``what`` is not installed and which extra provides it.
 
     >>> missing("scipy", "exact")
     "scipy is not installed; pip install 'braid-joins[exact]' brings it"
@@ -18,16 +18,16 @@ def missing_dependency_message(what: str, extra: Extra) -> str:
 
 
 class OptionalImport:
-    """Imports inside ``with Needs("exact"):`` that fail name the extra that brings the package.
+    """A context for optional imports, as in ``with OptionalImport("exact"):``.
 
-    Raises ModuleNotFoundError, with one sentence, for a package that is not installed.
+    Raises ModuleNotFoundError, which names the extra, if a package is not installed.
     """
 
     def __init__(self, extra: Extra) -> None:
         self.extra = extra
 
     def __enter__(self) -> None:
-        """Nothing is checked before the imports."""
+        """Do nothing before the imports."""
 
     def __exit__(
         self,
@@ -35,7 +35,9 @@ class OptionalImport:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Turn the error of a missing package into the sentence; all others stay what they are."""
+        """Raise the error of a missing package with the name of its extra. Other errors propagate
+        unchanged.
+        """
         if isinstance(error, ModuleNotFoundError) and error.name:
             package = error.name.partition(".")[0]
             if package not in ("braid", "braid_widgets"):

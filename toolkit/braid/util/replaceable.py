@@ -1,4 +1,4 @@
-"""Values that a whole process uses, and that a test may exchange for others."""
+"""Process-wide values that a test can replace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Replaceable(Generic[T]):
-    """A value of which a process has one.
+    """A process-wide value that can be replaced temporarily.
 
     >>> colour = Replaceable("red")
     >>> with colour.replace_meanwhile("blue"):
@@ -24,12 +24,12 @@ class Replaceable(Generic[T]):
         self._value = value
 
     def get_current(self) -> T:
-        """Return the value in use."""
+        """Return the current value."""
         return self._value
 
     @contextmanager
     def replace_meanwhile(self, by: T) -> Iterator[T]:
-        """Have all code of this process use another value meanwhile."""
+        """Replace the value for all code of this process inside the context."""
         before, self._value = self._value, by
         try:
             yield by

@@ -1,4 +1,4 @@
-"""Folders for what need not stay: of this process alone, private, and gone when it ends."""
+"""Private temporary folders of this process, which are removed when it ends."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from typing import IO
 
 _PREFIX, _LOCK = "braid-", ".in-use"
 _held: dict[Path, tuple[int, IO[bytes]]] = {}
-"""By folder, which process made it, and the lock by which others know that it is in use."""
+"""By folder, the process that created it, and the lock that marks it as in use."""
 
 
 def make_temp_dir(name: str) -> Path:
-    """A new folder of the system's temporary directory that only this user can read. It goes when
-    this process ends, if not before; what processes that were killed have left goes now.
+    """Return a new temporary folder that only this user can read.
+
+    It is removed when this process ends, unless removed before. Folders of killed processes are
+    removed now.
     """
     root = Path(tempfile.gettempdir())
     for old in root.glob(f"{_PREFIX}*"):
@@ -28,8 +30,10 @@ def make_temp_dir(name: str) -> Path:
 
 
 def _lock_folder(made: Path) -> IO[bytes]:
-    """Hold a folder's lock. It has its name only when it is held: one that nobody holds is taken
-    for that of a process that was killed.
+    """Return the lock of a folder.
+
+    The lock file gets its name after it is locked, because an unlocked one marks the folder of a
+    killed process.
     """
     unnamed = made / f"{_LOCK}.new"
     lock = unnamed.open("wb")
@@ -39,7 +43,7 @@ def _lock_folder(made: Path) -> IO[bytes]:
 
 
 def remove_temp_dir(made: Path) -> None:
-    """Remove a folder now, if this process made it, and not one that it was forked from."""
+    """Remove a folder now, if this process created it and not the one it was forked from."""
     process, lock = _held.pop(made)
     if os.getpid() == process:
         shutil.rmtree(made, ignore_errors=True)
@@ -53,7 +57,7 @@ def _remove_all() -> None:
 
 
 def _remove_if_unlocked(old: Path) -> None:
-    """Remove a folder of this user's that has a lock which nobody holds."""
+    """Remove a folder of this user whose lock is not held."""
     try:
         if old.stat().st_uid != os.getuid():
             return

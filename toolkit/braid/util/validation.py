@@ -1,5 +1,6 @@
-"""What people may give: a function for each kind of argument returns it as it is used, or raises
-ValueError with one sentence that says what was found and what is accepted.
+"""Validate arguments: each function returns the value in its final form.
+
+They raise ValueError with one sentence that names what was found and what is accepted.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ import msgspec
 
 _PLAIN = (str, bytes, bool, int, float, type(None), timedelta, Path)
 LONG = 80
-"""Letters of a value that a sentence shows."""
+"""Maximum characters of a value in a message."""
 _DIGITS = 10**30
-"""An int from here on is not written out."""
+"""Integers from here on are not written out."""
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -31,12 +32,14 @@ _KINDS = {
     "bool": "True or False",
     "None": "None",
 }
-"""Types that need no Python to be understood."""
+"""Words for types that a reader without Python understands."""
 
 
 class RefusedColumnError(ValueError):
-    """A column that cannot be what a stream needs: the ``problem`` with it, as "holds int and
-    str", and the ``remedy``, as "give it one type".
+    """A column that a stream cannot use.
+
+    - ``problem``: as "holds int and str".
+    - ``remedy``: as "give it one type".
     """
 
     def __init__(self, stream: str, column: str, problem: str, remedy: str) -> None:
@@ -45,14 +48,13 @@ class RefusedColumnError(ValueError):
 
 
 def refuse_nanoseconds(stream: str, column: str) -> NoReturn:
-    """Raise RefusedColumn for times that Spark SQL cannot tell apart."""
+    """Raise RefusedColumnError for nanosecond timestamps, which Spark SQL does not support."""
     problem = "has nanoseconds, which Spark SQL does not know"
     raise RefusedColumnError(stream, column, problem, f"use {column}.dt.floor('us')")
 
 
 def format_value(value: object, most: int = LONG) -> str:
-    """A value for a sentence: as it is typed where it is plain, cut to ``most`` letters, else what
-    it is.
+    """Return a value for a message: its literal, cut to ``most`` characters, or its type.
 
     >>> shown("5 s"), shown([1, 2]), shown(int), shown({}), shown("x" * 99)[-4:]
     ("'5 s'", '[1, 2]', 'the class int', 'a dict', 'xxx…')
@@ -70,7 +72,8 @@ def format_value(value: object, most: int = LONG) -> str:
 
 
 def check_int(value: Any, what: str, least: int, most: float = inf, or_else: str = "") -> int:
-    """A whole number from ``least`` to ``most``; ``or_else`` is what else is accepted.
+    """Return an integer from ``least`` to ``most``. Raises ValueError; ``or_else`` names other
+    accepted values.
 
     >>> whole(3, "hosts", 1)
     3
@@ -89,9 +92,11 @@ def check_int(value: Any, what: str, least: int, most: float = inf, or_else: str
 
 
 def read_natural(text: str, most: int = (1 << 63) - 1) -> int | None:
-    """Return the natural number that a text writes in the digits 0 to 9 and nothing else; None for
-    any other text, and for a number above ``most``. Python's own tests and ``int`` also take digits
-    of other scripts, superscripts and underscores.
+    """Return the natural number that a text writes with the digits 0 to 9; None for other texts,
+    and above ``most``.
+
+    Python's own tests and ``int`` also accept digits of other scripts, superscripts and
+    underscores.
 
     >>> read_natural("007")
     7
@@ -108,7 +113,7 @@ def read_natural(text: str, most: int = (1 << 63) - 1) -> int | None:
 
 
 def check_seconds(value: Any, what: str, most: float) -> float:
-    """A number of seconds from 0 to ``most``."""
+    """Return a number of seconds from 0 to ``most``. Raises ValueError."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     if not known or not isfinite(value) or not 0 <= value <= most:
         raise ValueError(
@@ -120,14 +125,14 @@ def check_seconds(value: Any, what: str, most: float) -> float:
 
 
 def check_bool(value: Any, what: str) -> bool:
-    """True or False."""
+    """Return True or False. Raises ValueError for anything else."""
     if not isinstance(value, bool):
         raise ValueError(f"{what} is {format_value(value)}; it must be True or False")
     return value
 
 
 def check_choice(value: Any, what: str, options: Collection[str], or_else: str = "") -> str:
-    """One of some words."""
+    """Return one of the options. Raises ValueError for anything else."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(
             f"{what} is {format_value(value)}; it must be one of {', '.join(options)}{or_else}"
@@ -136,7 +141,10 @@ def check_choice(value: Any, what: str, options: Collection[str], or_else: str =
 
 
 def check_folder(value: Any, what: str = "the run's folder") -> Path:
-    """The path of a folder that is there, or could be made; "~" is the user's own."""
+    """Return the path of a folder that exists or can be created; "~" is the user's home.
+
+    Raises ValueError for anything else.
+    """
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         raise ValueError(f"{what} is {format_value(value)}; it must be a path, as text or a Path")
     text = os.fspath(value)
@@ -162,13 +170,13 @@ def check_folder(value: Any, what: str = "the run's folder") -> Path:
 
 
 def check_types(value: Any) -> None:
-    """Raises ValueError for the first field of a dataclass that holds what is not of its type."""
+    """Raise ValueError for the first field of a dataclass whose value is not of its type."""
     check_settings(type(value), {f.name: getattr(value, f.name) for f in fields(value) if f.init})
 
 
 def check_settings(of: Any, settings: Mapping[str, Any]) -> None:
-    """Raises ValueError for the first setting that is not of the type which a class or a function
-    has for it.
+    """Raise ValueError for the first setting that is not of the type in a class's or a function's
+    signature.
     """
     for name, (kind, written) in _annotated_types(of).items():
         try:
@@ -183,8 +191,9 @@ def check_settings(of: Any, settings: Mapping[str, Any]) -> None:
 
 
 def checks_field_types(check: Callable[[Any], None]) -> Callable[[Any], None]:
-    """A ``__post_init__`` that also checks the types of all fields; what it says itself says more,
-    so it comes first.
+    """Return a ``__post_init__`` that also checks the types of all fields.
+
+    Its own checks run first, because their messages are more specific.
     """
     if hasattr(check, "__wrapped__"):
         return check
@@ -203,15 +212,15 @@ def checks_field_types(check: Callable[[Any], None]) -> Callable[[Any], None]:
 
 @cache
 def _annotated_types(of: Any) -> dict[str, tuple[Any, str]]:
-    """By name, the type and how that is written; types that are not known here say nothing."""
+    """Return, by name, the type and its source text. Unresolvable types are omitted."""
     hints = _resolve_type_hints(of)
     written = {name: p.annotation for name, p in signature(of).parameters.items()}
     return {name: (hints[name], str(text)) for name, text in written.items() if name in hints}
 
 
 def _resolve_type_hints(of: Any) -> dict[str, Any]:
-    """The types by name, inherited ones too; one that is imported for type checkers alone is left
-    out.
+    """Return the types by name, with inherited ones. Types imported only for type checkers are
+    omitted.
     """
     try:
         return get_type_hints(of)

@@ -1,5 +1,7 @@
-"""Threads, in one place: the engine and the hub start theirs through ``workers()`` alone, so that a
-test can have the work done in an order that it chooses.
+"""Threads, in one place.
+
+The engine and the hub start threads through ``current_workers()`` alone, so that a test can control
+the order of their work.
 """
 
 from __future__ import annotations
@@ -20,9 +22,10 @@ class WorkerThreads:
         os.register_at_fork(after_in_child=self._shared.clear)  # a forked process has no threads
 
     def share_pool(self, name: str, most: int) -> Executor:
-        """Return the pool of this name, which has at most ``most`` threads and is shared. It
-        stays: to start a thread takes a millisecond while others compute, and allocators keep for
-        each thread the memory that it needed once.
+        """Return the shared pool of this name, with at most ``most`` threads.
+
+        The pool is kept. Starting a thread takes a millisecond while others compute, and allocators
+        retain the memory that a thread needed once.
         """
         if (pool := self._shared.get(name)) is None:
             pool = self._shared.setdefault(name, ThreadPoolExecutor(most, name))
@@ -33,7 +36,7 @@ class WorkerThreads:
         return ThreadPoolExecutor(most, name)
 
     def start_thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
-        """Start a thread that does a piece of work; the process does not wait for it at its end."""
+        """Start a daemon thread that does a piece of work."""
         thread = threading.Thread(target=work, name=name, daemon=True)
         thread.start()
         return thread
