@@ -1,4 +1,4 @@
-"""Runs in a bucket: how they are started, and what must be true of what is there."""
+"""Runs in a bucket: start them and check the bucket's contents."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def ends_equal(run: JoinRun) -> None:
 
 
 def check_bucket(url: str) -> None:
-    """What the manifests name is in the bucket: results of all commits, the last state, its
-    blocks.
+    """Check that the bucket has what the manifests name: results of all commits, the last state and
+    its blocks.
     """
     names = open_object_store(url).list_objects()
     reader = open_store(url)
@@ -46,7 +46,9 @@ def opened_files(url: str) -> list[tuple[str, FileChecksum]]:
 
 
 def check_no_leftovers(url: str) -> None:
-    """There are the results of all commits, the last two states with their blocks, and no others."""
+    """Check that the bucket has only the results of all commits and the last two states with their
+    blocks.
+    """
     names, reader = open_object_store(url).list_objects(), open_store(url)
     reader.read_settings()
     last = [kept for kept in reader.log.commits[-2:] if kept.state is not None]

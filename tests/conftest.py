@@ -1,6 +1,4 @@
-"""Marks each test by its folder, keeps one Spark session for the whole run, and knows where
-Chromium is.
-"""
+"""Mark each test by its folder, share one Spark session for the whole run, and locate Chromium."""
 
 from __future__ import annotations
 
@@ -18,13 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 from hypothesis import settings
 
-gc.disable()  # until all is imported, see pytest_collection_finish
+gc.disable()  # until everything is imported; see pytest_collection_finish
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# No deadlines: a busy machine is no reason to fail. Examples are others in every run, so that few of
-# them try as much in time; "thorough" tries as much at once.
+# No deadlines: a busy machine must not fail a test. Examples differ in every run, so that a few per
+# run cover as much over time as "thorough" does at once.
 settings.register_profile("braid", deadline=None, max_examples=50)
 settings.register_profile("thorough", deadline=None, max_examples=1000)
 settings.register_profile("quick", deadline=None, max_examples=5, stateful_step_count=10)
@@ -32,50 +30,55 @@ settings.load_profile("quick" if os.environ.get("BRAID_QUICK") else "braid")
 
 
 def roomy(folder: Path) -> bool:
-    """Whether a folder has room for what tests write, and programs may be started there."""
+    """Return whether a folder has room for the files of tests and allows programs to be
+    executed.
+    """
     if not os.access(folder, os.W_OK) or os.statvfs(folder).f_flag & os.ST_NOEXEC:
         return False
     return shutil.disk_usage(folder).free > 4 << 30
 
 
-# Runs make thousands of small files; on a disk, each may cost a millisecond of the processor.
+# Runs create thousands of small files; on a disk, each may cost a millisecond of CPU time.
 if roomy(MEMORY := Path("/dev/shm")):
     os.environ.setdefault("TMPDIR", str(MEMORY))
-    tempfile.tempdir = None  # pytest has asked for it already
+    tempfile.tempdir = None  # pytest has read it already
 
-# Of every JVM that a test starts, in notebooks and drivers too: many are short, and starting fast
-# beats running fast.
+# For every JVM that a test starts, in notebooks and drivers too: many are short-lived, so a fast
+# start matters more than peak speed.
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
-"""Spark's classes, which `make test` has written."""
+"""Spark's classes, written by `make test`."""
 INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Settings of Spark's for tests: it compiles no code for queries of some hundred rows, each of
-which is asked a few times."""
+"""Spark settings for tests: queries are interpreted, because compiling them takes longer than
+running them on a few hundred rows.
+"""
 JAVA = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:TieredStopAtLevel=1 "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-    " -XX:ReservedCodeCacheSize=240m -XX:-MethodFlushing"  # else one thread sweeps 48 MB all the time
-    " -Xms1g -XX:NewSize=512m -XX:MetaspaceSize=256m"  # small heaps fill up ten times as often
+    " -XX:ReservedCodeCacheSize=240m -XX:-MethodFlushing"  # otherwise one thread sweeps 48 MB all the time
+    " -Xms1g -XX:NewSize=512m -XX:MetaspaceSize=256m"  # small young heaps fill up ten times as often
     + (f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else "")
 )
 SPARK = " ".join(f"-D{name}={value}" for name, value in INTERPRETED.items())
 os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{JAVA} {SPARK}")
 os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", f"{JAVA} -XX:+UseSerialGC")
-# And of the JVM before each, which finds out how to start it.
+# Also for the launcher JVM that runs before each of them.
 os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-# As braid's command has it: jsonschema would compile grammars for three seconds, in each worker.
+# As in braid's command: jsonschema would compile grammars for three seconds in each worker.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
-# Two workers run on two cores; NumPy's own threads would wait for each other.
+# Two workers share two cores; NumPy's own threads would block each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def fsync(_: int) -> None:
-    """Does nothing: no test cuts the power. Those of what outlives that watch the calls themselves;
-    all others need not wait for a disk that two workers share.
+    """Do nothing, because no test cuts the power.
+
+    Tests of durability watch the calls themselves. All others need not wait for a disk that two
+    workers share.
     """
 
 
@@ -83,13 +86,11 @@ os.fsync = fsync  # type: ignore[assignment]
 
 HERE = Path(__file__).parent
 FOLDERS = ("spark", "browser", "notebooks", "unit")
-"""In the order in which they are begun: what takes longest first."""
+"""The order in which folders start: the slowest first."""
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out the helpers beside the tests, and modules elsewhere without an example in a
-    docstring.
-    """
+    """Ignore helpers beside the tests, and modules elsewhere without a doctest."""
     if collection_path.suffix != ".py":
         return None
     if collection_path.is_relative_to(HERE):
@@ -98,8 +99,10 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported stays: the collector need not go over it again and again. Nor need it
-    look for cycles, which are few, after each 700 objects: models make millions.
+    """Exclude imported objects from garbage collection, and collect less often.
+
+    Imported objects stay alive anyway. Cycles are few, and models create millions of objects, so a
+    collection after each 700 objects would be wasteful.
     """
     gc.collect()
     gc.freeze()
@@ -108,11 +111,11 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
-    gc.unfreeze()  # else DuckDB reports what is left at the end
+    gc.unfreeze()  # otherwise DuckDB reports leaks at the end
 
 
 STDERR = pytest.StashKey[int]()
-"""That of the whole run; a test has its own."""
+"""The stderr of the whole run; each test has its own."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -121,8 +124,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that takes `faulthandler_timeout` waits for ever: pytest tells where its threads are and
-    ends the process, and all other tests go on. Shortly before, its JVMs are asked.
+    """End a test that hangs: after `faulthandler_timeout` pytest dumps the threads and ends the
+    process.
+
+    All other tests continue. Shortly before, the threads of its JVMs are dumped.
     """
     seconds = float(item.config.getini("faulthandler_timeout")) or threading.TIMEOUT_MAX
     timer = threading.Timer(0.9 * seconds, tell_stuck, [item.config.stash[STDERR], item.nodeid])
@@ -135,7 +140,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 def tell_stuck(stderr: int, test: str) -> None:
-    """Tell what the threads do of each JVM that this process has started."""
+    """Dump the threads of each JVM that this process has started."""
     import psutil
 
     os.write(stderr, f"\n{test} is stuck\n".encode())
@@ -145,7 +150,7 @@ def tell_stuck(stderr: int, test: str) -> None:
 
 
 def folder_of(item: pytest.Item) -> str:
-    inside = item.path.is_relative_to(HERE)  # else an example in a docstring
+    inside = item.path.is_relative_to(HERE)  # otherwise a doctest
     return item.path.relative_to(HERE).parts[0] if inside else "unit"
 
 
@@ -159,8 +164,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``-n``: one worker has the session of Spark, and one the browser; a file shares what it
-    makes, and a notebook is long enough to stand alone.
+    """With ``-n``, give the Spark session to one worker and the browser to one.
+
+    The tests of a file run together, because they share fixtures; each notebook is scheduled alone.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -181,7 +187,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return super().remove_node(node)
 
         def _reschedule(self, node: Any) -> None:
-            """A test that has ended its process is not tried again, but all that come after it."""
+            """Do not repeat a test that has ended its process; continue with those after it."""
             for test in self.ended:
                 if unit := self.workqueue.get(scope := self._split_scope(test)):
                     unit[test] = True
@@ -189,7 +195,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
                         del self.workqueue[scope]
             super()._reschedule(node)
 
-    config.option.loadscopereorder = False  # the order is as collected
+    config.option.loadscopereorder = False  # the order of collection
     return ByFolder(config, log)
 
 
@@ -205,8 +211,9 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def compiled(spark: SparkSession) -> Iterator[None]:
-    """Spark compiles its queries, as it does for users: where its own answers are the truth, and
-    where they are large.
+    """Make Spark compile its queries, as it does for users.
+
+    Used if Spark's own answers are the reference, and for large queries.
     """
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
     spark.conf.set("spark.sql.codegen.wholeStage", "true")
@@ -217,7 +224,7 @@ def compiled(spark: SparkSession) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def seaweed() -> Iterator[str]:
-    """The URL of a bucket of SeaweedFS, which the environment tells how to reach."""
+    """Yield the URL of a bucket of SeaweedFS; the environment has its address and credentials."""
     from seaweedfs import seaweedfs_store
 
     with seaweedfs_store() as where, pytest.MonkeyPatch.context() as patch:
@@ -228,7 +235,9 @@ def seaweed() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
-    """Where Jupyter finds the spec of kernels that are forked, and the process that they come of."""
+    """Yield the folder of the Jupyter spec of forked kernels, and the process they are forked
+    from.
+    """
     from forked_kernels import forking
 
     with forking(folder := tmp_path_factory.mktemp("kernels")) as process:
@@ -237,13 +246,13 @@ def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int
 
 @pytest.fixture
 def kernels(forked: tuple[Path, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Notebooks that this process runs have kernels that are forked."""
+    """Run this process's notebooks in forked kernels."""
     monkeypatch.setenv("JUPYTER_PATH", str(forked[0]))
 
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """The path of Debian's Chromium; without it the test fails and says what to install."""
+    """Return the path of Debian's Chromium; fail with installation advice if it is missing."""
     found = shutil.which("chromium")
     if found is None:
         pytest.fail(

@@ -34,6 +34,6 @@ DAMAGES: Mapping[str, Callable[[Path, random.Random], None]] = {
 
 
 def list_files(folder: Path) -> list[Path]:
-    """Return the files in a folder that have something in them, relative to it."""
+    """Return the non-empty files in a folder, relative to it."""
     files = (f for f in folder.rglob("*") if f.is_file() and f.stat().st_size)
     return sorted(f.relative_to(folder) for f in files)

@@ -1,5 +1,7 @@
-"""A driver for a test to kill: ``python driver.py RUNS [MASTER]``, RUNS being a list of ``Run`` in
-JSON. It has all of them at once: one that is not held begins when the others are.
+"""A driver process for a test to kill.
+
+Usage: ``python driver.py RUNS [MASTER]``; RUNS is a list of ``Run`` in JSON. It runs all of them at
+once. A run without ``held`` starts after the others are held.
 """
 
 from __future__ import annotations
@@ -34,18 +36,19 @@ SPECULATING = {
     "spark_speculation_interval": "100ms",
     "spark_speculation_task_duration_threshold": "1s",
 }
-"""A task that has taken a second is begun once more elsewhere."""
+"""Settings that start a second attempt of a task after one second."""
 ON = "abs(a.n - b.n) <= 30 AND b.k <> a.k"
 WINDOWS = {"a": 300, "b": 250}
 STREAMS = tables("ab", {"a": 300, "b": 400}, seed=31, batches=8)
 
 
 class Run(msgspec.Struct):
-    """A join of seeded streams in a folder, a fraction of all pairs when one is given, or a hub. It
-    makes the file FOLDER.held and waits for ever: right before the commit of batch ``held``, or
-    where ``hub_cases.held`` says; or before the input of batch ``cuts`` is written, all batches before
-    it being committed. In batch ``stalls`` a task makes the file FOLDER.stalled and waits for ever,
-    once it has written its files.
+    """A join of seeded streams in a folder, with a fraction of all pairs if one is given, or a hub.
+
+    It creates the file FOLDER.held and waits forever right before the commit of batch ``held``, or
+    at the point of ``hub_cases.held``, or before the input of batch ``cuts`` is written, after all
+    batches before it are committed. In batch ``stalls`` a task creates the file FOLDER.stalled and
+    waits forever after writing its files.
     """
 
     folder: str
@@ -62,7 +65,7 @@ class Run(msgspec.Struct):
 
     @property
     def stalled(self) -> Path:
-        """Is there when a task was stalled."""
+        """Return the file that exists once a task is stalled."""
         return Path(f"{self.folder}.stalled")
 
     def begin(self, spark: SparkSession) -> Any:
@@ -75,7 +78,7 @@ class Run(msgspec.Struct):
 
 
 def joined(streams: Any, fraction: float | None = None, way: str = "auto") -> StreamJoin:
-    """What all drivers run."""
+    """Return the join that all drivers run."""
     windows = {a: f"{w} seconds" for a, w in WINDOWS.items()}
     shed = None if fraction is None else Shed(fraction=fraction)
     return StreamJoin(
@@ -112,8 +115,8 @@ def hold_input(runs: list[Run]) -> AbstractContextManager[None]:
 
 
 def stall(one: Run) -> None:
-    """Have the first attempt at a task of a run's batch ``stalls`` wait, when all its files are
-    written.
+    """Make the first attempt of a task in batch ``stalls`` of a run wait after writing all its
+    files.
     """
     mark = one.stalled
 
@@ -139,7 +142,7 @@ def main(told: str, master: str = "") -> None:
     alike = {"spark_executor_extraJavaOptions": os.environ.get("SPARK_DAEMON_JAVA_OPTS", "")}
     if master:
         alike |= SPECULATING
-        engine._SHORT = -1.0  # small batches are stages of tasks too
+        engine._SHORT = -1.0  # run small batches as Spark stages too
     for run in runs:
         if run.stalls is not None:
             stall(run)

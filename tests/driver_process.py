@@ -1,4 +1,4 @@
-"""A driver in a process of its own, and how it is killed."""
+"""Start a driver in a separate process, and kill it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ from oracle import wait_until
 
 
 def parents() -> dict[int, int]:
-    """The parent of every live process, from /proc; what has ended but not been reaped does not
-    count.
-    """
+    """Return the parent of every live process, from /proc, without zombies."""
     found = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -35,7 +33,7 @@ def descendants(pid: int) -> set[int]:
 
 
 def launch(log: Path, *runs: driver.Run, master: str = "") -> subprocess.Popen[bytes]:
-    """A driver of these runs in a process of its own. Its output goes to a file."""
+    """Start a driver of these runs in a separate process, with its output in a file."""
     program = Path(driver.__file__)
     root = program.parent.parent
     paths = os.pathsep.join(map(str, (program.parent, root, root / "toolkit", root / "widgets")))
@@ -49,7 +47,7 @@ def launch(log: Path, *runs: driver.Run, master: str = "") -> subprocess.Popen[b
 
 
 def kill(process: subprocess.Popen[bytes], log: Path) -> None:
-    """kill -9 the driver; its JVM and workers then end by themselves."""
+    """Kill the driver with signal 9; its JVM and workers then end by themselves."""
     family = descendants(process.pid)
     assert process.poll() is None, f"the driver ended before it could be killed: {log.read_text()}"
     process.kill()

@@ -1,4 +1,4 @@
-"""The DuckDB of the tests. To open one takes longer than to ask it, so that a process has one."""
+"""The DuckDB of the tests, one per process, because opening one takes longer than a query."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import duckdb
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
-    atexit.register(_database.cache_clear)  # else it is reported as leaked
+    atexit.register(_database.cache_clear)  # otherwise it is reported as a leak
     found = duckdb.connect()
-    found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
+    found.execute("SET GLOBAL TimeZone = 'UTC'")  # for every later cursor
     return found
 
 
 def duck() -> duckdb.DuckDBPyConnection:
-    """A connection of its own, in UTC: what is registered with it nobody else sees."""
+    """Return a separate connection in UTC, with its own registered tables."""
     return _database().cursor()

@@ -1,10 +1,9 @@
-"""Kernels of notebooks that are forked from a process which has imported what notebooks import: such
-a kernel is there at once, and not after seconds.
+"""Notebook kernels forked from a process with all imports done, so that they start at once.
 
-``python forked_kernels.py SOCKET`` is that process, SOCKET being the number of a file that it has, for as
-long as its stdin is open. The command of its kernels' spec, ``python forked_kernels.py PATH ...``, asks at
-that socket for a kernel and stands for it: it ends when the kernel does, hands an interrupt on, and
-the kernel goes when it goes.
+``python forked_kernels.py SOCKET`` is that process, for as long as its stdin is open; SOCKET is the
+number of a file descriptor. The command of its kernels' spec, ``python forked_kernels.py PATH
+...``, requests a kernel at that socket and represents it: it ends with the kernel and forwards
+interrupts, and the kernel ends with it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def connect() -> socket.socket:
 
 
 def stand_for(asked: str, *arguments: str) -> None:
-    """Have a kernel with this process's environment, folder and streams, and end with it."""
+    """Request a kernel with this process's environment, folder and streams, and end with it."""
     with connect() as kernel:
         kernel.connect(asked)
         told = json.dumps([dict(os.environ), os.getcwd(), arguments]).encode()
@@ -45,7 +44,7 @@ def serve(number: str) -> None:
     sys.path.pop(0)  # the folder of this file
     with socket.socket(fileno=int(number)) as listening:
         imported()
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # who asked for a kernel waits for it
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the requester waits for its kernel
         while sys.stdin not in (ready := select.select([listening, sys.stdin], [], [])[0]):
             assert ready
             asked, _ = listening.accept()
@@ -55,16 +54,16 @@ def serve(number: str) -> None:
                     become_kernel(asked)
                     break
     atexit._run_exitfuncs()
-    os._exit(0)  # to take apart what was imported takes a second
+    os._exit(0)  # finalizing the imported modules takes a second
 
 
 def imported() -> None:
-    """Import what notebooks do, and more."""
+    """Import everything that notebooks import, and more."""
     import gc
     from importlib import import_module
     from pkgutil import walk_packages
 
-    # As braid's command has it: jsonschema would compile grammars for three seconds.
+    # As in braid's command: jsonschema would compile grammars for three seconds.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     for name in ("ipykernel.kernelapp", "ipykernel.ipkernel", "plotly.express", "pyspark.sql"):
         import_module(name)
@@ -77,7 +76,7 @@ def imported() -> None:
 
 
 def become_kernel(asked: socket.socket) -> None:
-    """Be the kernel that somebody asks for, in a group of processes that ends if they do."""
+    """Become the requested kernel, in a process group that ends with the requester."""
     import tempfile
     import threading
 
@@ -107,8 +106,9 @@ def become_kernel(asked: socket.socket) -> None:
 
 @contextmanager
 def forking(folder: Path) -> Iterator[Popen[bytes]]:
-    """The process that kernels are forked from, and their spec, which Jupyter finds where
-    JUPYTER_PATH names this folder.
+    """Yield the process that kernels are forked from.
+
+    Their spec is in this folder; JUPYTER_PATH must name it.
     """
     import subprocess
 

@@ -1,4 +1,4 @@
-"""Conditions that Spark's grammar has, and such that it does not have."""
+"""Conditions inside and outside of Spark's grammar."""
 
 from __future__ import annotations
 
@@ -128,7 +128,9 @@ a.n[1:2] = b.n
 lateral a.n = b.n
 a.n = b.n IGNORE NULLS
 """.strip().splitlines()
-"""All of them but the sums of || are refused by Spark's own parser (tests/spark/test_dialect.py)."""
+"""All of them but the sums of || are refused by Spark's own parser
+(tests/spark/test_dialect.py).
+"""
 SPARK = """
 a.n BETWEEN 1 AND b.n
 CASE (a.n + b.n) WHEN 1 THEN a.b ELSE b.b END
@@ -176,4 +178,4 @@ x'1F' = X'2f' AND a.n = b.n
 json_tuple(a.s, 'x').y = b.n AND my.function(DISTINCT a.n, b.n) = 1
 a.n = b.n;
 """.strip().splitlines()
-"""Not each has a meaning; Spark's grammar has all of them."""
+"""Conditions that Spark's grammar accepts; not all are valid."""

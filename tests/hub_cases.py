@@ -1,4 +1,4 @@
-"""Streams and queries of a hub's tests, and what DuckDB answers."""
+"""Streams and queries for the tests of hubs, and their answers from DuckDB."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ AT = {"flights": "F", "checkins": "C", "baggage": "B"}
 
 
 def tables(seed: int) -> dict[str, pa.Table]:
-    """Tuples whose event time goes on with the batches: a minute each."""
+    """Return tuples whose event time advances by a minute per batch."""
     rng = random.Random(seed)
 
     def made(stream: str, count: int) -> pa.Table:
@@ -106,8 +106,10 @@ def expected(
     since: int | None = None,
     until: int | None = None,
 ) -> Counter[tuple[Any, ...]]:
-    """What DuckDB finds for one query alone: matches whose last member came in these batches, and
-    whose members are not older than ``complete``; or, with a SLIDE, what holds at its ticks.
+    """Return DuckDB's answer to one query.
+
+    It has the matches whose last member arrived in these batches, and whose members are not older
+    than ``complete``. For a query with a SLIDE it has the matches at its ticks.
     """
     query = parse_stream_query(sql, SCHEMAS, "ts")
     db = duck()
@@ -153,9 +155,10 @@ def expected(
 
 
 def end_of_ticks(data: Mapping[str, pa.Table], sql: str) -> int:
-    """Return the event time before which a query over finite streams has ticks once all have ended:
-    no matter when, as DuckDB finds nothing after the last match is over. An aggregate of all rows,
-    which has a row at every tick, ends when nothing can match any more.
+    """Return the event time before which a query over finished, finite streams has ticks.
+
+    A later time changes nothing, as DuckDB finds nothing after the last match is over. An aggregate
+    of all rows, which has a row at every tick, ends when nothing can match any more.
     """
     query = parse_stream_query(sql, SCHEMAS, "ts")
     if query.groups or not query.aggregates:
@@ -173,8 +176,9 @@ def _in_duckdb(having: str) -> str:
 def _at_every_tick(
     db: Any, query: Any, ticks: str, text: str, where: list[str], having: str
 ) -> Counter[tuple[Any, ...]]:
-    """An aggregate of all rows has one row at each tick from when all its streams have begun, as
-    SQL has it, whether anything matches or not.
+    """Add a row at each tick of an aggregate of all rows, from the start of the last stream.
+
+    As in SQL, such an aggregate has one row even without matches.
     """
     begun = max(
         db.sql(f"SELECT min(epoch_us(ts)) FROM {s}").fetchall()[0][0]
@@ -192,7 +196,7 @@ def _at_every_tick(
 
 
 def frames(spark: SparkSession, data: Mapping[str, pa.Table]) -> dict[str, DataFrame]:
-    """The tuples as static frames, with the column that numbers their batches."""
+    """Return the tuples as static frames, with the column that numbers their batches."""
     return {
         s: spark.createDataFrame(rows.to_pandas()).selectExpr(
             *(f"cast({c} as {t}) as {c}" for c, t in TYPES[s].items()),
@@ -203,13 +207,13 @@ def frames(spark: SparkSession, data: Mapping[str, pa.Table]) -> dict[str, DataF
 
 
 def query_rows(run: HubRun, name: str) -> Counter[tuple[Any, ...]]:
-    """What a hub told a query; a tick as microseconds."""
+    """Return the answer of a hub to a query; a tick is in microseconds."""
     rows = run.query(name).results()
     return count_rows(rows if isinstance(rows, pa.Table) else rows.toArrow())
 
 
 def count_rows(rows: pa.Table) -> Counter[tuple[Any, ...]]:
-    """The rows of an answer; a tick as microseconds."""
+    """Return the rows of an answer; a tick is in microseconds."""
     columns = [
         c.cast(pa.int64()) if name == "tick" else c
         for name, c in zip(rows.column_names, rows.columns, strict=True)
@@ -218,7 +222,7 @@ def count_rows(rows: pa.Table) -> Counter[tuple[Any, ...]]:
 
 
 class SteppedHub:
-    """A hub of tables whose batches are taken one by one, in a folder that a next one may open."""
+    """A hub of tables that takes its batches one by one, in a folder that a later hub may open."""
 
     def __init__(
         self,
@@ -240,7 +244,7 @@ class SteppedHub:
             "ts", dict.fromkeys(data, 0), UNITS["day"], reuse, history, network, places, rates
         )
         self.desk = QueryRegistry(folder, reader, settings)
-        self.desk.resting.share = math.inf  # the same each time
+        self.desk.resting.share = math.inf  # the same in every run
 
     def step(self) -> None:
         """Take the next batch."""
@@ -262,7 +266,7 @@ class SteppedHub:
 FC = "flights [RANGE {f} SECONDS] f, checkins [RANGE {c} SECONDS] c WHERE f.num = c.flight"
 WIDE = "SELECT f.id, c.id AS c FROM " + FC.format(f=90, c=60)
 ARRIVES = WIDE + " AND unix_micros(f.ts) * 50000000000 > 5"
-"""It fails on a flight of the fourth batch: a product is too large."""
+"""A query that fails on a flight of the fourth batch, because a product overflows."""
 NARROW = (
     "SELECT c.id AS c, f.id, f.carrier FROM "
     + FC.format(f=40, c=60)
@@ -289,7 +293,7 @@ ENOUGH = COUNTED + " HAVING count(*) < 1"
 
 
 def random_query(rng: random.Random) -> str:
-    """A query without a SLIDE: two or three streams, some selections, short and long windows."""
+    """Return a random query without a SLIDE: two or three streams, selections, and any window."""
     size = lambda: rng.choice([30, 60, 90, 150])  # noqa: E731
     on = rng.choice(["f.num = c.flight", "c.flight = f.num AND c.seats < 3"])
     more = rng.choice(
@@ -312,7 +316,7 @@ def run_scripted_hub(
     monkeypatch: Any,
     **settings: Any,
 ) -> HubRun:
-    """A hub over all the data, with something done after some of the batches (-1: before all)."""
+    """Run a hub over all the data, with actions after some of the batches (-1: before all)."""
     from braid.hub.hub import HubRun, QueryHub
 
     joined = HubRun._join_batch
@@ -331,9 +335,7 @@ def run_scripted_hub(
 
 
 def hub_blocked_before_commit(spark: SparkSession, folder: str) -> HubRun:
-    """A hub that submits after its second batch, and waits for ever right before the ledger has
-    that.
-    """
+    """Run a hub that submits a query after its second batch and blocks right before that commit."""
     import threading
 
     from braid.hub.hub import HubRun, QueryHub

@@ -1,4 +1,4 @@
-"""The thread that cuts a run's input, held where a test wants it."""
+"""Control the thread that splits a run's input."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from oracle import wait_until
 
 @contextmanager
 def hooked_splitter(before: Callable[[Path, int], None]) -> Iterator[None]:
-    """``before`` is called with the input's folder and the number of each micro-batch, before its
-    first file is cut.
+    """Call ``before`` with the input's folder and the micro-batch number before its first file is
+    cut.
     """
     real, begun = StagedStream.write_micro_batch, set[tuple[Path, int]]()
 
@@ -34,7 +34,7 @@ def hooked_splitter(before: Callable[[Path, int], None]) -> Iterator[None]:
 
 
 class SplitterGate:
-    """Holds the cutting before a micro-batch, until it is let go or the run wants no more."""
+    """Blocks the splitting before a micro-batch until it is released or the run ends."""
 
     def __init__(self, number: int) -> None:
         self.number, self.reached, self.gone = number, threading.Event(), threading.Event()
@@ -46,7 +46,7 @@ class SplitterGate:
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Cutting is held in between."""
+        """Block the splitting inside the ``with`` block."""
         real = InputSnapshot.request_stop
 
         def leave(copied: InputSnapshot) -> None:
@@ -59,7 +59,7 @@ class SplitterGate:
 
 
 def failing(number: int) -> Callable[[Path, int], None]:
-    """The disk is full when a micro-batch is to be cut."""
+    """Return a hook that raises "disk full" at a micro-batch."""
 
     def fail(folder: Path, at: int) -> None:
         if at == number:
@@ -69,7 +69,7 @@ def failing(number: int) -> Callable[[Path, int], None]:
 
 
 def cut(folder: Path) -> InputSnapshot:
-    """All that was written to a folder, as files of micro-batches."""
+    """Write everything to a folder, as files of micro-batches."""
     copied = InputSnapshot(folder)
     copied.write_checksums(False)
     copied.split_all(False)
@@ -77,7 +77,9 @@ def cut(folder: Path) -> InputSnapshot:
 
 
 def left(run: Path) -> dict[str, Any]:
-    """What the input of a run has: the whole streams, and by stream the numbers that are cut."""
+    """Return the contents of a run's input: whole streams, and the numbers of split files by
+    stream.
+    """
     folder = run / "input"
     cut = {
         f.name: [int(p.stem) for p in sorted(f.glob("*.parquet")) if p.stat().st_size]
@@ -88,5 +90,5 @@ def left(run: Path) -> dict[str, Any]:
 
 
 def threads() -> list[str]:
-    """The threads that cut."""
+    """Return the names of splitting threads."""
     return [t.name for t in threading.enumerate() if t.name == "braid-input"]

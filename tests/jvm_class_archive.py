@@ -1,5 +1,7 @@
-"""Writes the classes that Spark loads in a small join to an archive of the JVM's: ``python
-jvm_class_archive.py FILE``. Every JVM of the tests that begins with it begins in two thirds of the time.
+"""Write the classes that Spark loads in a small join to a JVM class archive.
+
+Usage: ``python jvm_class_archive.py FILE``. A JVM of the tests that uses the archive starts in two
+thirds of the time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A run by the product's own executor in this process, on batches that Spark has prepared once.
+"""Runs by the product's own executor in this process, on batches that Spark has prepared once.
 
-All that is Braid's own runs as it does on Spark, down to the files and the commits; what is left
-out are Spark's streaming and its shuffles: batches take turns at threads and at the stages of
-Spark's tasks. A run takes milliseconds, so every placement can be
-tried on every kind of join.
+All of Braid runs as it does on Spark, including files and commits. Only Spark's streaming and its
+shuffles are left out: batches alternate between threads and the stages of Spark tasks. A run takes
+milliseconds, so every placement can be tested with every kind of join.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ from stages import AlternatingExecutor
 
 
 class LocalRun:
-    """A run of static streams that are cut by their column "batch", as StreamJoin.start and .resume
-    make it.
+    """A run of static streams, split by their column "batch" as in StreamJoin.start and resume.
 
-    ``join`` is prepared by Spark once; its placement may be replaced by others.
+    Spark prepares ``join`` once; its placement may be replaced by others.
     """
 
     def __init__(self, join: StreamJoin) -> None:
@@ -59,7 +57,9 @@ class LocalRun:
     def run(
         self, placement: Placement, folder: Path, stops: tuple[int, ...] = ()
     ) -> tuple[Ids, list[Any]]:
-        """Results by id, and the events. After the batches in ``stops`` another engine goes on."""
+        """Return results by id, and the events. After the batches in ``stops`` another engine
+        continues.
+        """
         RunStore(folder).create_run({})
         happened: list[Any] = []
         engine = self._engine(placement, folder, happened)
@@ -73,7 +73,7 @@ class LocalRun:
         return self._found(engine.store), happened
 
     def _key(self, placement: Placement) -> np.ndarray:
-        """The routing key of each tuple."""
+        """Return the routing key of each tuple."""
         if placement.routing_key_source != "both":
             return self.hashed[placement.routing_key_source] % placement.key_space_size
         keys, hosts = placement.key_space_size, placement.hosts

@@ -1,4 +1,4 @@
-"""Runs of tables of which the results of some batches are merged, and what is read of them."""
+"""Runs of tables with merged results of some batches, and readers of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WANTED = expected(STREAMS, ON)
 
 
 def whole_run(folder: Path) -> Path:
-    """A run of twelve batches, of which nine are merged."""
+    """Return a run of twelve batches with nine of them merged."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_checkpointer, "_EVERY", 3)
         join = StreamJoin(STREAMS, ON, Scatter(pieces=2), check=True)
@@ -39,7 +39,7 @@ def read(files: list[str]) -> Ids:
 
 
 def of_batches(run: Path, first: int, end: int) -> list[str]:
-    """The files as tasks wrote them."""
+    """Return the files as written by tasks."""
     names = [f for f in sorted(run.glob("results/*.parquet")) if first <= int(f.name[:6]) < end]
     return [str(f) for f in names]
 
@@ -49,18 +49,19 @@ def merged(run: Path) -> list[str]:
 
 
 def is_entry(path: str | Path) -> bool:
-    """Whether a path is that of an entry of a log."""
+    """Return whether a path is that of a log entry."""
     return Path(path).parent.name == "commits" and Path(path).stem.isdecimal()
 
 
 class Killed(OSError):
-    """Where the process ends."""
+    """Raised at the point at which the process ends."""
 
 
 @contextmanager
 def killed_at(step: int) -> Iterator[list[str]]:
-    """All file operations from number ``step`` on fail, once a roll-up has begun. The link that
-    puts an entry of the log into place is named "commit".
+    """Make all file operations from number ``step`` on fail once a roll-up has begun.
+
+    The link that publishes a log entry is named "commit".
     """
     done = list[str]()
 
@@ -87,7 +88,9 @@ def killed_at(step: int) -> Iterator[list[str]]:
 
 
 def before(folder: Path, batch: int, **more: Any) -> dict[str, pa.Table]:
-    """A run of two batches more that was killed before the commit of one; its streams."""
+    """Create a run with two more batches that was killed before the commit of one; return its
+    streams.
+    """
     streams = tables("ab", 40, seed=98, batches=batch + 2)
     with killed_before(batch):
         run = StreamJoin(streams, ON, Scatter()).start(folder, batches="batch", **more)
@@ -106,7 +109,7 @@ def add(store: RunStore, batch: int) -> None:
 
 
 def log_of(run: Path) -> list[str]:
-    """What Spark's log names, as Spark reads it."""
+    """Return the files in Spark's log, as Spark reads it."""
     logs = {int(f.name.partition(".")[0]): f for f in run.glob("results/_spark_metadata/[0-9]*")}
     last = max((n for n, f in logs.items() if f.suffix), default=0)
     lines = [

@@ -1,5 +1,7 @@
-"""A driver for a test to kill: ``python object_store_driver.py URL HELD BATCH``. It joins seeded tables in a
-bucket, and right before that batch's commit makes the file HELD, and waits for ever.
+"""A driver process for a test to kill.
+
+Usage: ``python object_store_driver.py URL HELD BATCH``. It joins seeded tables in a bucket, creates
+the file HELD right before that batch's commit, and waits forever.
 """
 
 from __future__ import annotations

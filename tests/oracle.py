@@ -1,8 +1,7 @@
-"""What the results must be, found without the engine: seeded random streams, and their join by
-DuckDB.
+"""Expected results, computed without the engine: seeded random streams, joined by DuckDB.
 
-Every stream has a column ``id`` that is unique in it, so that a result is the tuple of its ids, in
-the order of the streams, and a multiset of results is a Counter of such tuples.
+Every stream has a unique column ``id``, so that a result is the tuple of its ids in the order of
+the streams, and a multiset of results is a Counter of such tuples.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ PLACEMENTS: dict[str, Placement] = {
     for name, p in examples().items()
     if p.delivery_guarantee == "exactly once" and not p.shares_queries
 }
-"""Every placement that a StreamJoin runs without loss, by what it prints as."""
+"""Every lossless placement of a StreamJoin, by its repr."""
 
 
 EPOCH = datetime(2024, 3, 1, tzinfo=UTC)
@@ -51,11 +50,10 @@ _WORDS = ("", "a", "b", "ab", "abc", "ba", "é", "Zoë", "日本", "a b")
 def tables(
     aliases: str, rows: int | Mapping[str, int], seed: int, batches: int = 5
 ) -> dict[str, pa.Table]:
-    """Random streams that all have the same columns: numbers, text, dates, with NULL and NaN, in
-    ``batches`` micro-batches.
+    """Return random streams in ``batches`` micro-batches, with numbers, text, dates, NULL and NaN.
 
-    Event time ``ts`` grows from batch to batch and is in no order within one. ``rows`` is per
-    stream.
+    All streams have the same columns and ``rows`` rows each. Event time ``ts`` grows from batch to
+    batch and is unordered within one.
     """
     sizes = rows if isinstance(rows, Mapping) else dict.fromkeys(aliases, rows)
     return {
@@ -94,7 +92,7 @@ def table(draw: np.random.Generator, rows: int, batches: int) -> pa.Table:
 
 
 def _some(draw: np.random.Generator, values: list[Any], kind: pa.DataType) -> pa.Array:
-    """The values, one in twelve replaced by NULL."""
+    """Return the values with one in twelve replaced by NULL."""
     gone = draw.random(len(values)) < 1 / 12
     return pa.array([None if g else v for g, v in zip(gone, values, strict=True)], kind)
 
@@ -106,8 +104,9 @@ def frames(spark: SparkSession, streams: Mapping[str, pa.Table]) -> dict[str, Da
 def expected(
     streams: Mapping[str, pa.Table], on: str, windows: Mapping[str, int] | None = None
 ) -> Ids:
-    """The join by DuckDB. ``windows`` are seconds by alias: T - T_i < W_i for every i, T being the
-    latest event time.
+    """Return the join computed by DuckDB.
+
+    ``windows`` are seconds by alias: T - T_i < W_i for every i, with T the latest event time.
     """
     latest = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in streams)})"
     live = [f"{latest} - epoch_us({a}.ts) < {1_000_000 * w}" for a, w in (windows or {}).items()]
@@ -122,7 +121,7 @@ def expected(
 
 
 def result_ids(rows: pa.Table) -> Ids:
-    """The results in a table, a struct column a stream, by id."""
+    """Return the results in a table, a struct column a stream, by id."""
     streams = [a for a in rows.column_names if a != WEIGHT]
     columns = [rows[a].combine_chunks().field("id").to_pylist() for a in streams]
     return Counter(zip(*columns, strict=True))
@@ -130,7 +129,7 @@ def result_ids(rows: pa.Table) -> Ids:
 
 @contextmanager
 def killed_before(batch: int) -> Iterator[None]:
-    """A run fails right before the commit of a batch, with "killed"."""
+    """Make a run fail with "killed" right before the commit of a batch."""
     real = RunStore.commit_batch
 
     def commit(store: RunStore, number: int, *given: Any) -> None:
@@ -144,7 +143,7 @@ def killed_before(batch: int) -> Iterator[None]:
 
 
 def paused_after_two(start: Callable[[], JoinRun]) -> JoinRun:
-    """The run that is started, paused when it has committed two batches."""
+    """Start the run, pause it after two committed batches and return it."""
     real = JoinRun._publish_events
 
     def publish(run: JoinRun, happened: list[Any]) -> None:
@@ -160,7 +159,7 @@ def paused_after_two(start: Callable[[], JoinRun]) -> JoinRun:
 
 
 def committed_ids(run: JoinRun) -> Ids:
-    """The committed results of a run, by id; by Arrow, without a job of Spark's."""
+    """Return the committed results of a run by id, read by Arrow without a Spark job."""
     told = Ids()
     for file in run.store.result_files():
         told.update(result_ids(pq.read_table(file, page_checksum_verification=True)))
@@ -168,7 +167,7 @@ def committed_ids(run: JoinRun) -> Ids:
 
 
 def result_weights(run: JoinRun) -> dict[tuple[int, int], float]:
-    """The results of a run of streams a and b that sheds load, by id, with their weights."""
+    """Return the results of a shedding run of streams a and b by id, with their weights."""
     rows = run.results()
     ids = [rows[a]["id"].alias(a) for a in ("a", "b")]
     columns = rows.select(*ids, "weight").toArrow().to_pydict()
@@ -178,7 +177,7 @@ def result_weights(run: JoinRun) -> dict[tuple[int, int], float]:
 
 
 def kernel_join(join: StreamJoin) -> Ids:
-    """The join of two whole streams by the kernels, without the engine."""
+    """Return the join of two whole streams by the kernels, without the engine."""
     (whole, where), blocks = join.setup.union_streams(join.streams), []
     rows = whole.toArrow().combine_chunks().to_batches()[0]
     stream = rows.column("__stream").to_numpy()
@@ -189,7 +188,7 @@ def kernel_join(join: StreamJoin) -> Ids:
 
 
 def kernel_pairs(predicate: Predicate, a: BlockRows, b: BlockRows) -> Ids:
-    """What the kernels find in two blocks."""
+    """Return the pairs that the kernels find in two blocks."""
     joiner, found = BlockJoiner(predicate, (None, None), (None, None)), Ids()
     for part in joiner.probe_block(
         PartialMatches({0: (a, np.arange(a.batch.num_rows))}),
@@ -209,8 +208,10 @@ def kernel_pairs(predicate: Predicate, a: BlockRows, b: BlockRows) -> Ids:
 
 
 def describe_difference(found: Ids, expected: Ids) -> str:
-    """What is wrong with some results, in a line; empty when nothing is."""
-    if dict.__eq__(found, expected):  # a Counter looks at each number by itself
+    """Return the difference of some results from the expected ones in a line; empty if there is
+    none.
+    """
+    if dict.__eq__(found, expected):  # a Counter would hash each number separately
         return ""
     lost, extra = expected - found, found - expected
     return (
@@ -220,8 +221,9 @@ def describe_difference(found: Ids, expected: Ids) -> str:
 
 
 def wait_until(condition: Callable[[], Any], what: str, seconds: float = 240) -> Any:
-    """Wait until a condition holds and return what it gave; fails after a deadline, telling what
-    was waited for.
+    """Wait until a condition holds and return its value.
+
+    Fails after a deadline with a description of the condition.
     """
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -232,5 +234,5 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float = 240) ->
 
 
 def list_files(folder: Path) -> set[str]:
-    """Every file under a folder, so that a test can say that nothing was written."""
+    """Return every file under a folder, so that a test can check that nothing was written."""
     return {str(f.relative_to(folder)) for f in folder.rglob("*")}

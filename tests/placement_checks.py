@@ -1,9 +1,8 @@
-"""Generic checks that every placement must pass, on any instance of it: in this process, tuple by
-tuple.
+"""Generic checks that every placement must pass, run in this process tuple by tuple.
 
-A tuple-level model follows each plan to the letter: which host stores which tuple, which tuple
-probes which, where. Every combination of tuples must meet exactly once; at most once under a
-placement that leaves results out.
+A tuple-level model follows each plan exactly: which host stores which tuple, and which tuple probes
+which, where. Every combination of tuples must meet exactly once; at most once if the placement
+leaves results out.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ S:     ========        ================    (a few of the other stream all the ti
 BATCH = 10
 """Event time of a batch, in microseconds."""
 WINDOWS = (2 * BATCH, 7 * BATCH, 10**6)
-"""Of the queries of shared joins. The last is longer than any run, so that nothing expires."""
+"""Windows of the queries of shared joins. The last is longer than any run, so nothing expires."""
 
 
 def named(placement):
-    """A placement with the settings that differ from their defaults."""
+    """Return a placement with the settings that differ from their defaults."""
     given = [
         f"{f.name}={value!r}"
         for f in fields(placement)
@@ -50,13 +49,13 @@ def named(placement):
 
 
 def examples(kinds=None):
-    """Instances of these classes, or of all that there are, by what they print as."""
+    """Return instances of these classes, or of all registered ones, by their repr."""
     known = registered_placements().values() if kinds is None else kinds
     return {named(p): p for kind in known for p in kind.example_instances()}
 
 
 def check_placement(kind):
-    """All generic checks of one placement class."""
+    """Run all generic checks of one placement class."""
     for placement in examples([kind]).values():
         served = [n for n in (2, 3, 4) if placement.serves(n)]
         assert served, "it joins neither two, three nor four streams"
@@ -68,7 +67,9 @@ def check_placement(kind):
 
 
 def check_start(placement, streams=2):
-    """The first plan depends on nothing but its arguments, and the state has its declared type."""
+    """Check that the first plan depends only on its arguments and the state has its declared
+    type.
+    """
     twin = replace(placement)
     state = placement.start(streams)
     assert type(state) is placement.State and round_trip(state, placement.State) == state
@@ -78,7 +79,7 @@ def check_start(placement, streams=2):
 
 
 def check_meetings(placement, counts, draw):
-    """Tuples in batches of these ``counts`` by stream; returns the cluster that they ran on."""
+    """Run tuples in batches of these ``counts`` by stream; return the cluster that they ran on."""
     streams = len(counts[0])
     batches = arrivals(counts, placement.key_space_size, draw)
     cluster, all_due = (
@@ -97,8 +98,9 @@ def check_meetings(placement, counts, draw):
 
 
 class Cluster:
-    """Hosts that store and probe single tuples, exactly as the plans say. A tuple is (stream,
-    number, routing key, event time).
+    """Hosts that store and probe single tuples exactly as planned.
+
+    A tuple is (stream, number, routing key, event time).
     """
 
     def __init__(self, placement, streams):
@@ -114,14 +116,14 @@ class Cluster:
         self.stored = {}  # (block, host) -> tuples
         self.met = Counter()  # groups of tuples, one of each stream, by number
         self.events, self.settled, self.missed = [], 0, 0
-        self.came = {}  # by number, the tuple as it came
+        self.came = {}  # number -> tuple as it arrived
 
     @property
     def state(self):
         return self.now.placement_state
 
     def run(self, arrivals):
-        """One batch of new tuples."""
+        """Run one batch of new tuples."""
         work = self._plan()
         plan = work.combined_plan
         space = self.placement.key_space(work.plan.state)
@@ -196,20 +198,20 @@ class Cluster:
             self._follow(found, rest, next_host)
 
     def alike(self, group):
-        """Whether tuples can match, as they came."""
+        """Return whether tuples can match, as they arrived."""
         return self.placement.routing_key_source == "tuple" or may_match(
             [self.came[t[1]] for t in group], self.placement
         )
 
     def numbers(self, group):
-        """Tuples that were put together, by number, stream by stream."""
+        """Return the numbers of tuples that were combined, stream by stream."""
         return tuple([t[1] for t in sorted(group)])
 
     def _meet(self, found):
         self.met.update([self.numbers(g) for g in found if self.alike(g)])
 
     def _sizes(self, work):
-        """By block that the batch made and that has tuples."""
+        """Return sizes by block that the batch created and that has tuples."""
         made = {d.block.id for d in work.combined_plan.derivations}
         made |= {r.block.id for r in work.plan.routes if r.is_fresh}
         sizes = {}
@@ -239,7 +241,7 @@ class Cluster:
         self.events += work.plan.events
 
     def drain(self):
-        """Empty batches until nothing is owed."""
+        """Run empty batches until no pair is pending."""
         for _ in range(50):
             if not self.now.pending_pairs:
                 return
@@ -248,7 +250,9 @@ class Cluster:
 
 
 def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitted) -> None:
-    """Check, by stream, that tuples are taken, filtered or untimed, and that late ones are taken."""
+    """Check, by stream, that tuples are taken, filtered or untimed, and that late ones are
+    taken.
+    """
     counted = zip(
         given, filtered, e.received_tuples, e.untimed, e.late_tuples, e.ahead, strict=True
     )
@@ -258,7 +262,7 @@ def check_counts(given: Sequence[int], filtered: Sequence[int], e: BatchCommitte
 
 
 def arrivals(counts, keys, draw):
-    """Tuples with drawn routing keys and event times, batch by batch."""
+    """Return tuples with drawn routing keys and event times, batch by batch."""
     number, batches = 0, []
     for batch in counts:
         batches.append([])
@@ -271,13 +275,13 @@ def arrivals(counts, keys, draw):
 
 
 def may_match(group, placement):
-    """Whether tuples as they came can match, where values are hashed: those of one."""
+    """Return whether tuples can match as they arrived; with hashed values, those of one value."""
     values = placement.hosts if placement.routing_key_source == "both" else placement.key_space_size
     return len({t[2] % values for t in group}) == 1
 
 
 def expected(batches, streams, placement):
-    """All groups of tuples that can match, one of each stream, by number."""
+    """Return all groups of tuples that can match, one of each stream, by number."""
     by_stream = [[t for batch in batches for t in batch if t[0] == s] for s in range(streams)]
     if placement.routing_key_source == "tuple":
         return _all_groups(*(tuple(t[1] for t in mine) for mine in by_stream))
@@ -295,5 +299,5 @@ def all_meetings(placement, batches, streams=2):
 
 @lru_cache(maxsize=1)
 def _all_groups(*streams):
-    """All that can be put together, of the numbers of each stream's tuples."""
+    """Return all combinations of the numbers of each stream's tuples."""
     return Counter(product(*streams))

@@ -1,4 +1,4 @@
-"""Random and given definitions, networks and rates, for the tests of stream reuse."""
+"""Random and fixed definitions, networks and rates for the tests of stream reuse."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def joined(a: str, x: str, b: str, y: str, implied: bool = False) -> JoinConditi
 
 
 def figure1_queries() -> tuple[Definition, Definition]:
-    """Q1 and Q2 of section 2.1."""
+    """Return Q1 and Q2 of section 2.1."""
     f, c, b, w = "flights", "checkins", "baggage", "weather"
     q1 = Definition.make(
         {f: 5 * MINUTE, w: 5 * MINUTE, c: MINUTE, b: MINUTE},
@@ -79,7 +79,7 @@ def selection_of(rng: random.Random) -> Selection:
 def definition_of(
     rng: random.Random, streams: tuple[str, ...] = STREAMS, most: int = 4
 ) -> Definition:
-    """A query over 2 streams or more that are linked in a chain, by one key with all that follows."""
+    """Return a query over 2 or more streams linked in a chain, with one key for all of them."""
     chosen = rng.sample(streams, rng.randint(2, min(most, len(streams))))
     chain = {frozenset(p) for p in pairwise(chosen)}
     joins = [
@@ -111,7 +111,7 @@ def rates_of(seed: int = 0) -> Rates:
 
 
 def small_network(rng: random.Random, nodes: int) -> Network:
-    """A connected network of sites."""
+    """Return a connected network of sites."""
     names = [f"n{i}" for i in range(nodes)]
     links = [(names[rng.randrange(i)], names[i], rng.uniform(1, 20)) for i in range(1, nodes)]
     links += [(a, b, rng.uniform(1, 20)) for a, b in combinations(names, 2) if rng.random() < 0.2]
@@ -119,7 +119,7 @@ def small_network(rng: random.Random, nodes: int) -> Network:
 
 
 def setting(seed: int, nodes: int) -> tuple[random.Random, CostModel, Deployment]:
-    """A network with rates and nothing deployed."""
+    """Return a network with rates and without deployed operators."""
     rng = random.Random(seed)
     network = small_network(rng, nodes)
     names = [n.name for n in network.nodes]
@@ -135,7 +135,7 @@ def asked(rng: random.Random, name: str, network: Network, most: int = 4) -> Dep
 
 
 def consistent(deployment: Deployment) -> None:
-    """Every demand is made: what it uses is held upstream, and somebody asks for it."""
+    """Check every demand: its inputs are held upstream, and a query or operator needs it."""
     asked_for: dict[tuple[int, int], int] = {}
     for o in deployment.topological_order():
         for d in o.demands:

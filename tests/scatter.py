@@ -1,6 +1,4 @@
-"""A placement for tests alone: blocks lie on hosts chosen by a hash, so that every path hops
-between hosts.
-"""
+"""A placement for tests only: a hash assigns blocks to hosts, so every path hops between hosts."""
 
 from __future__ import annotations
 
@@ -16,8 +14,9 @@ from braid.core.plan import Block, Hop, Plan, Route, apply_derivations_and_drops
 
 @dataclass(frozen=True)
 class Scatter(Placement):
-    """Each fresh block lies on one host drawn by a seeded generator; paths visit the other streams
-    in a drawn order.
+    """A placement that stores each fresh block on one host, drawn by a seeded generator.
+
+    Paths visit the other streams in a drawn order.
     """
 
     hosts: int = 5

@@ -1,6 +1,4 @@
-"""An object store of this machine: SeaweedFS, which honours conditional puts, on loopback ports of
-its own.
-"""
+"""A local object store: SeaweedFS, which supports conditional puts, on its own loopback ports."""
 
 from __future__ import annotations
 
@@ -30,19 +28,19 @@ def _ports(count: int) -> list[int]:
 
 @contextmanager
 def seaweedfs_store(bucket: str = "runs") -> Iterator[dict[str, str]]:
-    """A store with a bucket; the environment in which it is found."""
+    """Yield the environment that addresses a store with a bucket."""
     ports = _ports(2 * len(_PARTS))
     each = [f"-{part}.port={port}" for part, port in zip(_PARTS, ports, strict=False)]
     each += [f"-{p}.port.grpc={port}" for p, port in zip(_PARTS, ports[len(_PARTS) :], strict=True)]
     with tempfile.TemporaryDirectory() as folder, open(Path(folder) / "log", "wb") as log:
         program = Path(sysconfig.get_path("scripts")) / "weed"
         fixed = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-master.telemetry=false"]
-        fixed += ["-master.peers=none"]  # else it waits a second for others
+        fixed += ["-master.peers=none"]  # otherwise it waits a second for peers
         small = ["-volume.max=20", "-master.volumeSizeLimitMB=64"]
-        small += ["-s3.port.iceberg=0", "-s3.port.lance=0"]  # two stores have these ports in common
+        small += ["-s3.port.iceberg=0", "-s3.port.lance=0"]  # two stores would share these ports
         process = subprocess.Popen(
             [program, "server", f"-dir={folder}", *fixed, *small, *each],
-            env=os.environ | {"TMPDIR": folder},  # it has logs of its own there
+            env=os.environ | {"TMPDIR": folder},  # it writes its own logs there
             stdout=log,
             stderr=log,
         )
@@ -62,7 +60,7 @@ def seaweedfs_store(bucket: str = "runs") -> Iterator[dict[str, str]]:
 
 
 def _await(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    """Make the bucket and put something, as soon as that is possible."""
+    """Wait until the bucket can be created and an object can be put."""
     end = time.monotonic() + 60
     for wanted in (url, f"{url}/first"):
         while True:

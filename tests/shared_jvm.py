@@ -1,5 +1,6 @@
-"""One JVM for the notebooks of a test run, one after the other: the second finds Spark's code loaded
-and compiled.
+"""One JVM for all notebooks of a test run, one after the other.
+
+From the second notebook on, Spark's code is already loaded and compiled.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from braid.spark_session import SETTINGS, launch_jvm
 from pyspark import SparkConf
 
 LAUNCHED = ("spark.driver.memory", "spark.driver.extraJavaOptions")
-"""Settings that a JVM takes when it starts, and never after."""
+"""Settings that a JVM takes only at its start."""
 
 
 @dataclass
 class Jvm:
-    """A JVM that PySpark attaches to in a process with this ``environment``, as to one that it
-    started. It has one Spark context at a time.
+    """A JVM to which PySpark in a process with this ``environment`` attaches, as if it had started
+    it.
+
+    It has one Spark context at a time.
     """
 
     gateway: Any
@@ -34,7 +37,7 @@ class Jvm:
         }
 
     def leave(self) -> None:
-        """Stop the context that a process left behind when it ended, and all that runs in it."""
+        """Stop the context that a finished process left behind, with everything that runs in it."""
         spark = self.gateway.jvm.org.apache.spark
         contexts, utils = self._object(spark, "SparkContext"), self._object(spark.util, "Utils")
         if (active := contexts.getActive()).isDefined():
@@ -42,22 +45,22 @@ class Jvm:
         sessions = spark.sql.classic.SparkSession
         sessions.clearActiveSession()
         sessions.clearDefaultSession()
-        utils.clearLocalRootDirs()  # they went with the process
-        # What Spark called in that process goes now: later, the JVM would have the next one forget
-        # what has the same name there ("Object ID unknown").
+        utils.clearLocalRootDirs()  # they ended with the process
+        # Release Spark's callbacks into that process now. Later, the JVM would make the next process
+        # release its own objects with the same ids ("Object ID unknown").
         system = self.gateway.jvm.java.lang.System
         system.gc()
         system.runFinalization()
 
     @staticmethod
     def _object(package: Any, name: str) -> Any:
-        """An object of Scala's."""
+        """Return a Scala object."""
         return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
 @contextmanager
 def warm() -> Iterator[Jvm]:
-    """A JVM, with what Braid's own sessions ask of one."""
+    """Yield a JVM with the settings of Braid's own sessions."""
     settings = SparkConf(loadDefaults=False).setAll([(k, SETTINGS[k]) for k in LAUNCHED])
     gateway = launch_jvm(settings)
     try:
@@ -68,8 +71,9 @@ def warm() -> Iterator[Jvm]:
 
 
 def end(process: Popen[bytes], within: float = 30.0) -> None:
-    """Have a JVM end that nobody needs any more. One that does not in so many seconds is killed,
-    and TimeoutExpired raised.
+    """End an unused JVM.
+
+    After ``within`` seconds it is killed and TimeoutExpired raised.
     """
     assert process.stdin is not None
     process.stdin.close()

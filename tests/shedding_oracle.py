@@ -1,7 +1,7 @@
-"""What a run that sheds load must have found, recomputed from its events and the tuples alone.
+"""Expected results of a shedding run, recomputed from its events and the tuples alone.
 
-Blocks' contents are followed through merges and cuts; each pair that is due is drawn by the hash
-of its fresh tuple and of the block that its partner lies in then.
+Blocks' contents are followed through merges and cuts. Each due pair is drawn by the hash of its
+fresh tuple and of the partner's block at that time.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from braid.papers.shedding.events import SheddingPlanned
 from oracle import Ids
 
 Weights = dict[tuple[int, int], float]
-"""By ids of a result of two streams, its weight."""
+"""The weight of each result of two streams, by its ids."""
 
 
 def arrived_tuples(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarray]]]:
-    """By stream and batch, the tuples' ids, draws, routing keys and worth, as the run has them."""
+    """Return, by stream and batch, the ids, draws, routing keys and values of the run's tuples."""
     folder: Path = run.store.input
     names = list(run.setup.streams)
     schemas = {a: pq.read_schema(folder / a / "000000.parquet") for a in names}
@@ -45,7 +45,7 @@ def arrived_tuples(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarra
 
 
 def expected_weights(happened: list[Any], tuples: Mapping[int, list[Any]], full: Ids) -> Weights:
-    """The results of the full join that the harvests select, and their weights."""
+    """Return the results of the full join that the harvests select, with their weights."""
     harvests = {e.batch: e for e in happened if isinstance(e, SheddingPlanned)}
     holds: dict[int, dict[str, np.ndarray]] = {}
     found: Weights = {}
@@ -78,7 +78,7 @@ def _derive(holds: dict[int, dict[str, np.ndarray]], e: BatchPlanned) -> None:
 def _pairs(
     e: BatchPlanned, harvest: SheddingPlanned, holds: Mapping[int, Any]
 ) -> Iterator[tuple[int, int, float]]:
-    """(id of the first stream, of the second, weight) of all pairs that are selected."""
+    """Return (id of the first stream, of the second, weight) of all selected pairs."""
     shares = {item[:3]: item.shares for item in harvest.items}
     for route in e.routes:
         k, mine = route.block.stream, holds.get(route.block.id)

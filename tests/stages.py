@@ -1,5 +1,6 @@
-"""The Spark executor's stages in this process: the same functions, and what they ship as bytes
-goes from one to the next by its partition.
+"""The Spark executor's stages in this process.
+
+They use the same functions, and pass bytes from one stage to the next by partition.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from braid.kernels.join_spec import BatchSpec
 
 
 class Tuples(NamedTuple):
-    """Tuples that are of one stream already."""
+    """Tuples already assigned to one stream."""
 
     stream: int
     rows: pa.RecordBatch
@@ -35,7 +36,9 @@ class InProcessStages:
     """Runs the tasks of a batch as SparkExecutor does, one after the other, without Spark."""
 
     def execute_batch(self, frame: Any, batch: BatchSpec) -> ExecutionResult:
-        """``frame`` is the streams' union as an Arrow table, or the tuples by stream."""
+        """Execute a batch. ``frame`` is the union of the streams as an Arrow table, or tuples by
+        stream.
+        """
         frame = frame(batch.shedding) if callable(frame) else frame
         came = (
             [Tuples(s, rows) for s, each in frame.items() for rows in each]
@@ -62,7 +65,7 @@ class InProcessStages:
 
 
 class AlternatingExecutor:
-    """Each batch goes the other way than the last, on two threads or through Spark's stages."""
+    """An executor that alternates by batch between two threads and Spark's stages."""
 
     def __init__(self) -> None:
         self.ways = cycle([ThreadExecutor(2, alone=0), InProcessStages()])
@@ -72,7 +75,7 @@ class AlternatingExecutor:
 
 
 def _of(shipped: pa.RecordBatch, partition: int) -> list[pa.RecordBatch]:
-    """The rows of a partition, if there are some."""
+    """Return the rows of a partition, if there are any."""
     mine = shipped.column("partition").to_numpy() == partition
     if mine.all():
         return [shipped] if len(mine) else []

@@ -15,13 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("toolkit/braid", "toolkit/braid_lab", "widgets/braid_widgets")
-"""The folders whose names count; tests and benchmarks are looked at for prose alone."""
+"""The folders whose names count; in tests and benchmarks only prose counts."""
 _SAYS_NOTHING = """
     told tells telling found kept made came come whole known asked asking said says mine ours own
     again anew beside apart abreast twin somebody weakly did owed reign reaper things nobody
 """
 STOP_LIST = frozenset(_SAYS_NOTHING.split())
-"""Words that say nothing to a reader who does not know the code yet."""
+"""Words that tell nothing to a reader who does not know the code yet."""
 BOOLEAN_PREFIXES = ("is", "has", "can", "may", "needs", "should", "checks", "are", "was", "would")
 SUCCESS_ACTIONS = frozenset({"try_acquire", "main"})
 """Functions that act and return whether they succeeded."""
@@ -31,7 +31,7 @@ _PHRASES = re.compile(
     r"|\bwhoever\b|\bof which\b|\blies\b|\blie\b"
 )
 _LONGEST_SENTENCE = 30
-"""Words of a sentence in the first paragraph of a docstring."""
+"""Maximum number of words of a sentence in the first paragraph of a docstring."""
 
 
 @dataclass(frozen=True, order=True)
@@ -57,12 +57,12 @@ class Words:
 
     @property
     def one_word_share(self) -> float:
-        """The share of function names that have one word."""
+        """Return the share of function names that have one word."""
         return sum(len(split_words(f)) == 1 for f in self.functions) / max(1, len(self.functions))
 
     @property
     def mean_words(self) -> float:
-        """The mean number of words of a function name."""
+        """Return the mean number of words of a function name."""
         return sum(len(split_words(f)) for f in self.functions) / max(1, len(self.functions))
 
     def count(self, rule: str) -> int:
@@ -96,7 +96,7 @@ def folder_of(path: str) -> str:
 
 
 def measure_words(root: Path = ROOT) -> Words:
-    """Return the words of all of the project's Python."""
+    """Return the names and findings of all Python sources of the project."""
     found = Words()
     allowed = paper_words(root)
     for folder in (*PACKAGES, "tests", "benchmarks"):
@@ -210,7 +210,7 @@ def check_subject(subject: str) -> str:
 
     >>> check_subject("Refuse arguments that no rule reads")
     ''
-    >>> check_subject("What a zone means is told.")
+    >>> check_subject("What a zone means.")
     'it ends with a full stop; it begins with What, a question word'
     """
     faults = []
