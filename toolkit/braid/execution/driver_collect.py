@@ -113,12 +113,12 @@ def _collect_arrow_batches(frame: DataFrame, allowed: ByteBudget) -> list[pa.Rec
         with _load_from_socket((port, secret), _Bounded(allowed)) as batches:
             found = list(batches)
     except CollectLimitExceeded:
-        # Nobody reads what Spark goes on to write: it breaks off, and says so here.
+        # The socket is closed, so Spark's write fails and its error is raised here.
         with suppress(Py4JError, PySparkException):
             server.getResult()
         raise
     except Exception:
-        with unwrap_spark_exception():  # what made it break off
+        with unwrap_spark_exception():  # raises the error that ended the transfer
             server.getResult()
         raise
     server.getResult()

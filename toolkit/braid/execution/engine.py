@@ -235,7 +235,7 @@ class Engine:
         self.store.remove_old_files(after.state, snapshot)
         self.state = after.state
         self.publish(happened)
-        self.last_commit = self.clock() - began  # without a roll-up, which comes once in a while
+        self.last_commit = self.clock() - began  # without a checkpoint, which is rare
         self.store.log_events(happened)
 
     def amend_shedder(self, amend: Callable[[Any], Any]) -> None:

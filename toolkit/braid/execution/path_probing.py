@@ -179,7 +179,7 @@ class PathProber:
                 if apart or drawn or size > _SMALL:
                     alone.append(ProbeBatch((host,), (block,), rows, stored, (size,), drawn))
                     continue
-                if block not in self.fresh:  # which were one column already
+                if block not in self.fresh:  # fresh blocks share the columns of one batch
                     held += rows.buffer_bytes
                 if held > BYTES:
                     group, held = group + 1, rows.buffer_bytes

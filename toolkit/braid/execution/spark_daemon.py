@@ -20,5 +20,5 @@ from braid.util.machine import retain_freed_memory
 if __name__ == "__main__":
     retain_freed_memory()
     gc.collect()
-    gc.freeze()  # so that collections in workers do not copy all of it
+    gc.freeze()  # collections in workers then do not copy its pages
     manager()

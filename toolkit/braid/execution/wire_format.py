@@ -50,7 +50,8 @@ def split_columns_by_stream(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield each stream's columns as sent, from rows of the streams' union."""
     stream = rows.column("__stream").to_numpy()
-    single = len(stream) > 0 and bool((stream == stream[0]).all())  # as in most of Spark's batches
+    # True for most of Spark's batches.
+    single = len(stream) > 0 and bool((stream == stream[0]).all())
     for s in [int(stream[0])] if single else np.flatnonzero(np.bincount(stream)).tolist():
         mine = batch.spec.layouts[s].stream_columns(rows)
         yield s, mine if single else take_rows(mine, np.flatnonzero(stream == s))

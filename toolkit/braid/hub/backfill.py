@@ -83,7 +83,8 @@ class BackfillBuffer:
 
     def _write_file(self, file: Path, rows: pa.Table) -> None:
         plain: dict[str, Any] = dict(use_dictionary=False, write_statistics=False)
-        with current_file_system().open_sink(file) as sink:  # it is read once, if at all
+        # Fast to write: it is read at most once.
+        with current_file_system().open_sink(file) as sink:
             pq.write_table(rows, sink, compression="lz4", **plain)
 
     def read_rows(self, ledger: HubState, stream: str, after: int | None = None) -> pa.Table | None:

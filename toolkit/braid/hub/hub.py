@@ -165,7 +165,8 @@ class QueryHub:
         store.acquire_run()
         try:
             store.sweep()
-            known = self._stored_settings(store, mine)  # another process may have left the folder
+            # Another process may just have released the folder.
+            known = self._stored_settings(store, mine)
             if known is None or not known["ready"]:
                 replay = self._make_replay(cut)
                 store.create_run({**mine, "ready": False})

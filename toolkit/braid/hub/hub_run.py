@@ -287,7 +287,7 @@ class HubRun:
             self._check_active()
             return operator_moves.replan_queries(self._desk, dry)
 
-    # What happened.
+    # Events and metrics.
 
     def events(self, since: int = 0) -> list[Any]:
         """Return events in order, from event number ``since`` on."""
@@ -316,7 +316,7 @@ class HubRun:
         """
         return hub_metrics.costs_table(self.events())
 
-    # Its life.
+    # Lifecycle.
 
     def pause(self) -> None:
         """Hold the hub before its next batch."""

@@ -87,7 +87,7 @@ def parse_query(sql: str) -> exp.Select:
     try:
         trees = sqlglot.parse(sql, dialect=CQL)
         for tree in filter(None, trees):
-            to_sql(tree)  # as it is later, and nothing may be left out then
+            to_sql(tree)  # fails now if sqlglot cannot write the query back
     except sqlglot.errors.SqlglotError as error:
         raise QueryError(f"the query is not valid Spark SQL: {describe_sql_error(error)}") from None
     if len(trees) != 1 or not isinstance(trees[0], exp.Select):

@@ -190,7 +190,7 @@ class _Reader:
         if field := next(
             (d for d in named.find_all(exp.Dot) if isinstance(d.this, exp.Column)), None
         ):
-            # Its text is that of a column of another stream, if one is called as the struct is.
+            # Its text is that of another stream's column if the stream has the name of the struct.
             raise QueryError(
                 f"{to_sql(field).replace('`', '')} is a field of a struct, which a hub does not "
                 "read; write it into a column of the stream"

@@ -147,7 +147,7 @@ class QueryRegistry:
         """Return all events in order."""
         return self.event_log.read_since(0)
 
-    # Queries come and go.
+    # Queries.
 
     def admit_query(
         self, sql: str, name: str | None = None, sink: str | None = None, **more: Any
@@ -279,7 +279,7 @@ class QueryRegistry:
             raise ValueError(f"no query is named {name!r}; there are: {known}")
         return found[-1]
 
-    # From one deployment to the next.
+    # Changes of the deployment.
 
     def migration_events(self, new: Deployment) -> list[events.Event]:
         """Return events for the operators that a new deployment moves with their state."""

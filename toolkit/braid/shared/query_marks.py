@@ -45,8 +45,8 @@ class BitmapTagger:
             for s, (mine, layout) in enumerate(zip(wanted, layouts, strict=True))
         )
         self._mark = F.expr(f"CASE {cases} ELSE 0L END")
-        # What is never true keeps the plan, which is observed, from vanishing where Spark finds
-        # that nothing is marked.
+        # The second condition is never true. It keeps Spark from removing the observed plan if it
+        # finds that no tuple is selected.
         free = all(None in mine for mine in wanted)
         self._some = None if free else f"{MARK} != 0 OR __stream < 0"
 

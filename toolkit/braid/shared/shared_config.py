@@ -98,7 +98,7 @@ class SharedJoinConfig(JoinConfig):
         )
 
     def _routing_key(self, i: int, frame: DataFrame) -> str:
-        return "0"  # made of the marks, on arrival
+        return "0"  # computed from bitmaps on arrival
 
 
 def _normalize_conjuncts(on: str) -> set[str]:

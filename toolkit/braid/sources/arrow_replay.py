@@ -170,9 +170,9 @@ class ArrowFeed:
             columns[ROUTING] = f"CAST({_routing_key_sql(placement, seed, whole, value)} AS INTEGER)"
             if worth is not None:
                 nested = [f.name for f in schema if pa.types.is_nested(f.type)]
-                # A list's hash does not say where it ends, and a NULL's is that of an empty one.
+                # The hash of a list ignores where it ends, and NULL hashes like an empty list.
                 texts = (f'CAST("{n}" AS VARCHAR)' for n in nested)
-                # The routing key has mostly the hash of all columns too: it is made once.
+                # Most routing keys use this hash of all columns too, so DuckDB computes it once.
                 apart = [str(i), f"hash({', '.join([str(seed), *whole])})", *texts]
                 by = [str(seed), columns[equality[i]]] if by_value and equality else apart
                 columns[DRAW] = f"CAST(hash({', '.join(by)}) >> 1 AS BIGINT)"

@@ -77,7 +77,7 @@ def _convert_column(stream: str, name: str, values: Any) -> pa.ChunkedArray:
         raise ValueError(f"stream {stream} has a column without a name; name it")
     try:
         column = _convert_to_arrow(values)
-    except Exception as error:  # pandas, Polars and Arrow each have their own
+    except Exception as error:  # pandas, Polars and Arrow raise different ones
         held = _list_held_types(values)
         if len(held) > 1:
             remedy = "give it one type"
@@ -94,7 +94,7 @@ def _convert_to_arrow(values: Any) -> pa.ChunkedArray:
         return values
     if type(values).__module__.partition(".")[0] != "polars":
         column = pa.array(values, from_pandas=True)
-    elif str(values.dtype) == "Object":  # Polars gives Arrow their addresses
+    elif str(values.dtype) == "Object":  # Polars would pass addresses to Arrow
         raise TypeError("it holds objects of Python")
     else:
         column = values.to_arrow()

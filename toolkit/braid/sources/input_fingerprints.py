@@ -64,7 +64,7 @@ def fingerprint_table(rows: pa.Table) -> InputFingerprint:
         return InputFingerprint(rows.num_rows, 0)
     rows = rows.cast(pa.schema([f.with_type(_replace_maps(f.type)) for f in rows.schema]))
     names = ['"' + name.replace('"', '""') + '"' for name in rows.column_names]
-    # The hash of a list does not say where it ends, and that of a NULL is that of an empty one.
+    # The hash of a list ignores where it ends, and NULL hashes like an empty list.
     texts = [
         f"CAST({name} AS VARCHAR)"
         for name, field in zip(names, rows.schema, strict=True)

@@ -117,7 +117,7 @@ class StaticReplay:
         if self.tables is None:
             return self._write_with_spark(folder, check)
         count = self._write_on_driver(folder, self.tables, check)
-        self.tables = None  # the run need not hold them too
+        self.tables = None  # free the rows while the run goes on
         pa.default_memory_pool().release_unused()
         return count
 

@@ -206,7 +206,7 @@ class _Readers:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, tuple[Any, Lock]] = OrderedDict()
-        self._whole: dict[str, set[str]] = {}  # paths by folder
+        self._whole: dict[str, set[str]] = {}  # verified paths by folder
         self._changing = Lock()
 
     def mark_verified(self, paths: Iterable[str]) -> None:
@@ -225,7 +225,7 @@ class _Readers:
                 whole = self._verified_in_folder(path)
                 durable_files.check_file(Path(path), seal, deep=path not in whole)
                 whole.add(path)
-                # Given a file, Arrow has another thread read: three times as long for a small one.
+                # Arrow reads a file on another thread: three times as long for a small one.
                 self._open[path] = (
                     pa.ipc.open_file(current_file_system().map_file(path).read_buffer()),
                     Lock(),
@@ -251,7 +251,8 @@ class _Readers:
     def close_others(self, folder: str, names: Collection[str]) -> None:
         """Close the files of a folder except those in ``names``."""
         with self._changing:
-            for path in [*self._verified_in_folder(f"{folder}/")]:  # what is open is trusted
+            # Open files are among the verified ones.
+            for path in [*self._verified_in_folder(f"{folder}/")]:
                 if path.rpartition("/")[2] not in names:
                     self._close_file(path)
 
@@ -281,7 +282,7 @@ def read_parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) 
     A small file takes a quarter to half of the time. A column without nulls in the file may be
     nullable in ``schema``.
     """
-    with suppress(OSError, pa.ArrowInvalid):  # which are raised below, with the file's name
+    with suppress(OSError, pa.ArrowInvalid):  # raised below, with the file's name
         if current_file_system().read_size(path) <= _SMALL:
             with (
                 current_file_system().open_source(path) as source,
@@ -299,9 +300,8 @@ def read_parquet(path: str | Path, schema: pa.Schema | None = None, **how: Any) 
 def remove_block_files(files: Collection[Path]) -> None:
     """Remove block files and close them in this process."""
     for file in files:
-        current_file_system().remove_file(
-            file, missing_ok=True
-        )  # who starts the run again removes them too
+        # Another start of the run removes them too.
+        current_file_system().remove_file(file, missing_ok=True)
     _readers.close_files(map(str, files))
 
 

@@ -74,7 +74,7 @@ def make_own_path(spark: SparkSession, path: Path) -> str:
         return str(path)
     try:
         _open_file_system(context._jvm, context._jsc.hadoopConfiguration())
-    except Py4JError:  # a session that Braid did not make
+    except Py4JError:  # the session was not created by Braid
         return str(path)
     return f"{SCHEME}:{path.absolute()}"
 

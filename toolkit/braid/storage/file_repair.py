@@ -43,7 +43,7 @@ def find_repairable(store: RunStore) -> list[RepairableFile]:
             for part, files in _find_damaged_compacted(store)
         ]
         found += [*_find_damaged_results(store), *_find_damaged_sink_logs(store)]
-    except ValueError:  # the log, or results/: there is nothing that they could be made of
+    except ValueError:  # log or results/ are damaged, so nothing can be rebuilt from them
         found = []
     return [*found, *_find_damaged_progress(store)]
 
@@ -126,7 +126,7 @@ def _make_split_repairs(
 
     def make() -> None:
         sizes = store.merging.stage_files(rows, store.force)
-        # First, as Spark loses rows of a file that it takes for smaller.
+        # Sizes first: Spark loses rows of a file that is larger than its log says.
         store.output.update_sizes(sizes, store.force)
         store.merging.publish_staged(rows.keys(), store.force)
 
@@ -164,7 +164,7 @@ def _list_part_files(store: RunStore, group: Merged, part: Named) -> list[list[s
 def _make_recompact_repair(store: RunStore, part: Named, files: list[list[str]]) -> RepairableFile:
     def make() -> None:
         made = store.merging.rebuild_part(part.name, files, store.force)
-        if made != part:  # another pyarrow writes the same rows as other bytes
+        if made != part:  # another version of pyarrow writes other bytes
             store.log.replace_part_checksum(made, store.force)
 
     return RepairableFile(part.name, "from the files of its batches in results/", make)

@@ -52,7 +52,7 @@ class InputSplitter:
         except Exception as error:
             self._error = error
         finally:
-            self._streams = {}  # mapped files keep their place on the disk
+            self._streams = {}  # mapped files keep their disk space
             with self._news:
                 self._ended = True
                 self._news.notify_all()

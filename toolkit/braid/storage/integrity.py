@@ -127,8 +127,8 @@ def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
             )
         if batch is not None:
             _check_possible(store, batch, anew)
-        with suppress(ValueError, FencedError):  # where the log is damaged, nobody goes on with it
-            store.take_over()  # a driver that sleeps is to wake up as one that has lost the run
+        with suppress(ValueError, FencedError):  # no driver continues with a damaged log
+            store.take_over()  # a suspended driver must find that it has lost the run
         for each in anew:
             each.rebuild()
         if batch is not None:

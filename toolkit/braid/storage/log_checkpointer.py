@@ -83,7 +83,7 @@ class EventArchive(ResultReader):
             self.told.open_prefix(rolled.archive, and_cut=True)
         else:
             self.told.begin_log(self._opening)
-            if self.force:  # the name of the file, before a roll-up counts on it
+            if self.force:  # the file's name, before a checkpoint relies on it
                 durable_files.fsync_path(self.path)
         for entry in entries:
             self.told.append_encoded(self.log.read_entry(entry).events)
@@ -117,9 +117,8 @@ class EventArchive(ResultReader):
         merged = self._compact_results()
         if self.force:
             durable_files.fsync_path(self.told.path)
-            durable_files.fsync_path(
-                self.results
-            )  # files of merged batches have no other name from here on
+            # The only links of compacted batches from here on.
+            durable_files.fsync_path(self.results)
         with self.reading:
             archive, since = (
                 self._archive_events(before, self._ends[entry]),
@@ -187,9 +186,8 @@ class EventArchive(ResultReader):
         made, waiting = list[Merged](), self.log.commits[:-OLD]
         some = _EVERY - self.log.first_uncompacted_batch % _EVERY
         while len(waiting) >= some:
-            thread = current_workers().share_pool(
-                "braid-merge", 1
-            )  # whenever a run starts, Spark has another
+            # Not on the caller's thread: Spark starts each run on a new one.
+            thread = current_workers().share_pool("braid-merge", 1)
             merging = thread.submit(
                 self.merging.compact, waiting[:some], self.force, _current_microseconds()
             )

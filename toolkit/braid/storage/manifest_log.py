@@ -138,7 +138,7 @@ class ManifestLog:
             except DamagedRunError:
                 if self._list_checkpoints() == seen:
                     raise
-                self.reset_log()  # another driver has rolled up meanwhile what was to be read
+                self.reset_log()  # another driver has put these entries into a checkpoint
 
     def _read_following_entries(self) -> None:
         first = not self._next
@@ -148,12 +148,11 @@ class ManifestLog:
         if not first and any(
             _checkpoint_entry(file) >= self._next for file in self._list_checkpoints()
         ):
-            self.reset_log()  # others have gone on long since
+            self.reset_log()  # other drivers have continued the run
             self.read_new_entries()
         while first and any(n > self._next for n in self._list_entries()):
-            if not current_file_system().exists(
-                self.entry_path(self._next)
-            ):  # else a driver has gone on meanwhile
+            # Else a driver has just appended it.
+            if not current_file_system().exists(self.entry_path(self._next)):
                 raise DamagedRunError(
                     f"{self.entry_path(self._next)} is missing, but later ones are there"
                 )
@@ -271,7 +270,7 @@ class ManifestLog:
     ) -> None:
         try:
             before = self._read_checkpoint(roll_up)
-        except DamagedRunError:  # another one stands in for it
+        except DamagedRunError:  # another checkpoint replaces it
             return
         if (merged := change(before.merged)) != before.merged:
             now = msgspec.structs.replace(before, merged=merged)
@@ -365,13 +364,13 @@ class ManifestLog:
                 self._put_entry(found.entry, body, force)
             except FileExistsError:
                 raise self._make_fenced_error() from None
-            except FileNotFoundError:  # one that takes over removes what is about to be an entry
+            except FileNotFoundError:  # a driver that takes over removes temporary files
                 self._check_follows()
                 if self._has_next_entry():
                     raise self._make_fenced_error() from None
                 raise
             try:
-                self._check_follows()  # it may have been put where others had one, and rolled it up
+                self._check_follows()  # others may have checkpointed an entry of this number
             except FencedError:
                 self._remove_misplaced_entry(found.entry, body)
                 raise
@@ -402,7 +401,7 @@ class ManifestLog:
         A caller that removes files must list them first, then call this, then remove the listed
         files. These existed while this driver was the last, so no later driver has made them.
         """
-        with self._appending:  # an entry of this driver's own is no other's
+        with self._appending:  # an entry being appended by this driver is no other's
             if self._next and self._has_next_entry() and not self._has_put():
                 raise self._make_fenced_error()
             self._check_last()
@@ -411,7 +410,7 @@ class ManifestLog:
         """Return whether this driver has put the next entry before it failed."""
         try:
             return current_file_system().read_file(self.entry_path(self._next)) == self._put
-        except FileNotFoundError:  # a repair has removed it meanwhile
+        except FileNotFoundError:  # a repair has removed it
             return False
 
     def _check_follows(self) -> None:
@@ -436,7 +435,7 @@ class ManifestLog:
             )
             self._last = identity if is_there else ()
         except FileNotFoundError:
-            is_there = not current_file_system().exists(self.folder)  # no driver removes that
+            is_there = not current_file_system().exists(self.folder)  # no driver removes the folder
         if not is_there:
             raise self._report_missing(path)
 
@@ -453,6 +452,6 @@ class ManifestLog:
     def _make_fenced_error(self) -> FencedError:
         try:
             who: Driver | str = self.read_entry(self._next).driver or "another driver"
-        except ValueError:  # it is damaged, and there all the same
+        except ValueError:  # the entry is damaged but exists
             who = "another driver"
         return FencedError(f"{who} has taken over the run in {self.run}; this driver stops")

@@ -65,7 +65,6 @@ def order_by_mtime(folder: Path, batches: int, end: float | None = None) -> None
     """
     began = (current_environment().read_time() if end is None else end) - batches
     for k in range(batches):
-        current_file_system().append_bytes(
-            batch_file(folder, k), b""
-        )  # makes it, and leaves what is there
+        # Creates a missing file, keeps an existing one.
+        current_file_system().append_bytes(batch_file(folder, k), b"")
         current_file_system().set_times(batch_file(folder, k), began + k)

@@ -111,7 +111,7 @@ class ObjectStore:
         """Raise ValueError unless the store refuses to create an object that exists."""
         name = f"probe-{current_environment().make_token()}"
         try:
-            with suppress(FileExistsError):  # nobody else gives that name: an answer was lost
+            with suppress(FileExistsError):  # the name is unique, so an answer was lost
                 self.put_object(name, b"1", new=True)
             try:
                 self.put_object(name, b"2", new=True)

@@ -88,7 +88,8 @@ class RemoteManifestLog(ManifestLog):
             self._bundles += 1
 
     def _read_entry_body(self, name: str) -> bytes:
-        if not current_file_system().exists(self.folder / name):  # it is rolled up here
+        # The mirror has it in a checkpoint.
+        if not current_file_system().exists(self.folder / name):
             return self._bucket.get_object(f"commits/{name}")
         return current_file_system().read_file(self.folder / name)
 

@@ -130,7 +130,7 @@ class RemoteRunStore(RunStore):
             try:
                 self.bucket.download(name, file)
             except FileNotFoundError:
-                return  # whoever needs the file says that it is missing
+                return  # the reader of the file reports that it is missing
 
     def create_run(self, query: dict[str, Any]) -> None:
         """Write the settings of the run, locally and, once they are ready, in the bucket.
@@ -155,9 +155,8 @@ class RemoteRunStore(RunStore):
         try:
             self.bucket.put_object("run.json", body, new)
         except FileExistsError:
-            if (
-                self.bucket.get_object("run.json") != body
-            ):  # else the answer was lost, and it is its own
+            # If equal, the answer of the store was lost.
+            if self.bucket.get_object("run.json") != body:
                 raise RuntimeError(
                     f"another driver has begun the run in {self.url} meanwhile; this one stops"
                 ) from None

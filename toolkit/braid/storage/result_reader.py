@@ -125,7 +125,7 @@ class ResultReader:
                 raise
         if same := self.merging.linked_path(name):
             return str(same)
-        self.compacted_files()  # it may have been lost, or dropped, since they were listed
+        self.compacted_files()  # it may be lost or removed since the listing
         if result_file_batch(name) < self._gone:
             raise ValueError(_describe_expired_batch(result_file_batch(name), self._gone))
         if name in self.lost:
@@ -149,9 +149,7 @@ class ResultReader:
         except FileNotFoundError:
             raise DamagedRunError(f"{file} is missing") from None
         if self._sizes.get(name, size) != size:
-            self._sizes = (
-                self.output.logged_sizes()
-            )  # a repair may have brought the file back meanwhile
+            self._sizes = self.output.logged_sizes()  # a repair may have restored the file
             if name in self._sizes:
                 durable_files.check_file(file, FileChecksum(self._sizes[name], 0), deep=False)
 

@@ -105,9 +105,8 @@ class RunStore(EventArchive):
             )
             return {k: v for k, v in query.items() if k not in ("v", "crc")}
         if next(durable_files.list_files_below(self.path, "[!.]*"), None) is not None:
-            if current_file_system().exists(
-                self.settings_path
-            ):  # another driver has made the run meanwhile
+            # Another driver has just created the run.
+            if current_file_system().exists(self.settings_path):
                 return self.read_settings()
             raise ValueError(
                 f"{self.path} holds files but no run of Braid; a new run needs a new or empty "
@@ -121,7 +120,7 @@ class RunStore(EventArchive):
         for folder in (self.blocks, self.results, self.commits, self.input):
             current_file_system().make_folder(folder)
         self.output.make_folders()
-        if self.force:  # before a file says that there is a run
+        if self.force:  # before run.json exists
             durable_files.fsync_path(self.path)
         body, new = (
             durable_files.encode_checksummed({"v": VERSION, **query}),
@@ -131,7 +130,7 @@ class RunStore(EventArchive):
             durable_files.write_atomically(
                 self.settings_path, body, self.force, new, self.check_driver
             )
-        except OSError:  # a driver that takes over removes what is about to become run.json
+        except OSError:  # a driver that takes over removes temporary files
             if not new or not current_file_system().exists(self.settings_path):
                 raise
             raise RuntimeError(
@@ -190,10 +189,10 @@ class RunStore(EventArchive):
         into place, as those are removed.
         """
         if not self.log.is_mine:
-            if self.force:  # the last entry may be that of a driver that was killed before it did
+            if self.force:  # a killed driver may not have forced its last entry
                 durable_files.fsync_path(self.commits)
             self.log.append_entry(self.force, driver=Driver.from_environment())
-        self.copied.clear_cache()  # the driver before may have cut it all meanwhile
+        self.copied.clear_cache()  # the previous driver may have split all input
         self.sweep()
 
     def sweep(self) -> None:

@@ -112,7 +112,7 @@ class SparkSinkLog:
         needed = _required_file_names(last)
         if not needed <= sizes.keys() <= _retained_file_names(last):
             return False
-        if any(sizes[name] < len(_VERSION) for name in needed):  # as a power cut leaves them
+        if any(sizes[name] < len(_VERSION) for name in needed):  # as after a power cut
             return False
         plain = [b for b in range(max(first, _last_compact_batch(last) + 1), last + 1)]
         return all(
@@ -266,7 +266,7 @@ class SparkSinkLog:
         """Return stamps that differ if a file of the log was replaced."""
         found = set()
         for file in current_file_system().find_files(self.log, "[0-9]*"):
-            with suppress(FileNotFoundError):  # another process has removed it since
+            with suppress(FileNotFoundError):  # another process has just removed it
                 stat = current_file_system().read_status(file)
                 found.add((file.name, stat.st_ino, stat.st_mtime_ns, stat.st_size))
         return found
