@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from braid.sources.arrow_replay import ArrowReplay
-from braid.storage import log_checkpointer
+from braid.core.run_state import FileChecksum
+from braid.storage import durable_files, log_checkpointer
 from braid.storage.durable_files import DamagedRunError
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.manifest_log import ManifestLog
@@ -107,6 +108,58 @@ def test_what_is_rolled_up_before_a_driver_takes_over_stays(
     store.remove_unnamed_files()
     assert merged and {*(tmp_path / "compacted").iterdir()} == merged
     RunStore(tmp_path, "process").verify_files()
+
+
+def test_a_run_that_another_driver_makes_ready_meanwhile_keeps_its_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A driver has seen that it is not ready, and takes it over later."""
+    join = StreamJoin(STREAMS, "a.k = b.k", Scatter())
+    real = RunStore.take_over
+
+    def take_over(store: RunStore) -> None:
+        monkeypatch.setattr(RunStore, "take_over", real)
+        store.release_run()
+        assert join.start(tmp_path, batches="batch").awaitTermination()
+        store.acquire_run()
+        before.update({f: f.read_bytes() for f in tmp_path.glob("input/*/*.parquet")})
+        monkeypatch.setattr(durable_files, "remove_temporary_files", None)  # which removes input
+        real(store)
+
+    before = dict[Path, bytes]()
+    monkeypatch.setattr(RunStore, "take_over", take_over)
+    run = join.start(tmp_path, batches="batch")
+    assert run.awaitTermination()
+    assert len(before) == 8 and {f: f.read_bytes() for f in before} == before
+    assert describe_difference(result_ids(run.results()), expected(STREAMS, "a.k = b.k")) == ""
+
+
+def test_columns_are_not_read_from_a_file_that_is_damaged(tmp_path: Path) -> None:
+    copied = written(tmp_path)
+    copied.split_all(force=False)
+    file = tmp_path / "a" / "000000.parquet"
+    body = bytearray(file.read_bytes())
+    body[-40] ^= 1
+    file.write_bytes(body)
+    with pytest.raises(DamagedRunError, match=r"a/000000\.parquet is damaged"):
+        InputSnapshot(tmp_path).stream_schema("a")
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its length was asked for, and then another driver removed it."""
+    file = tmp_path / "file"
+    file.write_bytes(b"some")
+    seal, real = durable_files.checksum_file(file, force=False), durable_files.checksum_file
+
+    def sealed(path: Path, force: bool) -> FileChecksum:
+        path.unlink()
+        return real(path, force)
+
+    monkeypatch.setattr(durable_files, "checksum_file", sealed)
+    with pytest.raises(DamagedRunError, match="file is missing"):
+        durable_files.check_file(file, seal)
 
 
 def written(folder: Path) -> InputSnapshot:

@@ -107,6 +107,29 @@ def test_a_cut_after_a_restart_takes_no_event_of_before_it() -> None:
         assert_whole(RUN, 2)
 
 
+def test_a_cut_after_a_restart_takes_no_commit_of_an_operator_of_before_it() -> None:
+    """The driver before put it into place, and was killed before it forced its name to disk."""
+    machine, seen = Machine(), list[int]()
+    cuts, is_resumed = Cuts(machine, "no names"), False
+
+    def before(operation: str, path: str) -> None:
+        is_placed = operation == "unlink" and "/commits/.000002.json." in path
+        if is_placed and "/operators/" in path and not is_resumed:
+            raise OSError("no power")
+        if is_resumed and max(seen) == 1 and not cuts.left:
+            cuts.cut(operation, path)
+
+    machine.before = before
+    with machine.simulated(), watched_batches(seen):
+        with pytest.raises(OSError, match="no power"):
+            run_hub(RUN, queries=ASKED)
+        is_resumed = True
+        run_hub(RUN)
+    assert cuts.left
+    for _ in cuts.machines():
+        assert_whole(RUN, 1)
+
+
 def test_a_batch_of_a_hub_forces_few_files_beside_those_of_its_operators() -> None:
     """Those of history by stream, and its folder; the events; the ledger, and the hub's folder."""
     machine, seen, forced = Machine(), list[int](), Counter[str]()

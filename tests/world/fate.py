@@ -53,7 +53,14 @@ _BUCKET = (
     Moment("delete", re.compile(r"/[^/]+$")),
     Moment("names", re.compile(r"://")),
 )
-_LISTS = (COMMITTED[0], _LISTS_BLOCKS, _LISTS_BLOCKS, _LISTS_LOG, Moment("names", re.compile("")))
+_LISTS = (
+    COMMITTED[0],
+    _LISTS_BLOCKS,
+    _LISTS_BLOCKS,
+    _LISTS_LOG,
+    Moment("replace", re.compile(r"/_spark_metadata/[^/]+$"), True),
+    Moment("names", re.compile("")),
+)
 """Who lists files in a folder is about to remove some, and another driver may have come."""
 
 

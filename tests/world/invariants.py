@@ -126,8 +126,8 @@ def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int
     if not _is_flipped(world):  # who reads files without their seals may read anything
         bag = sum((ids_of(read_parquet(store.results / n)) for n in sorted(listed)), Counter())
         _check_bag("the files in results/", bag, expected, since)
-    logged = _logged(world, store.results / "_spark_metadata")
-    check_same("Spark's log", logged, listed)
+        logged = _logged(world, store.results / "_spark_metadata")
+        check_same("Spark's log", logged, listed)
     kept = store.log.commits
     named = {f.name for k in kept for f in k.results if k.batch >= since}
     check_same(

@@ -279,6 +279,8 @@ class World:
             driver.wake()
             self._look_at(driver)
             if not any(d.is_alive for d in self.drivers) and not self.wants_another:
+                if self.has_completed:
+                    self._check_left()
                 if driver.has_ended and driver.error is None:
                     return
                 if self.is_calm:
@@ -320,8 +322,6 @@ class World:
     def _end(self) -> None:
         """The last resume, to which nothing happens."""
         self.is_calm = True
-        if self.has_completed:
-            self._check_left()
         driver = self._spawn()
         driver.wake()
         invariants.check_last(self, driver)

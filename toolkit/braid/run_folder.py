@@ -51,6 +51,20 @@ def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any]
     return known if known.get("ready") else None
 
 
+def take_over_unready(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Make the folder of a run that is not ready, and take it over, so that a driver that began the
+    same run, and sleeps, writes nothing over it.
+
+    Return the settings that such a driver has made ready until then; None if it has not.
+    """
+    if store.read_settings() is None or store.url:
+        store.create_run({**query, "ready": False})
+    if store.url:
+        return None
+    store.take_over()
+    return stored_settings(store, query)
+
+
 def prepare_run(
     store: RunStore,
     query: Mapping[str, Any],
@@ -58,15 +72,7 @@ def prepare_run(
     replay: ReplaySource | None,
     batches: int | str,
 ) -> dict[str, Any]:
-    """Create a new run with a copy of its static input, and return its settings.
-
-    A folder is taken over first, so that another driver that began the same run cannot overwrite
-    it.
-    """
-    if store.read_settings() is None or store.url:
-        store.create_run({**query, "ready": False})
-    if not store.url:
-        store.take_over()
+    """Copy the static input of a run that has begun, make it ready, and return its settings."""
     count = None if replay is None else replay.write_input(store.input, store.check_driver)
     ends = len(setup.static_streams) == len(setup.streams)
     settings = {**query, "batches": count if ends else None, "ready": True}

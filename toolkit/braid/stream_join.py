@@ -30,6 +30,7 @@ from braid.run_folder import (
     prepare_run,
     stored_settings,
     stored_shedder,
+    take_over_unready,
     with_stored_placement,
 )
 from braid.shedding_options import check_shedding as check_shed
@@ -338,7 +339,7 @@ class StreamJoin:
         try:
             self.setup.check_shared_folder(store)
             with store.raise_if_superseded():
-                settings = stored_settings(store, query)
+                settings = stored_settings(store, query) or take_over_unready(store, query)
                 if is_new := settings is None:
                     settings = prepare_run(store, query, self.setup, replay, cut)
                 check_resumable(store, self.setup)

@@ -26,6 +26,7 @@ from braid.kernels.join_spec import JoinSpec
 from braid.papers.reuse.definition import Column
 from braid.papers.reuse.events import OperatorMetrics
 from braid.papers.slices.chain import Chain
+from braid.storage import durable_files
 from braid.storage.durable_files import DamagedRunError
 from braid.storage.run_store import RunStore
 from braid.util.environment import current_environment
@@ -126,6 +127,8 @@ class OperatorInstance:
                 f"{folder} holds an operator for which another version of Braid computed the keys "
                 "of its condition in another way; use a new folder for the hub"
             )
+        # A driver that was killed may not have forced its last entry to disk.
+        durable_files.fsync_path(self.store.commits)
         self.store.sweep()
         self.store.remove_unnamed_files()
         columns = tuple(tuple(i.stored_columns) for i in made.inputs.values())

@@ -29,6 +29,7 @@ from braid.hub.operator_specs import OperatorSpecBuilder
 from braid.hub.stream_reader import StreamReader
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import Deployment, Operator
+from braid.storage import durable_files
 from braid.storage.block_files import close_block_files
 from braid.storage.run_store import RunStore
 from braid.util.environment import current_environment
@@ -90,6 +91,8 @@ class OperatorRuntime:
             folder = operator_folder(self.path, id, version)
             made, store = read_operator_spec(folder), RunStore(folder)
             store.verify_files()
+            # The last entry may be of a driver that was killed before it forced it to disk.
+            durable_files.fsync_path(store.commits)
             check_batches(store, made, ledger.epoch + 1)
             self.instances[id] = self._open_instance(folder, made)
 
@@ -156,7 +159,11 @@ class OperatorRuntime:
         ledger: HubState,
         made: Mapping[int, BuiltOperator],
     ) -> pa.Table | None:
-        """Return the tuples of an input that may still match; None if there are none."""
+        """Return the tuples of an input that may still match; None if there are none.
+
+        Results of it may meet tuples of the slowest stream of all, in an operator that reads them
+        now or later.
+        """
         if not isinstance(read.source, str):
             upstream = (
                 made[read.source].instance if read.source in made else self.instances[read.source]
@@ -164,7 +171,7 @@ class OperatorRuntime:
             return read_flat(upstream.result_files(), upstream.made.result_shape)
         place = operator.definition.stream_index(read.source)
         longest = max(d.definition.windows[place] for d in operator.demands)
-        progress = ledger.event_time_progress(operator.definition.streams, self.slack)
+        progress = ledger.event_time_progress([*self.reader.schemas], self.slack)
         bounded = progress is not None and longest < UNBOUNDED
         after = progress - longest if bounded and progress is not None else None
         return self.history.read_rows(ledger, read.source, after)

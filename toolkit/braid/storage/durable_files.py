@@ -63,13 +63,14 @@ def check_file(path: Path, known: FileChecksum, deep: bool = True) -> None:
     """Raise Damaged unless a file has its seal; of its length alone if not ``deep``."""
     try:
         size = current_file_system().read_size(path)
+        found = checksum_file(path, False) if deep and size == known.size_bytes else known
     except FileNotFoundError:
         raise DamagedRunError(f"{path} is missing") from None
     if size != known.size_bytes:
         raise DamagedRunError(
             f"{path} is damaged: it has {size} bytes, {known.size_bytes} were written"
         )
-    if deep and (found := checksum_file(path, False)) != known:
+    if found != known:
         raise DamagedRunError(
             f"{path} is damaged: its checksum is {found.crc32:08x}, that of what was written "
             f"{known.crc32:08x}"

@@ -98,9 +98,9 @@ class InputSnapshot:
         """The columns of a stream, with what whoever wrote it has noted of them."""
         if (stream := self._streams.get(alias)) is not None:
             return stream.micro_batch_schema
-        with current_file_system().open_source(
-            micro_batch_files.batch_file(self.folder / alias, 0)
-        ) as source:
+        file = micro_batch_files.batch_file(self.folder / alias, 0)
+        durable_files.check_file(file, self._noted.files[alias][0])
+        with current_file_system().open_source(file) as source:
             return pq.read_schema(source)
 
     def check_files(self, batch: int | None = None, deep: bool = False) -> None:

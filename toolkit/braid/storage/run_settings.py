@@ -25,8 +25,8 @@ class ChosenPlacement(msgspec.Struct, forbid_unknown_fields=True):
     cost.
     """
 
-    why: str
-    costs: dict[str, float]
+    reason: str
+    relative_costs: dict[str, float]
 
 
 class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
