@@ -113,7 +113,7 @@ class _Recomputation:
             ) from None
         return self._make_report()
 
-    # The result files.
+    # Result files
 
     def _register_results(self, files: Sequence[str]) -> None:
         """Create the view ``results``: a struct for each alias, and the batch of the file."""
@@ -139,7 +139,7 @@ class _Recomputation:
             return ""
         return f" WHERE hash({struct}) % {_PARTS} < {self.sample}"
 
-    # The streams.
+    # Streams
 
     def _register_stream(self, alias: str) -> None:
         """Create the view ``alias`` of a stream. The first stream is sampled.
@@ -214,7 +214,7 @@ class _Recomputation:
         files = [micro_batch_files.batch_file(folder, n) for n in range(self.epoch + 1)]
         return [str(f) for f in files if f.exists()]
 
-    # The pairs.
+    # Pairs
 
     def _register_expected(self) -> None:
         """Create the table ``expected``: for each combination within the windows its structs, the
@@ -261,7 +261,7 @@ class _Recomputation:
             f"{latest} - {_quote_text(a)}.__time < {w}" for a, w in self.windows.items()
         ]
 
-    # Lateness.
+    # Lateness
 
     def _register_lateness(self) -> None:
         """Create the table ``lateness``: by alias and micro-batch, the event time before which a
@@ -293,7 +293,7 @@ class _Recomputation:
         bound = f"(SELECT before FROM lateness WHERE alias = '{alias}' AND batch = {own})"
         return f"{_quote_text(alias)}.__time < {bound}"
 
-    # The comparison.
+    # Comparison
 
     def _make_report(self) -> AnswerReport:
         names = ", ".join(map(_quote_text, self.aliases))
@@ -361,7 +361,7 @@ def _format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
 
 
 def _format_struct(alias: str, struct: Any) -> str:
-    if not isinstance(struct, Mapping):  # text, if there are no results that say the types
+    if not isinstance(struct, Mapping):  # text, if no result file gives the types
         return f"{alias}{struct}"
     return (
         f"{alias}({', '.join(f'{name}={format_value(value)}' for name, value in struct.items())})"

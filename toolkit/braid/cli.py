@@ -19,7 +19,7 @@ from braid.util.git_checkout import git_commit
 
 Command = Callable[[argparse.Namespace], int]
 COMMANDS = "braid.commands"
-"""The group of entry points that add commands."""
+"""Group of entry points that add commands."""
 _SIGPIPE = 141
 """The exit code that a shell reports for a program whose output pipe was closed."""
 
@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run_command(arguments: Sequence[str] | None) -> int:
     options = _make_parser().parse_args(arguments)
-    if arguments is None:  # this process is the command's own
-        # With it, jsonschema compiles grammars for seconds, to check IRIs; notebooks have none.
+    if arguments is None:  # this process runs only this command
+        # With this module, jsonschema compiles grammars to check IRIs for seconds; notebooks have none.
         sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     try:
         return int(options.command(options))
@@ -88,18 +88,18 @@ def _make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=_format_version())
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_plugin_commands(commands)
-    asked = commands.add_parser("inspect", help="say in words what a run did, batch by batch")
+    asked = commands.add_parser("inspect", help="describe a run in words, batch by batch")
     question = asked.add_mutually_exclusive_group()
     question.add_argument("--batch", metavar="N", type=int, help="the plan of a batch")
-    question.add_argument("--block", metavar="B", type=int, help="the story of a block")
+    question.add_argument("--block", metavar="B", type=int, help="the history of a block")
     question.add_argument(
         "--why", metavar=("A", "B"), type=int, nargs=2, help="why two blocks met, or did not"
     )
     asked.set_defaults(command=_inspect_run)
     shown = commands.add_parser(
-        "watch", help="show a run that goes on, or has ended, in a browser of this machine"
+        "watch", help="show an active or ended run in a browser on this machine"
     )
-    shown.add_argument("--port", type=int, default=0, help="the port (default: any that is free)")
+    shown.add_argument("--port", type=int, default=0, help="the port (default: any free port)")
     shown.set_defaults(command=_watch_run)
     film = commands.add_parser("replay", help="write a run as one page that plays offline")
     film.add_argument(
@@ -108,15 +108,15 @@ def _make_parser() -> argparse.ArgumentParser:
     film.add_argument("-f", "--force", action="store_true", help="replace the file if it exists")
     film.set_defaults(command=_save_replay)
     how = commands.add_parser(
-        "health", help="say how a run or a hub is, whoever runs it; fails if it failed or died"
+        "health", help="print the health of a run or a hub; the exit code is 1 if it failed or died"
     )
     form = how.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as a JSON object")
     form.add_argument("--prometheus", action="store_true", help="as Prometheus's text")
     how.set_defaults(command=_print_health)
-    whole = commands.add_parser("check", help="say whether all files of a stopped run are whole")
+    whole = commands.add_parser("check", help="verify the files of a stopped run")
     back = commands.add_parser(
-        "repair", help="make anew what of a stopped run can be, or have it go back to a batch"
+        "repair", help="rebuild damaged files of a stopped run, or roll it back to a batch"
     )
     for command in (how, whole, back):
         command.add_argument("run", metavar="RUN", type=Path, help="a run folder")
@@ -124,32 +124,35 @@ def _make_parser() -> argparse.ArgumentParser:
         "--to-batch",
         metavar="N",
         type=int,
-        help="the last batch that is kept; -1: begin anew; without it, none is given up",
+        help="the last batch to keep; -1: none (default: keep all)",
     )
     whole.add_argument(
         "--answers",
         action="store_true",
-        help="also recompute the results from the input, and show what differs",
+        help="also recompute the results from the input, and show differences",
     )
     whole.add_argument(
         "--sample",
         metavar="SHARE",
         type=float,
         default=1.0,
-        help="with --answers: the share of the first stream's rows to do that for (default: 1)",
+        help="with --answers: the share of the first stream's rows to check (default: 1)",
     )
     whole.set_defaults(command=_check_run)
     back.set_defaults(command=_repair_run)
     advice = commands.add_parser(
-        "queries", help="say how many joins a file of queries needs, and what sharing them saves"
+        "queries",
+        help="report how many joins a file of queries needs, and the savings of sharing them",
     )
-    advice.add_argument("file", metavar="FILE", type=Path, help="SQL texts, each ended by ;")
+    advice.add_argument("file", metavar="FILE", type=Path, help="SQL queries, each ended by ;")
     advice.add_argument("--time", metavar="COLUMN", default="ts", help="the event-time column")
     advice.set_defaults(command=_advise_on_queries)
     several = commands.add_parser(
-        "cluster", help="run a small Spark cluster on this machine until it is interrupted"
+        "cluster", help="run a small Spark cluster on this machine until interrupted"
     )
-    several.add_argument("--workers", type=int, default=2, help="default: 2, of one core each")
+    several.add_argument(
+        "--workers", type=int, default=2, help="number of workers of one core each (default: 2)"
+    )
     several.set_defaults(command=_run_cluster)
     for command in (asked, shown, film):
         command.add_argument(
@@ -159,8 +162,9 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _add_plugin_commands(commands: Any) -> None:
-    """Add the commands of installed packages: each entry point of the group ``braid.commands`` is a
-    function that takes argparse's action.
+    """Add the commands of installed packages.
+
+    Each entry point of the group ``braid.commands`` is a function that takes argparse's subparsers.
     """
     for plugin in entry_points(group=COMMANDS):
         plugin.load()(commands)
@@ -179,7 +183,7 @@ def _exit_on_errors(*errors: type[Exception]) -> Callable[[Command], Command]:
         def run(options: argparse.Namespace) -> int:
             try:
                 return command(options)
-            except BrokenPipeError:  # an OSError that only `main` can judge
+            except BrokenPipeError:  # an OSError that `main` handles
                 raise
             except errors as error:
                 print(f"braid: {error}", file=sys.stderr)

@@ -158,7 +158,7 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     file = store.path / "events.jsonl"
     if store.read_settings() is None or not file.exists():
         raise ValueError(f"{path} holds no run that has begun")
-    held = store.is_held()  # asked first: a run that ends now has told so by the time it is read
+    held = store.is_held()  # before the events: a run that ends now has then logged its end
     start, last, end = _read_start_and_last_commit(file)
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)

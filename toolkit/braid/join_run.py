@@ -173,7 +173,7 @@ class JoinRun(RunLifecycle):
             raise ValueError(
                 f"the results of batches before {self.first_retained_batch} are no longer kept; "
                 "ask from "
-                f"{self.first_retained_batch} on, which is run.results_from"
+                f"{self.first_retained_batch} on (run.first_retained_batch)"
             )
         return self._engine.state.batch + 1
 

@@ -83,7 +83,7 @@ def prepare_run(
             "relative_costs": chosen.relative_costs,
         }
     store.copied.write_checksums(store.force)
-    if store.url:  # it is given files of micro-batches, under a name of this driver's
+    if store.url:  # a bucket gets files of micro-batches, named after this driver
         store.copied.split_all(store.force)
     store.create_run(settings)
     return settings

@@ -45,7 +45,7 @@ def _read_committed_events(store: RunStore) -> list[Event]:
     """
     file = store.path / "events.jsonl"
     whole = current_file_system().read_file(file) if current_file_system().exists(file) else b""
-    lines = whole.split(b"\n")[:-1]  # the last may be cut off
+    lines = whole.split(b"\n")[:-1]  # the last may be incomplete
     ends = [decode_event(line) for line in (*lines[:1], *lines[-1:])]
     started = [e for e in ends[:1] if isinstance(e, RunStarted)]
     return [*started, *store.committed_events(), *(e for e in ends[1:] if isinstance(e, RunEnded))]

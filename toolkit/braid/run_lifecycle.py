@@ -160,9 +160,7 @@ class RunLifecycle(ABC):
             except Exception as error:
                 self._error = with_cause(error, f"batch {self._engine.state.batch + 1} failed")
                 raise
-            except (
-                BaseException
-            ) as error:  # an interrupt: only an Exception finds its way back to Spark
+            except BaseException as error:  # an interrupt: only an Exception reaches Spark
                 self._error = error
                 raise RuntimeError(f"the batch was broken off by {type(error).__name__}") from error
             finally:
@@ -266,7 +264,7 @@ class RunLifecycle(ABC):
             )
             self._over, self._reason = True, reason
             self._append_end_event(ended)
-            self.store.release_run()  # last: events.jsonl is now that of whoever takes the run
+            self.store.release_run()  # last: from here on, another process may own events.jsonl
         log_events([ended])
 
     def _finish_input(self) -> None:
@@ -301,7 +299,7 @@ class RunLifecycle(ABC):
         self._stopping.set()
         self._gate.set()
         self.store.copied.request_stop()
-        if self._at == threading.get_ident():  # foreachBatch asks: the batch that waits for it ends
+        if self._at == threading.get_ident():  # called by foreachBatch, for which the batch waits
             return
         self._spark_query.stop()
         wait_interruptibly(self._ended)

@@ -40,15 +40,15 @@ SETTINGS = {
     # expression.
     "spark.driver.extraJavaOptions": "-Xss8m -XX:+UseParallelGC",
     "spark.driver.memory": "4g",
-    # How long the JVM waits for this process to take rows that it asked for: a busy machine may
+    # How long the JVM waits for this process to fetch requested rows. A busy machine may
     # need more than 15 s.
     "spark.python.authenticate.socketTimeout": "120s",
     # No checksum files beside the logs of offsets and commits.
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-    # A restart needs the last batch; what is kept besides is listed in every batch.
+    # A restart needs the last batch only, and every batch lists the retained ones.
     "spark.sql.streaming.minBatchesToRetain": "10",
-    # What the driver's JVM remembers, for Spark's own pages, of jobs and queries that have ended.
-    # By default of a thousand each, to which a run comes after hundreds of batches: some 27 MB.
+    # Ended jobs and queries that the driver's JVM retains for Spark's UI. The default is 1,000
+    # each, which a run reaches after hundreds of batches: some 27 MB.
     "spark.ui.retainedJobs": "100",
     "spark.ui.retainedStages": "100",
     "spark.ui.retainedTasks": "1000",
@@ -110,11 +110,11 @@ def session(
     settings
         Spark's settings, with ``_`` for ``.``.
     """
-    # A refused condition is an exception that says so; Spark would also print it as JSON.
+    # A refused condition raises an exception. Spark would also print it as JSON.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master is None or urlsplit(master).hostname in LOOPBACK:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else Spark's workers must reach us
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # else workers must reach us
     here = f"local[{cores or machine.available_cores()},4]"
     builder = SparkSession.builder.appName(name).master(master or here)
     scratch, forked = _scratch_folder(), _fork_settings(master or here)
@@ -133,7 +133,7 @@ def session(
         spark = builder.getOrCreate()
         if begins:
             _install_shortcuts(spark)
-            if forked:  # a worker's process must find the module, whatever it then runs
+            if forked:  # workers import the daemon module before any task
                 _add_python_path(spark.sparkContext)
         return spark
 
@@ -190,7 +190,7 @@ def _cache_java_names(jvm: Any, _: Any) -> None:
         names, found = asked.split(), [jvm]
         for name in names:
             found.append(getattr(found[-1], name))
-        if not isinstance(found[-1], JavaPackage):  # what is imported later is no class yet
+        if not isinstance(found[-1], JavaPackage):  # not imported yet
             for at, name, known in zip(found, names, found[1:], strict=False):
                 setattr(at, name, known)
 
@@ -201,7 +201,7 @@ def _drop_setting_sources(jvm: Any, settings: Any) -> None:
     Spark sends its settings to the tasks of each scan, and Hadoop compresses each of these texts
     with a separate gzip: 6 ms a scan.
     """
-    jvm.org.apache.hadoop.mapred.JobConf()  # brings in settings, with which all are read anew
+    jvm.org.apache.hadoop.mapred.JobConf()  # adds settings, so all are read again
     settings.size()  # here
     field = jvm.org.apache.hadoop.conf.Configuration().getClass().getDeclaredField(_SOURCES)
     field.setAccessible(True)
@@ -213,7 +213,7 @@ def _forward_stderr(said: int) -> None:
     with os.fdopen(said, "rb") as lines:
         for line in lines:
             if not any(told in line for told in _ALWAYS):
-                with suppress(OSError):  # nobody listens any more; the JVM may still talk
+                with suppress(OSError):  # stderr is closed; the JVM may still write
                     os.write(2, line)
 
 

@@ -105,7 +105,7 @@ def _find_worker_faults(context: SparkContext, fault: Callable[[], str]) -> list
         tasks = _TASKS * max(2, context.defaultParallelism)
         told = context.parallelize(range(tasks), tasks).mapPartitions(_make_probe_task(fault))
         return sorted({(worker, why) for worker, why in told.collect() if why})
-    except Exception as error:  # whatever a worker may lack, as Spark tells it
+    except Exception as error:  # any failure of a worker, as Spark reports it
         raise ValueError(
             f"the workers of {context.master} cannot run Braid: {summarize_error(error)}; they "
             "need this "

@@ -42,7 +42,7 @@ def parse_condition(on: str) -> exp.Expr:
         trees = sqlglot.parse(on, dialect=SparkSql)
         tree = trees[0] if len(trees) == 1 else None
         if tree is not None:
-            to_sql(tree)  # as it is later, and nothing may be left out then
+            to_sql(tree)  # raises if a part would be omitted later
     except sqlglot.errors.SqlglotError as error:
         raise PredicateError(
             f"the join condition {quote_condition(on)} is not valid Spark SQL: "

@@ -117,7 +117,7 @@ class ArithmeticCompiler(TypedSql):
             )
         if isinstance(node, exp.Abs):
             return f"abs({sql})", kind
-        if kind.name in INTEGRAL:  # DuckDB gives a constant a wider type
+        if kind.name in INTEGRAL:  # DuckDB would use a wider type for a constant
             return f"CAST(-{sql} AS {duckdb_type_name(kind)})", kind
         return f"(-{sql})", kind
 

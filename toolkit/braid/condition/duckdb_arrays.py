@@ -24,7 +24,7 @@ class ArrayCompiler(ArithmeticCompiler):
 
     def _compile_calls(self, node: exp.Expr) -> Typed:
         """Compile functions that sqlglot has no class for."""
-        if is_call_to(node, OVERLAP):  # evaluated by a kernel of its own; here it is only typed
+        if is_call_to(node, OVERLAP):  # a kernel evaluates it; only its type is needed here
             x, y = (self._compile_array(side)[0] for side in node.expressions)
             return f"{OVERLAP}({x}, {y})", INT
         if is_call_to(node, INNER):

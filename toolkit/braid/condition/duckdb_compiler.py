@@ -102,7 +102,7 @@ class DuckDBCompiler(ArrayCompiler):
     def _refuse_unread(self, node: AsWritten) -> Typed:
         self._raise_unsupported(node, f" has {node.args['word']}")
 
-    # Columns and constants.
+    # Columns and constants
 
     def _compile_column(self, node: exp.Column) -> Typed:
         kind = self.columns.get((node.table, node.name))
@@ -132,7 +132,7 @@ class DuckDBCompiler(ArrayCompiler):
             self._raise_unsupported(node)
         return str(int(amount) * UNITS[unit]), INTERVAL
 
-    # Truth.
+    # Booleans
 
     def _compile_and_or(self, node: exp.And | exp.Or) -> Typed:
         """Compile AND or OR. DuckDB computes all sides, so one that may fail is guarded by those
@@ -178,7 +178,7 @@ class DuckDBCompiler(ArrayCompiler):
             self._raise_unsupported(node)
         return f"({self.compile_expression(node.this)[0]} IS NULL)", BOOLEAN
 
-    # Choices.
+    # Conditionals
 
     def _compile_case(self, node: Any) -> Typed:
         """Compile if, CASE and nullif."""
@@ -219,7 +219,7 @@ class DuckDBCompiler(ArrayCompiler):
             return self._cast_to((sql, kind), wanted), wanted
         self._raise_unsupported(node)
 
-    # Dates and text.
+    # Dates and text
 
     def _compile_to_date(self, node: exp.Expr) -> str:
         typed = self.compile_expression(node.this if isinstance(node, exp.TsOrDsToDate) else node)

@@ -79,12 +79,12 @@ def _is_safe(node: exp.Expr) -> bool:
     """Return whether the node has a value whenever its operands have one, judging by the
     operands.
     """
-    if isinstance(node, exp.Cast):  # sqlglot takes Spark's casts for TryCast, which is one
+    if isinstance(node, exp.Cast):  # sqlglot parses Spark's casts as TryCast, a subclass
         return not isinstance(node.this, exp.Literal) or not node.this.is_string
     if isinstance(node, exp.Like):
         pattern = node.expression
         return isinstance(pattern, exp.Literal) and "\\" not in pattern.this
-    if isinstance(node, (exp.Substring, exp.Left, exp.Right)):  # numbers of theirs are cast to INT
+    if isinstance(node, (exp.Substring, exp.Left, exp.Right)):  # their numbers are cast to INT
         return all(map(_is_int, [*node.iter_expressions()][1:]))
     return _is_age(node) or size_argument(node) is not None
 

@@ -75,7 +75,7 @@ class _Reader(TypeGrammar):
             self.at += 2
             self.skip_parenthesis()
 
-    # Truth.
+    # Booleans
 
     def read_expression(self) -> None:
         while True:
@@ -135,7 +135,7 @@ class _Reader(TypeGrammar):
         if self.has_passed("ESCAPE") and not self.has_passed_texts():
             self.refuse_token()
 
-    # Values.
+    # Values
 
     def read_value(self) -> None:
         """Read operands with operators between them."""
@@ -245,7 +245,7 @@ class _Reader(TypeGrammar):
             self.read_expression()
         self.need_word("END")
 
-    # Functions.
+    # Functions
 
     def read_arguments(self, function: str) -> None:
         """Read the arguments of a function and the closing parenthesis."""

@@ -275,7 +275,7 @@ class _Parser:
             )
         if self.analyser.has_time_zone and self._infer_side_type(a) == TIMESTAMP:
             if len(self._find_streams(left)) == 2 or len(self._find_streams(right)) == 2:
-                return False  # how long it is between two times goes by the zone's clocks
+                return False  # the difference of two times depends on the zone
             if (
                 sum(abs(interval_microseconds(term) or Fraction(0)) for _, term in free)
                 >= UNITS["day"]
@@ -292,7 +292,7 @@ class _Parser:
             op, len(self._find_streams(left)), len(self._find_streams(right)), capped
         )
         b = _Side(b.stream, negate_terms(b.terms))
-        if self._find_streams(left) == {b.stream}:  # NaN is the largest of a side as it is written
+        if self._find_streams(left) == {b.stream}:  # NaN is the largest value of an original side
             op, a, b, free = _negate_comparison(op, a, b, free)
         return self._try_add_key_bound(op, a, b, free, source, nan, sums)
 
@@ -345,7 +345,7 @@ class _Parser:
         if kind == "float" and (nan or len(a.terms) > 1 or len(b.terms) > 1):
             return False
         turned = a.terms[0][0] < 0 and b.terms[0][0] < 0  # both sides negated
-        if turned and (kind != "float" or nan is not None):  # NaN is the largest with either sign
+        if turned and (kind != "float" or nan is not None):  # -NaN is the largest value, too
             op, a, b, free = _negate_comparison(op, a, b, free)
         plain = a.is_plain and b.is_plain
         if plain and self._try_add_text_equality(op, ta, tb, a, b, free, source):

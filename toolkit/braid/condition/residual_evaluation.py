@@ -33,10 +33,10 @@ def _open_database() -> Any:
     """Return this process's DuckDB. Opening one takes longer than a small micro-batch."""
     import duckdb
 
-    atexit.register(_open_database.cache_clear)  # else it is reported as leaked
+    atexit.register(_open_database.cache_clear)  # otherwise a leak is reported
     found = duckdb.connect(config={"threads": 1})
-    found.execute("SET GLOBAL TimeZone = 'UTC'")  # of every cursor to come
-    # It moves the constant of x + 1 > y to the other side, where nothing overflows.
+    found.execute("SET GLOBAL TimeZone = 'UTC'")  # for all later cursors
+    # The rewriter would move the constant of x + 1 > y to the other side and lose the overflow.
     found.execute("SET GLOBAL disabled_optimizers = 'expression_rewriter'")
     return found
 
@@ -59,7 +59,7 @@ def query_table(sql: str, rows: pa.Table) -> pa.Table:
     with duckdb_cursor() as db:
         if rows.num_rows > _FEW:
             return db.sql(sql).to_arrow_table()
-        if _COPIES not in warnings.filters:  # nobody has yet, or who did caught warnings
+        if _COPIES not in warnings.filters:  # not added yet, or reset by catch_warnings
             warnings.filterwarnings("ignore", _TEXT, UserWarning, _HERE)
         return db.execute(sql).to_arrow_table()
 
@@ -82,7 +82,7 @@ def evaluate_residual(
         return np.asarray(pc.fill_null(pc.equal(a, b), False))
     names = [*(f"{aliases[s]}.{name}" for s, name in columns), *map(str, range(len(measured)))]
     rows = pa.table([*columns.values(), *measured], names=names)
-    # DuckDB finds them by this name; to register them or to make a relation takes twice as long.
+    # DuckDB finds this variable by name. Registering it or creating a relation takes twice as long.
     candidates = rows.to_reader()  # noqa: F841
     try:
         found = _thread_cursor(rows.num_rows).execute(

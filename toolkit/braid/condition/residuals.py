@@ -230,13 +230,13 @@ class ResidualBuilder:
             self._check_sets(node)
             function = MEASURES[node.name]
         if function and all(len(self._find_streams(side)) == 1 for side in node.expressions):
-            sides = node.expressions  # a measure reads columns alone, so their streams compute them
+            sides = node.expressions  # a measure reads columns only
             left, right = (
                 (min(self._find_streams(side)), self._add_computed_column(side)) for side in sides
             )
             measures.append(Measure(function, left, right))
             return exp.column(str(len(measures) - 1), quoted=True)
-        if isinstance(node, exp.ILike):  # letters are made small by Spark
+        if isinstance(node, exp.ILike):  # Spark lowers the case
             lower = (exp.Lower(this=side.copy()) for side in (node.this, node.expression))
             node = exp.Like(this=next(lower), expression=next(lower))
         for child in list(node.iter_expressions()):

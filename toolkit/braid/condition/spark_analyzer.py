@@ -54,7 +54,7 @@ class SparkAnalyzer:
             return []
         texts = [_to_spark_sql(tree) for tree in trees]
         each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
-        try:  # a filter takes no aggregate, and a struct makes nothing a boolean that is none
+        try:  # a filter refuses aggregates, and a struct keeps the types of its fields
             whole = self._join_streams.filter(f"named_struct({each}) IS NOT NULL")
         except (AnalysisException, ParseException, Py4JJavaError):
             return []
@@ -98,7 +98,7 @@ class SparkAnalyzer:
             raise PredicateError(
                 f"Spark refuses the join condition {quote_condition(on)}: {first}"
             ) from None
-        except Py4JJavaError as error:  # Spark's own faults: it should not have tried this call
+        except Py4JJavaError as error:  # internal errors of Spark's analyzer
             raise PredicateError(
                 f"Spark refuses the join condition {quote_condition(on)}: {summarize_error(error)}"
             ) from None
@@ -193,7 +193,7 @@ def _is_read_exactly(joined: DataFrame, on: str) -> bool:
     texts = [f"({text}) IS NOT NULL" for text in (on, to_sql(parse_condition(on)))]
     plan = joined.selectExpr(*texts)._jdf.queryExecution().analyzed()
     for rule in (rules.ComputeCurrentTime, rules.ConstantFolding, rules.BooleanSimplification):
-        plan = rule.apply(plan)  # one time of now() for both, as they stand in one plan
+        plan = rule.apply(plan)  # one plan, so both get the same now()
     one, other = (plan.projectList().apply(k).child() for k in range(2))
     return bool(one.semanticEquals(other))
 

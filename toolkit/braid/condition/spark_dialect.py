@@ -171,9 +171,7 @@ class SparkSql(Spark):
         def _parse_bitwise(self) -> Any:
             return _regroup_bit_operators(super()._parse_bitwise())
 
-        ARRAY_CONSTRUCTORS: ClassVar[
-            Any
-        ] = {}  # ARRAY[1] is none: it is an element of what is so called
+        ARRAY_CONSTRUCTORS: ClassVar[Any] = {}  # ARRAY[1] is an element of a column named ARRAY
 
         def _build_predicate(
             self, klass: Any, this: Any, expression: Any, *args: Any, **kwargs: Any

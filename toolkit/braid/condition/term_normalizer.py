@@ -222,7 +222,7 @@ def key_sql(kind: str, sql: str, scale: int) -> str:
         "int": f"cast({sql} as bigint)",
         "date": f"cast(unix_date({sql}) as bigint)",
         "timestamp": f"unix_micros({sql})",
-        # Of what a clock shows in any time zone: timestampdiff would go by that of the session.
+        # Independent of the session's time zone, unlike timestampdiff.
         "timestamp_ntz": f"(((cast(unix_date(cast({sql} as date)) as bigint) * 24 + hour({sql})) "
         f"* 60 + minute({sql})) * 60000000 + cast(extract(SECOND FROM {sql}) * 1000000 as bigint))",
         "decimal": f"cast(cast(({sql}) as decimal(18, {scale})) * {10**scale} as bigint)",

@@ -46,7 +46,7 @@ class TypeGrammar(TokenCursor):
             if self.has_passed("TO"):
                 self.need_word(*_UNITS)
             if self.peek_word() in ("+", "-"):
-                return  # of what follows the interval
+                return  # an operator after the interval
 
     def read_type(self) -> None:
         """Read a type."""

@@ -107,7 +107,7 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
     watermarks = find_watermarks(state.clocks, rules.lateness or (0,) * len(rules.streams))
     policy = json_codec.round_trip(
         state.placement_state, placement.State
-    )  # a restart plans the same
+    )  # so a restart makes the same plan
     slices = _merge_slice_bounds(rules, placement.merge_boundaries(policy))
     blocks = tuple(state.blocks.values())
     kept = plan_compaction(

@@ -236,7 +236,7 @@ def _find_shared_blocks(
     boxes: Sequence[Mapping[int, frozenset[int]]], due: Iterable[int]
 ) -> list[list[int]]:
     """Return, by stream, the blocks that two overlapping boxes share; empty if all are disjoint."""
-    for s in due:  # most often one stream tells them all apart
+    for s in due:  # usually one stream separates all boxes
         if len(frozenset[int]().union(*(box[s] for box in boxes))) == sum(len(b[s]) for b in boxes):
             return []
     for a, b in combinations(boxes, 2):

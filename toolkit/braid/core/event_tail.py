@@ -36,7 +36,7 @@ class EventTail:
         """
         with open(self.file, "rb") as file:
             now = os.fstat(file.fileno())
-            head = file.readline() + file.readline()  # a new file may have the old one's inode
+            head = file.readline() + file.readline()  # a new file may reuse the inode
             same = now.st_ino == self._inode and head.startswith(self._head)
             if not same or now.st_size < self._offset + len(self._begun):
                 self._offset, self._begun = 0, b""

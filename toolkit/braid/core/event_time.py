@@ -53,7 +53,7 @@ def advance_clocks(
 def count_irregular(
     outcome: BatchReport, new: Sequence[Block], advances: Sequence[ClockAdvance]
 ) -> IrregularCounts:
-    """Count the tuples of a batch, by stream, that were late, untimed or ahead."""
+    """Return the late, untimed and early tuples of a batch, by stream."""
     late = [0] * len(advances)
     for block in new:
         late[block.stream] += outcome.block_sizes[block.id].late_tuples

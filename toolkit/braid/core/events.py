@@ -50,7 +50,7 @@ class Event:
                 f"event {cls.__name__} of {cls.__module__} has the name of one of "
                 f"{known.__module__}; a name stands for one kind of event"
             )
-        KINDS[cls.__name__] = cls  # a dataclass with slots is made twice, and the second counts
+        KINDS[cls.__name__] = cls  # a dataclass with slots is created twice; keep the second
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return the decision that this event reports, with its reason; empty if none."""

@@ -36,7 +36,7 @@ class Placement(ABC):
     same arguments.
     """
 
-    if TYPE_CHECKING:  # a field with no default in a dataclass would take a property for one
+    if TYPE_CHECKING:  # a dataclass would take the property for the field's default
 
         @property
         def hosts(self) -> int:
@@ -63,7 +63,7 @@ class Placement(ABC):
         if not cls.__name__.startswith("_"):
             _register_placement(cls)
 
-    def __post_init__(self) -> None:  # noqa: B027 (settings may be any)
+    def __post_init__(self) -> None:  # noqa: B027 (optional to override)
         """Check the settings. The type of each is checked for all placements beforehand.
 
         Raises ValueError for invalid settings.

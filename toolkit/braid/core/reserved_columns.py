@@ -30,25 +30,26 @@ WEIGHT = "weight"
 
 
 def make_nullable(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with every field nullable: columns, struct fields, list items and map
-    values, at every depth. Map keys are never NULL and stay as they are.
+    """Return the schema with every field nullable, at every depth: columns, struct fields, list
+    items and map values.
 
-    Spark declares a field NOT NULL for the case that its parent is not NULL, while Arrow's writers
-    and casts look at the field alone. A NULL struct with a NOT NULL field is therefore valid in
-    Spark and refused by Arrow, so nullability is no part of Braid's types.
+    Map keys are never NULL and stay unchanged. Spark declares a field NOT NULL for the case that
+    its parent is not NULL, while Arrow's writers and casts check the field alone. A NULL struct
+    with a NOT NULL field is therefore valid in Spark and refused by Arrow, so nullability is not
+    part of Braid's types.
     """
     return pa.schema(map(_make_field_nullable, schema), metadata=schema.metadata)
 
 
 def make_column_nullable(column: pa.Array) -> pa.Array:
-    """Return the column with every field below it nullable; the values are not copied."""
+    """Return the column with every nested field nullable. The values are not copied."""
     if not pa.types.is_nested(column.type):
         return column
     return column.cast(make_type_nullable(column.type))
 
 
 def make_type_nullable(kind: pa.DataType) -> pa.DataType:
-    """Return the type with every field below it nullable, as in ``make_nullable``."""
+    """Return the type with every nested field nullable, as in ``make_nullable``."""
     return _make_nested_nullable(kind) if pa.types.is_nested(kind) else kind
 
 

@@ -323,7 +323,7 @@ def _count_value_bytes(column: pa.Array) -> int:
         return nulls + 4 * (count + 1) + (pc.sum(pc.binary_length(column)).as_py() or 0)
     try:
         return nulls + (count * kind.bit_width + 7) // 8
-    except ValueError:  # of no fixed width
+    except ValueError:  # variable width
         return int(column.nbytes)
 
 
@@ -368,7 +368,7 @@ def _bytes_before(column: pa.Array, at: np.ndarray) -> np.ndarray:
         return ends + _bytes_before(column.values, ends)
     try:
         return at * (kind.bit_width // 8)
-    except ValueError:  # lists of one length, nulls
+    except ValueError:  # lists of fixed length, nulls
         return at * 0
 
 

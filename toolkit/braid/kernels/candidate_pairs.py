@@ -129,5 +129,5 @@ def _expand_ranges(
     right = np.arange(total) + np.repeat(first - starts, counts)
     if order is not None:
         right = order[right]
-    for at in range(0, total, most):  # one probe alone may exceed a chunk
+    for at in range(0, total, most):  # a single probe may exceed a chunk
         yield left[at : at + most], right[at : at + most]

@@ -37,7 +37,7 @@ class RoutingHash(NamedTuple):
         if self.keys & self.keys - 1:
             hashed %= self.keys
         else:
-            hashed &= self.keys - 1  # the same of a power of two, and faster
+            hashed &= self.keys - 1  # equal for a power of two, and faster
         return pa.array(hashed.astype(np.int32))
 
 

@@ -138,7 +138,7 @@ def _count_equal_ranges(probe: np.ndarray, stored: np.ndarray) -> tuple[np.ndarr
     """Return the ranges by counting the stored values at each distance from the first."""
     further = int(stored[-1] - stored[0]) + 1
     counts = np.bincount(stored - stored[0], minlength=further + 1)
-    away = (probe - stored[0]).view(np.uint64)  # what is below lies far above here
+    away = (probe - stored[0]).view(np.uint64)  # values below become large numbers
     at = np.minimum(away, np.uint64(further)).view(np.int64)
     last = np.cumsum(counts)[at]
     return last - counts[at], last

@@ -72,7 +72,7 @@ def distinct_hashes(rows: pa.RecordBatch) -> Uint64:
 def _order_by_content(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
     """Return the order of tuples by hash, then by all sortable columns."""
     names = [DRAW, *(f.name for f in rows.schema if f.name != DRAW and not _is_nested(f.type))]
-    # Permutations of other indexes depend on the order of the rows themselves.
+    # Permutations of other indexes depend on the order of the rows.
     keys = [(name, "ascending") for name in names if not name.startswith("__p:")]
     return np.asarray(pc.sort_indices(rows, sort_keys=keys).to_numpy(), np.int64)
 

@@ -293,7 +293,7 @@ class BlockJoiner:
         if not stored or window is None or watermark is None:
             return keep
         limit = watermark - window
-        # To look at all rows once takes less than to look at more candidates.
+        # Checking all rows once is faster than checking as many candidates.
         if len(right) >= rows.batch.num_rows and rows.event_time_range()[0] > limit:
             return keep
         return _and_masks(keep, rows.numpy_column(TIME)[right] > limit)

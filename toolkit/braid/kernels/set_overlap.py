@@ -122,7 +122,7 @@ def _count_tile_overlaps(codes: Places, starts: Places, chosen: Places, b: SetCo
     heavy = b.heavy[code]
     words = _set_word_bits(at[heavy >= 0], heavy[heavy >= 0], len(b.bits), len(chosen))
     counts: Any = np.bitwise_count(words[0][:, None] & b.bits[0])
-    if b.most > 255:  # no count exceeds the elements of a set
+    if b.most > 255:  # a count can be as large as a set
         counts = counts.astype(np.uint32)
     for mine, theirs in zip(words[1:], b.bits[1:], strict=True):
         counts += np.bitwise_count(mine[:, None] & theirs)

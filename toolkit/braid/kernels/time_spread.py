@@ -36,7 +36,7 @@ def _find_landmarks(ordered: np.ndarray, ahead: int) -> tuple[int, ...]:
         time = int(ordered[place])
         landmarks.append(time)
         furthest = int(np.searchsorted(ordered, time + ahead, "right")) - 1
-        if ordered[furthest] == time:  # nothing else is in reach: go on behind the gap
+        if ordered[furthest] == time:  # no later time in reach: continue after the gap
             furthest += 1
         place = furthest
     return tuple(landmarks)

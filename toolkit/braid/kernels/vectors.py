@@ -135,7 +135,7 @@ def _compute_cosines(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
 
 def _compute_distances(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
     squares = _squared_norms(x)[i] + _squared_norms(y)[j]
-    with np.errstate(invalid="ignore"):  # an infinite component; calculated anew below
+    with np.errstate(invalid="ignore"):  # an infinite component; recalculated below
         apart = squares - 2 * _compute_inner_products(x, y, i, j)
         close = np.flatnonzero(~(apart > _CANCELLED * squares) | ~np.isfinite(apart))
         for c in _split_into_chunks(len(close), x.shape[1]):

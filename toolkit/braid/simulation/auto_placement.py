@@ -213,7 +213,7 @@ class Auto(Placement):
             previous_received=facts.previous_received,
             clocks=facts.clocks,
             pending=((),) * len(facts.clocks),
-            pinned_blocks=frozenset(b.id for b in facts.blocks),  # compaction is done
+            pinned_blocks=frozenset(b.id for b in facts.blocks),  # compaction has run already
             host_usage=facts.host_usage,
         )
         raw = [

@@ -283,7 +283,7 @@ class _Met:
         """
         if first and self.drawn is not None:
             return self._count_listed_blocks(ids, self.drawn)
-        found = self.lists.get(ids)  # once: a long tuple takes long to hash
+        found = self.lists.get(ids)  # hashed once, because hashing a long tuple is slow
         if found is None:
             found = self.lists[ids] = self._count_listed_blocks(ids, None)
         return found
@@ -294,7 +294,7 @@ class _Met:
         there, close = dict[int, float](), dict[int, float]()
         left, share = 0.0, 1.0
         known, blocks = self.known, self.blocks
-        for id in ids:  # of all that the model does, it does this most often
+        for id in ids:  # the hot loop of the model
             if id not in blocks:
                 continue
             age, rows, near = known.get(id) or self._measure_block(blocks[id])

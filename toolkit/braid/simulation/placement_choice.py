@@ -87,7 +87,7 @@ def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
             placement = kind.from_settings(
                 {"hosts": known.hosts} if "hosts" in kind.setting_names() else {}
             )
-        except ValueError:  # not with so few hosts
+        except ValueError:  # too few hosts
             continue
         if placement.supports_streams(streams):
             yield placement

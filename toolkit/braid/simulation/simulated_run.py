@@ -313,7 +313,7 @@ class SimulatedRun:
 
         A batch takes the sum, over the hops, of the seconds of each hop's busiest host.
         """
-        # Usage of all hops and hosts at once: an array stands for each count.
+        # Each count is an array over all hops and hosts.
         came = np.zeros((len(expected.stages), len(received)))
         came[0] = received
         did: list[Any] = [came, *expected.stages.transpose(1, 0, 2)]

@@ -179,7 +179,7 @@ def _iterate_batch_starts(seconds: float | Sequence[float], batches: int) -> Ite
             f"seconds is {seconds!r}; it must be a number above 0, or one for each of the "
             f"{batches} batches"
         )
-    last = each[-1] if each else 0.0  # without batches none is looked at
+    last = each[-1] if each else 0.0  # unused without batches
     return (round(t * 1e6) for t in accumulate(chain([0.0], each, repeat(last))))
 
 

@@ -80,7 +80,7 @@ def simulate_alternative(
     if not -1 <= since <= commits[-1].batch:
         raise ValueError(f"there is no batch {since + 1}; this run has had {commits[-1].batch + 1}")
     before = next((e for e in happened if isinstance(e, EventsTrimmed)), None)
-    if before is not None and since <= before.batch:  # nobody knows what came until then
+    if before is not None and since <= before.batch:  # earlier input is unknown
         since = commits[0].batch
     given = observed_input(start, commits, since, () if before is None else before.live_blocks)
     placement = make_placement(start, name, hosts)

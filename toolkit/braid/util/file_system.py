@@ -25,7 +25,7 @@ Place = str | Path
 class FileSystem:
     """The file system of this machine. Methods raise OSError as Python's own functions do."""
 
-    # The content of files
+    # Content of files
 
     def read_file(self, path: Place) -> bytes:
         """Return the whole content of a file."""

@@ -37,4 +37,4 @@ def round_trip(value: T, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError:
-        return from_plain(msgspec.json.decode(body), kind)  # which says what is wrong
+        return from_plain(msgspec.json.decode(body), kind)  # raises with the reason

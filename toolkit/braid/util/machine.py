@@ -48,7 +48,7 @@ def machine_memory() -> int:
     """Return the bytes of memory of the machine, or the container's limit if it is lower."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     told = [file.read_text().strip() for name in _LIMITS if (file := Path(name)).exists()]
-    limits = map(read_natural, told)  # "max" is none
+    limits = map(read_natural, told)  # "max" means no limit
     return min([whole, *(limit for limit in limits if limit is not None)])
 
 
@@ -56,7 +56,7 @@ def available_cores() -> int:
     """Return the number of processors that this process may use, or the container's quota if it is
     lower.
     """
-    affinity = getattr(os, "sched_getaffinity", None)  # Linux has it
+    affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     some = len(affinity(0)) if affinity else os.cpu_count() or 1
     text, *of = _QUOTA.read_text().split() if _QUOTA.exists() else ["max"]
     taken = read_natural(text)

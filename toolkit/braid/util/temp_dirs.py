@@ -64,5 +64,5 @@ def _remove_if_unlocked(old: Path) -> None:
         with (old / _LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(old, ignore_errors=True)
-    except OSError:  # it is in use, none of these folders, or gone
+    except OSError:  # in use, not such a folder, or removed
         return

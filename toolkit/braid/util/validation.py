@@ -154,7 +154,7 @@ def check_folder(value: Any, what: str = "the run's folder") -> Path:
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
-        pass  # it is made
+        pass  # it will be created
     except OSError as error:
         raise ValueError(
             f"{what} is {format_value(text)}, which the file system refuses: {error.strerror}"
@@ -230,7 +230,7 @@ def _resolve_type_hints(of: Any) -> dict[str, Any]:
     for part in reversed(of.__mro__) if isinstance(of, type) else [unwrap(of)]:
         known = getattr(part, "__globals__", None) or vars(sys.modules[part.__module__])
         for name, text in get_annotations(part).items():
-            hints.pop(name, None)  # what it was in a base
+            hints.pop(name, None)  # the type in a base class
             with suppress(NameError):
                 hints |= get_type_hints(type("One", (), {"__annotations__": {name: text}}), known)
     return hints
