@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run_command(arguments: Sequence[str] | None) -> int:
     options = _make_parser().parse_args(arguments)
     if arguments is None:  # this process runs only this command
-        # With this module, jsonschema compiles grammars to check IRIs for seconds; notebooks have none.
+        # With this module, jsonschema spends seconds on grammars for IRIs; notebooks have none.
         sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     try:
         return int(options.command(options))
