@@ -30,7 +30,7 @@ from braid.util.environment import current_environment
 
 
 class Engine:
-    """Runs batches of one join against one store.
+    """Batch loop of one join against one store.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class FreshBlock(NamedTuple):
 
 
 class FreshBlockBuilder:
-    """Cuts arrived tuples into fresh blocks and writes them.
+    """Builder of fresh blocks, which it cuts from arrived tuples and writes.
 
     - ``key_counts``: tuples by routing key, in a run that serves many queries. The key tells how
       long a tuple is useful.

@@ -67,7 +67,7 @@ def clone_session(spark: SparkSession) -> SparkSession:
 
 
 class SparkExecutor:
-    """Runs the tasks of a batch as Spark tasks, on any cluster."""
+    """Executor that runs the tasks of a batch as Spark tasks, on any cluster."""
 
     def __init__(self) -> None:
         self.work = 0.0

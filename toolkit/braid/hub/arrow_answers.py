@@ -25,10 +25,10 @@ TICK = "tick"
 
 
 class DuckDBAnswer:
-    """Answer to a query over matches in a table ``tuples``, which has a struct column for each
-    alias.
+    """Answer to a query over its matches.
 
-    Raises QueryError for an expression whose result without Spark is not known to be the same.
+    The matches are in a table ``tuples`` with a struct column for each alias. Raises QueryError for
+    an expression whose result without Spark is not known to be the same.
     """
 
     def __init__(self, query: StreamQuery, schemas: Schemas, time: str) -> None:

@@ -35,7 +35,7 @@ class LostTuples(Exception):
 class HistoryWrite:
     """Files of one batch that are being forced to disk.
 
-    - ``seals``: pending checksums by stream.
+    - ``seals``: pending checksums, by stream.
     - ``names``: pending sync of their folder; None: no file was written.
     """
 
@@ -50,8 +50,9 @@ class HistoryWrite:
 
 
 class BackfillBuffer:
-    """Recent tuples in a folder, one file for each stream and batch. The hub state names the valid
-    files.
+    """Recent tuples in a folder, one file for each stream and batch.
+
+    A file is valid only if the hub state names it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -61,10 +62,9 @@ class BackfillBuffer:
         return self.folder / _make_file_name(stream, epoch)
 
     def write_batch(self, epoch: int, batch: Mapping[str, pa.Table]) -> HistoryWrite:
-        """Write a batch's tuples with their event times (microseconds), and start to force the
-        files to disk.
+        """Write a batch's tuples with their event times, and start to force the files to disk.
 
-        A stream without event times gets no file.
+        Event times are in microseconds. A stream without event times gets no file.
         """
         seals: dict[str, Future[FileChecksum]] = {}
         for stream, rows in batch.items():
@@ -88,8 +88,7 @@ class BackfillBuffer:
             pq.write_table(rows, sink, compression="lz4", **plain)
 
     def read_rows(self, ledger: HubState, stream: str, after: int | None = None) -> pa.Table | None:
-        """Return the retained tuples of a stream that are later than ``after``; None if there are
-        none.
+        """Return the retained tuples of a stream that are later than ``after``; None: none are.
 
         ``after``: event time in microseconds; None: all tuples. Raises LostTuples if a file is
             missing or damaged.

@@ -112,8 +112,9 @@ _Asked = Mapping[tuple[str, int], str]
 def _compute_expressions(
     works: OperatorRuntime, columns: Mapping[str, Column], rows: pa.Table, wanted: _Asked
 ) -> dict[tuple[str, int], pa.ChunkedArray]:
-    """Evaluate SQL on each row, all expressions in one pass. Raises ExpressionError naming the
-    query whose SQL fails.
+    """Evaluate SQL on each row, all expressions in one pass.
+
+    Raises ExpressionError naming the query whose SQL fails.
     """
     names = {key: f"__c{i}" for i, key in enumerate(wanted)}
     if not names or not rows.num_rows:

@@ -108,8 +108,7 @@ def demand_filter_sql(bit: int) -> str:
 def compensation_sql(
     existing: Definition, wanted: Definition, texts: Texts, time: str, aged: bool
 ) -> str | None:
-    """Return Spark SQL that selects the wanted results from existing flat results; None if all are
-    wanted.
+    """Return Spark SQL that selects the wanted results from flat results; None: all are wanted.
 
     ``aged``: check the ages of members even if the existing windows are as short.
     """

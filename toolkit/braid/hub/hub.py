@@ -226,9 +226,7 @@ class QueryHub:
         return {s: f for s, f in self.streams.items() if s in self.tables or not f.isStreaming}
 
     def _make_replay(self, batches: int | str) -> ReplaySource | None:
-        """Return a source that replays static streams after checking them; None if there are
-        none.
-        """
+        """Return a checked source that replays the static streams; None if there are none."""
         copied = self._static_streams()
         if not copied:
             return None

@@ -67,8 +67,7 @@ class HubRun:
         current_workers().start_thread("braid-hub", self._wait_and_release)
 
     def _submit_initial_queries(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
-        """Submit the initial queries that are not registered yet; refuse all of them if one is
-        invalid.
+        """Submit the initial queries that are not registered yet: all of them, or none.
 
         A start that was killed may have registered some of them.
         """
@@ -176,8 +175,9 @@ class HubRun:
         return {q.name: HubQuery(self, q.number) for q in self.state.serving_queries}
 
     def query(self, name: str) -> HubQuery:
-        """Return the latest query of this name, whether active or ended. Raises ValueError if there
-        was none.
+        """Return the latest query of this name, whether active or ended.
+
+        Raises ValueError if there was none.
         """
         return HubQuery(self, self._desk.last_query(name).number)
 
@@ -360,9 +360,7 @@ class HubRun:
         return self.isActive and not self._gate.is_set()
 
     def exception(self) -> BaseException | None:
-        """Return the error that made the hub fail; None while it runs and if it completed or was
-        stopped.
-        """
+        """Return the error that made the hub fail; None if it runs, completed or was stopped."""
         if self._stopping.is_set():
             return None
         found: BaseException | None = self._error or self._query.exception()

@@ -1,5 +1,7 @@
-"""A version of an operator that runs: a shared join on the engine, whose queries are the operator's
-demands, in a folder of its own.
+"""A running version of an operator.
+
+It is a shared join on the engine in a folder of its own. The queries of the join are the operator's
+demands.
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ from braid.util.json_codec import from_plain, to_plain
 
 @dataclass(frozen=True)
 class OperatorInput:
-    """What an operator reads under an alias: a stream, or another operator. ``arriving`` are the
-    columns that come, ``stored`` those that it keeps.
+    """Input of an operator under one alias: a stream, or another operator.
+
+    - ``arrival_columns``: columns that arrive.
+    - ``stored_columns``: columns that the operator stores.
     """
 
     source: str | int
@@ -47,8 +51,11 @@ class OperatorInput:
 
 @dataclass(frozen=True)
 class OperatorSpec:
-    """What an instance is made of, as it is written down: ``on`` over ``alias.column``, by bit its
-    demands, and ``epoch``, the batch of Spark after which it runs.
+    """Stored definition of an operator instance.
+
+    - ``condition``: over ``alias.column``.
+    - ``demands``: queries of its shared join, each on a bit.
+    - ``start_epoch``: batch of Spark after which it runs; -1: from the start.
     """
 
     operator: int
@@ -60,23 +67,27 @@ class OperatorSpec:
 
     @property
     def result_shape(self) -> Shape:
-        """The shape of its results."""
+        """Shape of its results."""
         return {alias: i.stored_columns for alias, i in self.inputs.items()}
 
     def batch_of_epoch(self, epoch: int) -> int:
-        """The number of the batch in which it joined this one of Spark. Batch 0 names the demands,
-        batch 1 is made of history, if there is any.
+        """Return the number of this instance's batch that joined a batch of Spark.
+
+        Batch 0 names the demands. Batch 1 comes from history, if there is any.
         """
         return epoch - self.start_epoch + (1 if self.start_epoch >= 0 else 0)
 
 
 def operator_folder(path: Path, operator: int, version: int) -> Path:
-    """Where a version of an operator is."""
+    """Return the folder of a version of an operator."""
     return path / "operators" / f"{operator:04d}-{version:03d}"
 
 
 def read_operator_spec(folder: Path) -> OperatorSpec:
-    """What the instance in a folder is made of. Raises Damaged where none is."""
+    """Return the definition of the instance in a folder.
+
+    Raises DamagedRunError if there is none.
+    """
     found = RunStore(folder).read_settings()
     if found is None:
         raise DamagedRunError(f"{folder / 'run.json'} is missing")
@@ -85,8 +96,11 @@ def read_operator_spec(folder: Path) -> OperatorSpec:
 
 @dataclass(frozen=True)
 class ArrivedRows:
-    """Tuples that came under an alias: ``table`` with the columns that arrive, with event time and
-    what is computed: Spark SQL in ``names``; and the column of their ``marks``.
+    """Tuples that arrived under an alias.
+
+    - ``table``: columns that arrive, event time and computed columns.
+    - ``column_names``: column by the Spark SQL that it was computed from.
+    - ``bitmap_column``: column of the bitmaps of demands.
     """
 
     table: pa.Table
@@ -95,13 +109,16 @@ class ArrivedRows:
 
 
 def operator_predicate(made: OperatorSpec, reader: StreamReader) -> Predicate:
-    """What an instance joins on. Raises PredicateError for what cannot be joined on."""
+    """Return the join predicate of an instance. Raises PredicateError if it is not supported."""
     frames = {alias: reader.empty_frame(i.arrival_columns) for alias, i in made.inputs.items()}
     return parse_predicate(made.condition, frames, (None,) * len(frames))
 
 
 class OperatorInstance:
-    """Runs batches; results of each are committed once, whatever is done again after a crash."""
+    """Operator that joins and commits batches.
+
+    A batch that is repeated after a crash is committed once.
+    """
 
     def __init__(
         self,
@@ -111,8 +128,10 @@ class OperatorInstance:
         slack: Mapping[str, int],
         executor: Executor,
     ) -> None:
-        """``slack``: how late tuples of each stream may be. Results of others are as late as one of
-        the streams that they are made of.
+        """Open the instance in a folder, or create it.
+
+        ``slack``: lateness by stream. Results of another operator are as late as any stream they
+            are made of.
         """
         self.made, self.reader, self.folder = made, reader, folder
         self.store = RunStore(folder)
@@ -154,15 +173,16 @@ class OperatorInstance:
         self.last = next(e for e in reversed(events) if isinstance(e, BatchCommitted))
 
     def computed_columns(self, alias: str, bits: Collection[int]) -> dict[str, str]:
-        """What it needs computed of what comes under an alias: Spark SQL by name; ``MARK`` for
-        the demands with these bits.
+        """Return Spark SQL, by name, for the columns to compute from an input.
+
+        ``MARK`` is the bitmap of the demands in ``bits``.
         """
         i = list(self.made.inputs).index(alias)
         marks = " | ".join(self._selection_bitmaps_sql(i, bits)) or "cast(0 as bigint)"
         return {MARK: marks, **self.predicate.key_columns[i], **self.predicate.computed_columns[i]}
 
     def _selection_bitmaps_sql(self, i: int, bits: Collection[int]) -> Iterator[str]:
-        """The bits of the selections that a tuple passes, each evaluated once."""
+        """Yield SQL for the bits of the selections that a tuple passes, each evaluated once."""
         found: dict[str | None, int] = {}
         for demand in self.made.demands:
             if demand.bitmap_position in bits:
@@ -179,7 +199,7 @@ class OperatorInstance:
     def run_batch(
         self, came: Mapping[str, ArrivedRows], epoch: int, clocks: Mapping[str, int | None]
     ) -> None:
-        """Join and commit a batch. ``clocks`` is how far the event time of each stream is."""
+        """Join and commit a batch. ``clocks``: event-time progress by stream."""
         tuples = {
             i: found
             for i, alias in enumerate(self.made.inputs)
@@ -188,7 +208,7 @@ class OperatorInstance:
         self.engine.run_batch(tuples, epoch, lambda: self._input_event_times(clocks))
 
     def _input_event_times(self, clocks: Mapping[str, int | None]) -> list[int | None]:
-        """How far event time is, by input: results may run ahead of one of their streams."""
+        """Return event-time progress by input. Results may run ahead of one of their streams."""
         found: list[int | None] = []
         for i in self.made.inputs.values():
             times = [clocks.get(s) for s in i.streams]
@@ -196,7 +216,7 @@ class OperatorInstance:
         return found
 
     def select_arrivals(self, alias: str, came: ArrivedRows) -> pa.Table:
-        """What it takes of what came: what some demand asks for and can match."""
+        """Return the arrived tuples that some demand selects and that can match."""
         rows, i = came.table, list(self.made.inputs).index(alias)
         keys = (came.column_names[sql] for sql in self.predicate.key_columns[i].values())
         chosen = pc.not_equal(rows[came.bitmap_column], 0)
@@ -219,7 +239,7 @@ class OperatorInstance:
         return whole
 
     def _stored_columns(self, i: int, alias: str) -> list[str]:
-        """The columns that tuples are kept with: those of results, and what pairs are judged by."""
+        """Return the columns to store: those of results, and those that pairs are compared by."""
         p, read = self.predicate, self.made.inputs[alias]
         pairs = [c for r in p.residuals for m in r.measures for c in (m.left, m.right)]
         pairs += [c for r in p.residuals for c in r.columns]
@@ -228,18 +248,19 @@ class OperatorInstance:
         return list(dict.fromkeys([*read.stored_columns, *looked, TIME]))
 
     def result_files(self, first: int | None = None, end: int | None = None) -> list[str]:
-        """The result files of the batches of Spark from ``first`` (None: and of history) up to, not
-        with, ``end``.
+        """Return the result files of the batches of Spark from ``first`` up to, excluding, ``end``.
+
+        ``first`` None: from the start, history included.
         """
         return operator_result_files(self.store, self.made, first, end)
 
     @property
     def live_bytes(self) -> int:
-        """The bytes that it holds."""
+        """Bytes of stored tuples."""
         return sum(b.size_bytes for b in self.engine.state.blocks.values())
 
     def last_metrics(self) -> OperatorMetrics:
-        """What it did in its last batch."""
+        """Return the metrics of the last batch."""
         e = self.last
         if e is None:
             return OperatorMetrics(
@@ -249,7 +270,7 @@ class OperatorInstance:
 
 
 def operator_metrics(made: OperatorSpec, e: BatchCommitted) -> OperatorMetrics:
-    """What an instance did in a batch."""
+    """Return the metrics of an instance in a batch."""
     hosts = e.total_host_metrics
     counts = sum(e.received_tuples), sum(e.received_bytes), hosts.compared_pairs, e.results
     held = sum(e.live_tuples), hosts.stored_bytes, e.seconds_by_phase["total"]
@@ -259,17 +280,16 @@ def operator_metrics(made: OperatorSpec, e: BatchCommitted) -> OperatorMetrics:
 def operator_result_files(
     store: RunStore, made: OperatorSpec, first: int | None = None, end: int | None = None
 ) -> list[str]:
-    """The result files of an instance; see ``Instance.result_files``. Raises Damaged for a file
-    that is not what was written.
+    """Return the result files of an instance; see ``OperatorInstance.result_files``.
+
+    Raises DamagedRunError if a file is missing or damaged.
     """
     start = 0 if first is None else made.batch_of_epoch(first)
     return store.result_files(start, None if end is None else made.batch_of_epoch(end), deep=True)
 
 
 def check_batches(store: RunStore, made: OperatorSpec, end: int) -> None:
-    """Raise Damaged unless an instance has committed the batches of Spark up to, not with,
-    ``end``.
-    """
+    """Raise DamagedRunError unless an instance has committed every Spark batch before ``end``."""
     store.log.read_new_entries()
     has, wanted = store.log.batch_count, made.batch_of_epoch(end)
     if has < wanted:
@@ -279,7 +299,7 @@ def check_batches(store: RunStore, made: OperatorSpec, end: int) -> None:
 
 
 def computed_column_names(wanted: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """By Spark SQL, the column that it is computed into, the same for all."""
+    """Return the column for each distinct Spark SQL expression."""
     found: dict[str, str] = {}
     for each in wanted:
         for name, sql in each.items():

@@ -67,8 +67,9 @@ def _check_operator_node(desk: QueryRegistry, node: str) -> None:
 
 
 def fail_node(desk: QueryRegistry, node: str) -> None:
-    """Mark a node as failed, plan its queries again without it, and build new operators from
-    history.
+    """Mark a node as failed, and rebuild its queries' operators elsewhere from history.
+
+    Raises ValueError if a stream or query needs the node.
     """
     _check_operator_node(desk, node)
     if node in desk.ledger.failed_nodes:

@@ -216,8 +216,9 @@ class OperatorRuntime:
         error: Exception,
         compute: Any,
     ) -> None:
-        """Raise ExpressionError if an expression for a demand fails by itself; ``bit`` None: one
-        for all demands.
+        """Raise ExpressionError if an expression of a demand fails by itself.
+
+        ``bit`` None: check the expressions that all demands need.
         """
         wanted = instance.computed_columns(alias, () if bit is None else (bit,))
         try:
@@ -305,10 +306,9 @@ class OperatorRuntime:
         latest: Mapping[str, int | None],
         deployment: Deployment,
     ) -> dict[int, dict[str, ArrivedRows]]:
-        """Run a batch through all operators, those of one depth in parallel. Return the inputs of
-        each by alias.
+        """Run a batch through all operators, those of one depth in parallel.
 
-        Raises ExpressionError.
+        Returns the inputs of each operator by alias. Raises ExpressionError.
         """
         came: dict[int, dict[str, ArrivedRows]] = {}
         for depth in deployment.operators_by_depth():

@@ -85,8 +85,9 @@ class OperatorSpecBuilder:
         return {c: (stream, c) for c in self._list_columns(stream, columns)}
 
     def _make_join_condition(self, operator: Operator, inputs: Mapping[str, OperatorInput]) -> str:
-        """Return the conjuncts over several inputs, without implied ones if the stated ones link
-        all inputs.
+        """Return the conjuncts over several inputs.
+
+        Implied conjuncts are left out if the stated ones link all inputs.
         """
         groups = [frozenset(i.streams) for i in inputs.values()]
         across = [

@@ -64,7 +64,7 @@ class TickRange:
 
 
 class StreamReader(ABC):
-    """Reads batches, computes Spark SQL on tuples, and reads answers.
+    """Reader of batches and answers, which also computes Spark SQL on tuples.
 
     ``evaluation_errors``: errors that expressions of queries may raise.
     """

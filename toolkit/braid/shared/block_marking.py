@@ -142,9 +142,7 @@ def report_from_row(row: Mapping[str, Any]) -> batch_report.TaskReport:
 def make_reader(
     job: BitmapRewrite, columns: list[str]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return a function for ``mapInArrow`` that yields the active tuples of replicas, in stored
-    order.
-    """
+    """Return a function for ``mapInArrow`` that yields the active tuples of replicas in order."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for block, host in _list_replicas(batches):

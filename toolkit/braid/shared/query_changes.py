@@ -58,11 +58,10 @@ def add_query(
 def _complete_since(
     queries: Queries, new: Query, stream: int, limit: int | None, now: int | None
 ) -> int | None:
-    """Return the event time (microseconds) from which the state holds every tuple of a stream that
-    a new query can use; None: all.
+    """Return the event time from which the state holds every tuple that a new query can use.
 
-    Only queries with no selection on the stream, or with the same selection, guarantee tuples.
-    Queries with other selections are ignored.
+    Microseconds, for one stream; None: it holds all. Only queries with no selection on the stream,
+    or with the same selection, guarantee tuples. Queries with other selections are ignored.
     """
     if now is None:
         return None
@@ -122,8 +121,9 @@ def query_bitmap(queries: Iterable[Query]) -> int:
 
 
 def queries_by_selection(queries: Iterable[Query], stream: int) -> dict[str | None, int]:
-    """Return a bitmap of queries by their selection on a stream, so that each selection is
-    evaluated once (7.4).
+    """Return bitmaps of the queries with each selection on a stream.
+
+    Each selection is then evaluated once (7.4).
     """
     found: dict[str | None, int] = {}
     for q in queries:

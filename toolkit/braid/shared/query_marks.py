@@ -30,7 +30,7 @@ def bitmap_sql(wanted: Mapping[str | None, int], at: Callable[[str], str] = str)
 
 
 class BitmapTagger:
-    """Adds query bitmaps to the tuples of the streams' union.
+    """Tagger that adds query bitmaps to the tuples of the streams' union.
 
     The columns are built once, from SQL text: building a column from parts costs one call to Spark
     per part.
@@ -51,10 +51,9 @@ class BitmapTagger:
         self._some = None if free else f"{MARK} != 0 OR __stream < 0"
 
     def add_bitmaps(self, frame: DataFrame, seen: Observation) -> DataFrame:
-        """Return the union with a bitmap for every tuple, without tuples that no query selects
-        (Wang 2008, section 7.4).
+        """Return the union with a bitmap for every tuple, without tuples that no query selects.
 
-        ``seen`` observes the latest event time of each stream.
+        ``seen`` observes the latest event time of each stream. Source: Wang 2008, section 7.4.
         """
         whole = frame.observe(seen, *self._latest).withColumn(MARK, self._mark)
         return whole if self._some is None else whole.where(self._some)

@@ -1,4 +1,4 @@
-"""Settings of a shared join, and checks of the queries that it is asked to serve."""
+"""Settings of a shared join, and checks of its queries."""
 
 from __future__ import annotations
 

@@ -166,11 +166,10 @@ class SharedJoin(StreamJoin):
         keep: Span | None = None,
         **trigger: Any,
     ) -> SharedRun:
-        """Start a shared run in the folder ``path``, or continue the one in it; see
-        StreamJoin.start.
+        """Start a shared run in the folder ``path``, or continue the one in it.
 
-        A run that is continued has the queries and chains of its last commit, whatever was added
-        here.
+        See StreamJoin.start for the parameters. A run that is continued has the queries and chains
+        of its last commit, whatever was added here.
 
         Raises ValueError if there is no query, and for ``foreachBatch``, since results belong to
         many queries.

@@ -138,8 +138,7 @@ class SharedRun(JoinRun):
         return served
 
     def results_since(self, batch: int = 0, name: str = "") -> tuple[DataFrame, int]:
-        """Return the results of query ``name`` from number ``batch`` on, and the number to pass
-        next time.
+        """Return one query's results from number ``batch`` on, and the number to pass next time.
 
         Passing the returned number to the next call returns every result exactly once. Raises
         ValueError if some of the results are no longer retained.
@@ -148,9 +147,7 @@ class SharedRun(JoinRun):
         return self._read_query_results(name, batch, end), max(batch, end)
 
     def results_stream(self) -> DataFrame:
-        """Raise ValueError: the results belong to many queries; use ``results_since`` for one of
-        them.
-        """
+        """Raise ValueError: results belong to many queries. Use ``results_since`` for one query."""
         raise ValueError(
             "the results of a shared run are of many queries; read one query's batch by batch with "
             "results_since(batch, name)"
@@ -164,8 +161,9 @@ class SharedRun(JoinRun):
         ]
 
     def _find_serving_intervals(self, name: str) -> list[tuple[int, int, int | None]]:
-        """Return the intervals in which a query was served: its bit, first batch, and end batch
-        (exclusive; None: still served).
+        """Return the intervals in which a query was served, as its bit, first batch and end batch.
+
+        The end is exclusive; None: still served.
         """
         spans: list[tuple[int, int, int | None]] = []
         for e in self.store.told.events_of_type(QueryAdded, QueryRemoved):
@@ -232,8 +230,7 @@ class SharedRun(JoinRun):
             self._change_queries(queries, [QueryRemoved(self._engine.state.batch + 1, name)])
 
     def split_slice(self, age: Span, stream: str | None = None) -> None:
-        """Split the slice that spans ``age``, as "10 minutes", in the chain of one stream or of all
-        (Fig. 7.4).
+        """Split the slice that spans ``age``, as "10 minutes", for one stream or all (Fig. 7.4).
 
         The chain then stays as given until ``rebalance``. Raises ValueError if there is nothing to
         split.

@@ -70,8 +70,7 @@ class ArrowReplay:
     def write_input(
         self, folder: Path, check: Callable[[], None] = durable_files.skip_check
     ) -> int:
-        """Write each stream under ``folder``, staged for splitting. Return how many batches there
-        are.
+        """Write each stream under ``folder``, staged for splitting. Return the number of batches.
 
         ``check`` raises FencedError if another driver has taken over the run.
         """
@@ -139,9 +138,9 @@ def _make_select_sql(columns: Mapping[str, str], where: Sequence[str]) -> str:
 
 
 class ArrowFeed:
-    """Prepares the tuples of a micro-batch for the engine.
+    """Feed of micro-batches whose tuples are ready for the engine.
 
-    Adds event time, routing key and the columns that the condition needs. Tuples that can never
+    It adds event time, routing key and the columns that the condition needs. Tuples that can never
     match are dropped, except those without event time, which are counted later.
 
     - ``worth``: Spark SQL for the value of a tuple, by stream, in a run that sheds load.

@@ -1,6 +1,4 @@
-"""Files that are whole or not there: sealed, so that damage is seen, and forced to disk, so that a
-power cut leaves them.
-"""
+"""Write files atomically, with checksums that reveal damage, and force them to disk."""
 
 from __future__ import annotations
 
@@ -21,22 +19,22 @@ from braid.util.worker_threads import current_workers
 
 T = TypeVar("T")
 Durability = Literal["power", "process"]
-"""What a commit outlives: a cut of the power, or the end of the process alone."""
+"""What a commit survives. "power": a power cut; "process": the end of the process only."""
 _DURABILITIES = ("power", "process")
 
 _MOST_THREADS = 32
-"""So many files are forced to disk at once."""
+"""Most files that are forced to disk concurrently."""
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}")
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class DamagedRunError(ValueError):
-    """A file of a run is missing, or is not what was written."""
+    """A file of a run is missing or damaged."""
 
 
 def check_durability(durability: str) -> str:
-    """What a commit outlives. Raises ValueError for an unknown one."""
+    """Return the durability. Raises ValueError if it is unknown."""
     if durability not in _DURABILITIES:
         raise ValueError(
             f"durability is {durability!r}; it must be one of {', '.join(_DURABILITIES)}"
@@ -50,17 +48,20 @@ def fsync_path(path: Path) -> None:
 
 
 def checksum_file(path: Path, force: bool) -> FileChecksum:
-    """The seal of a file as it is now, on disk if ``force``."""
+    """Return the checksum of a file. ``force``: force the file to disk first."""
     return FileChecksum(*current_file_system().compute_checksum(path, force))
 
 
 def run_in_background(work: Callable[[], T]) -> Future[T]:
-    """Do it on another thread, while the caller goes on."""
+    """Run a function on another thread. Return its future."""
     return current_workers().share_pool("braid-disk", _MOST_THREADS).submit(work)
 
 
 def check_file(path: Path, known: FileChecksum, deep: bool = True) -> None:
-    """Raise Damaged unless a file has its seal; of its length alone if not ``deep``."""
+    """Raise DamagedRunError unless a file matches its checksum.
+
+    Not ``deep``: compare lengths only.
+    """
     try:
         size = current_file_system().read_size(path)
         found = checksum_file(path, False) if deep and size == known.size_bytes else known
@@ -78,17 +79,17 @@ def check_file(path: Path, known: FileChecksum, deep: bool = True) -> None:
 
 
 def name_temporary(path: Path) -> Path:
-    """A name that nobody else gives, for what is to have another one when it is whole."""
+    """Return a unique temporary name for a file that gets its final name when it is complete."""
     return path.with_name(f".{path.name}.{current_environment().make_token()}")
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file has such a name."""
+    """Return whether a name is that of a temporary file."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def skip_check() -> None:
-    """The check of a driver that nobody can take the run from."""
+    """Do nothing. Stands in for the check of a driver that cannot lose its run."""
 
 
 def write_atomically(
@@ -98,14 +99,14 @@ def write_atomically(
     new: bool = False,
     check: Callable[[], None] = skip_check,
 ) -> None:
-    """Write a file so that it is there whole or not at all, also after a power cut if ``force``.
+    """Write a file atomically. ``force``: it also survives a power cut.
 
-    ``check`` is called when all is written and before it is seen, and raises Superseded where
-    another driver has the run. One that takes over later removes temporary files first, so a
-    driver that sleeps after its check replaces nothing.
+    ``check`` is called before the file becomes visible, and raises FencedError if another driver
+    has taken over the run. A driver that takes over later first removes temporary files, so a
+    driver that was suspended after its check replaces nothing.
 
-    Raises FileExistsError where it is to be ``new`` and is there: of several that write it, one
-    does.
+    ``new``: raise FileExistsError if the file exists. If several drivers write it at once, one
+        succeeds.
     """
     temporary = name_temporary(path)
     current_file_system().write_file(temporary, body, force)
@@ -129,14 +130,14 @@ def _link_file(temporary: Path, path: Path) -> None:
             "needs a folder where they are made"
         ) from None
     finally:
-        current_file_system().remove_file(
-            temporary, missing_ok=True
-        )  # a driver that takes over removes it too
+        # A driver that takes over removes it too.
+        current_file_system().remove_file(temporary, missing_ok=True)
 
 
 def remove_files(folders: Iterable[Path], check: Callable[[], None]) -> None:
-    """Remove the temporary files in folders, which drivers that were killed, or sleep, have left:
-    list, then ``check``, then remove what was listed.
+    """Remove temporary files from folders, left there by drivers that were killed or suspended.
+
+    Calls ``check`` after listing the files and before removing them.
     """
     left = [file for folder in folders for file in current_file_system().find_files(folder, ".*")]
     check()
@@ -146,8 +147,9 @@ def remove_files(folders: Iterable[Path], check: Callable[[], None]) -> None:
 
 
 def remove_temporary_files(folder: Path, check: Callable[[], None] = skip_check) -> None:
-    """Remove the files in a folder, at every depth: list, then ``check``, then remove what was
-    listed.
+    """Remove all files in a folder, at any depth.
+
+    Calls ``check`` after listing the files and before removing them.
     """
     there = [*list_files_below(folder)]
     check()
@@ -156,7 +158,7 @@ def remove_temporary_files(folder: Path, check: Callable[[], None] = skip_check)
 
 
 def list_files_below(folder: Path, pattern: str = "*") -> Iterator[Path]:
-    """The files in a folder, at every depth, where all names match a shell pattern."""
+    """Yield the files in a folder at any depth, if all names match a shell pattern."""
     for path in current_file_system().find_files(folder, pattern):
         if current_file_system().is_folder(path):
             yield from list_files_below(path, pattern)
@@ -165,19 +167,21 @@ def list_files_below(folder: Path, pattern: str = "*") -> Iterator[Path]:
 
 
 def encode_checksummed(value: Any) -> bytes:
-    """An object as JSON whose last field is the crc32 of all that stands before it."""
+    """Return an object as JSON whose last field is the crc32 of everything before it."""
     body = value if isinstance(value, bytes) else msgspec.json.encode(value)
     return body[:-1] + b',"crc":"%08x"}' % zlib.crc32(body[:-1])
 
 
 def read_checksum(body: bytes) -> str:
-    """The crc32 that a sealed object ends with."""
+    """Return the crc32 at the end of a checksummed object."""
     return body[-10:-2].decode()
 
 
 def read_checksummed(path: Path, what: str) -> bytes:
-    """The sealed object in a file. Raises Damaged when it is missing or not what was written, and
-    ValueError when ``what`` it is has another version.
+    """Return the checksummed object in a file.
+
+    ``what``: description for errors. Raises DamagedRunError if the file is missing or damaged,
+        ValueError if it has another version.
     """
     try:
         body = current_file_system().read_file(path)
@@ -193,7 +197,7 @@ def read_checksummed(path: Path, what: str) -> bytes:
 
 
 def is_intact(body: bytes) -> bool:
-    """Whether a sealed object is what was written."""
+    """Return whether a checksummed object is intact."""
     found = _SEAL.search(body[-20:])
     return found is not None and int(found[1], 16) == zlib.crc32(body[: -len(found[0])])
 
@@ -207,7 +211,7 @@ def _decode_version(body: bytes) -> Any:
 
 
 def _check_other(body: bytes, what: str) -> None:
-    """Raise ValueError when it is an object of another version, which may be sealed otherwise."""
+    """Raise ValueError if an object has another version, whose checksum may differ in form."""
     try:
         version = _decode_version(body)
     except (msgspec.DecodeError, AttributeError, UnicodeDecodeError):

@@ -1,6 +1,4 @@
-"""A run's copy of static input: whether it is whole, and how it comes to be in files of
-micro-batches.
-"""
+"""Copy of a run's static input: check it, and split it into files of micro-batches."""
 
 from __future__ import annotations
 
@@ -22,8 +20,9 @@ from braid.util.worker_threads import current_workers
 
 
 class _Noted(msgspec.Struct):
-    """By alias, the seals of the files of micro-batches, in order; of a stream that is still to be
-    cut, that of its ``staged`` file instead.
+    """Checksums of micro-batch files by alias, in order.
+
+    ``staged``: checksums of the staged files of streams that are not split yet.
     """
 
     v: int
@@ -32,9 +31,11 @@ class _Noted(msgspec.Struct):
 
 
 class InputSnapshot:
-    """The copy in a folder: ALIAS/000012.parquet is what a stream has of micro-batch 12. What came
-    whole, ALIAS.arrow, is cut into these while the run goes on. ``check_driver`` raises Superseded
-    where another driver has the run.
+    """Copy of static input in a folder.
+
+    ALIAS/000012.parquet has a stream's rows of micro-batch 12. A staged file, ALIAS.arrow, is split
+    into these while the run goes on. ``check_driver`` raises FencedError if another driver has
+    taken over the run.
     """
 
     def __init__(self, folder: Path, check_driver: Callable[[], None] = skip_check) -> None:
@@ -42,7 +43,7 @@ class InputSnapshot:
         self._cutting: InputSplitter | None = None
 
     def write_checksums(self, force: bool) -> None:
-        """Note what has been written; with ``force`` it is on disk then."""
+        """Record the checksums of all files. ``force``: force files and checksums to disk."""
         folders = current_file_system().find_files(self.folder, "[A-Za-z]*")
         files = [
             f for folder in folders for f in current_file_system().find_files(folder, "*.parquet")
@@ -61,7 +62,7 @@ class InputSnapshot:
     def _write_file_list(self, noted: _Noted, force: bool) -> None:
         for alias in noted.files if force else ():
             durable_files.fsync_path(self.folder / alias)
-        if force:  # the names of these folders too, before a file says that all is in them
+        if force:  # folder names too, before files.json names their content
             durable_files.fsync_path(self.folder)
         body = durable_files.encode_checksummed(noted)
         durable_files.write_atomically(
@@ -70,7 +71,7 @@ class InputSnapshot:
         self.clear_cache()
 
     def clear_cache(self) -> None:
-        """Read anew what is noted, as another driver may have noted it."""
+        """Forget the recorded checksums, as another driver may have changed them."""
         for known in ("_noted", "_streams"):
             self.__dict__.pop(known, None)
 
@@ -83,19 +84,19 @@ class InputSnapshot:
 
     @cached_property
     def _streams(self) -> dict[str, StagedStream]:
-        """Those that are still to be cut."""
+        """Streams that are not split yet."""
         return {a: StagedStream(self._staged_path(a)) for a in self._noted.staged}
 
     def _staged_path(self, alias: str) -> Path:
         return self.folder / f"{alias}.arrow"
 
     def count_unsplit_batches(self, alias: str) -> pa.Table | None:
-        """Return the rows of a stream that is not wholly cut yet; None where all is cut."""
+        """Return the rows of a stream that is not completely split; None if it is split."""
         stream = self._streams.get(alias)
         return None if stream is None else stream.rows
 
     def stream_schema(self, alias: str) -> pa.Schema:
-        """The columns of a stream, with what whoever wrote it has noted of them."""
+        """Return the columns of a stream, with the metadata that its writer added."""
         if (stream := self._streams.get(alias)) is not None:
             return stream.micro_batch_schema
         file = micro_batch_files.batch_file(self.folder / alias, 0)
@@ -104,8 +105,10 @@ class InputSnapshot:
             return pq.read_schema(source)
 
     def check_files(self, batch: int | None = None, deep: bool = False) -> None:
-        """Raise Damaged unless the files of a micro-batch, or of all, have their lengths, and their
-        checksums if ``deep``; and what went wrong where they could not be written.
+        """Raise DamagedRunError unless the files of a micro-batch match their recorded lengths.
+
+        ``batch``: None: check all. ``deep``: compare checksums too. Raises RuntimeError if the
+            files could not be written.
         """
         try:
             for file, seal in self._list_checksums(batch):
@@ -116,7 +119,7 @@ class InputSnapshot:
             self.check_files(batch, deep)
 
     def _is_note_changed(self) -> bool:
-        """Return whether another driver has cut since what was whole."""
+        """Return whether another driver has split a stream since the checksums were read."""
         before = self._noted
         self.clear_cache()
         return self._noted != before
@@ -135,9 +138,9 @@ class InputSnapshot:
             )
 
     def start_splitting(self, first: int, force: bool) -> None:
-        """Have what is still whole cut in the background, from micro-batch ``first`` on."""
+        """Start to split staged files in the background, from micro-batch ``first`` on."""
         there = current_file_system().find_files(self.folder, "*.arrow")
-        gone = [f for f in there if f.stem not in self._noted.staged]  # all was cut before a kill
+        gone = [f for f in there if f.stem not in self._noted.staged]  # split before a kill
         self.check_driver()
         for file in gone:
             current_file_system().remove_file(file, missing_ok=True)
@@ -146,7 +149,7 @@ class InputSnapshot:
             self._cutting = InputSplitter(self._streams, first, force, done)
 
     def _finish_splitting(self, seals: Seals, force: bool) -> None:
-        """All is there, and said to be; what it was cut of can go."""
+        """Record the checksums of all files, then remove the staged files."""
         whole = [*self._noted.staged]
         self._write_file_list(_Noted(VERSION, seals), force)
         self.check_driver()
@@ -154,29 +157,29 @@ class InputSnapshot:
             current_file_system().remove_file(self._staged_path(alias), missing_ok=True)
 
     def wait_for_batch(self, batch: int) -> None:
-        """Until the files of a micro-batch are there, or will not be."""
+        """Wait until the files of a micro-batch are written or splitting has ended."""
         if (cutting := self._cutting) is not None:
             cutting.wait_for_batch(batch)
 
     def wait_until_split(self) -> None:
-        """Wait until all files are there, and said to be; raises what went wrong."""
+        """Wait until all files are written and recorded. Raises the error of splitting."""
         if (cutting := self._cutting) is not None:
             cutting.wait_until_split()
 
     def split_all(self, force: bool) -> None:
-        """Cut all now; raises what went wrong."""
+        """Split all files now. Raises the error of splitting."""
         self.start_splitting(0, force)
         self.wait_until_split()
         self.stop()
 
     def request_stop(self) -> None:
-        """Cut no more: nobody waits for what is still to come."""
+        """Request that splitting stops."""
         if (cutting := self._cutting) is not None:
             cutting.request_stop()
 
     def stop(self) -> None:
-        """The same, and wait for the file that is being written."""
-        if (cutting := self._cutting) is not None:  # others ask at the same time
+        """Stop splitting, and wait for the file being written."""
+        if (cutting := self._cutting) is not None:  # other threads may set it to None
             cutting.stop()
             self._cutting = None
             self.clear_cache()

@@ -14,7 +14,7 @@ Seals = dict[str, list[FileChecksum]]
 
 
 class InputSplitter:
-    """Splits staged streams into files of micro-batches.
+    """Background splitter of staged streams into files of micro-batches.
 
     It starts at micro-batch ``first`` and ends with those before it. ``force``: force files to
     disk. ``done`` is called with the checksums of all files.

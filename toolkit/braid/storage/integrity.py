@@ -140,7 +140,7 @@ def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
 
 
 def _check_possible(store: RunStore, batch: int, anew: Sequence[RepairableFile]) -> None:
-    """Raise ValueError unless the run can go back to a batch once ``anew`` is rebuilt."""
+    """Raise ValueError unless the run can go back to a batch once its files are rebuilt."""
     possible = [-1, *_find_restorable_batches(store, _find_last_intact_batch(store, anew))]
     if batch not in possible:
         can = ", ".join(map(str, possible))

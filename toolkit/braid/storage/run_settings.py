@@ -1,7 +1,7 @@
-"""The settings of a run as run.json has them: their types and bounds.
+"""Settings of a run as stored in run.json, with types and bounds.
 
-A seal says that a file was written whole, not that what it holds can be: so each field is checked
-before anything starts.
+A checksum proves that a file was written completely, not that its values are valid. So each field
+is checked before anything starts.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _Text = Annotated[str, Meta(min_length=1)]
 
 
 class ChosenPlacement(msgspec.Struct, forbid_unknown_fields=True):
-    """Why the placement is what it is, where it was left open, and what others were modelled to
-    cost.
-    """
+    """Why a placement was chosen, and the modelled costs of the alternatives."""
 
     reason: str
     relative_costs: dict[str, float]
 
 
 class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
-    """The content of run.json for a StreamJoin or a SharedJoin.
+    """Content of run.json for a StreamJoin or a SharedJoin.
 
-    ``batches`` is how many micro-batches there are (None: the input does not end), ``cut`` what
-    ``batches=`` was; ``ready``: the copy of static streams is whole. ``input`` is where that copy
-    is in a bucket. See ``fingerprints`` for the rest.
+    - ``batches``: number of micro-batches; None: the input does not end.
+    - ``cut``: the argument ``batches=``.
+    - ``ready``: whether the copy of static streams is complete.
+    - ``input``: prefix of that copy in a bucket.
+    - ``fingerprints``, ``files``, ``sources``: see ``input_fingerprints``.
     """
 
     on: _Text
@@ -73,9 +73,9 @@ class RunSettings(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_settings(store: RunStore) -> dict[str, Any] | None:
-    """Return the settings of the run that a folder holds; None for an empty or new folder.
+    """Return the settings of the run in a folder; None for an empty or new folder.
 
-    Raises ValueError, with one sentence, for a field of another type or out of its bounds.
+    Raises ValueError if a field has another type or is out of bounds.
     """
     settings = store.read_settings()
     if settings is not None and "hub" not in settings:

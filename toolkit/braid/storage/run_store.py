@@ -203,7 +203,7 @@ class RunStore(EventArchive):
 
     @contextmanager
     def raise_if_superseded(self) -> Iterator[None]:
-        """Context that raises FencedError instead of another error if another driver has the run.
+        """Raise FencedError in place of an error in the context if another driver has the run.
 
         The other driver removes files that this one needs.
         """
