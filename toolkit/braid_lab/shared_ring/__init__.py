@@ -1,1 +1,1 @@
-"""Study a ring of slices that serves many queries."""
+"""Studies of a ring of slices that serves many queries."""

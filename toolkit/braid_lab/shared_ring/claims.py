@@ -1,6 +1,6 @@
 """The claims of Wang 2008, Part III, chapters 18 to 21, against runs on Spark and DuckDB.
 
-What is not *modelled* is counted. Claims that hold whatever the settings are checked (``must``).
+Everything that is not *modelled* is counted. Claims that hold at any settings are required.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ PAPER = "Wang 2008, III"
 
 
 def _make_claim(where: str, says: str, found: str, holds: object, reason: str = "") -> Claim:
-    """A claim that is told."""
+    """Return a claim that is only reported."""
     return Claim(PAPER, where, says, found, make_verdict(holds), reason)
 
 
 def _make_required_claim(
     where: str, says: str, found: str, holds: object, reason: str = ""
 ) -> Claim:
-    """A claim that must hold."""
+    """Return a claim that must hold."""
     return Claim(PAPER, where, says, found, make_verdict(holds), reason, is_required=True)
 
 
 def bitmaps_claim(steps: Sequence[Any]) -> Claim:
-    """Section 20.1: whom a result serves, by the book's example; ``steps`` of its model."""
+    """Section 20.1: the queries that a result serves, by the book's example; ``steps`` of its
+    model.
+    """
     last = {row.results[0]: row.table[-1] for row in steps if row.results}
     routed = {" ".join(map(str, group)): bits for group, bits in last.items()}
     holds = routed["a1 b2 c3"] == ("T", "111", "110", "010", "010") and len(routed) == 7
@@ -58,8 +60,9 @@ def each_result_once_claim(answers: QueryAnswers, counts: Mapping[str, float]) -
 
 
 def state_claim(use: pd.DataFrame, hours: float) -> Claim:
-    """Theorem 12: the state holds what some query needs and no more, but for whole blocks; ``use``
-    of ``shared_ring.use``, a batch of so many hours.
+    """Theorem 12: the state holds what some query needs and no more, except for whole blocks.
+
+    ``use`` is from ``state_usage``; a batch has ``hours`` hours.
     """
     held, needed = use["held"].mean(), use["of use"].mean()
     found = (
@@ -77,8 +80,9 @@ def state_claim(use: pd.DataFrame, hours: float) -> Claim:
 
 @dataclass(frozen=True)
 class IsolatedCosts:
-    """What the queries cost in one run, and the sum of what they cost in runs of their own
-    (``shared_ring.alone``).
+    """Costs of the queries in one run, and the sum of their costs in separate runs.
+
+    The data are those of ``compare_isolated``.
     """
 
     shared: pd.Series
@@ -86,11 +90,11 @@ class IsolatedCosts:
 
     @classmethod
     def from_costs(cls, costs: pd.DataFrame) -> IsolatedCosts:
-        """The first row is the shared run."""
+        """Return the costs; the first row is the shared run."""
         return cls(costs.iloc[0], costs.iloc[1:].sum(numeric_only=True))
 
     def savings_factor(self, what: str) -> float:
-        """How many times as much the queries cost alone."""
+        """Return the ratio of isolated to shared cost."""
         return float(self.isolated[what] / self.shared[what])
 
 
@@ -115,7 +119,7 @@ def fewest_probes_claim(a: IsolatedCosts) -> Claim:
 
 
 def fewest_pairs_claim(a: IsolatedCosts) -> Claim:
-    """Theorem 13, read as pairs compared: fewer than the queries alone."""
+    """Theorem 13, read as pairs compared: fewer than those of isolated queries."""
     saved = a.savings_factor("compared")
     found = f"{a.shared['compared']:,.0f} against {a.isolated['compared']:,.0f} ({saved:.2f} times)"
     reason = (
@@ -141,8 +145,10 @@ def deployment_claim(a: IsolatedCosts, counts: Mapping[str, float], hosts: int) 
 
 
 def balance_claim(before: float, after: float) -> Claim:
-    """Section 21.3: with regard to selectivities, state is balanced among the hosts. The fullest
-    host's share of the mean, in equal stretches of age and by selectivity.
+    """Section 21.3: with regard to selectivities, state is balanced among the hosts.
+
+    The claim compares the fullest host's share of the mean, in equal stretches of age and by
+    selectivity.
     """
     short = "" if after < 1.5 else ", and a run too short to fill its windows"
     found = (
@@ -155,7 +161,7 @@ def balance_claim(before: float, after: float) -> Claim:
 
 
 def selectivity_balance_claim(before: float, after: float) -> Claim:
-    """Section 21.3: sharing out by selectivities evens the hosts out."""
+    """Section 21.3: dividing state by selectivities balances the hosts."""
     says = "Sharing out by selectivities evens the hosts out"
     return _make_required_claim(
         "21.3", says, f"{before:.2f} to {after:.2f} times the mean", after < before
@@ -163,8 +169,9 @@ def selectivity_balance_claim(before: float, after: float) -> Claim:
 
 
 def selection_push_down_claim(lengths: pd.DataFrame) -> Claim:
-    """Eq. 21.1: selections pushed in lower the work of a tuple at every ring length, and a node's
-    share falls with the length; ``lengths`` of ``shared_ring.lengths``.
+    """Eq. 21.1: selections pushed in lower the work of a tuple at every ring length.
+
+    A node's share falls with the length; ``lengths`` are from ``length_table``.
     """
     work, share = (
         lengths.pivot(index="nodes", columns="selections", values=f"{what}_modelled")
@@ -194,10 +201,15 @@ def length_claim(lengths: pd.DataFrame) -> Claim:
 
 @dataclass(frozen=True)
 class SharedRingFigures:
-    """What the claims are about: the ``steps`` of the book's example, what the dashboards got
-    (``answers``) and the run ``counts`` on so many ``hosts``, the tuples of ``use`` by batches of
-    ``hours``, ``costs`` of ``shared_ring.alone``, whether all queries are among them (``whole``),
-    the ``imbalance`` before and after deployment, and ``lengths`` of Eq. 21.1 and 21.2.
+    """The data behind the claims.
+
+    - ``steps``: the book's example.
+    - ``answers``: results of the dashboards.
+    - ``counts``: counts of the run on ``hosts`` hosts.
+    - ``use``: stored and needed tuples by batches of ``hours`` hours.
+    - ``costs``: from ``compare_isolated``; ``whole``: it has all queries.
+    - ``imbalance``: before and after deployment.
+    - ``lengths``: Eq. 21.1 and 21.2.
     """
 
     steps: Sequence[Any]
@@ -213,7 +225,7 @@ class SharedRingFigures:
 
 
 def shared_ring_claims(f: SharedRingFigures) -> list[Claim]:
-    """All of them, in the order of the chapters."""
+    """Return all claims, in the order of the chapters."""
     apart = IsolatedCosts.from_costs(f.costs)
     return [
         bitmaps_claim(f.steps),

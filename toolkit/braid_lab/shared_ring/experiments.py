@@ -1,10 +1,10 @@
 """The experiments on the shared ring: Wang 2008, chapters 19 to 21.
 
-The book prints no figures for Part III, so what is held against runs here are its theorems: what is
-stored and compared, that every query gets its own results, and how state is shared out among hosts.
+The book prints no figures for Part III, so runs are compared with its theorems: what is stored and
+compared, that every query gets its own results, and how state is divided among hosts.
 
 Columns that end in ``_modelled`` are closed forms. All others are numbers of tuples and pairs,
-counted by a run on Spark or, for ``truth`` and ``of_use``, in the data by DuckDB.
+counted by a run on Spark or, for ``DuckDBOracle``, in the data by DuckDB.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ Ids = Counter[tuple[int, ...]]
 def start_shared(
     shared: SharedWorkload, path: str | Path, hosts: int, pace: float = 0.0
 ) -> SharedRun:
-    """One run for all the queries, with the slices of Mem-Opt, on a ring of that many hosts (1: a
-    chain).
+    """Start one run for all the queries, with the slices of Mem-Opt, on a ring of ``hosts`` hosts.
+
+    1: a chain.
     """
     from braid.shared.shared_join import SharedJoin
 
@@ -56,14 +57,14 @@ def start_shared(
 
 
 def result_ids(run: SharedRun, name: str) -> Ids:
-    """The results that a query got, as the ids of their members."""
+    """Return the results of a query, as the ids of their members."""
     columns = [f"{alias}.id AS {alias}" for alias in run.config.streams]
     rows = run.results(name).selectExpr(*columns).toArrow()
     return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
 class DuckDBOracle:
-    """The data of a join, asked by DuckDB for each query alone."""
+    """The data of a join, queried by DuckDB for each query alone."""
 
     def __init__(self, shared: SharedWorkload) -> None:
         from braid.condition.residual_evaluation import duckdb_cursor
@@ -74,9 +75,7 @@ class DuckDBOracle:
             self.connection.register(alias, frame.toArrow())
 
     def expected_results(self, query: Query) -> Ids:
-        """The results that the query must get: by its windows and selections, and the join's
-        condition.
-        """
+        """Return the results of a query by its windows and selections, and the join's condition."""
         aliases = list(self.shared.join.streams)
         now = f"greatest({', '.join(f'{a}.ts' for a in aliases)})"
         live = [
@@ -91,8 +90,9 @@ class DuckDBOracle:
         )
 
     def needed_tuples(self, queries: Sequence[Query]) -> pd.Series:
-        """By batch, the tuples that some query has use for when all that has come is as old as the
-        latest tuple of its batch.
+        """Return, by batch, the tuples that some query needs.
+
+        The age of a tuple is relative to the latest tuple so far at the end of the batch.
         """
         batch = self.shared.join.batch
         ends = " UNION ALL ".join(
@@ -126,7 +126,7 @@ def _to_sql_interval(micros: int) -> str:
 
 @dataclass(frozen=True)
 class QueryAnswers:
-    """What each query got from a run over ``streams``, and what DuckDB finds for it, by name."""
+    """Results of each query over ``streams``, and those that DuckDB finds, by name."""
 
     actual: Mapping[str, Ids]
     expected: Mapping[str, Ids]
@@ -136,7 +136,7 @@ class QueryAnswers:
     def from_run(
         cls, run: SharedRun, oracle: DuckDBOracle, queries: Iterable[Query]
     ) -> QueryAnswers:
-        """Of a run that has ended."""
+        """Return the answers of a run that has ended."""
         queries = list(queries)
         return cls(
             {q.name: result_ids(run, q.name) for q in queries},
@@ -145,7 +145,7 @@ class QueryAnswers:
         )
 
     def to_table(self, queries: Iterable[Query]) -> pd.DataFrame:
-        """dashboard, windows, selections, results, by DuckDB, the same."""
+        """Return a table: dashboard, windows, selections, results, by DuckDB, the same."""
         rows = []
         for q in queries:
             got, truth = self.actual[q.name], self.expected[q.name]
@@ -161,7 +161,7 @@ class QueryAnswers:
 def state_usage(
     events: Sequence[Any], oracle: DuckDBOracle, queries: Sequence[Query]
 ) -> pd.DataFrame:
-    """By batch, the tuples held by a run, and those that some query has use for: held, of use."""
+    """Return, by batch, the stored tuples, and those that some query needs: held, of use."""
     held = balance_by_batch(events).set_index("batch")["held"]
     return pd.DataFrame({"held": held, "of use": oracle.needed_tuples(queries)}).dropna()
 
@@ -172,9 +172,10 @@ def compare_isolated(
     oracle: DuckDBOracle,
     few: int,
 ) -> pd.DataFrame:
-    """The first queries in one run, and each in a run of its own: queries, the columns of
-    ``counted``, and the mean of the tuples of use. The first row is the shared run. ``run`` returns
-    the events of a run when it has ended.
+    """Return the costs of the first queries in one run, and of each in a run of its own.
+
+    Columns: queries, those of ``count_totals``, and the mean of needed tuples. The first row is the
+    shared run. ``run`` returns the events of a run that has ended.
     """
     queries = shared.queries[:few]
     rows = {}
@@ -185,7 +186,7 @@ def compare_isolated(
 
 
 def tidy_costs(costs: pd.DataFrame) -> pd.DataFrame:
-    """``alone`` as a tidy frame: queries, how (shared or alone), what, number."""
+    """Return ``compare_isolated`` as a tidy frame: queries, how (shared or alone), what, number."""
     named = {
         "held_mean": "tuples held, mean",
         "of use": "tuples of use, mean",
@@ -199,7 +200,9 @@ def tidy_costs(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def count_totals(events: Sequence[Any]) -> dict[str, float]:
-    """Of a run: pairs compared, probes, results, and tuples held, at most and at the mean."""
+    """Return totals of a run: pairs compared, probes, results, and stored tuples (maximum and
+    mean).
+    """
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     live = [sum(e.live_tuples) for e in commits]
     return {
@@ -212,21 +215,21 @@ def count_totals(events: Sequence[Any]) -> dict[str, float]:
 
 
 WINDOWS = (4.0, 12.0, 32.0)
-"""Seconds: the queries of the deployment."""
+"""Windows of the deployment's queries, in seconds."""
 PASSING = 0.2
-"""The fraction of both streams that the query with the longest window selects; the others take all
-tuples.
+"""Fraction of both streams that the query with the longest window selects.
+
+The other queries take all tuples.
 """
 
 
 def stationary_workload(
     spark: SparkSession, batches: int = 40, rate: float = 20.0, seed: int = 0
 ) -> SharedWorkload:
-    """Two Poisson streams of equal rates, a second of event time in a batch, and three queries, of
-    which the last one selects.
+    """Return two Poisson streams of equal rates and three queries; the last one selects.
 
-    On steady streams the share of state that falls to a stretch of ages does not depend on the time
-    of day.
+    A batch is a second of event time. On steady streams the share of state in a stretch of ages
+    does not depend on the time of day.
     """
     given = Arrivals((rate, rate), float(batches), 1.0, sigma=0.02, seed=seed)
     few = {"r": f"r.u_s < {round(PASSING * MODULUS)}", "s": f"s.u_r < {round(PASSING * MODULUS)}"}
@@ -240,8 +243,10 @@ def stationary_workload(
 
 
 def balance_by_batch(events: Sequence[Any]) -> pd.DataFrame:
-    """By batch: batch, deployment (how often ages have been shared out), held (tuples), and ratio,
-    the busiest host's share of a stream's state against an equal share, at the mean of the streams.
+    """Return, by batch, the balance of state among the hosts.
+
+    Columns: batch, deployment (how often ages have been divided), held (tuples), and ratio: the
+    fullest host's share of a stream's state over an equal share, the mean of the streams.
     """
     streams, rows, at = _count_held_tuples(events), [], 0
     shared = sorted({e.batch for e in events if isinstance(e, ChainChanged)})
@@ -256,8 +261,9 @@ AS_RUN, EVENLY = "by selectivity, as run", "in equal stretches"
 
 
 def compare_balances(events: Sequence[Any]) -> pd.DataFrame:
-    """``balance`` of a run of ``stationary``, and ``evenly`` of its tuples: batch, ratio, ages
-    (AS_RUN or EVENLY).
+    """Return the balance of a run of ``stationary_workload``, as run and with equal stretches.
+
+    Columns: batch, ratio, ages (AS_RUN or EVENLY).
     """
     return pd.concat(
         [balance_by_batch(events).assign(ages=AS_RUN), even_balance(events).assign(ages=EVENLY)],
@@ -266,27 +272,29 @@ def compare_balances(events: Sequence[Any]) -> pd.DataFrame:
 
 
 def second_deployment(events: Sequence[Any]) -> int:
-    """The batch in which ages were shared out for the second time."""
+    """Return the batch in which ages were divided for the second time."""
     return sorted({e.batch for e in events if isinstance(e, ChainChanged)})[1]
 
 
 def steady_batches(events: Sequence[Any], batches: int, last: int = 8) -> range:
-    """The last batches of a run after ages were shared out for the second time."""
+    """Return the last batches of a run after ages were divided for the second time."""
     return range(max(second_deployment(events) + 1, batches - last), batches)
 
 
 def compute_imbalance(balances: pd.DataFrame, batches: range) -> tuple[float, float]:
-    """The fullest host's share of the mean, in these batches: in equal stretches of age, and by
-    selectivity.
+    """Return the fullest host's share of the mean in these batches.
+
+    The first value is for equal stretches of age, the second by selectivity.
     """
     mean = balances[balances["batch"].isin(batches)].groupby("ages")["ratio"].mean()
     return float(mean[EVENLY]), float(mean[AS_RUN])
 
 
 def even_balance(events: Sequence[Any]) -> pd.DataFrame:
-    """``balance`` of the same tuples, had ages been shared out in equal stretches: batch, ratio.
+    """Return the balance of the same tuples if ages were divided in equal stretches: batch, ratio.
 
-    For runs of ``stationary``: a batch is a second, and a block is as old as its first batch.
+    For runs of ``stationary_workload``: a batch is a second, and a block is as old as its first
+    batch.
     """
     blocks, rows = LiveBlocks(), []
     for e in (e for e in events if isinstance(e, BatchCommitted)):
@@ -301,7 +309,7 @@ def even_balance(events: Sequence[Any]) -> pd.DataFrame:
 
 
 def _count_held_tuples(events: Sequence[Any]) -> dict[int, list[list[int]]]:
-    """By batch, the tuples held by stream and host."""
+    """Return, by batch, the stored tuples by stream and host."""
     blocks, found = LiveBlocks(), {}
     for e in (e for e in events if isinstance(e, BatchCommitted)):
         blocks.apply_commit(e)
@@ -318,9 +326,10 @@ def ring_shares(
     rate: float = 20.0,
     streams: Sequence[str] = ("r", "s"),
 ) -> pd.DataFrame:
-    """By deployment (a name for each range of batches), stream and place in the ring, youngest
-    first: ages (seconds), tuples held at the mean of those batches, and what the rate, the windows
-    and PASSING say of these ages (tuples_modelled).
+    """Return the contents of the ring by deployment, stream and place, youngest first.
+
+    A deployment is a name for a range of batches. Columns: ages (seconds), tuples held (the mean of
+    those batches), and tuples_modelled, the number from the rate, the windows and PASSING.
     """
     held, rows = _count_held_tuples(events), []
     for name, few in batches.items():
@@ -347,8 +356,9 @@ def ring_shares(
 
 
 def _compute_held_seconds(first: float, last: float) -> float:
-    """Seconds' worth of tuples that are held between two ages: all of them as long as a query
-    without selection wants them.
+    """Return the seconds' worth of tuples stored between two ages.
+
+    It is all tuples while a query without selection needs them.
     """
     return max(0.0, min(last, WINDOWS[-2]) - first) + PASSING * (
         last - max(first, min(last, WINDOWS[-2]))
@@ -356,15 +366,17 @@ def _compute_held_seconds(first: float, last: float) -> float:
 
 
 LOAD = replace(RingSetting(sigma=0.02).cost_workload(), windows=(WINDOWS[-1],) * 3)
-"""A three-way join of 50 tuples/s and stream, with the longest of WINDOWS, and psp's prices of work
-and network.
+"""A three-way join of 50 tuples/s and stream, with the longest of WINDOWS.
+
+Prices of work and network are those of psp.
 """
 
 
 def length_table(nodes: Sequence[int] = tuple(range(1, 25))) -> pd.DataFrame:
-    """Eq. 21.1 and 21.2 by ring length: nodes, selections ("pulled up" or "pushed in"),
-    work_modelled (L_PSP of one tuple, in seconds), share_modelled (the part of a node),
-    latency_modelled (tau of the last node, seconds).
+    """Return Eq. 21.1 and 21.2 by ring length.
+
+    Columns: nodes, selections ("pulled up" or "pushed in"), work_modelled (L_PSP of one tuple, in
+    seconds), share_modelled (the part of a node), latency_modelled (tau of the last node, seconds).
     """
     held = (WINDOWS[-2] + PASSING * (WINDOWS[-1] - WINDOWS[-2])) / WINDOWS[-1]
     rows = []

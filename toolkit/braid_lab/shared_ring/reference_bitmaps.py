@@ -1,10 +1,9 @@
-"""Whom the results of a shared ring go to, probe by probe: the bitmaps of chapter 20 of Wang 2008,
-on its own example.
+"""The bitmaps of chapter 20 of Wang 2008, on its own example: result routing, probe by probe.
 
 Three queries over three streams have three windows on each, so each state has three slices. A tuple
-of stream a probes the slices of b, what it finds probes those of c. A member found in a slice
-serves the queries whose windows reach into that slice (Lemma 9); a result goes to the queries set
-in the product of its members' bitmaps. Where that product is 0 before the probe, none is made.
+of stream a probes the slices of b; its matches probe those of c. A member found in a slice serves
+the queries whose windows reach into that slice (Lemma 9). A result goes to the queries set in the
+product of its members' bitmaps. If that product is 0 before the probe, no result is made.
 """
 
 from __future__ import annotations
@@ -16,14 +15,17 @@ from braid_lab.common.trace import NAMES, Group, Trace, TraceMove, TraceStep, Tu
 
 WINDOWS: dict[str, tuple[int, ...]] = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
 """Section 20.1, by query and stream: windows rank q2, q3, q1 on a, q1, q2, q3 on b, q3, q1, q2 on
-c. The book prints no lengths.
+c.
+
+The book prints no lengths.
 """
 NOW = 10
 
 
 def bitmap_example() -> Trace:
-    """The tuple a1 in front of one tuple in every slice: b1 to b3, and c1 to c3, youngest first;
-    all of them match.
+    """Return the steps of tuple a1 against one tuple in every slice.
+
+    These are b1 to b3 and c1 to c3, youngest first; all of them match.
     """
     routing = _Routing(WINDOWS)
     a = Tuple(NOW, 0, 1)
@@ -60,11 +62,11 @@ class _Routing:
         ]
 
     def make_query_bitmap(self, t: Tuple) -> int:
-        """Whom a member serves: the queries whose window is longer than its age (Lemma 9)."""
+        """Return the bitmap of a member: queries whose window is longer than its age (Lemma 9)."""
         return self.make_bitmap(w[t.stream] > NOW - t.time for w in self.windows.values())
 
     def make_bitmap(self, included: Iterable[bool]) -> int:
-        """The bitmap of the queries that are included, the first one in the lowest bit."""
+        """Return the bitmap of the queries that are included, the first one in the lowest bit."""
         return sum(1 << bit for bit, yes in enumerate(included) if yes)
 
     def multiply_bitmaps(self, group: Group) -> int:
@@ -74,7 +76,7 @@ class _Routing:
         return found
 
     def probe_slice(self, group: Group, stream: int, k: int) -> Group:
-        """A group in front of the k-th slice of a stream."""
+        """Probe the k-th slice of a stream with a group."""
         u = self.held[stream][k]
         extended, slice_ = (*group, u), f"{NAMES[stream].upper()}_{k + 1}"
         before, slices = self.multiply_bitmaps(group), self.make_query_bitmap(u)
@@ -130,7 +132,7 @@ class _Routing:
         )
 
     def make_bitmap_table(self, group: Sequence[Tuple]) -> tuple[tuple[str, ...], ...]:
-        """The matrix O, by rank and stream, and T with its product."""
+        """Return the matrix O, by rank and stream, and T with its product."""
         streams = range(len(self.held))
         rows = [("", *NAMES[: len(streams)], "product")]
         for k in range(len(self.windows)):
@@ -150,7 +152,7 @@ class _Routing:
         )
 
     def find_slice(self, t: Tuple) -> int | None:
-        """The slice that a tuple lies in; None for the new one."""
+        """Return the slice of a tuple; None for the new one."""
         return t.number - 1 if t.stream else None
 
     def format_bitmap(self, mask: int) -> str:

@@ -1,1 +1,1 @@
-"""Study load shedding (Gedik 2007)."""
+"""Studies of load shedding (Gedik 2007)."""

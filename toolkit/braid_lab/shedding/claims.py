@@ -1,6 +1,4 @@
-"""The claims of Gedik, Wu, Yu and Liu 2007, against the figures of
-``braid_lab.shedding.experiments``.
-"""
+"""The claims of Gedik, Wu, Yu and Liu 2007, against ``braid_lab.shedding.experiments``."""
 
 from __future__ import annotations
 
@@ -69,7 +67,7 @@ def reduction_claim(frame: pd.DataFrame) -> Claim:
 
 
 def density_claim(frame: pd.DataFrame) -> Claim:
-    """Fig. 6: where the peak lies and how sharp it is."""
+    """Fig. 6: the position and the sharpness of the peak."""
     f = frame.groupby(["kappa", "window"])["f_modelled"]
     sharp = (f.max() / f.mean()).groupby("kappa").max()
     peaks = frame.loc[f.idxmax()]
@@ -87,7 +85,7 @@ def density_claim(frame: pd.DataFrame) -> Claim:
 
 
 def drop_rate_claims(frame: pd.DataFrame) -> list[Claim]:
-    """Fig. 7: how much is dropped."""
+    """Fig. 7: the fraction of dropped tuples."""
     dropped = frame.set_index(["index", "rate", "window"])["dropped_modelled"]
     plain, indexed = dropped[False, 50.0, 125.0], dropped[True, 100.0, 625.0]
     return [
@@ -127,7 +125,7 @@ def burst_claim(frame: pd.DataFrame) -> Claim:
 
 
 def forward_claim(frame: pd.DataFrame) -> Claim:
-    """Ours beside Fig. 8: knowing the window's growth beforehand."""
+    """Beside Fig. 8: the feed-forward rule, which knows the window's growth beforehand."""
     over = frame[frame["load_modelled"] > 1.1].groupby("rule").size()
     over = over.reindex(["Algorithm 1", "forward"], fill_value=0)
     short = frame[frame["fraction_modelled"] < 1]
@@ -145,7 +143,7 @@ def forward_claim(frame: pd.DataFrame) -> Claim:
 
 
 def rate_claim(frame: pd.DataFrame) -> Claim:
-    """Fig. 9: rate adaptation alone where the newest match (shift 0)."""
+    """Fig. 9: rate adaptation alone if the newest tuples match (shift 0)."""
     gain = frame[frame["method"] == "partial"].groupby("rate")["gain_modelled"].mean()
     return Claim(
         PAPER,
@@ -354,7 +352,7 @@ def utility_claims(skew: pd.DataFrame, types: pd.DataFrame) -> list[Claim]:
 
 
 def shedding_claims(kappas: tuple[float, ...] = (0.4, 0.6, 0.8)) -> list[Claim]:
-    """All claims, on figures made anew."""
+    """Return all claims, on newly computed figures."""
     best, outputs = (
         shedding_experiments.optimality_table(),
         shedding_experiments.recall_table(kappas),

@@ -1,10 +1,10 @@
 """The experiments of Gedik 2007, section 6, as tidy frames; all modelled.
 
-What is modelled is counted in pairs: of the workload's sets it is known how likely a new tuple
-matches one of any age (``Sets.match_density``), so the output that a way to shed load gets from a
-budget of pairs follows from the part of each window that it processes. ``CAPACITY`` pairs a second
-are what a machine can compare; it fits the paper's joins without an index (Fig. 7, first claim, and
-the rates of Fig. 9 to 13). Of joins with an index the paper's figures are a factor of five apart in
+Work is counted in pairs. The workload's sets determine the probability that a new tuple matches one
+of any age (``SetStreams.match_density``). So the output of a shedding method for a budget of pairs
+follows from the part of each window that it processes. ``CAPACITY`` is the number of pairs a second
+that a machine can compare; it fits the paper's joins without an index (Fig. 7, first claim, and the
+rates of Fig. 9 to 13). For joins with an index the paper's figures differ by a factor of five in
 pairs, so nothing is calibrated on those.
 """
 
@@ -26,19 +26,25 @@ from braid_lab.workloads.set_streams import SetStreams
 Floats = npt.NDArray[np.float64]
 CAPACITY = 200_000.0
 METHODS = ("drop", "partial", "time", "direction", "selective")
-"""Random dropping; rate adaptation alone; with time correlation; and with direction, by Algorithm 4
-and by Algorithm 5 with one type."""
+"""Random dropping; rate adaptation alone; with time correlation; and with direction.
+
+The last two are Algorithm 4 and Algorithm 5 with one type.
+"""
 
 
 def bell_density(deviation: float, middle: float = 0.5, steps: int = 2000) -> Floats:
-    """A density of matches by age: a bell over the window, its ``deviation`` as part of that."""
+    """Return a density of matches by age: a bell over the window.
+
+    ``deviation`` is a fraction of the window.
+    """
     age = (np.arange(steps) + 0.5) / steps
     return np.asarray(np.exp(-((age - middle) ** 2) / (2 * deviation**2)))
 
 
 def window_reduction(shares: Sequence[float] = (0.1, 0.2, 0.3, 0.5)) -> pd.DataFrame:
-    """Fig. 1: the output of the newest ``share`` of a window, and of the best, for an early peak
-    (case I) and a late one (case II).
+    """Return Fig. 1: the output of the newest ``share`` of a window, and of the best.
+
+    Case I has an early peak, case II a late one.
     """
     rows = [
         (case, share, newest_output_share(f, share), best_output_share(f, share))
@@ -53,7 +59,9 @@ def optimality_table(
     basics: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.5),
     shares: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.3),
 ) -> pd.DataFrame:
-    """Fig. 5: phi by ``basic`` (b / w) and ``share`` (r'), for bells of these ``deviations``."""
+    """Return Fig. 5: phi by ``basic`` (b / w) and ``share`` (r'), for bells of these
+    ``deviations``.
+    """
     rows = [
         (deviation, basic, share, phi(bell_density(deviation), basic, share))
         for deviation in deviations
@@ -64,7 +72,7 @@ def optimality_table(
 
 
 def density_curves(kappas: Sequence[float] = (0.6, 0.8), steps: int = 100) -> pd.DataFrame:
-    """Fig. 6: f of either window by ``age`` (part of the window) and kappa."""
+    """Return Fig. 6: f of either window by ``age`` (fraction of the window) and kappa."""
     frames = []
     for kappa in kappas:
         sets = SetStreams(kappa=kappa)
@@ -82,10 +90,10 @@ def drop_rates(
     windows: Sequence[float] = (25.0, 125.0, 625.0),
     cheaper: float = 35.0,
 ) -> pd.DataFrame:
-    """Fig. 7: the share of tuples that is dropped when the join is done in full, by ``rate`` and
-    ``window`` (s), with an index (a pair costs one ``cheaper``-th of a comparison) and without.
+    """Return Fig. 7: the fraction of tuples that is dropped by a full join of the rest.
 
-    Of 2 rate^2 w pairs a second only so many fit.
+    Rows are by ``rate`` and ``window`` (s), with an index (a pair costs one ``cheaper``-th of a
+    comparison) and without. The budget limits the 2 rate^2 w pairs a second.
     """
     rows = [
         (index, r, w, 1 - retained_share(CAPACITY * factor / (2 * r * r * w)))
@@ -97,17 +105,19 @@ def drop_rates(
 
 
 def retained_share(fits: float) -> float:
-    """The share of both streams that is not dropped when so much of all pairs fits: its square is
-    what is left of them.
+    """Return the kept fraction of both streams if a fraction ``fits`` of all pairs is affordable.
+
+    The square of the kept fraction is the remaining fraction of pairs.
     """
     return sqrt(min(1.0, fits))
 
 
 def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
-    """Fig. 8: r by second for rates of 100, 500, 300 and 100 tuples/s, by Algorithm 1 and by the
-    feed-forward rule; and how much longer than it may each second's work takes (``load``).
+    """Return Fig. 8: r by second for rates of 100, 500, 300 and 100 tuples/s.
 
-    One stream has a window, as in section 6.3. Algorithm 1 learns by what was left in the input.
+    Rows are by Algorithm 1 and by the feed-forward rule. ``load`` is the duration of each second's
+    work over the allowed one. One stream has a window, as in section 6.3. Algorithm 1 learns from
+    the input that was left.
     """
     rates = np.concatenate(
         [np.full(60, 100.0), np.full(15, 500.0), np.full(30, 300.0), np.full(25, 100.0)]
@@ -130,7 +140,7 @@ def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
 
 
 def compute_recall(sets: SetStreams, r: float, method: str) -> float:
-    """The share of all results that a method finds with r of all pairs."""
+    """Return the fraction of all results that a method finds with r of all pairs."""
     f = [sets.match_density(window) for window in (0, 1)]
     whole = float(f[0].sum() + f[1].sum())
     if method == "drop":
@@ -147,7 +157,7 @@ def compute_recall(sets: SetStreams, r: float, method: str) -> float:
 
 
 def affordable_fraction(rate_: float, window: float, sides: int) -> float:
-    """r when so many tuples a second of both streams come and ``sides`` of them have windows."""
+    """Return r for an equal rate of both streams if ``sides`` of them have windows."""
     return min(1.0, CAPACITY / (sides * rate_ * rate_ * window))
 
 
@@ -158,8 +168,9 @@ def recall_table(
     shift: float = 5 / 8,
     window: float = 20.0,
 ) -> pd.DataFrame:
-    """Fig. 9 to 13: the recall of each method, and its gain over random dropping, by kappa and
-    rate.
+    """Return Fig. 9 to 13: the recall of each method, and its gain over random dropping.
+
+    Rows are by kappa and rate.
     """
     rows = []
     for kappa in kappas:
@@ -176,7 +187,7 @@ def recall_table(
 def recall_by_window(
     windows: Sequence[float] = (10.0, 20.0, 40.0), kappas: Sequence[float] = (0.6,)
 ) -> pd.DataFrame:
-    """Fig. 10, by the ``window`` (s): the same, where the newest match."""
+    """Return Fig. 10: recall by the ``window`` (s), if the newest tuples match."""
     frames = [recall_table(kappas, shift=0.0, window=window) for window in windows]
     return pd.concat(frames, ignore_index=True)
 
@@ -184,7 +195,7 @@ def recall_by_window(
 def direction_shares(
     kappa: float = 0.6, shares: Sequence[float] = (0.9, 0.7, 0.5, 0.3, 0.1)
 ) -> pd.DataFrame:
-    """Fig. 11: r_1 and r_2 as r falls, by Algorithm 4."""
+    """Return Fig. 11: r_1 and r_2 as r falls, by Algorithm 4."""
     sets = SetStreams(kappa=kappa)
     o = (float(sets.match_density(0).mean()), float(sets.match_density(1).mean()))
     rows = [(r, *split_directions(r, (1.0, 1.0), o), *o) for r in shares]
@@ -197,9 +208,11 @@ def recall_by_basic_windows(
     rate_: float = 500.0,
     lookup: float = 20.0,
 ) -> pd.DataFrame:
-    """Fig. 14: recall by the number of basic windows, without an index and with one in either
-    order. With one, each basic window that is used costs a ``lookup`` (in pairs), and lists by
-    identifier cannot stop within a basic window, so that a part of it costs as much as all.
+    """Return Fig. 14: recall by the number of basic windows, without an index and with one.
+
+    An index is ordered by time or by identifier. With one, each basic window that is used costs a
+    ``lookup`` (in pairs). Lists by identifier cannot stop within a basic window, so that a part of
+    it costs as much as all.
     """
     rows = []
     f = SetStreams(kappa=kappa).match_density(1, 1000)
@@ -215,8 +228,9 @@ def recall_by_basic_windows(
 
 
 def processed_output(ranked: Floats, fits: float, parted: bool) -> float:
-    """What so many basic windows give, the best first; of the last one only what fits is used if
-    basic windows can be ``parted``, else nothing.
+    """Return the output of the best basic windows that fit.
+
+    Of the last one only the fitting part is used if basic windows can be ``parted``, else nothing.
     """
     whole = min(len(ranked), int(fits))
     rest = fits - whole if whole < len(ranked) and parted else 0.0
@@ -226,9 +240,10 @@ def processed_output(ranked: Floats, fits: float, parted: bool) -> float:
 def gain_over_dropping(
     rates: Sequence[float] = (100.0, 200.0, 300.0, 400.0, 500.0),
 ) -> pd.DataFrame:
-    """Fig. 15: the gain of selective processing over random dropping, by rate, with an index and
-    without. Probing a hash index takes as long whatever part of the window is wanted, so that an
-    indexed equality has r = 1 or nothing to gain.
+    """Return Fig. 15: the gain of selective processing over random dropping, by rate.
+
+    Rows are with an index and without. Probing a hash index takes as long for any part of the
+    window, so an indexed equality has r = 1 or nothing to gain.
     """
     overlap, equal = (
         SetStreams(kappa=0.6),
@@ -250,8 +265,9 @@ def gain_over_dropping(
 def _compute_utility(
     sets: SetStreams, r: float, values: Floats, frequency: Floats, typed: bool
 ) -> float:
-    """The utility of what is found with r of all pairs, a result being worth its dearer member;
-    types are told apart or not.
+    """Return the utility of the results found with r of all pairs.
+
+    A result is worth its more valuable member. ``typed``: types are distinguished.
     """
     worth = np.maximum(values[:, None], values[None]) @ frequency
     f = np.concatenate([sets.match_density(window) for window in (0, 1)])
@@ -264,8 +280,9 @@ def _compute_utility(
 def utility_by_skew(
     skews: Sequence[float] = (0.0, 1.0, 2.0, 3.0), r: float = 0.04, kappa: float = 0.6
 ) -> pd.DataFrame:
-    """Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by k, for frequencies that
-    are equal, inverse to values, or proportional to them.
+    """Return Fig. 16: the gain in utility of three types worth 1, 2^-k, 3^-k, by k.
+
+    Frequencies are equal, inverse to values, or proportional to them.
     """
     sets, rows = SetStreams(kappa=kappa), []
     for k in skews:
@@ -282,8 +299,10 @@ def utility_by_types(
     factors: Sequence[float] = (5.0, 10.0),
     r: float = 0.1,
 ) -> pd.DataFrame:
-    """Fig. 17: the gain by the number of types, the dearest worth ``factor`` times the cheapest,
-    values by Zipf's law, frequencies inverse to them.
+    """Return Fig. 17: the gain by the number of types.
+
+    The most valuable is worth ``factor`` times the least; values follow Zipf's law, and frequencies
+    are inverse to them.
     """
     sets, rows = SetStreams(kappa=0.6), []
     for factor in factors:

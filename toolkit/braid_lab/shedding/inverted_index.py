@@ -1,9 +1,11 @@
-"""Inverted indexes over sets, in two orders. Source: Gedik 2007, section 4.2, Fig. 4.
+"""Inverted indexes over sets, in two orders.
 
-A list for each item names the sets that have it. Ordered by identifier, a set is put in its place
-by search, and removed likewise. Ordered by time, sets come in at the front and leave at the end, so
-that neither takes a search, and a merge can stop at a time: that is what makes it possible to
-process a part of a window.
+A list for each item has the sets that contain it. Ordered by identifier, a set is inserted and
+removed by search. Ordered by time, sets are inserted at the front and removed at the end. Neither
+then takes a search, and a merge can stop at a time, which makes it possible to process a part of a
+window.
+
+Source: Gedik 2007, section 4.2, Fig. 4.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ from braid_lab.common.trace import Trace, TraceStep
 
 Order = Literal["identifier", "time"]
 Entry = tuple[int, int]
-"""What a list is sorted by: (identifier, 0), or (-time, -identifier), the newest first."""
+"""The sort key of a list: (identifier, 0), or (-time, -identifier), the newest first."""
 
 
 @dataclass
 class InvertedIndex:
-    """Identifiers of sets by item. ``moves`` counts what keeping the lists sorted took: a search of
-    a list of n, or one step where none is needed.
+    """Identifiers of sets by item.
+
+    ``moves`` counts the work of keeping the lists sorted: a search of a list of n, or one step if
+    none is needed.
     """
 
     order: Order
@@ -41,7 +45,7 @@ class InvertedIndex:
         return entry[0] if self.order == "identifier" else -entry[1]
 
     def insert_set(self, identifier: int, time: int, items: frozenset[int]) -> None:
-        """Add a set; sets come in the order of their times."""
+        """Add a set; sets arrive in the order of their times."""
         self.times[identifier] = time
         for item in sorted(items):
             entries = self.lists.setdefault(item, [])
@@ -49,7 +53,7 @@ class InvertedIndex:
             insort(entries, self._make_entry(identifier, time))
 
     def remove_set(self, identifier: int, items: frozenset[int]) -> None:
-        """Take a set out. By time it is the oldest of each of its lists."""
+        """Remove a set. If the order is by time, it is the oldest of each of its lists."""
         time = self.times.pop(identifier)
         for item in sorted(items):
             entries = self.lists[item]
@@ -63,9 +67,10 @@ class InvertedIndex:
     def merge_lists(
         self, query: frozenset[int], since: int | None = None
     ) -> Iterator[tuple[int, int]]:
-        """(identifier, item) of the query's lists, merged by a heap: a set that shares m items with
-        the query comes m times in a row. ``since`` ends it before the sets that are older; only
-        lists by time can do that.
+        """Yield (identifier, item) of the query's lists, merged by a heap.
+
+        A set that shares m items with the query comes m times in a row. ``since`` ends the merge
+        before older sets; only lists by time support it.
         """
         if since is not None and self.order == "identifier":
             raise ValueError("lists by identifier cannot stop at a time")
@@ -82,7 +87,7 @@ class InvertedIndex:
                 pop(heads)
 
     def count_common(self, query: frozenset[int], since: int | None = None) -> dict[int, int]:
-        """How many items each set shares with the query, for those that share any."""
+        """Return the number of items that each set shares with the query, if any."""
         found: dict[int, int] = {}
         for identifier, _ in self.merge_lists(query, since):
             found[identifier] = found.get(identifier, 0) + 1
@@ -98,8 +103,10 @@ _QUERY = frozenset({1, 2, 4})
 
 
 def index_example() -> Trace:
-    """Fig. 4 step by step: five sets come, the oldest leaves, and the lists of a query's items are
-    merged as far as the newest three sets.
+    """Return Fig. 4 step by step.
+
+    Five sets arrive, the oldest leaves, and the lists of a query's items are merged for the newest
+    three sets.
     """
     trace, index = Trace("Lists ordered by time (Gedik 2007, Fig. 4)", 2, 1), InvertedIndex("time")
     held, merged = dict[int, frozenset[int]](), list[tuple[int, int]]()

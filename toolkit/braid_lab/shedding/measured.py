@@ -1,5 +1,6 @@
-"""Shedding measured: New York's flights by several methods at one budget, and a burst on Spark with
-and without a bound on seconds.
+"""Measured shedding: New York's flights by several methods at one budget, and a burst on Spark.
+
+The burst runs with and without a limit on seconds.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 PAPER = "Gedik 2007"
 LIMIT = 2.0
-"""What a batch of the burst may take, in median batches before it."""
+"""Allowed duration of a batch in the burst, in median batches before it."""
 METHODS = {"tags": ("selective", "uniform", "drop"), "tail number": ("uniform", "drop", "keys")}
-"""By condition, the methods that are compared; "keys" needs an equality."""
+"""By condition, the compared methods; "keys" needs an equality."""
 Wait = Callable[["JoinRun"], Any]
 
 
@@ -33,8 +34,10 @@ def _await_run_end(run: JoinRun) -> None:
 
 
 class FlightComparison(NamedTuple):
-    """``results``: by condition and method, those found and estimated; ``carriers``: by carrier,
-    what the selective run estimates, and the truth; ``events`` of that run.
+    """Results of the comparison on flights.
+
+    ``results``: by condition and method, results found and estimated. ``carriers``: by carrier, the
+    estimate of the selective run, and the truth. ``events``: of that run.
     """
 
     results: pd.DataFrame
@@ -45,8 +48,9 @@ class FlightComparison(NamedTuple):
 def compare_methods(
     days: int = 2, fraction: float = 0.25, batches: int = 48, wait: Wait = _await_run_end
 ) -> FlightComparison:
-    """Legs of New York's flights, joined in this process in full and at ``fraction`` of the pairs.
-    All figures are measured; ``wait`` waits for the end of a run.
+    """Return legs of New York's flights, joined in full and at ``fraction`` of the pairs.
+
+    The join runs in this process. All figures are measured; ``wait`` waits for the end of a run.
     """
     from braid_lab.workloads.flight_legs import EQUAL, LEG_CONDITION, flight_legs
 
@@ -99,7 +103,7 @@ def _compare_by_carrier(chosen: JoinRun, whole: JoinRun) -> pd.DataFrame:
 
 
 def selective_shedding_claim(found: FlightComparison) -> Claim:
-    """Sections 5.1 and 6 on real data: pairs that are chosen give more than as many of any."""
+    """Sections 5.1 and 6 on real data: selected pairs give more results than random ones."""
     share = found.results.set_index(["condition", "method"])["found of all"]["tags"]
     return Claim(
         PAPER,
@@ -125,7 +129,7 @@ def equality_claim(found: FlightComparison) -> Claim:
 
 
 def estimate_claim(found: FlightComparison) -> Claim:
-    """Ours: the weights of results say how many the full join has."""
+    """Braid's own: the weights of results estimate the size of the full join."""
     of = found.results.set_index(["condition", "method"])
     off = (of["estimated"] - of["in truth"]).abs() / of["error"]
     return Claim(
@@ -138,13 +142,15 @@ def estimate_claim(found: FlightComparison) -> Claim:
 
 
 def flight_comparison_claims(found: FlightComparison) -> list[Claim]:
-    """What the comparison shows."""
+    """Return the claims about the comparison."""
     return [selective_shedding_claim(found), equality_claim(found), estimate_claim(found)]
 
 
 class BurstComparison(NamedTuple):
-    """``batches``: the seconds of each, with and without shedding, beside what one may take;
-    ``events`` of the run that sheds load; ``claims``.
+    """Results of the comparison on a burst.
+
+    ``batches``: the seconds of each, with and without shedding, and the limit. ``events``: of the
+    run that sheds load.
     """
 
     batches: pd.DataFrame
@@ -158,9 +164,10 @@ def compare_burst(
     batches: int = 12,
     wait: Wait = _await_run_end,
 ) -> BurstComparison:
-    """Three times as many tuples in the middle third, on Spark: all of them joined, then with a
-    bound on the seconds of a batch. Measured; ``rate`` in tuples a second of either stream, and
-    ``wait`` waits for the end of a run.
+    """Return a run on Spark with three times as many tuples in the middle third, measured.
+
+    All tuples are joined, then again with a limit on the seconds of a batch. ``rate`` is in tuples
+    a second of either stream; ``wait`` waits for the end of a run.
     """
     sets = shedding_runs.sets_from_controls(rate=rate, theta=theta, seconds=float(batches))
     wait(free := shedding_runs.start_run(sets, None))

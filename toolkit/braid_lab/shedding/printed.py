@@ -1,4 +1,4 @@
-"""What Gedik 2007 prints of its figures as numbers."""
+"""Numbers that Gedik 2007 prints about its figures."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""The join of two windows of sets one tuple at a time, shedding load as it is printed.
+"""The join of two windows of sets one tuple at a time, with load shedding as printed.
 
-Source: Gedik 2007, section 3.2 (Fig. 2 and 3), Algorithms 2 and 3. A fetched tuple is put at the
-head of its own window, expired tuples leave the opposite one, and it is processed against what is
-left there: in full with probability r * gamma, else the best basic windows until r |W| tuples are
-used. Printed without the bar, line 1 of Algorithm 3 means the opposite window.
+A fetched tuple is put at the head of its own window, expired tuples leave the opposite one, and it
+is processed against the rest: in full with probability r * gamma, else against the best basic
+windows until r |W| tuples are used. Printed without the bar, line 1 of Algorithm 3 means the
+opposite window.
+
+Source: Gedik 2007, section 3.2 (Fig. 2 and 3), Algorithms 2 and 3.
 """
 
 from __future__ import annotations
@@ -33,8 +35,10 @@ class SetTuple(NamedTuple):
 
 
 def matches_predicate(predicate: Predicate, x: SetTuple, y: SetTuple, threshold: float = 1) -> bool:
-    """Whether x of the first stream and y of the second match: x = y, x within y, y within x, as
-    many common items as the threshold, or an inner product as great.
+    """Return whether x of the first stream and y of the second match.
+
+    The predicate is x = y, x within y, y within x, as many common items as the threshold, or an
+    inner product as great.
     """
     a, b = x.items.keys(), y.items.keys()
     if predicate == "equal":
@@ -50,7 +54,7 @@ def matches_predicate(predicate: Predicate, x: SetTuple, y: SetTuple, threshold:
 
 @dataclass
 class BasicWindow:
-    """A piece of a window: its tuples, oldest first, and their index where there is one."""
+    """A piece of a window: its tuples, oldest first, and their index, if any."""
 
     tuples: list[SetTuple] = field(default_factory=list)
     index: InvertedIndex | None = None
@@ -61,7 +65,7 @@ class SheddingJoin:
     """Two windows of ``length`` in basic windows of ``basic``, a tuple at a time.
 
     ``fraction`` is r, ``sample`` gamma. ``inclusive`` keeps a tuple while its age is at most w, as
-    the paper does; Braid's windows end before. ``order`` is that of inverted indexes, None: none.
+    the paper does; Braid's windows end before. ``order`` is that of inverted indexes; None: none.
     ``period`` is T_c. Raises ValueError for lengths that are not above 0.
     """
 
@@ -95,7 +99,7 @@ class SheddingJoin:
         return BasicWindow(index=InvertedIndex(self.order) if self.order else None)
 
     def process_tuple(self, t: SetTuple) -> None:
-        """Steps 1 to 3 of Fig. 3 for one tuple; tuples come in the order of their times."""
+        """Apply steps 1 to 3 of Fig. 3 to one tuple; tuples arrive in the order of their times."""
         if t.time - self.adapted >= self.period:
             self._adapt_window_ranks(t.time)
         other = 1 - t.stream
@@ -106,8 +110,9 @@ class SheddingJoin:
         self._process_against_window(t, other)
 
     def _slide_window(self, stream: int, now: int) -> None:
-        """Open a basic window when the first is full; the last falls out of the circular buffer
-        when it has expired as a whole.
+        """Open a basic window if the first is full.
+
+        The last falls out of the circular buffer when it has expired as a whole.
         """
         while now - self.opened[stream] >= self.basic:
             self.opened[stream] += self.basic
@@ -131,7 +136,7 @@ class SheddingJoin:
                     part.index.remove_set(gone.number, frozenset(gone.items))
 
     def _process_against_window(self, t: SetTuple, window: int) -> None:
-        """Algorithm 3."""
+        """Apply Algorithm 3."""
         parts = self.windows[window]
         if self.draw.random() < self.fraction * self.sample:
             self._record_step(f"{t} is processed in full, to learn.", t)
@@ -154,11 +159,11 @@ class SheddingJoin:
                 return
 
     def _rank_basic_windows(self, window: int) -> list[int]:
-        """Basic windows, the best first; one beyond the n_i counts as the last."""
+        """Return the basic windows, the best first; one beyond the n_i counts as the last."""
         return [*self.ranks[window], self.counts[window]]
 
     def _probe_basic_window(self, t: SetTuple, part: BasicWindow, share: float) -> int:
-        """The matches of a tuple in the newest ``share`` of a basic window."""
+        """Return the matches of a tuple in the newest ``share`` of a basic window."""
         used = round(share * len(part.tuples))
         some = part.tuples[len(part.tuples) - used :]
         if not some:
@@ -177,8 +182,9 @@ class SheddingJoin:
     def _find_candidates(
         self, t: SetTuple, part: BasicWindow, some: Sequence[SetTuple]
     ) -> list[SetTuple]:
-        """What the merge of the lists names. By identifier all of a basic window is merged, however
-        small the share.
+        """Return the tuples that the merge of the lists names.
+
+        By identifier a whole basic window is merged, even for a small share.
         """
         assert part.index is not None
         whole = len(some) == len(part.tuples) or self.order == "identifier"
@@ -191,7 +197,7 @@ class SheddingJoin:
         return matches_predicate(self.predicate, x, y, self.threshold)
 
     def _adapt_window_ranks(self, now: int) -> None:
-        """Algorithm 2, every T_c."""
+        """Apply Algorithm 2, every T_c."""
         passed = max(1, now - self.adapted)
         for i, seen in enumerate(self.seen):
             other = self.came[1 - i] / passed
@@ -239,7 +245,9 @@ def _to_plain_tuple(t: SetTuple) -> Tuple:
 
 
 def run_join(tuples: Iterable[SetTuple], **settings: object) -> SheddingJoin:
-    """The join of tuples in the order of their times; ``settings`` are those of Join."""
+    """Return the join of tuples in the order of their times; ``settings`` are those of
+    SheddingJoin.
+    """
     join = SheddingJoin(**settings)  # type: ignore[arg-type]
     for t in tuples:
         join.process_tuple(t)
@@ -253,7 +261,7 @@ def brute_force(
     threshold: float = 1,
     inclusive: bool = False,
 ) -> list[tuple[str, str]]:
-    """The names of all results, by trying every pair; sorted."""
+    """Return the names of all results, from every pair; sorted."""
     found = []
     for x in (t for t in tuples if t.stream == 0):
         for y in (t for t in tuples if t.stream == 1):
@@ -265,8 +273,9 @@ def brute_force(
 
 
 def shedding_example() -> Trace:
-    """Six tuples, windows of 4 in basic windows of 2, half of the work: the second basic window
-    gives most, once that is known.
+    """Return the steps of six tuples, windows of 4 in basic windows of 2, half of the work.
+
+    The second basic window gives most, once that is known.
     """
     sets = [
         (0, 0, {1, 2, 3}),

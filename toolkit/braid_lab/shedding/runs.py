@@ -1,5 +1,7 @@
-"""Runs that shed load: modelled from the workload's density of matches, by the same policy and the
-same batch step as on Spark; and measured, on Spark. Source: Gedik 2007, section 6.
+"""Runs that shed load: modelled, and measured on Spark.
+
+Models use the workload's density of matches, with the same policy and batch step as on Spark.
+Source: Gedik 2007, section 6.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from braid.join_run import JoinRun
 
 BURST = 3.0
-"""How many times as many tuples come in the middle of a run."""
+"""Factor of the number of tuples in the middle of a run."""
 
 
 def sets_from_controls(
@@ -42,7 +44,7 @@ def sets_from_controls(
     dear: float = 0.0,
     **_: Any,
 ) -> SetStreams:
-    """Streams with a burst in the middle third."""
+    """Return streams with a burst in the middle third."""
     low, high = (rate, rate), (burst * rate,) * 2
     changes = ((round(seconds / 3), high), (round(2 * seconds / 3), low))
     return SetStreams(
@@ -66,7 +68,10 @@ def make_shedder(
     dear: float = 0.0,
     **_: Any,
 ) -> Shed:
-    """The shedder of a panel's settings; where some tuples are dear, it knows what each is."""
+    """Return the shedder of a panel's settings.
+
+    If some tuples are valuable, it knows the worth of each.
+    """
     amount = {"seconds": allowed} if budget == "seconds" else {"fraction": fraction}
     utility = {alias: f"{alias}.worth" for alias in "nm"} if dear else {}
     return Shed(**amount, method=method, sample=sample, utility=utility)  # type: ignore[arg-type]
@@ -75,8 +80,10 @@ def make_shedder(
 def simulate_shedding(
     sets: SetStreams, shed: Shed, cost: float = 5e-6, overhead: float = 0.2
 ) -> list[Any]:
-    """The events of a run that nobody made: tuples as the workload has them, matches as many as
-    are expected, a pair taking ``cost`` seconds and a batch ``overhead`` besides.
+    """Return the events of a modelled run.
+
+    Tuples are those of the workload, matches their expected number. A pair takes ``cost`` seconds
+    and a batch ``overhead`` seconds besides.
     """
     micros = round(sets.window * 1e6)
     rules = RunRules(Centralized(), ("n", "m"), (micros, micros), shedder=shed)
@@ -119,8 +126,9 @@ def _simulate_outcome(
     overhead: float,
     dear: float | None,
 ) -> BatchReport:
-    """What a batch would have come to; ``dear`` is the share of tuples that are worth ten times as
-    much, None where all are worth the same.
+    """Return the modelled report of a batch.
+
+    ``dear`` is the share of tuples that are worth ten times as much; None: all are worth the same.
     """
     blocks = {b.id: b for b in work.live_blocks}
     sizes = {
@@ -186,12 +194,13 @@ def _simulate_outcome(
 
 
 _CHEAP, _DEAR = 0, 23
-"""The codes of types worth 1 and 10; see core.harvest.utility."""
+"""The codes of types worth 1 and 10; see ``core.shedding_plan``."""
 
 
 def _list_type_worth(types: Sequence[int], dear: float | None) -> list[tuple[float, float]]:
-    """Of each type that a harvest tells apart: its part of the tuples, and what a match of one is
-    worth, the most of both members.
+    """Return, for each type of a harvest, its share of the tuples and the worth of a match.
+
+    A match is worth its more valuable member.
     """
     if dear is None:
         return [(1.0, 1.0)]
@@ -204,7 +213,7 @@ def _list_type_worth(types: Sequence[int], dear: float | None) -> list[tuple[flo
 def _count_types(
     blocks: Mapping[int, Block], fresh: Mapping[int, Block], dear: float | None
 ) -> tuple[dict[int, int], ...]:
-    """By stream, how many tuples of each type came."""
+    """Return, by stream, the number of arrived tuples of each type."""
     if dear is None:
         return ()
     found: tuple[dict[int, int], ...] = ({}, {})
@@ -217,7 +226,10 @@ def _count_types(
 
 
 def _estimate_match_probability(mine: Block, met: Block, f: Any, window: int) -> float:
-    """How likely a tuple of a fresh block matches one of another, by the age of its middle."""
+    """Return the probability that a tuple of a fresh block matches one of another.
+
+    It depends on the age of the other block's middle.
+    """
     assert mine.event_time_range is not None and met.event_time_range is not None
     age = (sum(mine.event_time_range) - sum(met.event_time_range)) / 2
     if age >= window:
@@ -226,7 +238,7 @@ def _estimate_match_probability(mine: Block, met: Block, f: Any, window: int) ->
 
 
 def count_full_join(sets: SetStreams) -> int:
-    """How many results the full join has: all pairs within the window, by brute force."""
+    """Return the number of results of the full join, by brute force."""
     n, m = sets.make_tables().values()
     times, held = [], []
     for table in (n, m):
@@ -240,7 +252,7 @@ def count_full_join(sets: SetStreams) -> int:
 
 
 def estimate_claim(run: JoinRun, sets: SetStreams) -> Claim:
-    """A measured run's estimate beside the truth."""
+    """Estimate of a measured run compared with the truth."""
     whole, real = run.estimate_results().iloc[-1], count_full_join(sets)
     off = whole["estimated_results"] - real
     return Claim(
@@ -255,13 +267,13 @@ def estimate_claim(run: JoinRun, sets: SetStreams) -> Claim:
 
 
 def start_from_controls(settings: Mapping[str, Any], batches: int) -> JoinRun:
-    """The same on Spark by the settings of the panel, for so many seconds of event time."""
+    """Start a run on Spark by the panel's settings, for ``batches`` seconds of event time."""
     sets = sets_from_controls(**{**settings, "seconds": float(batches)})
     return start_run(sets, make_shedder(**settings), float(settings.get("pace", 0.0)))
 
 
 def start_run(sets: SetStreams, shed: Shed | None, pace: float = 0.0) -> JoinRun:
-    """A workload of sets on Spark, on one host."""
+    """Start a workload of sets on Spark, on one host."""
     from braid.spark_session import session
     from braid.stream_join import StreamJoin
 

@@ -1,1 +1,1 @@
-"""Study chains of state slices (Wang 2008)."""
+"""Studies of chains of state slices (Wang 2008)."""

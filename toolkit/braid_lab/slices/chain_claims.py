@@ -1,6 +1,6 @@
-"""The claims of Wang 2008, chapter 8, Fig. 8.1 to 8.3, against the figures of
-``braid_lab.slices.experiments``: counted on the chain placement itself, but for C_sys, which is
-modelled.
+"""The claims of Wang 2008, chapter 8, Fig. 8.1 to 8.3, against ``braid_lab.slices.experiments``.
+
+All is counted on the chain placement itself, except C_sys, which is modelled.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ BOOK = ClaimBuilder("Wang 2008, I")
 
 
 def average_claim(where: str, says: str, mean: float, each: pd.Series, reading: str) -> Claim:
-    """An average that the book prints as 20 % to 30 %."""
+    """Return a claim about an average that the book prints as 20 % to 30 %."""
     return BOOK.interpreted_claim(
         where, says, f"{mean:.1%} ({format_shares(each)})", 0.2 <= mean <= 0.3, reading
     )
@@ -34,7 +34,7 @@ KEYS = ["windows", "sigma", "join", "rate", "seed"]
 RIVALS = ["pull-up", "partition"]
 
 
-# Fig. 8.1 and 8.2: ``slices.strategies``
+# Fig. 8.1 and 8.2: ``experiments.strategy_counts``
 
 
 def _pivot_by_strategy(found: pd.DataFrame, value: str) -> pd.DataFrame:
@@ -42,19 +42,19 @@ def _pivot_by_strategy(found: pd.DataFrame, value: str) -> pd.DataFrame:
 
 
 def _compute_saved_state(found: pd.DataFrame) -> pd.Series:
-    """What the chain holds less than the next best."""
+    """Return the fraction of state that the chain saves against the next best strategy."""
     state = _pivot_by_strategy(found, "state")
     return 1 - state["state-slice"] / state[RIVALS].min(axis=1)
 
 
 def _compute_service_gain(found: pd.DataFrame) -> pd.Series:
-    """The chain's service rate over the next best, less 1."""
+    """Return the chain's service rate over the next best, less 1."""
     service = _pivot_by_strategy(found, "service")
     return service["state-slice"] / service[RIVALS].max(axis=1) - 1
 
 
 def least_state_claim(found: pd.DataFrame) -> Claim:
-    """Fig. 8.1: the chain always holds least."""
+    """Fig. 8.1: the chain always holds the least state."""
     saved = _compute_saved_state(found).min()
     return BOOK.required_claim(
         "Fig. 8.1", "the chain always holds least", f"{saved:.1%} less and more", saved > 0
@@ -62,7 +62,7 @@ def least_state_claim(found: pd.DataFrame) -> Claim:
 
 
 def state_savings_claim(found: pd.DataFrame) -> Claim:
-    """Fig. 8.1: the chain holds 20 % to 30 % less."""
+    """Fig. 8.1: the chain holds 20 % to 30 % less state."""
     state = _pivot_by_strategy(found, "state")
     saved = 1 - state["state-slice"] / state[RIVALS].max(axis=1)
     panels = saved.groupby(["windows", "sigma"]).mean()
@@ -113,11 +113,11 @@ def forty_percent_gain_claim(found: pd.DataFrame) -> Claim:
     return BOOK.report_claim("Fig. 8.2", "its gain reaches 40%", f"{most:.1%}", most >= 0.4)
 
 
-# Fig. 8.3: ``slices.chains`` and ``overheads``
+# Fig. 8.3: ``experiments.chain_counts`` and ``overhead_ranges``
 
 
 def _compute_chain_gain(many: pd.DataFrame) -> pd.DataFrame:
-    """CPU-Opt's service rate over that of Mem-Opt, less 1, by number of queries."""
+    """Return CPU-Opt's service rate over that of Mem-Opt, less 1, by number of queries."""
     keys = ["windows", "queries", "rate", "seed"]
     by = many.pivot(index=keys, columns="chain", values="service_modelled")
     return (by["CPU-Opt"] / by["Mem-Opt"] - 1).unstack("queries")
@@ -162,7 +162,7 @@ _SAID = {
     "small ones merged": "Fig. 8.3(b)",
     "small, between, large": "Fig. 8.3(c)",
 }
-"""Which panel shows what section 8.3 says (``slices.said``)."""
+"""The panel that shows each statement of section 8.3 (``printed_chains``)."""
 
 
 def merged_slices_claim(said: str) -> Claim:
@@ -197,8 +197,9 @@ def two_slices_claim() -> Claim:
 
 
 def skewed_claim(queries: int = 12, join: float = 0.025) -> Claim:
-    """Fig. 8.3: with a router that compares, too, a C_sys that leaves uniform windows alone merges
-    skewed ones.
+    """Fig. 8.3: a C_sys that leaves uniform windows alone merges skewed ones.
+
+    This holds with a router that compares, too.
     """
     told, holds = [], True
     for rate in RATES:
@@ -218,7 +219,7 @@ def skewed_claim(queries: int = 12, join: float = 0.025) -> Claim:
 
 
 def chain_claims(three: pd.DataFrame, many: pd.DataFrame) -> list[Claim]:
-    """All of them: of ``slices.strategies`` and ``chains``."""
+    """Return all claims, from ``strategy_counts`` and ``chain_counts``."""
     each = (
         least_state_claim,
         state_savings_claim,

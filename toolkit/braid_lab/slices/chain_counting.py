@@ -1,10 +1,10 @@
 """Shared plans counted on the chain placement itself: Wang 2008, Fig. 8.1 to 8.3. No Spark.
 
-The simulation runs ``papers.slices.Chain`` over the Poisson arrivals of two streams; what its
-slices hold, and which pairs its plans let meet, is added up slice by slice. Pull-up is a chain of
-one slice (section 7.2); a partition is two of them, for what passes the selection and what fails
-it. A slice is a whole number of micro-batches, so short ones count finer. ``counted`` has the same
-tuple by tuple, without any chain.
+The simulation runs ``papers.slices.Chain`` over the Poisson arrivals of two streams. The contents
+of its slices, and the pairs that its plans let meet, are added up slice by slice. Pull-up is a
+chain of one slice (section 7.2). A partition is two of them: one for tuples that pass the
+selection, one for those that fail it. A slice is a whole number of micro-batches, so short batches
+count finer. ``counting`` counts the same tuple by tuple, without a chain.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class _Unmerged(chains.Chain):
-    """The chain, over blocks of one micro-batch each: merged ones leave a slice late, and the more
-    so the longer it is.
+    """The chain over blocks of one micro-batch each.
+
+    Merged blocks leave a slice late, and the later the longer they are.
     """
 
     tick: int = SECOND
 
     def merge_boundaries(self, state: chains.ChainState) -> tuple[tuple[int, ...], ...]:
-        """Every ``tick`` microseconds."""
+        """Return every multiple of ``tick`` microseconds."""
         return tuple(
             tuple(range(self.tick, ends[-1] + self.tick, self.tick)) if ends else ()
             for ends in state.ends
@@ -50,9 +51,10 @@ class _Unmerged(chains.Chain):
 
 @dataclass(frozen=True)
 class SliceCounts:
-    """What the slices of a chain did, youngest first: ``held`` tuples of both streams, the mean
-    over batches once the longest window is full; ``stored_a`` and ``stored_b``, pairs compared with
-    stored tuples of A and of B.
+    """Counts of the slices of a chain, youngest first.
+
+    ``held_tuples`` are tuples of both streams, the mean over batches once the longest window is
+    full; ``stored_a`` and ``stored_b`` are pairs compared with stored tuples of A and of B.
     """
 
     held_tuples: Floats
@@ -62,8 +64,10 @@ class SliceCounts:
 
 @dataclass(frozen=True)
 class ChainExperiment:
-    """Queries on chains, for ``seconds`` in micro-batches of ``step`` seconds, over the arrivals of
-    ``counted.Run``. The selectivity of the join plays no part in what meets.
+    """Queries on chains, for ``seconds`` in micro-batches of ``step`` seconds.
+
+    The arrivals are those of ``counting.TupleCounts``. The selectivity of the join does not
+    influence which tuples meet.
     """
 
     queries: SharedLoad
@@ -73,14 +77,15 @@ class ChainExperiment:
 
     @cached_property
     def tuple_counts(self) -> TupleCounts:
-        """The same tuple by tuple."""
+        """The same counts tuple by tuple."""
         return TupleCounts(self.queries, self.seconds, self.seed)
 
     def count_slices(
         self, side: Sequence[int], windows: Chain, ends: Chain, plain: int
     ) -> SliceCounts:
-        """A chain with these ends over the tuples of A on some sides and all of B, for queries with
-        these windows, of which the first ``plain`` have no selection.
+        """Return the counts of a chain with these ends over some sides of A and all of B.
+
+        The queries have these windows; the first ``plain`` have no selection.
         """
         times = (
             np.concatenate([self.tuple_counts.a_times_micros[k] for k in side]),
@@ -101,7 +106,7 @@ class ChainExperiment:
     def plan_joins(
         self, strategy: str, chain: Chain = ()
     ) -> list[tuple[PlanJoin, SliceCounts, int]]:
-        """The joins of a plan: what each is for, the slices that it is among, and its place."""
+        """Return the joins of a plan: the purpose, the slices that contain it, and its place."""
         q, found = self.queries, []
         if strategy == "state-slice":
             ends = chain or q.windows
@@ -114,13 +119,15 @@ class ChainExperiment:
         return found
 
     def stored_tuples(self, strategy: str, chain: Chain = ()) -> float:
-        """Tuples in the states of a plan."""
+        """Return the tuples in the states of a plan."""
         return float(sum(s.held_tuples[k] for _, s, k in self.plan_joins(strategy, chain)))
 
     def comparisons(self, strategy: str, chain: Chain = (), lookup: bool = False) -> float:
-        """Comparisons of a plan, as ``counted.Run.comparisons`` has them: to probe, purge, route
-        and filter results, select or split A, and unite results. A router compares a result with
-        every window but the longest; with ``lookup`` it looks it up once.
+        """Return the comparisons of a plan, as ``counting.TupleCounts.comparisons`` counts them.
+
+        They are those to probe, purge, route and filter results, select or split A, and unite
+        results. A router compares a result with every window but the longest; with ``lookup`` it
+        looks it up once.
         """
         q, total = self.queries, 0.0
         for p, s, k in self.plan_joins(strategy, chain):
@@ -150,9 +157,7 @@ def _simulate_slice_counts(
     plain: int,
     passing: float,
 ) -> SliceCounts:
-    """The chain's run, added up by slice; ``passing`` is the share of A that passes the
-    selection.
-    """
+    """Return the chain's run, added up by slice; ``passing`` is the fraction of A that passes."""
     micros = [round(w * SECOND) for w in windows]
     asked, tick = tuple(round(e * SECOND) for e in ends), round(step * SECOND)
     queries = tuple(
@@ -177,8 +182,9 @@ def _simulate_slice_counts(
 def _sum_slice_counts(
     events: Sequence[Any], slices: int, full: float, reach: int, passing: float
 ) -> SliceCounts:
-    """What so many slices did, ``held`` from batch ``full`` on. A tuple of A that fails the
-    selection probes no slice after ``reach`` (chapter 20).
+    """Return the counts of the slices, with ``held`` from batch ``full`` on.
+
+    A tuple of A that fails the selection probes no slice after ``reach`` (chapter 20).
     """
     live, where = LiveBlocks(), dict[int, int]()
     routes: Sequence[Route] = ()
@@ -204,7 +210,7 @@ def _sum_slice_counts(
 def _iterate_block_pairs(
     routes: Sequence[Route], live: LiveBlocks
 ) -> Iterator[tuple[Block, Block]]:
-    """Fresh blocks, each with every block that its route meets."""
+    """Yield each fresh block with every block that its route meets."""
     for r in routes:
         if fresh := live.get(r.block.id):
             for path in r.paths:

@@ -1,8 +1,7 @@
-"""The claims of Wang 2008, Part I, chapters 5 and 6, against the figures of
-``braid_lab.slices.experiments``.
+"""The claims of Wang 2008, Part I, chapters 5 and 6, against ``braid_lab.slices.experiments``.
 
-Those of chapter 8 are in ``chain_claims``. Counted or modelled, nothing is measured but the answers
-of a run on Spark. Claims that hold robustly are checked (``must``).
+Those of chapter 8 are in ``chain_claims``. All is counted or modelled, except the answers of a run
+on Spark, which are measured. Claims that hold robustly are required.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from braid_lab.slices.chain_counting import ChainExperiment
 from braid_lab.slices.cost_tree import isolated_ratios
 from braid_lab.slices.experiments import GRID, cpu_savings
 
-# Fig. 5.8 to 5.10: ``slices.memory_savings`` and ``cpu_savings``
+# Fig. 5.8 to 5.10: ``experiments.memory_savings`` and ``cpu_savings``
 
 
 def always_saves_claim(saved: pd.DataFrame, where: str, what: str) -> Claim:
@@ -59,7 +58,7 @@ def cpu_average_claim(saved: pd.DataFrame) -> Claim:
 
 
 def cpu_savings_by_rival(join: float) -> pd.Series:
-    """By rival, the mean of the comparisons that are saved at a join selectivity."""
+    """Return, by competitor, the mean fraction of comparisons saved at a join selectivity."""
     return cpu_savings(joins=(join,)).groupby("against")["saved_modelled"].mean()
 
 
@@ -78,8 +77,9 @@ def most_cpu_claim() -> Claim:
 
 
 def one_state_claim(rate: float = 20.0) -> Claim:
-    """Section 5.1: without selections the chain holds the state of the largest query alone, by the
-    model and counted.
+    """Section 5.1: without selections the chain holds the state of the largest query alone.
+
+    This holds in the model and counted.
     """
     alike = SharedLoad(rate, (5.0, 15.0, 30.0), has_no_selection=3)
     largest = costs.isolated_cost(SharedLoad(rate, alike.windows[-1:])).state_tuples
@@ -96,11 +96,11 @@ def one_state_claim(rate: float = 20.0) -> Claim:
     )
 
 
-# Fig. 6.4 to 6.7: ``slices.tree_ratios``
+# Fig. 6.4 to 6.7: ``experiments.tree_ratios``
 
 
 def tree_memory_claim(trees: pd.DataFrame) -> Claim:
-    """Fig. 6.4, 6.5: the chains hold least."""
+    """Fig. 6.4, 6.5: the chains hold the least state."""
     most = trees.loc[trees["resource"] == "memory", "ratio_modelled"].max()
     says = "the chains hold least for all m, n"
     return BOOK.required_claim("Fig. 6.4, 6.5", says, f"at most {most:.1%}", most <= 1)
@@ -132,7 +132,7 @@ def tree_cpu_claim(trees: pd.DataFrame) -> Claim:
 
 
 def tree_parts_claim(grid: tuple[float, ...] = GRID) -> Claim:
-    """Eq. 6.7 against isolated execution: what is lost are unions and filters, not joins."""
+    """Eq. 6.7 against isolated execution: unions and filters cost more, joins do not."""
     ratios = pd.DataFrame([isolated_ratios(m, n) for m in grid for n in grid])
     found = ", ".join(f"{format_range(v.min() - 1, v.max() - 1)} {k}" for k, v in ratios.items())
     says = "the joins of a tree's chains compare less than isolated ones; unions and filters more"
@@ -152,8 +152,10 @@ def tree_pull_up_claim(trees: pd.DataFrame) -> Claim:
 
 @dataclass(frozen=True)
 class SliceFigures:
-    """The tidy frames that the claims are about: of ``slices.memory_savings``, ``cpu_savings``,
-    ``tree_ratios``, ``strategies`` and ``chains``.
+    """The tidy frames behind the claims.
+
+    They are from ``memory_savings``, ``cpu_savings``, ``tree_ratios``, ``strategy_counts`` and
+    ``chain_counts``.
     """
 
     memory: pd.DataFrame
@@ -164,7 +166,7 @@ class SliceFigures:
 
 
 def state_slice_claims(f: SliceFigures) -> list[Claim]:
-    """All of them, in the order of the figures."""
+    """Return all claims, in the order of the figures."""
     trees = (tree_memory_claim, tree_average_claim, tree_cpu_claim, tree_pull_up_claim)
     return [
         one_state_claim(),

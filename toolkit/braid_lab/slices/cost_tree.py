@@ -1,5 +1,4 @@
-"""Two queries that share a tree of joins, (A join B) join C: the case study of Wang 2008, chapter
-6. All modelled.
+"""Two queries that share a tree of joins, (A join B) join C: Wang 2008, chapter 6. All modelled.
 
 Memory is in tuples of the input (a joined pair AB counts twice), times M_t it is Eq. 6.1 to 6.3;
 work is in comparisons per minute, Eq. 6.5 to 6.7. ``memory_ratios`` and ``cpu_ratios`` are Eq. 6.4
@@ -16,7 +15,7 @@ and 6.8. Where the book contradicts itself:
   isolated execution is 0.15, that of the costs printed above it 1.10. With the whole numerator the
   chains cost 10% to 21% more than isolated execution for all m and n. ``printed_cpu_ratios`` has
   the equation as printed.
-- Eq. 6.8, denominator: isolated execution without filtering and purging, as printed; they make less
+- Eq. 6.8, denominator: isolated execution without filtering and purging, as printed; they are less
   than 0.1%.
 """
 
@@ -28,12 +27,11 @@ from typing import NamedTuple
 
 @dataclass(frozen=True)
 class JoinTree:
-    """The terms of Table 6.1 with the values of Table 6.2; rates in tuples per minute, windows in
-    minutes.
+    """The terms of Table 6.1 with the values of Table 6.2.
 
-    ``ab`` and ``bc`` are the windows W_AB and W_BC of Q1 and Q2, with W_AB^1 <= W_AB^2 and W_BC^2
-    <= W_BC^1. ``own`` is the selectivity of each selection, ``either`` that of being selected by Q1
-    or Q2 (80% of Q1's tuples are Q2's too).
+    Rates are in tuples per minute, windows in minutes. ``ab`` and ``bc`` are the windows W_AB and
+    W_BC of Q1 and Q2, with W_AB^1 <= W_AB^2 and W_BC^2 <= W_BC^1. ``own`` is the selectivity of
+    each selection, ``either`` that of being selected by Q1 or Q2 (80% of Q1's tuples are Q2's too).
 
     Raises ValueError for windows in another order.
     """
@@ -54,11 +52,11 @@ class JoinTree:
             )
 
     def ab_results_per_minute(self, fraction: float, window: float) -> float:
-        """Results of A join B per minute, when a fraction of each passes."""
+        """Return the results of A join B per minute, if a fraction of each passes."""
         return 2 * (self.rate * fraction) ** 2 * window * self.join_ab
 
     def abc_results_per_minute(self, pairs: float, fraction: float, window: float) -> float:
-        """Results of AB join C per minute."""
+        """Return the results of AB join C per minute."""
         return 2 * pairs * self.rate * fraction * window * self.join_bc
 
 
@@ -67,8 +65,9 @@ MEGABYTES = 0.1e-3
 
 
 def ratio_tree(m: float, n: float) -> JoinTree:
-    """m = W_AB^1 / W_AB^2, n = W_BC^2 / W_BC^1, the longer windows as in Table 6.2. Raises
-    ValueError unless both are in (0, 1].
+    """Return the tree with m = W_AB^1 / W_AB^2 and n = W_BC^2 / W_BC^1.
+
+    The longer windows are those of Table 6.2. Raises ValueError unless both are in (0, 1].
     """
     if not (0 < m <= 1 and 0 < n <= 1):
         raise ValueError(f"m is {m} and n is {n}; ratios of windows are above 0 and up to 1")
@@ -77,13 +76,13 @@ def ratio_tree(m: float, n: float) -> JoinTree:
 
 
 def isolated_memory(t: JoinTree) -> tuple[dict[str, float], dict[str, float]]:
-    """Eq. 6.1 for Q1 and Q2 (Fig. 6.1): tuples by state."""
+    """Return Eq. 6.1 for Q1 and Q2 (Fig. 6.1): tuples by state."""
     q1, q2 = (_compute_state_sizes(t, t.own, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True))
     return q1, q2
 
 
 def pull_up_memory(t: JoinTree) -> dict[str, float]:
-    """Eq. 6.2, Fig. 6.2: tuples by state."""
+    """Return Eq. 6.2, Fig. 6.2: tuples by state."""
     return _compute_state_sizes(t, t.either, t.ab[1], t.bc[0])
 
 
@@ -98,7 +97,7 @@ def _compute_state_sizes(t: JoinTree, fraction: float, ab: float, bc: float) -> 
 
 
 def slice_memory(t: JoinTree) -> dict[str, float]:
-    """Eq. 6.3: tuples by state, of the three chains of Fig. 6.3."""
+    """Return Eq. 6.3: tuples by state, of the three chains of Fig. 6.3."""
     both, own = t.rate * t.either, t.rate * t.own
     young, old = t.ab[0], t.ab[1] - t.ab[0]
     near, far = t.bc[1], t.bc[0] - t.bc[1]
@@ -117,7 +116,7 @@ def slice_memory(t: JoinTree) -> dict[str, float]:
 
 
 def isolated_cpu(t: JoinTree) -> tuple[dict[str, float], dict[str, float]]:
-    """Eq. 6.5 for Q1 and Q2: comparisons per minute by what they are for."""
+    """Return Eq. 6.5 for Q1 and Q2: comparisons per minute by purpose."""
     q1, q2 = (_compute_isolated_cpu(t, ab, bc) for ab, bc in zip(t.ab, t.bc, strict=True))
     return q1, q2
 
@@ -132,7 +131,7 @@ def _compute_isolated_cpu(t: JoinTree, ab: float, bc: float) -> dict[str, float]
 
 
 def pull_up_cpu(t: JoinTree) -> dict[str, float]:
-    """Eq. 6.6: comparisons per minute by what they are for."""
+    """Return Eq. 6.6: comparisons per minute by purpose."""
     pairs = t.ab_results_per_minute(t.either, t.ab[1])
     triples = t.abc_results_per_minute(pairs, t.either, t.bc[0])
     return {
@@ -144,8 +143,9 @@ def pull_up_cpu(t: JoinTree) -> dict[str, float]:
 
 
 def slice_cpu(t: JoinTree) -> dict[str, float]:
-    """Eq. 6.7: comparisons per minute by what they are for; C3's probing by AB3 apart, under "probe
-    AB3".
+    """Return Eq. 6.7: comparisons per minute by purpose.
+
+    The probing of C3 by AB3 is separate, under "probe AB3".
     """
     ab1, ab2 = (
         t.ab_results_per_minute(t.either, t.ab[0]),
@@ -166,20 +166,20 @@ def slice_cpu(t: JoinTree) -> dict[str, float]:
 
 
 class CostRatios(NamedTuple):
-    """What the chain needs as a fraction of what isolated execution and selection pull-up need."""
+    """Costs of the chain as fractions of those of isolated execution and selection pull-up."""
 
     isolated: float
     pull_up: float
 
 
 def memory_ratios(m: float, n: float) -> CostRatios:
-    """Eq. 6.4: the ratios of the states AB."""
+    """Return Eq. 6.4: the ratios of the states AB."""
     sliced = 1500 * (m + n) - 840 * m * n
     return CostRatios(sliced / (1500 * (m + n)), sliced / 2160)
 
 
 def cpu_ratios(m: float, n: float) -> CostRatios:
-    """What Eq. 6.8 should be: the ratios of Eq. 6.7 to Eq. 6.5 and to Eq. 6.6."""
+    """Return the ratios of Eq. 6.7 to Eq. 6.5 and to Eq. 6.6, which Eq. 6.8 should be."""
     t = ratio_tree(m, n)
     sliced = sum(slice_cpu(t).values())
     return CostRatios(
@@ -189,18 +189,19 @@ def cpu_ratios(m: float, n: float) -> CostRatios:
 
 
 def printed_cpu_ratios(m: float, n: float) -> CostRatios:
-    """Eq. 6.8 as printed, without the probing of C3 by AB3."""
+    """Return Eq. 6.8 as printed, without the probing of C3 by AB3."""
     sliced = 228.61 * m * n + 206.33 * m + 18.75 * n + 0.1375
     return CostRatios(sliced / (187.5 * (m + n) + 0.125 * m + 0.125), sliced / 453.798)
 
 
 def isolated_ratios(m: float, n: float) -> dict[str, float]:
-    """What the chains compare, of what isolated execution does, by what their unions and filters
-    are taken to cost: "by results" (Eq. 6.7 whole), "by punctuations" (unions as in Fig. 5.7 and
-    5.1, a comparison for each tuple that has passed the last slice of a query) or "left out" (no
-    unions and no filters, of which isolated execution has none of results).
+    """Return the comparisons of the chains over those of isolated execution.
 
-    So it is seen where the chains lose: joins are shared, unions and filters of results are new.
+    The ratios differ in the cost of unions and filters: "by results" (Eq. 6.7 whole), "by
+    punctuations" (unions as in Fig. 5.7 and 5.1, a comparison for each tuple that has passed the
+    last slice of a query) or "left out" (no unions, and no filters of results, which isolated
+    execution does not have either). They show why the chains lose: joins are shared, but unions and
+    filters of results are new.
     """
     t = ratio_tree(m, n)
     parts, alone = slice_cpu(t), sum(sum(q.values()) for q in isolated_cpu(t))

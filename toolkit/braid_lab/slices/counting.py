@@ -1,5 +1,6 @@
-"""Shared plans over Poisson arrivals of two streams, counted tuple by tuple: Wang 2008, sections
-8.1 and 8.2. No Spark.
+"""Shared plans over Poisson arrivals of two streams, counted tuple by tuple. No Spark.
+
+Source: Wang 2008, sections 8.1 and 8.2.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from braid_lab.workloads.poisson_arrivals import Arrivals
 
 Side = tuple[int, ...]
 PASS, FAIL, ALL = (0,), (1,), (0, 1)
-"""The tuples of A that a join sees: those that pass the selection, that fail it, or all."""
+"""The tuples of A in a join: those that pass the selection, those that fail it, or all."""
 
 
 @dataclass(frozen=True)
 class PlanJoin:
     """One join of a shared plan: ages from w_low to w_high (indices, w_0 = 0) for some of A.
 
-    ``routed`` windows are compared with each result, and ``filtered`` says whether it is filtered
-    too.
+    ``is_routed`` is the number of windows that each result is compared with, and ``is_filtered``
+    whether it is filtered too.
     """
 
     low: int
@@ -38,8 +39,9 @@ class PlanJoin:
 
 
 def plan_joins(q: SharedLoad, strategy: str, chain: Chain = ()) -> list[PlanJoin]:
-    """The joins of "pull-up", "partition" or "state-slice" (with a chain, by default Mem-Opt).
-    KeyError for another strategy.
+    """Return the joins of "pull-up", "partition" or "state-slice".
+
+    The last has a chain, by default Mem-Opt. Raises KeyError for another strategy.
     """
     n = len(q.windows)
     nodes = [0, *(q.windows.index(w) + 1 for w in chain or q.windows)]
@@ -64,8 +66,7 @@ def plan_joins(q: SharedLoad, strategy: str, chain: Chain = ()) -> list[PlanJoin
 
 @dataclass(frozen=True)
 class TupleCounts:
-    """Two Poisson streams that run for ``seconds`` (the book's 90), from empty states, and what
-    queries over them find.
+    """Counts of two Poisson streams for ``seconds`` (the book's 90), from empty states.
 
     Arrays are by side of A (passes, fails) and by band of age (w_(k-1) to w_k).
     """
@@ -76,8 +77,9 @@ class TupleCounts:
 
     @cached_property
     def a_times_micros(self) -> list[npt.NDArray[np.floating]]:
-        """Times of A, in microseconds: those that pass the selection, those that fail. No tuple of
-        B has the time of one of A.
+        """Times of A, in microseconds: those that pass the selection, those that fail.
+
+        No tuple of B has the time of one of A.
         """
         times = self._poisson_arrivals.arrival_times(0) - 0.5
         passes = (
@@ -88,7 +90,7 @@ class TupleCounts:
 
     @cached_property
     def b_times_micros(self) -> npt.NDArray[np.int64]:
-        """Event times of stream b."""
+        """Event times of B, in microseconds."""
         return self._poisson_arrivals.arrival_times(1)
 
     @property
@@ -108,15 +110,16 @@ class TupleCounts:
 
     @cached_property
     def match_counts(self) -> npt.NDArray[np.int64]:
-        """Those of them that match, (2, N)."""
+        """Matching pairs by their difference in time, (2, N)."""
         return np.random.default_rng([self.seed, 5]).binomial(
             self.pair_counts, self.queries.join_selectivity
         )
 
     @cached_property
     def band_tuples(self) -> npt.NDArray[np.float64]:
-        """Tuples in each band, the mean over the seconds after the longest window; of A's sides and
-        of B, (3, N).
+        """Tuples in each band, of A's sides and of B, (3, N).
+
+        They are means over the seconds after the longest window.
         """
         samples = np.arange(self.queries.windows[-1], self.seconds) * 1e6
         return np.array(
@@ -129,14 +132,14 @@ class TupleCounts:
     def _count_band_tuples(
         self, stored: npt.NDArray[Any], moments: npt.NDArray[Any]
     ) -> npt.NDArray[np.int64]:
-        """How many tuples each band has at each moment, (N, moments)."""
+        """Return the number of tuples in each band at each moment, (N, moments)."""
         edges = np.array([0.0, *self.queries.windows]) * 1e6
         younger = np.searchsorted(stored, moments[None, :] - edges[:, None], "right")
         return younger[:-1] - younger[1:]
 
     @property
     def delivered_results(self) -> int:
-        """Results, once for every query that they are for."""
+        """Results, each counted once for every query that it serves."""
         plain = self.queries.has_no_selection
         each = [
             self.match_counts[ALL if k < plain else PASS, : k + 1].sum()
@@ -145,7 +148,7 @@ class TupleCounts:
         return int(sum(each))
 
     def stored_tuples(self, parts: Iterable[PlanJoin]) -> float:
-        """Tuples in the states of a plan."""
+        """Return the tuples in the states of a plan."""
         return float(
             sum(
                 self.band_tuples[p.side, p.low : p.high].sum()
@@ -155,15 +158,17 @@ class TupleCounts:
         )
 
     def probing_tuples(self, parts: Iterable[PlanJoin]) -> int:
-        """Tuples that come to probe, each counted at each join."""
+        """Return the probing tuples, each counted at each join."""
         return sum(self._count_input_tuples(p.side) for p in parts)
 
     def _count_input_tuples(self, side: Side) -> int:
         return len(self.b_times_micros) + sum(len(self.a_times_micros[k]) for k in side)
 
     def comparisons(self, strategy: str, chain: Chain = ()) -> int:
-        """Comparisons of a plan: to probe, purge, route and filter results, select or split A, and
-        unite results.
+        """Return the comparisons of a plan.
+
+        They are those to probe, purge, route and filter results, select or split A, and unite
+        results.
         """
         parts = plan_joins(self.queries, strategy, chain)
         joins = sum(
@@ -179,8 +184,10 @@ class TupleCounts:
         return int(joins + self.probing_tuples(parts) + selects + self.union_comparisons(strategy))
 
     def union_comparisons(self, strategy: str) -> int:
-        """Comparisons of union operators. A chain: one for each punctuation of every query but the
-        first. A partition: one for each result of its two joins.
+        """Return the comparisons of union operators.
+
+        A chain has one for each punctuation of every query but the first; a partition has one for
+        each result of its two joins.
         """
         plain, n = self.queries.has_no_selection, len(self.queries.windows)
         if strategy == "state-slice":

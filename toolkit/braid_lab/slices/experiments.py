@@ -1,13 +1,13 @@
-"""The experiments on state slices: Wang 2008, Fig. 5.8 to 5.10, 6.4 to 6.7, 8.1 to 8.3. Counted or
-modelled, nothing is measured.
+"""The experiments on state slices: Wang 2008, Fig. 5.8 to 5.10, 6.4 to 6.7, 8.1 to 8.3.
 
-Columns that end in ``_modelled`` are closed forms of ``braid.papers.slices``. Those that end in
-``_counted`` are numbers of tuples and comparisons of the chain placement itself, run over Poisson
-arrivals of two streams without tuples (``chained.Chained``); results are those of a tuple by tuple
-count (``counted.Run``), where pairs match by a seeded draw, as in section 8.1.
+All is counted or modelled. Columns that end in ``_modelled`` are closed forms of
+``braid.papers.slices``. Those that end in ``_counted`` are numbers of tuples and comparisons of the
+chain placement itself, run over Poisson arrivals of two streams without tuples
+(``chain_counting.ChainExperiment``). Results are those of a tuple by tuple count
+(``counting.TupleCounts``), where pairs match by a seeded draw, as in section 8.1.
 
 The book measures a service rate, results per second of a machine. Here it is results per 1000
-comparisons, each result counted once for every query that it is for; where running one more slice
+comparisons, each result counted once for every query that it serves. If running one more slice
 costs something, C_sys, it is part of the comparisons.
 """
 
@@ -43,8 +43,9 @@ RATES = (20.0, 40.0, 60.0, 80.0)
 """Tuples per second and stream, as in all of chapter 8."""
 
 ROUTERS = {"compares": False, "looks up": True}
-"""What a router does with a result: compare it with each window of its slice, or look it up once
-(section 4.1's profile table).
+"""Whether a router looks a result up once (section 4.1's profile table).
+
+Otherwise it compares the result with each window of its slice.
 """
 
 GRID = tuple(round(0.05 * k, 2) for k in range(1, 20))
@@ -60,10 +61,10 @@ SPREADS = {
 
 
 def window_distribution(distribution: str, queries: int = 12) -> Chain:
-    """Table 8.2: windows in seconds, for any multiple of 12 queries; for more than 12 the same
-    ranges are cut finer.
+    """Return the windows of Table 8.2 in seconds, for any multiple of 12 queries.
 
-    Raises ValueError for another distribution or number.
+    For more than 12 the same ranges are cut finer. Raises ValueError for another distribution or
+    number.
     """
     if distribution not in SPREADS or queries < 12 or queries % 12:
         known = ", ".join(SPREADS)
@@ -77,8 +78,9 @@ def window_distribution(distribution: str, queries: int = 12) -> Chain:
 
 
 def memory_savings(grid: Sequence[float] = GRID) -> pd.DataFrame:
-    """Fig. 5.8: rho, sigma, against, saved_modelled (a fraction of what the other strategy holds,
-    Eq. 5.2).
+    """Return Fig. 5.8: rho, sigma, against, saved_modelled.
+
+    The latter is the saved fraction of the other strategy's state, Eq. 5.2.
     """
     rows = []
     for rho, sigma in product(grid, repeat=2):
@@ -91,8 +93,9 @@ def memory_savings(grid: Sequence[float] = GRID) -> pd.DataFrame:
 
 
 def cpu_savings(grid: Sequence[float] = GRID, joins: Sequence[float] = JOINS) -> pd.DataFrame:
-    """Fig. 5.9 and 5.10: rho, sigma, join, against, saved_modelled (a fraction of the other
-    strategy's comparisons, Eq. 5.2).
+    """Return Fig. 5.9 and 5.10: rho, sigma, join, against, saved_modelled.
+
+    The latter is the saved fraction of the other strategy's comparisons, Eq. 5.2.
     """
     rows = []
     for rho, sigma, join in product(grid, grid, joins):
@@ -105,10 +108,10 @@ def cpu_savings(grid: Sequence[float] = GRID, joins: Sequence[float] = JOINS) ->
 
 
 def tree_ratios(grid: Sequence[float] = GRID) -> pd.DataFrame:
-    """Fig. 6.4 to 6.7: m, n, resource, against, ratio_modelled, printed_modelled, what the chains
-    need of what the other does.
+    """Return Fig. 6.4 to 6.7: m, n, resource, against, ratio_modelled, printed_modelled.
 
-    ``printed`` is Eq. 6.4 and 6.8 as printed; for CPU they differ (``tree_costs``).
+    Ratios are the chains' costs over those of the other strategy. ``printed_modelled`` is Eq. 6.4
+    and 6.8 as printed; for CPU they differ (``cost_tree``).
     """
     rows = []
     for m, n in product(grid, repeat=2):
@@ -128,7 +131,9 @@ def tree_ratios(grid: Sequence[float] = GRID) -> pd.DataFrame:
 
 
 def printed_ratios(trees: pd.DataFrame) -> pd.DataFrame:
-    """The CPU ratios of ``tree_ratios`` by Eq. 6.8 as printed: what Fig. 6.6 and 6.7 show."""
+    """Return the CPU ratios of ``tree_ratios`` by Eq. 6.8 as printed, as Fig. 6.6 and 6.7 show
+    them.
+    """
     work = trees[trees["resource"] == "CPU"]
     return work.assign(
         against=work["against"] + ", as printed", ratio_modelled=work["printed_modelled"]
@@ -151,13 +156,13 @@ def strategy_counts(
     seeds: Sequence[int] = (0,),
     step: float = 0.5,
 ) -> pd.DataFrame:
-    """Fig. 8.1 and 8.2, all 27 settings of Table 8.1: windows, sigma, join, rate, seed, strategy,
-    state_counted and state_modelled (tuples, when the longest window is full), service_counted and
-    service_modelled (results per 1000 comparisons).
+    """Return Fig. 8.1 and 8.2, all 27 settings of Table 8.1.
 
-    The first query has no selection, the second and third have one. The modelled rate is that of
-    full windows, the counted one is of a run that starts with empty states, as in the book.
-    ``step`` is a micro-batch of the chain, in seconds.
+    Columns: windows, sigma, join, rate, seed, strategy, state_counted and state_modelled (tuples,
+    when the longest window is full), service_counted and service_modelled (results per 1000
+    comparisons). The first query has no selection, the second and third have one. The modelled rate
+    is that of full windows, the counted one is of a run that starts with empty states, as in the
+    book. ``step`` is a micro-batch of the chain, in seconds.
     """
     rows = []
     for name, sigma, rate, seed, join in product(windows, sigmas, rates, seeds, joins):
@@ -179,7 +184,7 @@ def strategy_counts(
 
 
 def _compute_throughput(q: SharedLoad) -> float:
-    """Results per unit of time over all queries."""
+    """Return the results per unit of time over all queries."""
     return q.join_selectivity * sum(
         q.compared_pairs(w, 1 if k < q.has_no_selection else q.selection_selectivity)
         for k, w in enumerate(q.windows)
@@ -196,12 +201,12 @@ def chain_counts(
     step: float = 0.5,
     router: str = "looks up",
 ) -> pd.DataFrame:
-    """Fig. 8.3: windows, queries, rate, seed, chain, slices, compared_counted, service_modelled
-    (results per 1000 comparisons).
+    """Return Fig. 8.3: service rates of the chains.
 
-    The service rate has ``overhead``, C_sys, comparisons added for each tuple and slice, which are
-    modelled; by default ``spares_uniform``. All else is counted on the chain. ``router`` is one of
-    ROUTERS.
+    Columns: windows, queries, rate, seed, chain, slices, compared_counted, service_modelled
+    (results per 1000 comparisons). The service rate includes ``overhead``, C_sys, modelled
+    comparisons added for each tuple and slice; default: ``overhead_keeping_uniform``. All else is
+    counted on the chain. ``router`` is one of ROUTERS.
     """
     rows, lookup = [], ROUTERS[router]
     for name, n, rate, seed in product(SPREADS, queries, rates, seeds):
@@ -221,18 +226,19 @@ def chain_counts(
 
 
 def overhead_keeping_uniform(rate: float, join: float = 0.025, router: str = "looks up") -> float:
-    """A C_sys that leaves the 12 uniform windows of Table 8.2 unmerged, as Fig. 8.3(a) has them:
-    nine tenths of the largest that does. The book prints none.
+    """Return a C_sys that leaves the 12 uniform windows of Table 8.2 unmerged, as in Fig. 8.3(a).
+
+    It is nine tenths of the largest that does. The book prints none.
     """
     even = window_distribution("uniform")
     return 0.9 * overhead_range(even, even, rate, join, ROUTERS[router])[1]
 
 
 def printed_chains(distribution: str, queries: int = 12) -> dict[str, Chain]:
-    """What section 8.3 says of the CPU-Opt chain, as chains: one, or for the skewed windows several
-    readings of it.
+    """Return the CPU-Opt chains that section 8.3 describes.
 
-    Raises ValueError as ``spread`` does.
+    It is one chain or, for the skewed windows, several interpretations. Raises ValueError as
+    ``window_distribution`` does.
     """
     windows = window_distribution(distribution, queries)
     if distribution == "uniform":
@@ -251,10 +257,10 @@ def overhead_ranges(
     join: float = 0.025,
     routers: Iterable[str] = ("compares",),
 ) -> pd.DataFrame:
-    """The C_sys with which section 8.3's chains are CPU-Opt: router, windows, queries, rate, said,
-    low_modelled, high_modelled, exists.
+    """Return the C_sys with which section 8.3's chains are CPU-Opt.
 
-    Where there is no such C_sys, ``exists`` is False, and high is below low or below 0.
+    Columns: router, windows, queries, rate, said, low_modelled, high_modelled, exists. If there is
+    no such C_sys, ``exists`` is False, and high is below low or below 0.
     """
     rows = []
     for router, name, n, rate in product(routers, SPREADS, queries, rates):
@@ -270,11 +276,10 @@ def overhead_ranges(
 def overhead_range(
     windows: Chain, chain: Chain, rate: float, join: float, lookup: bool = False
 ) -> tuple[float, float]:
-    """From which to which C_sys no chain is cheaper than this one; the first is the greater when
-    there is no such C_sys.
+    """Return the least and greatest C_sys with which no chain is cheaper than this one.
 
-    With k slices the least cost is R_k + k C_sys lambda, so each other k bounds C_sys from one
-    side; the own one must be R_k.
+    If there is no such C_sys, the first is the greater. With k slices the least cost is R_k + k
+    C_sys lambda, so each other k bounds C_sys from one side; the own one must be R_k.
     """
     s = slices.unfiltered_statistics((rate, rate), join, 0.0, len(windows), lookup)
     least, own = _find_least_cost_by_slices(windows, s), slices.chain_cost(chain, windows, s)
@@ -287,7 +292,7 @@ def overhead_range(
 
 
 def _find_least_cost_by_slices(windows: Chain, s: slices.ChainStatistics) -> dict[int, float]:
-    """By number of slices, the cost of the cheapest chain with so many."""
+    """Return, by number of slices, the cost of the cheapest chain."""
     n = len(windows)
     length = {(i, j): cost for i, j, cost in slices.merge_graph(windows, s)}
     best = {0: {0: 0.0}}
@@ -300,6 +305,6 @@ def _find_least_cost_by_slices(windows: Chain, s: slices.ChainStatistics) -> dic
 
 
 def merged_savings(windows: Chain, s: slices.ChainStatistics) -> float:
-    """The share of Mem-Opt's comparisons that CPU-Opt saves (modelled)."""
+    """Return the share of Mem-Opt's comparisons that CPU-Opt saves (modelled)."""
     best = slices.chain_cost(slices.cpu_chain(windows, s), windows, s)
     return 1 - best / slices.chain_cost(windows, windows, s)

@@ -1,5 +1,6 @@
-"""A shared chain on Spark that changes while it runs, and what DuckDB finds for each of its queries
-alone (Wang 2008, Part I).
+"""A shared chain on Spark that changes while it runs, compared with DuckDB for each query alone.
+
+Source: Wang 2008, Part I.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ def apply_changes(
     changes: Mapping[float, Callable[[], Any]],
     say: Callable[[str], Any] = print,
 ) -> None:
-    """Hold the run at each share of its batches, and make that change; then let it go on. It is
-    stopped where that fails, or ``say`` does.
+    """Hold the run at each share of its batches, make the change, and let it continue.
+
+    The run is stopped if a change or ``say`` fails.
     """
     try:
         for share, act in changes.items():
@@ -50,7 +52,7 @@ def _count_planned_batches(events: Iterable[Any]) -> int:
 
 
 def served_batches(events: Sequence[Any], name: str, batches: int) -> range:
-    """The input batches in which a query was served, of so many."""
+    """Return the input batches, out of ``batches``, in which a query was served."""
     first, end = 0, batches
     for k, e in enumerate(events):
         if isinstance(e, (QueryAdded, QueryRemoved)) and e.name == name and e.batch >= 0:
@@ -62,8 +64,9 @@ def served_batches(events: Sequence[Any], name: str, batches: int) -> range:
 def compare_answers(
     run: SharedRun, join: Workload, queries: Iterable[Query], batches: int
 ) -> pd.DataFrame:
-    """What each query got, and what it has to get, by DuckDB over the same tuples: query, window,
-    selection, batches (from 1), results, by DuckDB, the same.
+    """Return the results of each query, and the expected ones, by DuckDB over the same tuples.
+
+    Columns: query, window, selection, batches (from 1), results, by DuckDB, the same.
     """
     import duckdb
 
@@ -97,8 +100,9 @@ def _read_results(run: SharedRun, join: Workload, name: str) -> list[tuple[Any, 
 def _query_expected_results(
     db: Any, join: Workload, query: Query, span: range
 ) -> list[tuple[Any, ...]]:
-    """The pairs that match, pass the selections, are less than a window apart, and came in these
-    batches.
+    """Return the pairs that match, pass the selections, and are less than a window apart.
+
+    Both members arrived in these batches.
     """
     aliases = tuple(join.streams)
     now = f"greatest({', '.join(f'epoch_us({a}.ts)' for a in aliases)})"
@@ -116,7 +120,7 @@ def _query_expected_results(
 
 
 def answers_claim(found: pd.DataFrame) -> Claim:
-    """Section 4.2: every query has exactly its own results, none lost and none doubled."""
+    """Section 4.2: every query has exactly its own results, none lost and none duplicated."""
     same = (found["the same"] == "yes") & (found["results"] > 0)
     told = f"{same.sum()} of {len(found)} queries as by DuckDB, {found['results'].sum():,} results"
     says = "every query has the results that it has alone, none lost and none doubled"

@@ -1,4 +1,4 @@
-"""What Wang 2008, part I, prints of its figures as numbers."""
+"""Numbers that Wang 2008, part I, prints about its figures."""
 
 from __future__ import annotations
 

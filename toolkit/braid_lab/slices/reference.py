@@ -1,21 +1,22 @@
-"""The state-slice chain one tuple at a time. Source: Wang 2008, chapter 5 (Definitions 1 to 3, Fig.
-5.1 to 5.5, 5.7), 7.3 and 7.4.
+"""The state-slice chain one tuple at a time.
 
-Slice k of a chain holds tuples that are w_(k-1) to w_k old. A tuple that comes makes two copies
-(Fig. 5.5): the probe copy goes down the chain; at each slice it first purges the other stream's
-state (what has become too old goes on, ahead of it), then it probes what is left, then it goes on.
-The build copy stays as state. In a one-way join (Fig. 5.2) tuples of a only build, those of b only
-probe. No slice looks at the age of what it probes: that it need not is Lemma 1. Slices take turns
-in any order, a message at a time.
+Slice k of a chain holds tuples that are w_(k-1) to w_k old. An arriving tuple makes two copies
+(Fig. 5.5). The probe copy goes down the chain. At each slice it first purges the other stream's
+state (tuples that are too old move on, ahead of it), then it probes the rest, then it moves on. The
+build copy stays as state. In a one-way join (Fig. 5.2) tuples of a only build, those of b only
+probe. No slice checks the age of the tuples that it probes: Lemma 1 makes that unnecessary. Slices
+take turns in any order, a message at a time.
 
-Each query has its own union operator (Fig. 5.7): results wait, in a bucket for their probe copy,
-until that has passed the last slice of the query and so tells that there will be no more.
-Selections stand between the slices (7.4): a tuple is marked once, when it arrives, with the longest
+Each query has its own union operator (Fig. 5.7). Results wait, in a bucket for their probe copy,
+until that copy has passed the last slice of the query, which means that there will be no more.
+Selections are between the slices (7.4): a tuple is marked once, when it arrives, with the longest
 window of the queries that select it, and goes no further than that.
 
-Definition 1 has results with T_b - T_a < W, and purges what is W old. Fig. 5.2 purges only what is
-older, and Table 5.1 does so too (at second 4, a2 is 2 s old and stays in the slice of 2 s).
-``inclusive`` runs take the second rule: a result's age may then be W.
+Definition 1 has results with T_b - T_a < W, and purges tuples of age W. Fig. 5.2 purges only older
+ones, and so does Table 5.1 (at second 4, a2 is 2 s old and stays in the slice of 2 s).
+``inclusive`` runs follow the second rule: a result's age may then be W.
+
+Source: Wang 2008, chapter 5 (Definitions 1 to 3, Fig. 5.1 to 5.5, 5.7), 7.3 and 7.4.
 """
 
 from __future__ import annotations
@@ -42,23 +43,24 @@ from braid_lab.common.trace import (
 )
 
 Keeps = Callable[[Query, Tuple], bool]
-"""What the selection of a query says of a tuple of either stream."""
+"""The selection of a query: whether it accepts a tuple of either stream."""
 
 
 def accept_all(q: Query, t: Tuple) -> bool:
-    """No query has a selection."""
+    """Return True: no query has a selection."""
     return True
 
 
 def symmetric_query(window: int) -> Query:
-    """A query with this window (in times of tuples) for both streams."""
+    """Return a query with this window (in times of tuples) for both streams."""
     return Query(f"W={window}", (window,) * 2, (None,) * 2)
 
 
 @dataclass(frozen=True, slots=True)
 class TupleCopy:
-    """One of the two copies of a tuple, of ``kind`` "probe" or "build"; ``reach`` is the lineage
-    mark, the longest useful age.
+    """One of the two copies of a tuple, of ``kind`` "probe" or "build".
+
+    ``reach`` is the lineage mark, the longest useful age.
     """
 
     tuple: Tuple
@@ -80,8 +82,9 @@ class SlicedJoin:
 
 @dataclass
 class Union:
-    """The union operator of a query (Fig. 5.7). ``buckets`` has, by probe tuple, what the slices
-    sent; ``output`` is in order.
+    """The union operator of a query (Fig. 5.7).
+
+    ``buckets`` has, by probe tuple, the results of the slices; ``output`` is in order.
     """
 
     query: Query
@@ -94,11 +97,13 @@ class Union:
         return self.query.windows[0]
 
     def buffer_results(self, probe: Tuple, results: Iterable[Group]) -> None:
-        """Keep the results of a probe until their turn comes."""
+        """Buffer the results of a probe until their turn."""
         self.buckets.setdefault(probe, []).extend(results)
 
     def release_on_punctuation(self, probe: Tuple) -> None:
-        """The probe tuple has passed the last slice: its buckets go out, without any comparison."""
+        """Release the buckets of a probe tuple that has passed the last slice, without any
+        comparison.
+        """
         self.output += self.buckets.pop(probe, [])
 
 
@@ -110,14 +115,15 @@ class ReferenceChain:
     boundaries
         w_1 < .. < w_N, the ends of the slices, as times of tuples. Both streams have the same.
     queries
-        Who is served, each with one window (in times of tuples) for both streams; by default one
+        The served queries, each with one window (in times of tuples) for both streams. Default: one
         query for each boundary.
     keeps
-        What the selections of the queries say of tuples; by default they keep all.
+        The selections of the queries. Default: all tuples pass.
     one_way
         Only b probes (Definition 1); else both do (Definition 3).
     inclusive
-        Purge what is older than a slice's end (Fig. 5.2), not what has reached it (Definition 1).
+        Purge tuples older than a slice's end (Fig. 5.2), not those that have reached it (Definition
+        1).
 
     Raises ValueError for boundaries that do not rise from above 0, and for a query with a longer
     window than the chain.
@@ -158,16 +164,16 @@ class ReferenceChain:
 
     @property
     def results_by_query(self) -> list[list[Group]]:
-        """What each query has been given so far, in order."""
+        """The results of each query so far, in order."""
         return [u.output for u in self.unions]
 
     @property
     def busy_slices(self) -> list[int]:
-        """The slices at which something waits."""
+        """The slices with waiting messages."""
         return [k for k, j in enumerate(self.slices) if j.queue]
 
     def process_tuple(self, t: Tuple) -> None:
-        """A tuple makes its copies, which wait at the first slice, unless no query selects it."""
+        """Put the copies of a tuple in the queue of the first slice, unless no query selects it."""
         self.clock, self.now = max(self.clock, t.time), str(t)
         reach = max((u.window_length for u in self.unions if self.keeps(u.query, t)), default=0)
         if not reach:
@@ -183,10 +189,10 @@ class ReferenceChain:
         )
 
     def run_slice(self, k: int, clock: int | None = None) -> None:
-        """Slice k, from 0, takes one message from its queue; ``clock`` is the time when it does, if
-        it is later.
+        """Let slice k, from 0, take one message from its queue.
 
-        Raises IndexError when nothing waits there.
+        ``clock`` is the time at which it does, if that is later. Raises IndexError if no message
+        waits.
         """
         copy = self.slices[k].queue.popleft()
         self.clock, self.now = max(self.clock, clock or 0), str(copy.tuple)
@@ -197,16 +203,16 @@ class ReferenceChain:
             self._record_step(f"{copy} is inserted at J{k + 1}.", k)
 
     def run_until_empty(self) -> None:
-        """Slices take turns, first to last, until nothing waits."""
+        """Let slices take turns, first to last, until no message waits."""
         while self.busy_slices:
             for k in self.busy_slices:
                 self.run_slice(k)
 
     def split_slice(self, k: int, at: int) -> None:
-        """Cut slice k, from 0, at an age (Fig. 7.4). The new slice is empty; later probes fill it
-        by purging.
+        """Cut slice k, from 0, at an age (Fig. 7.4).
 
-        Raises ValueError for an age that is not inside the slice.
+        The new slice is empty; later probes fill it by purging. Raises ValueError for an age that
+        is not inside the slice.
         """
         start, end = self._slice_start_age(k), self.slices[k].end
         if not start < at < end:
@@ -218,10 +224,9 @@ class ReferenceChain:
         )
 
     def merge_slices(self, k: int) -> None:
-        """Merge slice k, from 0, with the next (Fig. 7.5), after the next has emptied the queue
-        between them.
+        """Merge slice k, from 0, with the next (Fig. 7.5).
 
-        Raises ValueError when there is no next.
+        First the next slice empties the queue between them. Raises ValueError if there is no next.
         """
         if not 0 <= k < len(self.slices) - 1:
             raise ValueError(f"slice {k + 1} of {len(self.slices)} has no next one to merge with")
@@ -241,7 +246,7 @@ class ReferenceChain:
         return self.slices[k - 1].end if k else 0
 
     def _probe_slice(self, k: int, copy: TupleCopy) -> None:
-        """Cross-purge, probe, propagate."""
+        """Apply cross-purge, probe, propagate."""
         join, t = self.slices[k], copy.tuple
         other = join.state[1 - t.stream]
         old = [c for c in other if self._is_past_end(t.time - c.tuple.time, join.end)]
@@ -256,8 +261,9 @@ class ReferenceChain:
         return age > end if self.inclusive else age >= end
 
     def _forward_copy(self, k: int, copy: TupleCopy) -> list[TraceMove]:
-        """To the next slice, if there is one and the selection before it lets the tuple through;
-        what stops here is dropped.
+        """Forward a copy to the next slice, if there is one and the selection before it passes.
+
+        Otherwise the copy is dropped.
         """
         if k + 1 < len(self.slices) and copy.reach > self.slices[k].end:
             self.slices[k + 1].queue.append(copy)
@@ -265,8 +271,7 @@ class ReferenceChain:
         return [TraceMove(str(copy), copy.kind, k, None)] if copy.kind == "build" else []
 
     def _deliver_results(self, k: int, probe: Tuple, pairs: Sequence[Group]) -> list[Group]:
-        """Results to the queries that they are for; those that are for none, in a merged slice, are
-        left out.
+        """Deliver results to their queries; drop those in a merged slice that serve none.
 
         Ages are compared only with windows that end inside the slice (the router of Fig. 7.2);
         sigma' is evaluated here.
@@ -350,10 +355,10 @@ def run_chain(
     queries: Sequence[Query] = (),
     theta: Theta = equal_values,
 ) -> Trace:
-    """The steps of a binary chain on tuples in the order of their arrival, each processed to the
-    end before the next comes.
+    """Return the steps of a binary chain on tuples in the order of their arrival.
 
-    Raises ValueError as ``Chain`` does.
+    Each tuple is processed to the end before the next arrives. Raises ValueError as
+    ``ReferenceChain`` does.
     """
     chain = ReferenceChain(boundaries, queries, theta)
     for t in tuples:
@@ -363,18 +368,19 @@ def run_chain(
 
 
 def run_typed(text: str) -> Trace:
-    """Tuples that somebody typed, both streams probing and building, through slices of 2 seconds
-    and of 2 more. Raises ValueError as ``typed`` does.
+    """Return the steps on typed tuples through slices of 2 seconds and of 2 more.
+
+    Both streams probe and build. Raises ValueError as ``parse_tuples`` does.
     """
     return run_chain(parse_tuples(text), (2, 4))
 
 
 def chain_example() -> Trace:
-    """Table 5.1: a one-way chain of slices of 2 seconds, a tuple or none a second, one slice
-    running each second.
+    """Return Table 5.1: a one-way chain of slices of 2 seconds.
 
-    Rows 9 and 10 of the printed table have a3 in the queue. Only a tuple of b purges, and none
-    reaches J1 after second 5, when the table leaves a3 where it is: here it stays, in J1.
+    At most one tuple arrives, and one slice runs, each second. Rows 9 and 10 of the printed table
+    have a3 in the queue. But only a tuple of b purges, and none reaches J1 after second 5, when the
+    table leaves a3 where it is: here it stays, in J1.
     """
     chain = ReferenceChain(
         (2, 4),

@@ -1,1 +1,1 @@
-"""Study adaptive theta joins (Elseidy 2014)."""
+"""Studies of adaptive theta joins (Elseidy 2014)."""

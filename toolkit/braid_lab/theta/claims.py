@@ -1,5 +1,6 @@
-"""The claims of Elseidy 2014, section 5, against the tables of ``theta_figures``: Table 2, Fig. 5
-but for 5k, whose claims are in ``theta_dynamics``. Times, throughput and latency are modelled.
+"""The claims of Elseidy 2014, section 5, against the tables of ``figures``: Table 2, Fig. 5.
+
+The claims about Fig. 5k are in ``dynamics``. Times, throughput and latency are modelled.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from braid_lab.theta.printed import GROWTH
 
 @dataclass(frozen=True)
 class ThetaFigures:
-    """The tables that the claims are about: ``times`` of ``table_2``, ``runs`` of ``performance``,
-    ``mapped`` of ``mappings``, ``scaled`` of ``weak_scaling``, ``disk`` of the same without memory,
-    ``swung`` of ``fluctuating``.
+    """The tables behind the claims.
+
+    ``times`` are of ``table_2``, ``runs`` of ``performance_runs``, ``mapping_runs`` of
+    ``mapping_curves``, ``scaling_runs`` of ``weak_scaling``, ``disk`` of the same without memory,
+    and ``fluctuation_runs`` of ``fluctuation_progress``.
     """
 
     times: pd.DataFrame
@@ -37,32 +40,32 @@ class ThetaFigures:
         return final_batches(self.runs).groupby(["query", "operator"], sort=False)[numbers].mean()
 
     def column_by_query(self, operator: str, column: str) -> pd.Series:
-        """Fig. 5b, 5d to 5f: one number of one operator, by query."""
+        """Return Fig. 5b, 5d to 5f: one number of one operator, by query."""
         return self.final_rows[column].xs(operator, level="operator")
 
     def seconds_by_skew(self, query: str, operator: str) -> pd.Series:
-        """Table 2: seconds by skew."""
+        """Return Table 2: seconds by skew."""
         rows = self.times[(self.times["query"] == query) & (self.times["operator"] == operator)]
         return rows.set_index("skew")["seconds_modelled"]
 
     def load_per_percent(self, operator: str) -> float:
-        """Fig. 5a: MB on the fullest machine for each percent of the input, EQ5."""
+        """Return Fig. 5a: MB on the fullest machine for each percent of the input, EQ5."""
         rows = self.runs[(self.runs["query"] == "EQ5") & (self.runs["operator"] == operator)]
         return float(np.polyfit(rows["percent"], rows["stored_max"] * MB, 1)[0])
 
 
 def _make_required_claim(where: str, says: str, found: str, holds: object, why: str = "") -> Claim:
-    """A claim that must hold."""
+    """Return a claim that must hold."""
     return Claim(PAPER, where, says, found, make_verdict(holds), why, is_required=True)
 
 
 def _make_claim(where: str, says: str, found: str, holds: object, why: str) -> Claim:
-    """A claim that is told, with the reason when it does not hold."""
+    """Return a claim that is only reported, with the reason if it does not hold."""
     return Claim(PAPER, where, says, found, make_verdict(holds), "" if holds else why)
 
 
 def resilient_check(f: ThetaFigures) -> Claim:
-    """Table 2: skew leaves Dynamic alone."""
+    """Table 2: skew does not affect Dynamic."""
     found = {q: f.seconds_by_skew(q, "Dynamic") for q in TIMED}
     slower = {q: by.iloc[-1] / by.iloc[0] for q, by in found.items()}
     says = "Dynamic takes as long with skew as without: Z4 / Z0"
@@ -92,7 +95,7 @@ def square_check(f: ThetaFigures) -> Claim:
 
 
 def unskewed_hash_claim(f: ThetaFigures) -> Claim:
-    """Table 2: without skew SHJ is faster, for it copies nothing."""
+    """Table 2: without skew SHJ is faster, because it copies nothing."""
     first = {
         q: f.seconds_by_skew(q, "SHJ").iloc[0] / f.seconds_by_skew(q, "Dynamic").iloc[0]
         for q in TIMED
@@ -129,7 +132,7 @@ def overflow_check(f: ThetaFigures) -> Claim:
 
 
 def growth_check(f: ThetaFigures) -> Claim:
-    """Fig. 5a: the input load grows by so much for each percent of the input."""
+    """Fig. 5a: the input load grows by a printed number of MB for each percent of the input."""
     found = {name: f.load_per_percent(name) for name in GROWTH}
     text = ", ".join(f"{n} {mb:.1f} (printed {GROWTH[n]:g})" for n, mb in found.items())
     says = "MB a percent of the input: SHJ more than StaticMid, StaticMid more than Dynamic"
@@ -151,7 +154,10 @@ def linear_check(f: ThetaFigures) -> Claim:
 
 
 def nonlinearity(rows: pd.DataFrame, column: str) -> float:
-    """How far a curve over percent is from the line between its ends, as a share of its rise."""
+    """Return the distance of a curve over percent from the line between its ends.
+
+    It is a share of the curve's rise.
+    """
     x, y = rows["percent"].to_numpy() / 100, rows[column].to_numpy()
     return float(np.abs(y / y[-1] - x).max())
 
@@ -188,7 +194,7 @@ def oracle_check(f: ThetaFigures) -> Claim:
 
 
 def throughput_check(f: ThetaFigures) -> Claim:
-    """Fig. 5d, 5e: at least twice the throughput of StaticMid, but for BCI."""
+    """Fig. 5d, 5e: at least twice the throughput of StaticMid, except for BCI."""
     ratio = f.column_by_query("StaticMid", "seconds_modelled") / f.column_by_query(
         "Dynamic", "seconds_modelled"
     )
@@ -199,7 +205,7 @@ def throughput_check(f: ThetaFigures) -> Claim:
 
 
 def result_bound_check(f: ThetaFigures) -> Claim:
-    """Fig. 5d: the gap is small when the join is bound by its results."""
+    """Fig. 5d: the gap is small if the join is bound by its results."""
     ratio = f.column_by_query("StaticMid", "seconds_modelled") / f.column_by_query(
         "Dynamic", "seconds_modelled"
     )
@@ -241,7 +247,7 @@ def mappings_check(f: ThetaFigures) -> Claim:
 
 
 def mapping_times_check(f: ThetaFigures) -> Claim:
-    """Fig. 5h: and so does that in time; in the square Dynamic is no better."""
+    """Fig. 5h: the gap in time closes too; in the square Dynamic is no better."""
     by = f.mapping_runs.pivot(index="optimum", columns="operator", values="seconds_modelled")
     gap = (by["StaticMid"] / by["Dynamic"]).loc[f.mapping_runs["optimum"].unique()]
     says = "the gap in time closes with it"
@@ -289,7 +295,7 @@ def amortised_check(f: ThetaFigures) -> Claim:
 
 
 def _compute_migration_share(rows: pd.DataFrame) -> float:
-    """Tuples that migrations move, over those sent, replicas and all."""
+    """Return the tuples that migrations move over those sent, replicas included."""
     return float(rows["moved"].sum() / rows["sent"].sum())
 
 
@@ -305,7 +311,7 @@ def progress_claim(f: ThetaFigures) -> Claim:
 
 
 def theta_figure_claims(f: ThetaFigures) -> list[Claim]:
-    """All of them, in the order of the paper."""
+    """Return all claims, in the order of the paper."""
     made = (
         resilient_check,
         skewed_hash_check,

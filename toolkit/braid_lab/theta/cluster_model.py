@@ -1,8 +1,9 @@
-"""The cluster of Elseidy 2014, section 5, modelled: real placements plan the joins of Table 1 at
-the paper's sizes, with tuples as counts, and each joiner's time is reckoned from what it receives.
+"""A model of the cluster of Elseidy 2014, section 5.
 
-Every time, throughput and latency here is modelled. Loads are counts of the real policy, and how
-join values spread over hosts is counted in real data (``theta_inputs``).
+Real placements plan the joins of Table 1 at the paper's sizes, with tuples as counts; each joiner's
+time follows from what it receives. Every time, throughput and latency here is modelled. Loads are
+counts of the real policy, and the spread of join values over hosts is counted in real data
+(``join_inputs``).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from braid_lab.theta.join_inputs import JoinInput
 
 Floats = npt.NDArray[np.float64]
 OPERATORS = ("SHJ", "StaticMid", "Dynamic", "StaticOpt")
-"""As the paper calls them."""
+"""The operators by the paper's names."""
 GB = 10.0
 """The paper's 10 GB are TPC-H at scale factor 10: a gigabyte is a scale factor of one."""
 
@@ -35,12 +36,15 @@ GB = 10.0
 class ModelledMachine:
     """One machine of the modelled cluster.
 
-    ``tuple_us`` microseconds to take in, store and probe with a tuple: 79 s for the 3.75 million
-    that SHJ gives each of 16 machines without skew (Table 2). ``result_us`` microseconds to make a
-    result, and ``disk`` how many times longer a tuple takes that finds the memory full: the paper
-    gives neither; with these a computing join is bound by its results, and disk costs more than an
-    order of magnitude, as it says. ``memory_mb`` of the heap, and ``tuple_bytes`` of a stored
-    tuple: 14 MB for a hundredth of 7.5 million (Fig. 5a). ``hop_ms`` for a tuple to travel.
+    - ``tuple_us``: microseconds to receive, store and probe with a tuple: 79 s for the 3.75 million
+      that SHJ gives each of 16 machines without skew (Table 2).
+    - ``result_us``: microseconds to make a result.
+    - ``disk``: factor of a tuple's time if the memory is full. The paper gives neither this nor
+      ``result_us``. With these values a computing join is bound by its results, and disk costs more
+      than an order of magnitude, as the paper says.
+    - ``memory_mb``: memory of the heap.
+    - ``tuple_bytes``: bytes of a stored tuple: 14 MB for a hundredth of 7.5 million (Fig. 5a).
+    - ``hop_ms``: milliseconds for a tuple to travel.
     """
 
     tuple_us: float = 21.0
@@ -57,12 +61,13 @@ class ModelledMachine:
 
 
 JOINER = ModelledMachine()
-"""The paper's, as far as it tells."""
+"""The paper's machine, from the numbers that it gives."""
 
 
 def make_operator(name: str, hosts: int, sizes: tuple[float, float]) -> Placement:
-    """One of OPERATORS; the oracle is told how many tuples the streams will have. Raises ValueError
-    for another name.
+    """Return one of OPERATORS; the oracle gets the final ``sizes`` of the streams.
+
+    Raises ValueError for another name.
     """
     known: dict[str, Placement] = {
         "SHJ": HashPartition(hosts),
@@ -76,8 +81,9 @@ def make_operator(name: str, hosts: int, sizes: tuple[float, float]) -> Placemen
 
 
 def even_batches(r: float, s: float, batches: int) -> list[tuple[int, int]]:
-    """So many tuples of R and S in micro-batches that are alike, but for the first, which comes in
-    fifths: what a grid has not adapted to yet should be little.
+    """Return batches of R and S of equal size, but with the first one in fifths.
+
+    The input should be small before a grid has adapted.
     """
     at = np.concatenate([np.linspace(0, 1, 6)[:-1], np.arange(1, batches + 1)]) / batches
     edges = [np.rint(n * at).astype(int) for n in (r, s)]
@@ -93,14 +99,13 @@ def simulate_progress(
     joiner: ModelledMachine = JOINER,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """A join under an operator, a row for each micro-batch. The input is as counted, ``times`` as
-    large.
+    """Return a join under an operator, a row for each micro-batch.
 
-    Columns: percent (of the input that has come) and tuples (that it is), stored_mean and
-    stored_max (tuples on a host, the input-load factor), overflow (whether a host's memory is
-    full), migrating, sent and moved (tuples, over all hosts, new ones and those of a migration),
-    seconds_modelled and results_modelled (since the start), latency_ms_modelled (of the results of
-    the batch).
+    The input is as counted, ``times`` as large. Columns: percent (of the input that has arrived)
+    and tuples (their number), stored_mean and stored_max (tuples on a host, the input-load factor),
+    overflow (whether a host's memory is full), migrating, sent and moved (tuples, over all hosts,
+    new ones and those of a migration), seconds_modelled and results_modelled (since the start),
+    latency_ms_modelled (of the results of the batch).
     """
     r, s = of.r_tuples * times, of.s_tuples * times
     comes = even_batches(r, s, batches) if isinstance(batches, int) else list(batches)
@@ -150,8 +155,10 @@ def _make_progress_rows(
 
 
 class _Batch(NamedTuple):
-    """What a batch did, whatever machines it runs on: tuples that ``came``, what each host ``did``
-    by the names of HostDid, whether a migration is on, and the pairs that wait for one.
+    """Counts of a batch, on any machines.
+
+    ``came`` are arrived tuples, ``did`` the counts of each host by the names of HostMetrics.
+    ``waiting`` are the pairs that wait for a migration.
     """
 
     came: int
@@ -173,7 +180,7 @@ def _simulate_batches(
     seed: int = 0,
     shares: Shares = (),
 ) -> tuple[_Batch, ...]:
-    """The batches of an operator; in memory and out of core they are the same."""
+    """Return the batches of an operator; in memory and out of core they are the same."""
     run = iter_simulation(make_operator(name, hosts, sizes), comes, seed, key_shares=shares)
     found, migrating, waits = [], False, _Waits()
     for e in run:
@@ -195,14 +202,16 @@ _COUNTS = ("received_tuples", "migrated_tuples", "stored_tuples", "compared_pair
 def _compute_latency_ms(
     j: ModelledMachine, new: npt.NDArray[np.int64], busy: Floats, waited: float
 ) -> float:
-    """Milliseconds from a tuple's arrival to a result of it: two hops, to the reshuffler and to the
-    joiner; the joiner's time for it; and what results wait in the mean for tuples that migrate.
+    """Return the milliseconds from a tuple's arrival to a result of it.
+
+    They are two hops, to the reshuffler and to the joiner; the joiner's time for it; and the mean
+    wait of results for tuples that migrate.
     """
     return 2 * j.hop_ms + 1000 * float(busy.sum() / max(new.sum(), 1)) + 1000 * waited
 
 
 class _Waits:
-    """The pairs of tuples that are owed because one of them is still to be copied (Algorithm 3)."""
+    """The pending pairs of tuples, with a member that is still to be copied (Algorithm 3)."""
 
     def __init__(self) -> None:
         self.rows: dict[int, int] = {}
@@ -210,7 +219,7 @@ class _Waits:
         """By block that is to be copied, the later blocks that have not met it yet."""
 
     def add_deferred_pairs(self, e: BatchPlanned) -> None:
-        """Pairs that the routes of a batch settle and defer."""
+        """Count pairs that the routes of a batch settle and defer."""
         for route in e.routes:
             id = route.block.id
             if not route.is_fresh:
@@ -222,7 +231,7 @@ class _Waits:
                 self.owed.setdefault(b, set()).add(id)
 
     def count_waiting_pairs(self, e: BatchCommitted) -> float:
-        """Pairs of tuples that wait after a batch."""
+        """Return the pairs of tuples that wait after a batch."""
         rows = self.rows
         rows.update({b.id: b.rows for b in e.changed_blocks})
         for id in e.dropped_block_ids:

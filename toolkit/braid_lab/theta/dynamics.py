@@ -1,7 +1,8 @@
-"""Data dynamics (Elseidy 2014, section 5.4; Fig. 5k): streams that outgrow each other by turns, in
-batches fine enough for the bound of Theorem 4.1, and what each migration costs (Lemmas 4.4, 4.5).
+"""Data dynamics (Elseidy 2014, section 5.4; Fig. 5k): streams that outgrow each other by turns.
 
-Loads and costs in tuples are counted, on modelled runs of the real policy: no tuple is joined.
+Batches are fine enough for the bound of Theorem 4.1. The cost of each migration is compared with
+Lemmas 4.4 and 4.5. Loads and costs in tuples are counted, on modelled runs of the real policy: no
+tuple is joined.
 """
 
 from __future__ import annotations
@@ -20,14 +21,19 @@ from braid_lab.common.claims import Claim, make_verdict
 from braid_lab.theta.experiments import PAPER, ratio_claim
 
 FINE = 0.04
-"""A batch is this share of the smaller stream: its bound is 1.28 then, for 1.25 tuple by tuple."""
+"""Size of a batch relative to the smaller stream.
+
+The bound is then 1.28, compared with 1.25 tuple by tuple.
+"""
 
 
 def alternating_batches(
     k: float, turns: int, start: tuple[int, int] = (400, 400), fine: float = FINE
 ) -> list[tuple[int, int]]:
-    """Batches (R, S): the streams ``start`` with so many tuples, then each grows by turns until it
-    is ``k`` times the other, R first (section 5.4). A batch is ``fine`` times the smaller stream.
+    """Return batches (R, S) with which the streams outgrow each other by turns (section 5.4).
+
+    They begin with ``start`` tuples. Then each, R first, grows until it is ``k`` times the other. A
+    batch is ``fine`` times the smaller stream.
     """
     live, batches = list(start), [start]
     for turn in range(turns):
@@ -43,21 +49,24 @@ def alternating_batches(
 def simulate_fluctuation(
     k: float, turns: int = 2, hosts: int = 16, seed: int = 0, start: tuple[int, int] = (400, 400)
 ) -> list[Any]:
-    """Fig. 5k: the events of a modelled run of the adaptive grid under ``swings``."""
+    """Return Fig. 5k: the events of a modelled adaptive grid on ``alternating_batches``."""
     return simulate(AdaptiveGrid(hosts), alternating_batches(k, turns, start), seed=seed)
 
 
 def simulate_worst_case(seed: int = 0) -> list[Any]:
-    """A run that comes near the bound of Theorem 4.1: R begins at 1.9 times S, just below what the
-    first grid is the best for, and grows to eight times S.
+    """Return a run that comes near the bound of Theorem 4.1.
+
+    R begins at 1.9 times S, just below the limit for which the first grid is the best, and grows to
+    eight times S.
     """
     return simulate_fluctuation(8, 1, seed=seed, start=(760, 400))
 
 
 def ratio_by_batch(events: Iterable[Any]) -> pd.DataFrame:
-    """A run of one adaptive grid (J a power of two), a row for each batch: batch, received (tuples
-    that came), live (tuples by stream), ratio (ILF of the grid in force over ILF*, equal sizes of
-    tuples), migrating, sent and moved (tuples, over all hosts).
+    """Return a run of one adaptive grid (J a power of two), a row for each batch.
+
+    Columns: batch, received (arrived tuples), live (tuples by stream), ratio (ILF of the grid in
+    force over ILF*, equal sizes of tuples), migrating, sent and moved (tuples, over all hosts).
     """
     rows: list[tuple[Any, ...]] = []
     hosts, mapping, migrating = 1, (1, 1), False
@@ -88,10 +97,12 @@ def ratio_by_batch(events: Iterable[Any]) -> pd.DataFrame:
 
 
 def migration_table(events: Iterable[Any]) -> pd.DataFrame:
-    """Each migration of one adaptive grid: batch, before and after (mappings), ``copied`` tuples
-    that a host takes in, in the mean; ``lemma`` what Lemma 4.4 lets it take in; ``came`` the time
-    units max(|Delta R|/n, |Delta S|/m) of new tuples since the migration before (Lemma 4.5). None
-    of a run whose hosts are no power of two, or grow.
+    """Return each migration of one adaptive grid.
+
+    Columns: batch, before and after (mappings), ``copied`` (mean tuples that a host receives),
+    ``lemma`` (those that Lemma 4.4 allows), ``came`` (the time units max(|Delta R|/n, |Delta S|/m)
+    of new tuples since the previous migration, Lemma 4.5). Empty for a run whose hosts are no power
+    of two, or grow.
     """
     rows: list[tuple[Any, ...]] = []
     live, last, hosts = (0, 0), (0, 0), 1
@@ -128,15 +139,16 @@ def migration_table(events: Iterable[Any]) -> pd.DataFrame:
 
 
 def _count_exchanged_tuples(live: tuple[int, int], before: Mapping, after: Mapping) -> float:
-    """Tuples that each host must take in: those of the stream whose partitions grow, as many as its
-    partition gains.
+    """Return the tuples that each host must receive.
+
+    They are of the stream whose partitions grow, as many as its partition gains.
     """
     pairs = zip(live, before, after, strict=True)
     return sum(size / new - size / old for size, old, new in pairs if new < old)
 
 
 def exchange_claim(moves: pd.DataFrame) -> Claim:
-    """Lemma 4.4: a host takes in |R|/n tuples, from its partner, and nothing else."""
+    """Lemma 4.4: a host receives |R|/n tuples, from its partner, and nothing else."""
     ratio = (moves["copied"] / moves["lemma"]).agg(["min", "max"])
     found = f"{len(moves)} migrations took in {ratio['min']:.2f} to {ratio['max']:.2f} times that"
     holds = len(moves) > 0 and ratio["max"] <= 1.05
@@ -156,7 +168,7 @@ def migration_cost_claim(moves: pd.DataFrame, epsilon: float = 1.0) -> Claim:
 
 
 def dynamics_claims(events: Iterable[Any]) -> list[Claim]:
-    """Theorem 4.1, Lemmas 4.4 and 4.5 of one run under ``swings``."""
+    """Theorem 4.1, Lemmas 4.4 and 4.5 of one run on ``alternating_batches``."""
     events = list(events)
     moves = migration_table(events)
     return [ratio_claim(ratio_by_batch(events)), exchange_claim(moves), migration_cost_claim(moves)]

@@ -1,11 +1,15 @@
-"""The experiments of Elseidy, Elguindy, Vitorovic and Koch, "Scalable and Adaptive Online Joins",
-PVLDB 7(6), 2014: the ratio's bound (Theorem 4.1, Fig. 5k) and the rivals (Table 2, Fig. 5a and 5b)
-as runs count them. ``theta_dynamics`` has migrations, ``theta_figures`` what the cluster would do.
+"""The experiments of Elseidy et al. 2014: the ratio's bound and the compared operators.
+
+The bound is Theorem 4.1 and Fig. 5k, the comparison Table 2, Fig. 5a and 5b as runs count them.
+``dynamics`` has migrations, ``figures`` the modelled cluster.
 
 Loads are counted by runs, on Spark or simulated. ``points`` is the time line of a run, a row for
 each batch: batch, ratio (ILF of the grid over ILF*), live (tuples by stream), received, sent and
-moved (tuples). ``contest`` has a row for each rival, as ``rival`` names them: results, "mean stored
-per host", "most stored on a host" (tuples).
+moved (tuples). ``contest`` has a row for each competitor, named by ``competitor_name``: results,
+"mean stored per host", "most stored on a host" (tuples).
+
+Source: Elseidy, Elguindy, Vitorovic and Koch, "Scalable and Adaptive Online Joins", PVLDB 7(6),
+2014.
 """
 
 from __future__ import annotations
@@ -27,13 +31,13 @@ RIVALS = {
     "StaticOpt": "StaticOpt",
     "Dynamic": "AdaptiveGrid",
 }
-"""The placements of Table 2 as the paper calls them, and their short names."""
+"""The placements of Table 2 by the paper's names, with their registered names."""
 
 MEAN, MOST = "mean stored per host", "most stored on a host"
 
 
 def competitor_name(name: str, skew: float) -> str:
-    """The name of a rival's run at Zipf parameter ``skew``."""
+    """Return the name of a competitor's run at Zipf parameter ``skew``."""
     return f"{name}, z={skew:g}"
 
 
@@ -44,9 +48,10 @@ def run_competitors(
     batches: int = 6,
     hosts: int = 16,
 ) -> dict[str, list[Any]]:
-    """Table 2, Fig. 5a and 5b: EQ5 under each placement, for each skew; events by ``rival``.
+    """Return Table 2, Fig. 5a and 5b: events of EQ5 under each placement, for each skew.
 
-    ``run`` takes the settings of ``launch`` and returns the events of the run when it has ended.
+    Keys are those of ``competitor_name``. ``run`` takes the settings of ``launch_join`` and returns
+    the events of the run when it has ended.
     """
     fixed = dict(workload="eq5", scale=scale, hosts=hosts, epsilon=1.0, batches=batches, pace=0.0)
     return {
@@ -57,8 +62,9 @@ def run_competitors(
 
 
 def ratio_table(points: pd.DataFrame, epsilon: float = 1.0) -> pd.DataFrame:
-    """Fig. 5k: batch, ratio, bound, for the batches that are at most a quarter of the smaller
-    stream. The proof needs beta <= 2; what comes before is too coarse to judge.
+    """Return Fig. 5k: batch, ratio, bound, for batches of at most a quarter of the smaller stream.
+
+    The proof needs beta <= 2; earlier batches are too coarse to judge.
     """
     rows, lines = [], list(points.itertuples(index=False))
     for before, p in pairwise([*lines[:1], *lines]):
@@ -89,14 +95,15 @@ def ratio_claim(points: pd.DataFrame, epsilon: float = 1.0) -> Claim:
 
 
 def ratio_claims(points: pd.DataFrame, placement: str, epsilon: float = 1.0) -> list[Claim]:
-    """The claim about one run's ratio: none but for the adaptive grid, for nothing bounds the
-    others' ratio.
+    """Return the claim about one run's ratio; none except for the adaptive grid.
+
+    Nothing bounds the ratio of the others.
     """
     return [ratio_claim(points, epsilon)] if placement == "AdaptiveGrid" else []
 
 
 def competitors_at_skew(contest: pd.DataFrame, skew: float) -> pd.DataFrame:
-    """The rivals at one skew, in the order of RIVALS."""
+    """Return the competitors at one skew, in the order of RIVALS."""
     return contest.loc[[competitor_name(name, skew) for name in RIVALS]].set_axis(list(RIVALS))
 
 
@@ -144,7 +151,7 @@ def square_claim(contest: pd.DataFrame, skew: float, batches: int) -> Claim:
 
 
 def _require_second_batch(claim: Claim, batches: int) -> Claim:
-    """The claim, if Dynamic had a second batch in which to adapt."""
+    """Return the claim, required only if Dynamic had a second batch in which to adapt."""
     if batches > 1:
         return claim
     reason = "Dynamic had no second batch in which to adapt"
@@ -160,7 +167,7 @@ def _require_second_batch(claim: Claim, batches: int) -> Claim:
 
 
 def skew_claim(contest: pd.DataFrame, skew: float) -> Claim:
-    """Table 2: skew loads one host of SHJ and leaves the grid alone."""
+    """Table 2: skew overloads one host of SHJ and does not affect the grid."""
     rows = competitors_at_skew(contest, skew)
     spread = rows[MOST] / rows[MEAN]
     each = ", ".join(f"{name} {s:.2f}" for name, s in spread.items())
@@ -171,8 +178,9 @@ def skew_claim(contest: pd.DataFrame, skew: float) -> Claim:
 
 
 def comparison_claims(contest: pd.DataFrame, skews: Iterable[float], batches: int) -> list[Claim]:
-    """The claims about the rivals, at each skew, and about what skew does from z = 1 on;
-    ``batches`` of their runs.
+    """Return the claims about the competitors at each skew, and about skew from z = 1 on.
+
+    ``batches`` is the number of batches of their runs.
     """
     return [
         claim
@@ -195,5 +203,5 @@ def ratio_and_comparison_claims(
     skews: Iterable[float] = (0.0, 1.0),
     batches: int = 6,
 ) -> list[Claim]:
-    """All claims: of a run by its ``points``, and of the rivals by their ``contest``."""
+    """Return all claims: of a run by ``points``, and of the competitors by ``contest``."""
     return [*ratio_claims(points, placement, epsilon), *comparison_claims(contest, skews, batches)]

@@ -1,8 +1,8 @@
-"""Table 2 and Fig. 5a to 5j, 5l of Elseidy 2014: tables for each, by ``theta_model``.
+"""Table 2 and Fig. 5a to 5j, 5l of Elseidy 2014: tables for each, by ``cluster_model``.
 
 Loads are counts of the real policies for the paper's data sizes; times, throughput and latency are
-modelled. Join values are counted in TPC-H data of ``scale``, which stands for the paper's larger
-data. What varies from seed to seed is the hash of SHJ and the routing keys of the grids.
+modelled. Join values are counted in TPC-H data of ``scale``, which represents the paper's larger
+data. Seeds vary the hash of SHJ and the routing keys of the grids.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LAST = ["query", "operator", "skew", "hosts", "gb", "seed"]
 
 
 def final_batches(runs: pd.DataFrame) -> pd.DataFrame:
-    """The last batch of each run, with its mean latency by result: a row for each run."""
+    """Return the last batch of each run, with its mean latency by result: a row for each run."""
     made = (
         runs.groupby(LAST, sort=False)["results_modelled"].diff().fillna(runs["results_modelled"])
     )
@@ -59,8 +59,10 @@ def progress_runs(
     gb: float = GB,
     joiner: ModelledMachine = JOINER,
 ) -> pd.DataFrame:
-    """``progress`` of the operators on the joins, as one frame with the columns LAST beside; SHJ
-    only where there is an equality. Band joins have no foreign key, so no skew (Z0).
+    """Return ``simulate_progress`` of the operators on the joins, as one frame with the columns
+    LAST.
+
+    SHJ only joins on equalities. Band joins have no foreign key, so no skew (Z0).
     """
     frames = []
     for query, name, seed in product(queries, operators, range(seeds)):
@@ -78,7 +80,9 @@ def progress_runs(
 def table_2(
     scale: float = 0.1, seeds: int = 1, skews: Sequence[str] = tuple(SKEWS), batches: int = 20
 ) -> pd.DataFrame:
-    """Table 2: query, operator, skew, seconds_modelled (the mean over seeds), least_modelled and
+    """Return Table 2.
+
+    Columns: query, operator, skew, seconds_modelled (the mean over seeds), least_modelled and
     most_modelled (over seeds), overflow (the share of seeds in which a memory is full), printed
     (seconds).
     """
@@ -100,7 +104,7 @@ def table_2(
 
 
 def format_table_2(times: pd.DataFrame) -> pd.DataFrame:
-    """Table 2 for a reader: what differs between seeds is left out where there is one."""
+    """Return Table 2 for a reader, without the range over seeds if there is only one."""
     names = {
         "seconds_modelled": "seconds (modelled)",
         "least_modelled": "least",
@@ -117,13 +121,14 @@ def format_table_2(times: pd.DataFrame) -> pd.DataFrame:
 def performance_runs(
     scale: float = 0.1, seeds: int = 1, hosts: int = 64, batches: int = 20
 ) -> pd.DataFrame:
-    """Fig. 5a to 5f: the four joins on 64 machines, EQ5 and EQ7 at Z4, band joins at Z0."""
+    """Return Fig. 5a to 5f: the four joins on 64 machines, EQ5 and EQ7 at Z4, band joins at Z0."""
     return progress_runs(QUERIES, "Z4", hosts, scale, seeds, batches)
 
 
 def all_figures(full: bool = False, scale: float = 0.1) -> dict[str, pd.DataFrame]:
-    """All tables, by the fields of ``theta_claims.Figures``: with ``full``, five seeds, all of the
-    paper's machines, and finer batches.
+    """Return all tables, by the fields of ``claims.ThetaFigures``.
+
+    With ``full``: five seeds, all of the paper's machines, and finer batches.
     """
     seeds, batches = (5, 40) if full else (1, 16)
     hosts = (16, 32, 64, 128) if full else (16, 32, 64)
@@ -140,15 +145,17 @@ def all_figures(full: bool = False, scale: float = 0.1) -> dict[str, pd.DataFram
 def mapping_curves(
     hosts: int = 64, batches: int = 20, gb: float = GB, scale: float = 0.1
 ) -> pd.DataFrame:
-    """Fig. 5g, 5h: EQ5 with a smaller stream that grows, so that the optimal mapping goes from
-    (1, J) to the square one. A row for each: optimum, operator, and what ``settled`` has.
+    """Return Fig. 5g, 5h: EQ5 with a growing smaller stream.
+
+    The optimal mapping then goes from (1, J) to the square one. A row for each: optimum, operator,
+    and the columns of ``final_batches``.
     """
     of = count_input("EQ5", 0.0, scale)
     return mapping_curves_for(of, hosts, batches, gb / scale)
 
 
 def mapping_curves_for(of: JoinInput, hosts: int, batches: int, times: float) -> pd.DataFrame:
-    """The same for any input, ``times`` as large as counted."""
+    """Return the mapping curves of any input, ``times`` as large as counted."""
     rows, n = [], 1
     while n * n <= hosts:
         grown = replace(of, r_tuples=of.s_tuples * n * n // hosts)
@@ -165,8 +172,10 @@ def weak_scaling(
     scale: float = 0.1,
     joiner: ModelledMachine = JOINER,
 ) -> pd.DataFrame:
-    """Fig. 5i, 5j: Dynamic on 10 GB for 16 machines, 20 GB for 32, and so on; a row for each join
-    and number of machines, as ``settled`` has it, and tuples_s_modelled (throughput).
+    """Return Fig. 5i, 5j: Dynamic on 10 GB for 16 machines, 20 GB for 32, and so on.
+
+    A row for each join and number of machines, with the columns of ``final_batches``, and
+    tuples_s_modelled (throughput).
     """
     queries = ("EQ5", "EQ7", "BNCI")
     found = pd.concat(
@@ -194,9 +203,11 @@ def _count_input_tuples(of: JoinInput, times: float) -> float:
 def fluctuation_progress(
     ks: Sequence[float] = (2, 4, 6, 8), hosts: int = 16, growth: float = 64, gb: float = 8.0
 ) -> pd.DataFrame:
-    """Fig. 5l: progress of Dynamic under ``swings`` of every k, which go on until a stream has
-    grown ``growth`` times and more; as many tuples as lineitem and orders have in ``gb``, which all
-    fit in memory; k and what ``progress`` has.
+    """Return Fig. 5l: progress of Dynamic on ``alternating_batches`` of every k.
+
+    They continue until a stream has grown at least ``growth`` times. There are as many tuples as
+    lineitem and orders have in ``gb``, which all fit in memory. Columns: k and those of
+    ``simulate_progress``.
     """
     frames = []
     for k in ks:
@@ -212,8 +223,10 @@ def fluctuation_progress(
 def figure_curves(
     tables: Mapping[str, pd.DataFrame],
 ) -> dict[str, tuple[str, dict[str, pd.DataFrame]]]:
-    """The curves of Fig. 5 from what ``every`` returns: by title, what x is, and by name with unit
-    a table with a row for each x and a column for each series.
+    """Return the curves of Fig. 5 from ``all_figures``.
+
+    By title: the meaning of x, and by name with unit a table with a row for each x and a column for
+    each series.
     """
     of = tables["runs"]
     eq5 = of[(of["query"] == "EQ5") & (of["seed"] == 0)]
@@ -250,7 +263,7 @@ def figure_curves(
 
 
 def _sample_every_two_percent(swung: pd.DataFrame) -> pd.DataFrame:
-    """Fig. 5l: seconds by percent of the input, a column for each k."""
+    """Return Fig. 5l: seconds by percent of the input, a column for each k."""
     at = np.arange(0.0, 101.0, 2.0)
     curves = {
         f"k = {k:g}": np.interp(at, rows["percent"], rows["seconds_modelled"])
@@ -265,8 +278,9 @@ def _pivot_series(rows: pd.DataFrame, x: str, series: str, value: str) -> pd.Dat
 
 
 def figure_bars(tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, pd.DataFrame]]:
-    """Fig. 5b, 5d to 5f, by title: the unit, and rows of query, operator and value, means over
-    seeds.
+    """Return Fig. 5b, 5d to 5f, by title: the unit, and rows of query, operator and value.
+
+    Values are means over seeds.
     """
     ends = final_batches(tables["runs"])
     columns = {

@@ -1,8 +1,8 @@
-"""The joins of Elseidy 2014, Table 1, counted in TPC-H's own tables: how many tuples each stream
-has, how they spread over join values, and how many results there are. No Spark; nothing modelled.
+"""The joins of Elseidy 2014, Table 1, counted in TPC-H's own tables.
 
-Counted are the tables that ``braid_lab.workloads.tpch`` generates, with the filters of its
-workloads.
+Counted are the tuples of each stream, their spread over join values, and the results. The tables
+are those that ``braid_lab.workloads.tpch`` generates, with the filters of its workloads. No Spark;
+nothing modelled.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ SKEWS = {"Z0": 0.0, "Z1": 0.25, "Z2": 0.5, "Z3": 0.75, "Z4": 1.0}
 
 @dataclass(frozen=True)
 class JoinInput:
-    """One join: ``r`` and ``s`` tuples of its streams, its ``results``, and for an equality by join
-    value how many tuples of R and of S have it (else None).
+    """The counts of one join.
 
-    ``growth`` is how results grow with the scale of the data: by its first power where keys are
-    joined, by its second where values of a fixed range are.
+    - ``r_tuples``, ``s_tuples``: tuples of its streams.
+    - ``results``: its results.
+    - ``values``: for an equality, tuples of R and of S by join value; else None.
+    - ``growth``: the exponent of the growth of results with the scale of the data: 1 if keys are
+      joined, 2 if values of a fixed range are.
     """
 
     query: str
@@ -42,8 +44,9 @@ class JoinInput:
     growth: int = 1
 
     def hash_distribution(self, hosts: int, seed: int = 0) -> tuple[Counts, Counts, Counts]:
-        """What a hash of the join value gives each host: tuples of R, of S, and results. Raises
-        ValueError for a join without an equality.
+        """Return the tuples of R, of S, and results that a hash of the join value gives each host.
+
+        Raises ValueError for a join without an equality.
         """
         if self.values is None:
             raise ValueError(f"{self.query} is no equality; a hash of join values cannot spread it")
@@ -56,13 +59,13 @@ class JoinInput:
 
 
 def _query_column(sql: str) -> Counts:
-    """The one column of a query, as whole numbers."""
+    """Return the one column of a query, as whole numbers."""
     (values,) = duckdb.execute(sql).fetchnumpy().values()
     return np.asarray(values).astype(np.int64)
 
 
 def _count_supplier_keys(scale: float, where: str) -> Counts:
-    """By supplier key, 1 for those of the nations that are chosen."""
+    """Return, by supplier key, 1 for those of the selected nations."""
     folder = tpch.ensure_dataset(scale)
     supplier, nation, region = (folder / f"{t}.parquet" for t in ("supplier", "nation", "region"))
     keys = _query_column(
@@ -96,7 +99,7 @@ def _count_eq7_input(scale: float, skew: float, seed: int) -> JoinInput:
 def _count_band_input(
     query: str, of: tuple[Path, str], where: tuple[str, str], growth: int
 ) -> JoinInput:
-    """A band join: for each of R, those of S that are at most 1 away."""
+    """Return the counts of a band join: each of R with those of S that are at most 1 away."""
     file, value = of
     r, s = (_query_column(f"SELECT {value} FROM '{file}' WHERE {each}") for each in where)
     s.sort()
@@ -124,13 +127,15 @@ _JOINS: Mapping[str, Callable[[float, float, int], JoinInput]] = {
     "BCI": _count_bci_input,
 }
 QUERIES = tuple(_JOINS)
-"""The four joins of Fig. 5, in the paper's words."""
+"""The four joins of Fig. 5, by the paper's names."""
 
 
 @cache
 def count_input(query: str, skew: float = 0.0, scale: float = 0.01, seed: int = 0) -> JoinInput:
-    """One of QUERIES, counted at this scale and Zipf parameter; seconds at the scale of 0.1. Raises
-    ValueError for another name, and as ``tpch.lineitem`` does.
+    """Return one of QUERIES, counted at this scale and Zipf parameter.
+
+    It takes seconds at the scale of 0.1. Raises ValueError for another name, and as
+    ``tpch.ensure_lineitem`` does.
     """
     if query not in _JOINS:
         raise ValueError(f"no join is named {query!r}; there are: {', '.join(QUERIES)}")

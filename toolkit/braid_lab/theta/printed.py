@@ -1,11 +1,11 @@
-"""What Elseidy 2014 prints of its figures as numbers."""
+"""Numbers that Elseidy 2014 prints about its figures."""
 
 from __future__ import annotations
 
 from braid_lab.common.printed_figures import PrintedFigure
 
 GROWTH = {"SHJ": 27.0, "StaticMid": 14.0, "Dynamic": 2.0}
-"""Fig. 5a as section 5.2 has it: MB on a machine for each percent of the input."""
+"""Fig. 5a as in section 5.2: MB on a machine for each percent of the input."""
 
 FIG_5A = tuple(
     PrintedFigure(
@@ -36,9 +36,9 @@ FIG_5B = (
     ),
 )
 BY_CHART = {"Fig. 5a": FIG_5A, "Fig. 5b: input load": FIG_5B}
-"""By how the title of a chart of ours begins."""
+"""By the beginning of the title of our chart."""
 
 
 def printed_figures(title: str) -> tuple[PrintedFigure, ...]:
-    """What is printed of the first panel of a chart; nothing where the text has no number."""
+    """Return the numbers printed of the first panel of a chart; empty if the text has none."""
     return next((marks for begins, marks in BY_CHART.items() if title.startswith(begins)), ())

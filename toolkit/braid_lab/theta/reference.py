@@ -1,16 +1,17 @@
-"""The adaptive grid one tuple at a time. Source: Elseidy et al. 2014, Algorithms 1 to 3 (sections
-4.1 to 4.3).
+"""The adaptive grid one tuple at a time.
 
-Two reshufflers take turns. The first is the controller: it counts what it sees (Algorithm 1),
-scaled by the number of reshufflers, and decides (Algorithm 2). The other hears of a decision
-``delay`` tuples later and until then routes by the old mapping. Joiners follow Algorithm 3: what
-they hold is tau (from before the decision), Delta (old epoch, came since), Delta' (new epoch) and
-mu (sent by the partner); results of fresh tuples are found throughout the migration. Two migrated
-tuples arrive for each tuple that comes, which is the rate that section 4.3.2 asks for.
+Two reshufflers take turns. The first is the controller: it counts its tuples (Algorithm 1), scaled
+by the number of reshufflers, and decides (Algorithm 2). The other learns of a decision ``delay``
+tuples later and until then routes by the old mapping. Joiners follow Algorithm 3. They hold tau
+(from before the decision), Delta (old epoch, arrived since), Delta' (new epoch) and mu (sent by the
+partner); results of fresh tuples are found throughout the migration. Two migrated tuples arrive for
+each new tuple, which is the rate that section 4.3.2 requires.
 
 A migration halves one side of the mapping and doubles the other (Lemma 4.2), so each joiner has one
 partner: both had the same part of one stream and exchange their parts of the other. R is stream a,
 S is stream b. A tuple's place in the join matrix is its ``key``, a number in [0, 1).
+
+Source: Elseidy et al. 2014, Algorithms 1 to 3 (sections 4.1 to 4.3).
 """
 
 from __future__ import annotations
@@ -37,18 +38,20 @@ from braid_lab.common.trace import (
 RESHUFFLERS = 2
 SETS = ("tau", "delta", "fresh", "mu")
 MARKS = {"tau": "", "delta": " Δ", "fresh": " Δ′", "mu": " μ"}
-"""How tuples of each set are written; those of tau have no mark."""
+"""Marks of the tuples of each set; those of tau have no mark."""
 
 Place = tuple[int, int]
 
 
 def find_partition(key: float, parts: int) -> int:
-    """The part of [0, 1) that a key is in."""
+    """Return the part of [0, 1) that contains a key."""
     return min(int(key * parts), parts - 1)
 
 
 def next_place(place: Place, before: Mapping, after: Mapping) -> Place:
-    """Where a joiner of the grid ``before`` is in ``after``, one step away (Fig. 3)."""
+    """Return the place in the grid ``after`` of a joiner of the grid ``before``, one step away
+    (Fig. 3).
+    """
     (row, column), (n, m) = place, before
     if after == (n // 2, 2 * m):
         return row // 2, 2 * column + row % 2
@@ -59,8 +62,10 @@ def next_place(place: Place, before: Mapping, after: Mapping) -> Place:
 
 @dataclass
 class Joiner:
-    """A joiner at a place of the grid; while it migrates, ``next`` is its place in the new one and
-    ``partner`` whom it exchanges tuples with. ``signals`` counts reshufflers that have told it.
+    """A joiner at a place of the grid.
+
+    During a migration ``next`` is its place in the new grid and ``partner`` the joiner with which
+    it exchanges tuples. ``signals`` counts the reshufflers that have signalled the migration.
     """
 
     place: Place
@@ -71,15 +76,16 @@ class Joiner:
     signals: int = 0
 
     def tuples_in(self, *names: str) -> list[Tuple]:
-        """The tuples of some sets."""
+        """Return the tuples of some sets."""
         return [t for name in names for t in self.sets[name]]
 
 
 @dataclass
 class ReferenceGrid:
-    """A run. ``counts`` are |R|, |S|, |Delta R|, |Delta S| as the controller knows them, ``ahead``
-    the mapping of the new epoch, ``unaware`` how many tuples come before the other reshuffler hears
-    of it.
+    """A run of the adaptive grid.
+
+    ``counts`` are |R|, |S|, |Delta R|, |Delta S| of the controller. ``ahead`` is the mapping of the
+    new epoch. ``unaware`` is the number of tuples until the other reshuffler learns of it.
     """
 
     keys: Callable[[Tuple], float]
@@ -96,7 +102,7 @@ class ReferenceGrid:
     clock: int = 0
 
     def process_tuple(self, t: Tuple) -> None:
-        """A tuple comes to one of the reshufflers, then migrated ones go on."""
+        """Send a tuple to one of the reshufflers, then move migrated ones on."""
         self.now, controller = t, self.clock % RESHUFFLERS == 0
         if self.ahead is not None and self.unaware == 0 and self._is_awaiting_signal():
             self._signal_joiners("the other reshuffler hears of it: all of them have signalled")
@@ -109,7 +115,7 @@ class ReferenceGrid:
         self.clock += 1
 
     def finish_migration(self) -> None:
-        """Let a migration come to its end."""
+        """Let a migration end."""
         if self.ahead is not None and self._is_awaiting_signal():
             self._signal_joiners("the other reshuffler hears of it: all of them have signalled")
         while self.ahead is not None:
@@ -119,7 +125,7 @@ class ReferenceGrid:
         return self.joiners[0].signals == 1
 
     def _count_tuple(self, t: Tuple) -> None:
-        """Algorithm 1, then Algorithm 2."""
+        """Apply Algorithm 1, then Algorithm 2."""
         self.counts[2 + t.stream] += RESHUFFLERS
         side = "RS"[t.stream]
         self._record_step(f"Alg. 1, line {2 + t.stream}: |Δ{side}| grows by {RESHUFFLERS}", None)
@@ -151,12 +157,15 @@ class ReferenceGrid:
                 self._send_to_partner(joiner, t)
 
     def _step_toward_mapping(self, best: Mapping) -> Mapping:
-        """One step from the mapping in force towards the best: Lemma 4.2 has it no further away."""
+        """Return the mapping one step from the current one towards the best.
+
+        By Lemma 4.2 the best one is no further away.
+        """
         n, m = self.mapping
         return best if best[0] == n else (2 * n, m // 2) if best[0] > n else (n // 2, 2 * m)
 
     def _find_partner(self, k: int) -> int:
-        """The joiner that had the same part of the stream whose parts get smaller."""
+        """Return the joiner that had the same part of the stream whose parts get smaller."""
         row, column = self.joiners[k].place
         assert self.ahead is not None
         other = (row ^ 1, column) if self.ahead[0] < self.mapping[0] else (row, column ^ 1)
@@ -173,12 +182,12 @@ class ReferenceGrid:
         return find_partition(self.keys(t), mapping[t.stream]) == place[t.stream]
 
     def _should_keep_tuple(self, joiner: Joiner, t: Tuple) -> bool:
-        """KEEP: whether the joiner is where the new mapping has the tuple."""
+        """Return whether the joiner is where the new mapping has the tuple: KEEP."""
         assert self.ahead is not None and joiner.next is not None
         return self._is_assigned_to_place(t, joiner.next, self.ahead)
 
     def _send_to_partner(self, joiner: Joiner, t: Tuple) -> None:
-        """MIGRATED: the partner gets what it has a part of, and lacks, under the new mapping."""
+        """Send the partner a tuple that it needs, and lacks, under the new mapping: MIGRATED."""
         assert self.ahead is not None and joiner.partner is not None
         partner = self.joiners[joiner.partner]
         if not self._is_assigned_to_place(
@@ -187,7 +196,7 @@ class ReferenceGrid:
             partner.queue.append(t)
 
     def _route_tuple(self, t: Tuple, aware: bool) -> None:
-        """Algorithm 1, line 5, and Algorithm 3, lines 9 to 19."""
+        """Apply Algorithm 1, line 5, and Algorithm 3, lines 9 to 19."""
         fresh = self.ahead is not None and aware
         for k, joiner in enumerate(self.joiners):
             mapping = self.ahead if fresh and self.ahead is not None else self.mapping
@@ -196,7 +205,7 @@ class ReferenceGrid:
                 self._handle_tuple(k, t, "fresh" if fresh else "delta" if self.ahead else "tau")
 
     def _handle_tuple(self, k: int, t: Tuple, to: str) -> None:
-        """HANDLETUPLE: join a tuple with what it must meet, and keep it."""
+        """Apply HANDLETUPLE: join a tuple with those that it must meet, and store it."""
         joiner, lines = self.joiners[k], {"tau": "line 13", "delta": "lines 13 to 15"}
         meets = [u for u in self._select_tuples_to_probe(joiner, t, to) if u.stream != t.stream]
         found = [sort_by_stream((t, u)) for u in meets if self.theta(t, u)]
@@ -213,7 +222,7 @@ class ReferenceGrid:
         )
 
     def _select_tuples_to_probe(self, joiner: Joiner, t: Tuple, to: str) -> list[Tuple]:
-        """What a tuple of this set is joined with: Lemma 4.6."""
+        """Return the tuples with which a tuple of this set is joined: Lemma 4.6."""
         old = joiner.tuples_in("tau", "delta")
         if to == "tau":
             return joiner.tuples_in("tau")
@@ -226,7 +235,7 @@ class ReferenceGrid:
         ]
 
     def _migrate_tuple(self) -> None:
-        """A migrated tuple arrives, or the migration ends."""
+        """Receive a migrated tuple, or end the migration."""
         if self.ahead is None:
             return
         if waiting := [k for k, joiner in enumerate(self.joiners) if joiner.queue]:
@@ -236,7 +245,7 @@ class ReferenceGrid:
             self._finalize_migration()
 
     def _finalize_migration(self) -> None:
-        """FINALIZEMIGRATION, at all joiners."""
+        """Apply FINALIZEMIGRATION, at all joiners."""
         for joiner in self.joiners:
             kept = [
                 t for t in joiner.tuples_in("tau", "delta") if self._should_keep_tuple(joiner, t)
@@ -264,7 +273,7 @@ class ReferenceGrid:
         found: Sequence[Group] = (),
         moves: Sequence[TraceMove] = (),
     ) -> None:
-        """One step of the trace, with the state after it."""
+        """Record one step of the trace, with the state after it."""
         sent = [
             TraceMove(str(t), "copy", joiner.partner, k)
             for k, joiner in enumerate(self.joiners)
@@ -301,7 +310,7 @@ def _format_tuples(tuples: Sequence[Tuple]) -> str:
 
 
 def golden_ratio_key(t: Tuple) -> float:
-    """A key for each tuple: its number times the golden ratio, which spreads evenly."""
+    """Return a key for each tuple: its number times the golden ratio, which spreads evenly."""
     return (t.number * 0.6180339887498949 + 0.31 * t.stream) % 1.0
 
 
@@ -313,12 +322,11 @@ def run_grid(
     theta: Theta = equal_values,
     keys: Callable[[Tuple], float] = golden_ratio_key,
 ) -> Trace:
-    """All steps of joining these tuples, of streams 0 (R) and 1 (S), in the order given, over the
-    full history.
+    """Return all steps of joining these tuples, of streams 0 (R) and 1 (S), in the order given.
 
-    ``delay`` is the number of tuples that come before the second reshuffler hears of a new mapping,
-    ``warmup`` the number that come before anything is decided.
-    Raises ValueError unless ``hosts`` is a power of two and all tuples are of two streams.
+    The join is over the full history. ``delay`` is the number of tuples until the second reshuffler
+    learns of a new mapping, ``warmup`` the number before the first decision. Raises ValueError
+    unless ``hosts`` is a power of two and all tuples are of two streams.
     """
     if unknown := [t for t in tuples if t.stream not in (0, 1)]:
         odd = unknown[0]
@@ -334,12 +342,17 @@ def run_grid(
 
 
 def run_typed(text: str) -> Trace:
-    """Tuples that somebody typed, on four joiners. Raises ValueError as ``typed`` does."""
+    """Return the steps on typed tuples, on four joiners. Raises ValueError as ``parse_tuples``
+    does.
+    """
     return run_grid(parse_tuples(text), warmup=4)
 
 
 def grid_example() -> Trace:
-    """Four joiners. S, stream b, outgrows R: the grid goes from (2, 2) to (1, 4) as tuples come."""
+    """Return the steps of four joiners while S, stream b, outgrows R.
+
+    The grid goes from (2, 2) to (1, 4) while tuples arrive.
+    """
     order = "aabbbbbbbabbb"
     counts = dict.fromkeys(NAMES[:2], 0)
     tuples = []

@@ -1,1 +1,1 @@
-"""Generate streams to join, as Spark DataFrames and Arrow tables."""
+"""Streams to join, as Spark DataFrames and Arrow tables."""

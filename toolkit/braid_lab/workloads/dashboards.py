@@ -1,11 +1,9 @@
-"""Twelve dashboards over New York's flights and weather of 2013: one join, many windows and
-selections.
+"""Twelve dashboards over New York's flights and weather of 2013: one join, many queries.
 
-Every dashboard asks for departures, the arrivals elsewhere of the same aircraft before, and the
-weather hour by hour at the airport of departure; it says how far back each stream counts for it and
-which tuples it selects. Streams and columns are those of ``flights``. The windows rank the
-dashboards differently on each stream, so that what a slice of one stream serves is not what a slice
-of another does (Wang 2008, section 19.2).
+Every dashboard joins departures, the previous arrivals elsewhere of the same aircraft, and the
+hourly weather at the airport of departure. It has its own windows and selections. Streams and
+columns are those of ``flights``. The windows rank the dashboards differently on each stream, so
+that slices of different streams serve different queries (Wang 2008, section 19.2).
 """
 
 from __future__ import annotations
@@ -27,8 +25,11 @@ CONDITIONS = {
     ("a", "d"): "a.tailnum = d.tailnum AND a.ts < d.ts",
     ("d", "w"): "d.origin = w.origin",
 }
-"""What pairs of streams join on: an aircraft's departure after it arrived elsewhere; an airport's
-weather. Arrivals and weather join through departures only."""
+"""The join conditions of pairs of streams.
+
+A departure joins the aircraft's earlier arrivals elsewhere, and the weather of its airport.
+Arrivals and weather join through departures only.
+"""
 
 
 DASHBOARD_STREAMS = ("a", "d", "w")
@@ -56,8 +57,9 @@ DASHBOARDS = (
     _make_dashboard_query("cold", 24, 6, 12, a="a.delay >= 30", w="w.temp < 32"),
     _make_dashboard_query("the whole day", 24, 24, 24, a="a.delay >= 60", d="d.delay >= 60"),
 )
-"""The dashboards over STREAMS, by and large from short windows to long ones; the longer, the more
-selective.
+"""The dashboards over DASHBOARD_STREAMS, roughly from short to long windows.
+
+The longer the windows, the more selective.
 """
 
 
@@ -76,11 +78,10 @@ def flight_dashboards(
     days: int = 3,
     batches: int = 12,
 ) -> SharedWorkload:
-    """The dashboards over the first days of a month, cut in batches of equal event time; of all
-    three streams, or of two.
+    """Return the dashboards over the first days of a month, in batches of equal event time.
 
     ``streams`` are ``d`` (departures) with ``a`` (arrivals), ``w`` (weather) or both. Raises
-    ValueError for other streams and as ``flights`` does.
+    ValueError for other streams and as ``flight_delays`` does.
     """
     if "d" not in streams or len(set(streams)) < 2 or not set(streams) <= set(DASHBOARD_STREAMS):
         raise ValueError(

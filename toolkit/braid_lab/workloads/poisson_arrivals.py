@@ -1,9 +1,9 @@
-"""Tuples that arrive as Poisson processes, steadily, in bursts or with rates that change, and a
-condition of exact selectivity.
+"""Poisson arrivals, steady, in bursts or with changing rates, and a condition of exact selectivity.
 
-One description gives numbers of tuples per batch, for ``braid.simulation.simulator``, and the
-tuples themselves, for the engine, so that a modelled and an executed run can be compared count by
-count. Source: Gu, Yu and Wang, ICDE 2007, section 5.
+One description gives the numbers of tuples per batch, for ``braid.simulation.simulator``, and the
+tuples themselves, for the engine. So a modelled and an executed run can be compared count by count.
+
+Source: Gu, Yu and Wang, ICDE 2007, section 5.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EPOCH = 1_704_067_200_000_000
 def draw_rates(
     streams: int, seed: int = 0, low: float = 5.0, high: float = 20.0
 ) -> tuple[float, ...]:
-    """Mean rates r_i in tuples per second, uniform in [low, high]; the defaults are Gu's."""
+    """Return mean rates r_i in tuples per second, uniform in [low, high]; the defaults are Gu's."""
     return tuple(np.random.default_rng([seed, 1]).uniform(low, high, streams).tolist())
 
 
@@ -44,27 +44,27 @@ class Arrivals:
     rates
         r_i of every stream, in tuples per second.
     seconds
-        How long tuples arrive, in event time.
+        Duration of the arrivals, in event time.
     step
         Seconds of event time in a micro-batch.
     windows
-        W_i of every stream in seconds, None for full history; by default full history.
+        W_i of every stream in seconds; None: full history. Default: full history.
     sigma
-        The selectivity of every pair of streams, from 0 to 1.
+        Selectivity of every pair of streams, from 0 to 1.
     theta
         The bursty ratio: the rate is (1 + theta)/2 r_i in the HIGH half of each period and (1 -
-        theta)/2 r_i in its LOW half, so that the mean is r_i / 2 whatever theta is. None: no
-        bursts, and a rate of r_i.
+        theta)/2 r_i in its LOW half, so that the mean is r_i / 2 for any theta. None: no bursts,
+        and a rate of r_i.
     period
         Seconds of a HIGH and a LOW phase together. The paper names no period; 20 is below its
-        windows of 30 seconds, so that a window sees both. Where in its period a stream begins is
-        drawn, so bursts of the streams do not coincide.
+        windows of 30 seconds, so that a window sees both. Streams begin at random points of their
+        periods, so their bursts do not coincide.
     changes
-        (second, rates) pairs: the rates are these from that second on.
+        (second, rates) pairs: the rates from that second on.
     seed
-        Of everything that is drawn.
+        Seed of everything random.
 
-    Raises ValueError, with one sentence, for settings out of range.
+    Raises ValueError for settings out of range.
     """
 
     rates: tuple[float, ...]
@@ -109,11 +109,11 @@ class Arrivals:
 
     @property
     def condition(self) -> str:
-        """Every pair of streams matches with selectivity sigma, independently of the other pairs of
-        a group.
+        """A condition with which every pair of streams matches with selectivity sigma.
 
-        Stream r has a column u_s for its pair with s, uniform in [0, MODULUS), and s has u_r; the
-        pair matches when their sum, modulo MODULUS, is less than sigma * MODULUS.
+        Pairs of a group match independently. Stream r has a column u_s for its pair with s, uniform
+        in [0, MODULUS), and s has u_r; the pair matches if their sum, modulo MODULUS, is less than
+        sigma * MODULUS.
         """
         below = round(self.sigma * MODULUS)
         return " AND ".join(
@@ -122,7 +122,7 @@ class Arrivals:
         )
 
     def arrival_times(self, stream: int) -> npt.NDArray[np.int64]:
-        """When the tuples of a stream arrive, ascending, in microseconds since the start."""
+        """Return the arrival times of a stream, ascending, in microseconds since the start."""
         draw = np.random.default_rng([self.seed, 2, stream])
         edges, rates = self._list_rate_phases(stream, draw.uniform(0, self.period))
         numbers = draw.poisson(rates * np.diff(edges))
@@ -132,7 +132,7 @@ class Arrivals:
     def _list_rate_phases(
         self, stream: int, offset: float
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Intervals of constant rate: their n + 1 edges in seconds and n rates in tuples per
+        """Return intervals of constant rate: n + 1 edges in seconds and n rates in tuples per
         second.
         """
         begins = np.array([0.0, *(second for second, _ in self.changes)])
@@ -149,7 +149,7 @@ class Arrivals:
 
     @property
     def micro_batch_count(self) -> int:
-        """How many micro-batches there are."""
+        """Number of micro-batches."""
         return int(np.ceil(self.seconds / self.step - 1e-9))
 
     def _assign_batches(self, times: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -157,7 +157,9 @@ class Arrivals:
         return np.searchsorted(ends, times, "right")
 
     def batch_counts(self) -> list[tuple[int, ...]]:
-        """For each batch the number of new tuples of every stream, as ``simulate`` takes them."""
+        """Return, for each batch, the number of new tuples of every stream, as ``simulate`` takes
+        them.
+        """
         columns = [
             np.bincount(
                 self._assign_batches(self.arrival_times(s)), minlength=self.micro_batch_count
@@ -167,8 +169,10 @@ class Arrivals:
         return [tuple(batch) for batch in np.stack(columns, axis=1).tolist()]
 
     def make_tables(self) -> dict[str, pa.Table]:
-        """The tuples by alias, in the order of arrival: ``id`` (unique in its stream), ``ts``
-        (event time, UTC), ``batch``, and the columns of the condition.
+        """Return the tuples by alias, in the order of arrival.
+
+        Columns: ``id`` (unique in its stream), ``ts`` (event time, UTC), ``batch``, and the columns
+        of the condition.
         """
         return {alias: self._make_table(s) for s, alias in enumerate(self.stream_aliases)}
 
@@ -186,7 +190,7 @@ class Arrivals:
         return pa.table(columns)
 
     def window_texts(self) -> dict[str, str]:
-        """The windows as StreamJoin takes them."""
+        """Return the windows as StreamJoin takes them."""
         return {
             a: f"{w} seconds"
             for a, w in zip(self.stream_aliases, self.windows, strict=True)
@@ -194,7 +198,7 @@ class Arrivals:
         }
 
     def make_workload(self, spark: SparkSession) -> Workload:
-        """The same tuples as static DataFrames, numbered by micro-batch."""
+        """Return the same tuples as static DataFrames, numbered by micro-batch."""
         frames = {a: spark.createDataFrame(table) for a, table in self.make_tables().items()}
         return Workload("Arrivals", frames, self.condition, "ts", self.window_texts())
 
@@ -210,11 +214,11 @@ def gu_streams(
     theta: float | None = None,
     seed: int = 0,
 ) -> Workload:
-    """Gu's synthetic streams by plain settings: rates in tuples per second, drawn from [5, 20] for
-    ``streams`` streams unless they are given; one window in seconds for all; ``seconds`` of event
-    time in ``batches`` micro-batches of equal length.
+    """Return Gu's synthetic streams by plain settings.
 
-    Raises ValueError for settings out of range.
+    ``rates`` are in tuples per second; default: drawn from [5, 20] for ``streams`` streams. All
+    streams have one window in seconds. ``seconds`` of event time are divided into ``batches`` equal
+    micro-batches. Raises ValueError for settings out of range.
     """
     if batches < 1:
         raise ValueError(f"batches is {batches}; a replay has at least 1 micro-batch")

@@ -1,6 +1,7 @@
-"""Queries as text, as airlines and supply chains might ask them, with the streams that they are
-about. All of it is synthetic: Seshadri 2008, section 5.1, names an enterprise workload of Delta Air
-Lines and one of RFID and gives neither.
+"""Queries as text, as airlines and supply chains might submit them, with their streams.
+
+All is synthetic: Seshadri 2008, section 5.1, names an enterprise workload of Delta Air Lines and
+one of RFID and gives neither.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ MINUTES = {
     "shipments": (5, 10),
     "alarms": (1, 5),
 }
-"""Windows by stream, about those of the paper's Q1 and Q2."""
+"""Windows by stream, similar to those of the paper's Q1 and Q2."""
 SLIDES = (1, 2, 5)
 
 
@@ -27,9 +28,12 @@ SLIDES = (1, 2, 5)
 class QueryWorkload:
     """Streams and queries about them.
 
-    ``types`` are Spark's, by stream and column; ``rates`` tuples a second; ``bytes`` those of a
-    column; ``rows`` a sample; ``selectivity`` by join condition. ``sql`` makes queries, as many as
-    are taken from it with the same random numbers.
+    - ``types``: Spark's, by stream and column.
+    - ``rates``: tuples a second, by stream.
+    - ``bytes``: by column.
+    - ``rows``: a sample, by stream.
+    - ``selectivity``: by join condition.
+    - ``sql``: a function that returns the next random query.
     """
 
     types: Mapping[str, Mapping[str, str]]
@@ -40,13 +44,13 @@ class QueryWorkload:
     sql: Callable[[random.Random], str]
 
     def generate_queries(self, count: int, seed: int = 0) -> list[str]:
-        """So many queries."""
+        """Return ``count`` queries."""
         rng = random.Random(seed)
         return [self.sql(rng) for _ in range(count)]
 
 
 def _draw_zipf_value(rng: random.Random, values: Sequence[str]) -> str:
-    """One of the values; the n-th is n times as rare as the first."""
+    """Return one of the values; the n-th is n times as rare as the first."""
     return rng.choices(values, [1 / n for n in range(1, len(values) + 1)])[0]
 
 
@@ -62,8 +66,9 @@ CITIES = ("ATL", "JFK", "ORD", "LAX", "DFW", "DEN", "SFO", "BOS", "MIA", "SEA", 
 
 
 def airline_workload(seed: int = 0, sample: int = 400) -> QueryWorkload:
-    """An airline: displays by terminal, agents by gate, managers by carrier, operations by
-    weather.
+    """Return the workload of an airline.
+
+    Displays query by terminal, agents by gate, managers by carrier, operations by weather.
     """
     rng = random.Random(seed)
     flights = [
@@ -154,7 +159,7 @@ CLASSES = ("food", "drugs", "parts", "toys")
 
 
 def supply_chain_workload(seed: int = 0, sample: int = 400) -> QueryWorkload:
-    """A supply chain: reads of tags, shipments that tags belong to, alarms at sites."""
+    """Return the workload of a supply chain: reads of tags, shipments of tags, alarms at sites."""
     rng = random.Random(seed)
     reads = [
         {"tag": rng.randrange(sample), "site": _draw_zipf_value(rng, SITES)}

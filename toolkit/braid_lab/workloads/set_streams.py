@@ -1,5 +1,7 @@
-"""Streams of sets whose most popular items change with time, so that a tuple matches those of some
-ages more than others. Source: Gedik 2007, section 6.1.
+"""Streams of sets whose most popular items change with time.
+
+So the probability that two tuples match depends on their difference in age. Source: Gedik 2007,
+section 6.1.
 """
 
 from __future__ import annotations
@@ -21,14 +23,15 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 _DRAWN = 800
-"""Sets of each kind that a density is estimated from."""
+"""Number of sets of each kind from which a density is estimated."""
 
 
 def draw_items(
     draw: np.random.Generator, popularity: Floats, sizes: npt.NDArray[np.int64]
 ) -> list[npt.NDArray[np.int64]]:
-    """Sets of distinct ranks, of these sizes, each rank as likely as its popularity says (Gumbel's
-    trick: the greatest of log p + noise are a sample without replacement).
+    """Return sets of distinct ranks, of these sizes, each rank as likely as its popularity.
+
+    Gumbel's trick: the greatest of log p + noise are a sample without replacement.
     """
     noise = draw.gumbel(size=(len(sizes), len(popularity)))
     order = np.argsort(-(np.log(popularity) + noise), axis=1)
@@ -38,7 +41,7 @@ def draw_items(
 def draw_sizes(
     draw: np.random.Generator, size: float, deviation: float, most: int, rows: int
 ) -> npt.NDArray[np.int64]:
-    """How many items each of so many sets has: normal, 1 at least and ``most`` at most."""
+    """Return the number of items of each set: normal, at least 1 and at most ``most``."""
     return np.clip(np.rint(draw.normal(size, deviation, rows)), 1, most).astype(np.int64)
 
 
@@ -46,9 +49,10 @@ def draw_sizes(
 def overlap_probabilities(
     items: int, size: float, deviation: float, kappa: float, theta: int, seed: int
 ) -> Floats:
-    """By how far the ranks of two sets are shifted, how likely they share ``theta`` items; from
-    drawn sets, so modelled. Of sets of one item it is known without drawing any: how likely two
-    ranks are so far apart.
+    """Return the probability that two sets share ``theta`` items, by the shift of their ranks.
+
+    It is estimated from random sets, so modelled. For sets of one item it is known exactly: the
+    probability that two ranks are that far apart.
     """
     if size == theta == 1 and not deviation:
         spectrum = np.fft.rfft(zipf_probabilities(items, kappa))
@@ -79,18 +83,18 @@ class SetStreams:
     kappa
         The Zipf parameter of items' popularity.
     theta
-        How many items two sets must share.
+        Number of items that two sets must share.
     items
-        L, how many items there are.
+        L, the number of items.
     size, deviation
         mu and sigma of a set's size; at least one item.
     cycle
-        Seconds in which the most popular item goes through all; by default two windows.
+        Seconds in which the most popular item goes through all. Default: two windows.
     shift
-        tau, as a part of the cycle: stream m has the popularity that n had so long before. The
-        paper's formula puts the peak in the window of m then, its figures in that of n.
+        tau, as a fraction of the cycle: stream m has the popularity that n had this long before.
+        The paper's formula then puts the peak in the window of m, its figures in that of n.
     dear
-        The share of tuples that are worth ten times as much as the others.
+        Fraction of tuples that are worth ten times as much as the others.
     """
 
     rates: tuple[float, float] = (100.0, 100.0)
@@ -117,12 +121,12 @@ class SetStreams:
 
     @property
     def condition(self) -> str:
-        """The condition."""
+        """The join condition."""
         return f"size(array_intersect(n.items, m.items)) >= {self.theta}"
 
     @property
     def make_arrivals(self) -> Arrivals:
-        """When tuples arrive."""
+        """The arrivals of the tuples."""
         windows = (self.window, self.window)
         return Arrivals(
             self.rates, self.seconds, self.step, windows, changes=self.changes, seed=self.seed
@@ -134,8 +138,10 @@ class SetStreams:
         return self.cycle or 2 * self.window
 
     def match_density(self, window: int, steps: int = 400) -> Floats:
-        """f_i of window 0 (of n) or 1 (of m): how likely a new tuple of the other stream matches a
-        tuple of each age, at the middle of equal steps from the newest to the oldest. Modelled.
+        """Return f_i of window 0 (of n) or 1 (of m), modelled.
+
+        It is the probability that a new tuple of the other stream matches a tuple of each age, at
+        the middle of equal steps from the newest to the oldest.
         """
         age = (np.arange(steps) + 0.5) / steps * self.window
         shift = self.shift * self.cycle_seconds
@@ -147,7 +153,7 @@ class SetStreams:
         return np.asarray(known[at], np.float64)
 
     def make_tables(self) -> dict[str, pa.Table]:
-        """The tuples by alias: ``id``, ``ts``, ``batch``, ``items`` and ``worth``."""
+        """Return the tuples by alias: ``id``, ``ts``, ``batch``, ``items`` and ``worth``."""
         return {alias: self._make_table(s) for s, alias in enumerate("nm")}
 
     def _make_table(self, stream: int) -> pa.Table:
@@ -172,7 +178,7 @@ class SetStreams:
         )
 
     def make_workload(self, spark: SparkSession) -> Workload:
-        """The same tuples as static DataFrames, numbered by micro-batch."""
+        """Return the same tuples as static DataFrames, numbered by micro-batch."""
         frames = {a: spark.createDataFrame(table) for a, table in self.make_tables().items()}
         spans = dict.fromkeys(frames, f"{self.window} seconds")
         return Workload("Sets", frames, self.condition, "ts", spans)
@@ -181,6 +187,6 @@ class SetStreams:
 def burst_rates(
     low: float = 100.0, high: float = 500.0, middle: float = 300.0
 ) -> dict[str, object]:
-    """The rates of Gedik 2007, Fig. 8: 60 s low, 15 s high, 30 s of a middle rate, then low."""
+    """Return the rates of Gedik 2007, Fig. 8: 60 s low, 15 s high, 30 s middle, then low."""
     rates = ((60.0, (high, high)), (75.0, (middle, middle)), (105.0, (low, low)))
     return {"rates": (low, low), "seconds": 130.0, "changes": rates}

@@ -1,11 +1,12 @@
 """TPC-H with Zipf skew, and the five joins of Elseidy 2014 (section 5, Table 1).
 
-Tables come from ``tpchgen-cli``, once per scale factor, and stay in the cache folder as
-Parquet. Skew is a property of the data set, as in the paper: for z > 0 the
-foreign keys l_orderkey and l_suppkey of lineitem are drawn anew from a Zipf distribution, by a
-seeded hash of each row, so the same z and seed give the same file everywhere.
+Tables come from ``tpchgen-cli``, once per scale factor, and stay in the cache folder as Parquet.
+Skew is a property of the data set, as in the paper: for z > 0 the foreign keys l_orderkey and
+l_suppkey of lineitem are replaced by draws from a Zipf distribution, by a seeded hash of each row.
+So the same z and seed give the same file everywhere.
 
-Every workload replays: the column ``batch`` numbers the micro-batch in which a tuple arrives.
+Every workload can be replayed: the column ``batch`` numbers the micro-batch in which a tuple
+arrives.
 """
 
 from __future__ import annotations
@@ -36,15 +37,14 @@ from braid_lab.workloads.zipf_skew import remap_keys, zipf_probabilities
 
 TABLES = ("region", "nation", "supplier", "orders", "lineitem")
 MOST_SCALE = 100
-"""Of TPC-H: 100 GB."""
+"""Maximum scale factor of TPC-H: 100 GB."""
 
 
 def ensure_dataset(scale: float) -> Path:
-    """The folder with the five TPC-H tables (TABLE.parquet) at scale factor ``scale``, generated if
-    it is not there.
+    """Return the folder with the five TPC-H tables (TABLE.parquet) at this scale factor.
 
-    Raises ValueError when ``scale`` is not positive, RuntimeError when the generator is missing or
-    fails.
+    They are generated if they are missing. Raises ValueError if ``scale`` is not positive,
+    RuntimeError if the generator is missing or fails.
     """
     if not 0 < scale <= MOST_SCALE:
         raise ValueError(
@@ -59,7 +59,7 @@ def ensure_dataset(scale: float) -> Path:
 
 
 def _generate_tables(scale: float, folder: Path) -> None:
-    """Generate next to ``folder`` and rename, so that a folder which exists is complete."""
+    """Generate next to ``folder`` and rename, so that an existing folder is complete."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".tpch-") as parent:
         fresh = Path(parent) / "tables"
         options = [
@@ -94,11 +94,11 @@ def _find_generator() -> str:
 
 
 def ensure_lineitem(scale: float, skew: float = 0.0, seed: int = 0) -> Path:
-    """The lineitem file at this scale; for ``skew`` z > 0 a copy with Zipf-distributed l_orderkey
-    and l_suppkey.
+    """Return the lineitem file at this scale.
 
-    z = 0 is TPC-H's own table, whatever the seed. Raises ValueError for a negative z or seed, and
-    for a scale that is not positive.
+    For ``skew`` z > 0 it is a copy with Zipf-distributed l_orderkey and l_suppkey; z = 0 is TPC-H's
+    own table, for any seed. Raises ValueError for a negative z or seed, and for a scale that is not
+    positive.
     """
     zipf_probabilities(1, skew)
     if seed < 0:
@@ -149,8 +149,9 @@ def _skew_foreign_keys(
 def make_eq5(
     spark: SparkSession, scale: float = 0.01, skew: float = 0.0, seed: int = 0, batches: int = 20
 ) -> Workload:
-    """E_Q5: the suppliers of region AMERICA (Region x Nation x Supplier) with lineitem on the
-    supplier key.
+    """Return E_Q5: the suppliers of region AMERICA with lineitem on the supplier key.
+
+    The suppliers are Region x Nation x Supplier.
     """
     region = _read_table(spark, scale, "region").where("r_name = 'AMERICA'")
     nation = _read_table(spark, scale, "nation").join(
@@ -166,8 +167,9 @@ def make_eq5(
 def make_eq7(
     spark: SparkSession, scale: float = 0.01, skew: float = 0.0, seed: int = 0, batches: int = 20
 ) -> Workload:
-    """E_Q7: the suppliers of Peru and Ethiopia (Supplier x Nation) with the lines shipped in 1995
-    and 1996.
+    """Return E_Q7: the suppliers of Peru and Ethiopia with the lines shipped in 1995 and 1996.
+
+    The suppliers are Supplier x Nation.
     """
     nation = _read_table(spark, scale, "nation").where("n_name IN ('PERU', 'ETHIOPIA')")
     shipped = _read_lineitem(spark, scale, skew, seed).where(
@@ -186,10 +188,10 @@ def make_bci(
     quantity: float = 45,
     width: int = 1,
 ) -> Workload:
-    """B_CI, computation-intensive: lines sent by truck (more than ``quantity`` pieces) with the
-    others shipped within ``width`` days.
+    """Return B_CI, computation-intensive.
 
-    No foreign key takes part, so skew does not change its result size.
+    It joins lines sent by truck (more than ``quantity`` pieces) with the others shipped within
+    ``width`` days. No foreign key takes part, so skew does not change its result size.
     """
     lines = _read_lineitem(spark, scale, skew, seed)
     streams = {
@@ -212,8 +214,10 @@ def make_bnci(
     quantity: float = 48,
     width: int = 1,
 ) -> Workload:
-    """B_NCI, not computation-intensive: lines sent by truck (more than ``quantity`` pieces) with
-    lines without shipping instructions whose order key differs by at most ``width``.
+    """Return B_NCI, not computation-intensive.
+
+    It joins lines sent by truck (more than ``quantity`` pieces) with lines without shipping
+    instructions whose order key differs by at most ``width``.
     """
     lines = _read_lineitem(spark, scale, skew, seed)
     streams = {
@@ -235,11 +239,11 @@ def make_fluct_join(
     batches: int = 64,
     k: float = 4,
 ) -> Workload:
-    """Fluct-Join: lineitem (R) with the orders of medium priority (S) on the order key, |R|/|S|
-    swinging between k and 1/k.
+    """Return Fluct-Join: lineitem (R) with the orders of medium priority (S) on the order key.
 
-    Batches have equal numbers of tuples (within one). The order is exact: it takes one pass over
-    both streams at the start. Raises ValueError unless k > 1 and batches >= 1.
+    |R|/|S| swings between k and 1/k. Batches have equal numbers of tuples (within one). The order
+    is exact: it takes one pass over both streams at the start. Raises ValueError unless k > 1 and
+    batches is at least 1.
     """
     _check_batches(batches)
     streams = _read_fluctuating_streams(spark, scale, skew, seed)
@@ -254,7 +258,7 @@ def make_fluct_join(
 def _read_fluctuating_streams(
     spark: SparkSession, scale: float, skew: float, seed: int
 ) -> dict[str, DataFrame]:
-    """The streams of Fluct-Join."""
+    """Return the streams of Fluct-Join."""
     orders = _read_table(spark, scale, "orders").where(
         "o_orderpriority NOT IN ('5-LOW', '1-URGENT')"
     )
@@ -262,14 +266,15 @@ def _read_fluctuating_streams(
 
 
 _KNOWN: dict[tuple[Path | float, ...], Mapping[str, Sequence[int]]] = {}
-"""Cuts by what they are of: they need no session."""
+"""Cached thresholds by data set and settings: they need no session."""
 
 
 def _get_batch_thresholds(
     spark: SparkSession, folder: Path, scale: float, skew: float, seed: int, batches: int, k: float
 ) -> Mapping[str, Sequence[int]]:
-    """By stream, the greatest arrival hashes of each micro-batch but the last. Who launches the
-    same again need not wait for a pass over the data, which lie in ``folder``.
+    """Return, by stream, the greatest arrival hashes of each micro-batch but the last.
+
+    They are cached, so that a repeated launch needs no pass over the data in ``folder``.
     """
     of = folder, scale, skew, seed, batches, k
     if of not in _KNOWN:
@@ -297,12 +302,12 @@ def _compute_batch_thresholds(
 
 
 def fluctuation_phases(lines: int, orders: int, k: float) -> list[tuple[str, int]]:
-    """The phases of Fluct-Join, as (side, number of tuples) with sides "l" (first) and "o".
+    """Return the phases of Fluct-Join, as (side, number of tuples) with sides "l" (first) and "o".
 
-    Each phase sends k * sent_this - sent_other tuples of the other side, until a stream ends; what
-    is left of the other stream comes last. The first phase is chosen so that the orders end
-    together with one of their phases, at |R|/|S| = 1/k, after as many phases as leave it about a
-    5000th of all tuples. Raises ValueError unless k > 1.
+    Each phase sends k * sent_this - sent_other tuples of the other side, until a stream ends; the
+    rest of the other stream comes last. The first phase is chosen so that the orders end together
+    with one of their phases, at |R|/|S| = 1/k, after as many phases as leave it about a 5000th of
+    all tuples. Raises ValueError unless k > 1.
     """
     if not 1 < k < np.inf:
         raise ValueError(f"fluctuation k is {k}; it must be a number greater than 1")
@@ -324,27 +329,28 @@ def fluctuation_phases(lines: int, orders: int, k: float) -> list[tuple[str, int
 
 
 def _count_side_arrivals(phases: list[tuple[str, int]], side: str, edges: list[int]) -> list[int]:
-    """How many tuples of ``side`` are among the first ``edge`` arrivals, for each edge."""
+    """Return how many tuples of ``side`` are among the first ``edge`` arrivals, for each edge."""
     everything = np.cumsum([0] + [count for _, count in phases])
     mine = np.cumsum([0] + [count if s == side else 0 for s, count in phases])
     return [int(n) for n in np.interp(edges, everything, mine)]
 
 
 def _sort_arrival_hashes(stream: DataFrame, seed: int) -> npt.NDArray[np.int64]:
-    """The sorted arrival hashes of a stream; rank r arrives as number r of its stream."""
+    """Return the sorted arrival hashes of a stream; rank r arrives as number r of its stream."""
     return np.sort(
         stream.select(_make_arrival_hash(seed).alias("hash")).toArrow()["hash"].to_numpy()
     )
 
 
 def _find_hash_threshold(hashes: npt.NDArray[np.int64], sent: int) -> int:
-    """The greatest hash among the first ``sent`` arrivals."""
+    """Return the greatest hash among the first ``sent`` arrivals."""
     return int(hashes[sent - 1]) if sent else int(np.iinfo(np.int64).min)
 
 
 def _make_arrival_hash(seed: int) -> Column:
-    """The place of a tuple in its stream's random order of arrival: a pure function of the tuple
-    and the seed.
+    """Return the place of a tuple in its stream's random order of arrival.
+
+    It is a pure function of the tuple and the seed.
     """
     return F.xxhash64(F.lit(seed), F.lit("arrival"), F.col("*"))
 
@@ -352,8 +358,8 @@ def _make_arrival_hash(seed: int) -> Column:
 def _shuffle_streams(
     streams: Mapping[str, DataFrame], seed: int, batches: int
 ) -> dict[str, DataFrame]:
-    """The streams in a random order of arrival, spread over the batches evenly (not to the
-    tuple).
+    """Return the streams in a random order of arrival, spread evenly over the batches (not
+    exactly).
     """
     _check_batches(batches)
     number = F.pmod(_make_arrival_hash(seed), F.lit(batches)).cast("int")

@@ -1,13 +1,13 @@
-"""Streams of vectors that match when they are close: concepts seen in video, and images.
+"""Streams of vectors that match if they are close: concepts seen in video, and images.
+
+A tuple shows one of K scenes, in Gaussian noise. Scenes are drawn uniformly, so two tuples show the
+same one with probability 1/K. The match distance is far from both the distances within a scene and
+those between scenes. So the selectivity of a pair of streams is 1/K, and that of a group of m
+tuples is 1/K ** (m - 1).
 
 Sources: the video correlation of Gu, Yu and Wang, ICDE 2007, section 5 (frames are points of a
 40-dimensional concept space), and the image streams of Wang, "State-Slice", 2008, section 16.1
 (three costs of a comparison, by the number of pixels).
-
-What a tuple shows is one of K scenes, in Gaussian noise. Scenes are drawn uniformly, so two tuples
-show the same one with probability 1/K, and the distance that decides lies far from both the
-distances within a scene and those between scenes. So the selectivity of a pair of streams is 1/K,
-and that of a group of m tuples is 1/K ** (m - 1).
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from braid_lab.workloads.poisson_arrivals import Arrivals, draw_rates
 CONCEPTS = 40
 """Dimensions of the concept space."""
 COSTS = {"concepts": CONCEPTS, "small": 5_000, "middle": 10_000, "large": 20_000}
-"""Dimensions by the name of a cost: Gu's concepts, and Wang's images in pixels; a pixel is one
-number here, its luminance.
+"""Dimensions by the name of a cost: Gu's concepts, and Wang's images in pixels.
+
+A pixel is one number here, its luminance.
 """
 NOISE = 0.3
-"""The standard deviation of the noise; that of a scene's components is 1."""
+"""Standard deviation of the noise; that of a scene's components is 1."""
 
 
 def match_distance(dimensions: int) -> float:
-    """The distance below which vectors match, in the middle between those within a scene and those
-    between two.
+    """Return the distance below which vectors match.
 
-    Squared, these are about 2 NOISE^2 D and (2 + 2 NOISE^2) D.
+    It is in the middle between the distances within a scene and between two. Squared, these are
+    about 2 NOISE^2 D and (2 + 2 NOISE^2) D.
     """
     within, between = 2 * NOISE**2 * dimensions, (2 + 2 * NOISE**2) * dimensions
     return round((sqrt(within) + sqrt(between)) / 2, 3)
 
 
 def closeness_condition(streams: Sequence[str], dimensions: int) -> str:
-    """All pairs of a group are close."""
+    """Return a condition that all pairs of a group are close."""
     d = match_distance(dimensions)
     return " AND ".join(
         f"vector_l2_distance({a}.v, {b}.v) < {d}" for a, b in combinations(streams, 2)
@@ -52,10 +53,10 @@ def closeness_condition(streams: Sequence[str], dimensions: int) -> str:
 
 
 def make_tables(arrivals: Arrivals, dimensions: int, scenes: int) -> dict[str, pa.Table]:
-    """The tuples of ``arrivals``, each with ``scene``, which it shows, and ``v``, the vector, an
-    array of floats.
+    """Return the tuples of ``arrivals``, each with its ``scene`` and ``v``, the vector.
 
-    Raises ValueError when there are fewer than two scenes or no dimensions.
+    A vector is an array of floats. Raises ValueError if there are fewer than two scenes or no
+    dimensions.
     """
     if scenes < 2 or dimensions < 1:
         raise ValueError(
@@ -95,12 +96,11 @@ def vector_streams(
     sigma: float = 0.1,
     seed: int = 0,
 ) -> Workload:
-    """Streams of vectors at one of ``COSTS``; sigma, the selectivity of a pair of streams, is 1/K
-    for a whole number K.
+    """Return streams of vectors at one of ``COSTS``.
 
-    Rates, in tuples per second, are drawn from Gu's range for concepts, and 1 for images, of which
-    one has 20 to 80 kB; the tuples are made on the driver. Raises ValueError for settings out of
-    range.
+    sigma, the selectivity of a pair of streams, is 1/K for a whole number K. Rates, in tuples per
+    second, are drawn from Gu's range for concepts, and 1 for images, which have 20 to 80 kB each.
+    The tuples are made on the driver. Raises ValueError for settings out of range.
     """
     if cost not in COSTS:
         raise ValueError(f"no cost is named {cost!r}; there are: {', '.join(COSTS)}")

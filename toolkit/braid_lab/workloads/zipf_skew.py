@@ -1,4 +1,4 @@
-"""Zipf skew: keys drawn anew from a Zipf distribution, by a hash of each row."""
+"""Zipf skew: keys drawn from a Zipf distribution, by a hash of each row."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 
 def zipf_probabilities(size: int, z: float) -> npt.NDArray[np.float64]:
-    """Probabilities of ranks 1 to ``size``: P(rank) proportional to 1 / rank**z; uniform for z = 0.
+    """Return probabilities of ranks 1 to ``size``: P(rank) proportional to 1 / rank**z.
 
-    Raises ValueError when z is negative or not finite.
+    They are uniform for z = 0. Raises ValueError if z is negative or not finite.
     """
     if not 0 <= z < np.inf:
         raise ValueError(f"skew z is {z}; it must be a number of at least 0")
@@ -20,7 +20,7 @@ def zipf_probabilities(size: int, z: float) -> npt.NDArray[np.float64]:
 def remap_keys(
     keys: npt.NDArray[np.int64], rows: npt.NDArray[np.uint64], z: float, seed: int
 ) -> npt.NDArray[np.int64]:
-    """For each row hash a key: Zipf ranks, dealt to ``keys`` by a seeded permutation.
+    """Return a key for each row hash: Zipf ranks, assigned to ``keys`` by a seeded permutation.
 
     ``rows`` are uniform 64-bit hashes; equal hashes get equal keys.
     """
