@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(autouse=True)
 def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The check asks for a session of its own; here it has that of all tests."""
+    """Make the check use the session of all tests instead of one of its own."""
     monkeypatch.setattr("braid.spark_session.session", lambda: spark)
 
 

@@ -1,4 +1,4 @@
-"""What the join of tables evaluates by DuckDB means what it means to Spark."""
+"""Expressions that the join of tables evaluates by DuckDB have Spark's meaning."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def same(mine: Any, theirs: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def answers(spark: SparkSession) -> dict[str, tuple[SqlType, list[Any]]]:
-    """What Spark says of every expression, asked at once."""
+    """Return Spark's values of all expressions, from a single query."""
     columns = [F.expr(sql).alias(f"e{n}") for n, sql in enumerate(EXPRESSIONS)]
     rows = spark.createDataFrame(ROWS).withColumn("n", F.col("n").cast("timestamp_ntz"))
     found = rows.select(*columns)
@@ -87,7 +87,7 @@ def db() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_an_expression_means_the_same(
     db: duckdb.DuckDBPyConnection, answers: dict[str, tuple[SqlType, list[Any]]], sql: str
 ) -> None:
-    """Type and value, NULL, NaN and infinities among them."""
+    """Type and value are equal, including NULL, NaN and infinities."""
     text, kind = ArrowAnalyzer({"a": ROWS}).compile_expression("a", sql)
     mine = db.sql(f"SELECT {text} AS it FROM rows").to_arrow_table()["it"].to_pylist()
     theirs = answers[sql]

@@ -1,5 +1,6 @@
-"""What cannot work is refused with one clear sentence before anything is written; what fails later
-is told with its cause.
+"""Invalid input is refused with one clear sentence before anything is written.
+
+Later failures are reported with their cause.
 """
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ def test_a_folder_of_something_else_is_left_alone(
 
 
 def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> None:
-    """Paused before its first batch, refused to others, unpaused, ended, and what it then says."""
+    """A run is paused before its first batch, refused to other drivers, unpaused, and ends."""
     path = tmp_path / "run"
     join = StreamJoin(streams, "a.x = b.x", StaticGrid(4), partitions=2)
     run = join.start(path, batches="batch", pace=0.3)
@@ -287,7 +288,7 @@ def test_the_life_of_a_run(streams: dict[str, DataFrame], tmp_path: Path) -> Non
 
 
 def failed(run: JoinRun) -> str:
-    """The whole story of a failed run: its exception and every cause."""
+    """Return the complete report of a failed run: its exception and every cause."""
     with pytest.raises(BaseException) as raised:
         run.awaitTermination()
     error: BaseException | None = run.exception()
@@ -340,7 +341,7 @@ def test_workers_of_any_session_find_braid(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As of a session that was made with another Python on the path."""
+    """Even in a session created with another Python on the path."""
     monkeypatch.delenv("PYSPARK_PYTHON")
     monkeypatch.setattr(spark.sparkContext, "pythonExec", "/nowhere/python3")
     join = StreamJoin(streams, "a.x = b.x", Centralized(), executor="spark")
@@ -351,7 +352,7 @@ def test_workers_of_any_session_find_braid(
 def test_a_failing_source_is_told_and_can_be_resumed(
     spark: SparkSession, streams: dict[str, DataFrame], tmp_path: Path
 ) -> None:
-    """A file is no Parquet; once it is mended, the run goes on where it was."""
+    """One file is not Parquet; after its repair the run continues from the last commit."""
     source = tmp_path / "source"
     rows = streams["a"].select("id", "x").toArrow()
     for i in range(2):

@@ -1,4 +1,4 @@
-"""Spark's frames joined in a run that lives in an object store."""
+"""Joins of Spark frames in a run that is stored in an object store."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from scatter import Scatter
 
 
 def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -> None:
-    """Stopped, and resumed from an empty mirror, by the other executor: Spark begins its own
-    micro-batches anew, and those that are committed are skipped.
+    """The run is resumed from an empty mirror by the other executor.
+
+    Spark restarts its micro-batches, and committed ones are skipped.
     """
     url, streams = f"{seaweed}/{uuid.uuid4().hex}", frames(spark, object_store_driver.STREAMS)
     join = StreamJoin(streams, object_store_driver.ON, Scatter(), check=True, executor="spark")
@@ -51,7 +52,7 @@ def test_static_streams_go_on_from_a_bucket(spark: SparkSession, seaweed: str) -
 
 
 def put(folder: Path, first: int, last: int) -> None:
-    """The files of some batches, one a stream, as a file source wants them."""
+    """Write the files of some batches, one per stream, as a file source expects them."""
     for alias, rows in object_store_driver.STREAMS.items():
         (folder / alias).mkdir(parents=True, exist_ok=True)
         for batch in range(first, last):
@@ -77,9 +78,10 @@ def live(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
 def test_streams_that_do_not_end_are_read_on_from_a_bucket(
     spark: SparkSession, seaweed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The driver dies right after batch 1's manifest was put, so Spark gives that again; and the
-    one that it has lost the run to goes on where the manifest says. Its workers do not see its disk,
-    as on a cluster.
+    """The driver dies right after publishing batch 1's manifest, so Spark repeats that batch.
+
+    The driver that lost the run continues at the manifest. Its workers do not see its disk, as on a
+    cluster.
     """
     url = f"{seaweed}/{uuid.uuid4().hex}"
     put(tmp_path, 0, 2)

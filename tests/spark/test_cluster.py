@@ -1,4 +1,4 @@
-"""A real cluster: workers are killed and come while a run goes on, and the results are as ever."""
+"""On a real cluster, workers are killed and added during a run without changing its results."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pyspark.sql import SparkSession
 
 
 def test_a_worker_is_killed_and_a_task_is_done_twice(spark: SparkSession, tmp_path: Path) -> None:
-    """A worker comes. Of batch 3 a task stalls when its files are written, and Spark begins it on
-    the new worker too: what the first wrote counts for nothing, and goes. Then the first worker is
-    killed.
+    """A worker is added, and a task of batch 3 stalls after writing its files.
+
+    Spark starts a second attempt on the new worker. The first attempt's files are ignored and
+    removed. Then the first worker is killed.
     """
     folder, store = tmp_path / "run", RunStore(tmp_path / "run")
     log, run = tmp_path / "log", driver.Run(str(folder), "start", stalls=3)

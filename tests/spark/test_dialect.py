@@ -1,4 +1,4 @@
-"""What is read of Spark SQL and written again gives in Spark what the text itself gives."""
+"""Spark SQL that is parsed and written again gives the same result in Spark as the original."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ a.n = :x AND a.n = b.n
 a.n = ? AND a.n = b.n
 NOT
 """.strip().splitlines()
-"""Spark parses them, and sqlglot would read them otherwise; most have no meaning to Spark either."""
+"""Texts that Spark parses and sqlglot would parse differently; most are invalid in Spark too."""
 EXTRA = """
     AND OR NOT IS NULL = < <=> LIKE IN BETWEEN SYMMETRIC , ( ) THEN END CASE + - || :: IN () ISNULL
     ~ ! XOR MOD ANY ; AS x text ESCAPE DISTINCT
@@ -109,7 +109,7 @@ ONE_STREAM = [
     "timestampdiff(hour, a.t, a.t) = 0",
     "a.l[0] = array(1, 2)[0] AND log(2, a.d) > 1",
 ]
-"""Each has a node that no rule reads, or an argument."""
+"""Conditions with a syntax node or an argument that no rule reads."""
 
 
 def test_what_only_spark_reads_is_taken_of_one_stream_and_refused_of_two(
@@ -119,7 +119,7 @@ def test_what_only_spark_reads_is_taken_of_one_stream_and_refused_of_two(
     streams = {"a": rows, "b": rows}
     for on in ONE_STREAM:
         found = parse_predicate(f"{on} AND a.i = b.i", streams, (None, None)).filters[0]
-        if on.startswith("to_date"):  # of other texts it fails
+        if on.startswith("to_date"):  # it fails for other texts
             continue
         wanted = rows.alias("a").where(on).select("i").collect()
         assert rows.where(found).select("i").collect() == wanted, on
@@ -154,7 +154,7 @@ def test_what_sparks_parser_refuses_is_refused_and_what_it_takes_is_read(
 
     def is_parsed(on: str) -> bool:
         try:
-            parser.parseExpression(f"({on}\n)")  # else a word after it is a name for it
+            parser.parseExpression(f"({on}\n)")  # otherwise a word after it would be its alias
         except ParseException:
             return False
         return True
@@ -167,7 +167,7 @@ def test_what_sparks_parser_refuses_is_refused_and_what_it_takes_is_read(
 def test_conditions_that_are_drawn_and_cut_up_are_read_only_if_spark_parses_them(
     spark: SparkSession,
 ) -> None:
-    """Each has a word too many, too few or elsewhere, so that most are none."""
+    """Each condition has a word added, removed or moved, so that most are invalid."""
     parser, draw = spark._jsparkSession.sessionState().sqlParser(), random.Random(39)
     words = re.compile(r"'[^']*'|\w+(?:\.\w+)?|<=>|[<>=!]=|<>|\S")
     wrong, counts = [], Counter[bool]()
@@ -204,7 +204,7 @@ dateadd(day, 2, a.t) > a.t AND DATEADD(HOUR, 2, a.t) > a.t
 datediff(day, a.t, a.t) = 0 AND date_diff(DAY, a.t, a.t) = 0
 date_trunc('hour', a.t) = a.t AND extract(hour FROM a.t) = 0
 """
-"""Over the first stream alone."""
+"""Conditions over the first stream alone."""
 
 
 def test_what_spark_takes_is_taken_beside_what_only_spark_reads(spark: SparkSession) -> None:

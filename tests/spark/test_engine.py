@@ -1,5 +1,6 @@
-"""The engine against DuckDB: random streams, windows, conditions and placements, with migrations
-and restarts in the middle.
+"""The engine against DuckDB: random streams, windows, conditions and placements.
+
+Runs have migrations and restarts in the middle.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ TWO = tables("ab", {"a": 300, "b": 400}, seed=1)
 FEW = tables("ab", {"a": 150, "b": 200}, seed=1)
 THREE = tables("abc", 120, seed=2)
 
-# The conditions themselves are tried in test_predicate.py; here, one of each kind goes through the
-# whole engine.
+# test_predicate.py tests the conditions themselves; here, one of each kind runs through the whole
+# engine.
 CONDITIONS: list[tuple[dict[str, pa.Table], str, dict[str, int]]] = [
     (TWO, "a.n BETWEEN b.n - 3 AND b.n + 10 AND a.k <> b.k", {"a": 90}),
     (TWO, "a.f = b.f", NONE),
@@ -123,7 +124,7 @@ def test_streams(
 
 
 def by_turns(number: int) -> dict[str, Placement]:
-    """Of each class every second placement, or the only one."""
+    """Return every second placement of each class, or its only one."""
     kinds: dict[type, list[str]] = {}
     for name, placement in PLACEMENTS.items():
         kinds.setdefault(type(placement), []).append(name)
@@ -135,8 +136,10 @@ def by_turns(number: int) -> dict[str, Placement]:
 def test_all_placements_give_the_same_results(
     spark: SparkSession, tmp_path: Path, number: int
 ) -> None:
-    """Every class of placements on every condition, as far as it serves it, and every placement on
-    about every second one, with windows and without, with another driver from the third batch on.
+    """Test every placement class on every condition that it supports.
+
+    Every placement runs on about every second condition, with and without windows. Another driver
+    continues from the third batch on.
     """
     streams, on, windows = CONDITIONS[number]
     want = expected(streams, on, windows)
@@ -161,8 +164,9 @@ FLUCTUATING = tables("ab", {"a": 900, "b": 700}, seed=5, batches=12)
 
 
 def swing(streams: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    """Stream a comes first, then b: |R|/|S| falls all the way, and the mapping follows. A batch is
-    a minute.
+    """Return streams whose ratio |R|/|S| falls, because a comes first and b later.
+
+    The mapping follows the ratio. A batch covers a minute.
     """
     sizes = {
         "a": [300, 300, 200, 60, 20, 20] + [0] * 6,
@@ -192,7 +196,7 @@ def swing(streams: dict[str, pa.Table]) -> dict[str, pa.Table]:
 def test_migrations_lose_and_double_nothing(
     spark: SparkSession, tmp_path: Path, placement: AdaptiveGrid, windows: dict[str, int]
 ) -> None:
-    """Another driver goes on after every second batch, so in the middle of migrations too."""
+    """Another driver continues after every second batch, and so in the middle of migrations too."""
     streams = swing(FLUCTUATING)
     on = "abs(a.n - b.n) <= 25"
     got, happened = LocalRun(make(spark, streams, on, windows, placement)).run(
@@ -210,7 +214,7 @@ def test_migrations_lose_and_double_nothing(
 
 
 def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: Path) -> None:
-    """Stopped twice on the way, once while a migration runs."""
+    """The run is stopped twice, once during a migration."""
     streams, on, windows = swing(FLUCTUATING), "abs(a.n - b.n) <= 25", {"a": 420, "b": 200}
     join = make(spark, streams, on, windows, AdaptiveGrid(hosts=4, epsilon=0.25))
     run = join.start(tmp_path / "run", batches="batch")
@@ -227,13 +231,14 @@ def test_a_migration_that_is_stopped_and_resumed(spark: SparkSession, tmp_path: 
     settings = [
         r.conf.get(CHECKSUMS, "true") for r in (run._make_empty_batch().sparkSession, spark)
     ]
-    assert settings[0] == "false" != settings[1]  # the user's own session stays as it is
+    assert settings[0] == "false" != settings[1]  # the user's own session stays unchanged
 
 
 def test_late_tuples(spark: SparkSession, tmp_path: Path) -> None:
-    """Some tuples come up to three minutes late. Within the allowed lateness none is missed; else
-    they are counted, and placements miss the same results, but for pairs that a migration settles
-    later, when nobody asks whether they were in time.
+    """Some tuples are up to three minutes late.
+
+    Within the allowed lateness none is missed. Beyond it they are counted, and all placements miss
+    the same results, except for pairs that a migration settles later without a check of lateness.
     """
     streams, on, windows = {}, "a.k = b.k", {"a": 70, "b": 100}
     for alias, rows in TWO.items():

@@ -1,4 +1,4 @@
-"""Workers and batches that are cut off: the results are those of a run that nobody disturbed."""
+"""Workers and batches are interrupted; the results equal those of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def ended(run: JoinRun) -> JoinRun:
 def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark takes batch 1 for failed and gives it again to the run that is resumed, which has it
-    already.
-    """
+    """Spark considers batch 1 failed and repeats it in the resumed run, which has it already."""
     streams, on = tables("ab", 150, seed=51, batches=3), "a.k = b.k"
     join = StreamJoin(frames(spark, streams), on, Scatter(), partitions=2, check=True)
     with monkeypatch.context() as patch:
@@ -49,7 +47,7 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
     assert describe_difference(committed_ids(run), expected(streams, on)) == ""
     assert sum(run.metrics()["results"]) == committed_ids(run).total()
-    shutil.rmtree(tmp_path / "run" / "checkpoint")  # Spark would begin anew, the run would not
+    shutil.rmtree(tmp_path / "run" / "checkpoint")  # Spark would restart from the beginning, the run would not
     with pytest.raises(
         DamagedRunError, match="finished micro-batch -1 and begun -1, the run has committed 2"
     ):
@@ -59,8 +57,8 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
 def test_python_workers_killed_in_the_middle_of_their_tasks(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each task of two stages stops when all its files are written; its worker is killed, and the
-    task tried again.
+    """Each task of two stages stops after writing its files; its worker is killed and Spark retries
+    it.
     """
     streams, on = tables("abc", 60, seed=41, batches=2), "a.k = b.k AND b.k = c.k"
     monkeypatch.setattr(executor, "choose_partitions", lambda announced, work, most: most)
@@ -81,15 +79,15 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
 
 
 def stopped(stage: Callable[..., Any], mark: Path) -> Callable[..., Any]:
-    """A stage whose tasks stop once in each batch."""
+    """Return a stage whose tasks stop once in each batch."""
     return lambda batch, *more: stopping(
         stage(batch, *more), mark.with_name(f"{mark.name}-{batch.number}")
     )
 
 
 def stopping(kernel: Callable[[Any], Iterator[Any]], mark: Path) -> Callable[[Any], Iterator[Any]]:
-    """The kernel, but the first attempt of each task tells its process id when its work is done and
-    then waits for ever.
+    """Return the kernel, whose first attempt of each task reports its process id and waits
+    forever.
     """
 
     def run(batches: Any) -> Iterator[Any]:

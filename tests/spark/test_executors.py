@@ -1,6 +1,4 @@
-"""One run, two ways to run its tasks: the same plan gives the same blocks and results, whichever way
-its batches go.
-"""
+"""One run, several executors: the same plan gives the same blocks and results with each."""
 
 from __future__ import annotations
 
@@ -41,11 +39,13 @@ from pyspark.sql import SparkSession
 from scatter import Scatter
 
 ON = "a.k = b.k AND a.n < b.n AND a.s <> concat(b.s, a.s)"
-"""An index, a link and a residual, so that every local join and DuckDB take part."""
+"""A condition with an index, a link and a residual, so that every local join and DuckDB take
+part.
+"""
 
 
 class Packed(SparkExecutor):
-    """Packs every batch on as many partitions."""
+    """An executor that packs every batch on the same number of partitions."""
 
     def __init__(self, partitions: int) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class Packed(SparkExecutor):
 
 
 class Turning:
-    """Each batch goes the next of several ways."""
+    """An executor that uses the next of several executors in each batch."""
 
     def __init__(self, *ways: Executor) -> None:
         self.ways = cycle(ways)
@@ -71,8 +71,10 @@ class Turning:
 
 
 def way(name: str) -> Executor:
-    """Two stages of two tasks, one task, two threads, or what the product takes for "process"; or
-    turns of these.
+    """Return an executor.
+
+    Two stages of two tasks, one task, two threads, the product's choice for "process", or turns of
+    these.
     """
     if " " in name:
         return Turning(*map(way, name.split()))
@@ -93,7 +95,7 @@ def ran(join: StreamJoin, folder: Path, way: Executor, patch: pytest.MonkeyPatch
 
 
 def seen(run: JoinRun) -> list[Any]:
-    """The events of batches without what depends on time."""
+    """Return the events of batches without fields that depend on time."""
     plain = []
     for e in run.events():
         if isinstance(e, BatchCommitted):
@@ -128,10 +130,11 @@ def test_the_way_of_a_batch_changes_nothing(
     placement: Placement,
     turns: str,
 ) -> None:
-    """Stages of tasks, one task for a batch, threads of this process, and turns of them: blocks,
-    results and counts of every batch are the same. A whole run goes each way under two placements,
-    one of which migrates; under the others all ways are turns. Each stream has an event time of its own name. Auto
-    changes, whatever it costs.
+    """Blocks, results and counts of every batch are the same with every executor.
+
+    Executors are stages of tasks, one task for a batch, threads of this process, and turns of them.
+    Two placements, one with migrations, run with each of them, the others only with turns. Each
+    stream has another name for its event time. Auto changes its placement at any cost.
     """
     monkeypatch.setattr("braid.simulation.auto_placement.CLEARLY", 99.0)
     monkeypatch.setattr("braid.simulation.auto_placement.CHANCE", 0.0)
@@ -172,7 +175,7 @@ def test_the_way_of_a_batch_changes_nothing(
 
 
 def with_wrong_times(rows: pa.Table) -> pa.Table:
-    """Return the rows with a few event times that are NULL or of the year 2999."""
+    """Return the rows with a few event times that are NULL or in the year 2999."""
     times = rows["ts"].to_pylist()
     for place in (20, 60, 61, 140):
         times[place] = None
@@ -217,7 +220,7 @@ def test_small_batches_stay_in_this_process_and_say_why(
 def test_what_is_too_large_for_the_driver_goes_to_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    """Where the source does not say how much comes, collecting stops at the bound."""
+    """If the source does not announce its size, collecting stops at the limit."""
     streams, on = tables("ab", {"a": 200, "b": 3000}, seed=16, batches=3), "a.k = b.k AND a.n < b.n"
     join = StreamJoin(
         frames(spark, streams), on, Scatter(), partitions=2, check=True, driver_memory="60 kB"
@@ -235,7 +238,7 @@ def test_what_is_too_large_for_the_driver_goes_to_spark(
 
 @pytest.fixture
 def little(spark: SparkSession) -> Iterator[None]:
-    """Spark hands 1 MB to the driver, as if it had been started so."""
+    """Limit results that Spark sends to the driver to 1 MB, as a session setting would."""
     context: Any = spark.sparkContext
     conf = context._jsc.sc().conf()
     conf.set("spark.driver.maxResultSize", "1m")
@@ -246,8 +249,10 @@ def little(spark: SparkSession) -> Iterator[None]:
 def test_what_spark_does_not_hand_over_goes_to_spark(
     spark: SparkSession, tmp_path: Path, little: None
 ) -> None:
-    """Spark gives up the job before this process has read anything: files that are compressed well
-    announce little. A run that is held to this process fails, and goes on when it is not.
+    """Spark cancels the job before this process has read anything, because compressed files
+    announce little.
+
+    A run restricted to this process fails, and continues without the restriction.
     """
     rows = spark.range(4000).selectExpr("id", "id AS k", f"'{'x' * 600}' AS pad")
     join = StreamJoin(
@@ -273,14 +278,15 @@ def test_what_spark_does_not_hand_over_goes_to_spark(
 
 
 def rows_of(join: StreamJoin, way: str) -> str:
-    """What a join explains of its executor."""
+    """Return the rows of a join's explanation about its executor."""
     told = replace(join.setup, executor=way)
     return next(how for what, _, how in explain_join(told).rows if what == "executor")
 
 
 def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> None:
-    """The way changes while the run goes on, by a batch's own thread and by another, and blocks that
-    one way has written are merged with those of the other.
+    """The executor changes during the run, on a batch's own thread and on another.
+
+    Blocks written by one executor are merged with those of the other.
     """
     streams, on = tables("ab", 150, seed=17, batches=8), "a.k = b.k AND a.ts < b.ts"
     zone, begun = spark.conf.get("spark.sql.session.timeZone"), threading.Event()
@@ -317,8 +323,9 @@ def test_the_ways_meet_in_any_time_zone(spark: SparkSession, tmp_path: Path) -> 
 def test_a_shared_join_goes_either_way(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turns: bool
 ) -> None:
-    """Every query gets its own, also when a batch that had begun to come here goes to Spark. That it
-    does when all go through this process is in test_sharing.py.
+    """Every query gets its own results, even if a batch that started here moves to Spark.
+
+    test_sharing.py has the case that all batches run in this process.
     """
     streams, on = tables("ab", 200, seed=18, batches=5), "a.k = b.k"
     memory = None if turns else "20 kB"

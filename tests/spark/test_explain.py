@@ -1,4 +1,4 @@
-"""What a join says of itself before it starts, and that it starts nothing by saying it."""
+"""Explaining a join describes it before it starts, and starts nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's streams are those that a run began with, or the run is refused."""
+"""A run resumes only with the Spark streams that it started with."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_another_streaming_source_is_refused(spark: SparkSession, tmp_path: Path
 
 
 def test_a_socket_is_known_by_the_plan(spark: SparkSession, tmp_path: Path) -> None:
-    """Also beside files, and below what is computed of it; nothing connects to it."""
+    """Also in a union with files and below computed columns; nothing connects to it."""
     spark.range(3).selectExpr("cast(id AS string) AS value").write.parquet(str(tmp_path / "in"))
     files = spark.readStream.schema("value string").parquet(str(tmp_path / "in"))
     lines = spark.readStream.format("socket").option("host", "there").option("port", 99).load()

@@ -1,6 +1,4 @@
-"""Random conditions, and all that went wrong once, over Spark's frames, held against Spark's own
-evaluation.
-"""
+"""Random conditions and all regressions over Spark frames, compared with Spark's own evaluation."""
 
 from __future__ import annotations
 

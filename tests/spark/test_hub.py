@@ -1,5 +1,6 @@
-"""A hub on Spark: every query's answer is DuckDB's for that query alone, however they come and go.
-What does not concern Spark is in tests/unit/test_hub.py.
+"""A hub on Spark: every query's answer is DuckDB's answer to that query alone.
+
+Queries come and go in any order. tests/unit/test_hub.py has the tests that do not need Spark.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(
 
 
 LOUD = WIDE + " AND upper(f.carrier) = 'A' AND lower(c.status) <> 'b'"
-"""Only Spark knows what upper is."""
+"""A query with upper, which only Spark evaluates."""
 
 
 def test_on_a_network_queries_come_and_go_and_what_was_told_stays(

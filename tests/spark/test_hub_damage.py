@@ -1,5 +1,6 @@
-"""A hub over Spark frames whose files are damaged answers right, or says which file is not as it
-was. Hubs over tables have more damages: tests/unit/test_hub_damage.py.
+"""A hub over Spark frames with damaged files answers correctly or names the damaged file.
+
+tests/unit/test_hub_damage.py has more kinds of damage, for hubs over tables.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def start_hub(spark: SparkSession, folder: Path, **more: Any) -> HubRun:
 
 @pytest.fixture(scope="module")
 def halfway(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a hub that has ended before its last batch."""
+    """Return the folder of a hub that ended before its last batch."""
     folder = tmp_path_factory.mktemp("halfway") / "hub"
     take = HubRun._join_batch
 
@@ -54,7 +55,7 @@ def halfway(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 def judge_resume(spark: SparkSession, folder: Path, truth: dict[str, Any]) -> str:
-    """Return how a hub goes on in a folder: right, refused or flagged."""
+    """Return how a hub resumes in a folder: right, refused or flagged."""
     try:
         run = start_hub(spark, folder)
         run.awaitTermination()
@@ -62,7 +63,7 @@ def judge_resume(spark: SparkSession, folder: Path, truth: dict[str, Any]) -> st
     except (ValueError, RuntimeError) as error:
         assert str(folder) in str(error) and "\n" not in str(error), str(error)
         return "refused"
-    except (StreamingQueryException, Py4JJavaError):  # of a file of Spark's own checkpoint
+    except (StreamingQueryException, Py4JJavaError):  # from a file of Spark's own checkpoint
         return "failed in Spark"
     assert found == truth
     events = run.events()
@@ -71,11 +72,11 @@ def judge_resume(spark: SparkSession, folder: Path, truth: dict[str, Any]) -> st
 
 
 def list_samples(folder: Path) -> list[tuple[Path, str]]:
-    """Return a file of each sort, by name without numbers, and a damage for it."""
+    """Return a file of each kind, by name without numbers, and a kind of damage for it."""
     sorts: dict[str, list[Path]] = {}
     for file in list_files(folder):
         if file.match("operators/*/events.jsonl") or file.match("checkpoint/commits/*"):
-            continue  # nothing is read of them
+            continue  # nothing reads them
         name = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4,})*|\d+", "", str(file))
         sorts.setdefault(name.replace("checkins", "flights"), []).append(file)
     rng = random.Random(4)
@@ -91,7 +92,7 @@ def test_a_hub_on_spark_with_a_damaged_file_is_right_or_says_so(
     verdicts, rng = Counter[str](), random.Random(5)
     kept = shutil.copytree(halfway, tmp_path / "kept")
     for name, damage in list_samples(kept):
-        shutil.rmtree(halfway)  # Spark's checkpoint has the folder's own path
+        shutil.rmtree(halfway)  # Spark's checkpoint contains the folder's path
         shutil.copytree(kept, halfway)
         DAMAGES[damage](halfway / name, rng)
         verdicts[judge_resume(spark, halfway, truth)] += 1

@@ -1,5 +1,7 @@
-"""Spark's file source lists the files of all micro-batches when it starts, and reads each when it is
-written; the run ends after the last, however slow they come.
+"""Spark's file source lists the files of all micro-batches at its start and reads each when
+written.
+
+The run ends after the last file, however slowly they arrive.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ def start(spark: SparkSession, folder: Path) -> JoinRun:
 
 
 def ends_equal(run: JoinRun) -> None:
-    """With the tuples that may match in the batches that are numbered."""
+    """Check the end of a run with matching tuples in the numbered batches."""
     assert run.awaitTermination()
     assert describe_difference(committed_ids(run), WANTED) == ""
     came = [e.received_tuples for e in run.events() if isinstance(e, BatchCommitted)]
@@ -41,7 +43,7 @@ def ends_equal(run: JoinRun) -> None:
 def test_the_first_batch_is_committed_before_the_last_file_is_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """One file at a time: each is written when all batches before it are committed."""
+    """Each file is written after all batches before it are committed."""
 
     def after(folder: Path, number: int) -> None:
         wait_until(lambda: len(RunStore(tmp_path).committed_batches()) >= number, "batches before")

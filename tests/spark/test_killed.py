@@ -1,6 +1,6 @@
-"""Real drivers, really killed: what each run tells is what one tells that nobody disturbed.
+"""Real drivers are killed; each run reports what an undisturbed run reports.
 
-A driver has several runs, each at another moment when it is killed, so that few are started.
+A driver has several runs, each at another moment when it is killed, so that few drivers are needed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,15 @@ from pyspark.sql import SparkSession
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs whose driver was killed -9: "spark" while a task of batch 2 had written its files and was
-    not done, and right before the commit of batch 4; "turns" right before the commit of batch 4, which ran in the driver, and
-    of batch 6, which ran on Spark; "shed" right before the commit of batch 4; "cut" before the input
-    of batch 3 was written; "hub" in the middle of a submission.
+    """Yield runs whose driver was killed with signal 9.
+
+    - "spark": after a task of batch 2 had written its files, and right before the commit of batch
+      4.
+    - "turns": right before the commit of batch 4, which ran in the driver, and of batch 6, which
+      ran on Spark.
+    - "shed": right before the commit of batch 4.
+    - "cut": before the input of batch 3 was written.
+    - "hub": in the middle of a submission.
     """
     folder = tmp_path_factory.mktemp("killed")
     log = folder / "log"
@@ -79,7 +84,7 @@ def truth() -> Ids:
 
 
 def test_a_driver_killed_twice(spark: SparkSession, killed: Path) -> None:
-    """What the batch that was cut off has written is not seen, and goes."""
+    """Files of the interrupted batch are invisible, and are removed."""
     store = RunStore(killed / "spark")
     assert store.committed_batches() == [0, 1, 2, 3]
     assert list(store.output.new.glob("000004-*"))
@@ -114,7 +119,7 @@ def test_killed_while_its_input_is_written(spark: SparkSession, killed: Path) ->
 def test_a_driver_that_sheds_load_is_killed(
     spark: SparkSession, tmp_path: Path, killed: Path
 ) -> None:
-    """Results and weights are those of a run that nobody disturbed."""
+    """Results and weights are those of an undisturbed run."""
     streams = frames(spark, driver.STREAMS)
     whole = driver.joined(streams, fraction=0.4).start(tmp_path / "whole", batches="batch")
     run = StreamJoin.resume(killed / "shed", streams)

@@ -1,4 +1,4 @@
-"""What the receiver makes of the streams' union is what Spark would have made."""
+"""The receiver reconstructs from the streams' union the rows that Spark would have produced."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ KINDS = {"byte": "tinyint", "int": "int", "long": "bigint"}
 def union(
     spark: SparkSession, kind: str, **settings: Any
 ) -> tuple[DataFrame, StreamLayout, list[Any]]:
-    """The union of two streams with keys of a kind, the layout of the first, and what of it
-    travels: its number, key and time.
+    """Return the union of two streams with one kind of key, the first one's layout, and what is
+    shipped.
+
+    Shipped are the stream's number, its key and its time.
     """
     rows = spark.createDataFrame(ROWS, "n int, k bigint, s long").select(
         "n", F.col("k").cast(kind).alias("k"), F.timestamp_micros("s").alias("ts")
@@ -52,7 +54,7 @@ def union(
 def test_rows_without_a_key_are_left_out_and_the_others_are_routed(
     spark: SparkSession, kind: str, timed: bool
 ) -> None:
-    """Rows without a time that windows need travel too: their receiver counts them."""
+    """Rows without an event time that windows need are shipped too: their receiver counts them."""
     frame, layout, some = union(spark, kind, timed=timed, seed=5)
     assert ROUTING not in frame.columns and layout.routing is not None
     found = list[Any]()

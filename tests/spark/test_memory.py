@@ -1,4 +1,4 @@
-"""What the driver holds of a batch: never more than it may."""
+"""The driver never holds more of a batch than its limit."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ pytestmark = pytest.mark.usefixtures("compiled")
 
 ROWS, TEXT = 40_000, 1100
 TUPLE = 8 + 8 + TEXT
-"""About the bytes of a tuple: it has a number, an event time and a text."""
+"""Approximate bytes of a tuple, which has a number, an event time and a text."""
 
 
 @pytest.fixture(scope="module")
 def streams(spark: SparkSession) -> Iterator[dict[str, DataFrame]]:
-    """Two streams of which Spark alone has the rows, and hands them over some MB at once; one tuple
-    in a thousand has a partner.
+    """Return two streams whose rows only Spark has; it delivers them some MB at a time.
+
+    One tuple in a thousand has a partner.
     """
 
     def rows(step: int) -> DataFrame:
@@ -39,18 +40,20 @@ def streams(spark: SparkSession) -> Iterator[dict[str, DataFrame]]:
 
 
 def resident(name: str) -> int:
-    """Bytes of memory of this process: "VmRSS" now, "VmHWM" at most since ``forget``."""
+    """Return the memory of this process in bytes: "VmRSS" now, "VmHWM" the maximum since
+    ``forget``.
+    """
     found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) * 1024
 
 
 def grown(join: StreamJoin, folder: Path) -> tuple[JoinRun, int]:
-    """By how much this process grew at most in a run of one batch."""
+    """Return the maximum growth of this process during a run of one batch."""
     pa.default_memory_pool().release_unused()
     run = join.start(folder, batches=2)
     before = resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")  # forget the most so far
+    Path("/proc/self/clear_refs").write_text("5")  # reset the maximum
     run.awaitTermination()
     return run, resident("VmHWM") - before
 
@@ -63,7 +66,9 @@ def commits(run: JoinRun) -> list[BatchCommitted]:
 def test_ten_times_what_the_driver_may_hold_goes_to_spark(
     streams: dict[str, DataFrame], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    """And the driver grows by less than it may hold, whether it could know or had to stop."""
+    """The driver grows by less than its limit, whether the size was announced or collecting
+    stopped.
+    """
     bound = ROWS * TUPLE * COPIES // 10  # a batch has half of both streams
     join = StreamJoin(streams, "a.id = b.id", HashPartition(4), partitions=2, driver_memory=bound)
     if not told:
@@ -75,7 +80,7 @@ def test_ten_times_what_the_driver_may_hold_goes_to_spark(
 
 
 def test_what_the_driver_may_hold_it_holds(streams: dict[str, DataFrame], tmp_path: Path) -> None:
-    """The copies that are counted with are all that there are."""
+    """No copies exist other than those accounted for."""
     bound = ROWS * TUPLE * COPIES * 3 // 2
     join = StreamJoin(streams, "a.id = b.id", HashPartition(4), partitions=2, driver_memory=bound)
     run, growth = grown(join, tmp_path / "run")

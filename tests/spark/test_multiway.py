@@ -1,8 +1,7 @@
-"""Joins of three to six streams, under every placement that serves them, against DuckDB; and the
-workloads that are made for them.
+"""Joins of three to six streams under every placement that supports them, against DuckDB.
 
-Rates change in the middle, windows are equal and unequal, every plan is held against the cover
-rule, and each run is stopped and resumed once.
+It also tests the workloads for them. Rates change in the middle, windows are equal and unequal,
+every plan is checked against the cover rule, and each run is stopped and resumed once.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def batches(events: list) -> list[BatchCommitted]:
     return [e for e in events if isinstance(e, BatchCommitted)]
 
 
-# Streams whose rates change in the middle, by their number: few tuples, and yet some hundred
+# Streams whose rates change in the middle, by number of streams: few tuples, but some hundred
 # results.
 RATES = {
     3: (6.0, 8.0, 4.0),
@@ -82,7 +81,7 @@ MODULI = {3: 5, 4: 4, 5: 3, 6: 2}
 
 
 def given(streams: int, windows: str) -> Arrivals:
-    """Five batches of three seconds; after seven seconds the last stream is the fastest."""
+    """Return five batches of three seconds; after seven seconds the last stream is the fastest."""
     rates = RATES[streams]
     return Arrivals(
         rates,
@@ -96,8 +95,10 @@ def given(streams: int, windows: str) -> Arrivals:
 
 
 def condition(arrivals: Arrivals, keying: str) -> str:
-    """By value, a chain of equalities; else bands and a pair at random: what takes an index, and
-    what does not.
+    """Return a condition of the given kind.
+
+    By value, it is a chain of equalities; otherwise bands and a random pair, to cover conditions
+    with and without an index.
     """
     own = [f"{a}.u_{'s' if a == 'r' else 'r'}" for a in arrivals.stream_aliases]
     if keying == "join":
@@ -116,13 +117,16 @@ def truth(streams: int, windows: str, on: str) -> Ids:
 
 
 JOINS = [(streams, "unequal") for streams in RATES] + [(3, "equal")]
-"""Equal windows are a case of unequal ones, and each stream's is looked at by itself."""
+"""Joins with unequal windows; equal windows are a special case, as each stream is checked
+separately.
+"""
 
 
 @pytest.mark.parametrize(("streams", "windows"), JOINS)
 def test_every_placement(spark: SparkSession, tmp_path: Path, streams: int, windows: str) -> None:
-    """By value where a placement needs that, else on a condition without an equality; another
-    driver from the third batch on.
+    """Each placement joins by value if it needs that, otherwise on a condition without an equality.
+
+    Another driver continues from the third batch on.
     """
     arrivals, wrong = given(streams, windows), {}
     for keying in ("tuple", "join"):
@@ -165,7 +169,7 @@ def test_a_run_that_is_stopped_and_resumed(
 def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Gu's baseline: of three streams on four hosts, most combinations never meet."""
+    """Gu's baseline: with three streams on four hosts, most combinations never meet."""
     arrivals, placement = replace(given(3, "equal"), step=1.5), SemanticsUnaware(4)
     join = replace(arrivals.make_workload(spark), condition=condition(arrivals, "tuple"))
     want = truth(3, "equal", join.condition)
@@ -175,9 +179,7 @@ def test_routing_that_knows_no_semantics_loses_results_and_doubles_none(
 
 
 def simulated(placement: Placement, arrivals: Arrivals) -> list:
-    """The run that a simulation makes of the same arrivals, a tuple having the bytes that it has in
-    a block.
-    """
+    """Return a simulated run of the same arrivals, with the bytes of a tuple in a block."""
     size = (12 + 8 * len(arrivals.stream_aliases) + 8,) * len(arrivals.stream_aliases)
     settings = {
         "tuple_bytes": size,
@@ -194,11 +196,11 @@ BOTH = [Centralized(), Aligned(4, sample_batches=3), Coordinated(4, segment_batc
 def test_a_simulated_run_counts_what_an_executed_one_does(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Tuple for tuple, host by host, batch by batch; only results and intermediate results are
+    """Counts are equal by tuple, host and batch; only results and intermediate results are
     expectations.
 
-    Windows end in the middle of batches: what is live does not depend on when in its batch a tuple
-    comes.
+    Windows end in the middle of batches: whether a tuple is live does not depend on its position in
+    its batch.
     """
     sigma, changes = 0.2, ((35.0, (4.5, 3.0, 1.0)),)
     arrivals = Arrivals(
@@ -232,7 +234,7 @@ def test_a_simulated_run_counts_what_an_executed_one_does(
 
 
 def test_selectivity_in_the_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """Nothing matches at 0, and at 1 every group in its windows."""
+    """With selectivity 0 nothing matches, with 1 every group within its windows."""
     for sigma in (0.0, 1.0):
         arrivals = Arrivals((1.0, 1.5, 1.0), 12.0, 4.0, (6.0, 5.0, 7.0), sigma, seed=3)
         want = expected(arrivals.make_tables(), "true", {"r": 6, "s": 5, "t": 7})
@@ -247,7 +249,7 @@ DUCKDB = {
     "vector_inner_product": "list_inner_product",
     "vector_cosine_similarity(a.v, b.v)": "nullif(list_cosine_similarity(a.v, b.v), 'nan'::double)",
 }
-"""NULL where a vector has no direction, as in Spark."""
+"""DuckDB functions that return NULL for a vector without a direction, as in Spark."""
 CLOSE = [
     "vector_l2_distance(a.v, b.v) < 2.2",
     "vector_l2_distance(b.v, a.v) <= 0",
@@ -261,8 +263,9 @@ CLOSE = [
 
 
 def with_vectors(streams: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """A column of vectors of eight numbers; one in twelve is NULL, one in twelve is zero, and some
-    are the same in all streams.
+    """Return a column of vectors of eight numbers.
+
+    One in twelve is NULL, one in twelve is zero, and some are the same in all streams.
     """
     out = {}
     for k, (alias, rows) in enumerate(streams.items()):
@@ -334,7 +337,7 @@ def test_vectors_match_where_they_show_the_same(
 
 
 def test_flights_against_duckdb(spark: SparkSession, tmp_path: Path) -> None:
-    """Five days of March, with the night in which New York's clocks went forward."""
+    """Five days of March, including the start of daylight saving time in New York."""
     join = make_workload(spark, "flights", batches=6, month=3, days=12)
     late = {
         a: f.where(F.col("ts") >= "2013-03-08").withColumn("batch", F.col("batch") - 3)

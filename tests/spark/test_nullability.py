@@ -1,5 +1,7 @@
-"""Nullability is no part of Braid's types: a NULL struct whose fields are NOT NULL is joined as any
-other value, at every depth and by both executors.
+"""Nullability is not part of Braid's types.
+
+A NULL struct with NOT NULL fields is joined like any other value, at every depth and by both
+executors.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pyspark.sql import types as T
 
 ROWS = 30
 LEVELS = 3
-"""Above a leaf, which is the fourth."""
+"""Nesting levels above a leaf, which is the fourth."""
 KINDS = {
     "struct": "named_struct('x', {0}, 'y', id)",
     "array": "array({0})",

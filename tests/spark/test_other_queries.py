@@ -1,5 +1,6 @@
-"""Other streaming queries of Braid's session keep state as in any session of Spark: in RocksDB, with
-its default settings, before, beside and after a run.
+"""Other streaming queries of Braid's session store their state as in any session of Spark.
+
+They use RocksDB with its default settings, before, during and after a run.
 """
 
 from __future__ import annotations
@@ -73,8 +74,10 @@ EXPECTED = {
 
 
 def answers(spark: SparkSession, source: Path, folder: Path) -> dict[str, list[tuple[int, ...]]]:
-    """Run the queries; return the rows of each. The last, which starts a Python worker that Spark
-    waits for no longer than 10 seconds, runs when the others have ended.
+    """Run the queries and return the rows of each.
+
+    The last runs after the others have ended, because it starts a Python worker for which Spark
+    waits at most 10 seconds.
     """
     found: dict[str, list[tuple[int, ...]]] = {}
 
@@ -97,7 +100,7 @@ def answers(spark: SparkSession, source: Path, folder: Path) -> dict[str, list[t
 
 @pytest.fixture
 def rocksdb(spark: SparkSession) -> Iterator[SparkSession]:
-    """A session of its own settings in the same JVM, so that no other test sees them."""
+    """Return a session with separate settings in the same JVM, invisible to other tests."""
     session = spark.newSession()
     session.conf.set(PROVIDER, ROCKSDB)
     yield session
@@ -131,7 +134,7 @@ def test_other_queries_keep_state_in_rocksdb_before_beside_and_after_a_run(
 def test_a_stream_of_a_join_may_itself_keep_state_in_rocksdb(
     rocksdb: SparkSession, tmp_path: Path
 ) -> None:
-    """The state is kept in the run's own checkpoint."""
+    """The state is stored in the run's own checkpoint."""
     rows = rocksdb.range(10).selectExpr("id", "id % 3 AS k")
     rows.coalesce(1).write.parquet(str(source := tmp_path / "source"))
     arriving = rocksdb.readStream.schema("id long, k long").parquet(str(source))

@@ -1,4 +1,4 @@
-"""Sums that leave their types: Spark's own join says which rows there are, and which joins fail."""
+"""Sums that overflow their types: Spark's own join is the reference for rows and failures."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ b.n + a.n BETWEEN -1 AND 5
 CASE WHEN a.k = b.k THEN true ELSE a.n - b.n > 0 END
 """.strip().splitlines()
 DIVISIONS = ["a.k = b.k OR b.l % (a.k - 2) = 0", "a.k = b.k OR b.l div (a.k - 2) > 0"]
-"""Over tables they are refused."""
+"""Conditions with divisions, which are refused over tables."""
 
 
 def test_rows_and_failures_are_those_of_sparks_own_join(
@@ -98,7 +98,9 @@ def test_a_run_of_spark_frames_fails_in_the_same_sentence_and_again(
 def test_without_ansi_one_stream_wraps_around_and_two_fail(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """An index cannot follow a sum that wraps around; Spark does where it computes a side alone."""
+    """An index cannot represent a sum that wraps around; Spark wraps if it computes a side
+    alone.
+    """
     tables = {s: pa.table(rows, SCHEMA) for s, rows in {"a": A, "b": B}.items()}
     frames = {s: spark.createDataFrame(t).coalesce(1) for s, t in tables.items()}
     spark.conf.set("spark.sql.ansi.enabled", "false")
@@ -161,7 +163,7 @@ CASE WHEN a.k = b.k THEN true ELSE a.p - b.p > 0 END
 
 
 def _decimals(*sizes: str) -> pa.Table:
-    """Return rows of which each has the largest numbers, the least, or small ones, in all types."""
+    """Return rows with the largest, the least, or small numbers, in all types."""
     parts = {"most": "{}", "least": "-{}", "small": None}
     rows = []
     for number, size in enumerate(sizes):
@@ -174,8 +176,9 @@ def _decimals(*sizes: str) -> pa.Table:
 def test_rows_and_failures_of_decimals_are_those_of_sparks_own_join(
     spark: SparkSession, tmp_path: Path, sizes: tuple[str, str]
 ) -> None:
-    """A sum or a product of 38 digits may leave its type, which Spark says; a condition that no
-    route computes alike is refused.
+    """A sum or a product of 38 digits may overflow, as in Spark.
+
+    A condition without an equivalent evaluation is refused.
     """
     tables = {"a": _decimals(*sizes), "b": _decimals("most", "least", "small")}
     frames = {s: spark.createDataFrame(t).coalesce(1) for s, t in tables.items()}

@@ -1,4 +1,6 @@
-"""On how many partitions Spark joins a batch: state lies in files, so it may be any number."""
+"""The number of partitions on which Spark joins a batch. State is in files, so it may be any
+number.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from scatter import Scatter
 
 
 def test_a_small_batch_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
-    """Nothing is shuffled: the job of a batch has one stage, of one task."""
+    """Nothing is shuffled: the job of a batch has one stage of one task."""
     streams = frames(spark, tables("ab", 80, seed=6, batches=3))
     join = StreamJoin(streams, "a.k = b.k", Scatter(), partitions=2, executor="spark")
     tracker, jobs = spark.sparkContext.statusTracker(), list[tuple[int, ...]]()
@@ -33,7 +35,7 @@ def test_a_small_batch_is_one_task(spark: SparkSession, tmp_path: Path) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DataFrame, "collect", collect)
-        patch.setattr("braid.execution.spark_executor._SHORT", 60.0)  # however slow the machine is
+        patch.setattr("braid.execution.spark_executor._SHORT", 60.0)  # on any machine, however slow
         run = join.start(tmp_path / "run", batches="batch")
         run.awaitTermination()
     assert jobs == [(1,)] * 3
@@ -45,5 +47,5 @@ def test_partitions_are_chosen_by_what_is_announced_and_what_was_worked() -> Non
     assert (
         choose_partitions(announced=100_000, work=2.0, most=8) == 8
     )  # few rows, but all their pairs
-    assert choose_partitions(announced=0, work=0.0, most=8) == 8  # it may be any size
+    assert choose_partitions(announced=0, work=0.0, most=8) == 8  # any size is accepted
     assert choose_partitions(announced=0, work=0.0, most=1) == 1

@@ -1,5 +1,5 @@
-"""Conditions taken apart by the parser and joined by the kernels, against Spark's own join of the
-same text.
+"""Conditions analyzed by the parser and joined by the kernels, against Spark's join of the same
+text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pyspark.sql import functions as F
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
-# One condition a line; "index" says that the parser must find a link between the streams, "scan"
-# that it must not.
+# One condition per line; "index": the parser must find a link between the streams; "scan": it must
+# not.
 CONDITIONS = """
 index | a.k = b.k
 index | a.k = b.k AND a.k = b.n
@@ -170,8 +170,10 @@ def predicates(given: dict[str, DataFrame]) -> dict[str, Predicate]:
 def blocks(
     given: dict[str, DataFrame], predicates: dict[str, Predicate]
 ) -> dict[str, tuple[BlockRows, BlockRows]]:
-    """For each condition the rows of both streams that its filters let pass, with what it needs of
-    each computed; all by one pass of Spark over either stream.
+    """Return, for each condition, the rows of both streams that pass its filters, with computed
+    values.
+
+    Spark computes all of them in one pass over each stream.
     """
     wanted = [
         {
@@ -193,10 +195,10 @@ def blocks(
 def _block(
     p: Predicate, s: int, on: str, own: Block, computed: Mapping[tuple[str, str], pa.Array]
 ) -> BlockRows:
-    """The block of a stream, as a host would hold it."""
+    """Return the block of a stream, as a host would hold it."""
     mine = {name: column for (of, name), column in computed.items() if of == on and name}
     passed = computed[on, ""]
-    for name in p.key_columns[s]:  # NULL takes no part
+    for name in p.key_columns[s]:  # NULL never matches
         passed = pc.and_(passed, pc.is_valid(mine[name]))
     rows = pa.table(own | mine | {TIME: pa.array([0] * len(passed), pa.int64())})
     return BlockRows(
@@ -206,7 +208,7 @@ def _block(
 
 @pytest.fixture(scope="module")
 def truth(given: dict[str, DataFrame]) -> dict[str, Ids]:
-    """Spark's own answer to all conditions, in one pass over all pairs."""
+    """Return Spark's own answer to all conditions, in one pass over all pairs."""
     pairs = given["a"].alias("a").crossJoin(given["b"].alias("b"))
     columns = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(TEXTS)]
     answer = pairs.select(F.col("a.id").alias("a"), F.col("b.id").alias("b"), *columns).toArrow()
@@ -238,8 +240,9 @@ def test_kernels_agree_with_spark(
 def test_what_is_moved_across_a_comparison_does_not_overflow(
     spark: SparkSession, ansi: str
 ) -> None:
-    """Where the comparison as it is written does not. What overflows as it is written is what it is
-    to Spark: without ANSI it goes on from the other end.
+    """Moved terms do not overflow if the original comparison does not.
+
+    An overflow of the original has Spark's behavior: without ANSI it wraps around.
     """
     most = 2**31 - 1
     a = [(0, 1_700_000_100, 1_700_000_200), (1, 10**9, 10**9), (2, most, most)]

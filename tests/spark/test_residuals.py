@@ -1,4 +1,4 @@
-"""Random conditions over two streams, as DuckDB evaluates them on candidate pairs, against Spark."""
+"""Random conditions over two streams: DuckDB's evaluation on candidate pairs against Spark's."""
 
 from __future__ import annotations
 
@@ -53,7 +53,9 @@ class Draw:
         self.random = Random(seed)
 
     def condition(self) -> str:
-        """It names both streams at the top, so that no stream decides it alone."""
+        """Return a condition that names both streams at the top, so that no stream decides it
+        alone.
+        """
         return f"({self.truth(2)}) {self.random.choice(('AND', 'OR'))} {self.across()}"
 
     def across(self) -> str:
@@ -98,7 +100,9 @@ class Draw:
 
 @pytest.fixture(scope="module")
 def streams() -> Mapping[str, pa.Table]:
-    """With a tinyint, a float, bytes, an array and a struct beside the usual columns."""
+    """Return streams with a tinyint, a float, bytes, an array and a struct beside the usual
+    columns.
+    """
     found = {}
     for k, (alias, rows) in enumerate(tables("ab", ROWS, seed=17).items()):
         draw = np.random.default_rng(k)
@@ -122,7 +126,7 @@ def given(spark: SparkSession, streams: Mapping[str, pa.Table]) -> dict[str, Dat
 
 
 def test_two_streams_are_evaluated_as_by_spark(given: dict[str, DataFrame]) -> None:
-    """Floats, decimals and small integers among one another, and the edges of functions."""
+    """Mixed floats, decimals and small integers, and edge cases of functions."""
     draw, analyser = Draw(5), SparkAnalyzer(given)
     residuals, texts, refused = ResidualBuilder(analyser), [], []
     for on in [*BY_HAND, *(draw.condition() for _ in range(CASES))]:
@@ -138,7 +142,7 @@ def test_two_streams_are_evaluated_as_by_spark(given: dict[str, DataFrame]) -> N
 
 
 def agree(given: dict[str, DataFrame], residuals: ResidualBuilder, texts: list[str]) -> None:
-    """Spark says the same of all pairs."""
+    """Check that Spark gives the same answer for all pairs."""
     pairs = given["a"].alias("a").crossJoin(given["b"].alias("b"))
     asked = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(texts)]
     truth = pairs.select(F.col("a.id").alias("a"), F.col("b.id").alias("b"), *asked).toArrow()
@@ -158,7 +162,7 @@ def agree(given: dict[str, DataFrame], residuals: ResidualBuilder, texts: list[s
 
 
 def _with(frame: DataFrame, computed: Mapping[str, str]) -> pa.Table:
-    """The rows by id, with what Spark computes of each."""
+    """Return the rows by id, with the values that Spark computes for each."""
     more = [F.expr(sql).alias(name) for name, sql in computed.items()]
     return frame.select("*", *more).toArrow().sort_by("id")
 

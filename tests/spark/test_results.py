@@ -1,4 +1,4 @@
-"""A run's results read by others while it goes on: each once, batch by batch, whatever is killed."""
+"""A run's results are read by others during the run: each once, batch by batch, despite crashes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_asked_batch_by_batch_every_result_comes_once(
     got, batch = Ids(), 0
     while run.isActive or batch <= run.store.committed_batches()[-1]:
         wait_until(lambda at=batch: not run.isActive or run.status["batch"] > at, "next batch")
-        for _ in range(2):  # the second time, mostly, with nothing new
+        for _ in range(2):  # mostly without new results the second time
             frame, batch = run.results_since(batch)
             got += ids(frame.collect())
     ended(run)
@@ -80,13 +80,13 @@ def test_asked_batch_by_batch_every_result_comes_once(
 
 
 def since(run: JoinRun, batch: int) -> list[Any]:
-    """The results of the batches from one on, by the files that tasks wrote."""
+    """Return the results of the batches from one on, from the files written by tasks."""
     names = [f for f in Path(folder_of(run)).glob("*.parquet") if int(f.name[:6]) >= batch]
     return pq.read_table([*map(str, names)]).to_pylist()
 
 
 def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) -> None:
-    """When all lines are written at once less often, too: a stream goes on across that."""
+    """Also after the log is compacted less often: a stream continues across that point."""
     out = PublishedResults(tmp_path)
     out.make_folders()
     reader = spark.readStream.schema("batch long").parquet(str(out.results))
@@ -112,8 +112,9 @@ def test_spark_reads_the_log_of_a_long_run(spark: SparkSession, tmp_path: Path) 
 
 
 def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_path: Path) -> None:
-    """DuckDB, pandas' reader and Arrow list the folder; half of a batch is written beside it and not
-    seen.
+    """DuckDB, pandas and Arrow list the folder.
+
+    Half of a batch is written beside it and remains invisible.
     """
     run = upstream(spark).start(tmp_path / "run", batches="batch")
     ended(run)
@@ -131,8 +132,8 @@ def test_readers_of_plain_files_see_committed_batches(spark: SparkSession, tmp_p
 def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job of Spark's own reads along; the run fails between a manifest and the links to its files,
-    and is resumed.
+    """A separate Spark job reads along; the run fails between a manifest and the links to its
+    files, and is resumed.
     """
     folder, table = tmp_path / "run", tmp_path / "copy"
     with monkeypatch.context() as patch:
@@ -174,8 +175,9 @@ def test_spark_streams_the_folder_while_the_run_is_killed_and_goes_on(
 def test_joins_feed_joins(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The results of a windowed join meet a third stream, also by event time; the second join fails
-    in the middle and is resumed, while the first one goes on.
+    """The results of a windowed join meet a third stream, by event time too.
+
+    The second join fails in the middle and is resumed, while the first one continues.
     """
     third = tables("c", 150, seed=62, batches=9)
     windows = {"a": "200 seconds", "b": "150 seconds"}
@@ -212,7 +214,7 @@ def test_joins_feed_joins(
 
 
 def both(c: pa.Table) -> Ids:
-    """The two joins by DuckDB, in one query."""
+    """Return both joins computed by DuckDB in one query."""
     with duck() as db:
         for alias, rows in {**STREAMS, "c": c}.items():
             db.register(alias, rows)
@@ -246,7 +248,9 @@ def test_a_name_for_two_columns_is_refused(spark: SparkSession, tmp_path: Path) 
 def test_runs_that_have_ended_and_that_nobody_holds_are_gone(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Spark's gateway keeps what it called; the last call or two of it may hold on to theirs."""
+    """Spark's gateway keeps objects that it called; its last one or two calls may still refer to
+    them.
+    """
     few = tables("ab", 6, seed=62, batches=1)
     gone = []
     for n in range(4):

@@ -1,4 +1,4 @@
-"""What the session's JVM does beside running queries."""
+"""Behavior of the session's JVM apart from running queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mode(path: Path) -> int:
 def test_files_of_braid_alone_get_their_permissions_without_a_process(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """As `chmod` sets them: a folder that hands on its group keeps that."""
+    """Permissions are those of `chmod`; a folder with the setgid bit keeps it."""
     hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
     permission = hadoop.permission.FsPermission
     settings = spark._jsparkSession.sessionState().newHadoopConf()
@@ -71,7 +71,7 @@ def test_a_name_that_is_no_class_yet_is_not_kept(
 def test_a_session_that_is_there_is_not_changed(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever made it."""
+    """An existing session stays unchanged, whoever created it."""
     changed: list[SparkSession] = []
     monkeypatch.setattr(spark_session, "_install_shortcuts", changed.append)
     assert spark_session.session(cores=2).sparkContext is spark.sparkContext
@@ -96,7 +96,7 @@ def test_workers_are_forked_from_what_has_imported_braid(
 
 
 def test_settings_of_hadoop_do_not_say_whence_they_are(spark: SparkSession, tmp_path: Path) -> None:
-    """Nor after a scan, for which Spark copies them."""
+    """Also after a scan, for which Spark copies the settings."""
     spark.range(1).write.parquet(str(tmp_path / "one"))
     assert spark.read.parquet(str(tmp_path / "one")).count() == 1
     settings: Any = spark._jsparkSession.sessionState().newHadoopConf()

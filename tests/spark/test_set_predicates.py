@@ -54,7 +54,7 @@ CONDITIONS += [
 
 
 def stream(spark: SparkSession, seed: int) -> DataFrame:
-    """Sets with NULL, empty and double elements, and NULL sets."""
+    """Return sets with NULL, empty and duplicate elements, and NULL sets."""
     draw, rows = np.random.default_rng(seed), 90
 
     def sets(values: list[Any]) -> list[Any]:
@@ -90,7 +90,7 @@ scan | size(array_union(a.x, b.x)) = size(a.x)
 scan | array_size(a.x) = -1 OR size(b.x) = -1 AND a.k < b.k
 scan | a.k = 1 OR size(if(b.k + 1 > 3, b.x, null)) = -1 AND a.k < b.k
 """.strip().splitlines()
-"""What NULL arrays change where their size is -1."""
+"""Conditions whose NULL arrays behave differently if their size is -1."""
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def truth(given: dict[str, DataFrame]) -> dict[str, Ids]:
 
 
 def answers(given: dict[str, DataFrame], lines: list[str]) -> dict[str, Ids]:
-    """Spark's own answer to all conditions, in one pass over all pairs."""
+    """Return Spark's own answer to all conditions, in one pass over all pairs."""
     texts = [line.split(" | ", 1)[1] for line in lines]
     pairs = given["a"].alias("a").crossJoin(given["b"].alias("b"))
     columns = [F.expr(f"coalesce({on}, false)").alias(str(i)) for i, on in enumerate(texts)]

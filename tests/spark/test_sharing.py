@@ -1,5 +1,5 @@
-"""Shared joins on Spark: selections, queries that come and go on a running join, restarts, and what
-is refused.
+"""Shared joins on Spark: selections, queries added and removed during a run, restarts and
+refusals.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def truth(name: str, streams: dict[str, pa.Table] = STREAMS) -> Ids:
 
 
 def since(batch: int) -> Ids:
-    """The results of "alarm" whose last member came in this batch or later."""
+    """Return the results of "alarm" whose last member arrived in this batch or later."""
     came = {
         a: dict(zip(t["id"].to_pylist(), t["batch"].to_pylist(), strict=True))
         for a, t in STREAMS.items()
@@ -89,7 +89,7 @@ def test_every_query_gets_its_own_results(
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """After how many batches a run is paused, by its folder's name."""
+    """The number of batches after which a run is paused, by name of its folder."""
     publish, after = SharedRun._publish_events, dict[str, int]()
 
     def publishing(run: SharedRun, happened: list[Any]) -> None:
@@ -147,7 +147,7 @@ def test_queries_come_and_go_and_slices_change_while_it_runs(
 
 
 def data_batches(run: SharedRun) -> list[int]:
-    """The numbers of the batches that held tuples."""
+    """Return the numbers of the batches with tuples."""
     return [
         e.batch for e in run.events() if isinstance(e, BatchCommitted) and sum(e.received_tuples)
     ]
@@ -245,8 +245,10 @@ def test_a_run_that_has_ended_refuses_changes_and_keeps_its_results(
 def test_selections_on_columns_of_any_name_and_kind(
     spark: SparkSession, tmp_path: Path, held: dict[str, int]
 ) -> None:
-    """A field of a struct beside a column of its name, columns named as the engine's own things,
-    and what is always false; from the start and on a running join.
+    """A struct field beside a column of the same name, columns named like internal ones, and
+    constant false.
+
+    Selections are given at the start and on a running join.
     """
     given = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
     odd = given["a"].selectExpr(
@@ -290,7 +292,9 @@ def test_selections_on_columns_of_any_name_and_kind(
 
 
 def test_nothing_but_what_is_never_selected(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark finds both selections false before it runs; batches pass, and event time goes on."""
+    """Spark finds both selections false before it runs; batches continue, and event time
+    advances.
+    """
     small = tables("ab", 60, seed=4, batches=2)
     never: Asked = {"never": ({"a": 60, "b": 60}, {"a": "1 = 0", "b": "b.n = NULL"})}
     run = shared(frames(spark, small), never).start(tmp_path / "run", batches="batch")
@@ -320,7 +324,7 @@ def test_spark_looks_at_all_selections_of_a_stream_at_once(
 
 
 def test_many_queries_read_their_source_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark counts the rows that its scans read: those of a batch that is read twice count twice."""
+    """Spark counts the rows that its scans read; rows of a batch read twice would count twice."""
     streams = {a: frame.where("batch < 4") for a, frame in frames(spark, STREAMS).items()}
     rows = {a: frame.count() for a, frame in streams.items()}
     tuples = {a: table.filter(pc.field("batch") < 4) for a, table in STREAMS.items()}

@@ -1,4 +1,4 @@
-"""Shedding load on Spark: the same as in this process, for many queries."""
+"""Load shedding on Spark agrees with the same in this process, for many queries."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def join(spark: SparkSession, streams: Any, shed: Shed | None, **more: Any) -> S
 
 
 def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> None:
-    """Results are some of the full join's, each with its weight; estimates say how many there are,
-    and by group.
+    """Results are a weighted subset of the full join; estimates give their number, in total and by
+    group.
     """
     streams = tables("ab", 200, seed=5, batches=4)
     full = expected(streams, ON, WINDOWS)
@@ -47,7 +47,7 @@ def test_both_executors_find_the_same(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_a_shared_join_sheds_load(spark: SparkSession, tmp_path: Path) -> None:
-    """Results of each query are some of its own; with a fraction of 1 they are all."""
+    """Each query gets a subset of its own results; with a fraction of 1 it gets all."""
     streams = tables("ab", 120, seed=6, batches=3)
     for fraction in (1.0, 0.5):
         shared = SharedJoin(
@@ -77,7 +77,9 @@ def test_results_as_a_stream_have_weights(spark: SparkSession, tmp_path: Path) -
 
 
 def test_tuples_that_differ_are_drawn_apart(spark: SparkSession) -> None:
-    """By where a NULL is and where an array ends, and by maps, which Spark does not hash."""
+    """Draws depend on the position of a NULL, on the end of an array, and on maps, which Spark does
+    not hash.
+    """
     lists = ["array(1, 2)", "array(1)", "array()", "null", "array(null)", "array(null, 1)"]
     rows = [
         f"({x}, {y}, map(), 1, null, named_struct('n', 1, 'm', null))" for x in lists for y in lists

@@ -1,4 +1,4 @@
-"""Streaming sources: files as they come, Spark's rate source, and static streams beside them."""
+"""Streaming sources: arriving files, Spark's rate source, and static streams beside them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STREAMS = tables("ab", {"a": 200, "b": 300}, seed=21, batches=6)
 
 
 def put(folder: Path, alias: str, first: int, last: int) -> None:
-    """One Parquet file a batch, written elsewhere and moved in, as a file source wants it."""
+    """Write one Parquet file per batch elsewhere and move it in, as a file source expects."""
     rows = STREAMS[alias]
     (folder / alias).mkdir(parents=True, exist_ok=True)
     for batch in range(first, last):
@@ -45,7 +45,9 @@ def committed(run: JoinRun) -> list[BatchCommitted]:
 
 
 def test_files_that_come_while_the_run_goes_on(spark: SparkSession, tmp_path: Path) -> None:
-    """Streaming, stopped, resumed when more has come: nothing is read twice or left out."""
+    """The stream is stopped and resumed after more files arrive: nothing is read twice or left
+    out.
+    """
     on, windows = "abs(a.n - b.n) <= 20", {"a": 170, "b": 130}
     put(tmp_path, "a", 0, 3)
     put(tmp_path, "b", 0, 3)
@@ -84,8 +86,8 @@ def test_a_static_stream_beside_a_live_one(spark: SparkSession, tmp_path: Path) 
 
 
 def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path) -> None:
-    """A counter joined with itself, doubled: value v meets w = v / 2, once, up to what each run has
-    committed.
+    """A counter is joined with itself doubled: v meets w = v / 2 once, up to each run's last
+    commit.
     """
     counter = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 50).load()
     streams = {
@@ -107,9 +109,7 @@ def test_the_rate_source_stopped_and_resumed(spark: SparkSession, tmp_path: Path
 
 
 def test_the_clock_driven_rate_source(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark's rate source gives a batch a second; each value up to the committed count meets itself
-    once.
-    """
+    """Spark's rate source produces a batch per second; each committed value meets itself once."""
     ticks = (
         spark.readStream.format("rate")
         .option("rowsPerSecond", 200)
@@ -139,7 +139,7 @@ def test_the_clock_driven_rate_source(spark: SparkSession, tmp_path: Path) -> No
 def test_a_file_that_is_gone_once_it_was_listed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark reads it as if it had no rows. It fails, unless the session says that it may be gone."""
+    """Spark would read it as empty. The run fails, unless the session allows missing files."""
     for alias in "ab":
         put(tmp_path, alias, 0, 3)
     real, gone = JoinRun._check_input, tmp_path / "b" / "1.parquet"

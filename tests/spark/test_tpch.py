@@ -1,4 +1,4 @@
-"""The five workloads: result sizes, skew, order of arrival."""
+"""The five workloads: result sizes, skew and order of arrival."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 pytestmark = pytest.mark.usefixtures("compiled")
 
-# What the original system expects at scale factor 0.01 without skew (BCI: by calendar days).
+# Results of the original system at scale factor 0.01 without skew (BCI: by calendar days).
 EXPECTED = [
     ("EQ5", {}, 11_995),
     ("EQ7", {}, 1_217),
@@ -70,7 +70,7 @@ def sizes(rows: pa.Table, column: str) -> Counter[int]:
 
 
 def ordered(rows: pa.Table) -> pa.Table:
-    """The rows in the order of all their columns: equal when the multisets are."""
+    """Return the rows in the order of all their columns, to compare multisets."""
     return rows.sort_by([(c, "ascending") for c in rows.column_names])
 
 
@@ -111,8 +111,8 @@ def test_fluct_swings_between_k_and_its_inverse(spark: SparkSession, k: int) -> 
         accumulate(orders[b] for b in range(batches)),
         strict=True,
     )
-    # from the end of the second phase, until the orders have all been sent: then the last lines
-    # have none to alternate with
+    # from the end of the second phase until all orders have been sent: the last lines have no
+    # orders to alternate with
     ratios = list(
         dropwhile(
             lambda ratio: ratio > k, (r / s for r, s in sent if s and r <= k * orders.total())
@@ -148,7 +148,7 @@ def test_skew_changes_foreign_keys_only_and_depends_on_the_seed() -> None:
 
 
 def lacking(one: Path, other: Path, columns: str = "*") -> int:
-    """How many rows of a file another one lacks."""
+    """Return how many rows of one file another one lacks."""
     rows = f"SELECT {columns} FROM '{one}' EXCEPT ALL SELECT {columns} FROM '{other}'"
     with duckdb.connect() as db:
         return len(db.execute(rows).fetchall())

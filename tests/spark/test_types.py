@@ -1,6 +1,4 @@
-"""Any schema, NULL everywhere, nothing at all: tuples come through unchanged and only those that
-match.
-"""
+"""Any schema, NULL everywhere, and empty input: only matching tuples are returned, unchanged."""
 
 from __future__ import annotations
 
@@ -98,12 +96,12 @@ def wide(spark: SparkSession, first: int) -> DataFrame:
 
 
 def texts(frame: DataFrame) -> list[str]:
-    """The rows in a form in which NaN equals itself and -0.0 differs from 0.0."""
+    """Return the rows in a form in which NaN equals itself and -0.0 differs from 0.0."""
     return sorted(map(repr, frame.collect()))
 
 
 def by_file(frame: DataFrame) -> list[list[str]]:
-    """The rows of each of the files that a frame reads, in the order of their names."""
+    """Return the rows of each file that a frame reads, in the order of file names."""
     found: dict[str, list[str]] = {Path(f).name: [] for f in frame.inputFiles()}
     for row in frame.select("_metadata.file_name", F.struct("*")).collect():
         found[row[0]].append(repr(row[1]))
@@ -111,7 +109,7 @@ def by_file(frame: DataFrame) -> list[list[str]]:
 
 
 def test_types_of_columns_are_those_that_spark_tells(spark: SparkSession) -> None:
-    """Spark is not asked for a column by itself; any expression else, it is."""
+    """Spark is asked for the types of expressions, but not for that of a plain column."""
     frame = spark.createDataFrame([], SCHEMA + ", `a``b` date")
     analyser = SparkAnalyzer({"a": frame})
     for field in frame.schema:
@@ -140,7 +138,7 @@ def test_tuples_come_through_unchanged(spark: SparkSession, tmp_path: Path) -> N
 def test_static_streams_are_written_alike_here_and_by_spark(
     spark: SparkSession, tmp_path: Path, batches: int | str
 ) -> None:
-    """Whoever writes the files of micro-batches, Spark reads the same rows of the same types."""
+    """Spark reads the same rows of the same types from files of micro-batches written by either."""
     frames = {a: wide(spark, 0).withColumn("n", F.expr("cast(id % 4 as short)")) for a in "ab"}
     frames["b"] = frames["b"].filter("n = 1")
     spans = frames["a"].withColumn("span", F.expr("interval 3 hours"))
@@ -174,7 +172,7 @@ def test_static_streams_are_written_alike_here_and_by_spark(
 def test_streams_that_are_too_large_together_are_written_by_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each would have room here, and nobody knows how large they are before they come."""
+    """Each alone would fit in this process, and their sizes are unknown before they arrive."""
     monkeypatch.setattr(static_replay, "scanned", lambda frame: 0)
     frames = {a: wide(spark, 0) for a in "ab"}
     tables = static_replay.StaticReplay(frames, {}, 1, 1 << 30).tables
@@ -187,8 +185,9 @@ def test_streams_that_are_too_large_together_are_written_by_spark(
 
 
 def test_forty_columns_are_planned_in_no_time(spark: SparkSession, tmp_path: Path) -> None:
-    """What Spark's optimizer knows of an expression must not double with every column: this would
-    not end.
+    """Properties of an expression must not double with every column in Spark's optimizer.
+
+    Otherwise this would not end.
     """
     columns = [
         F.col("id").cast(kind).alias(f"{kind}{i}")
@@ -207,8 +206,9 @@ def test_forty_columns_are_planned_in_no_time(spark: SparkSession, tmp_path: Pat
     "column", ["float", "double", "wide", "raw", "text", "`a time`", "ntz", "date", "flag", "größe"]
 )
 def test_null_never_matches_and_equal_values_do(spark: SparkSession, column: str) -> None:
-    """ROWS holds each value three times; NaN equals NaN, NULL nothing. Each type can be indexed and
-    partitioned by.
+    """ROWS has each value three times; NaN equals NaN, NULL equals nothing.
+
+    Each type can be indexed and partitioned by.
     """
     streams = {"a": wide(spark, 0), "b": wide(spark, 0)}
     join = StreamJoin(streams, f"a.{column} = b.{column}", HashPartition(2))
@@ -227,7 +227,7 @@ def test_nan_and_null_keys_in_a_run(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_times_without_a_zone_are_told_apart_in_every_zone(spark: SparkSession) -> None:
-    """Clocks in Berlin never show what lies between 2 and 3 on that day."""
+    """Clocks in Berlin never show a time between 2 and 3 on that day."""
     told = "ntz: timestamp_ntz"
     rows = [(EPOCH.replace(day=31, hour=h, minute=30, tzinfo=None),) for h in (2, 3)]
     streams = {alias: spark.createDataFrame(rows, told) for alias in "ab"}
@@ -263,7 +263,7 @@ def test_a_tuple_without_event_time_matches_only_without_windows(
 def test_dates_and_local_timestamps_are_event_times_too(
     spark: SparkSession, tmp_path: Path, time: str
 ) -> None:
-    """W = 2 days, strictly: day 1 meets day 2 and not day 3."""
+    """W = 2 days, strictly: day 1 meets day 2 but not day 3."""
     days = [datetime(2024, 3, d, tzinfo=UTC) for d in (1, 2, 3)]
     naive = pa.array([d.replace(tzinfo=None) for d in days], pa.timestamp("us"))
     column = naive.cast(pa.date32()) if time == "date" else naive
@@ -277,8 +277,8 @@ def test_dates_and_local_timestamps_are_event_times_too(
 
 
 def test_empty_batches_do_what_is_due(spark: SparkSession, tmp_path: Path) -> None:
-    """Blocks of batches 0 to 3 are merged in batch 4, which has no tuples, as have 5 to 7 and the
-    last.
+    """Blocks of batches 0 to 3 are merged in batch 4, which is empty like 5 to 7 and the last
+    one.
     """
     streams = tables("ab", 60, seed=8, batches=5)
     for alias, rows in streams.items():

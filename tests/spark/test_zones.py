@@ -1,4 +1,4 @@
-"""Times of two streams in a session whose clocks are not those of UTC: Spark's own join is right."""
+"""Times of two streams in a session outside UTC: Spark's own join is the reference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from scatter import Scatter
 
 SPRING = datetime(2024, 3, 10, 0, tzinfo=UTC)
-"""In New York, clocks go from 2 to 3 at 7 that day, and back on November 3."""
+"""In New York, clocks go forward from 2 to 3 at 7 UTC on that day, and back on November 3."""
 AUTUMN = datetime(2024, 11, 3, 0, tzinfo=UTC)
 
 
