@@ -217,8 +217,9 @@ class _Recomputation:
     # Pairs
 
     def _register_expected(self) -> None:
-        """Create the table ``expected``: for each combination within the windows its structs, the
-        batch of its last member, and whether a member was late.
+        """Create the table ``expected`` of all combinations within the windows.
+
+        Columns: the structs, the batch of the last member, and whether a member was late.
         """
         self._register_lateness()
         given = (
@@ -249,8 +250,9 @@ class _Recomputation:
         return f"pairs {joins} WHERE {where}"
 
     def _keep_within_windows(self) -> list[str]:
-        """Return the conditions T - T_i < W_i for every stream i with a window; T is the latest
-        event time.
+        """Return the condition T - T_i < W_i for every stream i with a window.
+
+        T is the latest event time.
         """
         if not self.windows:
             return []
@@ -264,8 +266,9 @@ class _Recomputation:
     # Lateness
 
     def _register_lateness(self) -> None:
-        """Create the table ``lateness``: by alias and micro-batch, the event time before which a
-        tuple is late.
+        """Create the table ``lateness``: the event time before which a tuple is late.
+
+        Rows are by alias and micro-batch.
 
         It is the stream's clock after the batch before, read from the run's events, minus the
         stream's lateness. If the events of a batch are trimmed, all its tuples count as late.

@@ -1,5 +1,6 @@
-"""Joins of Arrow tables in this process, without Spark or a JVM. StreamJoin uses them for
-tables.
+"""Joins of Arrow tables in this process, without Spark or a JVM.
+
+StreamJoin uses them for tables.
 """
 
 from __future__ import annotations
@@ -49,8 +50,7 @@ class ArrowJoinConfig(JoinConfig):
 
     @property
     def schemas(self) -> dict[str, str]:
-        """The columns of each stream with their types, by alias, and the routing hash under the
-        alias "".
+        """The columns of each stream with their types, by alias. The alias "" has the routing hash.
 
         The hash differs between DuckDB versions and Spark. State stored under one hash cannot be
         read under another, so a run cannot be resumed with another hash.

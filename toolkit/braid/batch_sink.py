@@ -70,8 +70,9 @@ class BatchSink:
             ) from None
 
     def deliver_until(self, last: int, stopped: Callable[[], bool]) -> None:
-        """Deliver the remaining batches up to ``last``. Raises RuntimeError if the function
-        fails.
+        """Deliver the remaining batches up to ``last``.
+
+        Raises RuntimeError if the function fails.
         """
         while self._next <= last and not stopped():
             results = self.read(self._next)

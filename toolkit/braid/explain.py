@@ -61,8 +61,9 @@ class Explanation:
 
 
 def explain_join(setup: JoinConfig, count: bool = False) -> Explanation:
-    """Return the explanation of a join. With ``count``, read static streams once to estimate the
-    state.
+    """Return the explanation of a join.
+
+    With ``count``, read static streams once to estimate the state.
     """
     rows = (
         *_describe_streams(setup),
@@ -229,8 +230,9 @@ def _describe_storage_cost(setup: JoinConfig, count: bool) -> Iterator[tuple[str
 
 
 def _describe_state_size(rows: int, span: int, limit: int | None, copies: float, size: int) -> str:
-    """Return the maximum state of a stream whose rows are spread evenly over ``span``
-    (microseconds).
+    """Return the maximum state of a stream as text.
+
+    Its rows are assumed to be spread evenly over ``span`` (microseconds).
     """
     kept = rows if limit is None or span <= limit else rows * limit / span
     return (

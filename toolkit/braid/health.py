@@ -198,8 +198,9 @@ def _count_irregular_tuples(counts: IrregularCounts, streams: Sequence[str]) -> 
 
 
 def _hub_batch_counts(last: HubBatchCommitted, streams: Sequence[str]) -> dict[str, Any]:
-    """Return the counts and seconds of a hub's batch, by operator. ``streams`` are sorted by
-    name.
+    """Return the counts and seconds of a hub's batch, by operator.
+
+    ``streams`` are sorted by name.
     """
     did = last.operator_metrics
     seconds = {f"operator {d.operator}": d.seconds for d in did} | {"total": last.seconds}
@@ -216,8 +217,9 @@ class _Query(msgspec.Struct):
 
 
 class _Hub(msgspec.Struct):
-    """The fields of hub.json that are read: tuples and bytes by stream, and queries, ended or
-    not.
+    """The fields of hub.json that are read.
+
+    They are tuples and bytes by stream, and queries, ended or not.
     """
 
     received_counts: dict[str, tuple[int, int]]

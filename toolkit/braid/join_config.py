@@ -39,8 +39,9 @@ class ReplaySource(Protocol):
     """Static streams that are checked but not written yet."""
 
     def write_input(self, folder: Path, check: Callable[[], None] = ...) -> int:
-        """Write a run's input, whole or as files of micro-batches, and return the number of
-        batches.
+        """Write a run's input and return the number of micro-batches.
+
+        The input is written whole or as files of micro-batches.
         """
         ...
 
@@ -142,8 +143,7 @@ class JoinConfig:
         return (1.0,) * len(streams)
 
     def make_replay(self, batches: Any) -> ReplaySource | None:
-        """Return the static streams, ready to be written as micro-batches; None: no stream is
-        static.
+        """Return the static streams, ready to be written; None: no stream is static.
 
         ``batches`` is the number of micro-batches, or the name of the column that numbers them.
         Raises ValueError if it is invalid.
@@ -266,8 +266,9 @@ class JoinConfig:
         input_fingerprints.check_streams(self.streams, compared, store, known)
 
     def open_sources(self, store: RunStore) -> dict[str, DataFrame]:
-        """Return the streams as streaming DataFrames. Static ones are read from their copy, one
-        file a batch.
+        """Return the streams as streaming DataFrames.
+
+        Static ones are read from their copy, one file a batch.
         """
         copies = {alias: self._read_input_snapshot(store, alias) for alias in self.static_streams}
         return {alias: copies.get(alias, frame) for alias, frame in self.streams.items()}
@@ -432,8 +433,9 @@ def choose_auto_placement(
 
 
 def partition_count(partitions: int | None, placement: Placement | None, parallelism: int) -> int:
-    """Return the number of partitions for the hosts. Default: the tasks that run at once, at most
-    one for each host.
+    """Return the number of partitions for the hosts.
+
+    Default: the tasks that run at once, at most one for each host.
     """
     if partitions is not None:
         parallelism = validation.check_int(partitions, "partitions", 1, _MOST_PARTITIONS)

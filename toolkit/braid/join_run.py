@@ -20,8 +20,9 @@ _MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
 class JoinRun(RunLifecycle):
-    """A running or ended join: the counterpart of Spark's StreamingQuery, with results, events and
-    metrics.
+    """A running or ended join, with its results, events and metrics.
+
+    It is the counterpart of Spark's StreamingQuery.
 
     ``RunLifecycle`` has the methods that every run has, such as ``stop``, ``events`` and
     ``metrics``. A run of tables (``ArrowJoinRun``) is a JoinRun, too, without Spark's part.
@@ -79,8 +80,9 @@ class JoinRun(RunLifecycle):
         return (writer.trigger(**trigger) if trigger else writer).start()
 
     def _run_batch_in_order(self, frame: DataFrame, number: int) -> None:
-        """Run a batch, then wait until the files of the next one are complete: Spark lists them on
-        return.
+        """Run a batch, then wait until the files of the next one are complete.
+
+        Spark lists these files when this returns.
         """
         self._run_next_batch(frame, number)
         self.store.copied.wait_for_batch(number + 1)
@@ -104,8 +106,9 @@ class JoinRun(RunLifecycle):
             )
 
     def _make_empty_batch(self) -> DataFrame:
-        """Return a batch without tuples, in a cloned session as a query uses, to end a
-        migration.
+        """Return a batch without tuples, to end a migration.
+
+        It has a cloned session, as a query does.
         """
         from braid.execution.spark_executor import clone_session, disable_adaptive_execution
 
@@ -133,8 +136,9 @@ class JoinRun(RunLifecycle):
         return self._read_lasting_results(self.store.result_files(deep=self._deep))
 
     def _read_lasting_results(self, files: list[str]) -> DataFrame:
-        """Return results that remain valid: Spark reads the files each time the DataFrame is
-        evaluated.
+        """Return results that remain valid.
+
+        Spark reads the files each time the DataFrame is evaluated.
         """
         found = self._read_results(files)
         self.store.keep_until_exit()
@@ -149,8 +153,7 @@ class JoinRun(RunLifecycle):
         return read_results(self.setup.spark, self._result_schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
-        """Return the results from batch number ``batch`` on, and the number to pass to the next
-        call.
+        """Return the results from number ``batch`` on, and the number for the next call.
 
         Calls that pass this number return every result once. Raises ValueError if some of these
         results are no longer kept.
@@ -166,8 +169,9 @@ class JoinRun(RunLifecycle):
         return self.store.log.first_retained_batch
 
     def _next_result_batch(self, batch: int) -> int:
-        """Return the number to pass to the next call. Raises ValueError if results from ``batch``
-        on are gone.
+        """Return the number to pass to the next call.
+
+        Raises ValueError if results from ``batch`` on are gone.
         """
         if batch < self.first_retained_batch:
             raise ValueError(
@@ -178,8 +182,9 @@ class JoinRun(RunLifecycle):
         return self._engine.state.batch + 1
 
     def results_stream(self) -> DataFrame:
-        """Return the retained and future results as a streaming DataFrame; a StreamJoin accepts it
-        as a stream.
+        """Return the retained and future results as a streaming DataFrame.
+
+        A StreamJoin accepts it as a stream.
 
         Column ``x`` of alias ``a`` is named ``a_x``. If the join has event time, the result has an
         event-time column: the latest event time of its members, named as that of the first stream.

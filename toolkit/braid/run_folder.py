@@ -52,8 +52,9 @@ def stored_settings(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any]
 
 
 def take_over_unready(store: RunStore, query: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the folder of a run that is not ready, and take it over, so that a driver that began the
-    same run, and sleeps, writes nothing over it.
+    """Create the folder of a run that is not ready, and take it over.
+
+    A suspended driver that began the same run can then no longer overwrite it.
 
     Return the settings that such a driver has made ready until then; None if it has not.
     """

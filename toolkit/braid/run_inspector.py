@@ -40,9 +40,7 @@ def load_run(path: str | Path) -> EventIndex:
 
 
 def _read_committed_events(store: RunStore) -> list[Event]:
-    """Return the events of the manifests, with the start and the end of the run from
-    events.jsonl.
-    """
+    """Return the events of the manifests, with start and end of the run from events.jsonl."""
     file = store.path / "events.jsonl"
     whole = current_file_system().read_file(file) if current_file_system().exists(file) else b""
     lines = whole.split(b"\n")[:-1]  # the last may be incomplete

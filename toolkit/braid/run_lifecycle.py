@@ -98,8 +98,9 @@ class RunLifecycle(ABC):
 
     @abstractmethod
     def _prepare_batch(self, frame: Any, number: int) -> None:
-        """Prepare a batch before it runs. Raises DamagedRunError if some of its input is
-        missing.
+        """Prepare a batch before it runs.
+
+        Raises DamagedRunError if some of its input is missing.
         """
 
     @abstractmethod
@@ -179,8 +180,9 @@ class RunLifecycle(ABC):
         seconds: float | None = None,
         speed: float | None = None,
     ) -> None:
-        """Change the budget of load shedding from the next batch on. Give one of the four, as for
-        Shed.
+        """Change the budget of load shedding from the next batch on.
+
+        Give one of the four, as for Shed.
 
         The budget is written to the run's folder at once and applies after a resume.
 
@@ -202,8 +204,9 @@ class RunLifecycle(ABC):
             self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
 
     def estimate_results(self) -> pd.DataFrame:
-        """Return estimates of the full join's results, by batch and in total, for a run that sheds
-        load.
+        """Return estimates of the full join's results, for a run that sheds load.
+
+        There is a row for each batch and one for the total.
 
         The total covers the batches whose events are retained. Columns:
 
@@ -355,16 +358,15 @@ class RunLifecycle(ABC):
         return self.isActive and not self._gate.is_set()
 
     def exception(self) -> BaseException | None:
-        """Return the error of a failed run, with its cause; None: it is active, completed or
-        stopped.
-        """
+        """Return the error of a failed run, with its cause; None: the run has not failed."""
         if self._stopping.is_set():
             return None
         return self._error or self._spark_query.exception()
 
     def health(self) -> RunHealth:
-        """Return the health of the run: prints as a line, and converts to JSON or Prometheus's
-        text.
+        """Return the health of the run.
+
+        It prints as a line, and converts to JSON or Prometheus's text.
 
         ``braid health`` returns the same to other processes.
         """

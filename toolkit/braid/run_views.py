@@ -1,5 +1,6 @@
-"""Open the views of a run. Views know a run by its events alone, and no other module imports
-them.
+"""Open the views of a run.
+
+Views know a run by its events alone, and no other module imports them.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ def can_view() -> bool:
 
 
 def watch(run: Any) -> Any:
-    """Return the cockpit of a run: its progress, its state by host, and the reason for each
-    decision.
+    """Return the cockpit of a run.
+
+    It shows progress, state by host, and the reason for each decision.
 
     Parameters
     ----------

@@ -116,8 +116,9 @@ def estimates_table(happened: Sequence[Any]) -> pd.DataFrame:
 def _make_estimate_row(
     batch: str, fraction: float, found: int, came: Sequence[BatchShed], dropped: bool
 ) -> dict[str, Any]:
-    """Return a row of estimates. ``dropped``: tuples were skipped at arrival, so pairs are
-    unknown.
+    """Return a row of estimates.
+
+    ``dropped``: tuples were skipped at arrival, so pairs are unknown.
     """
     considered = sum(e.considered_pairs for e in came)
     left = nan if dropped else sum(e.skipped_pairs for e in came)
@@ -148,8 +149,11 @@ def _estimate_error_bound(came: Sequence[BatchShed]) -> float:
 
 
 def shedding_status(happened: Sequence[Any]) -> dict[str, Any]:
-    """Return the current shedding: r, the share of pairs that the last batch skipped, and whether
-    the budget is kept.
+    """Return the current load shedding.
+
+    - "fraction": r, the share of pairs to process.
+    - "left_out": share of pairs, or of tuples at arrival, that the last batch skipped.
+    - "enough": whether shedding suffices to keep the budget.
     """
     planned = next((e for e in reversed(happened) if isinstance(e, SheddingPlanned)), None)
     came = next((e for e in reversed(happened) if isinstance(e, BatchShed)), None)

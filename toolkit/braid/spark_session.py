@@ -168,8 +168,9 @@ def launch_jvm(settings: SparkConf) -> Any:
 
 
 def _install_shortcuts(spark: SparkSession) -> None:
-    """Disable work of Spark's that joins do not need. A Spark without these internals is left
-    unchanged.
+    """Disable work of Spark's that joins do not need.
+
+    A Spark without these internals is left unchanged.
     """
     jvm, java = spark.sparkContext._jvm, spark.sparkContext._jsc
     assert jvm is not None and java is not None

@@ -54,8 +54,9 @@ def ship_package(context: SparkContext) -> None:
 
 
 def check_shared_folder(context: SparkContext, folder: Path) -> None:
-    """Check that all workers of a cluster can read and write the run's folder. Local workers always
-    can.
+    """Check that all workers of a cluster can read and write the run's folder.
+
+    Local workers always can.
 
     Raises ValueError that names the worker and the fault.
     """
@@ -98,8 +99,9 @@ def check_object_store(context: SparkContext, url: str) -> None:
 
 
 def _find_worker_faults(context: SparkContext, fault: Callable[[], str]) -> list[tuple[str, str]]:
-    """Return the workers that have a fault, with the fault. Raises ValueError if a worker cannot
-    run the check.
+    """Return the workers that have a fault, with the fault.
+
+    Raises ValueError if a worker cannot run the check.
     """
     try:
         tasks = _TASKS * max(2, context.defaultParallelism)
@@ -153,8 +155,7 @@ HOST = "127.0.0.1"
 
 
 class LocalCluster:
-    """A standalone Spark master and workers on this machine's loopback, from PySpark's
-    distribution.
+    """A standalone Spark cluster on this machine's loopback, from PySpark's distribution.
 
     Use ``url`` as ``session(master=...)``. Each worker has ``cores`` cores and its own folder,
     which is removed with this process. With ``apart``, each worker has its own address, 127.0.0.2
@@ -260,8 +261,9 @@ class LocalCluster:
 
 
 def _kill_process_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and its group. A worker's executors are in the group; their Python workers end
-    with them.
+    """Kill a process and its group.
+
+    A worker's executors are in the group; their Python workers end with them.
     """
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

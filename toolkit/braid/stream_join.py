@@ -63,8 +63,7 @@ _BATCHES = 20
 
 
 class StreamJoin:
-    """A join of two or more streams on any condition, distributed over logical hosts by a
-    placement.
+    """A join of two or more streams on any condition, distributed by a placement.
 
     Parameters
     ----------
@@ -248,8 +247,9 @@ class StreamJoin:
         return self.setup.spark
 
     def explain(self, count: bool = False) -> Explanation:
-        """Return an explanation of the join, as text and a small table. Nothing is started or
-        written.
+        """Return an explanation of the join, as text and a small table.
+
+        Nothing is started or written.
 
         It lists filters, index conditions and residuals, windows, placement, executor, routing, and
         the storage for each tuple. With ``count``, static streams are read once to estimate the
@@ -277,8 +277,7 @@ class StreamJoin:
         keep: Span | None = None,
         **trigger: Any,
     ) -> JoinRun:
-        """Start a run of this join in the folder or bucket ``path``, or continue the one that it
-        holds.
+        """Start a run of this join in ``path``, or continue the run that it holds.
 
         Returns at once, like DataStreamWriter.start().
 

@@ -35,8 +35,9 @@ class ArrowAnalyzer:
         self.is_ansi, self.sized_null, self.has_time_zone = True, False, False
 
     def check_condition(self, tree: exp.Expr, on: str) -> None:
-        """Raise PredicateError for a condition that is not boolean, or that DuckDB may evaluate
-        differently from Spark.
+        """Raise PredicateError for an unsupported condition.
+
+        It must be boolean, and known to have the same result in DuckDB as in Spark.
         """
         columns = {
             (a, f.name): sql_type_of_arrow(f.type) for a, s in self.schemas.items() for f in s
@@ -70,8 +71,7 @@ class ArrowAnalyzer:
         return DuckDBCompiler(columns, ours=True).compile_text(sql)
 
     def can_fail(self, alias: str, sql: str) -> Iterator[tuple[str, str]]:
-        """Yield the parts of Spark SQL over a stream's own columns that may overflow, innermost
-        first.
+        """Yield the parts of an expression over one stream that may overflow, innermost first.
 
         Each is its DuckDB SQL, and the sentence for the error.
         """

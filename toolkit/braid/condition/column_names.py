@@ -35,8 +35,9 @@ def limit_recursion(on: str) -> Iterator[None]:
 
 
 def parse_condition(on: str) -> exp.Expr:
-    """Return the syntax tree of a condition. Raises PredicateError unless it is one Spark SQL
-    condition.
+    """Return the syntax tree of a condition.
+
+    Raises PredicateError unless it is one Spark SQL condition.
     """
     try:
         trees = sqlglot.parse(on, dialect=SparkSql)

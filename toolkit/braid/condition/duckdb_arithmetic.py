@@ -55,8 +55,9 @@ class ArithmeticCompiler(TypedSql):
         return f"({a} {sign} {b})", kind
 
     def _compile_decimal_arithmetic(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
-        """Compile decimal arithmetic with the digits of Spark's result. DuckDB may use fewer and
-        fail.
+        """Compile decimal arithmetic with the digits of Spark's result.
+
+        DuckDB may use fewer and fail.
         """
         if VOID in (left[1], right[1]):
             self._raise_unsupported(node, " calculates with NULL")
@@ -158,8 +159,9 @@ class ArithmeticCompiler(TypedSql):
 
 
 def _to_decimal_type(node: exp.Expr, kind: SqlType) -> SqlType:
-    """Return the decimal type that Spark converts an exact number to. A literal gets its own
-    digits.
+    """Return the decimal type that Spark converts an exact number to.
+
+    A literal gets its own digits.
     """
     node = node.unnest()
     node = node.this if isinstance(node, exp.Neg) else node

@@ -135,8 +135,9 @@ class DuckDBCompiler(ArrayCompiler):
     # Booleans
 
     def _compile_and_or(self, node: exp.And | exp.Or) -> Typed:
-        """Compile AND or OR. DuckDB computes all sides, so one that may fail is guarded by those
-        before it.
+        """Compile AND or OR.
+
+        DuckDB computes all sides, so one that may fail is guarded by those before it.
         """
         sides = list(node.flatten())
         parts = [self._compile_as(side, BOOLEAN) for side in sides]

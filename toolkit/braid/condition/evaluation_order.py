@@ -76,9 +76,7 @@ def is_skipped(node: exp.Expr) -> bool:
 
 
 def _is_safe(node: exp.Expr) -> bool:
-    """Return whether the node has a value whenever its operands have one, judging by the
-    operands.
-    """
+    """Return whether the node, with these operands, has a value whenever they have one."""
     if isinstance(node, exp.Cast):  # sqlglot parses Spark's casts as TryCast, a subclass
         return not isinstance(node.this, exp.Literal) or not node.this.is_string
     if isinstance(node, exp.Like):
@@ -106,8 +104,9 @@ def _is_time(node: exp.Expr) -> bool:
 
 
 def short_circuit(parts: Sequence[str], both: bool) -> str:
-    """Return SQL for AND (``both``) or OR of the parts that skips parts once an earlier one
-    decides.
+    """Return SQL for AND (``both``) or OR of the parts.
+
+    It skips parts once an earlier one decides.
     """
     whole = (" AND " if both else " OR ").join(parts)
     word, end = ("NOT ", "false") if both else ("", "true")

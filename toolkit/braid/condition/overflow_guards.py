@@ -74,8 +74,9 @@ def describe_with_type(node: exp.Expr, kind: SqlType) -> str:
 
 
 def describe_overflow(text: str, ansi: bool = True) -> str:
-    """Return the sentence for an expression that overflows its type. The caller appends the
-    place.
+    """Return the sentence for an expression that overflows its type.
+
+    The caller appends the place.
     """
     if ansi:
         return f"ARITHMETIC_OVERFLOW in {text}"

@@ -193,8 +193,9 @@ class _Parser:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
     def _try_add_edit_distance(self, conjunct: exp.Expr) -> bool:
-        """Add ``levenshtein(left, right) < bound``: an index condition on the difference of
-        lengths, and a residual.
+        """Add ``levenshtein(left, right) < bound``.
+
+        It becomes an index condition on the difference of lengths, and a residual.
         """
         if not isinstance(conjunct, (exp.LT, exp.LTE)):
             return False
@@ -316,8 +317,9 @@ class _Parser:
         return self.analyser.infer_type(alias, f"({strip_alias(node)})")
 
     def _make_unsplit_sides(self, left: exp.Expr, right: exp.Expr) -> tuple[_Side, _Side]:
-        """Return each side whole, as terms on the left of the comparison; the first stream's side
-        first.
+        """Return each side whole, as terms on the left of the comparison.
+
+        The first stream's side comes first.
 
         Spark computes the sides, because a local day can have 23 hours.
         """
@@ -335,8 +337,9 @@ class _Parser:
         nan: bool | None,
         sums: Sequence[GuardedSum],
     ) -> bool:
-        """Add ``A - B + free op 0`` as an index condition between keys; A and B are sums over one
-        stream each.
+        """Add ``A - B + free op 0`` as an index condition between keys.
+
+        A and B are sums over one stream each.
         """
         ta, tb = self._infer_side_type(a), self._infer_side_type(b)
         if ta is None or tb is None:
@@ -418,8 +421,9 @@ class _Parser:
         free: list[Term],
         source: exp.Expr,
     ) -> bool:
-        """Add an equality of text, binary or wide decimals: by hash, with a residual on the
-        values.
+        """Add an equality of text, binary or wide decimals.
+
+        It becomes an index condition on hashes, and a residual on the values.
         """
         if op is not exp.EQ or free or (common := hash_type(ta, tb)) is None:
             return False
@@ -440,8 +444,9 @@ class _Parser:
         return sum_type([k for k in kinds if k is not None]) if all(kinds) else None
 
     def _add_key_column(self, side: _Side, sql: str, null: str | None = None) -> str:
-        """Return the name of the key column with this SQL, adding it if needed. A hash of NULL is
-        NULL.
+        """Return the name of the key column with this SQL, adding it if needed.
+
+        A hash of NULL is NULL.
         """
         if null is not None:
             sql = f"if(({null}) is null, null, {sql})"

@@ -61,9 +61,7 @@ class IndexCondition:
 
 @dataclass(frozen=True)
 class Measure:
-    """A function of vectors or sets, applied to columns of two streams, given as (stream,
-    column).
-    """
+    """A function of vectors or sets, applied to two streams' (stream, column)."""
 
     function: Function
     left: tuple[int, str]
@@ -93,8 +91,7 @@ class ResidualPredicate:
 
 @dataclass(frozen=True)
 class CommonElements:
-    """The condition that sets in two columns of different streams share at least ``min_elements``
-    elements.
+    """The condition that sets of two streams share at least ``min_elements`` elements.
 
     - ``left``, ``right``: (stream, column).
     - ``is_exact``: the residual that this condition is equivalent to; None: a residual decides in
@@ -161,8 +158,9 @@ class ProbeStep:
 
 @dataclass(frozen=True)
 class Predicate:
-    """A parsed join condition. Fields with one entry for each stream follow the order of
-    ``aliases``.
+    """A parsed join condition.
+
+    Fields with one entry for each stream follow the order of ``aliases``.
 
     - ``filters``: by stream, Spark SQL; None: no filter.
     - ``key_columns``: by stream, key columns by name, as Spark SQL over the stream. A key is never
@@ -186,8 +184,9 @@ class Predicate:
     guards: tuple[OverflowGuard, ...] = ()
 
     def next_step(self, visited: frozenset[int], stream: int) -> ProbeStep:
-        """Return the step from the visited streams to the next. The most selective condition is the
-        index.
+        """Return the step from the visited streams to the next.
+
+        The most selective condition is the index.
         """
         ends = [
             k
@@ -229,9 +228,7 @@ class Predicate:
     def _choose_common_elements(
         self, visited: frozenset[int], stream: int
     ) -> CommonElements | None:
-        """Return the condition on common elements that requires the most, which is the most
-        selective.
-        """
+        """Return the most selective condition on common elements: the one that requires most."""
         known = [
             c
             for c in self.common_elements

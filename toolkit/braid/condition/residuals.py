@@ -45,8 +45,9 @@ class ResidualBuilder:
         return {self.aliases.index(c.table) for c in node.find_all(exp.Column)}
 
     def _find_two_streams(self, node: exp.Expr) -> set[int]:
-        """Return at most two of the node's streams. In a long list of conditions this stops
-        early.
+        """Return at most two of the node's streams.
+
+        In a long list of conditions this stops early.
         """
         found = set[int]()
         for column in node.find_all(exp.Column):
@@ -56,8 +57,9 @@ class ResidualBuilder:
         return found
 
     def add_conjunct(self, conjunct: exp.Expr) -> ResidualPredicate:
-        """Add a conjunct as a residual and return it. Raises PredicateError if it cannot be
-        evaluated.
+        """Add a conjunct as a residual and return it.
+
+        Raises PredicateError if it cannot be evaluated.
         """
         measures, flat = self._flatten_structs(conjunct)
         columns = self._list_columns(flat)
@@ -277,8 +279,9 @@ class ResidualBuilder:
         check_element_types((kinds[0], kinds[1]), sides.replace("`", ""))
 
     def _check_evaluates(self, residual: ResidualPredicate, conjunct: exp.Expr) -> None:
-        """Evaluate the residual on no rows. Raises PredicateError, before anything starts, if
-        DuckDB cannot.
+        """Evaluate the residual on no rows.
+
+        Raises PredicateError, before anything starts, if DuckDB cannot.
         """
         import duckdb
 

@@ -134,8 +134,9 @@ def _count_distinct_call(x: exp.Expr) -> exp.Expr:
 
 
 def _make_any_common(x: exp.Expr, y: exp.Expr) -> exp.Expr:
-    """Return the condition for any common element. It is unknown if a NULL may be the common
-    element.
+    """Return the condition for any common element.
+
+    It is unknown if a NULL may be the common element.
     """
     common = exp.GTE(
         this=_overlap_call(_drop_nulls_call(x), _drop_nulls_call(y)),
@@ -166,8 +167,9 @@ def _array_size_call(x: exp.Expr) -> exp.Expr:
 def min_common_elements(
     node: exp.Expr, streams: Streams, sized_null: bool = False
 ) -> tuple[exp.Expr, exp.Expr, int, bool] | None:
-    """Return (X, Y, c, exact) for a conjunct that requires c >= 1 common elements; None for any
-    other.
+    """Return (X, Y, c, exact) of a conjunct that requires c >= 1 common elements.
+
+    Return None for any other.
 
     ``exact``: the conjunct holds for all such pairs. ``sized_null`` as above; then -1 / -1 may
     satisfy it.

@@ -183,8 +183,9 @@ def _to_spark_sql(tree: exp.Expr) -> str:
 
 
 def _is_read_exactly(joined: DataFrame, on: str) -> bool:
-    """Return whether Spark reads a condition as sqlglot does: the original and the rewritten text
-    have the same plan after constants are folded.
+    """Return whether Spark reads a condition as sqlglot does.
+
+    If so, the original and the rewritten text have the same plan after constants are folded.
 
     Raises AnalysisException or ParseException if Spark refuses the text.
     """

@@ -1,5 +1,6 @@
-"""Spark SQL for sqlglot: a dialect that parses as Spark does and writes expressions back
-unchanged.
+"""Spark SQL for sqlglot.
+
+The dialect parses as Spark does, and writes expressions back unchanged.
 """
 
 from __future__ import annotations
@@ -56,8 +57,9 @@ _TIGHTER: dict[type[exp.Expr], int] = {
 
 
 def _make_binary_function(name: str) -> Callable[[list[Any]], exp.Expr]:
-    """Return a builder for a function of two arguments. With more, the function is kept as
-    written.
+    """Return a builder for a function of two arguments.
+
+    With more, the function is kept as written.
     """
     make: Callable[..., exp.Expr] = SparkParser.FUNCTIONS[name]
 
@@ -88,8 +90,9 @@ def _keep_unit(name: str) -> Callable[[list[Any]], exp.Expr]:
 
 
 def _parse_logarithm(args: list[Any]) -> exp.Expr:
-    """Build a logarithm. The natural one is written back as log, which Spark distinguishes from
-    ln.
+    """Build a logarithm.
+
+    The natural one is written back as log, which Spark distinguishes from ln.
     """
     if len(args) > 2:
         return exp.Anonymous(this="LOG", expressions=args)
@@ -155,8 +158,9 @@ class SparkSql(Spark):
             return tree
 
         def _find_end(self) -> tuple[int, str]:
-            """Return the position after the expression here, and ""; without one, this position and
-            the reason.
+            """Return the position after the expression that begins here, and "".
+
+            If there is none, return this position and the reason.
             """
             end, problem = self._index, ""
             try:
@@ -186,8 +190,9 @@ class SparkSql(Spark):
             return super()._build_predicate(klass, this, expression, *args, **kwargs)
 
         def _negate_range(self, this: Any = None) -> Any:
-            """Put NOT around LIKE and ILIKE, as around other nodes, instead of into one of their
-            arguments.
+            """Put NOT around LIKE and ILIKE, as around other nodes.
+
+            sqlglot would put it into one of their arguments.
 
             NOT LIKE ANY is not the negation of LIKE ANY.
             """

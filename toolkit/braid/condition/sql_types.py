@@ -1,5 +1,6 @@
-"""Types of Spark SQL by name, without Spark: their Arrow and DuckDB counterparts, and common
-types.
+"""Types of Spark SQL by name, with their Arrow and DuckDB counterparts.
+
+Spark is not needed.
 """
 
 from __future__ import annotations
@@ -76,8 +77,9 @@ _DUCKDB = {
 
 
 def sql_type_of_arrow(kind: pa.DataType) -> SqlType:
-    """Return Spark's type for an Arrow type; Arrow's name for types that expressions do not
-    support.
+    """Return Spark's type for an Arrow type.
+
+    A type that expressions do not support keeps Arrow's name.
     """
     if pa.types.is_decimal(kind):
         return SqlType("decimal", kind.precision, kind.scale)
@@ -108,8 +110,9 @@ def duckdb_type_name(kind: SqlType) -> str:
 
 
 def compares_alike(kind: SqlType, equality: bool = False) -> bool:
-    """Return whether Spark and DuckDB compare values of the type alike; with ``equality``, for
-    equality.
+    """Return whether Spark and DuckDB compare values of the type alike.
+
+    With ``equality``, only equality matters.
     """
     nested = equality and kind.name.startswith(("array<", "struct<"))
     return nested or kind.name in {*_ARROW.values(), "decimal", "interval"}
@@ -143,9 +146,7 @@ def common_type(*kinds: SqlType) -> SqlType | None:
 
 
 def decimal_result_type(sign: str, a: SqlType, b: SqlType) -> SqlType | None:
-    """Return Spark's type for the sum, difference or product of two exact numbers; None if it
-    rounds.
-    """
+    """Return Spark's type of a sum, difference or product of exact numbers; None if it rounds."""
     a, b = decimal_of_integer(a), decimal_of_integer(b)
     scale = a.scale + b.scale if sign == "*" else max(a.scale, b.scale)
     whole = max(a.precision - a.scale, b.precision - b.scale)

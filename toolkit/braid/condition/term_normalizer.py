@@ -152,9 +152,7 @@ def sum_constants(kind: str, terms: Sequence[Term]) -> Fraction | None:
 
 
 def comparison_domain(a: SqlType, b: SqlType) -> str | None:
-    """Return the kind of numbers in which two types are compared; None if they are not
-    comparable.
-    """
+    """Return the kind of numbers in which two types are compared; None: not comparable."""
     pair = {a.name, b.name}
     if pair == {"boolean"}:
         return "bool"

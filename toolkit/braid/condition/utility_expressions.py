@@ -19,8 +19,9 @@ from braid.condition.term_normalizer import strip_alias
 
 
 def parse_utilities(given: Mapping[str, str], streams: Mapping[str, Any]) -> tuple[str | None, ...]:
-    """Return, by stream, Spark SQL for a tuple's utility over the stream's own columns; None: not
-    given.
+    """Return, by stream, Spark SQL for a tuple's utility; None: not given.
+
+    The SQL is over the stream's own columns.
 
     Raises PredicateError for an unknown alias, and for an expression that is not a number, is not
     deterministic, or needs two streams.

@@ -77,8 +77,9 @@ def fade_key_counts(
 def count_discarded_tuples(
     blocks: Iterable[Block], plan: Plan, left: Mapping[int, Block]
 ) -> dict[int, int]:
-    """Return, by host, the tuples that the placement's plan discards: those of dropped blocks,
-    without those kept in narrower blocks.
+    """Return, by host, the number of tuples that the placement's plan discards.
+
+    These are the tuples of dropped blocks, without those kept in narrower blocks.
     """
     known = {b.id: b for b in blocks}
     count: dict[int, int] = {}

@@ -209,8 +209,9 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
 
 
 def merge_replica_reports(reports: Iterable[TaskReport]) -> BatchReport:
-    """Merge reports that contain replicas only. Raises RuntimeError if replicas of a block differ
-    in rows.
+    """Merge reports that contain replicas only.
+
+    Raises RuntimeError if replicas of a block differ in rows.
     """
     outcome = BatchReport()
     for report in reports:

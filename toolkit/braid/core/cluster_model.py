@@ -65,8 +65,9 @@ compared. 10 ms scan a window of 30 s at 12.5 tuples per second, the mean of Gu'
 
 
 def wang_cost_parameters(kilopixels: float) -> CostParameters:
-    """Return the costs of Wang 2008, section 16.1: nested loops over images, so only comparisons
-    cost.
+    """Return the costs of Wang 2008, section 16.1.
+
+    Joins are nested loops over images, so only comparisons cost.
 
     ``kilopixels`` is the size of an image: 5, 10 or 20. The book gives no times. A nanosecond for
     each pixel is what NumPy takes for a distance of two images. Sending or receiving a tuple is
@@ -99,8 +100,9 @@ def compute_load(
     seconds: float = 1.0,
     costs: CostParameters = GU,
 ) -> float:
-    """Return the load value w_i of a host: weighted usage of CPU, memory and bandwidth over its
-    capacity.
+    """Return the load value w_i of a host.
+
+    It is the weighted sum of used CPU, memory and bandwidth, each divided by its capacity.
 
     ``seconds`` is the event time that the batch covers; ``weights`` are omega_1 to omega_3. Source:
     Gu 2007, Eq. 1.

@@ -1,5 +1,6 @@
-"""Compaction of the block store, the same for every placement: drop expired blocks, merge small
-ones.
+"""Compaction of the block store: drop expired blocks, merge small ones.
+
+It is the same for every placement.
 
 Merging works as in a log-structured merge tree. The blocks of one stream on the same hosts are
 grouped into tiers by size; each tier is four times the one below. Four blocks of a tier whose key

@@ -39,8 +39,7 @@ class CoverageError(AssertionError):
 
 
 def may_join(a: Block, b: Block, keying: Keying, first: int = 0) -> bool:
-    """Return whether two blocks of different streams can hold tuples that join, judging by routing
-    keys.
+    """Return whether the routing keys of two streams' blocks allow their tuples to join.
 
     Keys below ``first`` are not comparable; such blocks may join.
     """

@@ -19,8 +19,9 @@ from braid.core.plan import Block, Keying, Route
 
 @dataclass(frozen=True, slots=True)
 class BlockMeeting:
-    """One probe of a plan: in ``batch``, the route of ``block`` probed ``other`` on a host, in a
-    hop (from 1).
+    """One probe of a plan: the route of ``block`` probed ``other`` on a host.
+
+    ``hop`` counts from 1.
     """
 
     batch: int
@@ -125,8 +126,9 @@ class EventIndex:
             return "tuple"
 
     def _find_keying(self, batch: int) -> Keying:
-        """Return the keying of a batch's placement. Raises ValueError if the placement is
-        unknown.
+        """Return the keying of a batch's placement.
+
+        Raises ValueError if the placement is unknown.
         """
         names = [c.placement for c in self.changes if c.batch <= batch]
         if names:
@@ -149,9 +151,7 @@ class EventIndex:
 
     @property
     def describe_retention(self) -> str:
-        """A phrase that names the first batch with retained events; empty if no event is
-        trimmed.
-        """
+        """A phrase that names the first retained batch; empty if no event is trimmed."""
         return (
             f"events are kept from batch {self.display_number(self.first_retained_batch)} on"
             if self.first_retained_batch

@@ -11,8 +11,7 @@ from braid.core.event_io import decode_event
 
 
 class EventTail:
-    """A reader of the events in a run folder or a recording (.jsonl), which follows the growing
-    file.
+    """A reader of a growing file of events, in a run folder or a recording (.jsonl).
 
     Raises ValueError if the path is neither.
     """

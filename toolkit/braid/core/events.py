@@ -25,8 +25,9 @@ KINDS: dict[str, type[Event]] = {}
 
 
 class Event:
-    """Base class of all events. A subclass is a frozen dataclass with slots, identified by its
-    name.
+    """Base class of all events.
+
+    A subclass is a frozen dataclass with slots, identified by its name.
 
     Raises TypeError if two classes have the same name.
     """
@@ -337,8 +338,9 @@ class BatchShed(Event):
 
 @dataclass(frozen=True, slots=True)
 class BatchQueryResults(Event):
-    """The results of a batch by query. It precedes the batch's commit, in shared runs on Spark
-    only.
+    """The results of a batch by query.
+
+    It precedes the batch's commit, in shared runs on Spark only.
     """
 
     batch: int

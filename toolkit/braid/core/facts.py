@@ -87,8 +87,9 @@ def _age_class(b: Block, batch: int, window: int | None, now: int | None) -> int
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts that a placement plans batch number ``batch`` from. They contain no tuple and no
-    time of day.
+    """The facts that a placement plans batch number ``batch`` from.
+
+    They contain no tuple and no time of day.
 
     - ``streams``: names of the streams. What is by stream follows this order.
     - ``blocks``: live blocks, after compaction.

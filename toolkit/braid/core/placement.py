@@ -100,8 +100,9 @@ class Placement(ABC):
         return False
 
     def merge_boundaries(self, state: Any) -> tuple[tuple[int, ...], ...]:
-        """Return, by stream, the ages across which blocks must not be merged (microseconds,
-        ascending).
+        """Return, by stream, the ages across which blocks must not be merged.
+
+        Ages are in microseconds, ascending.
         """
         return ()
 
@@ -129,8 +130,7 @@ class Placement(ABC):
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        """Return the placement with these settings, in the form that ``json_codec.to_plain``
-        returns.
+        """Return the placement with these settings, as plain values (``json_codec.to_plain``).
 
         Raises ValueError for unknown or invalid settings.
         """
@@ -151,8 +151,9 @@ class Placement(ABC):
 
 
 def _register_placement(cls: type[Placement]) -> None:
-    """Register a class. A class defined again in the same place, as in a notebook, replaces the
-    first.
+    """Register a class.
+
+    A class defined again in the same place, as in a notebook, replaces the first.
 
     Raises TypeError if another module has a placement of this name.
     """

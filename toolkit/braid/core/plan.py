@@ -62,8 +62,9 @@ class KeySpace:
         return self.first + self.size
 
     def routing_keys(self, number: Any) -> Any:
-        """Return the routing key for the number that a tuple arrives with. Accepts an array,
-        too.
+        """Return the routing key for the number that a tuple arrives with.
+
+        Accepts an array, too.
         """
         return self.first + number // self.divisor % self.size if self.divisor else number
 
@@ -108,8 +109,9 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One step of a path: the blocks of ``stream`` to probe, by host. A block appears under one
-    host only.
+    """One step of a path: the blocks of ``stream`` to probe, by host.
+
+    A block appears under one host only.
     """
 
     stream: int
@@ -143,8 +145,9 @@ class Route:
     is_fresh: bool = True
 
     def reading_hosts(self) -> set[int]:
-        """Return every host that needs the block's rows: its storing hosts and those of each first
-        hop.
+        """Return every host that needs the block's rows.
+
+        These are the hosts that store it and those of each first hop.
         """
         store = set(self.block.hosts) if self.is_fresh else set()
         return store.union(*(path[0].blocks_by_host for path in self.paths))

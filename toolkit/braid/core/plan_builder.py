@@ -29,6 +29,7 @@ class PlanBuilder:
 
     def cut_block(self, block: Block, keys: Keys, hosts: tuple[int, ...]) -> Block:
         """Cut a block to a narrower range of keys, on hosts that hold it, and return the new block.
+
         No tuple is copied.
         """
         piece = replace(block, id=next(self.ids), key_range=keys, hosts=hosts, rows=0, size_bytes=0)
@@ -36,8 +37,9 @@ class PlanBuilder:
         return piece
 
     def copy_block(self, block: Block, reads: dict[int, int]) -> Block:
-        """Copy a block to more hosts and return it. ``reads`` maps each new host to the host it
-        reads from.
+        """Copy a block to more hosts and return it.
+
+        ``reads`` maps each new host to the host it reads from.
         """
         more = block.with_hosts(tuple(sorted({*block.hosts, *reads})))
         self.derivations.append(Derivation(more, (block.id,), reads))

@@ -16,8 +16,9 @@ Planned = Plan | BatchPlanned
 
 
 def describe_block(block: Block, streams: Names, first: int = 0) -> str:
-    """Return a block's stream, routing keys and batch. ``first`` is the number of the first
-    batch.
+    """Return a block's stream, routing keys and batch.
+
+    ``first`` is the number of the first batch.
     """
     return (
         f"{streams[block.stream]}, keys {format_key_range(block)}, of batch {block.batch + first}"
@@ -113,8 +114,9 @@ def describe_block_state(
     streams: Names,
     owed: Iterable[tuple[int, int]] = (),
 ) -> str:
-    """Return a block's state at the last commit, its pending pairs, and what the plan does with
-    it.
+    """Return the state of a block in words.
+
+    It covers the last commit, its pending pairs, and its part in the plan.
     """
     block = next((b for b in live if b.id == id), None)
     head = f"block {id}: not there at the last commit"

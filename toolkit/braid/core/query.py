@@ -43,8 +43,10 @@ class Query:
         windows: Span | Mapping[str, Span],
         where: Mapping[str, str] | None = None,
     ) -> Query:
-        """Return a query from its public form: one span for all streams or spans by alias, and
-        selections by alias.
+        """Return a query from its public form.
+
+        ``windows`` is one span for all streams or spans by alias, ``where`` has selections by
+        alias.
 
         Raises ValueError for an invalid name, span or selection, or an unknown stream.
 

@@ -30,8 +30,9 @@ WEIGHT = "weight"
 
 
 def make_nullable(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with every field nullable, at every depth: columns, struct fields, list
-    items and map values.
+    """Return the schema with every field nullable, at every depth.
+
+    Fields are columns, struct fields, list items and map values.
 
     Map keys are never NULL and stay unchanged. Spark declares a field NOT NULL for the case that
     its parent is not NULL, while Arrow's writers and casts check the field alone. A NULL struct

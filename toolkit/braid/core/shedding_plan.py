@@ -170,8 +170,9 @@ LOWEST = -10_000
 
 
 def utility_of_type(code: int) -> float:
-    """Return the utility of a type. Codes are 10 ln V, rounded to keep the number of types
-    small.
+    """Return the utility of a type.
+
+    Codes are 10 ln V, rounded to keep the number of types small.
     """
     return exp(code / 10) if code > LOWEST else 0.0
 
@@ -192,8 +193,9 @@ class ResultUtility:
 
 
 def merge_outcomes(parts: Sequence[SheddingOutcome]) -> SheddingOutcome:
-    """Merge the outcomes of several tasks. The division among tasks and their order do not
-    matter.
+    """Merge the outcomes of several tasks.
+
+    The division among tasks and their order do not matter.
     """
     yields: dict[Item, list[ItemYield]] = {}
     for y in chain.from_iterable(part.yields for part in parts):

@@ -38,7 +38,8 @@ class Shedder(ABC):
         """
 
     def merge_boundaries(self, windows: Sequence[int | None]) -> tuple[tuple[int, ...], ...]:
-        """Return, by stream, the ages across which blocks must not be merged (microseconds,
-        ascending).
+        """Return, by stream, the ages across which blocks must not be merged.
+
+        Ages are in microseconds, ascending.
         """
         return ()

@@ -196,8 +196,7 @@ def find_latest_times(
 def find_watermarks(
     clocks: Sequence[int | None], lateness: Sequence[int]
 ) -> tuple[int | None, ...]:
-    """Return, by stream, the earliest event time still expected of the other streams, in
-    microseconds.
+    """Return, by stream, the earliest event time still expected of the other streams.
 
     None: one of them is silent. ``lateness`` is by stream.
     """

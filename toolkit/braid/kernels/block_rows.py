@@ -103,8 +103,9 @@ class BlockRows:
         return found
 
     def value_bytes(self, name: str, at: np.ndarray) -> np.ndarray:
-        """Return the bytes of a variable-width column's values at these positions. Each list
-        element adds one.
+        """Return the bytes of a variable-width column's values at these positions.
+
+        Each list element adds one.
         """
         column = self.batch.column(name)
         return (_bytes_before(column, at + 1) - _bytes_before(column, at)).astype(np.int64)
@@ -234,8 +235,9 @@ class PartialMatches:
 
     @staticmethod
     def concat_all(several: list[PartialMatches]) -> PartialMatches:
-        """Concatenate partial results. Rows of one block are shared; rows of several blocks are
-        copied.
+        """Concatenate partial results.
+
+        Rows of one block are shared; rows of several blocks are copied.
         """
         if len(several) == 1:
             return several[0]

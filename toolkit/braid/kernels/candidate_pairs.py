@@ -20,8 +20,9 @@ def find_candidate_pairs(
     index: IndexCondition | CommonElements | None,
     most: int,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield pairs (position in the partial results, position in the block) that the index admits,
-    in chunks.
+    """Yield the pairs that the index admits, in chunks.
+
+    A pair is (position in the partial results, position in the block).
     """
     size = rows.batch.num_rows
     if not size or not len(partial):

@@ -12,8 +12,9 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def mix_bits(values: Uint64) -> Uint64:
-    """Return the finalizer of splitmix64 (Steele, Lea and Flood 2014), a bijection that makes
-    counters look random.
+    """Return the finalizer of splitmix64, a bijection that makes counters look random.
+
+    Source: Steele, Lea and Flood 2014.
     """
     values = values + GOLDEN
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,5 +1,6 @@
-"""Evaluate and search index conditions: ``lower <= left - right <= upper`` over integers and
-floats.
+"""Evaluate and search index conditions over integers and floats.
+
+A condition is ``lower <= left - right <= upper``.
 
 As in Spark, NaN equals NaN and is the largest number.
 """
@@ -70,8 +71,9 @@ def _shift_clipped(values: np.ndarray, by: float) -> np.ndarray:
 
 
 def _find_overflowing(values: np.ndarray, by: float) -> np.ndarray | None:
-    """Return where values + by leaves the integer range, so that no integer satisfies the bound;
-    None: nowhere.
+    """Return where values + by leaves the integer range; None: nowhere.
+
+    No integer satisfies the bound there.
     """
     if by == 0 or values.dtype.kind == "f" or not _has_overflow(values, by):
         return None
@@ -90,8 +92,7 @@ def _has_overflow(values: np.ndarray, by: float) -> bool:
 def search_ranges(
     probe: np.ndarray, stored: np.ndarray, link: IndexCondition, left: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each ``probe`` value, the range [first, last) of sorted ``stored`` values that
-    satisfy the condition.
+    """Return, for each ``probe`` value, the range [first, last) of matching ``stored`` values.
 
     It is found by binary search. ``left``: the stored values are its left side.
     """

@@ -158,8 +158,9 @@ class SampledMeeting:
 
 @dataclass
 class PairSampler:
-    """A sampler for the hosts of one task: it samples fresh tuples by a shedding plan, counts the
-    outcome, and weights complete results.
+    """A sampler of fresh tuples, by a shedding plan, for the hosts of one task.
+
+    It counts the outcome, and weights complete results.
 
     If the variance does not follow from the matches of each host alone, it is sketched. Results of
     more than two ``streams`` are sketched by the draw of the first hop. If tuples are skipped at
@@ -190,8 +191,9 @@ class PairSampler:
 
     @property
     def has_variance(self) -> bool:
-        """Whether the variance can be estimated. It cannot for three or more streams whose tuples
-        are skipped one by one.
+        """Whether the variance can be estimated.
+
+        It cannot for three or more streams whose tuples are skipped one by one.
         """
         return not self.plan.keep_shares or self.utility_rule.is_by_value or self.streams == 2
 
@@ -204,8 +206,9 @@ class PairSampler:
         block: int,
         rows: BlockRows,
     ) -> SampledMeeting | None:
-        """Return the probe of ``block`` of stream ``window`` by a weighted sample of the block
-        ``fresh``.
+        """Return the probe of ``block`` by a weighted sample of the block ``fresh``.
+
+        ``window`` is the stream of ``block``.
 
         None: the plan has no share for them.
         """
@@ -257,8 +260,9 @@ class PairSampler:
         return stream, window, self.plan.basic_windows.get(block, -1)
 
     def _limit_share(self, fresh: int, rows: BlockRows) -> float:
-        """Return the factor for the shares of a fresh block: below 1 if more tuples arrived than
-        expected.
+        """Return the factor for the shares of a fresh block.
+
+        It is below 1 if more tuples arrived than expected.
         """
         expected = self.plan.expected_tuples.get(fresh, 0.0)
         return min(1.0, expected / rows.batch.num_rows) if expected else 1.0
@@ -370,8 +374,9 @@ class PairSampler:
         return [*plain, *drawn]
 
     def _make_unsampled_yield(self, item: Item, pairs: float, found: float) -> ItemYield:
-        """Return the yield of blocks that all tuples probed. Their tuples have one type, the
-        first.
+        """Return the yield of blocks that all tuples probed.
+
+        Their tuples have one type, the first.
         """
         others = (0.0,) * (len(self.plan.shares[item]) - 1)
         return ItemYield(*item, (pairs, *others), (found, *others), (0.0, *others), 0.0)
@@ -400,8 +405,9 @@ def _draw_hashes(rows: BlockRows) -> Uint64:
 
 
 def utility_types(rows: BlockRows) -> npt.NDArray[np.int64]:
-    """Return, by row, the code of its type: 10 ln V, rounded; LOWEST unless V is a number above
-    0.
+    """Return, by row, the code of its type: 10 ln V, rounded.
+
+    It is LOWEST unless V is a number above 0.
     """
 
     def coded() -> npt.NDArray[np.int64]:

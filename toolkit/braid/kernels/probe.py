@@ -1,5 +1,6 @@
-"""Probe the rows of a block with partial results: two binary searches, then checks on
-candidates.
+"""Probe the rows of a block with partial results.
+
+A probe is two binary searches, then checks on candidates.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ others.
 
 
 class ComparisonCounter(Protocol):
-    """A counter of candidate pairs; by block for gathered blocks (see
-    ``block_builder.gather_blocks``).
+    """A counter of candidate pairs.
+
+    For gathered blocks it counts by block (see ``block_builder.gather_blocks``).
     """
 
     compared_pairs: Any
@@ -95,8 +97,7 @@ class BlockJoiner:
         stored: bool,
         count: ComparisonCounter,
     ) -> Iterator[PartialMatches]:
-        """Yield the partial results extended by matching rows of a block of ``stream``, in bounded
-        chunks.
+        """Yield the partial results extended by matching rows of a block, in bounded chunks.
 
         See ``ProbeInput``.
         """
@@ -377,8 +378,9 @@ def _take_link_values(
 def _split_by_bytes(
     found: PartialMatches, columns: Sequence[tuple[int, str]], little: int
 ) -> Iterator[tuple[PartialMatches, int]]:
-    """Yield partial results in pieces, with an upper bound of the bytes of these variable-width
-    columns.
+    """Yield partial results in pieces, with an upper bound of their bytes.
+
+    Only these variable-width columns count.
 
     Each piece has at most BYTES, unless it is a single result. Values are not read if all columns
     together have at most ``little``.

@@ -72,8 +72,9 @@ class QueryBitmaps:
         return a if a == b else None
 
     def result_bitmaps(self, found: PartialMatches) -> np.ndarray:
-        """Return, by (partial) result, the queries that it serves: the product of its members'
-        bitmaps (section 20.1).
+        """Return, by (partial) result, the queries that it serves.
+
+        It is the product of its members' bitmaps (section 20.1).
 
         Ages are not computed for each result if all members of a block are in one slice.
         """
@@ -93,8 +94,9 @@ class QueryBitmaps:
     def filter_wanted(
         self, partial: PartialMatches, rows: BlockRows, stream: int
     ) -> PartialMatches:
-        """Return the partial results that some query probes a block with, by the block's youngest
-        tuple (Lemma 9).
+        """Return the partial results with which some query probes a block.
+
+        The age of the block's youngest tuple decides (Lemma 9).
         """
         if partial.queries is None:
             partial.queries = self.result_bitmaps(partial)

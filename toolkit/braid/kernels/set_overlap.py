@@ -79,8 +79,9 @@ class SetColumn:
         self.starts = np.searchsorted(self.codes[by_code], np.arange(len(self.dictionary) + 1))
 
     def encode_in(self, other: SetColumn) -> tuple[Places, Places]:
-        """Return (rows, codes) of these sets in another column's dictionary, without elements it
-        lacks.
+        """Return (rows, codes) of these sets in another column's dictionary.
+
+        Elements that it lacks are omitted.
         """
         codes = SetColumn.translate_codes(self.dictionary, other.dictionary)
         mine = codes[self.codes] if len(codes) else np.zeros(0, np.int64)
@@ -101,8 +102,9 @@ class SetColumn:
 def count_common_elements(
     a: SetColumn, chosen: Places, b: SetColumn
 ) -> Iterator[tuple[slice, Counts]]:
-    """Yield the numbers of common elements of chosen sets of ``a`` and all sets of ``b``, in tiles
-    of chosen sets.
+    """Yield the numbers of common elements of chosen sets of ``a`` and all sets of ``b``.
+
+    Each tile covers some of the chosen sets.
     """
     rows, codes = a.encode_in(b)
     starts = np.searchsorted(rows, np.arange(len(a.valid) + 1))
@@ -169,8 +171,9 @@ def pairwise_overlap(a: SetColumn, left: Places, b: SetColumn, right: Places) ->
 def pairs_sharing(
     a: SetColumn, chosen: Places, b: SetColumn, least: int
 ) -> Iterator[tuple[Places, Places]]:
-    """Yield pairs (position in ``chosen``, position in b) with at least ``least`` common elements,
-    1 or more.
+    """Yield pairs of sets with at least ``least`` common elements, 1 or more.
+
+    A pair is (position in ``chosen``, position in b).
     """
     for tile, counts in count_common_elements(a, chosen, b):
         hits = np.flatnonzero(counts.reshape(-1) >= least)

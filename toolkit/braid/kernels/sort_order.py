@@ -14,8 +14,9 @@ up to two such digits are therefore sorted digit by digit.
 def sort_positions(
     keys: npt.NDArray[np.generic], groups: npt.NDArray[np.integer] | None = None
 ) -> npt.NDArray[np.intp]:
-    """Return the positions that sort the keys; with ``groups`` (integers from 0), by group
-    first.
+    """Return the positions that sort the keys.
+
+    With ``groups`` (integers from 0), keys are sorted by group first.
     """
     above, bits = _offsets_from_minimum(keys)
     if above is not None and groups is not None:

@@ -13,8 +13,9 @@ _MOST_LANDMARKS = 1_000
 
 
 def describe_times(times: np.ndarray, at: int | None, ahead: int) -> TimeSpread:
-    """Return the description of a block's event times. ``at`` is the stream's clock before the
-    batch.
+    """Return the description of a block's event times.
+
+    ``at`` is the stream's clock before the batch.
     """
     ordered = np.sort(times)
     top = tuple(ordered[-SUPPORT:].tolist())

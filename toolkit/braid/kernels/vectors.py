@@ -41,8 +41,9 @@ class VectorColumn:
 
     @staticmethod
     def from_arrow(column: pa.Array) -> VectorColumn:
-        """Return the vectors of a column of lists. Raises ValueError if they differ in
-        dimension.
+        """Return the vectors of a column of lists.
+
+        Raises ValueError if they differ in dimension.
         """
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         lengths = pc.list_value_length(column).drop_null().to_numpy()
@@ -88,8 +89,10 @@ def pairwise_measure(
 def _split_into_tiles(
     a: npt.NDArray[np.float32], left: Places, b: npt.NDArray[np.float32], right: Places
 ) -> Iterator[tuple[Places, Reals, Reals, Places, Places]]:
-    """Yield groups of pairs: their positions, the rows of both sides, and each pair's positions in
-    them.
+    """Yield groups of pairs.
+
+    A group has the pairs' positions, the rows of both sides, and each pair's positions in these
+    rows.
     """
     if not len(left):
         return

@@ -1,5 +1,6 @@
-"""Inner products of two streams' weighted sets (maps from element to weight), for many pairs at
-once.
+"""Inner products of two streams' weighted sets, for many pairs at once.
+
+A weighted set is a map from element to weight.
 
 NumPy and Arrow.
 """

@@ -69,8 +69,9 @@ class AutoState:
 
 @dataclass(frozen=True)
 class Auto(Placement):
-    """HashPartition, until frequent values make AdaptiveGrid clearly cheaper, on the same number of
-    hosts.
+    """HashPartition until frequent values make AdaptiveGrid clearly cheaper.
+
+    Both use the same number of hosts.
 
     After LOOKS batches, and then at growing intervals, the work of both is modelled from the
     current state. The model uses the measured rows by batch, stream and host, the measured matches,

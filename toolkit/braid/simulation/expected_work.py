@@ -36,8 +36,9 @@ stream visited ("pair"), or with the last one only, as in Gu 2007, Eq. 3 ("hop")
 
 
 def window_fraction(new: Span, old: Span, window: int | None) -> float:
-    """Return the fraction of pairs (t, u), t uniform in ``new`` and u in ``old``, with t - u <
-    W.
+    """Return the fraction of pairs (t, u) with t - u < W.
+
+    t is uniform in ``new``, u in ``old``.
     """
     return (
         1.0
@@ -145,8 +146,9 @@ class HopColumns:
 
 
 class PathCounts:
-    """The paths of a plan as counts, hop by hop. ``rows`` has the tuples that start on each
-    path.
+    """The paths of a plan as counts, hop by hop.
+
+    ``rows`` has the tuples that start on each path.
     """
 
     def __init__(
@@ -219,8 +221,9 @@ class PathCounts:
         self.rows.append(f.rows)
 
     def _list_hop_visits(self, streams: tuple[int, ...]) -> list[tuple[int, float]]:
-        """Return, by hop of a path over the streams in this order, the index of the step and the
-        selectivity.
+        """Return, by hop of a path, the index of the step and the selectivity.
+
+        The path visits the streams in this order.
         """
         found = self._orders.get(streams)
         if found is None:
@@ -278,8 +281,9 @@ class _Met:
     def count_met_tuples(
         self, ids: tuple[int, ...], first: bool
     ) -> tuple[ByAge, float, float, float]:
-        """Return the tuples of these blocks by age, their sum, those within the windows, and those
-        skipped by load shedding.
+        """Return the numbers of tuples of these blocks that are probed.
+
+        They are given by age, in total, within the windows, and skipped by load shedding.
         """
         if first and self.drawn is not None:
             return self._count_listed_blocks(ids, self.drawn)

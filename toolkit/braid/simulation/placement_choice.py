@@ -146,8 +146,9 @@ def _simulate_placement(placement: Placement, known: JoinStatistics) -> list[Any
 
 
 def _estimate_key_shares(placement: Placement, known: JoinStatistics) -> list[float]:
-    """Return the share of tuples with each routing key, if tuples of one value have the same
-    key.
+    """Return the share of tuples with each routing key.
+
+    Tuples of one value are assumed to have the same key.
     """
     if placement.routing_key_source != "join":
         return [1.0]

@@ -57,9 +57,7 @@ class HostQueues:
         return np.asarray(worked)
 
     def processed_usage(self, usage: Sequence[HostUsage]) -> tuple[HostUsage, ...]:
-        """Return the usage of the hosts with the work that they processed instead of the work
-        requested.
-        """
+        """Return the usage of the hosts with processed instead of requested work."""
         columns = np.rint(self.done).astype(np.int64).tolist()
         return tuple(
             HostUsage(
@@ -108,8 +106,9 @@ class SimulatedRun:
         self.results = 0.0
 
     def add_block(self, b: Block, keys: int) -> None:
-        """Add an existing block. ``keys`` is the number of routing keys; its tuples are spread over
-        its own.
+        """Add an existing block.
+
+        ``keys`` is the number of routing keys; its tuples are spread over its own.
         """
         there = np.zeros(keys, np.int64)
         there[slice(*b.key_range)] = np.diff(
@@ -118,8 +117,9 @@ class SimulatedRun:
         self._set_block_tuples(b, there)
 
     def run_batch(self, counts: Sequence[int]) -> list[Event]:
-        """Run one batch and return its events. Can be cancelled before it starts
-        (``util.cancellation``).
+        """Run one batch and return its events.
+
+        Can be cancelled before it starts (``util.cancellation``).
         """
         check_cancelled()
         ends = next(self.ends)

@@ -107,8 +107,9 @@ def simulate_alternative(
 
 
 def make_placement(start: RunStarted, name: str, hosts: int) -> Placement:
-    """Return a placement by name, on ``hosts`` hosts, with the run's settings if it is the run's
-    own.
+    """Return a placement by name, on ``hosts`` hosts.
+
+    It has the run's settings if it is the run's own placement.
 
     Raises ValueError if it does not support the hosts or the streams.
     """

@@ -11,8 +11,9 @@ _ASKED: ContextVar[Callable[[], object] | None] = ContextVar("braid-leaving", de
 
 @contextmanager
 def cancellable(check: Callable[[], object]) -> Iterator[None]:
-    """Call ``check`` between two pieces of work of this thread. An exception from it ends the
-    computation.
+    """Call ``check`` between two pieces of work of this thread.
+
+    An exception from it ends the computation.
     """
     token = _ASKED.set(check)
     try:

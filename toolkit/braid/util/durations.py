@@ -78,8 +78,9 @@ def parse_duration(span: Span, what: str, zero: bool = False) -> int:
 
 
 def normalize_duration(span: Span, what: str, zero: bool = False) -> str:
-    """Return a duration as text: as given, or equivalent to the timedelta. Raises as
-    ``parse_duration``.
+    """Return a duration as text: as given, or equivalent to the timedelta.
+
+    Raises as ``parse_duration``.
     """
     found = parse_duration(span, what, zero)
     return span if isinstance(span, str) else format_duration(found, exact=True)

@@ -6,8 +6,10 @@ import re
 
 
 def summarize_error(error: BaseException) -> str:
-    """Return the error in one line: the Python worker's exception if there is one, else the root
-    Java exception, else the first line.
+    """Return the error in one line.
+
+    It is the Python worker's exception if there is one, else the root Java exception, else the
+    first line.
 
     >>> cause(ValueError("no"))
     'no'

@@ -65,8 +65,9 @@ class FileSystem:
         return pa.memory_map(str(path))
 
     def compute_checksum(self, path: Place, force: bool = False) -> tuple[int, int]:
-        """Return the size (bytes) and the crc32 of a file. With ``force``, it is on disk on
-        return.
+        """Return the size (bytes) and the crc32 of a file.
+
+        With ``force``, it is on disk on return.
         """
         with open(path, "rb", buffering=0) as file:
             size, crc = os.fstat(file.fileno()).st_size, 0
@@ -92,8 +93,9 @@ class FileSystem:
         return os.listdir(folder)
 
     def find_files(self, folder: Path, pattern: str = "*") -> list[Path]:
-        """Return the sorted paths in a folder whose names match a shell pattern; empty if it is
-        missing.
+        """Return the sorted paths in a folder whose names match a shell pattern.
+
+        The list is empty if the folder is missing.
         """
         if not self.is_folder(folder):
             return []
@@ -154,8 +156,9 @@ class FileSystem:
     # Locks
 
     def lock_file(self, path: Place, shared: bool = False) -> IO[bytes] | None:
-        """Lock a file and return it open, which holds the lock; None if another process has locked
-        it.
+        """Lock a file and return it open; None if another process has locked it.
+
+        The open file holds the lock.
 
         A file is created if it is missing, unless the lock is ``shared``.
         """

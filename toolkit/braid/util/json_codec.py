@@ -13,9 +13,7 @@ T = TypeVar("T")
 
 
 def to_plain(value: Any) -> Any:
-    """Return dataclasses, tuples and mappings as JSON values: objects, lists, numbers, text,
-    None.
-    """
+    """Return a value as plain JSON values: dictionaries, lists, numbers, text, None."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 

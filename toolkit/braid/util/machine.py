@@ -27,8 +27,9 @@ _KEPT = (
 
 
 def parse_memory_limit(given: str | int | None = None, what: str = "driver_memory") -> int:
-    """Return bytes from a number or a text as "512 MB". None: a quarter of the memory of the
-    machine or container.
+    """Return bytes from a number or a text as "512 MB".
+
+    None: a quarter of the memory of the machine or container.
 
     Raises ValueError for anything else.
 
@@ -53,8 +54,9 @@ def machine_memory() -> int:
 
 
 def available_cores() -> int:
-    """Return the number of processors that this process may use, or the container's quota if it is
-    lower.
+    """Return the number of processors that this process may use.
+
+    A container's quota may lower it.
     """
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     some = len(affinity(0)) if affinity else os.cpu_count() or 1

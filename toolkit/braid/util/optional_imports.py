@@ -35,8 +35,9 @@ class OptionalImport:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Raise the error of a missing package with the name of its extra. Other errors propagate
-        unchanged.
+        """Raise the error of a missing package with the name of its extra.
+
+        Other errors propagate unchanged.
         """
         if isinstance(error, ModuleNotFoundError) and error.name:
             package = error.name.partition(".")[0]

@@ -72,8 +72,9 @@ def format_value(value: object, most: int = LONG) -> str:
 
 
 def check_int(value: Any, what: str, least: int, most: float = inf, or_else: str = "") -> int:
-    """Return an integer from ``least`` to ``most``. Raises ValueError; ``or_else`` names other
-    accepted values.
+    """Return an integer from ``least`` to ``most``.
+
+    Raises ValueError; ``or_else`` names other accepted values.
 
     >>> whole(3, "hosts", 1)
     3
@@ -92,8 +93,9 @@ def check_int(value: Any, what: str, least: int, most: float = inf, or_else: str
 
 
 def read_natural(text: str, most: int = (1 << 63) - 1) -> int | None:
-    """Return the natural number that a text writes with the digits 0 to 9; None for other texts,
-    and above ``most``.
+    """Return the natural number in a text of the digits 0 to 9.
+
+    Return None for other texts, and for a number above ``most``.
 
     Python's own tests and ``int`` also accept digits of other scripts, superscripts and
     underscores.
@@ -175,8 +177,9 @@ def check_types(value: Any) -> None:
 
 
 def check_settings(of: Any, settings: Mapping[str, Any]) -> None:
-    """Raise ValueError for the first setting that is not of the type in a class's or a function's
-    signature.
+    """Raise ValueError for the first setting that is not of its type.
+
+    Types are those in the signature of a class or a function.
     """
     for name, (kind, written) in _annotated_types(of).items():
         try:
@@ -219,8 +222,9 @@ def _annotated_types(of: Any) -> dict[str, tuple[Any, str]]:
 
 
 def _resolve_type_hints(of: Any) -> dict[str, Any]:
-    """Return the types by name, with inherited ones. Types imported only for type checkers are
-    omitted.
+    """Return the types by name, with inherited ones.
+
+    Types imported only for type checkers are omitted.
     """
     try:
         return get_type_hints(of)
