@@ -115,7 +115,7 @@ def run_cache_command(
     parser = ArgumentParser(description=about)
     parser.add_argument("--minutes", type=float, default=4.0, help="by default 4")
     minutes = parser.parse_args().minutes
-    gc.disable()  # a run makes no cycles, and to look for them takes up to a quarter of its time
+    gc.disable()  # runs make no cycles; collection takes up to 25 % of the time
     added, lacking = table.fill(asked, minutes)
     print(f"{added} runs added, {lacking} lacking still")
 

@@ -1,8 +1,8 @@
 """Runs of Gu, Yu and Wang 2007, section 5: settings, competitors and outcomes.
 
 The figures are in ``figures``. All throughput is modelled: ``simulate`` runs the placements without
-tuples, on hosts as Gu's simulator drew them (``gu_hosts``). A host that is asked for more than it
-can do sheds a share of its probes. A micro-batch is one second of event time.
+tuples, on hosts as Gu's simulator drew them (``gu_host_capacities``). A host that is asked for more
+than it can do sheds a share of its probes. A micro-batch is one second of event time.
 
 ``python -m braid_lab.diffusion.experiments --hosts 10000 --seconds 1000`` makes one run under ATR
 and one under CTR, and prints how long they take.
@@ -116,7 +116,7 @@ class DiffusionSetting:
     - ``copies``: L, the bound on the copies of a tuple under CTR; 0: ceil(sqrt(J)); None: no bound,
       as printed.
     - ``costs``: costs of the hosts, one of READINGS.
-    - ``selects``: as in ``simulation``.
+    - ``selects``: as in ``iter_simulation``.
     - ``patience``: seconds of work that may wait at a host before it sheds.
     - ``seed``: of rates, arrivals and machines.
     """

@@ -83,7 +83,7 @@ def total_results(window: float, seconds: int, seed: int = 0) -> pd.DataFrame:
     s = DiffusionSetting(3, window, (2.0, 8.0), hosts=6, seconds=seconds, seed=seed)
     baselines = {name: RIVALS[name] for name in ("Semantics-unaware", "Centralized")}
     rivals = {**ALIGNED_OR_COORDINATED, **baselines}
-    del rivals["CTR, L = √J"]  # three of six hosts, as J/2
+    del rivals["CTR, L = √J"]  # the same as J/2 for six hosts
     rows = []
     for label, rival in rivals.items():
         total, chosen = 0, replace(s, copies=rival.max_copies(s.hosts))
@@ -197,7 +197,7 @@ def arrival_burstiness(
 
     Mean rates are those of the other figures.
     """
-    rates = (10.0, 40.0)  # of which the paper's HIGH and LOW rates are half in the mean
+    rates = (10.0, 40.0)  # in bursts the mean is half of these
     runs = {t: DiffusionSetting(3, 30.0, rates, burst=t, seconds=seconds) for t in thetas}
     return compare_interpretations("16", runs, seeds, made)
 

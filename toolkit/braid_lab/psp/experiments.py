@@ -208,7 +208,7 @@ def busy_seconds(b: BatchCommitted, setting: RingSetting) -> np.ndarray:
         (h.received_tuples, h.received_partials, h.sent_partials, h.probes, h.compared_pairs)
         for h in b.host_metrics
     ]
-    counts: list[Any] = [*np.array(did, dtype=float).T]  # of all nodes at once
+    counts: list[Any] = [*np.array(did, dtype=float).T]  # one column for all nodes
     return np.asarray(costs.busy_seconds(HostUsage(*counts), node))
 
 

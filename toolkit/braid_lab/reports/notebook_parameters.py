@@ -102,7 +102,7 @@ def read_parameters(notebook: Path) -> dict[str, Parameter]:
 
     try:
         content = nbformat.reads(notebook.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
-    except (ValueError, OSError, AttributeError) as error:  # of nbformat, too
+    except (ValueError, OSError, AttributeError) as error:  # nbformat raises these
         raise NotebookError(f"{notebook} is no notebook: {str(error).splitlines()[0]}") from None
     tagged = [c for c in content.cells if "parameters" in c.metadata.get("tags", [])]
     found = PythonTranslator.inspect(tagged[0]) if tagged else []

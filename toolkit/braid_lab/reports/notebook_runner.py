@@ -130,7 +130,7 @@ def run_notebook(
     )
     titles = [_make_cell_title(c.source) for c in _select_code_cells(ready)]
     progress = CellProgress(titles, say, chat, before or {}, expected)
-    # The kernel of this Python, also where it is not the one on the PATH.
+    # Use the kernel of this Python, even if another Python is first on the PATH.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     ran = NotebookRun(ready, progress.done)
     whole = {**os.environ, **ENVIRONMENT, **(environment or {})}
@@ -212,12 +212,14 @@ def _make_client(notebook: NotebookNode, folder: Path, progress: CellProgress) -
     class Client(NotebookClient):
         @property
         def by_signal(self) -> asyncio.Future[None] | None:
-            """What ends the kernel because of SIGTERM or SIGINT, if one of these came."""
+            """The task that ends the kernel after SIGTERM or SIGINT; None: no signal."""
             return getattr(self, "_async_cleanup_kernel_future", None)
 
         async def _async_cleanup_kernel(self) -> None:
-            """A signal comes here in the middle of a cell. The kernel goes, by that the cell fails,
-            and all is tidied up once that is seen: nbclient would not find what it still needs.
+            """Shut the kernel down after a signal in the middle of a cell.
+
+            The cell then fails, and the rest is cleaned up afterwards: cleaning up at once would
+            remove objects that nbclient still needs.
             """
             if self.by_signal is asyncio.current_task():
                 if self.km is not None:

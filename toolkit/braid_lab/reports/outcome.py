@@ -69,7 +69,7 @@ def package_versions() -> dict[str, str]:
     for package in PACKAGES:
         try:
             found[package] = version(package)
-        except PackageNotFoundError:  # the core alone is installed
+        except PackageNotFoundError:  # an optional package
             continue
     return {name: text for name, text in found.items() if text}
 

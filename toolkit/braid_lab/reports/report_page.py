@@ -45,7 +45,7 @@ def render_page(notebook: NotebookNode, title: str, folder: Path, head: str = ""
         from jinja2 import DictLoader
         from nbconvert import HTMLExporter
 
-    notebook.metadata.pop("widgets", None)  # their state, which no page without a kernel can use
+    notebook.metadata.pop("widgets", None)  # a page without a kernel cannot use it
     for n, cell in enumerate(notebook.cells):
         cell.id = f"cell-{n}"
         if cell.cell_type == "markdown":

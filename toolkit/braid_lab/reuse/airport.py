@@ -140,7 +140,7 @@ def _make_query_registry(
             "ts", dict.fromkeys(at, 0), UNITS["day"], reuse, 3 * hour, network, dict(at), None
         ),
     )
-    desk.resting.share = math.inf  # a look after each batch, however quick it is: days are alike
+    desk.resting.share = math.inf  # review after each batch, so that days are reproducible
     return desk
 
 

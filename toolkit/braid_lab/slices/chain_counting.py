@@ -97,7 +97,7 @@ class ChainExperiment:
             1, sum(map(len, self.tuple_counts.a_times_micros))
         )
         share = passing if tuple(side) == ALL else 1.0
-        if len(ends) == 1:  # nothing leaves a slice before its end, whoever asks: run it once
+        if len(ends) == 1:  # the counts do not depend on the queries: run once
             windows, plain, share = ends, 1, 1.0
         return _simulate_slice_counts(
             tuple(map(tuple, counts.tolist())), self.step, windows, ends, plain, share

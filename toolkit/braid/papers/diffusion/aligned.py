@@ -171,7 +171,7 @@ class _Planner:
             self._elect_master()
             self._tune_segment_length()
         self._drop_dead_segments()
-        reach = self._choose_hosts_ahead()  # it may begin segments
+        reach = self._choose_hosts_ahead()  # may add segments
         hosts = self.settings.hosts
         aligned = Alignment(self.facts, hosts, self.reign, self.segments, reach, self.committed)
         draft = PlanBuilder(self.facts)

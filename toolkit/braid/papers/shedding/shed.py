@@ -362,7 +362,7 @@ class _Work:
             for k, i, _ in self.volumes
         }
         values = (self.outputs[item] * worth[item[:2]][z] for item, z, _ in typed)
-        return np.array([float(f"{v:.12g}") for v in values])  # what is equal but for noise is so
+        return np.array([float(f"{v:.12g}") for v in values])  # removes noise between equals
 
     def _fill_item_shares(
         self, items: Sequence[Item], values: Floats, volumes: Floats, r: float, floor: float
