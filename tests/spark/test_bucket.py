@@ -142,5 +142,5 @@ def test_what_spark_cannot_run_in_a_bucket_is_refused(
         StreamJoin(streams, object_store_driver.ON, Scatter()).start(url)
     shared = SharedJoin(streams, object_store_driver.ON, "ts")
     shared.add("q", "60 seconds")
-    with pytest.raises(ValueError, match="is no folder of this machine"):
+    with pytest.raises(ValueError, match="is not a folder on this machine"):
         shared.start(url)

@@ -149,7 +149,7 @@ def test_a_store_that_ignores_the_condition_is_refused(
 ) -> None:
     real = obstore.put
     monkeypatch.setattr(obstore, "put", lambda *given, mode=None, **more: real(*given, **more))
-    with pytest.raises(ValueError, match=r"puts an object that is to be new .* over one"):
+    with pytest.raises(ValueError, match=r"overwrites an object that exists in spite of If-None-Match"):
         start(url)
     assert open_object_store(url).list_objects() == {}
 
@@ -189,7 +189,7 @@ def test_what_a_folder_alone_can_do_says_so(url: str) -> None:
         read_health(url)
     with pytest.raises(ValueError, match="only a run in a folder can be repaired"):
         repair_run(url, -1)
-    with pytest.raises(ValueError, match="is no folder of this machine"):
+    with pytest.raises(ValueError, match="is not a folder on this machine"):
         open_store(Path(url))
 
 

@@ -142,7 +142,7 @@ def test_a_run_goes_back_to_where_it_was_whole(
     way(FILES[file](run))
     assert main(["check", str(run)]) == 1
     told = capsys.readouterr().out
-    assert f"up to batch 1 all is whole: `braid repair {run} --to-batch 1` goes back there" in told
+    assert f"batches 0 to 1 are intact: `braid repair {run} --to-batch 1` goes back there" in told
     assert main(["repair", str(run), "--to-batch", "0"]) == 2
     assert "cannot go back to batch 0; it can to -1, 1" in capsys.readouterr().err
     assert main(["repair", str(run), "--to-batch", "1"]) == 0

@@ -206,7 +206,7 @@ def test_a_micro_batch_that_does_not_follow_is_refused(tmp_path: Path) -> None:
     """Whatever Spark's checkpoint says meanwhile; one that has been is skipped."""
     run = start(tmp_path / "run", durability="process")
     ends_equal(run)
-    said = "micro-batch 5 has come, but the last that the run in .* has committed is 3; what lies"
+    said = "micro-batch 5 has arrived, but the run in .* has committed only up to 3; the ones"
     with pytest.raises(RuntimeError, match=said):
         run._engine.run_batch(pa.table({}), 5)
     run._engine.run_batch(pa.table({}), 3)

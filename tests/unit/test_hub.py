@@ -236,11 +236,11 @@ class Script:
 
     @staticmethod
     def submit(hub: SteppedHub, sql: str, name: str, at: str | None) -> None:
-        """One that fails on tuples that have come is refused."""
+        """One that fails on tuples received so far is refused."""
         try:
             hub.submit(sql, name, at)
         except QueryError as error:
-            assert sql == ARRIVES and "fails on tuples that have come" in str(error)
+            assert sql == ARRIVES and "fails on tuples received so far" in str(error)
 
     def shake(self) -> None:
         """Move something, have a node fail or come back, plan all anew."""

@@ -145,7 +145,7 @@ def test_a_hub_without_its_ledger_is_refused_and_nothing_is_removed(
     (folder / "hub.json").unlink()
     before = list_files(folder)
     assert any(f.parts[0] == "operators" for f in before)
-    with pytest.raises(ValueError, match=r"hub\.json is missing, which alone says what the hub in"):
+    with pytest.raises(ValueError, match=r"hub\.json is missing, without which the hub in"):
         start_hub(folder)
     assert list_files(folder) == before
 

@@ -375,19 +375,19 @@ def test_a_merged_file_is_made_anew(
         with pytest.raises(DamagedRunError) as raised:
             StreamJoin.resume(run, STREAMS)
         assert str(raised.value) == (
-            f"{file} is missing; `braid repair {run}` makes anew {file.name}, from the files of "
+            f"{file} is missing; `braid repair {run}` rebuilds {file.name}, from the files of "
             "its batches in results/"
         )
     assert main(["check", str(run)]) == 1
-    assert f": `braid repair {run}` makes anew {file.name}, from" in capsys.readouterr().out
+    assert f": `braid repair {run}` rebuilds {file.name}, from" in capsys.readouterr().out
     if way == "written otherwise":
         monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
     assert main(["repair", str(run)]) == 0
-    assert "made anew: 000003-000005.parquet, from" in capsys.readouterr().out
+    assert "rebuilt: 000003-000005.parquet, from" in capsys.readouterr().out
     assert (file.read_bytes() == body) == (way != "written otherwise")
     assert repr(pq.read_table(file).to_pylist()) == rows
     assert check_run(run)[0] == [] and main(["repair", str(run)]) == 2
-    assert "is to be made anew; `braid check` says" in capsys.readouterr().err
+    assert "is to be rebuilt; `braid check` tells" in capsys.readouterr().err
     sorted(run.glob("commits/checkpoint-*"))[-1].write_bytes(b"")
     assert RunStore(run).committed_batches() == [*range(12)] and check_run(run)[0] == []
     again = StreamJoin.resume(run, STREAMS)
@@ -401,16 +401,16 @@ def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
     body = bytearray(file.read_bytes())
     body[len(body) // 3] ^= 1
     file.write_bytes(body)
-    with pytest.raises(DamagedRunError, match="begin anew with `braid repair .* --to-batch -1`"):
+    with pytest.raises(DamagedRunError, match="start over with `braid repair .* --to-batch -1`"):
         StreamJoin.resume(run, STREAMS)
-    with pytest.raises(ValueError, match="nothing of the run .* is to be made anew"):
+    with pytest.raises(ValueError, match="no file of the run .* is to be rebuilt"):
         repair_run(run)
 
 
 def test_a_repair_that_cannot_be_changes_nothing(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that can does both: makes anew what came before, and goes back."""
+    """One that can does both: rebuilds what came before, and goes back."""
     (run / "compacted" / "000003-000005.parquet").unlink()
     before = {f: f.read_bytes() for f in run.rglob("*") if f.is_file()}
     with pytest.raises(ValueError, match="cannot go back to batch 5; it can to -1, 10, 11"):
@@ -432,7 +432,7 @@ def test_advice_looks_once_for_what_can_be_made_anew(
     (run / "compacted" / "000003-000005.parquet").unlink()
     asked, real = list[RunStore](), checking.find_repairable
     monkeypatch.setattr(checking, "remakable", lambda s: (asked.append(s), real(s))[1])
-    assert "makes anew 000003-000005.parquet" in checking.repair_hint(RunStore(run))
+    assert "rebuilds 000003-000005.parquet" in checking.repair_hint(RunStore(run))
     assert len(asked) == 1
 
 

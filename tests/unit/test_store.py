@@ -381,7 +381,7 @@ def test_a_folder_of_another_file_system_is_refused(
     """It is not taken for a folder of that name here, as text or as a Path."""
     monkeypatch.chdir(tmp_path)
     for folder in (path, Path(path)):
-        with pytest.raises(ValueError, match=r"is no folder of this machine; a run needs one"):
+        with pytest.raises(ValueError, match=r"is not a folder on this machine; a run needs one"):
             RunStore(folder)
     assert not [*tmp_path.iterdir()]
 

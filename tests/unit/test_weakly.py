@@ -25,7 +25,7 @@ def test_it_calls_its_owner_and_does_not_keep_it() -> None:
     assert run.turned == [7]
     del run
     assert here() is None
-    with pytest.raises(RuntimeError, match="micro-batch 8 is of a run that is gone"):
+    with pytest.raises(RuntimeError, match="micro-batch 8 belongs to a run that no longer exists"):
         turned(None, 8)
 
 

@@ -271,7 +271,7 @@ def _repair_run(options: argparse.Namespace) -> int:
     from braid.storage.integrity import repair_run
 
     for made in repair_run(options.run, options.to_batch):
-        print(f"made anew: {made}")
+        print(f"rebuilt: {made}")
     if options.to_batch is not None:
         print(f"resumed, {options.run} goes on after batch {options.to_batch}")
     return 0

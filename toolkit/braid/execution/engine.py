@@ -121,8 +121,8 @@ class Engine:
         """
         if epoch > self.state.epoch + 1:
             raise RuntimeError(
-                f"micro-batch {epoch} has come, but the last that the run in {self.store.where} "
-                f"has committed is {self.state.epoch}; what lies between would be lost"
+                f"micro-batch {epoch} has arrived, but the run in {self.store.where} has committed "
+                f"only up to {self.state.epoch}; the ones between would be lost"
             )
         if epoch > self.state.epoch:
             with self.store.raise_if_superseded():

@@ -22,7 +22,7 @@ def weak_callback(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None
     def turned(frame: Any, number: int) -> None:
         found = owned()
         if found is None:
-            raise RuntimeError(f"micro-batch {number} is of a run that is gone")
+            raise RuntimeError(f"micro-batch {number} belongs to a run that no longer exists")
         try:
             found(frame, number)
         except BaseException as error:

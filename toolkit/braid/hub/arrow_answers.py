@@ -157,7 +157,7 @@ class _Calls:
         """Return the expression with a column in place of each aggregate. Raises QueryError."""
         if (chosen := tree.find(exp.Filter)) is not None:
             raise QueryError(
-                f"{chosen.sql(SparkSql)} is an aggregate with FILTER, which takes Spark"
+                f"{chosen.sql(SparkSql)} is an aggregate with FILTER, which needs Spark"
             )
         return tree.transform(
             lambda n: self._make_aggregate_column(n) if isinstance(n, exp.AggFunc) else n
@@ -171,7 +171,7 @@ class _Calls:
     def _compile_aggregate(self, call: exp.AggFunc) -> Typed:
         inner, once = call.this, ""
         if call.expressions:
-            raise QueryError(f"{call.sql(SparkSql)} is of several expressions, which takes Spark")
+            raise QueryError(f"{call.sql(SparkSql)} has several expressions, which needs Spark")
         if isinstance(inner, exp.Distinct):
             (inner, *more), once = inner.expressions, "DISTINCT "
             if more:
@@ -184,7 +184,7 @@ class _Calls:
         if isinstance(call, (exp.Min, exp.Max)):
             return f"{type(call).__name__.lower()}({sql})", kind
         if kind.name not in (*INTEGRAL, *REAL):
-            raise QueryError(f"{call.sql(SparkSql)} is of type {kind}, which takes Spark")
+            raise QueryError(f"{call.sql(SparkSql)} is of type {kind}, which needs Spark")
         if isinstance(call, exp.Avg) or kind.name in REAL:
             return f"{type(call).__name__.lower()}({once}CAST({sql} AS DOUBLE))", DOUBLE
         return f"CAST(sum({once}{sql}) AS BIGINT)", BIGINT

@@ -111,7 +111,7 @@ class QueryHub:
             raise ValueError(f"at= has {unknown[0]!r}; the streams are {', '.join(self.streams)}")
         if self.network is None:
             if given:
-                raise ValueError("at= says where streams come from; that needs network=")
+                raise ValueError("at= names the nodes of streams; that needs network=")
             yield from dict.fromkeys(self.streams, "here").items()
             return
         names = {n.name.lower(): n for n in self.network.nodes}
@@ -120,8 +120,8 @@ class QueryHub:
             if node is None or node.role not in ("source", "site"):
                 sources = [n.name for n in self.network.nodes if n.role in ("source", "site")]
                 raise ValueError(
-                    f"stream {stream} comes from no node that is known; say in at= which of "
-                    f"{', '.join(sources)} it is"
+                    f"stream {stream} comes from no known node; name one in at=, of "
+                    f"{', '.join(sources)}"
                 )
             yield stream, node.name
 
@@ -194,7 +194,7 @@ class QueryHub:
         """
         known = store.read_settings()
         if known is not None and "hub" not in known:
-            raise ValueError(f"{store.path} holds a run that is no hub; use a new folder")
+            raise ValueError(f"{store.path} holds a run that is not a hub; use a new folder")
         if known is not None and (differ := [k for k in mine if known[k] != mine[k]]):
             raise ValueError(
                 f"{store.path} holds another hub: {differ[0]} is {known[differ[0]]!r} there and "

@@ -158,7 +158,7 @@ class HubRun:
         try:
             self._desk.event_log.append_events([ended])
         except OSError as error:
-            LOGGER.error("the end of the hub is not in events.jsonl: %s", error)
+            LOGGER.error("the end of the hub could not be written to events.jsonl: %s", error)
 
     def health(self) -> RunHealth:
         """Return the health of the hub, as ``braid health`` reports it to other processes.

@@ -218,6 +218,6 @@ def check_no_earlier_hub(file: Path) -> None:
         current_file_system().exists(log) and current_file_system().read_size(log)
     ):
         raise DamagedRunError(
-            f"{file} is missing, which alone says what the hub in {folder} has; restore it, or use "
-            "a new folder"
+            f"{file} is missing, without which the hub in {folder} cannot be opened; restore it, "
+            "or use a new folder"
         )

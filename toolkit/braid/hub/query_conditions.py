@@ -107,8 +107,7 @@ class QueryConditions:
             whole = intersect_selections(found.get(stream, EVERYTHING), one)
             if whole is None:
                 raise QueryError(
-                    f"the condition on {alias!r} has too many alternatives to be told apart; write "
-                    "it shorter"
+                    f"the condition on {alias!r} has too many alternatives; simplify it"
                 )
             found[stream] = whole
         return found

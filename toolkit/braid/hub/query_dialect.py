@@ -105,7 +105,7 @@ def _check_statement(tree: exp.Select) -> None:
         if isinstance(node, exp.Join) and name == "method":
             word = f"{node.method.upper()} JOIN"
         where = "" if isinstance(node, exp.Select) else f" in {to_sql(node).strip()!r}"
-        raise QueryError(f"{word}{where} is not taken; {ACCEPTED}")
+        raise QueryError(f"{word}{where} is not supported; {ACCEPTED}")
 
 
 def parse_window(table: exp.Table) -> tuple[int | None, int | None]:

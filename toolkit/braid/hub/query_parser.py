@@ -174,11 +174,11 @@ class _Reader:
             self.tree.find(exp.Subquery, exp.Exists, exp.Window)
             or len(list(self.tree.find_all(exp.Select))) > 1
         ):
-            raise QueryError(f"a query in a query, or a window function, is not taken; {ACCEPTED}")
+            raise QueryError(f"a subquery or a window function is not supported; {ACCEPTED}")
         for call in self.tree.find_all(exp.Func):
             name = call.name if isinstance(call, exp.Anonymous) else call.sql_name()
             if name.upper() in _CHANGING or name.upper().startswith("CURRENT_"):
-                raise QueryError(f"{name.lower()}() has another answer each time; it is not taken")
+                raise QueryError(f"{name.lower()}() is not deterministic, which is not supported")
 
     def _qualify_columns(self, tree: exp.Expr) -> exp.Expr:
         """Return a tree with every column as alias.column, spelt as in the streams."""
@@ -249,7 +249,7 @@ class _Reader:
             return []
         if any(v for k, v in group.args.items() if k != "expressions"):
             raise QueryError(
-                "GROUP BY takes columns; ROLLUP, CUBE and sets of groups are not taken"
+                "GROUP BY takes columns; ROLLUP, CUBE and grouping sets are not supported"
             )
         if other := [e for e in group.expressions if not isinstance(e, exp.Column)]:
             raise QueryError(f"GROUP BY takes columns; it has {to_sql(other[0])}")
@@ -272,11 +272,12 @@ class _Reader:
             raise QueryError("HAVING needs GROUP BY")
         if other := [c for c in calls if not isinstance(c, _AGGREGATES)]:
             raise QueryError(
-                f"the aggregate {to_sql(other[0])} is not taken; count, sum, min, max and avg are"
+                f"the aggregate {to_sql(other[0])} is not supported; count, sum, min, max and avg "
+                "are"
             )
         if (groups or calls) and not slides:
             raise QueryError(
-                "an aggregate needs a SLIDE, at whose times it is told, as in [RANGE 5 MINUTES "
+                "an aggregate needs a SLIDE, the interval of its answers, as in [RANGE 5 MINUTES "
                 "SLIDE 1 MINUTE]"
             )
 
@@ -291,8 +292,8 @@ class _Reader:
             other = [n for n in names if (column.table, n) not in same]
             if other and column.find_ancestor(exp.AggFunc, exp.Filter) is None:
                 raise QueryError(
-                    f"{column.table}.{other[0]} is told of groups of matches; it must be in GROUP "
-                    "BY or in an aggregate"
+                    f"{column.table}.{other[0]} is selected of groups of matches; it must be in "
+                    "GROUP BY or in an aggregate"
                 )
 
     def _read_columns(
@@ -309,5 +310,5 @@ class _Reader:
             raise QueryError(
                 "the streams are not all joined with each other: "
                 + ", ".join(self.streams)
-                + "; a product is not taken"
+                + "; a cross product is not supported"
             )

@@ -310,7 +310,7 @@ class QueryRegistry:
             )
         except ExpressionError as fault:
             raise QueryError(
-                f"the query fails on tuples that have come: {first_line(fault.error)}"
+                f"the query fails on tuples received so far: {first_line(fault.error)}"
             ) from None
         after = self.ledger.copy_mutable()
         after.deployment = new

@@ -93,4 +93,4 @@ def check_query(matches: DataFrame, query: StreamQuery, time: str) -> None:
     except (AnalysisException, ParseException) as error:
         raise QueryError(f"Spark refuses the query: {str(error).splitlines()[0]}") from None
     if not analysed.deterministic():
-        raise QueryError("the query has another answer each time; that is not taken")
+        raise QueryError("the query is not deterministic, which is not supported")

@@ -119,15 +119,15 @@ class SharedRun(JoinRun):
         spans, kept = self._find_serving_intervals(name), self.first_retained_batch
         if not spans:
             known = dict.fromkeys(e.name for e in self.store.told.events_of_type(QueryAdded))
-            gone = f"; of those removed before batch {kept} nothing is kept" if kept else ""
+            gone = f"; of those removed before batch {kept} nothing is retained" if kept else ""
             raise ValueError(f"no query is named {name!r}; there are: {', '.join(known)}{gone}")
         if since is None:
             since = kept
             spans = [s for s in spans if s[1] >= kept or s[2] is None or s[2] > kept]
             if not spans:
                 raise ValueError(
-                    f"query {name!r} was served before batch {kept} only; of its results "
-                    "nothing is kept"
+                    f"query {name!r} was served only before batch {kept}; none of its results is "
+                    "retained"
                 )
         served = list[tuple[int, list[str]]]()
         for bit, first, last in spans:

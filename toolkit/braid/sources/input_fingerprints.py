@@ -285,8 +285,8 @@ def warn_of_sockets(sources: Mapping[str, Mapping[str, str]]) -> None:
     """Warn that a socket cannot be read again."""
     for alias in find_sockets(sources):
         warnings.warn(
-            f"stream {alias} reads a socket, which cannot be read again: tuples of a batch that is "
-            "broken off are lost, and the run cannot be resumed then",
+            f"stream {alias} reads a socket, which cannot be read again: if a batch fails, its "
+            "tuples are lost and the run cannot be resumed",
             stacklevel=4,
         )
 

@@ -126,8 +126,8 @@ def _link_file(temporary: Path, path: Path) -> None:
         if error.errno not in _NO_LINKS:
             raise
         raise OSError(
-            f"the file system of {path.parent} makes no hard links, which commits need; a run "
-            "needs a folder where they are made"
+            f"the file system of {path.parent} has no hard links, which commits need; use a folder "
+            "on one that has"
         ) from None
     finally:
         # A driver that takes over removes it too.

@@ -314,6 +314,5 @@ class EventLog:
         if found.crc32 != archive.crc32:
             raise DamagedRunError(
                 f"{self.path} is damaged: its first {archive.size_bytes} bytes do not have the "
-                "checksum "
-                "of what was written"
+                "checksum of what was written"
             )

@@ -157,7 +157,7 @@ def read_header(file: IO[bytes], opening: int) -> EventLogHeader:
         return EventLogHeader(lines[:opening], opening, None)
     if not durable_files.is_intact(lines[opening].rstrip(b"\n")):
         raise DamagedRunError(
-            f"{file.name} is damaged: what stands for events that are gone is not whole"
+            f"{file.name} is damaged: the summary of trimmed events is not intact"
         )
     dropped: EventsTrimmed = decode_event(lines[opening])
     stay = [file.readline() for _ in range(dropped.retained_events)]

@@ -72,7 +72,9 @@ class InputSplitter:
             if number in self._seals or number >= self._count:
                 return self._seals.get(number, {})
         self._raise_split_error()
-        raise RuntimeError(f"the run was stopped before the input of micro-batch {number} was cut")
+        raise RuntimeError(
+            f"the run was stopped before the input of micro-batch {number} was written"
+        )
 
     def wait_until_split(self) -> None:
         """Wait until all files are written. Raises the error of splitting."""

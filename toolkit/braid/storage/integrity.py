@@ -26,7 +26,7 @@ from braid.util.file_system import current_file_system
 def repair_hint(store: RunStore) -> str:
     """Return advice on repairing a damaged run."""
     anew = find_repairable(store)
-    mends = f"`braid repair {store.path}` makes anew {' and '.join(map(str, anew))}"
+    mends = f"`braid repair {store.path}` rebuilds {' and '.join(map(str, anew))}"
     last = _find_last_intact_batch(store, anew)
     back = _find_restorable_batches(store, last)
     if anew and last == store.log.batch_count - 1 and (last in back or last < 0):
@@ -41,10 +41,10 @@ def repair_hint(store: RunStore) -> str:
 def _format_repair_advice(store: RunStore, last: int, back: Sequence[int]) -> str:
     if back:
         again = f"`braid repair {store.path} --to-batch {back[-1]}`"
-        return f"up to batch {back[-1]} all is whole: {again} goes back there"
+        return f"batches 0 to {back[-1]} are intact: {again} goes back there"
     whole = f"batches 0 to {last} are intact" if last >= 0 else "no batch is intact"
     again = f"`braid repair {store.path} --to-batch -1`"
-    return f"{whole}, but no state of theirs is left: restore the file, or begin anew with {again}"
+    return f"{whole}, but no state remains: restore the file, or start over with {again}"
 
 
 def check_run(path: str | Path) -> tuple[list[str], str]:
@@ -122,8 +122,8 @@ def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
         anew = find_repairable(store)
         if batch is None and not anew:
             raise ValueError(
-                f"nothing of the run in {store.path} is to be made anew; `braid check` says "
-                "whether it is whole, and --to-batch goes back"
+                f"no file of the run in {store.path} is to be rebuilt; `braid check` tells whether "
+                "the run is intact, and --to-batch goes back"
             )
         if batch is not None:
             _check_possible(store, batch, anew)

@@ -91,7 +91,9 @@ class EventArchive(ResultReader):
 
     def _rewrite_events(self) -> None:
         """Rewrite all events, since the file is not as this driver has written it."""
-        LOGGER.warning("%s had other lines than were written; it is written anew", self.told.path)
+        LOGGER.warning(
+            "%s does not have the lines that were written; it is rewritten", self.told.path
+        )
         self._archive_events_of_entries([*self._ends])
 
     def _drop_events(self) -> None:

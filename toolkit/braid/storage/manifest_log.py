@@ -303,8 +303,7 @@ class ManifestLog:
         if found.before != self._before:
             raise DamagedRunError(
                 f"{self.entry_path(found.entry)} does not follow the entry before it, so one of "
-                "the two "
-                "is of another run or time"
+                "the two is of another run or time"
             )
         if found.state is not None:
             if found.batch != self.batch_count:

@@ -123,8 +123,8 @@ class ObjectStore:
             with suppress(OSError):
                 self.delete_objects([name])
         raise ValueError(
-            f"the store of {self.url} puts an object that is to be new (If-None-Match: *) over one "
-            "that is there, so two drivers could both commit; a run needs a store that refuses that"
+            f"the store of {self.url} overwrites an object that exists in spite of If-None-Match: "
+            "*, so two drivers could both commit; a run needs a store that supports it"
         )
 
     @contextmanager

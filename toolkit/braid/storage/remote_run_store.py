@@ -273,9 +273,9 @@ class RemoteRunStore(RunStore):
         if self.follows:
             if current_file_system().exists(self.checkpoint.folder / "state"):
                 raise RuntimeError(
-                    f"a stream of the run in {self.url} keeps state in Spark, as one without "
-                    "duplicates or with aggregates does, which a bucket does not get; keep the run "
-                    "in a folder, or hand over streams without state"
+                    f"a stream of the run in {self.url} keeps state in Spark, such as aggregates "
+                    "or dropped duplicates, which is not stored in a bucket; keep the run in a "
+                    "folder, or give streams without state"
                 )
             self.bucket.put_object(_checkpoint_object_name(snapshot.name), self.checkpoint.dump())
         super().commit_batch(batch, snapshot, results, happened)

@@ -424,7 +424,7 @@ def local_path(path: str | Path) -> Path:
         return Path(unquote(urlsplit(text).path)).absolute()
     if re.match(r"[A-Za-z][\w+.-]+:/", text):
         raise ValueError(
-            f"{text} is no folder of this machine; a run needs one that it and all workers have, "
-            "by a path or file://"
+            f"{text} is not a folder on this machine; a run needs one that the driver and all "
+            "workers share, as a path or file://"
         )
     return Path(path).absolute()
