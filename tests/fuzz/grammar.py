@@ -53,7 +53,7 @@ def columns_of(tree: Tree) -> set[tuple[str, str]]:
     return set().union(*map(columns_of, subtrees(tree)))
 
 
-class _Maker:
+class ExpressionMaker:
     """Draws trees over ``schemas``."""
 
     def __init__(self, draw: random.Random, schemas: Schemas) -> None:
@@ -89,7 +89,7 @@ class _Maker:
         return [
             name,
             *(
-                self._operand(o, shared, depth - 1, owner)
+                self.operand(o, shared, depth - 1, owner)
                 for o, owner in zip(operands, owners, strict=True)
             ),
         ]
@@ -101,7 +101,7 @@ class _Maker:
         order = self.draw.sample(list(aliases), len(aliases))
         return [[order[n % len(order)]] for n in range(count)]
 
-    def _operand(self, what: str, shared: str, depth: int, aliases: Sequence[str]) -> Tree:
+    def operand(self, what: str, shared: str, depth: int, aliases: Sequence[str]) -> Tree:
         if what.startswith("="):
             return ["lit", self.draw.choice(what[1:].split("|"))]
         kind = shared if what == "T" else self.draw.choice(NUMBERS) if what == "N" else what
@@ -159,14 +159,16 @@ def random_streams(
 def random_case(draw: random.Random, streams: Mapping[str, Stream]) -> Case:
     """A condition over streams; one in ten is written without parentheses."""
     schemas = {alias: stream.columns for alias, stream in streams.items()}
-    tree = _Maker(draw, schemas).condition()
+    tree = ExpressionMaker(draw, schemas).condition()
     is_bare = draw.random() < 0.1
     return Case(dict(streams), write_tree(tree, is_bare), None if is_bare else tree)
 
 
 def condition(schemas: Schemas) -> st.SearchStrategy[Tree]:
     """Conditions over the schemas, for Hypothesis."""
-    return st.randoms(use_true_random=False).map(lambda draw: _Maker(draw, schemas).condition())
+    return st.randoms(use_true_random=False).map(
+        lambda draw: ExpressionMaker(draw, schemas).condition()
+    )
 
 
 def frame(columns: Mapping[str, str], rows: int = 6, batches: int = 3) -> st.SearchStrategy[Stream]:

@@ -12,7 +12,7 @@ import pytest
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.parser import parse_predicate
 from braid.condition.residual_evaluation import duckdb_cursor
-from braid.condition.sql_types import BIGINT, BOOLEAN, INT, STRING
+from braid.condition.sql_types import BIGINT, BOOLEAN, DOUBLE, INT, STRING
 
 pytestmark = pytest.mark.unit
 
@@ -132,3 +132,35 @@ def test_what_may_fail_and_is_skipped_is_not_computed_for_every_tuple(
     predicate = parse_predicate(on, {"a": schema, "b": schema}, (None, None))
     computed = [sql for each in predicate.computed_columns for sql in each.values()]
     assert (not any("+" in sql or "length" in sql.lower() for sql in computed)) is is_left
+
+
+MOST = (1 << 63) - 1
+
+
+@pytest.mark.parametrize("call", ["ceil", "floor"])
+@pytest.mark.parametrize(
+    ("value", "nearest"),
+    [("inf", MOST), ("-inf", -MOST - 1), (2.0**63, MOST), (-1e30, -MOST - 1)],
+)
+def test_ceil_and_floor_beyond_bigint_fail_or_without_ansi_give_the_nearest(
+    call: str, value: object, nearest: int
+) -> None:
+    def evaluated(value: object, by_zero: str) -> object:
+        sql = DuckDBCompiler({("", "x"): DOUBLE}, by_zero=by_zero).compile_text(f"{call}(x)")[0]
+        with duckdb_cursor() as db:
+            return db.execute(f"SELECT {sql} FROM (SELECT ?::DOUBLE AS x)", [value]).fetchall()
+
+    for known, whole in (("nan", 0), (None, None), (-(2.0**63), -MOST - 1), (7.0, 7)):
+        assert evaluated(known, "") == evaluated(known, "NULL") == [(whole,)]
+    assert evaluated(value, "NULL") == [(nearest,)]
+    with pytest.raises(duckdb.ConversionException):
+        evaluated(value, "")
+
+
+@pytest.mark.parametrize(
+    "part", ["greatest('set_overlap', a.t, b.t)", "replace('vector_l2_distance', a.t, b.t)"]
+)
+def test_a_text_that_is_the_name_of_a_measure_is_a_text(part: str) -> None:
+    schemas = {alias: pa.schema({"t": pa.string()}) for alias in "ab"}
+    (residual,) = parse_predicate(f"{part} = 'x'", schemas, [None, None]).residuals
+    assert not residual.measures and "'" in residual.sql

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from braid.condition.duckdb_functions import BITS, ROUNDED, WHOLE
+from braid.condition.duckdb_functions import BITS, CAPPED, ROUNDED, WHOLE
 from braid.condition.overflow_guards import infer_number_type
 from braid.condition.sql_types import (
     BIGINT,
@@ -148,12 +148,14 @@ class ArithmeticCompiler(TypedSql):
             return f"CAST({name}({sql}) AS {duckdb_type_name(found)})", found
         if kind.name not in REAL:
             self._raise_unsupported(node)
-        return WHOLE.format(self._cast_to((sql, kind), DOUBLE), name), BIGINT
+        whole = WHOLE if self.is_ansi else CAPPED
+        return whole.format(self._cast_to((sql, kind), DOUBLE), name), BIGINT
 
     def _compile_round(self, node: exp.Round) -> Typed:
         digits = node.args.get("decimals") or exp.Literal.number(0)
         sql, kind = self.compile_expression(node.this)
-        if kind != DOUBLE or not digits.is_int or not 0 <= int(digits.name) <= 20:
+        is_count = isinstance(digits, exp.Literal) and digits.is_int  # -1 is a Neg
+        if kind != DOUBLE or not is_count or int(digits.name) > 20:
             self._raise_unsupported(node)
         return ROUNDED.format(sql, int(digits.name)), kind
 

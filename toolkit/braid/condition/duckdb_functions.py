@@ -68,7 +68,7 @@ CALLS: dict[type[exp.Expr], FunctionRule] = {
     exp.Left: FunctionRule((STRING, INT), "left({0}, greatest({1}, 0))", STRING, cast=True),
     exp.Right: FunctionRule((STRING, INT), "right({0}, greatest({1}, 0))", STRING, cast=True),
     exp.Sign: _make_double_rule(_SIGN),
-    exp.Length: FunctionRule((STRING,), "length({0})", INT),
+    exp.Length: FunctionRule((STRING,), "CAST(length({0}) AS INTEGER)", INT),
     exp.StartsWith: FunctionRule((STRING, STRING), "starts_with({0}, {1})", BOOLEAN),
     exp.EndsWith: FunctionRule((STRING, STRING), "ends_with({0}, {1})", BOOLEAN),
     exp.Contains: FunctionRule((STRING, STRING), "contains({0}, {1})", BOOLEAN),
@@ -89,12 +89,15 @@ CALLS: dict[type[exp.Expr], FunctionRule] = {
 }
 """Rules by class of node."""
 
-WHOLE = (
-    "(CASE WHEN isnan({0}) THEN 0 WHEN {0} >= 9223372036854775807 THEN 9223372036854775807 "
-    "WHEN {0} <= -9223372036854775808 THEN -9223372036854775808 "
-    "ELSE CAST({1}({0}) AS BIGINT) END)"
+WHOLE = "(CASE WHEN isnan({0}) THEN 0 ELSE CAST({1}({0}) AS BIGINT) END)"
+"""The integer at or above ({1} is ceil) or below (floor) a double. Beyond BIGINT the cast fails, as
+Spark does under ANSI.
+"""
+CAPPED = (
+    "(CASE WHEN {0} >= 9223372036854775807 AND NOT isnan({0}) THEN 9223372036854775807 "
+    "WHEN {0} <= -9223372036854775808 THEN -9223372036854775808 ELSE " + WHOLE + " END)"
 )
-"""The integer at or above ({1} is ceil) or below (floor) a double, with Spark's limits."""
+"""The same without ANSI, where Spark takes the nearest BIGINT."""
 ROUNDED = (
     "(CASE WHEN abs({0}) < 1e15 THEN CAST(CAST(CAST({0} AS VARCHAR) AS DECIMAL(38, {1})) "
     "AS DOUBLE) ELSE {0} END)"

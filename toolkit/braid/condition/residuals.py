@@ -227,10 +227,10 @@ class ResidualBuilder:
                 else add_key_column(self.computed[stream], "__v", strip_alias(node))
             )
             return exp.column(f"{self.aliases[stream]}.{name}", quoted=True)
-        function = FUNCTIONS.get(node.name.lower())
-        if node.name in MEASURES:
+        called = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        function = FUNCTIONS.get(called) or MEASURES.get(called)
+        if called in MEASURES:
             self._check_sets(node)
-            function = MEASURES[node.name]
         if function and all(len(self._find_streams(side)) == 1 for side in node.expressions):
             sides = node.expressions  # a measure reads columns only
             left, right = (
