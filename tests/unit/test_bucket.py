@@ -149,7 +149,9 @@ def test_a_store_that_ignores_the_condition_is_refused(
 ) -> None:
     real = obstore.put
     monkeypatch.setattr(obstore, "put", lambda *given, mode=None, **more: real(*given, **more))
-    with pytest.raises(ValueError, match=r"overwrites an object that exists in spite of If-None-Match"):
+    with pytest.raises(
+        ValueError, match=r"overwrites an object that exists in spite of If-None-Match"
+    ):
         start(url)
     assert open_object_store(url).list_objects() == {}
 

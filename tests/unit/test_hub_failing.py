@@ -74,7 +74,9 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     for name in ("arrives", "selects"):
         assert hub.answered(name) == expected(early, asked[name], 0, 3), name
     if network or reuse == "separate":  # else what is there holds it
-        with pytest.raises(QueryError, match="the query fails on tuples received so far: .*verflow"):
+        with pytest.raises(
+            QueryError, match="the query fails on tuples received so far: .*verflow"
+        ):
             hub.submit(WIDE + " AND unix_micros(c.ts) * 40000000000 > 5", "again", at)
     last = sorted(f.name for f in (tmp_path / "hub" / "operators").iterdir())[-1]
     assert {e.operator for e in hub.desk.all_events() if isinstance(e, OperatorBuilt)} == {

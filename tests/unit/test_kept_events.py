@@ -344,7 +344,9 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
         assert asked("a", merged=merged) == [(0, [*range(kept, 12)])]
         assert asked("c", merged=merged) == [(2, [9, 10, 11])]
     assert asked("a", since=7, end=9) == [(0, [7, 8])]
-    with pytest.raises(ValueError, match=r"'b' was served only before batch 6; none of its results"):
+    with pytest.raises(
+        ValueError, match=r"'b' was served only before batch 6; none of its results"
+    ):
         run.results("b")
     with pytest.raises(ValueError, match="no query is named 'd'; there are: a, b, c"):
         run.results("d")

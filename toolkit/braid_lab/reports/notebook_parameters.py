@@ -91,7 +91,8 @@ def _is_in_range(number: float, found: re.Match[str] | None) -> bool:
 
 
 def read_parameters(notebook: Path) -> dict[str, Parameter]:
-    """Return the parameters of a notebook by name, in order, from its tagged cell, if any.
+    """Return the parameters of a notebook by name, in order; none if no cell is tagged
+    ``parameters``.
 
     Raises NotebookError for a file that is no notebook.
     """

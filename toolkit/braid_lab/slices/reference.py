@@ -101,7 +101,9 @@ class Union:
         self.buckets.setdefault(probe, []).extend(results)
 
     def release_on_punctuation(self, probe: Tuple) -> None:
-        """Release the buckets of a probe tuple that has passed the last slice, uncompared."""
+        """Release the buckets of a probe tuple that has passed the last slice, without any
+        comparison.
+        """
         self.output += self.buckets.pop(probe, [])
 
 

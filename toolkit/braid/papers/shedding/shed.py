@@ -218,7 +218,9 @@ def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
 
 
 def _compute_allowed_seconds(budget: Budget, state: ShedState) -> float | None:
-    """Return the seconds that the batch may take; None: no clock decides, or none was seen."""
+    """Return the seconds that the batch may take; None: no clock decides, or none has been seen
+    yet.
+    """
     if budget.kind == "seconds":
         return budget.amount
     if budget.kind != "speed":

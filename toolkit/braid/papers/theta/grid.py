@@ -146,7 +146,8 @@ class StaticOpt(StaticGrid):
 
 @dataclass(frozen=True)
 class AdaptiveGrid(Placement):
-    """DYNAMIC: a grid that adapts its mapping to the sizes of the streams during the join.
+    """DYNAMIC: a grid that adapts its mapping to the sizes of the streams without stopping the
+    join.
 
     Parameters
     ----------
