@@ -103,11 +103,11 @@ def test_the_plan_of_a_batch(drawn: EventIndex) -> None:
         "    probes s block 1 on host 1",
         "  fresh block 3 of s, keys [0, 1), of batch 1: stored on host 1",
         "    probes r block 2 on host 0",
-        "    puts off block 0",
+        "    defers block 0",
     ]
     two = narrative.describe_batch_plan(drawn, 2)
     assert "block 5 of r, keys [0, 1), of batch 0 is merged from blocks 0, 2 on host 0" in two
-    assert "settles what it owes" in two and "MigrationEnded: group 0" in two
+    assert "settles pending pairs" in two and "MigrationEnded: group 0" in two
     assert "given up" not in two, "what is merged is no drop"
     assert "block 5 is given up by host 0" in narrative.describe_batch_plan(drawn, 3)
 
@@ -119,7 +119,7 @@ def test_the_story_of_a_block(drawn: EventIndex) -> None:
         "  batch 0: probed by block 1 on host 0",
         "  batch 1: block 0 of r, keys [0, 1), of batch 0 is copied: host 1 reads host 0",
         "  batch 2: merged into block 5, keys [0, 1)",
-        "  batch 2: block 0 of r, keys [0, 1), of batch 0 settles what it owes",
+        "  batch 2: block 0 of r, keys [0, 1), of batch 0 settles pending pairs",
         "  batch 2: probes s block 3 on host 1",
         "  batch 2: gone from hosts 0, 1",
     ]
@@ -133,7 +133,7 @@ def test_the_story_of_a_block(drawn: EventIndex) -> None:
         (0, 1, "met in batch 0: block 1 probed block 0 on host 0"),
         (1, 0, "met in batch 0: block 1 probed block 0 on host 0"),
         (1, 3, "never met: they are of one stream, s"),
-        (3, 0, "met in batch 2: block 0 probed block 3 on host 1; the pair had been put off in batch 1 and was settled then"),
+        (3, 0, "met in batch 2: block 0 probed block 3 on host 1; the pair had been deferred in batch 1 and was settled then"),
         (5, 1, "met in batch 0: block 1 probed block 0 on host 0; block 0 is now part of block 5"),
         (0, 4, "not met as such: block 0 became block 5 in batch 2; ask about those"),
         (5, 6, "never met: block 5 left in batch 3, block 6 came in batch 3"),
@@ -178,8 +178,8 @@ def _all_said(run: EventIndex) -> str:
 def test_what_is_put_off_is_owed_until_it_is_settled() -> None:
     half = EventIndex.from_events(DRAWN[:5])
     assert half.pending_pairs() == [(3, 0)] and EventIndex.from_events(DRAWN).pending_pairs() == []
-    assert "owed: 1 pairs of blocks, such as 3 and 0" in narrative.describe_run(half)
-    assert "not met yet: block 3 put block 0 off in batch 1; the pair is owed" in narrative.explain_meeting(half, 0, 3)  # fmt: skip
+    assert "pending: 1 pairs of blocks, such as 3 and 0" in narrative.describe_run(half)
+    assert "not met yet: block 3 deferred block 0 in batch 1; the pair is pending" in narrative.explain_meeting(half, 0, 3)  # fmt: skip
 
 
 def test_blocks_without_a_common_join_key_never_meet() -> None:

@@ -191,7 +191,7 @@ def test_a_debt_is_settled_once_from_either_side(by: int) -> None:
     route = settle(arrived, {0: (10,)}) if by == 2 else settle(blocks[2], {0: (2,)})
     ledger.check_plan(blocks, Plan((route,), (copy,)))
     assert ledger.pending_pairs == set()
-    with pytest.raises(CoverageError, match="owes it nothing"):
+    with pytest.raises(CoverageError, match="the pair is not pending"):
         ledger.check_plan((A, arrived, blocks[2]), Plan((route,)))
 
 
@@ -206,7 +206,7 @@ def test_a_block_that_is_owed_must_stay(gone: int) -> None:
     ledger, blocks = owing()
     hosts = {b.id: b.hosts for b in blocks}[gone]
     with pytest.raises(
-        CoverageError, match=rf"pair \(10, 2\) is owed, but block {gone} is dropped or replaced"
+        CoverageError, match=rf"pair \(10, 2\) is pending, but block {gone} is dropped or replaced"
     ):
         ledger.check_plan(blocks, Plan(drops={gone: hosts}))
 

@@ -378,7 +378,7 @@ def test_settings_and_state_survive_a_file_and_a_plan_is_made_again():
         (lambda h: replace(h, shares=dict.fromkeys(h.shares, (0.0,))), "greater than 0"),
         (lambda h: replace(h, shares=dict.fromkeys(h.shares, (1.5,))), "at most 1"),
         (lambda h: replace(h, shares=dict.fromkeys(h.shares, (1.0, 1.0))), "it must have 1"),
-        (lambda h: replace(h, keep=(0.0, 1.0)), "lets shares"),
+        (lambda h: replace(h, keep=(0.0, 1.0)), "admits shares"),
     ],
 )
 def test_the_ledger_refuses_a_harvest_that_is_wrong(change, sentence):

@@ -308,8 +308,8 @@ class _Recomputation:
         if self.owes:
             may_miss = True
             notes.append(
-                "a change of the placement is on its way, and pairs that it owes come later: rows "
-                "that are missing were not counted"
+                "a change of placement is in progress, and its pending pairs are joined later: "
+                "rows that are missing were not counted"
             )
         must = "0" if may_miss else f"(NOT __late AND __batch >= {since})::INT"
         found = "SELECT *, 1 AS found, 0 AS must, 0 AS may, 0 AS late FROM results UNION ALL"

@@ -273,7 +273,7 @@ def _repair_run(options: argparse.Namespace) -> int:
     for made in repair_run(options.run, options.to_batch):
         print(f"rebuilt: {made}")
     if options.to_batch is not None:
-        print(f"resumed, {options.run} goes on after batch {options.to_batch}")
+        print(f"resume {options.run} to continue after batch {options.to_batch}")
     return 0
 
 

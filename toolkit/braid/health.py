@@ -112,15 +112,15 @@ class RunHealth:
         def told(name: str, about: str, value: float) -> None:
             Gauge(f"braid_{name}", about, ["run"], registry=registry).labels(self.run).set(value)
 
-        told("up", "1 while the run goes on", self.state == "running")
-        told("well", "0 when the run failed or died", self.is_healthy)
+        told("up", "1 while the run is active", self.state == "running")
+        told("well", "0 if the run failed or died", self.is_healthy)
         told("batches", "micro-batches committed", self.committed_batches)
         told("received_tuples", "tuples since the start", self.received_tuples)
         told("live_tuples", "tuples held", self.live_tuples)
         told("batch_results", "results of the last batch", self.results)
         told(
             "batch_missed_pairs",
-            "combinations left out in the last batch",
+            "due combinations not met in the last batch",
             self.missed_combinations,
         )
         told("lag_seconds", "seconds since the last commit", self.seconds_since_commit)

@@ -151,7 +151,8 @@ class CoverageChecker:
             return
         pair = next(pair for pair in self.pending_pairs if gone.intersection(pair))
         raise CoverageError(
-            f"pair {pair} is owed, but block {min(gone.intersection(pair))} is dropped or replaced",
+            f"pair {pair} is pending, but block {min(gone.intersection(pair))} is dropped or "
+            "replaced",
             *pair,
         )
 
@@ -195,7 +196,7 @@ class CoverageChecker:
                 pair = (other, b) if (other, b) in self.pending_pairs else (b, other)
                 if pair not in self.pending_pairs:
                     raise CoverageError(
-                        f"block {b} settles block {other}, but owes it nothing", b, other
+                        f"block {b} settles block {other}, but the pair is not pending", b, other
                     )
                 self.pending_pairs.remove(pair)
 
@@ -284,21 +285,21 @@ def _check_harvest(plan: Plan, harvest: SheddingPlan, known: Mapping[int, Block]
     """Raise CoverageError unless every probing tuple has a share in (0, 1]."""
     if unknown := sorted(harvest.basic_windows.keys() - known.keys()):
         raise CoverageError(
-            f"the harvest puts blocks {unknown} in basic windows; they are not there", *unknown
+            f"the shedding plan puts blocks {unknown} in basic windows; they are not there",
+            *unknown,
         )
     for item, shares in harvest.shares.items():
         if len(shares) != harvest.type_count(item[0]) or not all(
             0 < share <= 1 for share in shares
         ):
             raise CoverageError(
-                f"the harvest has shares {shares} for item {item}; it must have "
+                f"the shedding plan has shares {shares} for item {item}; it must have "
                 f"{harvest.type_count(item[0])}, each greater than 0 and at most 1"
             )
     if not all(0 < share <= 1 for share in harvest.keep_shares):
         raise CoverageError(
-            f"the harvest lets shares {harvest.keep_shares} of the streams in; each must be "
-            "greater than "
-            "0 and at most 1"
+            f"the shedding plan admits shares {harvest.keep_shares} of the streams; each must be "
+            "greater than 0 and at most 1"
         )
     for route in (r for r in plan.routes if r.is_fresh):
         for path in route.paths:
@@ -306,8 +307,8 @@ def _check_harvest(plan: Plan, harvest: SheddingPlan, known: Mapping[int, Block]
                 item = (route.block.stream, path[0].stream, harvest.basic_windows.get(b, -1))
                 if item not in harvest.shares:
                     raise CoverageError(
-                        f"block {route.block.id} is to meet block {b}, but the harvest has no "
-                        f"share for item {item}",
+                        f"block {route.block.id} is to meet block {b}, but the shedding plan "
+                        f"has no share for item {item}",
                         route.block.id,
                         b,
                     )

@@ -52,7 +52,9 @@ def _describe_progress(run: EventIndex) -> list[str]:
         f"{max(stored, default=0):,} on the fullest of {len(stored)} hosts",
     ]
     if owed := run.pending_pairs():
-        lines.append(f"owed: {len(owed):,} pairs of blocks, such as {owed[0][0]} and {owed[0][1]}")
+        lines.append(
+            f"pending: {len(owed):,} pairs of blocks, such as {owed[0][0]} and {owed[0][1]}"
+        )
     return lines
 
 
@@ -192,7 +194,7 @@ def _describe_meeting(run: EventIndex, m: BlockMeeting, asked: Collection[int]) 
     if not m.is_fresh:
         put_off = run.deferred.get((m.other, m.block), run.deferred.get((m.block, m.other)))
         when = "before" if put_off is None else f"in batch {run.display_number(put_off)}"
-        how += f"; the pair had been put off {when} and was settled then"
+        how += f"; the pair had been deferred {when} and was settled then"
     return how + "".join(older)
 
 
@@ -241,8 +243,8 @@ def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
     for pair in ((a.id, b.id), (b.id, a.id)):
         if pair in run.deferred:
             return (
-                f"not met yet: block {pair[0]} put block {pair[1]} off in batch "
-                f"{run.display_number(run.deferred[pair])}; the pair is owed"
+                f"not met yet: block {pair[0]} deferred block {pair[1]} in batch "
+                f"{run.display_number(run.deferred[pair])}; the pair is pending"
             )
     if not (a.rows and b.rows):
         empty = a if not a.rows else b

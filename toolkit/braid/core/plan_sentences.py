@@ -51,7 +51,7 @@ def describe_route(route: Route, streams: Names, first: int = 0) -> Iterator[str
     if route.is_fresh:
         yield f"fresh {what}: stored on {format_hosts(route.block.hosts)}"
     else:
-        yield f"{what} settles what it owes"
+        yield f"{what} settles pending pairs"
     several = len(route.paths) > 1
     for n, path in enumerate(route.paths, 1):
         hops = (
@@ -66,7 +66,7 @@ def describe_route(route: Route, streams: Names, first: int = 0) -> Iterator[str
         )
         yield f"  {f'path {n} ' if several else ''}probes {', then '.join(hops)}"
     if route.deferred_blocks:
-        yield f"  puts off {format_blocks(route.deferred_blocks)}"
+        yield f"  defers {format_blocks(route.deferred_blocks)}"
 
 
 def describe_derivation(d: Derivation, streams: Names, first: int = 0) -> str:
@@ -126,5 +126,5 @@ def describe_block_state(
             f"{format_hosts(block.hosts)}"
         )
     pairs = [a if b == id else b for a, b in sorted(owed) if id in (a, b)]
-    lines = [f"owed with {format_blocks(pairs)}"] if pairs else []
+    lines = [f"pending with {format_blocks(pairs)}"] if pairs else []
     return "\n  ".join([head, *lines, *describe_block_in_plan(id, plan, streams)])

@@ -167,7 +167,7 @@ def _run_batches(model: SimulatedRun, counts: Iterable[Sequence[int]], width: in
     while model.rules.placement.has_pending_pairs(model.state.placement_state):
         yield from model.run_batch((0,) * width)
     if owed := model.state.pending_pairs:
-        raise CoverageError(f"{len(owed)} pairs of blocks are still owed after the last batch")
+        raise CoverageError(f"{len(owed)} pairs of blocks are still pending after the last batch")
     yield RunEnded(model.state.batch, "completed")
 
 
