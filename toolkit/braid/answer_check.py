@@ -359,7 +359,7 @@ def _join_row_numbers(
 
 
 def _format_row(aliases: Sequence[str], structs: Sequence[Any]) -> str:
-    """Return a result row as text, as ``a(id=1, k='x') b(id=2)``."""
+    """Return a result row as text, such as ``a(id=1, k='x') b(id=2)``."""
     return " ".join(map(_format_struct, aliases, structs))
 
 

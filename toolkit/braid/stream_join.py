@@ -87,7 +87,7 @@ class StreamJoin:
         ``braid.simulation.placement_choice``), on as many hosts as tasks run at once. ``explain()``
         and an event give the reason.
     windows
-        How long a tuple can be joined, as "60 seconds", "5 min" or a ``timedelta``: one span for
+        How long a tuple can be joined ("60 seconds", "5 min" or a ``timedelta``): one span for
         all streams, or spans by alias. A result (s_1..s_m) satisfies T - T_i < W_i for every i,
         where T is its latest event time. A stream without a window keeps its full history.
     time

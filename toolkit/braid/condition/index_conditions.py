@@ -60,7 +60,7 @@ def equality_classes(equal: Equal) -> list[set[End]]:
 
 
 def implied_equalities(equal: Equal) -> list[IndexCondition]:
-    """Return implied equalities, as a = c from a = b and b = c.
+    """Return implied equalities, such as a = c from a = b and b = c.
 
     They find candidates; the stated ones decide.
     """

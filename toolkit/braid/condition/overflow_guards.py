@@ -55,7 +55,7 @@ class GuardedSum:
 
     @property
     def display_text(self) -> str:
-        """The sum for a message, as "a.n + 5 (int)"."""
+        """The sum for a message, such as "a.n + 5 (int)"."""
         node = exp.Abs(this=self.node) if self.is_absolute else self.node
         return describe_with_type(node, self.sql_type)
 

@@ -183,7 +183,7 @@ class _Parser:
         )
 
     def _try_add_common_elements(self, conjunct: exp.Expr) -> bool:
-        """Add a condition on common elements, as ``size(array_intersect(left, right)) >= c``."""
+        """Add a condition such as ``size(array_intersect(left, right)) >= c``."""
         if (common := self.residuals.common_elements(conjunct)) is None:
             return False
         self.commons.append(common)

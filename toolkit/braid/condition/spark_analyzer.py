@@ -117,7 +117,7 @@ class SparkAnalyzer:
         return reduce(DataFrame.crossJoin, named)
 
     def infer_type(self, alias: str, sql: str) -> SqlType | None:
-        """Return Spark's type; None if the expression is invalid, as a negated date."""
+        """Return Spark's type; None if the expression is invalid, such as a negated date."""
         try:
             kind = self._infer_field(alias, sql).dataType
         except AnalysisException:
@@ -127,7 +127,7 @@ class SparkAnalyzer:
     def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
         """Return the column's type in Arrow.
 
-        Raises PredicateError for an expression that is not a value, as the patterns of LIKE ALL.
+        Raises PredicateError for an expression that is not a value, such as the patterns of LIKE ALL.
         """
         try:
             schema = StructType([self._infer_field(alias, sql)])

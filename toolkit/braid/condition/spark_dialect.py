@@ -39,7 +39,7 @@ _LOOKED_INTO = """
     UNIX_MICROS UPPER VARIANCE VAR_POP VAR_SAMP YEAR
 """
 """Functions that rules analyze, and aggregates. All others are kept as written, because sqlglot
-rewrites some to a slightly different function, as log10(x) to LOG(10, x).
+rewrites some to a slightly different function, such as log10(x) to LOG(10, x).
 """
 _OWN_SYNTAX = """
     CAST CEIL EXTRACT FLOOR OVERLAY POSITION SUBSTR SUBSTRING TRIM TRY_CAST

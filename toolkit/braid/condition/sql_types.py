@@ -13,7 +13,7 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class SqlType:
-    """A type by Spark's name, as "bigint".
+    """A type by Spark's name, such as "bigint".
 
     ``precision`` and ``scale`` are the total and fractional digits of a decimal.
     """
@@ -24,7 +24,7 @@ class SqlType:
 
     @classmethod
     def parse(cls, text: str) -> SqlType:
-        """Return the type from Spark's simple string, as "decimal(10,2)" or "array<int>".
+        """Return the type from Spark's simple string, such as "decimal(10,2)" or "array<int>".
 
         "string collate X" is another type than "string", because it compares differently.
         """

@@ -30,7 +30,7 @@ class EventTail:
     def read_new(self) -> list[Any]:
         """Return the events since the last call. An incomplete line is left for the next call.
 
-        If the file was written anew, all events are returned again, from RunStarted on. That
+        If the file was rewritten, all events are returned again, from RunStarted on. That
         happens if the run was resumed or its first events were trimmed.
         """
         with open(self.file, "rb") as file:

@@ -91,7 +91,7 @@ class Facts:
 
     They contain no tuple and no time of day.
 
-    - ``streams``: names of the streams. What is by stream follows this order.
+    - ``streams``: names of the streams. Fields by stream follow this order.
     - ``blocks``: live blocks, after compaction.
     - ``next_id``: first free block id.
     - ``received``, ``received_bytes``: by stream, tuples of all committed batches.

@@ -31,7 +31,7 @@ def format_key_range(block: Block) -> str:
 
 
 def format_count(n: int, what: str) -> str:
-    """Return a count with its noun, as "1 host" and "2,000 hosts"."""
+    """Return a count with its noun, such as "1 host" or "2,000 hosts"."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 

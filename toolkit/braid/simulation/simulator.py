@@ -99,7 +99,7 @@ def iter_simulation(
         of all its streams, as if pairs of streams match independently. "hop": that of the last
         stream visited, as in Gu 2007, Eq. 3, as if all pairs follow from those along the path.
     shedder
-        Load shedder, as ``Shed(fraction=0.3)``. Skipped pairs are not met, in the mean of all
+        Load shedder, such as ``Shed(fraction=0.3)``. Skipped pairs are not met, in the mean of all
         draws. A budget of seconds needs a cluster. Methods "drop" and "keys" are refused, because
         they skip tuples by value, and simulated tuples have none.
 

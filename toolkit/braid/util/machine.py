@@ -27,7 +27,7 @@ _KEPT = (
 
 
 def parse_memory_limit(given: str | int | None = None, what: str = "driver_memory") -> int:
-    """Return bytes from a number or a text as "512 MB".
+    """Return bytes from a number or a text such as "512 MB".
 
     None: a quarter of the memory of the machine or container.
 

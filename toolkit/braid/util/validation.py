@@ -38,8 +38,8 @@ _KINDS = {
 class RefusedColumnError(ValueError):
     """A column that a stream cannot use.
 
-    - ``problem``: as "holds int and str".
-    - ``remedy``: as "give it one type".
+    - ``problem``: for example "holds int and str".
+    - ``remedy``: for example "give it one type".
     """
 
     def __init__(self, stream: str, column: str, problem: str, remedy: str) -> None:
