@@ -114,8 +114,8 @@ class Engine:
         """Execute and commit micro-batch ``epoch`` of the streams' union unless it is committed.
 
         ``seen``: called after execution; returns the clock by stream, in microseconds, or () if
-            ``frame`` determines it. Event time also advances with tuples that no query selects. The
-            clock of a stream of results does not run ahead of the streams it is made of.
+        ``frame`` determines it. Event time also advances with tuples that no query selects. The
+        clock of a stream of results does not run ahead of the streams it is made of.
 
         Raises RuntimeError if the previous micro-batch is not committed.
         """

@@ -51,8 +51,7 @@ class ThreadExecutor:
         """Run a batch on threads, one per task, stage by stage.
 
         ``frame``: a Spark DataFrame, an Arrow table, a list of record batches, or tuples by stream
-            (see ``arrow_join``). It may be a function that returns one of these for a shedding
-            plan.
+        (see ``arrow_join``). It may be a function that returns one of these for a shedding plan.
         """
         began = current_environment().read_clock()
         untimed = Counter[int]()

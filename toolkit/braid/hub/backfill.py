@@ -91,7 +91,7 @@ class BackfillBuffer:
         """Return the retained tuples of a stream that are later than ``after``; None: none are.
 
         ``after``: event time in microseconds; None: all tuples. Raises LostTuples if a file is
-            missing or damaged.
+        missing or damaged.
         """
         files = [
             f for f in ledger.backfill_batches.get(stream, []) if after is None or f.latest > after

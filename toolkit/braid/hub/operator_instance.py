@@ -131,7 +131,7 @@ class OperatorInstance:
         """Open the instance in a folder, or create it.
 
         ``slack``: lateness by stream. Results of another operator are as late as any stream they
-            are made of.
+        are made of.
         """
         self.made, self.reader, self.folder = made, reader, folder
         self.store = RunStore(folder)

@@ -74,7 +74,7 @@ def parse_stream_query(
     of two streams, ``a.ts BETWEEN b.ts - INTERVAL x AND b.ts + INTERVAL y`` is a window on both.
 
     ``stored``: the query was accepted before grouped columns were checked, so they are not checked.
-        An error in them is raised when its answer is read.
+    An error in them is raised when its answer is read.
 
     Raises QueryError for an invalid query.
     """

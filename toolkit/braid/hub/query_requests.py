@@ -40,7 +40,7 @@ class QueryReader:
     """Reader of queries over a reader's streams.
 
     ``whole``: operators keep all columns of their streams and so hold more queries. This fits one
-        site, where nothing is sent.
+    site, where nothing is sent.
     """
 
     def __init__(self, reader: StreamReader, whole: bool) -> None:

@@ -52,7 +52,7 @@ def advise_sharing(text: str, time: str = "ts") -> SharingAdvice:
     """Return advice on queries that each end in ";".
 
     ``time``: event-time column. Columns must be written alias.column, since the columns of streams
-        are not known.
+    are not known.
 
     Raises QueryError if a query is invalid.
     """

@@ -29,7 +29,7 @@ def add_query(
     """Return the queries with ``new`` added, on a free bit.
 
     ``watermarks``, ``latest``: watermark and latest event time by stream of a running join; empty
-        before the start.
+    before the start.
 
     Raises ValueError if the name is taken or there are too many queries.
     """

@@ -41,7 +41,7 @@ class SharedJoinConfig(JoinConfig):
         """Return a query for this join.
 
         ``judges``: analyzers by stream, as ``selection_analyzers`` returns them; None: create them
-            as needed.
+        as needed.
 
         Raises ValueError if this join cannot serve the query.
         """

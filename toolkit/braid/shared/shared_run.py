@@ -80,11 +80,12 @@ class SharedRun(JoinRun):
         The results of a removed query are those from the time it was served.
 
         ``ordered``: order results by the latest event time of their members. The commit of a batch
-            is the punctuation of Fig. 5.7: results are ordered within a batch, and all results of a
-            batch precede those of the next.
+        is the punctuation of Fig. 5.7: results are ordered within a batch, and all results of a
+        batch precede those of the next.
 
-        The results are complete from batch ``results_from`` on. Raises ValueError if no query has
-        had this name, or none of its results are retained.
+        The results are complete from batch ``first_retained_batch`` on.
+
+        Raises ValueError if no query has had this name, or none of its results are retained.
         """
         return self._read_query_results(name, ordered=ordered)
 
@@ -114,7 +115,7 @@ class SharedRun(JoinRun):
         """Return the query's bit and its result files for each interval in which it was served.
 
         ``since``: first batch; None: the first retained batch. ``end``: end of the batches,
-            exclusive. Intervals without files are left out.
+        exclusive. Intervals without files are left out.
         """
         spans, kept = self._find_serving_intervals(name), self.first_retained_batch
         if not spans:

@@ -278,7 +278,7 @@ def count_cuts_below(value: str, cuts: Sequence[int]) -> Column:
     """Return the number of ascending ``cuts`` below ``value``, as a balanced tree of comparisons.
 
     ``value``: SQL text; NULL counts none. Text goes to Spark in one call, whereas a tree of columns
-        takes a call for each part.
+    takes a call for each part.
     """
     return F.expr(_make_search_tree_sql(value, cuts, 0))
 

@@ -106,7 +106,7 @@ def write_atomically(
     driver that was suspended after its check replaces nothing.
 
     ``new``: raise FileExistsError if the file exists. If several drivers write it at once, one
-        succeeds.
+    succeeds.
     """
     temporary = name_temporary(path)
     current_file_system().write_file(temporary, body, force)
@@ -181,7 +181,7 @@ def read_checksummed(path: Path, what: str) -> bytes:
     """Return the checksummed object in a file.
 
     ``what``: description for errors. Raises DamagedRunError if the file is missing or damaged,
-        ValueError if it has another version.
+    ValueError if it has another version.
     """
     try:
         body = current_file_system().read_file(path)

@@ -108,7 +108,7 @@ class InputSnapshot:
         """Raise DamagedRunError unless the files of a micro-batch match their recorded lengths.
 
         ``batch``: None: check all. ``deep``: compare checksums too. Raises RuntimeError if the
-            files could not be written.
+        files could not be written.
         """
         try:
             for file, seal in self._list_checksums(batch):

@@ -108,7 +108,7 @@ def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
     """Rebuild damaged files of the run in a folder. Return descriptions of the rebuilt files.
 
     ``batch``: also restore the run to its state after this batch; -1: to its beginning. Later
-        batches run again when it is resumed.
+    batches run again when it is resumed.
 
     Raises ValueError if the run cannot go back to the batch or there is nothing to do, RuntimeError
     while the run is active.

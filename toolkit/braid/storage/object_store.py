@@ -49,7 +49,7 @@ class ObjectStore:
         """Write an object, or the content of a file, atomically.
 
         ``new``: raise FileExistsError if it exists. If several processes write it at once, one
-            succeeds.
+        succeeds.
         """
         import obstore
 

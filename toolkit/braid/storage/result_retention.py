@@ -24,8 +24,10 @@ class RetentionPolicy(NamedTuple):
 def parse_retention(given: Any) -> RetentionPolicy | None:
     """Parse a duration or a size; None: all results are retained. Raises ValueError if invalid.
 
-    >>> keeping("1 day"), keeping("2 GB")
-    (Keep(age=86400000000, bytes=None), Keep(age=None, bytes=2000000000))
+    >>> parse_retention("1 day")
+    RetentionPolicy(max_age=86400000000, max_bytes=None)
+    >>> parse_retention("2 GB")
+    RetentionPolicy(max_age=None, max_bytes=2000000000)
     """
     if given is None:
         return None

@@ -232,7 +232,7 @@ class RunStore(EventArchive):
         """Return the state after the last commit; None before the first.
 
         ``policy``, ``shedding``: types of the placement's and the shedder's state. Default: the
-            plain stored values.
+        plain stored values.
         """
         self.log.read_new_entries()
         commits = self.log.commits

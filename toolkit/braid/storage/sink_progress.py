@@ -22,7 +22,7 @@ class SinkProgress:
     """Last delivered batch, stored in a file.
 
     ``force``: force the file to disk. ``check`` raises FencedError if another driver has taken over
-        the run.
+    the run.
     """
 
     def __init__(self, file: Path, force: bool, check: Callable[[], None] = skip_check) -> None:
