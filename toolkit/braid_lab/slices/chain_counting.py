@@ -106,7 +106,7 @@ class ChainExperiment:
     def plan_joins(
         self, strategy: str, chain: Chain = ()
     ) -> list[tuple[PlanJoin, SliceCounts, int]]:
-        """Return the joins of a plan: the purpose, the slices that contain it, and its place."""
+        """Return each join of a plan with the counts of its chain and the index of its slice."""
         q, found = self.queries, []
         if strategy == "state-slice":
             ends = chain or q.windows

@@ -155,7 +155,8 @@ class PlanTable:
         """Yield the cheapest operator at each node.
 
         An operator that costs no less than bringing the part there from elsewhere is skipped. For
-        the whole query, the path to the sink is included. With ``tell`` none is skipped.
+        the whole query, the path to the sink is included; with ``tell`` or ``forced``, or without a
+        sink, no operator for it is skipped.
         """
         assert self.candidates is not None
         found = sorted(self.candidates(part), key=lambda c: c.cost_bound)

@@ -40,7 +40,7 @@ class ShedState:
       last plan.
     - ``latest``: latest event times by stream.
     - ``received_tuples``: by stream, the tuples of the last batch that had any.
-    - ``elapsed_event_time``: event time of the last batch that brought any, in microseconds.
+    - ``elapsed_event_time``: event time that passed in the last batch with any, in microseconds.
     """
 
     budget: Budget | None = None
@@ -308,10 +308,10 @@ class _Work:
     def bound_fresh_rows(self, fits: float, planned: float) -> dict[int, float]:
         """Return the rows of fresh blocks above which shares shrink.
 
-        ``planned`` pairs are planned, and ``fits`` would fit the budget. A block may have as much
-        more rows than expected, plus twice the deviation of a Poisson number. For a stream without
-        history, the bound is the number of tuples that alone would make ``fits`` pairs, with the
-        tuples that they meet or with as many.
+        ``planned`` pairs are planned, and ``fits`` would fit the budget. The bound of a block is
+        its expected rows times fits / planned, plus twice the deviation of a Poisson number. For a
+        stream without history, it is the number of tuples that alone would make ``fits`` pairs,
+        with the tuples that they meet or with as many.
         """
         room = max(1.0, fits / planned) if planned else 1.0
         found = {id: room * n + 2 * sqrt(room * n) for id, n in self.expected.items() if n}
