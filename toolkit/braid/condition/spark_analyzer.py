@@ -127,7 +127,7 @@ class SparkAnalyzer:
     def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
         """Return the column's type in Arrow.
 
-        Raises PredicateError for an expression that is not a value, such as the patterns of LIKE ALL.
+        Raises PredicateError if the expression is not a value (the patterns of LIKE ALL).
         """
         try:
             schema = StructType([self._infer_field(alias, sql)])

@@ -5,9 +5,9 @@ block is stored, and which other blocks it probes on which host. A plan is plain
 contains a tuple.
 
 The *cover rule*: the paths of a route meet every combination of due blocks of the other streams
-exactly once. Due for a fresh block of stream i are all live blocks of the other streams, and the
-fresh blocks of streams with a smaller index. Each result is therefore produced once, by its fresh
-member of highest index.
+exactly once. A fresh block of stream i must meet every live block of the other streams, and every
+fresh block of a stream with a smaller index. These blocks are *due*. Each result is therefore
+produced once, by its fresh member of highest index.
 """
 
 from __future__ import annotations

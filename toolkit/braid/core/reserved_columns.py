@@ -24,7 +24,7 @@ WORTH = "__worth"
 KEPT = "__kept"
 """Share of tuples admitted when this one arrived."""
 COIN = "__coin"
-"""Random number by which a partial result was sampled, on its way to another task."""
+"""Hash by which a partial result was sampled, on its way to another task."""
 WEIGHT = "weight"
 """Weight of a result, 1 / its sampling probability, in a run that sheds load."""
 
