@@ -57,7 +57,7 @@ def examples(kinds=None):
 def check_placement(kind):
     """Run all generic checks of one placement class."""
     for placement in examples([kind]).values():
-        served = [n for n in (2, 3, 4) if placement.serves(n)]
+        served = [n for n in (2, 3, 4) if placement.supports_streams(n)]
         assert served, "it joins neither two, three nor four streams"
         for streams in served:
             check_start(placement, streams)
@@ -71,11 +71,11 @@ def check_start(placement, streams=2):
     type.
     """
     twin = replace(placement)
-    state = placement.start(streams)
+    state = placement.initial_state(streams)
     assert type(state) is placement.State and round_trip(state, placement.State) == state
     cluster = Cluster(placement, streams)
     facts = batch_step.plan_batch(cluster.rules, cluster.now).facts
-    assert placement.plan(facts, state) == twin.plan(facts, twin.start(streams)) != Plan()
+    assert placement.plan_batch(facts, state) == twin.plan_batch(facts, twin.initial_state(streams)) != Plan()
 
 
 def check_meetings(placement, counts, draw):
@@ -194,7 +194,7 @@ class Cluster:
         ]
         if not rest:
             self._meet(found)
-        for next_host in rest[0].probes if rest else ():
+        for next_host in rest[0].blocks_by_host if rest else ():
             self._follow(found, rest, next_host)
 
     def alike(self, group):

@@ -43,7 +43,7 @@ def _keep_negated(turn: Any) -> Any:
     """Both sides of a comparison of floats stay negated, which leaves NaN the largest."""
 
     def replacement(*given: Any) -> Any:
-        is_first_time = sys._getframe(1).f_code.co_name == "_compare"
+        is_first_time = sys._getframe(1).f_code.co_name == "_compile_comparison"
         return given if is_first_time else turn(*given)
 
     return replacement

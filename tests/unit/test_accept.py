@@ -47,7 +47,7 @@ def painted(price: Decimal, colour: Colour = "red") -> Iterator[None]:
     ("of", "setting", "refused"),
     [
         (Priced, {"colour": "green"}, "^colour is 'green'; it must be of type Colour$"),
-        (Priced, {"fresh": "yes"}, "^fresh is 'yes'; it must be True or False$"),
+        (Priced, {"is_fresh": "yes"}, "^is_fresh is 'yes'; it must be True or False$"),
         (Priced, {"paths": 3}, r"^paths is 3; it must be of type tuple\[Path, ...\]$"),
         (painted, {"colour": "green"}, "^colour is 'green'; it must be of type Colour$"),
     ],

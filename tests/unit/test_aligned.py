@@ -466,8 +466,8 @@ def test_routing_without_semantics_copies_nothing_and_balances():
             lambda: Aligned(4, segment_batches=0),
             "segment_batches is 0; it must be a whole number of batches, 1 or more",
         ),
-        (lambda: Aligned(4, step_batches=1.5), "step is 1.5"),
-        (lambda: Aligned(4, sample_batches=True), "sample is True"),
+        (lambda: Aligned(4, step_batches=1.5), "step_batches is 1.5"),
+        (lambda: Aligned(4, sample_batches=True), "sample_batches is True"),
         (lambda: Aligned(4, load_weights=(1, 1, 1)), "add up to 1"),
         (
             lambda: Aligned(4, host_capacities=((1.0, 1.0, 1.0),)),

@@ -170,7 +170,7 @@ def test_no_more_is_copied_together_for_a_hop_than_can_be(
     many: list[int] = []
 
     def checked(batches: list[pa.RecordBatch], real: Any = pa.concat_batches) -> pa.RecordBatch:
-        copied = sys._getframe(1).f_code.co_name in ("gather", "_together")
+        copied = sys._getframe(1).f_code.co_name in ("gather_blocks", "_concat_parts")
         texts = [sum(map(len, b["t"].to_pylist())) for b in batches if copied]
         assert sum(texts) <= most or len(texts) == 1
         many.append(len(texts))

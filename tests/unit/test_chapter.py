@@ -184,7 +184,7 @@ def test_a_notebook_drives_itself_where_a_program_runs_it_unless_it_is_told_not_
     assert asker.told[asker.run(code)] == ["False"]
     assert asker.told[asker.run(code, asks=False)] == ["True"]
     threaded = (
-        "from threading import Thread\n(t := Thread(target=lambda: print(headless()))).start()"
+        "from threading import Thread\n(t := Thread(target=lambda: print(is_headless()))).start()"
     )
     assert asker.told[asker.run(f"{threaded}\nt.join()", asks=False)] == ["True"]
     told = asker.run(f"import os; os.environ['BRAID_HEADLESS'] = '0'\n{code}", asks=False)
@@ -229,7 +229,7 @@ def chapters(path: Path) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
                     [ast.Name(name)], ast.Call(ast.Name("DeferredCells"), [_, _, *others])
                 ):
                     after[name] = {other.id for other in others if isinstance(other, ast.Name)}
-                case ast.If(ast.Call(ast.Attribute(ast.Name(name), "open"))):
+                case ast.If(ast.Call(ast.Attribute(ast.Name(name), "should_run"))):
                     names[name] |= assigned(line)
     return names, after
 

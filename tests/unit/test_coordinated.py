@@ -247,7 +247,7 @@ def test_the_same_facts_give_the_same_plan_and_another_seed_other_ties():
         (lambda: Coordinated(4, max_join_orders=0), "orders is 0"),
         (
             lambda: Coordinated(4, warmup_hosts=-1),
-            "warmup_tuples is -1; it must be a whole number, 0 or more",
+            "warmup_hosts is -1; it must be a whole number, 0 or more",
         ),
         (
             lambda: Coordinated(4, max_copies=5),
@@ -380,7 +380,7 @@ def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
         done=done,
         tuples=tuples,
         busiest=busy.max(),
-        balance=busy.max() / busy.mean(),
+        load_balance=busy.max() / busy.mean(),
         sent=(received.sum() + sent.sum()) / tuples,
         probed=probed,
         stored=stored,
@@ -391,9 +391,9 @@ def test_without_a_bound_and_a_warm_up_everything_ends_on_one_host():
     """Wang 15.1: a cover of one host stores the next segment there, and so on. The bound's sets of
     hosts do not let it happen.
     """
-    assert np.count_nonzero(steady(16, batches=40, copies=None, warmup=0).stored) == 1
+    assert np.count_nonzero(steady(16, batches=40, max_copies=None, warmup_hosts=0).stored) == 1
     for copies in (1, 2, 0):
-        run = steady(16, batches=80, copies=copies)
+        run = steady(16, batches=80, max_copies=copies)
         assert run.stored.max() < 2 * run.stored.mean() and run.load_balance < 1.2
 
 
@@ -444,14 +444,14 @@ def test_throughput_grows_with_the_hosts():
 
 def test_the_segment_length_does_not_change_the_overhead():
     """Section 4: no T in Eq. 4. But longer segments balance worse."""
-    short, long = steady(16, length=1), steady(16, length=5)
+    short, long = steady(16, segment_batches=1), steady(16, segment_batches=5)
     assert long.sent == pytest.approx(short.sent, rel=0.15)
     assert long.load_balance > short.load_balance
 
 
 def test_faster_hosts_do_more():
     fast, slow = (750.0, 4500.0, 550.0), (750.0, 1500.0, 550.0)
-    run = steady(16, cluster=(fast, slow) * 8, weights=(1.0, 0.0, 0.0))
+    run = steady(16, host_capacities=(fast, slow) * 8, load_weights=(1.0, 0.0, 0.0))
     assert run.probed[::2].sum() > 1.5 * run.probed[1::2].sum()
 
 
@@ -459,7 +459,7 @@ def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
     """Eq. 3 as printed leaves out most of it: with hops on the same hosts it counts no intermediate
     result at all.
     """
-    run = steady(16, copies=None)
+    run = steady(16, max_copies=None)
     size = dict(
         zip([e.batch for e in run.done], [e.received_tuples for e in run.done], strict=True)
     )
@@ -501,7 +501,7 @@ def test_how_far_the_greedy_cover_is_from_the_exact_one_on_real_plans(
         return cover
 
     monkeypatch.setattr(coordinated, "greedy_cover", spy)
-    steady(hosts, batches=50, window=20.0, copies=copies)
+    steady(hosts, batches=50, window=20.0, max_copies=copies)
     real = [problem for problem in solved if len(problem[3]) > 1]
     distance = []
     for sets, weights, wanted, cover in Random(0).sample(real, 60):

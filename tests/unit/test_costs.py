@@ -20,7 +20,7 @@ DIFFUSION = dict(
 def came(name: str) -> int:
     """Tuples of a recorded run."""
     return sum(
-        sum(e.received) for e in recorded_events(name) if type(e).__name__ == "BatchCommitted"
+        sum(e.received_tuples) for e in recorded_events(name) if type(e).__name__ == "BatchCommitted"
     )
 
 

@@ -43,7 +43,7 @@ def test_windows_rank_the_dashboards_differently_on_each_stream():
 
 @pytest.mark.parametrize("query", DASHBOARDS, ids=lambda q: q.name)
 def test_each_selects_something_but_not_all(query, february):
-    for alias, condition in query.selections(ORDER).items():
+    for alias, condition in query.selections_by_alias(ORDER).items():
         chosen, rows = february.sql(
             f"SELECT count(*) FILTER ({condition}), count(*) FROM {alias}"
         ).fetchall()[0]

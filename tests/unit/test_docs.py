@@ -262,8 +262,8 @@ def test_what_a_paper_prints_of_a_figure_is_drawn_or_said_to_be_none() -> None:
 
 def _printed(folder: str) -> list[PrintedFigure]:
     """All that is printed of a paper's figures."""
-    if find_spec(f"braid.papers.{folder}.printed") is None:
+    if find_spec(f"braid_lab.{folder}.printed") is None:
         return []
-    module = import_module(f"braid.papers.{folder}.printed")
+    module = import_module(f"braid_lab.{folder}.printed")
     groups = (v for v in vars(module).values() if isinstance(v, tuple))
     return [one for group in groups for one in group]

@@ -171,7 +171,7 @@ def test_a_hub_says_how_it_is(
     capsys.readouterr()
     assert main(["health", str(folder), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["state"], told["queries"], told["batches"]) == ("completed", 2, 5)
+    assert (told["state"], told["queries"], told["committed_batches"]) == ("completed", 2, 5)
     assert main(["health", str(folder), "--prometheus"]) == 0
     families = text_string_to_metric_families(capsys.readouterr().out)
     values = {s.name: s.value for f in families for s in f.samples if "part" not in s.labels}

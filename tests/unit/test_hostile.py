@@ -68,7 +68,7 @@ def recordings() -> list[list[Any]]:
         sets, Shed(fraction=0.2, basic_window="1 second")
     )
     told = [told for events in found.values() for told in (names(events), texts(events))]
-    places = ("keys", "node", "streams", "sink", "source", "target", "inputs", "what")
+    places = ("keys", "node", "streams", "sink", "source_node", "target_node", "inputs", "item")
     return [*told, [hostile(e, type(e), places) for e in hub()]]
 
 
@@ -235,7 +235,7 @@ def test_every_view_shows_text_as_text(view: str, tmp_path: Path) -> None:
 def test_there_are_views() -> None:
     of = [name.removeprefix("braid_widgets.") for name in views()]
     assert len(of) > 15
-    assert {"base.totals.totals_html", "cockpit.page.save_run_page", "psp.ring.RingPlayer"} <= {*of}
+    assert {"base.run_totals.totals_html", "cockpit.page.save_run_page", "psp.ring.RingPlayer"} <= {*of}
 
 
 def test_pages_and_errors_show_text_as_text(tmp_path: Path) -> None:

@@ -224,7 +224,7 @@ class Script:
     def changes(self) -> None:
         rng = self.rng
         for name in [q.name for q in self.desk.ledger.serving_queries if rng.random() < 0.2]:
-            self.safely(lambda hub, name: hub.desk.withdraw(name), name)
+            self.safely(lambda hub, name: hub.desk.withdraw_query(name), name)
         for _ in range(rng.randint(0, 2)):
             sql = rng.choice([random_query(rng)] * 4 + [TICKED, GROUPED, COUNTED, ARRIVES])
             name, first = f"q{len(self.asked)}", self.desk.ledger.epoch + 1
@@ -252,7 +252,7 @@ class Script:
                 lambda hub, *a: operator_moves.move_operator(hub.desk, *a), operator, rng.choice(up)
             )
         if self.desk.ledger.failed_nodes:
-            self.safely(lambda hub: operator_moves.restore_node(hub.desk, hub.desk.ledger.down[0]))
+            self.safely(lambda hub: operator_moves.restore_node(hub.desk, hub.desk.ledger.failed_nodes[0]))
         elif rng.random() < 0.4:
             self.safely(
                 lambda hub, node: operator_moves.fail_node(hub.desk, node), rng.choice(["N1", "N4"])

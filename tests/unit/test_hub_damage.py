@@ -310,7 +310,7 @@ def test_events_are_read_from_an_offset_not_from_the_start(
         decoded.append(line)
         return real(line)
 
-    monkeypatch.setattr(event_log, "event_of", count)
+    monkeypatch.setattr(event_log, "decode_event", count)
     assert run.events(len(every) - 2) == every[-2:]
     assert run.events(len(every)) == [] and run.events(-1) == every[-1:]
     assert len(decoded) <= 2 < len(every)
@@ -350,7 +350,7 @@ def test_ticks_of_a_hub_that_was_stopped_are_those_that_are_final(
     folder = tmp_path / "hub"
     shutil.copytree(halfway, folder)
     run = take_one_batch(folder, lambda run: run)
-    until = run._desk.progress(["flights", "checkins"])
+    until = run._desk.event_time_progress(["flights", "checkins"])
     assert query_rows(run, "ticked") == expected(DATA, TICKED, until=until)
 
 

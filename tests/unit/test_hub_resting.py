@@ -44,7 +44,7 @@ class Hub:
     def planner(self) -> Planner:
         return self.service.planner
 
-    def now(self) -> int:
+    def latest_event_time(self) -> int:
         return self.time
 
 

@@ -1,7 +1,7 @@
 // What Python sends; made by `make js` from the types in braid_widgets, not by hand.
 import type { Columns } from "./base/columns.ts";
 
-/** Colours as #rrggbb: of hosts and streams (more of them begin again), and of the time line. */
+/** Colors as #rrggbb: of hosts and streams (they repeat), and of the timeline. */
 export interface Palette {
   hosts: string[];
   streams: string[];
@@ -13,7 +13,7 @@ export interface Palette {
   results: string;
 }
 
-/** A figure: its name, its value with the unit, and what exactly it is. */
+/** One figure: its name, its value with the unit, and a tooltip with its exact definition. */
 export interface KeyFigure {
   name: string;
   value: string;
@@ -21,8 +21,8 @@ export interface KeyFigure {
 }
 
 /**
- * A replica: its host, stream and tuples; from `first` to `last` of the axis (0: the oldest that is
- * held, 1: the youngest).
+ * One replica of a block: its host, stream and number of tuples. `first` and `last` are its ends on
+ * the age axis (0: the oldest block held, 1: the youngest).
  */
 export interface BlockBar {
   block: number;
@@ -34,8 +34,8 @@ export interface BlockBar {
 }
 
 /**
- * Blocks by host, stream and age. `stored` are tuples by host, a full bar is `top`; `ends` name the
- * ends of the axis.
+ * Blocks by host, stream and age. - `stored`: tuples by host. - `scale_max`: tuples of a full bar.
+ * - `ends`: labels of the two ends of the age axis.
  */
 export interface BlockMapFrame {
   title: string;
@@ -49,8 +49,8 @@ export interface BlockMapFrame {
 }
 
 /**
- * A rectangle of the matrix, in shares of the two key spaces; `percent` of its pairs that came due
- * are joined.
+ * A rectangle of the matrix, in shares of the two key spaces. `percent` is the share of its due
+ * pairs that are joined.
  */
 export interface MatrixCell {
   top: number;
@@ -62,7 +62,7 @@ export interface MatrixCell {
   moving: boolean;
 }
 
-/** Tuples that go from host to host: from and to where, in shares of the two key spaces. */
+/** Tuples that move between hosts; source and target are in shares of the two key spaces. */
 export interface MoveChip {
   x0: number;
   y0: number;
@@ -75,9 +75,9 @@ export interface MoveChip {
 }
 
 /**
- * The join matrix: of streams 0 (top to bottom) and 1 (left to right), with tuples live. It is
- * drawn to scale, |R| by |S|; whoever shows several frames takes the greatest `most` tuples of a
- * side, so that it is seen to grow.
+ * The join matrix of streams 0 (top to bottom) and 1 (left to right), with live tuples. It is drawn
+ * to scale, |R| by |S|. Several frames shown together use the maximum of `max_rows`, so that the
+ * matrix visibly grows.
  */
 export interface MatrixFrame {
   title: string;
@@ -89,14 +89,17 @@ export interface MatrixFrame {
   chips: Columns<MoveChip>;
 }
 
-/** A host's place in its group. */
+/** A host's position in its group. */
 export interface HostCell {
   host: number;
   row: number;
   column: number;
 }
 
-/** Hosts in `n` rows and `m` columns; `mapping` says whether these are partitions. */
+/**
+ * Hosts in `n` rows and `m` columns. `mapping` tells whether rows and columns are partitions; if
+ * False, they are only a layout.
+ */
 export interface HostGroup {
   n: number;
   m: number;
@@ -105,9 +108,10 @@ export interface HostGroup {
 }
 
 /**
- * Hosts by group, with the tuples that each stores (by host), their mean, and the most that is
- * drawn. `ghost` is what each would store had the grid stayed square, null without a grid. Whoever
- * shows several frames takes the greatest `top`, so that all bars are on one scale.
+ * Hosts by group with the tuples that each stores. - `stored`: tuples by host. - `mean`: mean of
+ * the stored tuples. - `scale_max`: tuples of a full bar. Several frames shown together use the
+ * maximum, so that all bars have one scale. - `baseline`: tuples that each host would store on a
+ * square grid; null without a grid.
  */
 export interface HostsFrame {
   title: string;
@@ -126,8 +130,8 @@ export interface GridFrame {
 }
 
 /**
- * What a node stores of a stream; `share` is of the most that one stores, `lasts` its slice's
- * length in words.
+ * A node's slice of a stream. - `share`: its tuples divided by those of the fullest slice. -
+ * `retention`: the slice's length, in words.
  */
 export interface RingSlice {
   stream: number;
@@ -137,13 +141,13 @@ export interface RingSlice {
   retention: string;
 }
 
-/** The nodes on which a stream's head and tail are. */
+/** The nodes of a stream's head and tail. */
 export interface RingEnds {
   head: number | null;
   tail: number | null;
 }
 
-/** State that goes from node to node, and why: by age, or because the ring has another length. */
+/** State that moves from node to node because of its age or because the ring was resized. */
 export interface RingMove {
   stream: number;
   source: number;
@@ -153,8 +157,8 @@ export interface RingMove {
 }
 
 /**
- * The ring after a batch. `ends`, `probes`, `live` and `lengths` (windows in words) are by stream;
- * `loads` are by node, the `loaded` ones.
+ * The ring after a batch. - `ends`, `probes`, `live`, `lengths` (windows in words): by stream. -
+ * `loads`: by node, for the nodes in `loaded`.
  */
 export interface RingFrame {
   title: string;
@@ -176,7 +180,7 @@ export interface RingFrame {
   loads: number[];
 }
 
-/** An age in microseconds, in words, and its place from 0 to 1. */
+/** An age in microseconds, in words, and its position from 0 to 1. */
 export interface ChainMark {
   age: number;
   text: string;
@@ -184,8 +188,8 @@ export interface ChainMark {
 }
 
 /**
- * Ages from `first` to `last` (microseconds), tuples held, their share of the fullest slice, and
- * the queries that it serves.
+ * A slice of ages from `first` to `last` (microseconds). - `rows`: tuples held. - `share`: its
+ * tuples divided by those of the fullest slice. - `serves`: the queries that it serves.
  */
 export interface ChainSlice {
   first: number;
@@ -195,14 +199,14 @@ export interface ChainSlice {
   serves: string;
 }
 
-/** Tuples that went from slice to slice. */
+/** Tuples that moved from one slice to the next. */
 export interface ChainAged {
   source: number;
   target: number;
   rows: number;
 }
 
-/** Tuples that were cut off where a slice begins: no later query wants them. */
+/** Tuples dropped at the start of a slice, because no query with a longer window needs them. */
 export interface ChainCut {
   slice: number;
   rows: number;
@@ -215,7 +219,7 @@ export interface ChainQuery {
   selection: string;
 }
 
-/** A stream's slices, youngest first, and what happened to its tuples in the batch. */
+/** A stream's slices, youngest first, and the flow of its tuples in the batch. */
 export interface ChainStream {
   name: string;
   index: number;
@@ -228,7 +232,7 @@ export interface ChainStream {
   queries: ChainQuery[];
 }
 
-/** The chain after a `batch` (from 1); with `pick` slices can be clicked. */
+/** The chain after a `batch` (from 1); with `pick` slices are clickable. */
 export interface ChainFrame {
   title: string;
   note: string;
@@ -238,8 +242,8 @@ export interface ChainFrame {
 }
 
 /**
- * A piece as it is drawn: ages in words, the share of the stream's fullest piece, the queries that
- * it serves.
+ * A piece of a slice on a host. - `ages`: its ages, in words. - `share`: its tuples divided by
+ * those of the stream's fullest piece. - `queries`: the queries that it serves.
  */
 export interface SharedPiece {
   stream: number;
@@ -250,7 +254,7 @@ export interface SharedPiece {
   queries: string[];
 }
 
-/** The ages of a stream that a host holds, in words; `head`: the youngest are among them. */
+/** The ages of a stream that a host holds, in words; `head`: they include the youngest. */
 export interface SharedStretch {
   stream: number;
   host: number;
@@ -258,14 +262,14 @@ export interface SharedStretch {
   head: boolean;
 }
 
-/** How much of a host's stretch of a stream a query uses, from 0 to 1. */
+/** The share of a host's ages of a stream that a query uses, from 0 to 1. */
 export interface QueryUse {
   stream: number;
   host: number;
   share: number;
 }
 
-/** A query with its windows and selections in words; `used` is by age, young to old. */
+/** A query with its windows and selections in words; `used` is sorted from young to old. */
 export interface SharedQuery {
   name: string;
   windows: string;
@@ -274,8 +278,8 @@ export interface SharedQuery {
 }
 
 /**
- * The shared ring after a `batch` (from 1): `stored` tuples by host and stream, their `mean` by
- * host, `live` ones by stream.
+ * The shared ring after a `batch` (from 1). - `stored`: tuples by host and stream. - `mean`: mean
+ * of the stored tuples per host. - `live`: live tuples by stream.
  */
 export interface SharedFrame {
   title: string;
@@ -293,7 +297,7 @@ export interface SharedFrame {
   sent: number;
 }
 
-/** The map, under the name of what draws it. */
+/** A frame of the state map, under the name of the JavaScript that draws it. */
 export interface MapFrame {
   blocks?: BlockMapFrame;
   grid?: GridFrame;
@@ -302,7 +306,7 @@ export interface MapFrame {
   shared_ring?: SharedFrame;
 }
 
-/** What is seen after a batch (from 1). */
+/** The view after a batch (from 1). */
 export interface BatchFrame {
   batch: number;
   title: string;
@@ -310,13 +314,13 @@ export interface BatchFrame {
   state_map: MapFrame;
 }
 
-/** Batches from `first` to `last`, both in it. */
+/** Batches from `first` to `last`, inclusive. */
 export interface BatchRange {
   first: number;
   last: number;
 }
 
-/** A modelled curve beside a counted one; `batch` may go beyond the run. */
+/** A modelled curve beside a counted one; it may extend beyond the run's batches. */
 export interface BaselineSeries {
   name: string;
   batch: number[];
@@ -324,9 +328,9 @@ export interface BaselineSeries {
 }
 
 /**
- * A curve in a colour of the palette. Its axis begins at `floor` (else 0), reaches `ceiling` or
- * more, and ends at `cap` at most; `bound` is a dashed line, by batch. `ghost` curves are modelled,
- * by name: what another placement would do.
+ * A curve in a color of the palette. - `floor`: start of its axis; else 0. - `ceiling`: minimum end
+ * of its axis. - `cap`: maximum end of its axis. - `bound`: a dashed line, by batch. - `baselines`:
+ * modelled curves of other placements, by name.
  */
 export interface TimelineCurve {
   name: string;
@@ -340,8 +344,8 @@ export interface TimelineCurve {
 }
 
 /**
- * The time line: panels of one or two curves (axes left and right) over the batches, of which
- * `last` is the last to come.
+ * The timeline: panels of one or two curves (left and right axes) over the batches. `batch` lists
+ * the batches, from 1; `last` is the last planned one.
  */
 export interface TimelineFrame {
   title: string;
@@ -352,24 +356,27 @@ export interface TimelineFrame {
   panels: TimelineCurve[][];
 }
 
-/** For each batch, what each host did, by measure; a host that was not there yet has no entry. */
+/**
+ * The activity of each host in each batch, by measure; a host that did not exist yet has no entry.
+ */
 export interface HostRows {
   batch: number[];
   names: string[];
   values: number[][][];
 }
 
-/** What was decided in a batch (from 1), as a sentence. */
+/** A decision taken in a batch (from 1), as a sentence. */
 export interface Annotation {
   batch: number;
   text: string;
 }
 
 /**
- * A run as far as it is. `state` is one word, `note` says what runs and how it ended, `left` is the
- * time left in words, `lag` the seconds since the last commit, where the run goes on (None: it does
- * not, or nobody knows). `offers` are the placements that a what-if may take, where there is
- * somebody to ask; `told` is what came of the last one, if not a curve.
+ * The visible state of a run. - `state`: one word, such as "live". - `note`: what runs and how it
+ * ended. - `seconds_left`: the time left, in words. - `seconds_since_commit`: seconds since the
+ * last commit; None if the run has ended or this is unknown. - `what_if_placements`: placements for
+ * a what-if; empty if no kernel can answer. - `what_if_message`: the result of the last what-if, if
+ * it is not a curve.
  */
 export interface CockpitPage {
   state: string;
@@ -384,7 +391,7 @@ export interface CockpitPage {
   what_if_message: string;
 }
 
-/** Runs by name; `whole` has the time line of all, and no frame. */
+/** Runs by name. `timeline_page` has the timeline of all runs and no frame. */
 export interface LinkedViewsPage {
   names: string[];
   pages: CockpitPage[];
@@ -392,8 +399,8 @@ export interface LinkedViewsPage {
 }
 
 /**
- * What stands in a box: its text, the stream that gives the colour (None: several or none), and
- * whether this step put it there.
+ * A tuple in a box. - `stream`: the stream that sets the color; None: several streams or none. -
+ * `is_new`: whether this step put it there.
  */
 export interface StepChip {
   text: string;
@@ -402,8 +409,8 @@ export interface StepChip {
 }
 
 /**
- * A node, what it stores by stream, and what waits there where the model has queues; `here`: the
- * step happens there.
+ * A node with the tuples it stores, by stream. - `queued`: tuples that wait, if the model has
+ * queues. - `is_active`: whether the step happens at this node.
  */
 export interface StepNode {
   name: string;
@@ -412,7 +419,7 @@ export interface StepNode {
   queued: StepChip[] | null;
 }
 
-/** What is on its way, from where to where. */
+/** Tuples that move from a source to a target. */
 export interface StepMove {
   what: StepChip;
   source: string;
@@ -420,8 +427,8 @@ export interface StepMove {
 }
 
 /**
- * A step of an example: `text` says what happens, `found` are the results so far, the first row of
- * the `table` is its head.
+ * One step of an example. - `text`: description of the step. - `results`: the results so far. -
+ * `table`: rows of a table; the first is its header.
  */
 export interface StepFrame {
   title: string;
@@ -434,7 +441,7 @@ export interface StepFrame {
   table: string[][];
 }
 
-/** A moment of a hub: its picture as SVG, and by query what is told when its name is clicked. */
+/** A moment of a hub: its picture as SVG, and the details shown when a query's name is clicked. */
 export interface HubFrame {
   title: string;
   note: string;

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { rowOf as heldRow } from "../src/base/block_map.ts";
-import { longest } from "../src/cockpit/linked_views.ts";
 import { blocksOf, hostOf } from "../src/cockpit/block_details.ts";
 import { batchAt, didWords, rowOf, within } from "../src/cockpit/lines.ts";
+import { longest } from "../src/cockpit/linked_views.ts";
 import { extend, KEPT, positionOf, scaled } from "../src/cockpit/page.ts";
 import type { BatchFrame, CockpitPage, GridFrame, HostRows } from "../src/frames.ts";
 
@@ -44,7 +44,8 @@ test("what comes is put to what is there, and nothing is there twice", () => {
 });
 
 test("what comes puts all that is there on its scale", () => {
-  const tops = (shown: CockpitPage) => shown.frames.map(({ state_map: map }) => map.grid?.hosts.scale_max);
+  const tops = (shown: CockpitPage) =>
+    shown.frames.map(({ state_map: map }) => map.grid?.hosts.scale_max);
   assert.deepEqual(tops(scaled(page([1, 5, 2]))), [5, 5, 5]);
   assert.deepEqual(tops(extend(page([1, 2]), page([3]))), [3, 3, 3]);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cycled, darker, textColor, luminance, paler } from "../src/base/colors.ts";
+import { cycled, darker, luminance, paler, textColor } from "../src/base/colors.ts";
 
 test("luminance goes from 0 to 1", () => {
   assert.equal(luminance("#000000"), 0);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { progress } from "../src/base/canvas.ts";
-import { clamped } from "../src/base/player.ts";
 import { fontSize, hit } from "../src/base/painter.ts";
-import type { MatrixCell, MoveChip, GridFrame, HostGroup } from "../src/frames.ts";
+import { clamped } from "../src/base/player.ts";
+import type { GridFrame, HostGroup, MatrixCell, MoveChip } from "../src/frames.ts";
 import { layout, oneScale } from "../src/theta/grid.ts";
 import { bar, hostBoxes, upright } from "../src/theta/hosts.ts";
 import { boxOf, chipAt, eased, LEAST, rectangle } from "../src/theta/matrix.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { keepSelection } from "../src/base/selection.ts";
 import { type Layout, narrow } from "../src/base/narrow_layout.ts";
+import { keepSelection } from "../src/base/selection.ts";
 
 type Axis = { title?: { text?: string }; range?: number[]; autorange?: boolean; domain?: number[] };
 

@@ -42,7 +42,13 @@ export function draw(box: HTMLElement, frame: BlockMapFrame, palette: Palette): 
 }
 
 /** A host's number, and at the right what it stores, on the scale of all. */
-function drawHost(svg: Element, frame: BlockMapFrame, host: number, row: number, long: number): void {
+function drawHost(
+  svg: Element,
+  frame: BlockMapFrame,
+  host: number,
+  row: number,
+  long: number,
+): void {
   const y = TOP + host * row;
   const stored = frame.stored[host] ?? 0;
   make(svg, "line", { x1: LEFT, x2: LEFT + long, y1: y - 1.5, y2: y - 1.5, class: "rule" });

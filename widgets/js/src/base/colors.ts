@@ -13,7 +13,8 @@ export function luminance(colour: string): number {
 }
 
 /** Black or white, whichever reads better on the colour. */
-export const textColor = (colour: string): string => (luminance(colour) > 0.22 ? "#111111" : "#ffffff");
+export const textColor = (colour: string): string =>
+  luminance(colour) > 0.22 ? "#111111" : "#ffffff";
 
 /** The colour for lines and texts on a dark ground. */
 export const paler = (colour: string): string =>

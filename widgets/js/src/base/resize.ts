@@ -1,6 +1,6 @@
 // Draws our charts of a document as wide as they are: where one is too narrow for its panels, some
 // stand below the others. On pages, and in JupyterLab with a kernel and without.
-import { keepSelection } from "./selection.ts";
+
 import {
   broken,
   columnsIn,
@@ -11,6 +11,7 @@ import {
   panelsOf,
   type Trace,
 } from "./narrow_layout.ts";
+import { keepSelection } from "./selection.ts";
 
 /** Milliseconds in which a document may change before its charts are looked at. */
 const SOON = 150;

@@ -1,10 +1,10 @@
 // The two ways in which a film is shown: by a kernel (anywidget), and on a page without one.
 import type { Palette } from "../frames.ts";
-import { type Asked, asking } from "./query_help.ts";
 import { add } from "./dom.ts";
-import { Player } from "./player.ts";
 import { startListening } from "./kernel_messages.ts";
 import { pressable, redrawn, rovingTabIndex, stopsOf } from "./keyboard.ts";
+import { Player } from "./player.ts";
+import { type Asked, asking } from "./query_help.ts";
 
 /** The side of a widget's model that is used here. */
 export interface Model {

@@ -1,8 +1,9 @@
 // What a host holds and what serves a query, where somebody can be asked: a click on it in the map or
 // in the rows over time. Of the blocks that are told then, the story of one, or why two met or did
 // not.
-import { showAnswer, queryOf } from "../base/query_help.ts";
+
 import { add } from "../base/dom.ts";
+import { queryOf, showAnswer } from "../base/query_help.ts";
 
 export type Place =
   | { host: number; batch: number }

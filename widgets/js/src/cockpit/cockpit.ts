@@ -1,13 +1,13 @@
 // One view for every run: strip, map, hosts over time, time line with its decisions, and why.
 import { add } from "../base/dom.ts";
-import { Player, named } from "../base/player.ts";
 import { ago } from "../base/format.ts";
-import type { BatchFrame, CockpitPage, Palette, BatchRange } from "../frames.ts";
+import { named, Player } from "../base/player.ts";
+import type { BatchFrame, BatchRange, CockpitPage, Palette } from "../frames.ts";
 import { Inspect, type Place } from "./block_details.ts";
+import { strip } from "./key_figures.ts";
 import { Lines } from "./lines.ts";
 import { MapPane } from "./maps.ts";
 import { extend, type More, positionOf, scaled } from "./page.ts";
-import { strip } from "./key_figures.ts";
 import { type Ask, WhatIf } from "./what_if.ts";
 
 const SPEEDS = { "1 batch/s": 1000, "2.5 batches/s": 400, "6.7 batches/s": 150 };

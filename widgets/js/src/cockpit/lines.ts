@@ -3,7 +3,14 @@
 import { Canvas, type Pointer } from "../base/canvas.ts";
 import { short } from "../base/format.ts";
 import { type Box, type Painter, SMALL } from "../base/painter.ts";
-import type { CockpitPage, TimelineCurve, Annotation, HostRows, Palette, BatchRange } from "../frames.ts";
+import type {
+  Annotation,
+  BatchRange,
+  CockpitPage,
+  HostRows,
+  Palette,
+  TimelineCurve,
+} from "../frames.ts";
 import { CurvePainter, extent, namesOf, paintMigration, placeOf, ticks } from "./timeline.ts";
 
 const FLAGS = 20;
@@ -140,7 +147,12 @@ export class Lines {
     this.paintAxis(painter, area, span);
   }
 
-  private paintPanel(painter: Painter, curves: TimelineCurve[], panel: Box, span: BatchRange): void {
+  private paintPanel(
+    painter: Painter,
+    curves: TimelineCurve[],
+    panel: Box,
+    span: BatchRange,
+  ): void {
     const { batch, migrations } = this.page?.timeline ?? { batch: [], migrations: [] };
     for (const stretch of migrations) paintMigration(painter, stretch, span, panel);
     painter.outline(panel, { colour: painter.rule });
@@ -157,7 +169,13 @@ export class Lines {
   }
 
   /** What the pointer is told at a batch. */
-  private column(painter: Painter, batch: number, panel: Box, span: BatchRange, text: string): void {
+  private column(
+    painter: Painter,
+    batch: number,
+    panel: Box,
+    span: BatchRange,
+    text: string,
+  ): void {
     if (batch < span.first || batch > span.last) return;
     const wide = panel.wide / (span.last - span.first);
     painter.target({ ...panel, x: placeOf(batch, span, panel) - wide / 2, wide }, text);

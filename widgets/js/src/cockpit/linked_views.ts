@@ -1,11 +1,11 @@
 // Runs side by side, in step: one time line, a batch of which is shown of all of them.
 import { add } from "../base/dom.ts";
 import { Player } from "../base/player.ts";
-import type { LinkedViewsPage, BatchFrame, CockpitPage, Palette } from "../frames.ts";
+import type { BatchFrame, CockpitPage, LinkedViewsPage, Palette } from "../frames.ts";
+import { strip } from "./key_figures.ts";
 import { Lines } from "./lines.ts";
 import { MapPane } from "./maps.ts";
 import { positionOf, scaled } from "./page.ts";
-import { strip } from "./key_figures.ts";
 
 interface Pane {
   facts: HTMLElement;

@@ -1,7 +1,7 @@
 // Curves over the batches: a panel has one or two, whose axes are at the left and at the right.
 import { short } from "../base/format.ts";
 import { type Box, type Painter, type Shade, SMALL, type Stroke } from "../base/painter.ts";
-import type { TimelineCurve, TimelineFrame, BatchRange } from "../frames.ts";
+import type { BatchRange, TimelineCurve, TimelineFrame } from "../frames.ts";
 
 /** The axis of a curve: from ``floor`` to ``top``, of which ``peak`` is the most that is shown. */
 export interface Axis {
@@ -71,7 +71,11 @@ export function paintMigration(
 }
 
 /** The names of a panel's curves, shorter where they would run into each other. */
-export function namesOf(curves: TimelineCurve[], wide: number, width: (text: string) => number): string[] {
+export function namesOf(
+  curves: TimelineCurve[],
+  wide: number,
+  width: (text: string) => number,
+): string[] {
   const names = curves.map(({ name }) => name);
   const needed = names.reduce((sum, name) => sum + width(name) + 10, 0);
   const short = (name: string) => name.replace(/,.*/, "").replace(/ per second$/, "/s");

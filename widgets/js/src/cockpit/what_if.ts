@@ -36,7 +36,12 @@ export class WhatIf {
     this.told.setAttribute("aria-live", "polite");
   }
 
-  show({ what_if_placements: offers, what_if_message: told, timeline: line, hosts }: CockpitPage): void {
+  show({
+    what_if_placements: offers,
+    what_if_message: told,
+    timeline: line,
+    hosts,
+  }: CockpitPage): void {
     this.box.hidden = !this.ask || !offers.length;
     if (this.placement.options.length !== offers.length) {
       this.placement.replaceChildren();

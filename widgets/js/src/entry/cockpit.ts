@@ -3,8 +3,8 @@
 import { add } from "../base/dom.ts";
 import { startListening } from "../base/kernel_messages.ts";
 import { onPages, type View } from "../base/widget.ts";
-import { Cockpit } from "../cockpit/cockpit.ts";
 import type { Place } from "../cockpit/block_details.ts";
+import { Cockpit } from "../cockpit/cockpit.ts";
 import { extend, type More } from "../cockpit/page.ts";
 import type { Asked } from "../cockpit/what_if.ts";
 import type { CockpitPage, Palette } from "../frames.ts";

@@ -1,7 +1,8 @@
 // Thumbs for the number boxes of the panel that this widget is in; and the charts of its notebook are
 // drawn as wide as they are.
-import { makeSliders } from "../base/sliders.ts";
+
 import { fitting } from "../base/resize.ts";
+import { makeSliders } from "../base/sliders.ts";
 import type { View } from "../base/widget.ts";
 
 /** Milliseconds between two looks for the panel, which is there when all its parts are. */

@@ -1,5 +1,5 @@
-import type { Asked } from "../base/query_help.ts";
 import { header } from "../base/dom.ts";
+import type { Asked } from "../base/query_help.ts";
 import { filmWidget } from "../base/widget.ts";
 import type { HubFrame } from "../frames.ts";
 

@@ -66,4 +66,5 @@ export class Labels {
   }
 }
 
-export const said = ({ name, selection: where }: ChainQuery): string => (where ? `${name}: ${where}` : name);
+export const said = ({ name, selection: where }: ChainQuery): string =>
+  where ? `${name}: ${where}` : name;

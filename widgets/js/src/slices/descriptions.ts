@@ -1,7 +1,8 @@
 // What a click on a slice or a query of a chain or a shared ring tells, in the frame that is shown.
-import type { Asked } from "../base/query_help.ts";
+
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
+import type { Asked } from "../base/query_help.ts";
 import type { ChainFrame, ChainSlice, ChainStream, SharedFrame, SharedPiece } from "../frames.ts";
 import { inWords } from "./axis.ts";
 import { bySector } from "./shared_ring.ts";

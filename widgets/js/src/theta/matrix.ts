@@ -4,7 +4,7 @@ import { textColor } from "../base/colors.ts";
 import { records } from "../base/columns.ts";
 import { count } from "../base/format.ts";
 import { BOLD, type Box, fontSize, type Painter } from "../base/painter.ts";
-import type { MatrixCell, MoveChip, MatrixFrame } from "../frames.ts";
+import type { MatrixCell, MatrixFrame, MoveChip } from "../frames.ts";
 
 /** A square of the canvas, in which the matrix grows from the upper left. */
 export interface Square {
