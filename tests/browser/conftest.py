@@ -55,8 +55,8 @@ RUN_ALL = """() => {
 COLD = """from braid.studies import live
 live.warm = lambda panel, **few: None"""
 LATE = "[anywidget] Failed to initialize model."
-"""What anywidget complains of when a busy page needs more than two seconds to load a widget, which
-is drawn and hears all the same: test_hearing.
+"""Message of anywidget if a busy page needs more than two seconds to load a widget. The widget
+still draws and receives messages: test_hearing.
 """
 STARTED = """() => [...document.querySelectorAll(".jp-CodeCell .jp-InputPrompt")].some(p => /[*\\d]/.test(p.textContent))"""
 
@@ -77,7 +77,7 @@ class Lab:
     address: str
     token: str
     sources: tuple[psutil.Process, ...]
-    """The server, and what its kernels are forked from."""
+    """The server, and the process from which its kernels are forked."""
 
     def ask(self, method: str, path: str) -> Any:
         with requests.Session() as session:
@@ -94,18 +94,18 @@ class Lab:
         return answer.json() if answer.content else None
 
     def put(self, notebook: Any, name: str) -> str:
-        """Write a notebook whose panel does not start Spark before it is launched; its name."""
+        """Write a notebook whose panel does not start Spark before a launch; return its name."""
         notebook.cells.insert(0, nbformat.v4.new_code_cell(COLD, id="cold"))
         nbformat.write(notebook, self.folder / name)
         return name
 
     def end_sessions(self) -> None:
-        """End all kernels, and what they started."""
+        """End all kernels and their child processes."""
         for session in self.ask("GET", "sessions"):
             self.ask("DELETE", f"sessions/{session['id']}")
 
     def processes(self, name: str) -> list[psutil.Process]:
-        """Processes of that name below the server, or of its kernels."""
+        """Return processes of that name below the server or its kernels."""
         below = [p for source in self.sources for p in source.children(recursive=True)]
         return [p for p in below if p.name() == name]
 
@@ -170,7 +170,7 @@ def _free_port() -> int:
 
 @dataclass
 class Notebook:
-    """A notebook that is open in the browser; ``errors`` are what its page complained of."""
+    """A notebook that is open in the browser; ``errors`` are the errors of its page."""
 
     page: Page
     errors: list[str] = field(default_factory=list)
@@ -180,8 +180,9 @@ class Notebook:
         self.page.wait_for_function(READY, timeout=MINUTE)
 
     def run_all(self) -> None:
-        """Run all cells. JupyterLab drops a run that comes while the kernel's session is being
-        made; then it is run again.
+        """Run all cells.
+
+        JupyterLab drops a run while it creates the kernel's session; then the cells are run again.
         """
         self.ready()
         started = False
@@ -191,13 +192,13 @@ class Notebook:
             started = self.page.evaluate(STARTED)
 
     def cell(self, text: str) -> Locator:
-        """The code cell whose source contains this text."""
+        """Return the code cell whose source contains this text."""
         return self.page.locator(
             ".jp-CodeCell", has=self.page.locator(".jp-InputArea", has_text=text)
         ).first
 
     def done(self, cell: Locator) -> None:
-        """Wait until a cell has run to its end."""
+        """Wait until a cell has finished."""
         expect(cell.locator(".jp-InputPrompt").first).to_have_text(
             re.compile(r"\[\d+\]"), timeout=MINUTE
         )
@@ -216,7 +217,9 @@ RELOADED = "() => performance.getEntriesByType('navigation')[0].type === 'reload
 
 @pytest.fixture(scope="session")
 def kept(browser: Browser) -> Iterator[BrowserContext]:
-    """Where the lab's page is: the second notebook finds JupyterLab there."""
+    """The page of the lab, which stays open, so that JupyterLab is already loaded for the second
+    notebook.
+    """
     context = browser.new_context()
     yield context
     context.close()
@@ -224,8 +227,9 @@ def kept(browser: Browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def opened(lab: Lab, kept: BrowserContext) -> Iterator[Callable[..., Notebook]]:
-    """Open a notebook of the lab by file name, in a page of this width; one in a test. A page that
-    complained, or lost its kernel, is not kept.
+    """Open a notebook of the lab by file name, in a page of this width; one per test.
+
+    A page with an error or without its kernel is closed.
     """
     fresh = not kept.pages
     page = kept.new_page() if fresh else kept.pages[0]

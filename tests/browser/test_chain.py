@@ -1,5 +1,5 @@
-"""The chain in JupyterLab: it goes back and forth, and clicks on it say what is to be split or
-merged. No Spark.
+"""The chain in JupyterLab: it steps back and forth, and clicks request splits and merges. No
+Spark.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Widgets that the page loads later than anywidget waits for hear their kernel all the same."""
+"""Widgets that load later than anywidget waits still receive messages from their kernel."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ HURRIED = """() => {
   };
   window.inTime = () => { AbortSignal.timeout = given; return window.late; };
 }"""
-"""Has anywidget wait for no time instead of two seconds; ``inTime`` undoes it, and tells how often it
-was so.
+"""Makes anywidget wait for no time instead of two seconds; ``inTime`` undoes it and returns how
+often that happened.
 """
 
 

@@ -1,5 +1,6 @@
-"""The notebook in JupyterLab: it opens on a recorded run, launches a live one, stays responsive, and
-saved and opened without its kernel it has its pictures.
+"""The notebook in JupyterLab: it opens on a recorded run, launches a live one and stays responsive.
+
+Saved and opened without its kernel, it still shows its pictures.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ PICTURE = ".braid-live .braid-cockpit[data-batch]"
 BUSY = "import pathlib, time; [time.sleep(0.1) for _ in iter(pathlib.Path('seen').exists, True)]"
 PROBE = 'print("the panel is", panel.state)'
 PLAIN = 'watch(recordings.path("shared_ring"))'
-"""A cell that shows a recording, and has no panel."""
+"""A cell that shows a recording without a panel."""
 SAYS = """() => getComputedStyle(document.querySelector(".braid-live .braid-acts"), "::after").content"""
-"""What the button to launch says besides its name."""
+"""The text of the launch button after its name."""
 OVERFLOW = """(root) => {
   const box = root.getBoundingClientRect(), area = root.closest(".jp-OutputArea-output").getBoundingClientRect();
   return [root.scrollWidth > root.clientWidth, box.left < area.left, box.right > area.right + 1];
@@ -30,8 +31,9 @@ OVERFLOW = """(root) => {
 
 
 def prepared(lab: Any) -> str:
-    """A copy of the notebook with small settings and three cells more: one below the panel that
-    shows a recording, one to be run while the join runs, and one to keep the kernel busy.
+    """Return a copy of the notebook with small settings and three more cells.
+
+    One below the panel shows a recording, one runs during the join, and one keeps the kernel busy.
     """
     notebook: Any = execute_notebook(
         ROOT / "notebooks" / NAME, None, SETTINGS, prepare_only=True, kernel_name="python3"

@@ -1,6 +1,4 @@
-"""The panels of load diffusion and of the ring in JupyterLab: what the controls say is simulated
-and drawn, without Spark.
-"""
+"""The panels of load diffusion and of the ring in JupyterLab, simulated without Spark."""
 
 from __future__ import annotations
 
@@ -18,13 +16,13 @@ ROOT = Path(__file__).parents[2]
 DIFFUSION, RING = "02_load_diffusion.ipynb", "03_psp_ring.ipynb"
 SOON = 60_000
 PLOT = ".jp-OutputArea .js-plotly-plot:visible"
-"""The chart in front; outside of cells, plotly draws each once more to make a picture of it."""
+"""The front chart; outside of cells, plotly draws each chart a second time to make a picture."""
 BARS = """(plot) => {
   const bars = [...plot.querySelectorAll(".barlayer .point path")].map((bar) => bar.getBoundingClientRect());
   const lanes = new Set(bars.map((b) => Math.round(b.top)));
   return [bars.length, lanes.size, bars.every((b) => b.width > 1 && b.height > 1)];
 }"""
-"""How many bars a Gantt chart has, in how many lanes, and whether all can be seen."""
+"""Returns the number of bars and lanes of a Gantt chart, and whether all are visible."""
 
 WHOLE = """() => {
   const right = (e) => e.getBoundingClientRect().right, plot = ".jp-Notebook .js-plotly-plot";
@@ -33,7 +31,7 @@ WHOLE = """() => {
   return titles.length > 0 && tabs.length > 3 && titles.every(([plot, title]) => right(title) <= right(plot)) &&
     tabs.every((e) => e.scrollWidth <= e.clientWidth + 1 && right(e) <= right(e.closest(".braid-panel")));
 }"""
-"""Whether titles of charts and labels of tabs are seen as a whole."""
+"""Returns whether titles of charts and labels of tabs are fully visible."""
 
 CLEAR = """() => {
   const plots = [...document.querySelectorAll(".jp-Notebook .js-plotly-plot")].filter((e) => e.checkVisibility());
@@ -46,25 +44,25 @@ CLEAR = """() => {
   const notes = plots.filter((plot) => plot.querySelectorAll(".annotation-text").length > 1);
   return notes.length > 0 && plots.every(clear);
 }"""
-"""Whether the titles of charts and of their panels, and the notes in them, are off each other."""
+"""Returns whether the titles and notes of charts and their panels do not overlap."""
 
 
 LONG = """(label) => {
   label.textContent = "running · batch 10 of 12 (83%) · 579 tuples/s · 20 s left, and more";
   return label.scrollWidth <= label.clientWidth && label.scrollHeight <= label.clientHeight;
 }"""
-"""Whether a state of a panel in many words is seen as a whole."""
+"""Returns whether a long state text of a panel is fully visible."""
 
 BELOW = """(below) => {
   const [first, second] = [...document.querySelectorAll(".jp-OutputArea .js-plotly-plot .annotation-text")]
     .filter((e) => e.checkVisibility()).map((e) => e.getBoundingClientRect());
   return second !== undefined && second.top > first.bottom + 100 === below;
 }"""
-"""Whether the second panel of the chart in front stands below the first."""
+"""Returns whether the second panel of the front chart is below the first."""
 
 
 def prepared(lab: Any, name: str, cells: Sequence[str], settings: dict[str, Any]) -> str:
-    """A copy of the notebook with small settings and these cells only."""
+    """Return a copy of the notebook with small settings and these cells only."""
     notebook: Any = execute_notebook(
         ROOT / "notebooks" / name, None, settings, prepare_only=True, kernel_name="python3"
     )
@@ -220,7 +218,7 @@ CUT = """(area) => {
   const out = [...texts, ...choices].filter((e) => e.getBoundingClientRect().right > box.right + 1);
   return [cut, choices.map((e) => e.value), out.map((e) => e.textContent)];
 }"""
-"""Texts of labels and buttons that are cut, choices that are, and what lies outside."""
+"""Returns truncated texts of labels, buttons and dropdowns, and elements outside the page."""
 
 
 def test_no_control_is_cut(lab: Any, opened: Callable[..., Any]) -> None:

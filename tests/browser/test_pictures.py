@@ -1,5 +1,6 @@
-"""Pictures whose parts can be clicked: the map of a hub, a shared ring and a chain on pages without
-a kernel, and the map that a kernel draws.
+"""Pictures with clickable parts, on pages without a kernel and drawn by a kernel.
+
+They are the map of a hub, a shared ring and a chain.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ JOINED = ("flights", "checkins")
 
 
 def happened() -> list[Any]:
-    """Two queries of one operator, and two batches; 9 bytes go to SINK3 in the first."""
+    """Return the events of two queries on one operator and two batches; 9 bytes go to SINK3 in the
+    first.
+    """
     network = figure1()
     at = {"flights": "FLIGHTS", "checkins": "CHECKINS"}
     built = OperatorBuilt(-1, 0, 0, "N1", JOINED, JOINED, {}, 2, (0, 0), 0.0)
@@ -52,7 +55,7 @@ def happened() -> list[Any]:
 
 @pytest.fixture
 def empty(browser: Browser) -> Iterator[Page]:
-    """A narrow page of which nothing is wrong when the test ends."""
+    """Yield a narrow page and check at the end that it has no errors."""
     page, wrong = browser.new_page(viewport={"width": 420, "height": 700}), []
     page.on("pageerror", lambda error: wrong.append(str(error)))
     yield page
@@ -90,7 +93,7 @@ def test_pictures_tell_on_a_click_what_served_a_query_and_what_a_slice_held_then
 
 
 def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> None:
-    """Theirs tell of slices too, by what each moment has."""
+    """Return players of a ring and a chain, which also describe slices, by moment."""
     open_film(
         page,
         folder / "ring.html",
@@ -137,7 +140,9 @@ def ring_and_chain(page: Page, folder: Path, film: Locator, told: Locator) -> No
 
 
 def stop_of_tab(page: Page, parts: Locator, after: Locator) -> None:
-    """Parts are one stop of the Tab key, before ``after``; other keys go from one to the next."""
+    """Check that the parts are one Tab stop before ``after``, and that other keys move between
+    them.
+    """
     stops = parts.and_(page.locator("[tabindex='0']"))
     expect(stops).to_have_count(1)
     stops.focus()
@@ -168,7 +173,7 @@ MODEL = """async (source) => {
   const { default: widget } = await import(url);
   widget.render({ model: window.model, el: document.body });
 }"""
-"""Has a widget draw into the page, with a kernel that only listens."""
+"""Makes a widget draw into the page, with a kernel that only listens."""
 PICTURE = "<svg><text y='20' x='9'>late</text><text y='50' x='9'>N1</text><text y='80' x='9'>{}</text></svg>"
 
 

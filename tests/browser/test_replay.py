@@ -1,4 +1,4 @@
-"""A recorded run as one page: it plays without a network, and looks as it should."""
+"""A recorded run as one page: it plays without a network and looks as expected."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ BLANK = """(canvas) => {
 
 @pytest.fixture
 def replay(browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """The page of a recorded run, 1000 pixels wide, where every request but that for the page
-    itself fails.
-    """
+    """The page of a recorded run, 1000 pixels wide, with all other requests blocked."""
     context = browser.new_context(viewport={"width": WIDTH, "height": 900}, reduced_motion="reduce")
     context.set_offline(True)
     page, wrong = context.new_page(), []

@@ -1,6 +1,4 @@
-"""A report page follows the reader's choice of light or dark, and its text can be read on
-either.
-"""
+"""A report page follows the reader's choice of light or dark, with readable text on either."""
 
 from __future__ import annotations
 
@@ -26,14 +24,14 @@ COLOURS = """([selector]) => {
 
 
 def luminance(colour: str) -> float:
-    """Relative luminance of a CSS colour such as rgb(17, 17, 17), as WCAG defines it."""
+    """Return the relative luminance of a CSS color such as rgb(17, 17, 17), as defined by WCAG."""
     parts = [int(c) / 255 for c in re.findall(r"\d+", colour)[:3]]
     linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def written(folder: Path, *cells: Any) -> str:
-    """The address of a report of these cells."""
+    """Return the address of a report of these cells."""
     (file := folder / "report.html").write_text(
         render_page(nbformat.v4.new_notebook(cells=[*cells]), "report", folder), encoding="utf-8"
     )
@@ -42,7 +40,7 @@ def written(folder: Path, *cells: Any) -> str:
 
 @pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report of some words, a chart, and one of the reader's own."""
+    """A report with a few words, a chart, and a chart of the reader's own."""
     chart = segments.segment_chart(simulate(Aligned(3), [(3, 4, 5)] * 4, windows=(2, 2, 2)))
     own = make_subplots(1, 2, subplot_titles=["one", "two"])
     own.add_scatter(x=[1, 2], y=[3, 4], row=1, col=1).add_scatter(x=[1, 2], y=[4, 3], row=1, col=2)
@@ -74,7 +72,7 @@ LAID = """(id) => {
   const places = [xaxis, xaxis2, yaxis].map((axis) => axis?.domain);
   return JSON.stringify([places, texts, whole.legend, whole.margin, whole.height, style.height]);
 }"""
-"""How a chart is laid out, but for its width and what its axes show."""
+"""The layout of a chart, without its width and the range of its axes."""
 
 
 def test_a_chart_of_the_readers_own_stays_as_it_is_beside_one_of_ours(
@@ -98,7 +96,7 @@ TEXTS = """() => [...document.querySelectorAll(".main-svg text")].map((e) => {
 
 
 def overlapping(texts: list[list[Any]]) -> list[tuple[str, str]]:
-    """Texts of a page that lie over each other, by more than a pixel."""
+    """Return texts of a page that overlap by more than a pixel."""
     return [
         (a[0], b[0])
         for k, a in enumerate(texts)
@@ -109,7 +107,7 @@ def overlapping(texts: list[list[Any]]) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def panels(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A report of a chart with nine panels, and of one with four in a row."""
+    """A report with a chart of nine panels, and one of four in a row."""
     rows = [
         (x, kind, wide, tall, x * 10)
         for x in range(5)

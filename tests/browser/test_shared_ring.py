@@ -1,5 +1,6 @@
-"""The shared ring's notebook in JupyterLab: the panel with its table of queries, and the stepped
-example, without Spark.
+"""The shared ring's notebook in JupyterLab, without Spark.
+
+It has the panel with its table of queries, and the stepped example.
 """
 
 from __future__ import annotations

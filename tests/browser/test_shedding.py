@@ -1,5 +1,6 @@
-"""Load shedding's panel in JupyterLab: the slider acts on the join that goes on. The join is of
-tables, in the kernel, so that nothing waits for Spark.
+"""Load shedding's panel in JupyterLab: the slider changes the running join.
+
+The join is of tables, in the kernel, so nothing waits for Spark.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ CELLS = ("06-01", "06-02", "06-04")
 SMALL = dict(kappa=0.8, window=3.0, rate=40.0, seconds=9.0, fraction=0.5)
 SOON = 60_000
 PLOT = ".jp-OutputArea .js-plotly-plot:visible"
-"""Outside of cells, plotly draws each chart once more to make a picture of it."""
+"""The chart in a cell; outside of cells, plotly draws each chart a second time to make a
+picture.
+"""
 OF_TABLES = """
 import tempfile
 from braid import Centralized, StreamJoin

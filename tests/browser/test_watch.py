@@ -1,4 +1,4 @@
-"""A run of another process in a browser: it follows, and any batch can be looked at meanwhile."""
+"""A run of another process in a browser, which follows it and can show any batch meanwhile."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SOON = 60_000
 
 @dataclass
 class Running:
-    """A run that the test goes on with, batch by batch."""
+    """A run that the test advances batch by batch."""
 
     file: Path
     done: int = 0
 
     def on(self, batches: int) -> None:
-        """Go on until so many batches are done."""
+        """Continue until this number of batches is finished."""
         last = len(EVENTS) if batches == len(ENDS) else ENDS[batches - 1]
         write_events(self.file, EVENTS[self.done : last], append=self.done > 0)
         self.done = last

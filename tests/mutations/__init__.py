@@ -1,9 +1,11 @@
-"""Faults that must be noticed. Each is put into a policy, a reference model or a cost model; the
-claims or the test that it names hold without it, and must fail with it.
+"""Faults that must be detected.
 
-Every module of this folder has the faults of one paper's studies, in a list MUTATIONS, but for
-``tested``, whose list BROKEN has those that a test notices. The concordance names them beside what
-they break.
+Each fault is put into a policy, a reference model or a cost model. The claims or the test that it
+names hold without it and must fail with it.
+
+Every module of this folder has the faults of one paper's studies in a list MUTATIONS. Only
+``tested`` has a list BROKEN of faults that a test detects. The concordance names the faults beside
+the items that they break.
 """
 
 from __future__ import annotations
@@ -25,20 +27,20 @@ from braid_lab.common.claims import Claim
 
 T = TypeVar("T")
 Tries = Iterable[Callable[[], Claim | Iterable[Claim]]]
-"""Each tries a claim, or some; what they are about is made when the first of them looks at it."""
+"""Functions that test one claim or several; their figures are computed when first read."""
 
 
 @dataclass(frozen=True)
 class Mutation:
-    """A fault, and what it breaks.
+    """A fault, and the claims that it breaks.
 
-    ``name`` in plain words; ``at`` the dotted name of what is replaced, where it is looked up, and
-    ``fault`` what takes its place, given what was there; ``claims`` tries the claims anew, by a
-    function that keeps nothing from one call to the next but what is ``known``; ``breaks`` has how
-    the sentences (``Claim.statement``) of those begin that must fail, each as much as tells it from
-    others; ``runs`` are the placements, by class, whose runs come to something else by the fault,
-    None for all: by a fault of none just the placements that are run are others, or what is
-    reckoned of their runs.
+    - ``name``: the fault in plain words.
+    - ``at``: dotted name of the replaced object, as it is looked up.
+    - ``fault``: returns the replacement, given the original.
+    - ``claims``: tests the claims again; it caches nothing between calls but known runs.
+    - ``breaks``: unique prefixes of the sentences (``Claim.statement``) that must fail.
+    - ``runs``: placements, by class, whose runs the fault changes; None: all. If empty, the fault
+      changes only which placements are run, or the figures computed from their runs.
     """
 
     name: str
@@ -53,9 +55,11 @@ class Mutation:
 class Broken:
     """A fault, and the test that it breaks.
 
-    ``name``, ``at`` and ``fault`` as of a Mutation; ``test`` is the test's dotted name, ``items``
-    what it is of, in words that the concordance reads ("Wang 2008, Theorems 1 and 2"), ``given``
-    the test's parameters.
+    - ``name``, ``at``, ``fault``: as of a Mutation.
+    - ``test``: the test's dotted name.
+    - ``items``: the items that the test covers, in the words of the concordance ("Wang 2008,
+      Theorems 1 and 2").
+    - ``given``: the test's parameters.
     """
 
     name: str
@@ -68,9 +72,12 @@ class Broken:
 
 @dataclass
 class Faulty:
-    """A fault that is at work: the ``touched`` placements, whose runs come to something else by it
-    (None: all), and those ``runs``; of each other placement the run that was made the quickest of
-    those that were ``taken`` from what runs come to without it, and how to make it again.
+    """An active fault.
+
+    - ``touched``: the placements whose runs the fault changes (None: all).
+    - ``runs``: those runs.
+    - ``taken``: for each other placement, its fastest run among those reused from outcomes without
+      the fault, and how to make it again.
     """
 
     touched: Collection[str] | None = ()
@@ -79,15 +86,15 @@ class Faulty:
 
 
 KNOWN: dict[Hashable, Any] = {}
-"""What runs come to without a fault."""
+"""The outcomes of runs without a fault."""
 SECONDS: dict[Hashable, float] = {}
-"""In which they were made."""
+"""The seconds in which they were computed."""
 faulty = Faulty()
-"""The present fault."""
+"""The current fault."""
 
 
 def cached_run(run: tuple[Any, ...], made: Callable[[], T]) -> T:
-    """What a run comes to, made once; the placement is the first of what tells it from others."""
+    """Return the outcome of a run, computed once; the placement is the first part of its key."""
     kind, fault, found = type(run[0]).__name__, faulty, KNOWN
     if fault.touched is None or kind in fault.touched:
         found = fault.runs
@@ -105,12 +112,12 @@ def cached_run(run: tuple[Any, ...], made: Callable[[], T]) -> T:
 
 
 def changed_placements(fault: Faulty) -> list[str]:
-    """The placements of which a run that was taken comes to something else now."""
+    """Return the placements with a reused run whose outcome is different now."""
     return [k for k, (run, made) in fault.taken.items() if not same_outcome(made(), KNOWN[run])]
 
 
 def same_outcome(a: Any, b: Any) -> bool:
-    """Whether two runs came to the same."""
+    """Return whether two runs have the same outcome."""
     if isinstance(a, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     if isinstance(a, Mapping):
@@ -130,8 +137,10 @@ def run_in_process(
     windows: Mapping[str, str] | None = None,
     **more: Any,
 ) -> T:
-    """What is ``told`` of a run in this process, without Spark, of tables with a column "batch",
-    and event times "ts" where there are windows; on one host where no placement is given.
+    """Return what ``told`` computes from a run in this process, without Spark.
+
+    Tables have a column "batch", and event times "ts" if there are windows. Without a placement the
+    run has one host.
     """
     from braid.papers.baselines.centralized import Centralized
     from braid.stream_join import StreamJoin
@@ -147,8 +156,10 @@ def run_in_process(
 
 @contextmanager
 def call_counting_clock(clock: str, each: float = 6e-7) -> Iterator[None]:
-    """A clock, by its dotted name, that every call of a Python function in the thread that asks
-    moves on by so many seconds: what is measured with it is the same however busy the machine is.
+    """Replace a clock, by its dotted name, by one that advances with every Python call in its
+    thread.
+
+    Times measured with it are the same on any machine, however busy.
     """
     local = threading.local()
 
@@ -167,7 +178,7 @@ def call_counting_clock(clock: str, each: float = 6e-7) -> Iterator[None]:
 
 
 def lazy_figures(kind: type[T], **made: Callable[[], Any]) -> T:
-    """Figures that claims are about, each table made when a claim first looks at it."""
+    """Return figures for claims, each table computed when a claim first reads it."""
 
     class Later(kind):  # type: ignore[misc, valid-type]
         def __init__(self) -> None: ...
@@ -182,13 +193,13 @@ def lazy_figures(kind: type[T], **made: Callable[[], Any]) -> T:
 
 
 def mutations() -> list[Mutation]:
-    """Those of all papers."""
+    """Return the mutations of all papers."""
     names = sorted(module.name for module in iter_modules(__path__, f"{__name__}."))
     return [m for name in names for m in getattr(import_module(name), "MUTATIONS", ())]
 
 
 def broken() -> list[Broken]:
-    """Those that tests notice."""
+    """Return the faults that tests detect."""
     from mutations.tested import BROKEN
 
     return BROKEN

@@ -25,7 +25,7 @@ from mutations import Mutation, Tries, cached_run, call_counting_clock, lazy_fig
 
 
 def made(name: str, setting: DiffusionSetting) -> CachedOutcome:
-    """The outcome of a run; what only the placement knows of a setting is left out of its key."""
+    """Return the outcome of a run; settings known only to the placement are left out of its key."""
     run = study.make_placement(name, setting), replace(setting, length=1, sample=1, copies=0)
     return cached_run(run, lambda: study.run_and_summarize(name, setting))
 
@@ -35,7 +35,7 @@ def of(
     outcomes: Callable[[], dict[str, pd.DataFrame]] = dict,
     **tables: Callable[[], Any],
 ) -> Tries:
-    """Claims about figures."""
+    """Return claims about figures."""
     f = lazy_figures(frames.DiffusionFigures, outcomes=outcomes, **tables)
     return [partial(claim, f) for claim in claims]
 
@@ -43,7 +43,7 @@ def of(
 def by_hosts(
     setting: DiffusionSetting, hosts: Iterable[int], labels: Iterable[str]
 ) -> pd.DataFrame:
-    """Fig. 11 and 12 by J, for some of the rivals."""
+    """Return Fig. 11 and 12 by J, for some of the rivals."""
     rows = []
     for j, label in product(hosts, labels):
         rival = study.RIVALS[label]
@@ -56,7 +56,7 @@ SCALED = DiffusionSetting(3, 6.0, (8.0, 30.0), seconds=30)
 
 
 def scaled() -> Tries:
-    """All rivals on few hosts, of which none is idle."""
+    """Return all rivals on few hosts, all of them busy."""
     claims = (
         gu.above_existing_schemes_claim,
         gu.set_covers_check,
@@ -68,12 +68,12 @@ def scaled() -> Tries:
 
 
 def scaled_atr() -> Tries:
-    """ATR alone of them."""
+    """Return the same for ATR alone."""
     return of(gu.scale_check, outcomes=lambda: {"11, 12": by_hosts(SCALED, (4, 10), ("ATR",))})
 
 
 def mastered() -> Tries:
-    """Streams of which the first, and so the first master, is by far the slowest."""
+    """Return streams whose first one, the first master, is by far the slowest."""
     slow = DiffusionSetting(3, 6.0, (8.0, 30.0), length=3, sample=1000, seconds=60, seed=11)
     both = ("ATR", "ATR-unoptimized")
     return of(gu.atr_sends_claim, outcomes=lambda: {"11, 12": by_hosts(slow, (12,), both)})
@@ -82,7 +82,7 @@ def mastered() -> Tries:
 def beside(
     settings: dict[float, DiffusionSetting], readings: Iterable[str], *bounds: str
 ) -> pd.DataFrame:
-    """ATR beside CTR with some bounds L."""
+    """Return ATR beside CTR with some bounds L."""
     some = {name: study.ALIGNED_OR_COORDINATED[name] for name in ("ATR", *bounds)}
     runs = []
     for reading in readings:
@@ -92,7 +92,7 @@ def beside(
 
 
 def traded() -> Tries:
-    """Fig. 15 and 16, their ends alone, on few hosts that are all busy."""
+    """Return the ends of Fig. 15 and 16, on few hosts that are all busy."""
     three = DiffusionSetting(3, 8.0, (10.0, 20.0), hosts=12, seconds=20)
     selective = {v: replace(three, selectivity=v) for v in (0.1, 1.0)}
     bursting = {t: replace(three, rates=(50.0, 80.0), burst=t) for t in (0.0, 1.0)}
@@ -108,7 +108,7 @@ def traded() -> Tries:
 
 
 def crowded() -> Tries:
-    """Fig. 13: three streams and six, on few hosts that are all busy."""
+    """Return Fig. 13: three streams and six, on few hosts that are all busy."""
     busy = DiffusionSetting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
     some = {n: replace(busy, streams=n) for n in (3, 6)}
     either = (trades.few_streams_claim, trades.many_streams_claim)
@@ -117,7 +117,7 @@ def crowded() -> Tries:
 
 
 def widened() -> Tries:
-    """Fig. 14: a window four times as long, on few hosts that are all busy."""
+    """Return Fig. 14: a window four times as long, on few hosts that are all busy."""
     both = {w: DiffusionSetting(3, float(w), (15.0, 30.0), hosts=12, seconds=16) for w in (4, 16)}
     bounds = frames.TWO, frames.ALL
     return of(
@@ -126,7 +126,7 @@ def widened() -> Tries:
 
 
 def routed() -> Tries:
-    """Fig. 9 and 10, of CTR, windows of a sixth, and some seconds."""
+    """Return Fig. 9 and 10 of CTR, with windows of a sixth, for some seconds."""
 
     def times() -> dict[float, pd.DataFrame]:
         both = {w: plans.routing_time(w / 6, 3) for w in (60.0, 120.0)}
@@ -137,7 +137,7 @@ def routed() -> Tries:
 
 
 def counted() -> Tries:
-    """Fig. 9 and 10, windows of a thirtieth, by a clock that counts calls."""
+    """Return Fig. 9 and 10 with windows of a thirtieth, by a clock that counts calls."""
 
     def times() -> dict[float, pd.DataFrame]:
         with call_counting_clock("braid_lab.diffusion.plan_costs.perf_counter"):
@@ -150,7 +150,7 @@ def counted() -> Tries:
 
 
 def kept_streams() -> Tries:
-    """Fig. 13: what is kept of long runs, here of those of ``crowded``, with L = J."""
+    """Return Fig. 13 from stored long runs, here those of ``crowded``, with L = J."""
 
     def rows() -> pd.DataFrame:
         busy = DiffusionSetting(3, 10.0, (10.0, 30.0), selectivity=0.15, hosts=15, seconds=8)
@@ -161,7 +161,7 @@ def kept_streams() -> Tries:
 
 
 def agreed() -> Tries:
-    """Section 5: runs in this process in the place of those on Spark, beside their models."""
+    """Return section 5: runs in this process instead of on Spark, beside their models."""
     few = DiffusionSetting(3, 2.0, (5.0, 10.0), hosts=3, seconds=4)
     names, counts = ("ATR-unoptimized", "CTR", "Semantics-unaware"), study.count_totals
 
@@ -188,13 +188,13 @@ def agreed() -> Tries:
 
 
 def tried_lengths() -> Tries:
-    """Fig. 4, its ends and a length between them."""
+    """Return Fig. 4: its ends and a length between them."""
     claims = (partial(gu.length_claim, streams=2), gu.too_long_check)
     return of(*claims, lengths=lambda: figures.segment_length(30, 1, (1, 3, 9), made=made))
 
 
 def totals() -> Tries:
-    """Fig. 7, of a window of 40 seconds."""
+    """Return Fig. 7 with a window of 40 seconds."""
     asked = dict(figure="7", window=60.0)
     both = (frames.CENTRALIZED, frames.UNAWARE)
     above = [partial(gu.complete_results_check, rival=k, **asked) for k in both]
@@ -203,20 +203,21 @@ def totals() -> Tries:
 
 
 def covered() -> Tries:
-    """Section 4.1."""
+    """Return section 4.1."""
     few = DiffusionSetting(3, 10.0, hosts=12, seconds=12)
     claims = (gu.chvatal_check, gu.bounded_check)
     return of(*claims, covers=lambda: plans.greedy_cover_ratios(few, (None, 0, 6)))
 
 
 def written() -> Tries:
-    """Eq. 2 of Gu 2007."""
+    """Return Eq. 2 of Gu 2007."""
     return [lambda: gu.equation_claims(plans.check_equations())]
 
 
 def searched() -> Tries:
-    """The search for the segment length, from five seconds; and Fig. 11 from there, as it is kept
-    of long runs, of these short ones.
+    """Return the search for the segment length, from five seconds.
+
+    Also Fig. 11 from there, as stored for long runs, from these short ones.
     """
     shorter = replace(figures.SEARCHED, sample=10, seconds=240)
 
@@ -230,37 +231,37 @@ def searched() -> Tries:
 
 
 def as_atr(kind: Any) -> Any:
-    """CTR that routes as ATR does."""
+    """Return CTR that routes as ATR does."""
     return lambda hosts, length, optimize, copies, cluster, prices, seed: study.Aligned(
         hosts, length, optimize, host_capacities=cluster, cost_parameters=prices
     )
 
 
 def asked_far_away(clock: Callable[[], float]) -> Any:
-    """The clock by which each plan waits 0.4 s for an answer."""
+    """Return a clock by which each plan waits 0.4 s for an answer."""
     waits = count()
     return lambda: clock() + 0.4 * next(waits)
 
 
 def unaware(kind: Any) -> Any:
-    """ATR that does not care where partners are."""
+    """Return ATR that ignores the location of partners."""
     return lambda hosts, length, *rest, cluster=(), **more: study.SemanticsUnaware(
         hosts, length, host_capacities=cluster
     )
 
 
 def heaviest(greedy: Any) -> Any:
-    """A cover of the hosts that have most to do."""
+    """Return a cover of the busiest hosts."""
     return lambda sets, weights, wanted: greedy(sets, [1 / (w + 1e-9) for w in weights], wanted)
 
 
 def one_second(kind: Any) -> Any:
-    """ATR whose segments last a second, whatever is asked."""
+    """Return ATR with segments of one second, whatever is requested."""
     return lambda hosts, length, *rest, **more: kind(hosts, 1, *rest, **more)
 
 
 def random_covers(kind: Any) -> Any:
-    """CTR whose hosts are drawn at random."""
+    """Return CTR whose hosts are drawn at random."""
     return lambda hosts, length, optimize, *rest, **more: kind(hosts, length, False, *rest, **more)
 
 

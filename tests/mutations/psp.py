@@ -1,4 +1,4 @@
-"""Faults of the PSP ring, of ATR and CTR beside it, and of its cost model (Wang 2008, Part II)."""
+"""Faults of the PSP ring, of its rivals ATR and CTR, and of its cost model (Wang 2008, Part II)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ QUICK = psp_experiments.RingSetting(seconds=14.0)
 
 
 def made(scheme: str, nodes: int, setting: psp_experiments.RingSetting) -> CachedOutcome:
-    """What a scheme comes to."""
+    """Return the outcome of a scheme."""
     run = psp_rivals.competitors(nodes, setting)[scheme], setting
     return cached_run(run, lambda: psp_rivals.run_scheme(scheme, nodes, setting))
 
@@ -35,7 +35,7 @@ def rivals(
     nodes: tuple[int, ...] = (4, 12),
     schemes: Collection[str] = (),
 ) -> Tries:
-    """Claims about rings, ATR and CTR, or some schemes of them, on so many nodes."""
+    """Return claims about rings, ATR and CTR, or some schemes of them, on ``nodes`` nodes."""
     offered = psp_rivals.competitors
 
     def chosen(nodes: int, setting: psp_experiments.RingSetting) -> dict[str, Placement]:
@@ -50,29 +50,29 @@ def rivals(
 
 
 def contest() -> Tries:
-    """All of them."""
+    """Return claims about all schemes."""
     return rivals(contests.SIDE_BY_SIDE)
 
 
 def rings() -> Tries:
-    """Rings alone."""
+    """Return claims about rings alone."""
     claims = (contests.balanced_work_claim, contests.late_purge_claim)
     return rivals(claims, schemes=psp_rivals.RINGS)
 
 
 def lengths() -> Tries:
-    """Rings of three lengths."""
+    """Return claims about rings of three lengths."""
     return rivals((contests.best_length_claim,), (4, 8, 12), psp_rivals.RINGS)
 
 
 def copies() -> Tries:
-    """CTR alone."""
+    """Return claims about CTR alone."""
     claims = (contests.ctr_state_claim, contests.ctr_response_claim, contests.ctr_copies_claim)
     return rivals(claims, schemes=(psp_rivals.PAIR, psp_rivals.HALF))
 
 
 def table() -> Tries:
-    """Fig. 15.1 row by row."""
+    """Return Fig. 15.1 row by row."""
     few, run = (
         replace(QUICK, sigma=0.05, seconds=20.0),
         psp_experiments.RingSetting.simulate_placement,
@@ -91,12 +91,12 @@ def table() -> Tries:
 
 
 def moved() -> Tries:
-    """Fig. 14.1."""
+    """Return Fig. 14.1."""
     return [lambda: paper.relocated_state_claim(psp_comparison.relocation_table())]
 
 
 def together() -> Tries:
-    """PSP-I with many tuples at once."""
+    """Return PSP-I with many tuples at once."""
     few = replace(QUICK, sigma=0.05, window=5.0, seconds=6.5)
     return [
         lambda: paper.more_at_once_claim(
@@ -106,7 +106,7 @@ def together() -> Tries:
 
 
 def as_many() -> Tries:
-    """PSP-I with as many tuples at once as nodes."""
+    """Return PSP-I with as many tuples at once as nodes."""
     few = replace(QUICK, sigma=0.05, seconds=11.0)
     return [
         lambda: paper.concurrency_claim(psp_rivals.concurrency_table((8, 16), (0,), setting=few))
@@ -114,12 +114,12 @@ def as_many() -> Tries:
 
 
 def replicas() -> Tries:
-    """The state of ATR."""
+    """Return the state of ATR."""
     return [lambda: paper.atr_state_growth_claim(psp_rivals.replica_table((4, 8)))]
 
 
 def counted() -> Tries:
-    """Fig. 16.1: counted against Eq. 13.1."""
+    """Return Fig. 16.1: counts against Eq. 13.1."""
 
     def probing() -> list[Claim]:
         parts = psp_experiments.cost_breakdown(setting=replace(QUICK, seconds=20.0)).assign(
@@ -131,7 +131,7 @@ def counted() -> Tries:
 
 
 def equations() -> Tries:
-    """Fig. 16.2: the closed forms."""
+    """Return Fig. 16.2: the closed forms."""
     times = psp_experiments.response_times(hops=psp_experiments.HOPS)
     claims = (
         closed.interior_claim,
@@ -143,14 +143,14 @@ def equations() -> Tries:
 
 
 def grown() -> Tries:
-    """Fig. 16.6."""
+    """Return Fig. 16.6."""
     return [
         lambda: closed.adaptation_claim(psp_experiments.adaptation_curves("16.6", 40.0), "16.6")
     ]
 
 
 def agreed() -> Tries:
-    """A small ring in this process in the place of one on Spark, beside its model."""
+    """Return a small ring in this process instead of on Spark, beside its model."""
     arrivals, ring = psp_experiments.run_from_controls("8", "3", nodes=3, seconds=8.0)
 
     def measured() -> list[Any]:
@@ -168,12 +168,12 @@ def agreed() -> Tries:
 
 
 def unsent(work: Any) -> Any:
-    """A cost in which nothing is sent."""
+    """Return a cost in which nothing is sent."""
     return lambda load, lengths: work(replace(load, hop=1e-9), lengths)
 
 
 def replaced(**settings: Any) -> Any:
-    """A placement that takes other settings than it is given."""
+    """Return a placement that replaces the given settings by others."""
 
     def fault(made: Any) -> Any:
         def checked(self: Any) -> None:
@@ -187,17 +187,17 @@ def replaced(**settings: Any) -> Any:
 
 
 def undelayed(move: Any) -> Any:
-    """State that travels is given up at once."""
+    """Drop state in transit at once."""
     return lambda self, stream, moves, reason, kept: move(self, stream, moves, reason, False)
 
 
 def kept(compact: Any) -> Any:
-    """Upkeep that drops nothing."""
+    """Return upkeep that drops nothing."""
     return lambda *given: Plan()
 
 
 def instead(scheme: str, *rings: str) -> Any:
-    """Rings that are another scheme."""
+    """Return rings that are another scheme."""
 
     def fault(contenders: Any) -> Any:
         def others(nodes: int, setting: psp_experiments.RingSetting) -> Any:
@@ -210,17 +210,17 @@ def instead(scheme: str, *rings: str) -> Any:
 
 
 def as_atr(kind: Any) -> Any:
-    """CTR that routes as ATR does."""
+    """Return CTR that routes as ATR does."""
     return lambda nodes, **given: psp_rivals.Aligned(nodes, segment_batches=4, adaptive=False)
 
 
 def unpriced(hops: Any) -> Any:
-    """Responses without hops."""
+    """Return responses without hops."""
     return lambda runs, of=psp_experiments.HOPS: hops(runs.assign(hops_modelled=0.0), of)
 
 
 def unselective(latency: Any) -> Any:
-    """A latency that knows one selectivity only."""
+    """Return a latency that knows only one selectivity."""
     return lambda load, lengths: latency(
         replace(load, selectivities=(0.1,) * load.stream_count), lengths
     )

@@ -21,7 +21,7 @@ from mutations import Mutation, Tries, call_counting_clock
 
 
 def deployed(batches: int = 5) -> Tries:
-    """E4: a short morning at the airport, and what was asked once more."""
+    """Return E4: a short morning at the airport, with some queries submitted again."""
     with TemporaryDirectory() as folder:
         day = airport.repeat_queries(airport.play_day(Path(folder) / "day", 20, batches))
         told = seshadri.deployment_claims(airport.deployment_times({"relaxed": day}))
@@ -29,85 +29,85 @@ def deployed(batches: int = 5) -> Tries:
 
 
 def contained() -> Tries:
-    """The same, by a clock that counts calls."""
+    """Return the same, by a clock that counts calls."""
     with call_counting_clock("braid.hub.query_registry.clock.perf_counter"):
         return deployed()
 
 
 def planned() -> Tries:
-    """E9: plans of few queries."""
+    """Return E9: plans of few queries."""
     return [lambda: seshadri.planners_claims(study.planner_comparison(4, (3, 4), (8,)))]
 
 
 def examples() -> Tries:
-    """Fig. 1 and 2."""
+    """Return Fig. 1 and 2."""
     return [seshadri.figure_1_claim, seshadri.figure_2_claim]
 
 
 def saved() -> Tries:
-    """E1 to E3: few queries, by what may be reused."""
+    """Return E1 to E3: few queries, by allowed reuse."""
     some = partial(study.usage_table, "enterprise", (10, 20))
     return [lambda: seshadri.usage_claims({"enterprise": some(study.STRATEGIES[:4])})]
 
 
 def local() -> Tries:
-    """E7: few queries, asked in one region and in all."""
+    """Return E7: few queries, from one region and from all."""
     return [lambda: seshadri.spread_claim(study.locality_table("enterprise", 20, (1, 8)))]
 
 
 def lived() -> Tries:
-    """E8: few queries."""
+    """Return E8: few queries."""
     return [lambda: seshadri.lifetimes_claim(study.lifetime_table("enterprise", 20))]
 
 
 def searched() -> Tries:
-    """E5: few operators, by a clock that counts calls."""
+    """Return E5: few operators, by a clock that counts calls."""
     return [lambda: seshadri.search_claim(clocked(lambda: study.search_times((400,), 2)))]
 
 
 def anew() -> Tries:
-    """E6: few queries, by the same clock."""
+    """Return E6: few queries, by the same clock."""
     return [lambda: seshadri.replanning_claim(clocked(lambda: study.replanning_costs("rfid", 20)))]
 
 
 def answered() -> Tries:
-    """E4: its first batch, as one that takes a second."""
+    """Return E4: its first batch, with a duration of one second."""
     with patch("braid.hub.hub_batches.clock", SimpleNamespace(perf_counter=count().__next__)):
         return deployed(1)
 
 
 def clocked(found: Callable[[], Any]) -> Any:
-    """Figures that are measured by calls."""
+    """Return figures that are measured by calls."""
     study.make_network()
     with call_counting_clock("braid_lab.reuse.experiments.time.perf_counter"):
         return found()
 
 
 def regardless(planner: Any) -> Any:
-    """A planner that reuses what it can, whatever that costs."""
+    """Return a planner that reuses whatever it can, at any cost."""
     return lambda model, reuse: planner(model, "always" if reuse == "relaxed" else reuse)
 
 
 def one_by_one(lattice: Any) -> Any:
-    """A lattice that looks at each operator."""
+    """Return a lattice that visits each operator."""
     return lambda offers: SimpleNamespace(
         search=lambda wanted, regions=-1: study.linear_search(offers, wanted)
     )
 
 
 def last_alone(planned: Any) -> Any:
-    """Of all queries, the last alone is planned anew."""
+    """Re-plan only the last of all queries."""
     return lambda whole, order: planned(whole, order[-1:])
 
 
 def slower(clock: Any) -> Any:
-    """A clock by which every answer takes a second."""
+    """Return a clock by which every answer takes a second."""
     waits = count()
     return SimpleNamespace(perf_counter=lambda: clock.perf_counter() + next(waits))
 
 
 def alone(settings: Any) -> Any:
-    """A hub that reuses nothing."""
+    """Return a hub that reuses nothing."""
     return lambda *given: replace(settings(*given), reuse="separate")
 
 

@@ -1,5 +1,6 @@
-"""Faults of shared rings: whom results serve, selections that are pushed in, and where state is put
-(Wang 2008, Part III).
+"""Faults of shared rings: the queries of results, pushed selections and the location of state.
+
+Source: Wang 2008, Part III.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from mutations import Mutation, Tries
 
 
 def bitmaps() -> Tries:
-    """The example of chapter 20."""
+    """Return the example of chapter 20."""
     return [lambda: paper.bitmaps_claim(reference_bitmaps.bitmap_example().steps)]
 
 
 def equations() -> Tries:
-    """Eq. 21.1 and 21.2."""
+    """Return Eq. 21.1 and 21.2."""
     lengths = shared_ring_experiments.length_table()
     return [lambda: paper.selection_push_down_claim(lengths), lambda: paper.length_claim(lengths)]
 
 
 def deployment() -> Tries:
-    """A run in this process: two queries, of which the one with the longer window selects."""
+    """Return a run in this process of two queries; the one with the longer window selects."""
     from unit.test_bitmaps import Counted, made
 
     selective = made((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
@@ -50,7 +51,7 @@ def deployment() -> Tries:
 
 @contextmanager
 def fed(queries: tuple[Query, ...], hosts: int = 1, batches: int = 12) -> Iterator[Any]:
-    """A run in this process, in the place of one on Spark: these queries over random tuples, six a
+    """Return a run in this process instead of on Spark: these queries over six random tuples a
     batch.
     """
     from unit.test_bitmaps import Counted, some_batches
@@ -62,7 +63,7 @@ def fed(queries: tuple[Query, ...], hosts: int = 1, batches: int = 12) -> Iterat
 
 
 def rotated() -> tuple[Query, ...]:
-    """Three queries on three streams, each with another longest window."""
+    """Return three queries on three streams, each with another longest window."""
     from unit.test_bitmaps import made
 
     where = (("v < 3", None, None), (None, "v = 9", None), (None,) * 3)
@@ -70,7 +71,7 @@ def rotated() -> tuple[Query, ...]:
 
 
 def selective() -> tuple[Query, ...]:
-    """Two queries on two streams, of which the one with the longer window selects."""
+    """Return two queries on two streams; the one with the longer window selects."""
     from unit.test_bitmaps import made
 
     return made((6, 6), (60, 60), where=((None, None), ("v < 3", "v < 3")))
@@ -79,8 +80,9 @@ def selective() -> tuple[Query, ...]:
 def answered(
     queries: tuple[Query, ...], hosts: int
 ) -> tuple[shared_ring_experiments.QueryAnswers, int]:
-    """What queries got and should get, brute force in the place of DuckDB, and how many results
-    were made.
+    """Return the actual and expected answers of queries, and the number of results made.
+
+    Brute force replaces DuckDB.
     """
     with fed(queries, hosts) as run:
         none = (None,) * run.streams
@@ -90,7 +92,7 @@ def answered(
 
 
 def answers() -> Tries:
-    """Theorem 11 and section 18.2, on a ring of three hosts."""
+    """Return Theorem 11 and section 18.2, on a ring of three hosts."""
     made = cache(lambda: answered(rotated(), 3))
     return [
         lambda: paper.results_claim(made()[0]),
@@ -99,7 +101,7 @@ def answers() -> Tries:
 
 
 def on_a_chain() -> Tries:
-    """Part I, section 4.2: two streams on one host."""
+    """Return Part I, section 4.2: two streams on one host."""
     from unit.test_bitmaps import made
 
     def found() -> pd.DataFrame:
@@ -112,7 +114,7 @@ def on_a_chain() -> Tries:
 
 
 def used() -> Tries:
-    """Theorem 12: what is held, and what is of use, batch by batch."""
+    """Return Theorem 12: stored and useful state, batch by batch."""
     from unit.test_bitmaps import wanted
 
     def use() -> pd.DataFrame:
@@ -130,7 +132,7 @@ def used() -> Tries:
 
 
 def cost(queries: tuple[Query, ...]) -> dict[str, float]:
-    """What queries cost in one run."""
+    """Return the cost of queries in one run."""
     from unit.test_bitmaps import wanted
 
     with fed(queries) as run:
@@ -140,13 +142,13 @@ def cost(queries: tuple[Query, ...]) -> dict[str, float]:
 
 
 def apart(queries: tuple[Query, ...]) -> paper.IsolatedCosts:
-    """What queries cost in one run, and alone."""
+    """Return the cost of queries in one run, and separately."""
     each = [cost((replace(q, bitmap_position=0),)) for q in queries]
     return paper.IsolatedCosts.from_costs(pd.DataFrame([cost(queries), *each]))
 
 
 def alike() -> Tries:
-    """Theorem 13: two queries on two streams that ask for nearly the same."""
+    """Return Theorem 13: two similar queries on two streams."""
     from unit.test_bitmaps import made
 
     found = cache(lambda: apart(made((12, 12), (16, 16))))
@@ -157,17 +159,17 @@ def alike() -> Tries:
 
 
 def unlike() -> Tries:
-    """Theorem 12: of two queries, the one with the longer window selects."""
+    """Return Theorem 12: of two queries, the one with the longer window selects."""
     return [lambda: paper.least_state_claim(apart(selective()))]
 
 
 def everyone(of: Any) -> Any:
-    """Results that go to every query."""
+    """Send results to every query."""
     return lambda self, found: of(self, found) | -1
 
 
 def unshared(cost: Any) -> Any:
-    """Queries that share nothing: each has state and probes of its own."""
+    """Return queries that share nothing: each has its own state and probes."""
 
     def fault(queries: tuple[Query, ...]) -> Any:
         return (
@@ -178,7 +180,7 @@ def unshared(cost: Any) -> Any:
 
 
 def seconds(count: int) -> list[list[tuple[int, int, int, int]]]:
-    """Batches of a second each, of eight tuples (stream, k, v, seconds after the last)."""
+    """Return batches of a second, each of eight tuples (stream, k, v, seconds after the last)."""
     draw = Random(0)
     return [
         [(n % 2, draw.randrange(2), draw.randrange(10), int(n == 0)) for n in range(8)]
@@ -187,7 +189,7 @@ def seconds(count: int) -> list[list[tuple[int, int, int, int]]]:
 
 
 def equal(deployed: Any) -> Any:
-    """Equal stretches of age, whatever selections leave of them."""
+    """Return equal ranges of age, whatever selections leave of them."""
 
     def fault(facts: Any, stream: int, windows: Any, hosts: int) -> tuple[int, ...]:
         return tuple(windows[-1] * k // hosts for k in range(1, hosts))

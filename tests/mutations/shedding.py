@@ -21,7 +21,7 @@ BOTH = (0.6, 0.8)
 
 
 def chosen() -> Tries:
-    """Fig. 12, 16 and 17: what is processed, for one skew of items."""
+    """Return Fig. 12, 16 and 17: which pairs are processed, for one skew of items."""
     return [
         lambda: gedik.order_claims(study.recall_table((0.6,))),
         lambda: gedik.utility_claims(study.utility_by_skew(), study.utility_by_types()),
@@ -29,18 +29,18 @@ def chosen() -> Tries:
 
 
 def adapted() -> Tries:
-    """Fig. 8: how much is processed, through a burst."""
+    """Return Fig. 8: how much is processed, through a burst."""
     burst = study.adaptation_curves()
     return [lambda: gedik.burst_claim(burst), lambda: gedik.forward_claim(burst)]
 
 
 def directed() -> Tries:
-    """Fig. 11: which window gives way."""
+    """Return Fig. 11: which window is reduced."""
     return [lambda: gedik.direction_claim(study.direction_shares())]
 
 
 def windowed() -> Tries:
-    """Fig. 1 and 5: what a part of a window gives, by the model."""
+    """Return Fig. 1 and 5: the output of a part of a window, by the model."""
     best = cache(study.optimality_table)
     return [
         lambda: gedik.reduction_claim(study.window_reduction()),
@@ -51,17 +51,17 @@ def windowed() -> Tries:
 
 
 def dropped() -> Tries:
-    """Fig. 7."""
+    """Return Fig. 7."""
     return [lambda: gedik.drop_rate_claims(study.drop_rates())]
 
 
 def peaked() -> Tries:
-    """Fig. 6."""
+    """Return Fig. 6."""
     return [lambda: gedik.density_claim(study.density_curves(BOTH))]
 
 
 def partly() -> Tries:
-    """Fig. 9, 10 and 13, for two skews and the same threshold."""
+    """Return Fig. 9, 10 and 13, for two skews and the same threshold."""
     newest_match = cache(lambda: study.recall_table(BOTH, shift=0.0))
     return [
         lambda: gedik.rate_claim(newest_match()),
@@ -71,7 +71,7 @@ def partly() -> Tries:
 
 
 def indexed() -> Tries:
-    """Fig. 14 and 15."""
+    """Return Fig. 14 and 15."""
     return [
         lambda: gedik.size_claims(study.recall_by_basic_windows()),
         lambda: gedik.dropping_claims(study.gain_over_dropping()),
@@ -83,7 +83,9 @@ SETS = SetStreams((24.0, 24.0), seconds=16.0, step=2.0, window=8.0, kappa=1.0, t
 
 
 def results(method: Method | None) -> dict[str, float]:
-    """What a run in this process finds of SETS, with a quarter of the pairs or in full (None)."""
+    """Return the results of a run on SETS in this process, with a quarter of the pairs or all
+    (None).
+    """
     shed = None if method is None else Shed(fraction=0.25, method=method, basic_window="1 second")
     tables, spans = SETS.make_tables(), {"n": "8 seconds", "m": "8 seconds"}
 
@@ -100,7 +102,7 @@ def results(method: Method | None) -> dict[str, float]:
 
 
 def weighed() -> Tries:
-    """Real pairs: made-up sets in the place of the flights of notebook 06."""
+    """Return real pairs: generated sets instead of the flights of notebook 06."""
 
     def legs() -> measured.FlightComparison:
         truth = results(None)["results"]
@@ -120,17 +122,17 @@ def weighed() -> Tries:
 
 
 def oldest(found: Any) -> Any:
-    """The oldest part of a window."""
+    """Return the oldest part of a window."""
     return lambda f, share: newest_output_share(f[::-1], share)
 
 
 def still(likeness: Any) -> Any:
-    """Items whose popularity stands still, so that age plays no part."""
+    """Return items with constant popularity, so that age has no effect."""
     return lambda *given: np.full_like(of := likeness(*given), of[0])
 
 
 def at_random(utility: Any) -> Any:
-    """Where types are not told apart, any pairs are processed."""
+    """Process any pairs, because types are not distinguished."""
 
     def fault(sets: Any, r: float, values: Any, frequency: Any, typed: bool) -> Any:
         found = utility(sets, r if typed else 1.0, values, frequency, typed)
@@ -140,17 +142,17 @@ def at_random(utility: Any) -> Any:
 
 
 def worst_first(fill: Any) -> Any:
-    """A knapsack that takes what is worth least."""
+    """Return a knapsack that prefers the lowest value."""
     return lambda values, *rest: fill(-values, *rest)
 
 
 def turned_round(directions: Any) -> Any:
-    """Each window for the other."""
+    """Exchange the two windows."""
     return lambda r, windows, outputs: directions(r, windows, outputs[::-1])
 
 
 def likelier(draws: Any) -> Any:
-    """Tuples that are drawn more often than their share says."""
+    """Draw tuples more often than their share."""
     return lambda numbers, block: draws(numbers, block) ** 3
 
 

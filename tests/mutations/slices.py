@@ -1,4 +1,4 @@
-"""Faults of shared chains and of what is reckoned of them (Wang 2008, Part I)."""
+"""Faults of shared chains and of the figures computed from them (Wang 2008, Part I)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from mutations import Mutation, Tries
 
 
 def of(counted: Callable[[], pd.DataFrame], *claims: Callable[[pd.DataFrame], Any]) -> Tries:
-    """Claims about one figure, which is counted once."""
+    """Return claims about one figure, which is counted once."""
     figure = cache(counted)
     return [lambda claim=claim: claim(figure()) for claim in claims]
 
 
 def three() -> Tries:
-    """Fig. 8.1 and 8.2, in a part of their settings."""
+    """Return Fig. 8.1 and 8.2, in a part of their settings."""
     state = (
         chain_claims.least_state_claim,
         chain_claims.state_savings_claim,
@@ -37,7 +37,7 @@ def three() -> Tries:
 
 
 def many() -> Tries:
-    """Fig. 8.3."""
+    """Return Fig. 8.3."""
     each = (
         chain_claims.uniform_claim,
         chain_claims.skewed_gain_claim,
@@ -48,7 +48,7 @@ def many() -> Tries:
 
 
 def closed() -> Tries:
-    """Fig. 5.8 to 5.10."""
+    """Return Fig. 5.8 to 5.10."""
     memory = of(
         slices_experiments.memory_savings,
         partial(paper.always_saves_claim, where="Fig. 5.8", what="memory"),
@@ -63,23 +63,23 @@ def closed() -> Tries:
 
 
 def trees() -> Tries:
-    """Fig. 6.4 to 6.7."""
+    """Return Fig. 6.4 to 6.7."""
     each = (paper.tree_memory_claim, paper.tree_average_claim, paper.tree_pull_up_claim)
     return [*of(slices_experiments.tree_ratios, *each), paper.tree_parts_claim]
 
 
 def whole() -> Tries:
-    """Section 5.1."""
+    """Return section 5.1."""
     return [paper.one_state_claim]
 
 
 def merged() -> Tries:
-    """Fig. 8.3(b) and (c): which slices are merged, by the costs of section 7.2 alone."""
+    """Return Fig. 8.3(b) and (c): which slices are merged, by the costs of section 7.2 alone."""
     return [partial(chain_claims.merged_slices_claim, said) for said in chain_claims._SAID]
 
 
 def free(edge: Any) -> Any:
-    """Running a slice costs nothing."""
+    """Make slices free to run."""
 
     def fault(i: int, j: int, windows: Any, s: ChainStatistics) -> Any:
         return edge(i, j, windows, replace(s, slice_overhead=0.0))
@@ -88,7 +88,7 @@ def free(edge: Any) -> Any:
 
 
 def halved(savings: Any) -> Any:
-    """A chain that saves half as much."""
+    """Return a chain that saves half as much."""
 
     def fault(*given: float) -> Any:
         return Savings(*(part / 2 for part in vars(savings(*given)).values()))
@@ -97,7 +97,7 @@ def halved(savings: Any) -> Any:
 
 
 def dearer(savings: Any) -> Any:
-    """A chain that compares a twentieth of its rivals' work more."""
+    """Return a chain with a twentieth of its rivals' comparisons added."""
 
     def fault(*given: float) -> Any:
         s = savings(*given)
@@ -107,7 +107,7 @@ def dearer(savings: Any) -> Any:
 
 
 def unselective(ratios: Any) -> Any:
-    """Chains of a tree that keep what only the other query selects (Eq. 6.3)."""
+    """Return chains of a tree that keep what only the other query selects (Eq. 6.3)."""
 
     def fault(m: float, n: float) -> Any:
         t = tree.ratio_tree(m, n)
@@ -120,7 +120,7 @@ def unselective(ratios: Any) -> Any:
 
 
 def overlapping(cut: Any) -> Any:
-    """Mem-Opt's chain whose slices hold what younger ones hold, in Eq. 5.1."""
+    """Return Mem-Opt's chain whose slices also hold the state of younger ones, in Eq. 5.1."""
     return lambda q, *chain: replace(cut(q, *chain), state_tuples=1.5 * cut(q, *chain).state_tuples)
 
 

@@ -1,5 +1,6 @@
-"""Faults that break what the papers prove, reckon or draw: for each a test of this project that
-fails with it. Claims that studies make have faults of their own, in the modules beside this one.
+"""Faults that break proofs, computations or figures of the papers, each detected by one test.
+
+Claims of studies have their faults in the modules beside this one.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ SHED, POLICY = "unit.test_reference_shedding.", "unit.test_shedding_policy."
 
 
 def without(**parts: float) -> Any:
-    """A cost whose parts are left out."""
+    """Return a cost without these parts."""
     return lambda made: lambda *given: replace(made(*given), **parts)
 
 
 def lacking(*parts: str) -> Any:
-    """A sum whose parts, by name, are left out."""
+    """Return a sum without these named parts."""
     return lambda made: lambda *given: made(*given) | dict.fromkeys(parts, 0.0)
 
 
 def doubled(state: Any) -> Any:
-    """Tuples that are purged to the next slice are sent there twice."""
+    """Send purged tuples to the next slice twice."""
 
     def fault(self: Any, k: int, copy: Any) -> Any:
         moves = state(self, k, copy)
@@ -45,7 +46,7 @@ def doubled(state: Any) -> Any:
 
 
 def overtaking(onward: Any) -> Any:
-    """A probe that goes ahead of what it has purged."""
+    """Send a probe ahead of the tuples that it has purged."""
 
     def fault(self: Any, k: int, copy: Any) -> Any:
         moves = onward(self, k, copy)
@@ -57,17 +58,17 @@ def overtaking(onward: Any) -> Any:
 
 
 def further(onward: Any) -> Any:
-    """Selections between slices that let everything through."""
+    """Let everything pass the selections between slices."""
     return lambda self, k, copy: onward(self, k, replace(copy, reach=float("inf")))
 
 
 def shorter(onward: Any) -> Any:
-    """Selections that stop a tuple where its last slice begins."""
+    """Stop a tuple at the beginning of its last slice."""
     return lambda self, k, copy: onward(self, k, replace(copy, reach=copy.reach - 1))
 
 
 def unwaited(merge: Any) -> Any:
-    """A merge that does not wait for the queue between the slices."""
+    """Merge without waiting for the queue between the slices."""
 
     def fault(self: Any, k: int) -> None:
         self.slices[k + 1].queue.clear()
@@ -77,7 +78,7 @@ def unwaited(merge: Any) -> Any:
 
 
 def carried(split: Any) -> Any:
-    """A split that takes the whole state along to the older slice."""
+    """Move the whole state to the older slice in a split."""
 
     def fault(self: Any, k: int, at: int) -> None:
         split(self, k, at)
@@ -88,7 +89,7 @@ def carried(split: Any) -> Any:
 
 
 def hurried(send: Any) -> Any:
-    """END marks that overtake the results before them."""
+    """Let END marks overtake the results before them."""
 
     def fault(self: Any, node: int, m: Any) -> Any:
         move = send(self, node, m)
@@ -101,7 +102,7 @@ def hurried(send: Any) -> Any:
 
 
 def lost(purge: Any) -> Any:
-    """What is purged does not arrive at the next node."""
+    """Lose purged tuples on the way to the next node."""
 
     def fault(self: Any, node: int, t: Any) -> Any:
         already = len(self.sending)
@@ -113,7 +114,7 @@ def lost(purge: Any) -> Any:
 
 
 def spread_out(made: Any) -> Any:
-    """CTR with two copies for each second of a segment."""
+    """Return CTR with two copies for each second of a segment."""
 
     def fault(self: Any) -> None:
         object.__setattr__(self, "copies", 2 * self.segment_batches)

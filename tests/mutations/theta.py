@@ -23,12 +23,12 @@ from mutations import Mutation, Tries, lazy_figures, run_in_process
 
 
 def outgrown() -> Tries:
-    """One stream outgrows the other."""
+    """Return streams of which one outgrows the other."""
     return [lambda: dynamics.dynamics_claims(dynamics.simulate_worst_case())]
 
 
 def swinging() -> Tries:
-    """Streams that outgrow each other by turns."""
+    """Return streams that outgrow each other in turns."""
     return [
         lambda: dynamics.migration_cost_claim(
             dynamics.migration_table(dynamics.simulate_fluctuation(4.2, 3, start=(50, 50)))
@@ -37,8 +37,10 @@ def swinging() -> Tries:
 
 
 def clustered() -> Tries:
-    """Table 2 and Fig. 5 of a made-up join of few suppliers with many lines, some of which are far
-    more frequent than others; 16 machines.
+    """Return Table 2 and Fig. 5 of a generated join of few suppliers with many lines on 16
+    machines.
+
+    Some lines are far more frequent than others.
     """
     lines = np.rint(3e6 * zipf_probabilities(1000, 1.5)).astype(np.int64)
     suppliers = np.arange(1000) % 5 == 0
@@ -94,7 +96,9 @@ def clustered() -> Tries:
 
 
 def grown() -> Tries:
-    """Fig. 5i, 5j: more machines for as much more of TPC-H, in memory and out of core."""
+    """Return Fig. 5i and 5j: more machines for proportionally more TPC-H data, in memory and out of
+    core.
+    """
     out_of_core, sizes = ModelledMachine(memory_mb=0.0), (16, 32, 64)
     f = lazy_figures(
         told.ThetaFigures,
@@ -106,7 +110,7 @@ def grown() -> Tries:
 
 
 def computed() -> Tries:
-    """Fig. 5d, of the band join that is bound by its results, and the two operators."""
+    """Return Fig. 5d of the band join whose results dominate, and the two operators."""
     both = ("Dynamic", "StaticMid")
     f = lazy_figures(
         told.ThetaFigures, runs=lambda: figures.progress_runs(("BCI",), "Z0", 64, 0.02, 1, 6, both)
@@ -115,14 +119,14 @@ def computed() -> Tries:
 
 
 def tabled() -> Tries:
-    """Table 2, its ends alone."""
+    """Return the ends of Table 2."""
     f = lazy_figures(told.ThetaFigures, times=lambda: figures.table_2(0.02, 1, ("Z0", "Z4"), 6))
     made = (told.resilient_check, told.skewed_hash_check, told.square_check, told.overflow_check)
     return [partial(claim, f) for claim in made]
 
 
 def rivals() -> Tries:
-    """Table 2, Fig. 5a and 5b as runs count them: few suppliers, whose lines are skewed."""
+    """Return Table 2, Fig. 5a and 5b as counted by runs: few suppliers, with skewed lines."""
     lines = np.rint(1e5 * zipf_probabilities(200, 1.5)).astype(np.int64)
     of = JoinInput("EQ5", 200, int(lines.sum()), int(lines.sum()), (np.ones(200, np.int64), lines))
 
@@ -141,7 +145,9 @@ def rivals() -> Tries:
 
 
 def joined() -> Tries:
-    """Table 2: a few real tuples under each placement of four hosts, joined in this process."""
+    """Return Table 2: a few real tuples under each placement of four hosts, joined in this
+    process.
+    """
 
     def stream(rows: int, seed: int) -> pa.Table:
         draw = np.random.default_rng(seed)
@@ -164,7 +170,7 @@ def joined() -> Tries:
 
 
 def one_cell(probes: Any) -> Any:
-    """A fresh block that probes one cell of its line alone."""
+    """Make a fresh block probe a single cell of its line."""
 
     def fault(self: Any, stream: int, part: int) -> Any:
         found, deferred = probes(self, stream, part)
@@ -174,12 +180,12 @@ def one_cell(probes: Any) -> Any:
 
 
 def as_hash(operator: Any) -> Any:
-    """Dynamic that hashes."""
+    """Return Dynamic that hashes."""
     return lambda name, *given: operator("SHJ" if name == "Dynamic" else name, *given)
 
 
 def level(on_hosts: Any) -> Any:
-    """A hash that gives every host the same."""
+    """Return a hash that gives every host the same load."""
 
     def evenly(self: JoinInput, hosts: int, seed: int = 0) -> Any:
         return tuple(np.full(hosts, n.sum() // hosts) for n in on_hosts(self, hosts, seed))
@@ -188,12 +194,12 @@ def level(on_hosts: Any) -> Any:
 
 
 def late(times: float) -> Any:
-    """A trigger that waits for so many times the growth that it should wait for."""
+    """Return a trigger that waits for a multiple of the growth."""
     return lambda due: lambda self: due(replace(self, epsilon=times * self.epsilon))
 
 
 def scattered(placed: Any) -> Any:
-    """A new grid whose hosts lie the other way round, so that everything moves."""
+    """Return a new grid with reversed hosts, so that everything moves."""
 
     def other(self: HostGroup, *step: Any) -> HostGroup:
         new: HostGroup = placed(self, *step)

@@ -1,7 +1,7 @@
-"""Faults of durability, each put into the engine, that simulated worlds must find.
+"""Faults of durability, put into the engine, that simulated worlds must find.
 
-Each stands for a mistake that was made, or is easy to make. ``make world-faults`` plays worlds of
-fixed seeds with each fault, until one goes wrong.
+Each is a mistake that was made or is easy to make. ``make world-faults`` runs worlds of fixed seeds
+with each fault until one fails.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from world.drivers import PerDriver
 
 @dataclass(frozen=True)
 class WorldFault:
-    """A fault, and how many worlds may be played until one of them finds it."""
+    """A fault, and the maximum number of worlds until one of them finds it."""
 
     name: str
     put: Callable[[], AbstractContextManager[Any]]
@@ -33,7 +33,7 @@ class WorldFault:
 
 
 class _Depth:
-    """How deep a driver is in calls of a certain kind."""
+    """The nesting depth of a driver in calls of a certain kind."""
 
     def __init__(self) -> None:
         self.value = 0
@@ -41,8 +41,9 @@ class _Depth:
 
 @contextmanager
 def _unchecked_within(owner: Any, name: str, first: bool = False) -> Iterator[None]:
-    """While a method runs, nobody asks the log whether another driver has the run; with ``first``
-    that is asked once before the method.
+    """Skip the check for another driver while a method runs.
+
+    With ``first`` the check is made once before the method.
     """
     depth = PerDriver("unchecked", _Depth)
     real, check = getattr(owner, name), ManifestLog.check_fence

@@ -10,20 +10,22 @@ from shared_jvm import Jvm, warm
 
 @pytest.fixture(scope="package")
 def jvm() -> Iterator[Jvm]:
-    """Where all reports have their Spark. In JupyterLab (test_lab.py) a kernel starts its own."""
+    """The JVM with the Spark of all reports. In JupyterLab (test_lab.py) a kernel starts its
+    own.
+    """
     with warm() as jvm:
         yield jvm
 
 
 @pytest.fixture
 def attached(jvm: Jvm) -> Iterator[dict[str, str]]:
-    """The environment in which a process has its Spark there."""
+    """Return the environment with which a process uses this JVM."""
     yield jvm.environment
     jvm.leave()
 
 
 @pytest.fixture
 def on_spark(attached: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The kernel of a notebook attaches to the JVM that is there."""
+    """Make the kernel of a notebook attach to the shared JVM."""
     for name, value in attached.items():
         monkeypatch.setenv(name, value)

@@ -1,5 +1,6 @@
-"""All notebooks by the same path as a report: they run, keep their claims, and leave one page that
-needs no network. The tour is run from the wheel, in test_wheel.
+"""All notebooks as reports: they run, their claims hold, and each gives one offline page.
+
+The tour runs from the wheel, in test_wheel.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ JOIN = [
 
 @pytest.fixture(autouse=True)
 def claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every claim that a notebook tries is among those that docs/verdicts.json keeps."""
+    """Check that every claim that a notebook tests is in docs/verdicts.json."""
     monkeypatch.setenv("BRAID_CLAIMS", str(file := tmp_path / "claims.jsonl"))
     yield
     if file.exists():
@@ -50,7 +51,7 @@ def report(name: str, page: Path, settings: list[str], folder: Path = NOTEBOOKS)
 
 
 def checked(page: Path) -> str:
-    """The page's text, once it is sure that a browser fetches nothing for it."""
+    """Return the page's text after checking that a browser fetches nothing for it."""
     html = page.read_text(encoding="utf-8")
     assert find_external_urls(html) == []
     assert '<div data-film="cockpit">' in html and '"matrix":' in html, "the run plays"
@@ -224,7 +225,7 @@ seen = [e for e in seen if type(e).__name__ != "MappingChanged" or not e.batch]"
 def test_a_check_that_fails_makes_the_report_fail(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The check of the ratio's bound, on a run that claims to be adaptive and is not."""
+    """The bound on the ratio is checked on a run that claims to be adaptive and is not."""
     notebook = nbformat.read(NOTEBOOKS / "01_adaptive_theta_join.ipynb", as_version=4)
     cells = {cell.id: cell for cell in notebook.cells}
     notebook.cells = [
@@ -281,12 +282,12 @@ def test_papermill_by_itself_runs_a_notebook_as_a_report(
 
 
 LISTED = "  # noqa: E501"
-"""How a parameter's line ends that lists all its values: papermill reads one line of each."""
+"""The end of a parameter's line that lists all its values: papermill reads one line of each."""
 
 
 @pytest.mark.parametrize("notebook", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
 def test_cells_are_short_have_lasting_ids_and_say_what_they_do(notebook: Path) -> None:
-    """What is computed is a function of a study, where tests can reach it; cells call it."""
+    """Computations are functions of a study, which tests can call; cells only call them."""
     cells = json.loads(notebook.read_text())["cells"]
     assert len({cell["id"] for cell in cells}) == len(cells)
     for cell in cells:

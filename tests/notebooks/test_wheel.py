@@ -1,4 +1,4 @@
-"""The wheel, in an environment that has what Braid needs but no checkout."""
+"""The wheel, in an environment with Braid's requirements but without a checkout."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Bare:
-    """A virtual environment with the wheel, and an empty folder to stand in."""
+    """A virtual environment with the wheel, and an empty working directory."""
 
     venv: Path
     here: Path
 
     def __call__(self, command: str, *arguments: str, **more: str) -> str:
-        """What a command of the environment prints; it must succeed. ``more`` is for its
-        environment.
+        """Return the output of a command of the environment, which must succeed.
+
+        ``more`` adds environment variables.
         """
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "PYSPARK"))}
         done = subprocess.run(
@@ -46,8 +47,10 @@ def run(*command: str | Path) -> None:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Bare:
-    """The wheel is built by way of the source archive and installed alone; the packages it needs
-    are those of this Python, seen through a path file, which leaves out what is editable there.
+    """Build the wheel from the source archive and install it alone.
+
+    Its requirements are those of this Python, made visible by a path file that leaves out editable
+    packages.
     """
     folder = tmp_path_factory.mktemp("wheel")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder / "dist", ROOT)

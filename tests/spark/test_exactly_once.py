@@ -47,7 +47,9 @@ def test_a_batch_that_is_cut_off_right_after_its_commit_is_not_done_again(
     run = ended(StreamJoin.resume(tmp_path / "run", join.streams))
     assert describe_difference(committed_ids(run), expected(streams, on)) == ""
     assert sum(run.metrics()["results"]) == committed_ids(run).total()
-    shutil.rmtree(tmp_path / "run" / "checkpoint")  # Spark would restart from the beginning, the run would not
+    shutil.rmtree(
+        tmp_path / "run" / "checkpoint"
+    )  # Spark would restart from the beginning, the run would not
     with pytest.raises(
         DamagedRunError, match="finished micro-batch -1 and begun -1, the run has committed 2"
     ):

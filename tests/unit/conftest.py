@@ -1,4 +1,4 @@
-"""What tests of several files begin with."""
+"""Fixtures shared by several test files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from braid.storage import log_checkpointer
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three batches are rolled up at once, and their results merged."""
+    """Roll up after three batches, and merge their results."""
     monkeypatch.setattr(log_checkpointer, "_EVERY", 3)
 
 
 @pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of twelve batches, of which nine are merged."""
+    """A run of twelve batches with nine of them merged."""
     from merged_runs import whole_run
 
     return whole_run(tmp_path_factory.mktemp("whole") / "run")
@@ -26,11 +26,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(whole: Path, tmp_path: Path) -> Path:
-    """A copy of it."""
+    """A copy of that run."""
     return Path(shutil.copytree(whole, tmp_path / "run"))
 
 
 @pytest.fixture
 def url() -> str:
-    """A bucket of this process's memory."""
+    """A bucket in this process's memory."""
     return f"memory:///{uuid.uuid4().hex}"

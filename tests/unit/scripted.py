@@ -1,5 +1,6 @@
-"""A small run written by hand: two hosts, one migration from (2, 1) to (1, 2), four tuples of R and
-ten of S.
+"""A small run written by hand: two hosts and one migration from (2, 1) to (1, 2).
+
+It has four tuples of R and ten of S.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def committed(
     moved: Sequence[int] = (),
     hosts: int = 2,
 ) -> BatchCommitted:
-    """Every host gets every tuple, and a tuple has 9 bytes."""
+    """Return a commit in which every host gets every tuple, and a tuple has 9 bytes."""
     n = sum(received)
     did = (
         HostMetrics(n, 9 * n, held, 9 * held, came, 9 * came)
@@ -76,7 +77,7 @@ def route(
     fresh: bool = True,
     owed: Sequence[int] = (),
 ) -> Route:
-    """A route of one hop, to the blocks of the other stream by host, for each path."""
+    """Return a route of one hop, to the blocks of the other stream by host, for each path."""
     hops = tuple((Hop(1 - block.stream, probes),) for probes in paths)
     return Route(block, hops, tuple(owed), fresh)
 
@@ -122,19 +123,20 @@ MIGRATION: list[Any] = [
 
 
 def rows(columns):
-    """What a frame holds by column, as tuples."""
+    """Return the columns of a frame as tuples."""
     return list(zip(*columns.values(), strict=True))
 
 
 def scenes(events: Sequence[Any]) -> list[RunView]:
-    """What is seen after each batch; after the last one also that the run is over."""
+    """Return the view state after each batch; the last one has also ended."""
     ends = [k + 1 for k, e in enumerate(events) if isinstance(e, BatchCommitted)]
     return [fold_events(events[:end]) for end in (*ends[:-1], len(events))]
 
 
 def kept(events: Sequence[Any], batch: int) -> list[Any]:
-    """The events of a shared run after a batch (from 0), with what stays of those before: the run's
-    start, its queries, and the last chain of each stream.
+    """Return the events of a shared run after a batch (from 0), with those retained from before.
+
+    Retained are the run's start, its queries, and the last chain of each stream.
     """
     last = next(k for k, e in enumerate(events) if getattr(e, "batch", -1) > batch)
     blocks, chains = LiveBlocks(), {}

@@ -1,4 +1,4 @@
-"""`braid check --answers`: results recomputed from the input, by another way than they were made."""
+"""`braid check --answers`: results recomputed from the input by a different method."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Case:
     settings: dict[str, Any] | None = None
 
     def run(self, folder: Path, rows: int = 300) -> int:
-        """Return the number of results that the whole join has."""
+        """Return the number of results of the whole join."""
         streams = tables(self.streams, rows, seed=7)
         windows = {a: WINDOWS[a] for a in streams} if self.windowed else {}
         spans = {a: f"{seconds} seconds" for a, seconds in windows.items()} or None
@@ -53,7 +53,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_right_answers_are_all_right(case: Case, tmp_path: Path) -> None:
-    """As many rows are compared as DuckDB finds on the streams that were given."""
+    """The number of compared rows is DuckDB's on the given streams."""
     results = case.run(tmp_path / "run")
     report = check_answers(tmp_path / "run")
     assert report.is_right and results
@@ -62,7 +62,7 @@ def test_right_answers_are_all_right(case: Case, tmp_path: Path) -> None:
 
 
 def with_query(folder: Path, **changed: Any) -> None:
-    """Have the run's settings say something else than it ran."""
+    """Change the run's stored settings to differ from what it ran."""
     store = RunStore(folder)
     query = store.read_settings()
     assert query is not None
@@ -100,7 +100,7 @@ def test_a_result_too_few_or_too_many_is_found(
 def test_a_kernel_that_errs_is_found(
     change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The first part of each probe is lost, or comes twice; the command ends with 1."""
+    """The first part of each probe is lost or repeated; the command ends with 1."""
     real: Callable[..., Iterator[Any]] = BlockJoiner.probe_blocks
 
     def probe(self: BlockJoiner, *given: Any, **more: Any) -> Iterator[Any]:
@@ -119,7 +119,7 @@ def test_a_kernel_that_errs_is_found(
 
 
 def test_late_tuples_are_counted_apart(tmp_path: Path) -> None:
-    """Of b's tuples of minute 0 that come in batch 3, some partners may have expired."""
+    """Partners of b's tuples of minute 0 that arrive in batch 3 may have expired."""
     first, second = tables("ab", 200, seed=3, batches=4).values()
     late = second["batch"].to_numpy().copy()
     late[:20] = 3

@@ -1,4 +1,4 @@
-"""Arrivals: rates, bursts, changes, and a condition whose selectivity is what it says."""
+"""Arrivals: rates, bursts, changes, and a condition with a given selectivity."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from duck import duck
 
 
 def near(found: float, mean: float) -> bool:
-    """Within five standard deviations of a Poisson number."""
+    """Return whether a count is within five standard deviations of a Poisson mean."""
     return abs(found - mean) <= 5 * sqrt(mean)
 
 
 def joined(given: Arrivals) -> int:
-    """Results by DuckDB, over full history."""
+    """Return the results by DuckDB over full history."""
     with duck() as db:
         for alias, table in given.make_tables().items():
             db.register(alias, table)
@@ -34,7 +34,7 @@ def test_rates_are_drawn_as_gu_draws_them():
 
 
 def test_counts_are_poisson():
-    """The mean and the variance of the number of tuples per batch are rate times step."""
+    """Mean and variance of the number of tuples per batch are rate times step."""
     counts = np.array(Arrivals((8.0, 20.0), seconds=3000, step=0.5).batch_counts())
     assert counts.shape == (6000, 2)
     assert counts.mean(axis=0) == pytest.approx([4, 10], rel=0.03)
@@ -100,11 +100,11 @@ def test_bursts_have_two_rates_and_one_mean(theta: float):
 @pytest.mark.parametrize("sigma", [0.0, 0.01, 0.1, 0.5, 1.0])
 @pytest.mark.parametrize("streams", [2, 3, 4])
 def test_selectivity_is_what_it_says(streams: int, sigma: float):
-    """Every pair of tuples matches with probability sigma, and groups with the product over their
-    pairs of streams.
+    """Every pair of tuples matches with probability sigma; groups match with the product over their
+    pairs.
 
-    Two groups that share a pair of tuples are the likelier both to match, so the deviation is that
-    of the most such pairs.
+    Two groups that share a pair of tuples are positively correlated, so the deviation is that of
+    the largest such set.
     """
     size = {2: 40, 3: 8, 4: 3}[streams]
     given = Arrivals((float(size),) * streams, seconds=10, sigma=sigma, seed=5)

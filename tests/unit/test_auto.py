@@ -1,4 +1,4 @@
-"""A placement that changes among placements while the join runs: by facts, exactly once."""
+"""A placement that changes among placements during the join: by facts, exactly once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ORDER = ["AdaptiveGrid", "StaticGrid", "HashPartition"]
 
 @dataclass(frozen=True)
 class _Often(Auto):
-    """Changes every few batches, as soon as nothing is owed."""
+    """A placement that changes every few batches, as soon as no pair is pending."""
 
     every: int = 3
 
@@ -67,7 +67,7 @@ def test_older_blocks_are_shared_out_once_and_lie_on_one_host_each() -> None:
 
 
 def shares(hosts: int, share: float) -> list[list[float]]:
-    """Of raw keys, where one value has a part of both streams."""
+    """Return the shares of raw keys, with one frequent value in both streams."""
     each = np.full(hosts, (1 - share) / hosts)
     each[-1] += share
     return [np.tile(each / (16 * hosts), 16 * hosts).tolist()] * 2
@@ -102,7 +102,7 @@ def test_it_changes_where_values_are_frequent_and_says_why() -> None:
 
 
 FEWER = [(n, n) for n in range(40_000, 0, -500)]
-"""What was merged last is smallest, and the first to leave a full host."""
+"""Block order: the block merged last is smallest, and the first to leave a full host."""
 
 
 @pytest.mark.parametrize("shedder", [None, Shed(fraction=0.5)], ids=["", "shedding"])
@@ -110,7 +110,7 @@ FEWER = [(n, n) for n in range(40_000, 0, -500)]
 def test_a_change_in_a_batch_that_would_merge_shares_older_blocks_out(
     monkeypatch: pytest.MonkeyPatch, gap: int, shedder: Shed | None
 ) -> None:
-    """In batch 12 every fourth block is merged; only what was committed can go to other hosts."""
+    """In batch 12 every fourth block is merged; only committed blocks can move to other hosts."""
     monkeypatch.setattr("braid.simulation.auto_placement.LOOKS", 12)
     counts = [*FEWER[: 12 - gap], *[(0, 0)] * gap, *FEWER[12:14]]
     events = simulate(
@@ -129,7 +129,7 @@ def test_a_change_in_a_batch_that_would_merge_shares_older_blocks_out(
 
 @pytest.mark.parametrize("every", [3, 4, 8, 12])
 def test_what_a_batch_has_merged_stays_where_it_is_in_that_batch(every: int) -> None:
-    """As where a batch that only amends came between, so that nobody kept compaction off."""
+    """As after a batch that only amends, which does not suspend compaction."""
     often = _Often(8, reviews_placement=False, every=every)
     events = simulate(often, FEWER[: 3 * every + 2], key_shares=shares(8, 0.3))
     read = [
@@ -191,7 +191,7 @@ def test_a_join_changes_is_killed_and_goes_on_with_what_it_changed_to(
 
 
 def made_anew(engine: Engine) -> None:
-    """Blocks that are made anew have the keys of the placement at work."""
+    """Check that rebuilt blocks have the keys of the current placement."""
     state = engine.state
     replicas = [
         ReplicaReport(

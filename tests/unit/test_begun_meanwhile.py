@@ -1,4 +1,4 @@
-"""A driver or reader that begins while another driver goes on with the run, as after a lost lock."""
+"""A driver or reader starts while another driver continues the run, as after a lost lock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ STREAMS = tables("ab", 60, seed=91, batches=4)
 def test_entries_that_come_while_the_log_is_read_are_not_a_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two come after a reader has found no further one, and before it lists them all."""
+    """Two entries are added after a reader has found no further one, and before it lists them
+    all.
+    """
     (tmp_path / "commits").mkdir()
     driver, reader = (
         ManifestLog(tmp_path / "commits", tmp_path),
@@ -72,7 +74,7 @@ def test_who_takes_over_after_all_input_was_cut_does_not_cut_it_again(tmp_path: 
 def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It had its name in staging/ when a driver that begins looked there, and has that in results/."""
+    """Its name is in staging/ when a new driver looks there, and later in results/."""
     join = StreamJoin(STREAMS, "a.k = b.k", Scatter())
     assert join.start(tmp_path, batches="batch").awaitTermination()
     moved = next((tmp_path / "results").glob("*.parquet"))
@@ -94,7 +96,7 @@ def test_a_result_that_another_driver_moves_meanwhile_is_not_missing(
 def test_what_is_rolled_up_before_a_driver_takes_over_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has read the log, and knows of no results that are merged."""
+    """The new driver has read the log and does not know of merged results."""
     join = StreamJoin(STREAMS, "a.k = b.k", Scatter())
     assert join.start(tmp_path, batches="batch").awaitTermination()
     store, before = RunStore(tmp_path, "process"), RunStore(tmp_path, "process")
@@ -163,7 +165,7 @@ def test_a_file_that_goes_while_it_is_looked_at_is_missing(
 
 
 def written(folder: Path) -> InputSnapshot:
-    """Return the input of a run as it is before it is cut."""
+    """Return the input of a run before it is split."""
     ArrowReplay(STREAMS, {}, "batch").write_input(folder)
     copied = InputSnapshot(folder)
     copied.write_checksums(force=False)

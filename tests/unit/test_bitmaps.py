@@ -1,5 +1,6 @@
-"""Whom a tuple, an intermediate result and a result serve: chapter 20's example, brute force, and
-chapter 19 on the engine.
+"""The queries that a tuple, an intermediate result and a result serve.
+
+It tests the example of chapter 20, brute force, and chapter 19 on the engine.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ RANKS = {"q1": (6, 2, 4), "q2": (2, 4, 6), "q3": (4, 6, 2)}
 BOOK = QueryBitmaps.from_queries(
     [Query(name, windows, (None,) * 3, bit) for bit, (name, windows) in enumerate(RANKS.items())]
 )
-"""Section 20.1: by length of window the queries rank q2, q3, q1 on A, q1, q2, q3 on B, and q3, q1,
-q2 on C.
+"""Section 20.1: by window length, queries rank q2, q3, q1 on A, q1, q2, q3 on B, and q3, q1, q2 on
+C.
 """
 B, C = 1, 2
 
@@ -47,15 +48,17 @@ def rows(times: list[int], marks: list[int] | None = None) -> BlockRows:
 
 
 def partial(*members: BlockRows | None) -> PartialMatches:
-    """Results made of the n-th rows of all members; None is a stream that has not been visited."""
+    """Return results of the n-th rows of all members; None is a stream that has not been
+    visited.
+    """
     return PartialMatches(
         {s: (m, np.arange(m.batch.num_rows)) for s, m in enumerate(members) if m is not None}
     )
 
 
 def orders(bitmaps: QueryBitmaps) -> list[list[int]]:
-    """The matrix O of section 20.1: what a slice serves that the next one does not, by rank and
-    stream.
+    """Return the matrix O of section 20.1: the queries of a slice that the next does not serve, by
+    rank and stream.
     """
     gone = [[a & ~b for a, b in zip(masks, masks[1:], strict=False)] for masks in bitmaps.masks]
     return [list(rank) for rank in zip(*gone, strict=True)]
@@ -66,7 +69,7 @@ def test_the_book_s_order_of_queries_on_each_stream():
 
 
 def test_a_result_of_the_second_slice_of_b_and_the_third_of_c_goes_to_q2_alone():
-    """T = (111, 110, 010), whose product is 010."""
+    """T = (111, 110, 010), with the product 010."""
     a, b, c = (10, 10 - 3, 10 - 5)
     members = [int(BOOK.queries_by_age(s, 10 - time)) for s, time in enumerate((a, b, c))]
     assert members == [0b111, 0b110, 0b010]
@@ -135,9 +138,7 @@ def partials(draw: Any, visited: tuple[int, ...], most: int = 6) -> PartialMatch
 
 
 def serves(q: Query, members: dict[int, tuple[int, int]]) -> bool:
-    """Whether a query wants these members, (time, mark) by stream: windows and marks, by
-    definition.
-    """
+    """Return whether a query includes these members, (time, mark) by stream, by definition."""
     now = max(time for time, _ in members.values())
     return all(
         now - time < q.windows[s] and mark >> q.bitmap_position & 1
@@ -197,8 +198,9 @@ def test_what_is_said_of_a_range_of_ages_holds_for_each_of_them(
 def test_probes_are_left_out_only_where_no_query_wants_what_they_could_find(
     given_: Any, found: PartialMatches, held: Any
 ):
-    """Lemma 9 for a block: by its youngest tuple. What is kept, some query wants with that tuple,
-    selections on it aside.
+    """Lemma 9 for a block uses its youngest tuple.
+
+    Some query, without selections on that tuple, includes every probe that is kept.
     """
     queries, bitmaps = given_
     block = rows([t for t, _ in held], [m for _, m in held])
@@ -303,14 +305,14 @@ def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path
 
 
 def wanted(queries: tuple[Query, ...], stream: int, t: tuple[int, ...], now: int) -> bool:
-    """Whether a tuple can still serve a query."""
+    """Return whether a tuple can still serve a query."""
     return any(
         SELECTIONS[q.selections[stream]](t[2]) and now - t[3] < q.windows[stream] for q in queries
     )
 
 
 OPPOSITE = ((12, 4, 40), (12, 40, 4))
-"""Section 19.2: the queries' windows on B and C rank the other way round."""
+"""Section 19.2: the queries' windows on B and C rank in opposite order."""
 
 
 def test_theorem_13_intermediate_results_are_not_probed_where_no_query_wants_them(
@@ -354,7 +356,7 @@ def test_theorem_13_every_intermediate_result_serves_a_query_and_is_made_once(
 
 
 def test_every_result_and_every_mark_of_the_state_serves_a_query(tmp_path: Path, hosts: int):
-    """Theorem 11: nothing is found that the router would throw away."""
+    """Theorem 11: no result is found that the router would discard."""
     queries = made(
         (6, 12, 20),
         (20, 6, 12),

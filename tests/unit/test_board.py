@@ -1,4 +1,4 @@
-"""The board: a line of text is a join, modelled at once or run for real in this process."""
+"""The workbench: a line of text is a join, simulated at once or run in this process."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_the_model_of_own_files_finds_what_is_in_them(tmp_path):
 
 
 def test_on_the_time_line_of_several_runs_each_value_stands_at_its_batch():
-    """Also of more batches than have a point, and of a run whose first ones are told no longer."""
+    """Also for more batches than points, and for a run with trimmed first events."""
     runs = {name: simulate(Centralized(), [(1, 1)] * long) for name, long in (("a", 405), ("b", 9))}
     runs["b"] = [e for e in runs["b"] if getattr(e, "batch", 9) > 3]
     line = LinkedViews(runs).page["timeline_page"]["timeline"]

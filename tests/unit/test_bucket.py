@@ -1,4 +1,4 @@
-"""A run that lives in an object store: as exact as one in a folder, wherever its driver ends."""
+"""A run in an object store is as exact as one in a folder, at every point of a driver's end."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_what_a_run_needs_of_a_bucket(there: ObjectStore, tmp_path: Path) -> Non
 
 
 def test_batches_are_delivered_once(url: str) -> None:
-    """What a driver that has ended delivered is known to the next, which has another mirror."""
+    """The next driver, with another mirror, knows what a finished driver delivered."""
     given = list[int]()
 
     def give(results: pa.Table, batch: int) -> None:
@@ -88,8 +88,8 @@ def test_batches_are_delivered_once(url: str) -> None:
 
 
 def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that is given every batch has one at a time here, and a run that nobody has any
-    more leaves nothing.
+    """A foreachBatch function has one batch at a time here, and an abandoned run leaves no
+    files.
     """
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     here = dict[int, int]()
@@ -117,7 +117,7 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_an_older_state_is_not_needed(url: str, at_once: int) -> None:
-    """The last one is."""
+    """Only the last one is."""
     assert start(url).awaitTermination()
     states = sorted(
         name for name in open_object_store(url).list_objects("commits") if "state-" in name
@@ -218,7 +218,7 @@ def test_a_run_is_looked_into_from_elsewhere(url: str) -> None:
 def test_workers_have_folders_of_their_own(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on other machines, which do not see the driver's: what they read they bring, once."""
+    """As on other machines, which do not see the driver's: they fetch each file once."""
     real, fetch = ThreadExecutor.execute_batch, ObjectStore.download
     brought: list[str] = []
 
@@ -263,7 +263,7 @@ def test_a_budget_that_was_adjusted_stays(url: str) -> None:
 def test_what_a_worker_has_put_elsewhere_is_not_committed(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As one whose environment names another store."""
+    """As by a worker whose environment names another store."""
     real = ThreadExecutor.execute_batch
 
     def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
@@ -283,7 +283,7 @@ def test_what_a_worker_has_put_elsewhere_is_not_committed(
 
 
 def test_local_runs_know_no_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even what opens one."""
+    """They do not even import the library that opens one."""
     for name in ("obstore", "obstore.exceptions", "obstore.store"):
         monkeypatch.setitem(sys.modules, name, None)
     run = start(str(tmp_path / "run"))
@@ -296,7 +296,7 @@ def test_local_runs_know_no_bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_long_run_is_rolled_up_in_its_mirror_alone(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bucket keeps every entry, and so many of them once more together."""
+    """The bucket keeps every entry, and bundles of them."""
     monkeypatch.setattr("braid.storage.log_checkpointer._EVERY", 3)
     monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
     streams = tables("ab", 60, seed=91, batches=12)
@@ -333,7 +333,7 @@ def bundles_of(url: str) -> list[str]:
 def test_to_open_takes_a_request_for_many_entries(
     lost: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Or one for each, where their bundle is not there or not whole; whoever goes on puts it."""
+    """Or one for each if their bundle is missing or incomplete; the next driver writes it."""
     monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
     streams = tables("ab", 60, seed=91, batches=12)
     how = StreamJoin(streams, object_store_driver.ON, object_store_driver.Scatter(), check=True)
@@ -378,7 +378,7 @@ def test_to_open_takes_a_request_for_many_entries(
 def test_a_bundle_that_is_refused_fails_no_commit(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The entry is there, and the bundle is put after a later one."""
+    """The entry exists, and the bundle is written after a later one."""
     monkeypatch.setattr(remote_parts, "_TOGETHER", 2)
     real, refused = ObjectStore.put_object, [2]
 
@@ -400,7 +400,7 @@ def test_a_bundle_that_is_refused_fails_no_commit(
 
 
 def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Spark's frames read stays once results are asked for, and not before."""
+    """Spark's frames read files that stay after results are requested, and not before."""
 
     class Run(JoinRun):
         _result_schema = None

@@ -1,4 +1,4 @@
-"""Drivers of a run in a bucket that are killed, or that are two."""
+"""Drivers of a run in a bucket that are killed, or two drivers of one run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from world.machine import URL, Machine, kill_before
 
 
 def broken_off(machine: Machine, at: int) -> int:
-    """Have a driver killed when it asks for the ``at``-th time; the last batch that was seen."""
+    """Kill a driver at its ``at``-th request; return the last visible batch."""
     seen, real = [-1], JoinRun._publish_events
 
     def publish(run: JoinRun, happened: list[Any]) -> None:
@@ -39,8 +39,9 @@ def broken_off(machine: Machine, at: int) -> int:
 
 
 def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled() -> None:
-    """Before each thing that it asks of the store in a batch, and every third of the rest: another
-    one goes on, on another machine.
+    """Another driver continues on another machine.
+
+    It is tested before each request of a batch, and before every third of the rest.
     """
     machine = Machine()
     with machine.simulated():
@@ -67,8 +68,9 @@ def test_wherever_a_driver_is_killed_nothing_is_lost_or_doubled() -> None:
 def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
     url: str, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    """The first is held between what its batch is made of and the manifest, and wakes after the
-    second has begun, or has ended.
+    """The first is held between the batch's files and the manifest.
+
+    It wakes after the second has started, or has ended.
     """
     held, go = threading.Event(), threading.Event()
     real, first = RemoteRunStore.commit_batch, list[RemoteRunStore]()
@@ -103,7 +105,7 @@ def test_of_two_drivers_the_later_goes_on_and_the_other_stops(
 def test_one_that_misses_a_block_says_who_has_the_run_if_another_has(
     url: str, monkeypatch: pytest.MonkeyPatch, others: int
 ) -> None:
-    """Whoever takes over removes what its own last states do not name."""
+    """A driver that takes over removes files that its own last states do not name."""
     held, go, first = threading.Event(), threading.Event(), list[RemoteRunStore]()
     real = RemoteRunStore.check_reported_files
 
@@ -130,7 +132,7 @@ def test_one_that_misses_a_block_says_who_has_the_run_if_another_has(
 def test_a_driver_takes_over_from_one_that_goes_on_committing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A batch is committed between what it has read of the log and its own entry."""
+    """A batch is committed between its reading of the log and its own entry."""
     one = start(url, pace=0.2)
     one.pause()
     real, left = RemoteRunStore._fetch_committed, [3]
@@ -157,7 +159,7 @@ def test_a_driver_takes_over_from_one_that_goes_on_committing(
 def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has listed what there is, and wakes when another driver has committed."""
+    """It has listed the files, and wakes when another driver has committed."""
     ends_equal(start(url))
     before, stray = open_object_store(url).list_objects(), "blocks/000009-0-0000dead-0.arrow"
     open_object_store(url).put_object(stray, b"")
@@ -188,7 +190,7 @@ def test_one_that_was_taken_over_while_it_cleaned_removes_nothing(
 def test_of_two_drivers_that_begin_a_run_one_does(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other has read that there is no run, and cuts the same streams in other micro-batches."""
+    """The other has found no run, and splits the same streams in other micro-batches."""
     real = RemoteRunStore.create_run
 
     def create(mirror: RemoteRunStore, query: dict[str, Any]) -> None:
@@ -208,7 +210,7 @@ def test_of_two_drivers_that_begin_a_run_one_does(
 def test_a_lost_answer_is_no_other_driver(
     begin: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The store has put the object, its answer got lost, and the client tries again."""
+    """The store has written the object, its response is lost, and the client retries."""
     real = ObjectStore.put_object
 
     def put(there: ObjectStore, name: str, body: Any, new: bool = False) -> None:
@@ -221,7 +223,7 @@ def test_a_lost_answer_is_no_other_driver(
 
 
 def test_a_driver_is_killed_and_another_machine_goes_on(seaweed: str, tmp_path: Path) -> None:
-    """kill -9 right before a commit, on SeaweedFS; then two race for the rest."""
+    """A driver on SeaweedFS is killed right before a commit; then two compete for the rest."""
     url, held = f"{seaweed}/{uuid.uuid4().hex}", tmp_path / "held"
     with open(tmp_path / "log", "wb") as log:
         process = subprocess.Popen(

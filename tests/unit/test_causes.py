@@ -1,4 +1,4 @@
-"""The line of an error that says why."""
+"""The line of an error that states its cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way a batch goes, from batches made up here: no Spark, no clock."""
+"""The choice of the executor from generated batches: no Spark, no clock."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_work_that_threads_share_badly_is_tried_on_spark_in_the_end() -> None:
 
 
 def test_this_process_is_tried_again_and_what_it_took_long_ago_is_forgotten() -> None:
-    """A few batches on a busy machine are no reason to stay on Spark for ever."""
+    """A few batches on a busy machine must not keep the run on Spark forever."""
     slow, fast = took("process", MB, 2.0, work=0.1), took("process", MB, 0.1, work=0.1)
     there = took("spark", MB, 0.5, work=0.1)
     before, taken = [slow, slow, there], list[str]()
@@ -126,7 +126,7 @@ def test_seconds_of_another_machine_tell_nothing_and_bytes_do() -> None:
 
 
 def test_work_on_one_thread_is_expected_to_be_shared() -> None:
-    """A small batch goes on one thread until it is known to be much work."""
+    """A small batch uses one thread until it is known to be much work."""
     alone = took("process", MB // 2, 0.1, work=1.0, lanes=1)
     assert way([alone] * 3, MB // 2) == "process"
 

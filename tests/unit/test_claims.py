@@ -1,4 +1,4 @@
-"""The record of a claim, and the claims of Elseidy 2014 against made-up runs that break them."""
+"""The record of a claim, and the claims of Elseidy 2014 against generated runs that break them."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_figures_are_short() -> None:
 
 
 def points(ratios: list[float], moved: int = 0) -> pd.DataFrame:
-    """A time line whose batches are a hundredth of either stream."""
+    """Return a timeline whose batches are a hundredth of either stream."""
     rows = [(k, x, (10_000, 10_000), 100, 100, moved) for k, x in enumerate(ratios)]
     return pd.DataFrame(rows, columns=["batch", "ratio", "live", "received", "sent", "moved"])
 
 
 def test_the_bound_is_1_25_for_small_batches_and_grows_with_them() -> None:
-    """Theorem 4.1, and its proof for an epsilon below 1 and for batches that are not small."""
+    """Theorem 4.1, and its proof for an epsilon below 1 and for larger batches."""
     assert ratio_bound(0, 1000) == 1.25
     assert ratio_bound(0, 1000, epsilon=0.5) == pytest.approx(4 / 3.5)
     assert ratio_bound(10, 1000) == pytest.approx((5 + 2 * 2 / 49) / (4 + 2 / 49))
@@ -65,7 +65,7 @@ def test_batches_that_are_too_large_are_not_judged() -> None:
 
 
 def moves(copied: float, came: float = 100.0) -> pd.DataFrame:
-    """One migration that brings each host 100 tuples, or as many as are given."""
+    """Return one migration that sends each host 100 tuples, or as many as given."""
     rows = [(3, (4, 4), (8, 2), copied, 100.0, came)]
     return pd.DataFrame(rows, columns=["batch", "before", "after", "copied", "lemma", "came"])
 
@@ -83,7 +83,7 @@ def test_more_than_the_partner_has_breaks_lemma_4_4(copied: float, holds: str) -
 
 
 def test_streams_grow_by_turns_and_no_batch_is_large() -> None:
-    """Section 5.4: each to k times the other."""
+    """Section 5.4: each stream grows to k times the other."""
     batches = dynamics.alternating_batches(4, 2, start=(100, 100))
     live = [tuple(map(sum, zip(*batches[: k + 1], strict=True))) for k in range(len(batches))]
     assert max(r / s for r, s in live) >= 4 and min(r / s for r, s in live) <= 0.25

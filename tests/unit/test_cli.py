@@ -1,4 +1,4 @@
-"""`braid report` and `braid list`, on small notebooks made here."""
+"""`braid report` and `braid list` on small generated notebooks."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_kernel_that_dies_is_told(folder: Path) -> None:
 
 @pytest.mark.parametrize("ends", [signal.SIGTERM, signal.SIGINT])
 def test_a_report_that_is_told_to_end_leaves_its_page(tmp_path: Path, ends: signal.Signals) -> None:
-    """As a scheduler's limit does, and Ctrl-C."""
+    """As by a scheduler's limit, and by Ctrl-C."""
     begun, page = tmp_path / "begun", tmp_path / "page.html"
     wait = f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(600)"
     write(tmp_path / "slow.ipynb", "print('what came before')", wait)
@@ -314,7 +314,7 @@ def test_a_name_is_found_by_how_it_begins(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", list_notebooks())
 def test_every_parameter_of_a_notebook_says_what_it_is(name: str) -> None:
-    """On its own line: the comment of a value that is folded is lost."""
+    """On its own line: the comment of a folded value is lost."""
     found = read_parameters(NOTEBOOKS / f"{name}.ipynb").values()
     assert not [p.name for p in found if not p.help]
 
@@ -357,7 +357,7 @@ def test_the_command_starts_without_loading_spark_and_never_loads_grammars() -> 
 
 @pytest.mark.parametrize("arguments", [["list"], ["--help"], ["health", "nowhere"]])
 def test_a_reader_that_leaves_ends_the_command_quietly(arguments: list[str]) -> None:
-    """As in `braid list | head -1`; of what has failed, the sentence is still said."""
+    """As in `braid list | head -1`; a failure is still reported in a sentence."""
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "braid.cli", *arguments]
@@ -377,7 +377,7 @@ def test_a_reader_of_the_errors_may_leave_too() -> None:
 
 
 def test_a_broken_pipe_of_something_else_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel may be gone, say, while the output is read."""
+    """For example of a kernel that dies while its output is read."""
 
     def fail(_: object) -> int:
         raise BrokenPipeError("a kernel is gone")

@@ -1,4 +1,4 @@
-"""A few wrong timestamps move no clock, and cost no result."""
+"""A few wrong timestamps do not move a clock, and lose no result."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ TIMES = st.lists(st.integers(0, 40), max_size=30)
 
 
 def follow_rule(batches: list[list[int]], ahead: int) -> list[tuple[int | None, int]]:
-    """Follow the rule of clocks, given all tuples. Return, after each batch, the clock and how many
-    tuples of the batch are too far ahead of it.
+    """Follow the rule of clocks over all tuples.
+
+    Return, after each batch, the clock and the number of tuples of the batch too far ahead of it.
     """
     clock: int | None = None
     came: list[int] = []
@@ -73,7 +74,9 @@ def test_clocks_follow_the_rule_however_tuples_lie_in_blocks(
 
 
 def skips(before: StreamClock, batch: list[int], after: int | None, ahead: int) -> bool:
-    """Whether no chain of tuples, each at most ``ahead`` past the one before, leads there."""
+    """Return whether no chain of tuples, each at most ``ahead`` past the previous one, leads
+    there.
+    """
     at = before.time
     if at is None:
         at = sorted(batch)[(len(batch) - 1) // 2] if batch else None
@@ -124,7 +127,9 @@ def stream(times: list[list[datetime | None]]) -> pa.Table:
 
 
 def regular(batches: int, behind: int, count: int = 1) -> list[list[datetime | None]]:
-    """Return the times by batch: each begins an hour after the other, less ``behind`` seconds."""
+    """Return the times by batch: each starts an hour after the previous one, less ``behind``
+    seconds.
+    """
     return [
         [START + timedelta(hours=n, seconds=i * 0.001 - behind) for i in range(count)]
         for n in range(batches)
@@ -132,7 +137,7 @@ def regular(batches: int, behind: int, count: int = 1) -> list[list[datetime | N
 
 
 def delayed(batches: int) -> tuple[Any, Any]:
-    """Two streams with a pair in each hour. The tuple of b is stored a batch before that of a."""
+    """Return two streams with a pair in each hour; b's tuple is stored a batch before a's."""
     return [[], *regular(batches, 0)], [*regular(batches, 2), []]
 
 
@@ -175,7 +180,7 @@ def test_seven_wrong_timestamps_of_each_stream_lose_no_result(tmp_path: Path, br
 
 
 def test_wrong_first_rows_lose_no_result(tmp_path: Path) -> None:
-    """They are the fewer ones of the first batch, too early or too late."""
+    """They are a minority of the first batch, too early or too late."""
     a, b = regular(12, 0, 5), regular(12, 2, 5)
     a[0] = [WRONG, WRONG, *a[0]]
     b[0] = [datetime(1970, 1, 1, tzinfo=UTC), *b[0], WRONG]
@@ -215,7 +220,7 @@ def test_a_weekend_without_data_is_no_jump_until_eight_tuples_agree(tmp_path: Pa
 
 
 def test_sparse_streams_are_no_jumps(tmp_path: Path) -> None:
-    """A batch that covers a month goes on day by day."""
+    """A batch that covers a month advances day by day."""
     days = [[START + timedelta(hours=20 * (40 * n + i)) for i in range(40)] for n in range(6)]
     run = run_join(tmp_path, days, days)
     assert not jumps_of(run) and pairs(run).total() == 240 and run.status["ahead"] == {}
@@ -234,7 +239,7 @@ def test_tuples_without_event_time_are_counted_by_stream(tmp_path: Path) -> None
 
 
 def test_lateness_is_by_stream(tmp_path: Path) -> None:
-    """Tuples of b come two hours late, and meet all partners if that stream may be late."""
+    """Tuples of b arrive two hours late, and meet all partners if that stream may be late."""
     a, b = regular(12, 0), regular(12, -1800)
     for n in range(2, 12):
         b[n] += regular(12, 2)[n - 2]

@@ -1,4 +1,4 @@
-"""What is sent to a cluster's workers, and whether they share the run's folder. No Spark."""
+"""Data sent to a cluster's workers, and whether they share the run's folder. No Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from braid.storage.object_store import open_object_store
 
 
 class Tried:
-    """What stands for SparkContext: it runs tasks here, after ``before`` has had its way."""
+    """A replacement for SparkContext that runs tasks here, after calling ``before``."""
 
     master = "spark://there:7077"
     defaultParallelism = 2
@@ -90,7 +90,7 @@ def test_a_bucket_that_workers_reach_is_left_as_it_was() -> None:
 
 
 def test_a_bucket_that_a_worker_does_not_reach_is_refused() -> None:
-    """As one whose environment names another store."""
+    """As by a worker whose environment names another store."""
     url = f"memory:///{uuid.uuid4().hex}"
     with pytest.raises(ValueError, match=rf"does not reach the run's bucket: {url}/.* is missing;"):
         spark_workers.check_object_store(

@@ -1,4 +1,4 @@
-"""One palette: a scheme has one colour everywhere, and colours differ for every colour vision."""
+"""One palette: a scheme has one color everywhere, and colors differ for every color vision."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SIGHT = {
 
 
 def linear(colour: str) -> np.ndarray:
-    """Linear RGB of #rrggbb."""
+    """Return the linear RGB of #rrggbb."""
     parts = np.array([int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)])
     return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
 
 
 def lab(rgb: np.ndarray) -> np.ndarray:
-    """CIE L*a*b* of linear RGB."""
+    """Return the CIE L*a*b* of linear RGB."""
     matrix = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
     x, y, z = (np.array(matrix) @ np.clip(rgb, 0, 1)) / np.array([0.9505, 1.0, 1.089])
     f = [v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in (x, y, z)]

@@ -1,4 +1,4 @@
-"""Upkeep: expired blocks go, small ones are merged, and nothing else changes."""
+"""Upkeep: expired blocks are dropped, small ones merged, and nothing else changes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ def block(id: int, rows: int = 10, span: tuple[int, int] = (0, 0), **more: objec
 
 
 def test_the_watermark_is_what_the_other_streams_may_still_send() -> None:
-    """Clocks at 100, 70 and 90, with 5 of lateness: a waits for b (65), b for c (85), c for b
-    (65).
+    """Clocks at 100, 70 and 90, with a lateness of 5.
+
+    a waits for b (65), b for c (85), c for b (65).
     """
     assert find_watermarks((100, 70, 90), (5, 5, 5)) == (65, 85, 65)
     assert find_watermarks((100, 70, 90), (50, 0, 5)) == (70, 50, 50)
@@ -84,7 +85,9 @@ def test_four_of_a_tier_become_one() -> None:
 
 
 def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
-    """keys      0   2   4   6   8
+    """Pieces whose keys touch are merged again.
+
+    keys      0   2   4   6   8
     block 1     |---|                 4 pieces that touch, in pairs of two batches
     block 2         |---|
     block 3     |---|
@@ -119,7 +122,7 @@ def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
 def test_blocks_that_would_be_too_large_together_are_left_apart(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 8 bytes a tuple; 2,500 are allowed.
+    """Tuples have 8 bytes; a block may have 2,500.
 
     block    1     2     3     4     5    6
     bytes    800   800   800   800   40   40
@@ -161,7 +164,7 @@ def hull(blocks: list[Block]) -> tuple[int, int]:
 
 
 def touching(blocks: list[Block]) -> list[list[Block]]:
-    """The blocks in sets whose keys have no gap, each as it was given."""
+    """Return the blocks in sets whose keys have no gap, each in its given form."""
     sets: list[list[Block]] = []
     for b in sorted(blocks, key=lambda b: b.key_range):
         if sets and b.key_range[0] <= hull(sets[-1])[1]:
@@ -172,7 +175,7 @@ def touching(blocks: list[Block]) -> list[list[Block]]:
 
 
 def settled(blocks: list[Block], pinned: set[int]) -> list[Block]:
-    """What compaction leaves when it has no more to do."""
+    """Return the blocks that compaction leaves when nothing remains to be done."""
     while (
         plan := plan_compaction(blocks, 1 + max(b.id for b in blocks), pinned, FULL, FULL)
     ) != Plan():
@@ -185,7 +188,7 @@ def settled(blocks: list[Block], pinned: set[int]) -> list[Block]:
 def test_fewer_than_four_small_blocks_that_touch_are_left(
     blocks: list[Block], pinned: set[int]
 ) -> None:
-    """All blocks here are either of the lowest tier or, with 30,000 rows, of a higher one."""
+    """All blocks here are of the lowest tier or, with 30,000 rows, of a higher one."""
     pinned = {p for p in pinned if p < len(blocks)}
     left = settled([replace(b, id=i) for i, b in enumerate(blocks)], pinned)
     for stream, hosts in {(b.stream, b.hosts) for b in left}:
@@ -199,8 +202,8 @@ def test_fewer_than_four_small_blocks_that_touch_are_left(
 
 @given(st.integers(0, 4), st.integers(1, 60_000), st.sets(st.integers(0, 15)))
 def test_the_pieces_of_a_cut_block_grow_together(cuts: int, rows: int, pinned: set[int]) -> None:
-    """Not over a gap, and not with pieces that are pinned, as those that have still to move. In
-    each tier three are left.
+    """Not over a gap, and not with pinned pieces that have still to move. In each tier three are
+    left.
     """
     width = 16 >> cuts
     pieces = [block(k, rows, batch=5, keys=(k * width, (k + 1) * width)) for k in range(1 << cuts)]
@@ -278,7 +281,7 @@ def test_the_number_of_blocks_grows_with_the_logarithm_of_the_history(sizes: lis
 def test_merges_end_at_the_limit_and_leave_few_blocks_more_than_it_takes(
     sizes: list[int], most: int
 ) -> None:
-    """Runs of three at most wait for others, and two of them would be too large together."""
+    """Runs of at most three wait for others, and two of them would be too large together."""
     live: tuple[Block, ...] = ()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compaction, "MOST_BYTES", most)

@@ -1,5 +1,7 @@
-"""A comparison of two streams says the same however it is spelt, and what Spark says of it: NaN is
-the largest number and equals itself, NULL matches nothing, and two types meet in their common one.
+"""A comparison of two streams has Spark's meaning, however it is spelled.
+
+NaN is the largest number and equals itself, NULL matches nothing, and two types are compared in
+their common type.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "timestamp": (pa.timestamp("us", "UTC"), [t.replace(tzinfo=UTC) for t in TIMES]),
     "timestamp_ntz": (pa.timestamp("us"), TIMES),
 }
-"""By type, its values with their edges, but for a least integer, whose negation overflows."""
+"""Values by type, with edge cases, but without the least integer, whose negation overflows."""
 NUMBERS = ("tinyint", "int", "bigint", "float", "double", "decimal")
 PAIRS = [(k, k) for k in VALUES] + [(a, b) for a in NUMBERS for b in NUMBERS if a != b]
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {
@@ -72,24 +74,24 @@ MOVED: dict[str, Arithmetic] = {
     "abs(a.x - b.y) {} 1": lambda x, y: (abs(x - y), 1),
     "1 {} abs(b.y - a.x)": lambda x, y: (1, abs(y - x)),
 }
-"""Sides over two doubles, by their text; by Spark and by Python they are calculated alike."""
+"""Sides over two doubles, by their text; Spark and Python compute them alike."""
 
 
 def order(x: Any) -> tuple[bool, Any]:
-    """A value as it is compared: NaN is larger than any number, and equals itself."""
+    """Return a value in comparable form: NaN is larger than any number, and equals itself."""
     missing = isinstance(x, float) and isnan(x)
     return missing, 0 if missing else x
 
 
 def common(x: Any, y: Any) -> tuple[Any, Any]:
-    """Two values as Spark compares them: a float with another number as doubles."""
+    """Return two values as Spark compares them: a float with another number as doubles."""
     if isinstance(x, float) or isinstance(y, float):
         return float(x), float(y)
     return x, y
 
 
 def says(sign: str, x: Any, y: Any) -> bool:
-    """What Spark says of a comparison."""
+    """Return Spark's value of a comparison."""
     if x is None or y is None:
         return sign == "<=>" and x is y
     left, right = common(x, y)
@@ -97,7 +99,7 @@ def says(sign: str, x: Any, y: Any) -> bool:
 
 
 def found(on: str, **streams: pa.Table) -> Counter[Any]:
-    """The pairs that the kernels find by the links, filters and residuals of a condition."""
+    """Return the pairs that the kernels find by the links, filters and residuals of a condition."""
     analyser, blocks = ArrowAnalyzer(streams), []
     predicate = parse_predicate(on, streams, (None, None), analyser)
     for stream, (alias, rows) in enumerate(streams.items()):
@@ -124,7 +126,7 @@ def rows(name: str, values: list[Any], kind: pa.DataType) -> pa.Table:
 
 
 def drawn(draw: st.DataObject, kind: str) -> tuple[list[Any], pa.DataType]:
-    """Some values of a type, as Arrow holds them."""
+    """Return some values of a type as Arrow holds them."""
     given, values = VALUES[kind]
     chosen = draw.draw(st.lists(st.sampled_from([*values, None]), min_size=1, max_size=8))
     return pa.array(chosen, given).to_pylist(), given
@@ -155,7 +157,7 @@ def test_a_comparison_says_the_same_however_it_is_spelt(
 def test_negated_numbers_are_compared_as_they_are(
     draw: st.DataObject, kinds: tuple[str, str], sign: str
 ) -> None:
-    """The negation of NaN is NaN, and the largest still."""
+    """The negation of NaN is NaN, and still the largest."""
     (x, one), (y, other) = (drawn(draw, kind) for kind in kinds)
     streams = {"a": rows("x", x, one), "b": rows("y", y, other)}
     wanted = pairs(x, y, lambda p, q: says(sign, negated(p), negated(q)))
@@ -188,5 +190,5 @@ def negated(x: Any) -> Any:
 
 
 def pairs(x: list[Any], y: list[Any], holds: Callable[[Any, Any], bool]) -> Counter[Any]:
-    """The numbers of the pairs that satisfy a condition."""
+    """Return the row numbers of the pairs that satisfy a condition."""
     return Counter((i, k) for i, p in enumerate(x) for k, q in enumerate(y) if holds(p, q))

@@ -1,6 +1,4 @@
-"""Every control of every panel says what it is, from where to where, and more where one rests on
-it.
-"""
+"""Every control of every panel has a name, a range, and an explanation in its tooltip."""
 
 from __future__ import annotations
 

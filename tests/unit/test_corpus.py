@@ -1,4 +1,4 @@
-"""Every case that the fuzzer or a user has found is answered rightly, without Spark."""
+"""Every case found by the fuzzer or a user is answered correctly, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a launch will take is said before it, and is of the right size."""
+"""The estimated cost of a launch is shown before it and has the right magnitude."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIFFUSION = dict(
 
 
 def came(name: str) -> int:
-    """Tuples of a recorded run."""
+    """Return the number of tuples of a recorded run."""
     return sum(
         sum(e.received_tuples) for e in recorded_events(name) if type(e).__name__ == "BatchCommitted"
     )

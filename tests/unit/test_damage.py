@@ -1,5 +1,7 @@
-"""Files of a stopped run are damaged, exchanged or lost. Then either nothing is missing, or one
-sentence says what is; the run goes back to where it was whole.
+"""Files of a stopped run are damaged, exchanged or lost.
+
+Either nothing is missing, or one sentence names what is; the run can go back to its last intact
+batch.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ WANTED = expected(STREAMS, ON)
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that was stopped after the third of four batches: entries 1 to 3 of its log. All of its
-    input is written.
+    """A run stopped after the third of four batches: entries 1 to 3 of its log, and all of its
+    input.
     """
     folder = tmp_path_factory.mktemp("stopped") / "run"
     with killed_before(3), pytest.MonkeyPatch.context() as patch:
@@ -52,7 +54,7 @@ def run(stopped: Path, tmp_path: Path) -> Path:
 
 
 def resumed(folder: Path) -> str:
-    """How the results of a run that goes on differ from those that are due, or why it does not."""
+    """Return how the results of a resumed run differ from the expected ones, or why it fails."""
     try:
         again = StreamJoin.resume(folder, STREAMS, durability="process")
         assert again.awaitTermination()
@@ -75,14 +77,14 @@ def gone(file: Path) -> None:
 
 
 def flipped(file: Path) -> None:
-    """One bit, in the middle."""
+    """Flip one bit in the middle."""
     body = bytearray(file.read_bytes())
     body[len(body) // 2] ^= 1
     file.write_bytes(body)
 
 
 def exchanged(file: Path) -> None:
-    """For another one of its kind, cut or filled to the same length."""
+    """Replace a file by another of its kind, cut or filled to the same length."""
     kind = re.sub(r"\d", "?", re.sub(r"-.*(?=\.)", "-*", file.name))
     other = next(f for f in sorted(file.parent.glob(kind)) if f != file)
     file.write_bytes(other.read_bytes()[: file.stat().st_size].ljust(file.stat().st_size, b" "))
@@ -153,7 +155,7 @@ def test_a_run_goes_back_to_where_it_was_whole(
 
 @pytest.mark.parametrize("way", [half, gone, flipped])
 def test_an_older_state_is_not_needed(run: Path, way: Callable[[Path], None]) -> None:
-    """The run goes on from the last one; it merely cannot go back."""
+    """The run continues from the last one; it only cannot go back."""
     way(next(run.glob("commits/state-000001-*")))
     with pytest.raises(ValueError, match="cannot go back to batch 1; it can to -1, 2"):
         repair_run(run, 1)
@@ -192,7 +194,7 @@ def test_a_run_that_goes_on_is_not_repaired(run: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("entry", [1, 2])
 def test_an_entry_that_was_written_anew_does_not_follow(run: Path, entry: int) -> None:
-    """Its own checksum is right, but the next entry has that of what was there."""
+    """Its own checksum is right, but the next entry has the checksum of the original."""
     file = run / "commits" / f"{entry:06d}.json"
     manifest = msgspec.json.decode(file.read_bytes(), type=Manifest)
     assert manifest.results
@@ -214,7 +216,7 @@ def test_a_manifest_names_no_file_elsewhere(run: Path) -> None:
 
 
 def test_all_that_can_be_made_again_is(run: Path) -> None:
-    """What nothing but others' reading depends on."""
+    """Files that only other readers need."""
     (run / "events.jsonl").write_text('{"v":')
     shutil.rmtree(run / "results" / "_spark_metadata")
     shutil.rmtree(run / "staging")
@@ -235,7 +237,7 @@ def test_a_result_that_is_damaged_under_a_run_is_not_read(run: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.int64()])
 def test_a_source_of_other_types_is_refused(run: Path, kind: pa.DataType) -> None:
-    """The copy is joined, but the condition would be read for other types."""
+    """The copy is joined, but the condition would be parsed for other types."""
     rows = STREAMS["a"]
     at = rows.column_names.index("k")
     other = {**STREAMS, "a": rows.set_column(at, "k", rows["k"].cast(kind))}

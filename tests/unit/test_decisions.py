@@ -1,4 +1,4 @@
-"""Every decision of every placement is told as a sentence, with the figures of its event."""
+"""Every decision of every placement is described in a sentence with the figures of its event."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BOOKKEEPING = {
     HubStarted,
     HubBatchCommitted,
 }
-"""Kinds that say what was done; who decided it is another event."""
+"""Kinds of events that record an action; another event has the decision."""
 SWINGING = [(900, 100)] * 4 + [(50, 900)] * 20
 
 PLACEMENTS = examples()

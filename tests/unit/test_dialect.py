@@ -1,4 +1,4 @@
-"""What is read of Spark SQL means what Spark means, and is written again as it was."""
+"""Spark SQL is parsed with Spark's meaning and written as it was."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DOES = {
 
 
 def again(text: str) -> str:
-    """The text, read and written."""
+    """Return the text after parsing and writing."""
     tree = sqlglot.parse_one(text, dialect=SparkSql)
     return tree.sql(dialect=SparkSql, normalize_functions=False)
 
@@ -91,7 +91,7 @@ def test_what_is_read_is_written_as_it_was(text: str, written: str) -> None:
     ],
 )
 def test_a_comparison_beside_like_in_or_between_needs_parentheses(text: str) -> None:
-    """Spark takes ``a = b`` for the left side of BETWEEN, and ``p = q`` for the pattern."""
+    """Spark reads ``a = b`` as the left side of BETWEEN, and ``p = q`` as the pattern."""
     with pytest.raises(sqlglot.ParseError, match="need parentheses"):
         again(text)
 

@@ -1,4 +1,4 @@
-"""Functions of vectors, for many pairs at once, against the textbook."""
+"""Functions of vectors for many pairs at once, against the textbook."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def textbook(function: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("dimensions", [1, 40, 20_000])
 @pytest.mark.parametrize("share", [1.0, 0.2, 0.01])
 def test_functions(function, dimensions, share):
-    """All pairs or few, in several tiles, in any order; some vectors are nearly the same."""
+    """All pairs or few, in several tiles, in any order; some vectors are nearly equal."""
     draw = np.random.default_rng(dimensions)
     sizes = (60, 110) if dimensions > 10_000 else (130, 150)  # two by three tiles, or more
     x, y = (draw.normal(size=(n, dimensions)).astype(np.float32) for n in sizes)
@@ -107,8 +107,9 @@ def test_dimensions_must_agree():
 
 @pytest.mark.parametrize("share", [1.0, 0.05])
 def test_images_are_not_copied_for_each_pair(share):
-    """10,000 pairs of 100 and 100 images of 80 kB would be 1.6 GB; the images are views, and few
-    are held in doubles.
+    """10,000 pairs of 100 and 100 images of 80 kB would be 1.6 GB.
+
+    The images are views, and few of them are converted to doubles.
     """
     draw = np.random.default_rng(1)
     images = [column(draw.random((100, 20_000), np.float32)) for _ in range(2)]

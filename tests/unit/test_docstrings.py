@@ -1,4 +1,4 @@
-"""Everything public says what it is: in its own docstring, or in that of what it overrides."""
+"""Everything public has a docstring: its own, or that of the definition it overrides."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODULES = [
 
 
 def public(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """Functions and classes that a module defines, and the methods and properties of these."""
+    """Return functions and classes that a module defines, with their methods and properties."""
     for name, item in vars(module).items():
         if name.startswith("_") or getattr(item, "__module__", None) != module.__name__:
             continue
@@ -35,7 +35,7 @@ def public(module: ModuleType) -> Iterator[tuple[str, object]]:
 
 
 def said(name: str, item: object) -> bool:
-    """Whether there is a docstring, and not the signature that a dataclass gets by itself."""
+    """Return whether there is a docstring other than a dataclass's generated signature."""
     text = inspect.getdoc(item)
     return bool(text) and not text.startswith(f"{name}(")
 

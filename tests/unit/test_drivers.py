@@ -1,4 +1,4 @@
-"""A run has one driver, which can be stopped, and its end is told: whatever happens around it."""
+"""A run has one driver, which can be stopped, and its end is reported in all circumstances."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def interrupts(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_while_waiting_leaves_the_run_as_it_is(tmp_path: Path) -> None:
-    """As Jupyter's stop button does it."""
+    """As by Jupyter's stop button."""
     run = start(tmp_path, pace=30)
     for wait in (None, 30):
         with pytest.raises(KeyboardInterrupt):
@@ -99,7 +99,7 @@ def test_a_run_whose_folder_is_gone_has_failed(tmp_path: Path) -> None:
 def test_what_cannot_be_written_has_happened_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No room is left for events.jsonl, after a commit."""
+    """The disk has no room for events.jsonl after a commit."""
     run = paused_after_two(lambda: start(tmp_path))
     done = run.status["batch"]
     (tmp_path / "events.jsonl").unlink()
@@ -125,8 +125,9 @@ def test_a_driver_whose_lock_is_gone_stops(tmp_path: Path) -> None:
 
 
 def test_of_two_drivers_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock is gone, as on a file system where it does not hold; the first driver wakes up when
-    the second is done, and tells nobody of its end but who asks it.
+    """The lock is gone, as on a file system that does not support it.
+
+    The first driver wakes after the second has finished, and reports its end only on request.
     """
     monkeypatch.setattr(
         "braid.execution.thread_executor.available_cores", lambda: 1
@@ -147,7 +148,7 @@ def test_of_two_drivers_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each takes over from the other, again and again: each commit is of the last that did."""
+    """Each takes over from the other repeatedly: each commit is by the last to take over."""
     monkeypatch.setattr(RunLock, "check_held", lambda lock: None)
     RunStore(tmp_path).create_run({})
     drivers, batch = [RunStore(tmp_path) for _ in range(2)], 0
@@ -167,7 +168,7 @@ def test_two_drivers_by_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_end_is_told_before_another_driver_may_have_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever takes the run next writes events.jsonl anew."""
+    """The next driver of the run rewrites events.jsonl."""
     last, real = list[Any](), RunStore.release_run
 
     def release(store: RunStore) -> None:
@@ -189,7 +190,7 @@ def test_who_has_a_run_is_written_down(tmp_path: Path) -> None:
 
 
 def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -> None:
-    """The thread that cuts the input asks while a batch is committed."""
+    """The thread that splits the input checks while a batch is committed."""
     (tmp_path / "commits").mkdir()
     log, errors, asked = (
         ManifestLog(tmp_path / "commits", tmp_path),
@@ -220,7 +221,7 @@ def test_an_entry_that_this_driver_puts_is_not_another_drivers(tmp_path: Path) -
 
 
 def test_what_fails_after_an_entry_was_put_is_no_other_driver(tmp_path: Path) -> None:
-    """As when the folder of the entry cannot be forced to disk: that error is what ends the run."""
+    """For example, if the entry's folder cannot be synced to disk: that error ends the run."""
     (tmp_path / "commits").mkdir()
     log = ManifestLog(tmp_path / "commits", tmp_path)
     log.append_entry(force=False)

@@ -1,5 +1,7 @@
-"""What a commit outlives. Nobody is told of a batch before all that it is made of is on disk, so a
-cut of the power takes no batch that anybody has seen.
+"""Durability of a commit.
+
+A batch is reported only after all of its files are on disk, so a power failure loses no batch that
+anybody has seen.
 """
 
 from __future__ import annotations
@@ -47,14 +49,14 @@ def ends_equal(run: JoinRun) -> None:
 
 @pytest.fixture
 def machine() -> Iterator[Machine]:
-    """A machine in memory, which the engine meets."""
+    """A machine in memory, which the engine uses."""
     made = Machine()
     with made.simulated():
         yield made
 
 
 def forced_files(machine: Machine) -> list[tuple[str, str]]:
-    """The steps that bring files and names to disk, or give a file another name."""
+    """Return the steps that sync files and names to disk, or rename a file."""
     return [step for step in machine.steps if step[0] in ("force", "link", "replace", "sync")]
 
 
@@ -116,7 +118,7 @@ def test_a_cut_of_the_power_takes_no_batch_that_was_seen(how: str) -> None:
 
 @contextmanager
 def noted_batches(seen: list[int]) -> Iterator[None]:
-    """Note the batches that anybody may know to be committed."""
+    """Record the batches that an observer may know to be committed."""
     with pytest.MonkeyPatch.context() as patch:
         real = JoinRun._publish_events
 
@@ -130,7 +132,7 @@ def noted_batches(seen: list[int]) -> Iterator[None]:
 
 @pytest.mark.parametrize("how", CUTS)
 def test_a_new_run_is_there_or_not_after_a_cut_of_the_power(how: str) -> None:
-    """Before every change until its first commit. Some of what the cuts leave is gone on with."""
+    """Before every change until its first commit. Some of the remaining folders are resumed."""
     machine = Machine()
     cuts = Cuts(machine, how)
 
@@ -151,7 +153,7 @@ def test_a_new_run_is_there_or_not_after_a_cut_of_the_power(how: str) -> None:
 
 @pytest.mark.parametrize("how", CUTS)
 def test_a_cut_of_the_power_takes_no_input_while_it_is_cut(machine: Machine, how: str) -> None:
-    """Before every change from when it is noted as whole, and after the last."""
+    """Before every change from the record of its completeness on, and after the last."""
     folder, cuts = Path("/input"), Cuts(machine, how)
     machine.disk.make_folder(folder)
     ArrowReplay(STREAMS, {}, "batch").write_input(folder)
@@ -171,12 +173,12 @@ def test_a_cut_of_the_power_takes_no_input_while_it_is_cut(machine: Machine, how
 
 
 def written_files(machine: Machine) -> dict[str, bytes]:
-    """By name what was written; not what a cut of the power has left of a file that was put."""
+    """Return what was written, by name; not what a power failure left of a published file."""
     return {n: b for n, b in machine.content().items() if ".files.json." not in n}
 
 
 def test_what_spark_has_written_is_forced_to_disk_before_a_commit(machine: Machine) -> None:
-    """Once each, with the folders. What a cut of the power has left empty is removed."""
+    """Once each, with the folders. Files that a power failure left empty are removed."""
     checkpoint = SparkCheckpoint(RUN / "checkpoint")
     logs = [checkpoint.folder / log for log in ("offsets", "commits", "sources/0")]
     for log in logs:
@@ -203,7 +205,7 @@ def test_what_spark_has_written_is_forced_to_disk_before_a_commit(machine: Machi
 
 
 def test_a_micro_batch_that_does_not_follow_is_refused(tmp_path: Path) -> None:
-    """Whatever Spark's checkpoint says meanwhile; one that has been is skipped."""
+    """Whatever Spark's checkpoint contains; a committed one is skipped."""
     run = start(tmp_path / "run", durability="process")
     ends_equal(run)
     said = "micro-batch 5 has arrived, but the run in .* has committed only up to 3; the ones"
@@ -217,7 +219,7 @@ def test_a_micro_batch_that_does_not_follow_is_refused(tmp_path: Path) -> None:
 def test_what_workers_report_must_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """As on a cluster whose workers have a folder of the same name each."""
+    """As on a cluster whose workers each have a folder of the same name."""
     real = ThreadExecutor.execute_batch
 
     def elsewhere(executor: ThreadExecutor, frame: Any, batch: Any) -> Any:
@@ -251,8 +253,9 @@ def test_a_file_is_there_once_its_length_is(tmp_path: Path) -> None:
 
 
 def test_the_files_of_a_micro_batch_are_those_that_spark_has_listed(tmp_path: Path) -> None:
-    """Source 0 lists files in each of four micro-batches, and all of them again in a compact list;
-    source 1 is none of files.
+    """Source 0 lists files in each of four micro-batches, and all of them again in a compact list.
+
+    Source 1 has no files.
     """
     checkpoint = SparkCheckpoint(tmp_path)
     for log in ("offsets", "sources/0"):
@@ -276,7 +279,7 @@ def test_the_files_of_a_micro_batch_are_those_that_spark_has_listed(tmp_path: Pa
 
 
 def test_spark_and_the_run_are_of_one_mind(tmp_path: Path) -> None:
-    """Spark has finished a micro-batch that the run has committed, or has yet to say so."""
+    """Spark has finished a micro-batch that the run has committed, or has not recorded it yet."""
     checkpoint = SparkCheckpoint(tmp_path / "checkpoint")
     for done, begun, fits in ((-1, -1, [-1]), (-1, 0, [-1, 0]), (4, 4, [4]), (4, 5, [4, 5])):
         shutil.rmtree(checkpoint.folder, ignore_errors=True)
@@ -295,7 +298,7 @@ def test_spark_and_the_run_are_of_one_mind(tmp_path: Path) -> None:
 
 
 def test_a_forked_process_works_beside_too() -> None:
-    """It has none of the threads of the process that it is a copy of."""
+    """It has none of the threads of its parent process."""
     assert durable_files.run_in_background(lambda: 3).result() == 3
     if not (child := os.fork()):
         try:

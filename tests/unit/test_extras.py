@@ -1,4 +1,4 @@
-"""Joins need the core's packages only; what is missing is named with the extra that brings it."""
+"""Joins need only the core's packages; an error names a missing package and its extra."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ for file in sorted(root.rglob("*.py")):
 
 
 def optional() -> set[str]:
-    """The import names that only extras bring."""
+    """Return the import names that only extras provide."""
     extras = {r for extra in PROJECT["optional-dependencies"].values() for r in extra}
     extra, core = (
         {canonicalize_name(Requirement(text).name) for text in texts}
@@ -47,7 +47,7 @@ def optional() -> set[str]:
 
 
 def without(names: set[str], package: str) -> subprocess.CompletedProcess[str]:
-    """Import every module of a package where these cannot be imported."""
+    """Import every module of a package with these packages unavailable."""
     root = str(ROOT / package)
     paths = [str(ROOT / "toolkit"), str(ROOT / "widgets")]
     code = BLOCKED.format(names=sorted(names), root=root, paths=paths)

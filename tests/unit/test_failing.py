@@ -1,5 +1,6 @@
-"""Sides of AND and OR that may fail are looked at only where nothing before them decides, and what
-they say is what SQL says.
+"""Sides of AND and OR that may fail are evaluated only if no earlier side decides.
+
+Their values are those of SQL.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def test_between_and_in_are_looked_at_in_turn(short: str, long: str, how: str) -
 
 
 def test_what_is_compared_with_nothing_is_not_computed() -> None:
-    """As in Spark: a comparison whose left side is NULL does not look at its right one."""
+    """As in Spark: if the left side of a comparison is NULL, its right side is not evaluated."""
     rows = [{"n": None, "k": 2_000_000_000}, {"n": 5, "k": 1}]
     assert told("n < k + k", rows) == [None, False]
     assert told("NOT n >= k + k", rows) == [None, False]
@@ -102,7 +103,7 @@ def test_what_is_compared_with_nothing_is_not_computed() -> None:
 
 @pytest.mark.parametrize("part", ["left(t, {})", "right(t, {})", "substring(t, {}, 1)"])
 def test_a_count_of_characters_may_be_too_large(part: str) -> None:
-    """It is cast to INT, in Spark too; that of a literal loses nothing."""
+    """It is cast to INT, in Spark too; the count of a literal is exact."""
     rows = [{"m": 1, "t": "x"}, {"m": 5_000_000_000, "t": "x"}]
     assert told(f"m < 9 AND {part.format('m')} = 'x'", rows) == [True, False]
     for count, turned in ((1, False), ((1 << 31) - 1, False), (1 << 31, True)):

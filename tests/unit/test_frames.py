@@ -1,5 +1,6 @@
-"""Each column of a frame is joined as it is, or refused before anything starts, in a sentence that
-names the stream and the column: as a key, carried along, and as event time.
+"""Each column of a frame is joined unchanged, or refused before anything starts.
+
+It is used as a key, carried along, and as event time. A refusal names the stream and the column.
 """
 
 from __future__ import annotations
@@ -190,7 +191,9 @@ def frames(kind: str, column: str) -> dict[str, Any]:
 
 
 def run_or_refusal(join: Any, path: Path, column: str) -> Any:
-    """Return the ended run; or the sentence of a refusal, which names the stream and the column."""
+    """Return the finished run, or the sentence of a refusal, which names the stream and the
+    column.
+    """
     try:
         run = join().start(path, batches=1, durability="process")
     except ValueError as error:
@@ -219,7 +222,7 @@ def test_a_column_is_carried_as_it_is_or_refused(tmp_path: Path, kind: str, colu
 
 
 def values_of(kind: str, column: str) -> list[Any]:
-    """Return the values in Python, read by a way of their own."""
+    """Return the values in Python, read by an independent method."""
     values = COLUMNS[kind][0][column]
     if kind == "pandas":
         values = pa.array(values, from_pandas=True)
@@ -283,7 +286,7 @@ def test_a_column_is_an_event_time_or_refused(tmp_path: Path, kind: str, column:
 
 
 def test_the_types_that_a_run_joins_stay_so() -> None:
-    """A refusal is an answer, but not of what has always been a key or an event time."""
+    """A refusal is valid, but not for types that have always been keys or event times."""
     keys = {"int8", "int64", "double", "text", "category", "ns", "zone", "day", "decimal", "flag"}
     for column in keys:
         StreamJoin(frames("pandas", column), f"a.{column} = b.{column}", Centralized())

@@ -1,4 +1,4 @@
-"""What ``from braid import ...`` gives."""
+"""The names that ``from braid import ...`` provides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.mark.parametrize("name", braid.__all__)
 def test_a_public_name_is_no_module(name: str) -> None:
-    """A file of that name would take its place, once it is imported."""
+    """A module of that name would replace it once imported."""
     for _ in range(2):
         assert not isinstance(getattr(braid, name), ModuleType)
 

@@ -1,6 +1,4 @@
-"""The fuzzer for a few seconds with fixed seeds, without Spark; and that it can find what it looks
-for.
-"""
+"""The fuzzer for a few seconds with fixed seeds, without Spark, and proof that it finds faults."""
 
 from __future__ import annotations
 
@@ -142,7 +140,7 @@ def test_brute_force_has_sparks_order_of_reals() -> None:
 def test_brute_force_says_nothing_of_decimals_that_spark_rounds(
     precision: int, scale: int, is_known: bool
 ) -> None:
-    """Spark takes 0.01 for 0 where it meets a number of 38 whole digits."""
+    """Spark rounds 0.01 to 0 if it is combined with a number of 38 integer digits."""
     kind = decimal_name(precision, scale)
     compared, multiplied = ["gt", ["lit", "0.01"], A], ["gt", ["multiply_decimal", A, B], A]
     assert brute_force(of_ints("", compared, ["0"], ["0"], kind)).is_known is is_known
@@ -171,7 +169,7 @@ def test_an_answer_is_judged_by_what_spark_may_do() -> None:
 
 
 def test_a_wrong_case_is_shrunk_to_what_is_wrong_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fault is put in: every sum of ints is one too large."""
+    """The fault: every sum of ints is one too large."""
     arithmetic = duckdb_compiler.DuckDBCompiler._compile_arithmetic
 
     def wrong(self: Any, node: Any) -> Any:

@@ -1,5 +1,6 @@
-"""Text that is no Spark SQL is refused, however sqlglot would read it, and all of the project reads
-text in one way.
+"""Text that is not Spark SQL is refused, even if sqlglot would parse it.
+
+All of the project parses SQL in one place.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def test_no_argument_of_a_function_is_lost(name: str) -> None:
 
 
 def faults(source: str) -> Iterator[str]:
-    """Yield, by line, where SQL is read or written in another dialect than the project's."""
+    """Yield, by line, uses of another SQL dialect than the project's."""
     for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
