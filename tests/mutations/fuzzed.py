@@ -1,5 +1,6 @@
-"""Faults that were mended, each put back by one patch. The fuzzer must find every one of them within
-five minutes: ``make fuzz-faults``.
+"""Faults that were fixed, each put back by one patch.
+
+The fuzzer must find every one of them within five minutes: ``make fuzz-faults``.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from sqlglot import exp
 
 @dataclass(frozen=True)
 class SeededFault:
-    """A fault that is put back.
+    """A fixed fault that is put back.
 
-    ``at`` is the dotted name of what is replaced, and ``fault`` returns its replacement, given the
-    original. ``needs`` says what finds it: conditions over tables, conditions over Spark's frames,
-    or statements of a hub. ``shows`` is a pattern of the condition or statement, or of the sentence
-    that says what is wrong with its answer.
+    - ``at``: dotted name of the replaced object.
+    - ``fault``: returns its replacement, given the original.
+    - ``needs``: what finds it: conditions over tables, conditions over Spark's frames, or
+      statements of a hub.
+    - ``shows``: a pattern of the condition or statement, or of the sentence that describes its
+      wrong answer.
     """
 
     name: str
@@ -30,7 +33,7 @@ class SeededFault:
 
 
 def _drop_not(negate: Any) -> Any:
-    """NOT LIKE is read as LIKE."""
+    """Read NOT LIKE as LIKE."""
 
     def replacement(self: Any, this: Any = None) -> Any:
         like = this.this if isinstance(this, exp.Escape) else this
@@ -40,7 +43,7 @@ def _drop_not(negate: Any) -> Any:
 
 
 def _keep_negated(turn: Any) -> Any:
-    """Both sides of a comparison of floats stay negated, which leaves NaN the largest."""
+    """Keep both sides of a comparison of floats negated, which leaves NaN the largest."""
 
     def replacement(*given: Any) -> Any:
         is_first_time = sys._getframe(1).f_code.co_name == "_compile_comparison"
@@ -50,7 +53,7 @@ def _keep_negated(turn: Any) -> Any:
 
 
 def _reading(kind: type[exp.Expr], *names: str) -> Callable[[Any], Any]:
-    """Statements are taken with words that no rule reads."""
+    """Accept statements with words that no rule reads."""
     return lambda table: {**table, kind: (*table[kind], *names)}
 
 

@@ -1,5 +1,6 @@
-"""Types of settings are checked, also where a type next to them is known to type checkers alone; and
-text is a number by one function.
+"""Types of settings are checked, even if only type checkers can resolve them.
+
+Text is converted to a number by one function.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Colour = Literal["red", "blue"]
 
 @dataclass(frozen=True)
 class Priced(Route):
-    """A route, whose types only its own module knows, with a price."""
+    """A route with a price; only its own module can resolve its types."""
 
     price: Decimal | None = None
     colour: Colour = "red"
@@ -39,7 +40,7 @@ class Dear(Priced):
 
 @contextmanager
 def painted(price: Decimal, colour: Colour = "red") -> Iterator[None]:
-    """Wrapped by a function of a module that knows no colour."""
+    """Return a function wrapped by one of a module that does not know its types."""
     yield
 
 
@@ -78,7 +79,7 @@ def test_nothing_else_is_a_natural_number(text: str) -> None:
 
 ROOT = Path(__file__).parents[2]
 DIGITS = {"isdigit", "isdecimal", "isnumeric"}
-"""They are true of characters that `int` refuses, or that nobody typed as a number."""
+"""Methods that return True for characters that `int` refuses, or that nobody types as a number."""
 
 
 def sources() -> dict[Path, str]:

@@ -1,5 +1,6 @@
-"""ATR: who meets whom, the closed forms of its overhead, and how it adapts. Every simulated plan is
-held against the cover rule.
+"""ATR: which tuples meet, the closed forms of its overhead, and how it adapts.
+
+Every simulated plan is checked against the cover rule.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def poisson(batches, *rates, seed=0):
 
 
 def extra(run, since):
-    """Tuples received beyond one copy of each, per batch."""
+    """Return the tuples received beyond one copy of each, per batch."""
     late = told(run, BatchCommitted)[since:]
     return sum(e.total_host_metrics.received_tuples - sum(e.received_tuples) for e in late) / len(
         late
@@ -76,8 +77,8 @@ def test_every_combination_is_met_once_whatever_comes(run):
 @given(st.randoms(use_true_random=False), st.integers(2, 3), st.integers(2, 7), st.integers(1, 9))
 @settings(max_examples=10, deadline=None)
 def test_event_time_that_runs_unevenly_costs_copies_but_no_result(draw, streams, hosts, length):
-    """Event time covered by each batch:  1 1 1 1 1 1 .1 .1 3 1 .1 3 ..., so that hosts are chosen
-    ahead for too short a time.
+    """Event time covered by each batch is 1 1 1 1 1 1 .1 .1 3 1 .1 3 ..., so hosts are chosen too
+    briefly ahead.
     """
     seconds = [draw.choice([0.1, 1, 3]) if batch // 20 % 2 else 1 for batch in range(70)]
     batches = [[draw.randint(0, 3) for _ in range(streams)] for _ in range(70)]
@@ -86,8 +87,8 @@ def test_event_time_that_runs_unevenly_costs_copies_but_no_result(draw, streams,
 
 
 def test_a_slower_event_time_is_caught_up_with_by_copies():
-    """From batch 40 on batches cover a quarter of the time, so that tuples live for four times as
-    many.
+    """From batch 40 on, batches cover a quarter of the time, so tuples live four times as many
+    batches.
     """
     seconds = [1] * 40 + [0.25] * 110
     run = simulate(Aligned(7, 5, adaptive=False), [(4, 4)] * 150, windows=(10, 10), seconds=seconds)
@@ -100,8 +101,9 @@ def test_a_slower_event_time_is_caught_up_with_by_copies():
 
 
 def test_a_block_that_was_just_merged_is_not_copied_the_old_segment_goes_on():
-    """Host 1 is next, but lacks block 9, which is new since the last commit:  0 0 [0] 1  instead of
-    0 0 [1] 1.
+    """Host 1 is next, but lacks block 9, which is new since the last commit.
+
+    The hosts are 0 0 [0] 1 instead of 0 0 [1] 1.
     """
     blocks = (
         Block(0, 0, (0, 1), 0, (0,), 5, 5, (0, 9)),
@@ -157,7 +159,8 @@ def test_on_steady_streams_nothing_is_copied_after_warm_up(windows, length):
 
 @pytest.mark.parametrize("master", [0, 2])
 def test_segments_are_disjoint_and_slaves_overlap_as_in_figure_3(master):
-    """W = 3 for all, T = 2, one batch a second. Who is sent where, once all is warm:
+    """W = 3 for all, T = 2, one batch a second. The diagram shows destinations after the
+    warm-up.
 
     master   [ a ][ b ][ c ][ d ]
     slaves   of batch t: every segment that meets [t - 3, t + 3], and one batch more
@@ -196,9 +199,7 @@ def test_overhead_in_closed_form():
     st.floats(0.1, 9),
 )
 def test_longer_segments_cost_less_and_more_hosts_no_more(streams, length):
-    """The claims of section 3: Eq. 2 falls with T; and ATR uses any number of hosts at the same
-    overhead.
-    """
+    """Section 3: Eq. 2 falls with T, and ATR uses any number of hosts at the same overhead."""
     rates, windows = zip(*streams, strict=True)
     for master in range(len(rates)):
         o = atr_overhead(rates, windows, master, length)
@@ -209,8 +210,8 @@ def test_longer_segments_cost_less_and_more_hosts_no_more(streams, length):
 @pytest.mark.parametrize("length", [1, 2, 5])
 @pytest.mark.parametrize("windows, master", [((10, 10, 10), 1), ((5, 15, 10), 0), ((20, 10, 5), 1)])
 def test_copies_are_those_of_equation_2(windows, master, length):
-    """But for one batch: windows end inside batches, so every slave tuple also goes to the segment
-    one batch on.
+    """Up to one batch: windows end inside batches, so every slave tuple also goes to the next
+    segment.
     """
     rates = (10, 20, 5)
     run = simulate(
@@ -232,8 +233,8 @@ def test_any_number_of_hosts_at_the_same_overhead():
 
 @pytest.mark.parametrize("windows", [(12, 12), (12, 10, 6), (4, 9, 6)])
 def test_the_master_follows_the_rates(windows):
-    """Rates turn round at batch 70; so does the master, and what it costs falls. Nothing has to be
-    copied for it.
+    """Rates are exchanged at batch 70; the master follows, and its cost falls. Nothing is copied
+    for it.
     """
     others = len(windows) - 2
     batches = poisson(70, 30, 4, *[4] * others) + poisson(80, 4, 30, *[4] * others)
@@ -251,8 +252,11 @@ def test_the_master_follows_the_rates(windows):
 
 
 def test_who_joins_what_in_a_transition():
-    """S_0 hands over to S_1 at batch 4; letters are batches of S_0, S_1 and of a third stream,
-    hosts are 7, 8 | 9.
+    """S_0 hands over to S_1 at batch 4.
+
+    Letters are batches of S_0, S_1 and of a third stream; hosts are 7, 8 | 9.
+
+    Letters are batches of S_0, S_1 and of a third stream; hosts are 7, 8 | 9.
 
     batch    2  3 | 4  5        old tuple first: its segment's host, with all of S_1
     S_0      a  b | c  d        then new tuples of S_1: theirs, with c and d only
@@ -273,8 +277,9 @@ def test_who_joins_what_in_a_transition():
 
 
 def test_marked_tuples_go_to_the_last_old_host_for_as_long_as_the_paper_says():
-    """S_M tuples since t_s reach the last old segment's host for W_N, new-master ones the old
-    segments' hosts for W_M.
+    """S_M tuples since t_s reach the last old segment's host for W_N.
+
+    Tuples of the new master reach the old segments' hosts for W_M.
     """
     windows = (8, 5)
     run = simulate(
@@ -302,7 +307,7 @@ def test_atr_unoptimized_does_not_adapt():
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 4))
 @example(1, 1, 1)
 def test_the_search_ends_at_the_peak(first, best, step):
-    """On any curve that falls to one minimum and rises, the length ends within a step of it."""
+    """On any curve that falls to one minimum and rises, the length ends within one step of it."""
     search, tried = LengthSearch.start_at(first), []
     for _ in range(70):
         search = search.add_sample(1.0 + (search.length - best) ** 2, 1.0).next_length(step)
@@ -346,8 +351,9 @@ def test_faster_hosts_get_more_segments():
 
 
 def test_the_least_loaded_host_is_chosen():
-    """Eq. 1 of Gu 2007: loads are as 30, 10, 20 and 0; each choice brings 20. Of equals the least chosen, then the
-    next in turn.
+    """Eq. 1 of Gu 2007 with loads 30, 10, 20 and 0; each choice adds 20.
+
+    Among equals the first is chosen, then the next in turn.
     """
     usage = (
         HostUsage(received_tuples=30),
@@ -382,8 +388,8 @@ def test_the_least_loaded_host_is_chosen():
 
 
 def test_pace():
-    """Two seconds a batch; stream 1 is slower. A block of stream 0 that is 11 s old shows that late
-    tuples are waited for.
+    """Two seconds a batch; stream 1 is slower. A block of stream 0 that is 11 s old shows
+    lateness.
     """
     blocks = (
         Block(0, 0, (0, 1), 0, (0,), 1, 1, (0, 1_000_000)),
@@ -428,7 +434,7 @@ def test_events_survive_a_file(tmp_path):
 
 
 def lost(hosts, streams):
-    """The share of all combinations that semantics-unaware routing never makes."""
+    """Return the share of all combinations that semantics-unaware routing never makes."""
     batches = poisson(60, *[6] * streams, seed=hosts)
     run = simulate(SemanticsUnaware(hosts), batches, windows=[10] * streams, selectivity=1.0)
     return 1 - results(run) / results(
@@ -438,7 +444,7 @@ def lost(hosts, streams):
 
 @pytest.mark.parametrize("streams", [2, 3])
 def test_routing_without_semantics_loses_results(streams):
-    """About 1 - 1/J^(m-1) of them, as if hosts were drawn: the more hosts and streams the more."""
+    """About 1 - 1/J^(m-1) of them are lost, as if hosts were drawn at random."""
     shares = [lost(hosts, streams) for hosts in (1, 2, 4, 8)]
     assert shares[0] == 0 and shares == sorted(shares)
     for hosts, share in zip((2, 4, 8), shares[1:], strict=True):

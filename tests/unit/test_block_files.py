@@ -1,4 +1,4 @@
-"""What block files and result files have of their columns."""
+"""Columns of block files and result files."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ ECHOES = (
     GeneratedColumn("__k", "k", "int64"),
     GeneratedColumn("__n", "n", "int64"),
 )
-"""Of which one is wider than its source."""
+"""Columns derived from others; one is wider than its source."""
 
 
 def tuples(k: list[int]) -> pa.RecordBatch:
-    """A block of a stream, as Spark's tuples come in."""
+    """Return a block of a stream, as Spark delivers tuples."""
     layout = StreamLayout((("k", "c0"), ("ts", "c1"), ("n", "c2"), ("x", "c3")), ECHOES)
     columns = {
         "__key": pa.array([0] * len(k), pa.int32()),
@@ -141,7 +141,7 @@ def test_a_run_of_long_texts_finds_the_same_however_little_is_held_or_merged_at_
     streams = long_texts("ab", 300, seed=5)
 
     def run(name: str) -> tuple[list[Any], int, int]:
-        """The results, how many merges there were, and the largest block's bytes."""
+        """Return the results, the number of merges, and the bytes of the largest block."""
         run = StreamJoin(streams, on, Centralized()).start(tmp_path / name, batches=30)
         assert run.awaitTermination()
         happened = run.events()
@@ -164,7 +164,7 @@ def test_a_run_of_long_texts_finds_the_same_however_little_is_held_or_merged_at_
 def test_no_more_is_copied_together_for_a_hop_than_can_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither of small blocks, nor of what other blocks have found."""
+    """Neither of small blocks, nor of the results of other blocks."""
     streams = long_texts("abc", 120, seed=6)
     most = 1 << 50
     many: list[int] = []

@@ -1,4 +1,4 @@
-"""Cells that wait for a button, in a kernel of their own."""
+"""Cells that wait for a button, in a separate kernel."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ WRONG = """if first.should_run():
 
 @dataclass
 class Asker:
-    """Runs cells as JupyterLab does; ``told`` is what came under each, by the request's id."""
+    """Runs cells as JupyterLab does; ``told`` has the output of each, by request id."""
 
     client: Any
     told: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def run(self, code: str, asks: bool = True) -> str:
-        """The id of the request, once the kernel is done with it."""
+        """Run a cell, wait for the kernel and return the request's id."""
         told = self.client.execute(code, allow_stdin=asks)
         while True:
             message = self.client.get_iopub_msg(timeout=SOON)
@@ -128,7 +128,7 @@ def test_stop_ends_a_chapter_when_something_is_told_next(asker: Asker):
 
 
 def test_stop_ends_a_cell_that_only_models(asker: Asker):
-    """Of a model that would take minutes, no more than the batch that it is in."""
+    """A simulation of minutes ends with its current batch."""
     asker.run(
         "if first.should_run():\n    from braid import Centralized\n"
         "    from braid.simulation.simulator import simulate\n"
@@ -194,7 +194,7 @@ def test_a_notebook_drives_itself_where_a_program_runs_it_unless_it_is_told_not_
 
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_chapters_that_do_not_wait_for_each_other_assign_no_common_name(path: Path):
-    """They run at the same time, over one set of names."""
+    """They run at the same time and share one namespace."""
     names, after = chapters(path)
     for one, other in combinations(names, 2):
         if other not in waited(one, after) and one not in waited(other, after):
@@ -217,9 +217,7 @@ def test_names_that_two_chapters_share_are_seen(tmp_path: Path):
 
 
 def chapters(path: Path) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
-    """What the cells of each chapter of a notebook assign, and the chapters that it names as those
-    it waits for.
-    """
+    """Return the names that each chapter of a notebook assigns, and the chapters it waits for."""
     names, after = defaultdict[str, set[str]](set), dict[str, set[str]]()
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"]) if cell["cell_type"] == "code" else ""
@@ -235,7 +233,7 @@ def chapters(path: Path) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
 
 
 def assigned(node: ast.AST) -> set[str]:
-    """The names that code sets in the kernel."""
+    """Return the names that code assigns in the kernel."""
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)):
         return set()
     if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -247,6 +245,6 @@ def assigned(node: ast.AST) -> set[str]:
 
 
 def waited(chapter: str, after: dict[str, set[str]]) -> set[str]:
-    """All chapters that are run before this one."""
+    """Return all chapters that run before this one."""
     mine = after.get(chapter, set())
     return mine.union(*(waited(other, after) for other in mine))

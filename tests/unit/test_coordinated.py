@@ -1,5 +1,6 @@
-"""CTR: covers against brute force, the paper's examples and claims, and the cover rule on whole
-simulated runs.
+"""CTR: covers against brute force, the paper's examples and claims, and simulated runs.
+
+The runs are checked against the cover rule.
 """
 
 from __future__ import annotations
@@ -70,8 +71,9 @@ def test_covers_cover_and_the_greedy_one_is_within_chvatals_bound(problem, seed)
 
 
 def test_the_greedy_cover_takes_the_least_weight_per_new_block():
-    """Chvatal's worst case: one host has all n blocks for a little more than 1, the k-th other has
-    one block for 1/k.
+    """Chvatal's worst case: one host has all n blocks for a little more than 1.
+
+    The k-th other host has one block for 1/k.
     """
     n = 8
     sets = {k: 1 << k for k in range(n)} | {n: 2**n - 1}
@@ -124,8 +126,8 @@ def test_steps_that_were_never_taken_have_the_mean_selectivity():
 
 
 def facts(blocks, busy=(), hosts=8, streams=3, batch=9, matches=None):
-    """Facts with blocks given as (stream, hosts), and hosts that received many tuples in the last
-    batch.
+    """Return facts with blocks given as (stream, hosts), and hosts that received many tuples in the
+    last batch.
     """
     live = tuple(
         Block(i, s, (0, 1), i, tuple(at), 10, 10, (i, i)) for i, (s, at) in enumerate(blocks)
@@ -190,10 +192,10 @@ def test_a_replica_is_void_on_all_hosts_but_the_least_loaded_one():
 
 
 def test_the_event_tells_equation_3_and_what_a_shared_host_lacks():
-    """S_2 first: |V_1| - 1 = 1; chi_1 = 0.1 * 30; two of the three hosts of V_2 are new, one has
-    half of chi_1 already.
+    """S_2 first: |V_1| - 1 = 1; chi_1 = 0.1 * 30; two of the three hosts of V_2 are new.
 
-    S_3 first: four hosts cover it (2, 4 is not enough); chi_1 = 1.0 * 40.
+    The third has half of chi_1 already. S_3 first: four hosts cover it (2, 4 is not enough); chi_1
+    = 1.0 * 40.
     """
     placement = Coordinated(8, max_copies=None)
     plan = placement.plan_batch(
@@ -288,8 +290,9 @@ def runs(draw):
 @given(run=runs())
 @settings(max_examples=60, deadline=None)
 def test_every_plan_obeys_the_cover_rule(run):
-    """simulate raises CoverError when a plan does not. Expired blocks come in between, and hosts
-    that hold nothing again.
+    """The simulation raises CoverError for a plan that does not.
+
+    Blocks expire in between, and hosts are empty again.
     """
     placement, counts, windows = run
     events = simulate(placement, counts, windows=windows, selectivity=0.5)
@@ -355,8 +358,10 @@ def test_a_segment_keeps_its_hosts_and_its_join_order():
 
 
 def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
-    """Means over the second half of a run with equal rates of 12 tuples per second, by tuple: what
-    Gu's section 5 measures.
+    """Return means per tuple over the second half of a run with equal rates of 12 tuples per
+    second.
+
+    These are the measures of Gu 2007, section 5.
     """
     counts = np.random.default_rng(1).poisson(12, (batches, streams)).tolist()
     events = simulate(
@@ -388,8 +393,9 @@ def steady(hosts, streams=3, sigma=0.1, batches=120, window=30.0, **settings):
 
 
 def test_without_a_bound_and_a_warm_up_everything_ends_on_one_host():
-    """Wang 15.1: a cover of one host stores the next segment there, and so on. The bound's sets of
-    hosts do not let it happen.
+    """Wang 15.1: a cover of one host stores the next segment there, and so on.
+
+    The bound's sets of hosts prevent this.
     """
     assert np.count_nonzero(steady(16, batches=40, max_copies=None, warmup_hosts=0).stored) == 1
     for copies in (1, 2, 0):
@@ -398,8 +404,8 @@ def test_without_a_bound_and_a_warm_up_everything_ends_on_one_host():
 
 
 def test_five_hosts_in_the_warm_up_are_enough_to_use_a_hundred_soon():
-    """Footnote 6. By segments of 3 streams: 5 hosts more for each are 100 after 20, that is in the
-    7th batch.
+    """Footnote 6. With segments of 3 streams, 5 more hosts for each give 100 after 20 segments, in
+    the 7th batch.
     """
     counts = np.random.default_rng(0).poisson(12, (40, 3)).tolist()
     first = {}
@@ -422,8 +428,8 @@ def test_five_hosts_in_the_warm_up_are_enough_to_use_a_hundred_soon():
 
 @pytest.mark.parametrize("hosts, streams", [(16, 3), (40, 2), (30, 4)])
 def test_optimized_is_ahead_of_unoptimized(hosts, streams):
-    """Gu Fig. 11 and 12: more throughput (the busiest host has less to do for a tuple) and less
-    network traffic.
+    """Gu Fig. 11 and 12: more throughput (less work per tuple on the busiest host) and less
+    traffic.
     """
     sigma = 0.1 if streams < 4 else 0.01
     best, plain = (
@@ -435,15 +441,16 @@ def test_optimized_is_ahead_of_unoptimized(hosts, streams):
 
 
 def test_throughput_grows_with_the_hosts():
-    """Gu Fig. 11: the work of the busiest host for one tuple falls as hosts are added; here about
-    as 1/sqrt(J), J/L hosts work.
+    """Gu Fig. 11: the work per tuple of the busiest host falls with the number of hosts.
+
+    Here it falls about as 1/sqrt(J); J/L hosts work.
     """
     busiest = [steady(hosts, batches=80).busiest for hosts in (1, 4, 16, 64)]
     assert all(b < 0.7 * a for a, b in zip(busiest, busiest[1:], strict=False))
 
 
 def test_the_segment_length_does_not_change_the_overhead():
-    """Section 4: no T in Eq. 4. But longer segments balance worse."""
+    """Section 4: Eq. 4 has no T. But longer segments balance worse."""
     short, long = steady(16, segment_batches=1), steady(16, segment_batches=5)
     assert long.sent == pytest.approx(short.sent, rel=0.15)
     assert long.load_balance > short.load_balance
@@ -456,8 +463,9 @@ def test_faster_hosts_do_more():
 
 
 def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
-    """Eq. 3 as printed leaves out most of it: with hops on the same hosts it counts no intermediate
-    result at all.
+    """Eq. 3 as printed leaves out most of it.
+
+    For hops on the same hosts it counts no intermediate result at all.
     """
     run = steady(16, max_copies=None)
     size = dict(
@@ -490,8 +498,8 @@ def test_the_overhead_that_is_estimated_is_the_overhead_that_is_counted():
 def test_how_far_the_greedy_cover_is_from_the_exact_one_on_real_plans(
     monkeypatch, hosts, copies, mean
 ):
-    """With a bound on copies it is exact: hosts of one set are alike, those of different sets have
-    nothing in common.
+    """With a bound on copies it is exact: hosts of one set are alike, those of different sets are
+    disjoint.
     """
     solved = []
 

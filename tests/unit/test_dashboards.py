@@ -1,5 +1,5 @@
-"""The dashboards: what they select is there, they rank differently on each stream, and streams can
-be left out.
+"""The dashboards: their selections exist, they rank differently on each stream, and streams are
+optional.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from braid_lab.workloads.flights import STREAMS, ensure_dataset
 
 @pytest.fixture(scope="module")
 def february() -> duckdb.DuckDBPyConnection:
-    """The three streams in the first days of February 2013."""
+    """Return the three streams in the first days of February 2013."""
     connection = duckdb.connect(config={"threads": 1})
     for alias, name in STREAMS.items():
         days = "ts >= TIMESTAMPTZ '2013-02-01 00:00-05' AND ts < TIMESTAMPTZ '2013-02-04 00:00-05'"
@@ -32,9 +32,7 @@ def test_there_are_twelve_under_names_and_windows_of_their_own():
 
 
 def test_windows_rank_the_dashboards_differently_on_each_stream():
-    """So that intermediate results must be routed by bitmaps: there are two that rank one way here,
-    the other way there.
-    """
+    """Two of them rank in opposite order on two streams, so intermediate results need bitmaps."""
     hours = {a: [q.windows[s] for q in DASHBOARDS] for s, a in enumerate(ORDER)}
     for a, b in (("a", "d"), ("a", "w"), ("d", "w")):
         pairs = [(i, j) for i in range(12) for j in range(12)]

@@ -1,4 +1,4 @@
-"""The documentation: what the concordance finds, and that a broken link fails the build."""
+"""The documentation: the concordance, and broken links that fail the build."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def told(holds: str, says: str = "all is well") -> dict[str, str]:
 def test_verdicts_are_of_the_run_of_a_notebook_that_could_tell(
     came: list[str], kept: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It runs the notebook's own file; a claim is told once, by the run that tried it."""
+    """It runs the notebook's own file; a claim has the verdict of the run that tested it."""
 
     def run(path: Path, values: object, say: object, environment: dict[str, str]) -> Any:
         assert path.is_file() and path.stem == "02_load_diffusion"
@@ -162,13 +162,15 @@ def test_no_verdicts_are_kept_of_a_notebook_that_fails(monkeypatch: pytest.Monke
 
 
 def test_every_fault_is_named_beside_a_claim_that_it_breaks() -> None:
-    """Of all papers; else docs/verdicts.json, which docs/verdicts.py writes, lacks the claim."""
+    """For all papers; otherwise docs/verdicts.json, which docs/verdicts.py writes, lacks the
+    claim.
+    """
     page = concordance.page()
     assert [m.name for m in mutations() if m.name not in page] == []
 
 
 def test_no_row_of_the_page_lacks_what_breaks_it() -> None:
-    """But for what is in words alone, and for what does not hold."""
+    """Except for items in words alone, and for claims that do not hold."""
     rows = [line for line in concordance.page().splitlines() if line.startswith("| ")]
     told = [line for line in rows if not line.startswith(("| where |", "| | what |"))]
     assert (
@@ -177,7 +179,7 @@ def test_no_row_of_the_page_lacks_what_breaks_it() -> None:
 
 
 def test_every_item_of_the_papers_has_a_test_a_verdict_and_a_fault() -> None:
-    """All that they number, but for what is in words alone."""
+    """All numbered items, except those in words alone."""
     known, found = mentions.papers(), mentions.index()
     claims, by_claim = concordance.verdicts(known), concordance.faults()
     by_test = concordance.broken_tests(known)
@@ -208,7 +210,7 @@ BROKEN = ("[gone](gone.md)", "[gone](index.md#missing)", "[gone](/lost.md)", "[x
 
 
 def test_a_broken_link_of_any_kind_fails_the_build(tmp_path: Path) -> None:
-    """Each is a warning of its own, and one warning is enough."""
+    """Each kind has its own warning, and one warning is enough."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "index.md").write_text("# A page\n\n" + "\n\n".join(BROKEN) + "\n")
     config = f"INHERIT: {ROOT / 'mkdocs.yml'}\nhooks: []\nextra_css: []\nnav: [index.md]\n"
@@ -261,7 +263,7 @@ def test_what_a_paper_prints_of_a_figure_is_drawn_or_said_to_be_none() -> None:
 
 
 def _printed(folder: str) -> list[PrintedFigure]:
-    """All that is printed of a paper's figures."""
+    """Return all printed values of a paper's figures."""
     if find_spec(f"braid_lab.{folder}.printed") is None:
         return []
     module = import_module(f"braid_lab.{folder}.printed")

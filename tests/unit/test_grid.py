@@ -98,12 +98,13 @@ def test_lemma_4_2_the_optimum_is_at_most_one_step_away(hosts, r, s, grown):
 
 
 orders = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 120)), min_size=1, max_size=25)
-"""Arrival orders as runs of one stream's tuples: (stream, how many)."""
+"""Arrival orders as runs of one stream's tuples: (stream, count)."""
 
 
 def feed(decision, order, within=None):
-    """Yield (before, after) for every tuple; those that would bring the sizes more than ``within``
-    apart do not arrive.
+    """Yield (before, after) for every tuple.
+
+    Tuples that would bring the sizes more than ``within`` apart do not arrive.
     """
     sizes = [decision.r, decision.s]
     for stream, many in order:
@@ -132,8 +133,9 @@ def optimal_start(hosts, r, s):
 )
 @settings(max_examples=60, deadline=None)
 def test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25(hosts, start, skew, order, epsilon):
-    """J a power of two, sizes within a factor J, tuples of one size, an optimal mapping in force at
-    the start. Lemma 4.3 is the same for one decision.
+    """J is a power of two, sizes are within a factor J, and tuples have one size.
+
+    The initial mapping is optimal. Lemma 4.3 is the same for one decision.
     """
     other = max(1 + int(skew * (start - 1)), -(-start // hosts))
     first = replace(optimal_start(hosts, start, other), epsilon=epsilon)
@@ -146,9 +148,10 @@ def test_theorem_4_1_tuple_by_tuple_the_ratio_is_at_most_1_25(hosts, start, skew
 @given(hosts=powers, start=st.integers(1, 40), order=orders)
 @settings(max_examples=60, deadline=None)
 def test_lemma_4_5_new_tuples_pay_for_migrations(hosts, start, order):
-    """The constant of the proof: between two migrations a host spends max(|dR|/n, |dS|/m) time
-    units on new tuples, and six times that covers the next migration, 2(|R| + |dR|)/n or 2(|S| +
-    |dS|)/m (Lemma 4.4).
+    """The constant of the proof is six.
+
+    Between two migrations a host spends max(|dR|/n, |dS|/m) time units on new tuples. Six times
+    that covers the next migration, 2(|R| + |dR|)/n or 2(|S| + |dS|)/m (Lemma 4.4).
     """
     routing = migration = 0.0
     for before, decision, sizes in feed(optimal_start(hosts, start, start), order, within=hosts):
@@ -169,8 +172,9 @@ def test_lemma_4_5_new_tuples_pay_for_migrations(hosts, start, order):
 )
 @settings(max_examples=60, deadline=None)
 def test_beyond_a_factor_j_the_ratio_is_at_most_1_875(hosts, order):
-    """Section 4.2.2, from the first tuple on: the sizes may be any factor apart, the smaller stream
-    is padded.
+    """Section 4.2.2, from the first tuple on: the sizes may be any factor apart.
+
+    The smaller stream is padded.
     """
     for _, decision, sizes in feed(MappingDecision(hosts, (1, hosts)), order):
         assert input_load_factor(*sizes, *decision.mapping) <= 1.875 * optimal_ilf(
@@ -190,7 +194,9 @@ def test_tuples_of_different_sizes_add_at_most_one_tuple(hosts, order, tau):
 
 
 def grid_blocks(group, rows):
-    """One block for every partition of both streams, of ``rows`` / number of partitions tuples."""
+    """Return a block for every partition of both streams, of ``rows`` / number of partitions
+    tuples.
+    """
     parts = [(stream, part) for stream in (0, 1) for part in range(group.mapping[stream])]
     return [
         Block(
@@ -206,7 +212,7 @@ def grid_blocks(group, rows):
 
 
 def moves(old, new, rows, budget=0):
-    """The migration of one block per partition: (draft, start, blocks by id)."""
+    """Return the migration of one block per partition: (draft, start, blocks by id)."""
     blocks = grid_blocks(old, rows)
     facts = Facts(1, ("r", "s"), tuple(blocks), len(blocks), rows, rows, (0, 0))
     draft = PlanBuilder(facts)
@@ -217,8 +223,9 @@ def moves(old, new, rows, budget=0):
 @pytest.mark.parametrize("n, m", [(8, 2), (2, 1), (16, 4), (4, 16)])
 @pytest.mark.parametrize("stream", [0, 1])
 def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
-    """(n, m) to (n/2, 2m), as in figure 3, and the mirror image: |R|/n tuples each way between
-    partners, S is only cut.
+    """(n, m) to (n/2, 2m), as in figure 3, and the mirror image.
+
+    Partners exchange |R|/n tuples each way; S is only cut.
     """
     mapping = (n, m) if stream == 0 else (m, n)
     after_it = (n // 2, 2 * m) if stream == 0 else (2 * m, n // 2)
@@ -251,8 +258,9 @@ def test_lemma_4_4_partners_exchange_and_nothing_else_moves(n, m, stream):
 
 
 def test_what_is_copied_is_cut_to_the_budget_and_nothing_else_is():
-    """(2, 2) to (1, 4): R is copied, 800 tuples of a partition in pieces of 200 and of one key at
-    least; S is cut in two.
+    """(2, 2) to (1, 4): R is copied, S is cut in two.
+
+    The 800 tuples of a partition of R are copied in pieces of 200 tuples, and of one key at least.
     """
     old = HostGroup((0, 64), (2, 2), (0, 1, 2, 3))
     new = old.with_mapping((1, 4))
@@ -320,8 +328,9 @@ def test_growth_keeps_a_quarter_and_gives_three_away():
 
 
 def swings(k, start, phases, share=0.01):
-    """Each stream in turn grows until it is k times the other (section 5.4); a batch brings that
-    share of all before it.
+    """Yield batches in which each stream in turn grows until it is k times the other (section 5.4).
+
+    A batch adds that share of all tuples before it.
     """
     sent, out = [start, start], [(start, start)]
     for phase in range(phases):
@@ -334,7 +343,7 @@ def swings(k, start, phases, share=0.01):
 
 
 def ratios(events, hosts):
-    """(batch, ILF of the mapping / ILF*) after every batch, for one group."""
+    """Return (batch, ILF of the mapping / ILF*) after every batch, for one group."""
     mapping, hosts_now = None, hosts
     for e in events:
         if isinstance(e, MappingChanged):
@@ -350,8 +359,9 @@ def ratios(events, hosts):
 @pytest.mark.parametrize("k", [2, 4, 6, 8])
 @pytest.mark.parametrize("statistics", ["exact", "sample"])
 def test_theorem_4_4_swinging_streams_stay_within_the_bound(k, statistics):
-    """Batches of 1% of the tuples so far. A checkpoint sees the last batch: |Delta R| may overshoot
-    |R| by two batches.
+    """Batches of 1% of the tuples so far.
+
+    A checkpoint sees only the last batch, so |Delta R| may exceed |R| by two batches.
     """
     batches = swings(k, 4000, 3)
     events = simulate(
@@ -382,7 +392,7 @@ def test_theorem_4_4_fewer_tuples_arrive_in_a_migration_than_were_there(k):
 
 
 def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
-    """The token bucket, host by host, as long as tuples arrive."""
+    """The token bucket, host by host, while tuples arrive."""
     batches = swings(4, 2000, 4)
     events = simulate(AdaptiveGrid(16, size_estimation="exact", tuple_sizes=(1, 1)), batches)
     ends = {e.batch for e in events if isinstance(e, MigrationEnded)}
@@ -413,8 +423,9 @@ def test_a_migration_spends_at_most_twice_what_its_hosts_receive():
 
 
 def migrations(events):
-    """What each migration moved, batch by batch from its first copies to its last, host by host;
-    and the largest piece.
+    """Return the tuples that each migration moved, by batch and host, and the largest piece.
+
+    Batches range from the first copies of a migration to its last.
     """
     found, copied, rows = [], False, {}
     for e in events:
@@ -433,8 +444,9 @@ def migrations(events):
 
 @pytest.mark.parametrize("hosts", [4, 16, 64])
 def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
-    """R has grown until each of its blocks holds many batches; then S comes. No pause, and no burst
-    after one.
+    """R has grown until each of its blocks holds many batches; then S arrives.
+
+    There is no pause, and no burst after one.
     """
     batches = [(200 * hosts, 20 * hosts)] * 40 + [(0, 200 * hosts)] * 60
     events = simulate(AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1)), batches)
@@ -462,9 +474,7 @@ def test_a_migration_flows_steadily_however_large_the_blocks_are(hosts):
 
 @pytest.mark.parametrize("hosts, factor", [(16, 4), (16, 8), (12, 4)])
 def test_migrations_leave_no_litter(hosts, factor):
-    """Four batches after the last migration, a host holds no more blocks than tiers of each stream
-    would: O(log batches).
-    """
+    """Four batches after the last migration, a host has as many blocks as tiers: O(log batches)."""
     events = simulate(
         AdaptiveGrid(hosts, size_estimation="exact", tuple_sizes=(1, 1)),
         swings(factor, 1000, 6, share=0.04),
@@ -492,7 +502,7 @@ def test_migrations_leave_no_litter(hosts, factor):
 
 @pytest.mark.parametrize("hosts", [3, 7, 12, 20, 63])
 def test_groups_share_the_work_and_the_ratio_is_at_most_3_75(hosts):
-    """Section 4.2.2: against the best of all grids n * m <= J, whatever n and m."""
+    """Section 4.2.2: against the best of all grids n * m <= J, for any n and m."""
     rng = random.Random(hosts)
     batches = [(rng.randrange(2000), rng.randrange(1000)) for _ in range(30)]
     events = simulate(AdaptiveGrid(hosts, tuple_sizes=(1, 1)), batches, seed=1)
@@ -509,9 +519,10 @@ def test_groups_share_the_work_and_the_ratio_is_at_most_3_75(hosts):
 
 @pytest.mark.parametrize("hosts, most", [(1, 64), (4, 64), (3, 48)])
 def test_growth_keeps_hosts_within_their_capacity_and_the_ratio(hosts, most):
-    """C holds until a growth begins. While it is under way, and does not block, a host that is
-    split still has what is to leave it: for each new tuple two are copied, half of its load in all,
-    so it takes in a quarter of C at most.
+    """C holds until a growth starts.
+
+    During a non-blocking growth, a split host still has the tuples that will leave it. For each new
+    tuple two are copied, half of its load in all, so it takes in a quarter of C at most.
     """
     capacity = 4000
     grid = AdaptiveGrid(
@@ -563,8 +574,9 @@ def test_a_smaller_epsilon_adapts_earlier():
 
 
 def test_sizes_are_measured_unless_given():
-    """As many tuples of either stream, but those of S are sixteen times larger: (1, 16) is the
-    optimum of 16 hosts.
+    """Both streams have as many tuples, but those of S are sixteen times larger.
+
+    (1, 16) is the optimum of 16 hosts.
     """
     batches = [(200, 200)] * 6
     assert _last_mapping(AdaptiveGrid(16), batches, (10, 160)) == (1, 16)
@@ -578,7 +590,7 @@ def _last_mapping(grid, batches, tuple_bytes):
 
 
 def test_sampled_statistics_come_near_the_exact_ones():
-    """Algorithm 1 of Elseidy 2014: increments scaled by what the controller samples."""
+    """Algorithm 1 of Elseidy 2014: increments scaled by the controller's sample."""
     batches = [(1000, 3000)] * 10
     runs = [
         simulate(AdaptiveGrid(64, size_estimation=how), batches, seed=3)

@@ -1,4 +1,4 @@
-"""What a long run keeps: its log is rolled up, and of its events the last are in memory."""
+"""State of a long run: its log is rolled up, and only the latest events are in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def entries(folder: Path) -> list[int]:
 
 
 def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it goes on and when it is resumed; nothing is lost of results and events."""
+    """During the run and on resume; no result or event is lost."""
     real, most = RunStore.commit_batch, []
 
     def commit(store: RunStore, batch: int, *given: Any) -> None:
@@ -80,7 +80,7 @@ def test_a_log_is_rolled_up(tmp_path: Path, often: None, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("damaged", ["rolled", "events"])
 def test_damage_in_what_is_rolled_up_is_found(tmp_path: Path, often: None, damaged: str) -> None:
-    """The roll-up before it does as well, with the entries from then on."""
+    """Also by the previous roll-up, with the entries after it."""
     join = StreamJoin(STREAMS, ON, Scatter(), check=True)
     assert join.start(tmp_path, batches="batch", durability="process").awaitTermination()
     rolled = sorted(tmp_path.glob("commits/checkpoint-*"))
@@ -131,7 +131,7 @@ def test_a_reader_that_lags_finds_what_has_been_rolled_up(tmp_path: Path, often:
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many calls some work takes."""
+    """Return the number of function calls of some work."""
     made = [0]
 
     def count(frame: Any, event: str, arg: Any) -> None:
@@ -156,7 +156,7 @@ def open_again(store: RunStore) -> None:
 def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three times as many batches, of which as many are not rolled up yet."""
+    """Three times as many batches, with the same number not rolled up yet."""
     monkeypatch.setattr(log_checkpointer, "_EVERY", 50)
     store, took, opening = RunStore(tmp_path / "run", "process"), dict[int, int](), dict[int, int]()
     store.create_run({})
@@ -187,7 +187,7 @@ def test_neither_a_batch_nor_a_resume_takes_longer_when_a_run_does(
 
 
 def test_few_block_files_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many a process reads; one that was closed is opened again."""
+    """However many a process reads; a closed one is opened again."""
     monkeypatch.setattr(block_files, "_MOST_OPEN", 3)
     written = block_files.BlockFileWriter(tmp_path, "000000-0-0000cafe", False)
     for stream in range(9):

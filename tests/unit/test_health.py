@@ -1,4 +1,4 @@
-"""How a run is, asked of its folder by anybody."""
+"""The health of a run, read from its folder by any process."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_of_long_files_the_end_is_read(tmp_path: Path, monkeypatch: pytest.Monke
 def test_who_asks_does_not_keep_others_from_starting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The moment in which it is asked whether a run is held is waited for."""
+    """A starting driver waits for the moment in which a reader checks the lock."""
     JOIN.start(tmp_path, batches="batch").awaitTermination()
     asking = current_file_system().lock_file(tmp_path / ".lock", shared=True)
     assert asking is not None
@@ -131,7 +131,7 @@ ASKED = "SELECT a.id FROM a [RANGE '5 minutes'] JOIN b [RANGE '5 minutes'] ON a.
 def test_a_hub_says_how_it_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it goes on, when it was killed, stopped, or has failed, and at its end."""
+    """During the run, after it was killed, stopped or failed, and at its end."""
     real = HubRun._join_batch
 
     def joined_and_paused(run: HubRun, source: Any, epoch: int) -> None:

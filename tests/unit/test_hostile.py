@@ -1,5 +1,7 @@
-"""Names, texts and recordings that hold HTML are shown as text in every view and page: nothing that
-they say becomes an element, an attribute or a script. The views are found by what they take.
+"""Names, texts and recordings with HTML are shown as text in every view and page.
+
+None of it becomes an element, an attribute or a script. The views are found by the type of their
+parameters.
 """
 
 from __future__ import annotations
@@ -41,14 +43,16 @@ from braid_widgets.base.text_table import TextTable
 from bs4 import BeautifulSoup
 
 HURT = "\"'><img src=x onerror=hurt()><script>hurt()</script><!--<script>hurt() onclick=hurt() "
-"""Ends an attribute, a tag and a comment."""
+"""Text that closes an attribute, a tag and a comment."""
 SWING = [(0, 9), (9, 0), (9, 3), (0, 9)]
 SPAN = 4_000_000
 
 
 @cache
 def recordings() -> list[list[Any]]:
-    """Hostile: a modelled run of every placement, of a shared join, and of one that sheds load."""
+    """Hostile recordings: simulated runs of every placement, of a shared join, and with load
+    shedding.
+    """
     found = {
         name: simulate(p, SWING, windows=(5.0, 5.0))
         for name, kind in registered_placements().items()
@@ -84,7 +88,7 @@ def hub() -> list[Any]:
 
 
 def hostile(value: Any, kind: Any, but: tuple[str, ...]) -> Any:
-    """The value with HTML for every text that may be any; of fields named in ``but`` nothing."""
+    """Return the value with HTML in every free text, except in fields named in ``but``."""
     inside, origin = get_args(kind), get_origin(kind)
     if kind is str:
         return HURT + value
@@ -116,11 +120,11 @@ MEANT = (
     "complete_since",
     "selections",
 )
-"""Texts that views take for more than text."""
+"""Texts that views interpret."""
 
 
 def names(events: list[Any]) -> list[Any]:
-    """Every name and text but those that views understand."""
+    """Return every name and text except those that views interpret."""
     start = replace(events[0], streams=tuple(HURT + s for s in events[0].streams))
     ended = RunEnded(events[-1].batch, "failed", f"OSError: {HURT}")
     changed = [hostile(_renamed(e), type(e), MEANT) for e in events[1:-1]]
@@ -128,7 +132,7 @@ def names(events: list[Any]) -> list[Any]:
 
 
 def _renamed(event: Any) -> Any:
-    """The event with the streams by their new names."""
+    """Return the event with the streams renamed."""
     if not isinstance(event, QueryAdded):
         return event
     named = {n: getattr(event, n) for n in ("windows", "selections", "complete_since")}
@@ -136,7 +140,7 @@ def _renamed(event: Any) -> Any:
 
 
 def texts(events: list[Any]) -> list[Any]:
-    """Every text; views may refuse that."""
+    """Return every text; views may refuse some."""
     return [hostile(e, type(e), ()) for e in events]
 
 
@@ -146,12 +150,12 @@ def modules(package: Any) -> Iterator[Any]:
 
 
 def is_typed(made: Any) -> bool:
-    """Whether it is the type of a frame."""
+    """Return whether it is the type of a frame."""
     return inspect.isclass(made) and issubclass(made, dict)
 
 
 def views() -> dict[str, tuple[str, Callable[..., Any]]]:
-    """What is made of events, by name, with the name of what it takes first."""
+    """Return the functions of events by name, with the name of their first parameter."""
     found = {}
     for module in modules(braid_widgets):
         for name, made in vars(module).items():
@@ -172,11 +176,11 @@ TAKEN: dict[str, Callable[[list[Any]], Any]] = {
     "scene": fold_events,
     "runs": lambda events: {HURT + "1": events, HURT + "2": events},
 }
-"""What views take first, and how it is made of a recording."""
+"""First parameters of views, and how they are made from a recording."""
 
 
 def html_of(made: Any) -> Iterator[str]:
-    """All HTML that something gives of itself."""
+    """Return all HTML representations of an object."""
     if isinstance(made, Chart):
         yield made.to_html(first=False)
     elif isinstance(made, Path):
@@ -201,7 +205,7 @@ def within(widget: Any) -> Iterator[Any]:
 
 
 def hurts(html: str) -> list[str]:
-    """What a browser would take for more than text."""
+    """Return what a browser would interpret as more than text."""
     page = BeautifulSoup(html, "html.parser")
     found = [str(tag)[:80] for tag in page.find_all("img")]
     found += [f"{tag.name} {a}" for tag in page.find_all() for a in tag.attrs if a[:2] == "on"]
@@ -254,7 +258,7 @@ def plotly_js() -> str:
 
 
 def test_what_shows_itself_in_notebooks_shows_text_as_text(tmp_path: Path) -> None:
-    """Every class of the toolkit that has HTML of itself."""
+    """Every class of the toolkit with an HTML representation."""
     kinds = {
         kind
         for module in modules(braid)
@@ -277,6 +281,6 @@ def test_what_shows_itself_in_notebooks_shows_text_as_text(tmp_path: Path) -> No
 
 
 class Odd(braid.Centralized):
-    """Has HTML for a name."""
+    """A class with HTML as its name."""
 
     label = HURT

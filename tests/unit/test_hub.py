@@ -1,5 +1,6 @@
-"""A hub of tables, without Spark: whatever comes, goes, moves and fails, and wherever it crashes,
-every query's answer is DuckDB's for that query alone.
+"""A hub of tables, without Spark: every query's answer is DuckDB's answer to that query alone.
+
+Queries come and go, operators move, nodes fail, and the hub crashes at any point.
 """
 
 from __future__ import annotations
@@ -80,8 +81,9 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
 def test_of_queries_from_the_start_all_are_there_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
 ) -> None:
-    """One has no plan, as no way leads to where it is asked, or cannot be joined on; or the start
-    is killed after one.
+    """One has no plan, because no path leads to its sink or its join is unsupported.
+
+    Or the start is killed after one of them.
     """
     nodes = (*NETWORK.nodes, Node("S9", "sink", (9.0, 9.0)))
     hub = QueryHub(tables(1), "ts", network=Network(nodes, NETWORK.links), at=AT)
@@ -136,7 +138,7 @@ def test_a_hub_that_fails_waits_for_what_it_removes_and_can_be_started_at_once(
 
 @contextmanager
 def crash(monkeypatch: Any, owner: Any, name: str, nth: int, before: bool) -> Iterator[None]:
-    """Be cut off right before or after the nth call of a method, in whichever thread."""
+    """Interrupt the hub right before or after the nth call of a method, in any thread."""
     real, calls = getattr(owner, name), count(1)
 
     def cut(*args: Any, **kwargs: Any) -> Any:
@@ -154,7 +156,7 @@ def crash(monkeypatch: Any, owner: Any, name: str, nth: int, before: bool) -> It
 
 
 def safe(flights: pa.Table) -> pa.Table:
-    """The flights on which ARRIVES does not fail."""
+    """Return the flights on which ARRIVES does not fail."""
     most = (2**63 - 1) // 50_000_000_000
     return flights.filter(pc.less_equal(flights["ts"].cast(pa.int64()), most))
 
@@ -173,7 +175,7 @@ def _count_events(desk: QueryRegistry) -> int:
 
 
 class Script:
-    """A random script against a hub, which is opened anew whenever it is cut off."""
+    """A random script against a hub, which is reopened after each interruption."""
 
     def __init__(
         self, seed: int, folder: Path, monkeypatch: Any, network: bool, reuse: Any = "relaxed"
@@ -194,7 +196,7 @@ class Script:
         return self.hub.desk
 
     def safely(self, act: Callable[..., Any], *arguments: Any) -> None:
-        """Do something, cut off now and then in the middle; then the hub is what its folder says."""
+        """Perform an action, interrupted now and then; then the hub is read from its folder."""
         if self.rng.random() > 0.35:
             act(self.hub, *arguments)
             return
@@ -236,14 +238,14 @@ class Script:
 
     @staticmethod
     def submit(hub: SteppedHub, sql: str, name: str, at: str | None) -> None:
-        """One that fails on tuples received so far is refused."""
+        """Submit a query; one that fails on received tuples is refused."""
         try:
             hub.submit(sql, name, at)
         except QueryError as error:
             assert sql == ARRIVES and "fails on tuples received so far" in str(error)
 
     def shake(self) -> None:
-        """Move something, have a node fail or come back, plan all anew."""
+        """Move an operator, make a node fail or recover, or re-plan everything."""
         rng = self.rng
         if rng.random() < 0.4 and self.desk.current_deployment.operators:
             operator = rng.choice(list(self.desk.current_deployment.operators))
@@ -261,8 +263,8 @@ class Script:
             self.safely(lambda hub: operator_moves.replan_queries(hub.desk))
 
     def check(self) -> int:
-        """Every answer is DuckDB's, and all of it where it is said to be complete; how many rows
-        there were.
+        """Check every answer against DuckDB, and its completeness if declared; return the number of
+        rows.
         """
         rows = 0
         for name, (sql, first) in self.asked.items():
@@ -407,9 +409,10 @@ def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
 
 
 def odd(data: dict[str, pa.Table], how: str) -> dict[str, pa.Table]:
-    """Streams of which one lags two batches behind, tells nothing that matches for long, or has
-    tuples that are late; or whose event times are all alike within a minute and whose third and
-    fourth batch are empty.
+    """Return unusual streams.
+
+    One lags two batches behind, has no match for long, or has late tuples. Or all event times are
+    equal within a minute, and the third and fourth batches are empty.
     """
     rng = random.Random(5)
 

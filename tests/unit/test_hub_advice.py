@@ -1,4 +1,4 @@
-"""``braid queries FILE``: how many joins a file of queries needs."""
+"""``braid queries FILE``: the number of joins that a file of queries needs."""
 
 from __future__ import annotations
 

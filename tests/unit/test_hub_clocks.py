@@ -1,4 +1,4 @@
-"""A hub's clocks: lateness by stream, and the tuples that did not come at their time, counted."""
+"""A hub's clocks: lateness by stream, and the count of late tuples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASKED = {
     "near": "SELECT f.id, c.id AS c FROM f [RANGE 30 SECONDS] f, c [RANGE 30 SECONDS] c WHERE f.k = c.k"
 }
 F = [(0, 100, 0), (1, 200, 1), (2, 150, 2), (3, 202, 2)]
-"""Rows by id, seconds and batch. Number 2 comes 50 seconds after its time."""
+"""Rows by id, seconds and batch. Number 2 arrives 50 seconds late."""
 C = [(0, 100, 0), (1, 145, 0), (2, 200, 1), (3, 202, 2)]
 ON_TIME = {(0, 0): 1, (1, 2): 1, (1, 3): 1, (3, 2): 1, (3, 3): 1}
 

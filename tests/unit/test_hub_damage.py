@@ -1,4 +1,4 @@
-"""A hub whose files are damaged answers right, or says in a sentence which file is not as it was."""
+"""A hub with damaged files answers correctly or names the damaged file in a sentence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.unit
 DATA = tables(1)
 ASKED = {"wide": WIDE, "three": THREE, "ticked": TICKED}
 LATE = LONG.replace("f.terminal = 'C'", "c.seats > 0")
-"""No operator holds it: one is built from history."""
+"""A query that no operator answers: one is built from history."""
 
 
 def start_hub(folder: Path, **more: Any) -> HubRun:
@@ -36,7 +36,7 @@ def start_hub(folder: Path, **more: Any) -> HubRun:
 
 
 def take_one_batch(folder: Path, act: Callable[[HubRun], Any] = lambda _: None, **more: Any) -> Any:
-    """Start a hub, and stop it when a batch has been committed and something has been done."""
+    """Start a hub, and stop it after one committed batch and an action."""
     run = start_hub(folder, pace=3600, **more)
     try:
         while run.isActive and not run.seconds:
@@ -72,7 +72,7 @@ def assert_right_answers(run: HubRun) -> None:
 
 
 def assert_right_late_answer(run: HubRun) -> str:
-    """Return whether the late query is said to lack something, if it has all that it says."""
+    """Check the late query's answer; return whether it is declared incomplete."""
     submitted = [e for e in run.events() if isinstance(e, QuerySubmitted) and e.name == "late"]
     first, complete = submitted[0].epoch + 1, run.query("late").complete_since
     found = query_rows(run, "late")
@@ -85,7 +85,7 @@ def assert_right_late_answer(run: HubRun) -> str:
 
 
 def judge_resume(folder: Path) -> str:
-    """Return how a hub goes on in a folder: right, refused or flagged."""
+    """Return how a hub resumes in a folder: right, refused or flagged."""
     try:
         take_one_batch(folder, lambda run: run.submit(LATE, "late"))
         run = start_hub(folder)
@@ -102,7 +102,7 @@ def judge_resume(folder: Path) -> str:
 def test_a_hub_that_goes_on_with_a_damaged_file_is_right_or_says_so(
     halfway: Path, tmp_path: Path, damage: str
 ) -> None:
-    """One of four files, others by damage: with the next test, more than 200 damages."""
+    """One of four files, different ones by damage: with the next test, more than 200 damages."""
     rng, verdicts = random.Random(damage), Counter[str]()
     some = list_files(halfway)[[*DAMAGES].index(damage) :: 4]
     for n, name in enumerate(some):
@@ -165,7 +165,7 @@ def test_a_damaged_ledger_is_refused_by_one_sentence_and_nothing_is_removed(
 
 
 def test_a_bit_that_flips_in_a_result_file_is_no_answer(halfway: Path, tmp_path: Path) -> None:
-    """The file keeps its length, and most bits change a value alone."""
+    """The file keeps its length, and most bits change only a value."""
     folder = tmp_path / "hub"
     shutil.copytree(halfway, folder)
     run = start_hub(folder)
@@ -248,7 +248,7 @@ def test_lost_history_is_said_of_a_query_whose_operator_is_built_anew(
 
 
 def test_what_killed_drivers_were_about_to_name_goes(halfway: Path, tmp_path: Path) -> None:
-    """Of operators that no longer run too."""
+    """Also files of operators that no longer run."""
     folder = tmp_path / "hub"
     shutil.copytree(halfway, folder)
     take_one_batch(folder, lambda run: run.withdraw("three"))
@@ -333,7 +333,7 @@ def test_events_that_were_not_committed_go_and_damaged_ones_are_refused(
 
 
 def test_ticks_go_on_until_the_last_match_is_over(tmp_path: Path) -> None:
-    """After the last event time too, and after a restart; but not before the last batch."""
+    """Also after the last event time and after a restart, but not before the last batch."""
     last = max(int(DATA[s]["ts"].cast("int64").to_numpy().max()) for s in ("flights", "checkins"))
     run = start_hub(tmp_path / "hub", queries={"ticked": TICKED})
     run.awaitTermination()

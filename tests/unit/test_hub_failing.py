@@ -1,5 +1,6 @@
-"""Queries of a hub that fail on a tuple: each ends by itself, with a sentence, when Spark would fail;
-and what cannot fail is told from what can.
+"""Queries of a hub that fail on a tuple: each ends by itself, with a sentence, if Spark would fail.
+
+Queries that cannot fail are distinguished from those that can.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from hub_cases import (
 pytestmark = pytest.mark.unit
 
 MEETS = WIDE + " AND (f.num + c.seats) * 500000000 > c.seats"
-"""It fails on pairs."""
+"""A query that fails on pairs."""
 SELECTS = WIDE.replace("SELECT ", "SELECT unix_micros(f.ts) * 50000000000 AS large, ")
-"""It fails as ARRIVES does, in what it selects of a match."""
+"""A query that fails as ARRIVES does, in its select list."""
 
 
 @pytest.mark.parametrize("network", [False, True])

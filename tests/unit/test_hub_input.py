@@ -1,4 +1,4 @@
-"""A hub goes on with the rows that it began with, or says that it is given others."""
+"""A hub resumes only with the rows that it started with, and refuses others."""
 
 from __future__ import annotations
 

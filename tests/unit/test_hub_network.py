@@ -1,4 +1,4 @@
-"""A hub on a network: where its operators are, when they move, and what flows between nodes."""
+"""A hub on a network: the nodes of its operators, their moves, and the flow between nodes."""
 
 from __future__ import annotations
 
@@ -177,8 +177,10 @@ def test_flows_are_counted_where_they_go_and_modelled_beside(
 
 
 def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, float]]:
-    """Network usage (E1) and work (E2) of five queries, counted a second of event time and as the
-    model has them in the end. The first batch, in which windows are empty, is left out.
+    """Return network usage (E1) and work (E2) of five queries, counted and modelled.
+
+    Counts are per second of event time; the model is that at the end. The first batch, with empty
+    windows, is left out.
     """
     hub = SteppedHub(folder, tables(9), NETWORK, AT, reuse)
     for i, (sql, at) in enumerate(zip((WIDE, NARROW, LONG, THREE, CROSS), "12221", strict=True)):

@@ -1,4 +1,4 @@
-"""A cut of the power takes no batch of a hub that anybody has seen, and none of its history."""
+"""A power failure loses no batch of a hub that anybody has seen, and none of its history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_hub(folder: Path, **more: Any) -> HubRun:
 
 
 def assert_whole(folder: Path, seen: int) -> None:
-    """Check that all history that is named is there, and that the hub goes on after ``seen``."""
+    """Check that all recorded history exists, and that the hub continues after ``seen``."""
     ledger = HubState.read_state(folder / "hub.json")
     assert ledger is not None and ledger.epoch >= seen
     for stream, files in ledger.backfill_batches.items():
@@ -51,7 +51,7 @@ def assert_whole(folder: Path, seen: int) -> None:
 
 @contextmanager
 def watched_batches(seen: list[int]) -> Iterator[None]:
-    """Note the batches that are committed."""
+    """Record the committed batches."""
     with pytest.MonkeyPatch.context() as patch:
         real = HubRun._join_batch
 
@@ -65,8 +65,9 @@ def watched_batches(seen: list[int]) -> Iterator[None]:
 
 @pytest.mark.parametrize("how", ["all names", "no names"])
 def test_a_cut_of_the_power_takes_no_batch_of_a_hub_that_was_seen(how: str) -> None:
-    """Before every change of the hub's own files from the second commit to the third, and at the
-    commits of its operators.
+    """Before every change of the hub's own files from the second commit to the third.
+
+    Also at the commits of its operators.
     """
     machine, seen = Machine(), list[int]()
     cuts = Cuts(machine, how)
@@ -85,7 +86,7 @@ def test_a_cut_of_the_power_takes_no_batch_of_a_hub_that_was_seen(how: str) -> N
 
 
 def test_a_cut_after_a_restart_takes_no_event_of_before_it() -> None:
-    """A restart writes again what the ledger names as told last."""
+    """A restart rewrites the events that the ledger names as reported last."""
     machine, seen, replaced = Machine(), list[int](), list[bool]()
     cuts, is_resumed = Cuts(machine, "all names"), False
 
@@ -131,7 +132,7 @@ def test_a_cut_after_a_restart_takes_no_commit_of_an_operator_of_before_it() -> 
 
 
 def test_a_batch_of_a_hub_forces_few_files_beside_those_of_its_operators() -> None:
-    """Those of history by stream, and its folder; the events; the ledger, and the hub's folder."""
+    """History by stream and its folder, the events, the ledger, and the hub's folder."""
     machine, seen, forced = Machine(), list[int](), Counter[str]()
 
     def before(operation: str, path: str) -> None:

@@ -1,4 +1,4 @@
-"""What a hub looks at again, and when: on a deployment alone, without tuples."""
+"""Re-planning of a hub and its schedule, on a deployment alone, without tuples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def asked(name: str, streams: str, sink: str) -> DeployedQuery:
 
 @dataclass
 class Hub:
-    """What is deployed, and the time; nothing that is looked at changes."""
+    """A deployment with a clock; re-planning changes nothing."""
 
     service: PlanningService
     time: int = SECOND
@@ -65,7 +65,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Hub:
 
 
 def looks(hub: Hub, resting: Reoptimizer) -> set[Item]:
-    """All that is looked at until the hub is at rest."""
+    """Return everything that is re-planned until the hub is at rest."""
     hub.looked.clear()
     while not resting.is_settled:
         resting.review_next()

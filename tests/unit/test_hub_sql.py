@@ -1,4 +1,4 @@
-"""The hub's language: Spark SQL with windows, as definitions."""
+"""The hub's language: Spark SQL with windows, parsed into definitions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_paper_s_queries_are_understood() -> None:
 
 
 def test_array_size_stays_what_it_is() -> None:
-    """Of NULL, ``size`` may be -1 where ``array_size`` is NULL."""
+    """For NULL, ``size`` may be -1, but ``array_size`` is NULL."""
     text = parse_query("SELECT f.x FROM f, c WHERE array_size(f.w) > 2 AND size(c.w) > 1").sql(
         "spark"
     )

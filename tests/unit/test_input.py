@@ -1,5 +1,6 @@
-"""The first batch of a run is joined before the files of the others are there, and whatever happens
-to the run or to who writes them, nothing is lost.
+"""The first batch of a run is joined before the files of the others exist.
+
+Nothing is lost, whatever happens to the run or the writer of the files.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def start(folder: Path) -> JoinRun:
 
 
 def resumed(folder: Path) -> None:
-    """A run that goes on comes to what is due, and leaves all of its input."""
+    """Check that a resumed run has the expected results and keeps all of its input."""
     run = StreamJoin.resume(folder, STREAMS, durability="process")
     assert run.awaitTermination()
     assert describe_difference(result_ids(run.results()), WANTED) == ""
@@ -41,7 +42,7 @@ def resumed(folder: Path) -> None:
 
 
 def test_the_first_batch_is_committed_before_the_last_file_is_there(tmp_path: Path) -> None:
-    """And the run waits for whoever writes."""
+    """The run waits for the writer."""
     hold, store = SplitterGate(1), RunStore(tmp_path)
     with hold.on():
         run = start(tmp_path)
@@ -58,9 +59,11 @@ def test_the_first_batch_is_committed_before_the_last_file_is_there(tmp_path: Pa
 def test_a_run_killed_at_any_moment_of_the_writing_finds_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Copies of its folder, taken while the run waits: before each micro-batch is cut, when all are
-    and nothing says so, and when it is said and the whole streams are still there. The files that
-    are cut after a kill are those of a run that nobody disturbed.
+    """Its folder is copied while the run waits.
+
+    Copies are taken before each micro-batch is split, after all are split and before this is
+    recorded, and after it is recorded while the whole streams still exist. Files that are split
+    after a kill are those of an undisturbed run.
     """
     copies, asked, real = (
         list[Path](),

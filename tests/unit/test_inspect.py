@@ -1,4 +1,4 @@
-"""A run in words: what `braid inspect` says of a run that is drawn here, and of simulated ones.
+"""A run in words: what `braid inspect` prints about this drawn run and simulated ones.
 
             batch 0        batch 1            batch 2           batch 3
 r, host 0   block 0        (0 copied to 1)    0 and 2 -> 5      (5 dropped)
@@ -214,7 +214,7 @@ def test_keys_tell_of_blocks_that_came_under_one_hash_and_of_no_others() -> None
 
 
 def _apart_in(run: EventIndex) -> tuple[int, int]:
-    """Two blocks, of two streams, with other keys."""
+    """Return two blocks of two streams with different keys."""
     of = [[b for b in run.blocks.values() if b.stream == s] for s in (0, 1)]
     return next((a.id, b.id) for a in of[0] for b in of[1] if a.key_range != b.key_range)
 
@@ -227,8 +227,9 @@ def test_on_a_ring_two_old_blocks_are_visited_together() -> None:
 
 
 def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
-    """Elseidy 2014, Theorem 4.3 and Lemma 4.6, read off the words: through migrations no pair meets
-    twice, and in the end none is owed.
+    """Elseidy 2014, Theorem 4.3 and Lemma 4.6, checked by the printed words.
+
+    Through migrations no pair meets twice, and at the end none is pending.
     """
     run = EventIndex.from_events(
         simulate(AdaptiveGrid(8), [(200, 20 + 60 * b) for b in range(9)], seed=1)
@@ -249,7 +250,7 @@ def test_every_pair_of_a_run_with_migrations_has_an_answer() -> None:
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> JoinRun:
-    """A run of four batches that has ended; its grid adapts, so that blocks are copied and cut."""
+    """A finished run of four batches; its grid adapts, so that blocks are copied and cut."""
     rows = {"r": 30, "s": 330}
     streams = {
         a: pa.table({"k": np.arange(n) % 7, "batch": np.arange(n) * 4 // n})
@@ -264,8 +265,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> JoinRun:
 def test_a_folder_and_a_recording_say_the_same(
     ran: JoinRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The events that the run has told are a recording; its folder has them in manifests, but for
-    the start and the end.
+    """The events of the run are a recording; its folder has them in manifests.
+
+    Only the start and the end are not in the folder.
     """
     assert any(isinstance(e, MigrationEnded) for e in ran.events())
     event_io.write_events(tmp_path / "run.jsonl", ran.events())

@@ -1,5 +1,5 @@
-"""What the browser draws with: its types are those of the views, its bundles are there, its packages
-have no source.
+"""The JavaScript: its types match the views, its bundles exist, and its packages contain no
+sources.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ JS = Path(__file__).parents[2] / "widgets" / "js"
 
 @pytest.fixture(scope="module")
 def frames() -> Any:
-    """The script that makes the types of frames."""
+    """Return the script that generates the types of frames."""
     spec = importlib.util.spec_from_file_location("frames", JS / "frames.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("often")
 def test_what_another_process_has_dropped_is_not_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A reader that has not heard of it gives no advice to repair."""
+    """A reader that does not know of it does not advise a repair."""
     store, readers = RunStore(tmp_path / "run"), list[RunStore]()
     store.create_run({})
     store.log_opening_events()
@@ -75,7 +75,7 @@ def test_where_results_were_dropped_the_roll_up_before_stands_in(tmp_path: Path)
 
 
 def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -> None:
-    """The last one is gone, and the removal of entries was cut off before that of the first one."""
+    """The last one is gone, and the removal of entries was interrupted before the first one."""
     store = RunStore(tmp_path)
     store.create_run({})
     store.log_opening_events()
@@ -95,7 +95,7 @@ def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -
 
 
 def kept_from(run: Path, first: int) -> None:
-    """Whoever reads sees the batches from one on, and all of them."""
+    """Check that readers see the batches from one on, and all of them."""
     names = sorted(f.name for f in run.glob("results/*.parquet"))
     assert names and min(int(name[:6]) for name in names) >= first
     wanted = read(of_batches(run, first, 99))
@@ -116,8 +116,10 @@ def in_batches(found: pa.Table, run: JoinRun) -> int:
 
 
 def test_results_are_kept_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A batch a day: at the end of twelve, the third roll-up is of the eleventh day, on which those
-    of the first six batches are more than two days old, merged on the fifth and the eighth.
+    """A batch a day; after twelve, the third roll-up is of the eleventh day.
+
+    The first six batches are then more than two days old; they were merged on the fifth and the
+    eighth day.
     """
     day, now = 86_400 * 10**6, [0]
     real = RunStore.commit_batch
@@ -144,7 +146,7 @@ def test_results_are_kept_so_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("keep", ["1 B", "300 days", "1 GB"])
 def test_results_are_kept_up_to_a_size(tmp_path: Path, keep: str) -> None:
-    """At least the last group, and what is not merged."""
+    """At least the last group, and results that are not merged."""
     run = StreamJoin(STREAMS, ON, Scatter()).start(
         tmp_path, batches="batch", keep=keep, durability="process"
     )
@@ -220,7 +222,7 @@ def test_what_is_no_time_and_no_size_is_refused(tmp_path: Path, keep: Any) -> No
 
 
 def test_a_sink_that_comes_too_late_is_refused(tmp_path: Path) -> None:
-    """It would be given batches without the results that they had."""
+    """It would receive batches without their dropped results."""
     run = StreamJoin(STREAMS, ON, Scatter()).start(
         tmp_path, batches="batch", keep="1 B", durability="process"
     )

@@ -1,5 +1,6 @@
-"""Long runs that are kept: when they are read and when made, and what those of Gu 2007 say of
-Fig. 4, 11 to 13 and 15.
+"""Stored long runs: when they are read and when computed, and the claims of Gu 2007 about them.
+
+The claims are of Fig. 4, 11 to 13 and 15.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def test_every_setting_tells_a_run_from_another(field: str) -> None:
 
 
 def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy, a price, the search: each changes what short runs come to."""
+    """A policy, a price, the search: each changes the outcomes of short runs."""
     assert (
         fingerprint_outcomes([{"a": 1.0}])
         == fingerprint_outcomes([{"a": 1.0000001}])
@@ -91,7 +92,7 @@ def test_code_that_does_something_else_is_seen(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
-    """If it is of other code: ``python -m braid_lab.diffusion.long_runs`` makes it anew."""
+    """For other code, ``python -m braid_lab.diffusion.long_runs`` computes it again."""
     asked = kept.requested_runs()
     assert set(kept.KEPT.cached_rows) <= set(asked) and len(asked) == 1238
     found = kept.cached_table()
@@ -105,7 +106,7 @@ def test_the_table_of_gu_is_of_runs_that_are_asked_for_and_of_the_present_code()
 def test_a_figure_reads_the_runs_that_are_kept(
     table: ResultCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``full`` of notebook 02: labelled as kept, and the same as made now."""
+    """``full`` of notebook 02: labelled as stored, and equal to a new computation."""
     monkeypatch.setattr(kept, "KEPT", mine := ResultCache("gu.csv", kept.BESIDE, lambda: "now"))
     first = figures.stream_number(2, 1, (2,), kept.cached_runs())
     assert set(first["kept"]) == {""}
@@ -122,7 +123,7 @@ def test_a_figure_reads_the_runs_that_are_kept(
 
 
 def rows(figure: str, ratios: dict[tuple[str, str], float], other: str, value: str) -> pd.DataFrame:
-    """ATR at one, another placement at its ratio to it, by reading and x."""
+    """Return ATR at one, and another placement at its ratio to it, by reading and x."""
     made = [
         {"figure": figure, "reading": reading, "x": x, "seed": 0, "placement": name, value: v}
         for (reading, x), ratio in ratios.items()
@@ -159,7 +160,7 @@ def test_fig_4_has_a_best_length_inside(best: int, holds: str) -> None:
 def test_the_contest_of_wang_reads_the_runs_that_are_kept(
     table: ResultCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``full`` of notebook 03: no run is made that is kept, and settings tell runs apart."""
+    """``full`` of notebook 03: no stored run is computed, and settings distinguish runs."""
     monkeypatch.setattr(
         cached_runs, "KEPT", mine := ResultCache("w.csv", cached_runs.COUNTS, lambda: "now")
     )
@@ -182,8 +183,9 @@ def test_the_contest_of_wang_reads_the_runs_that_are_kept(
 
 
 def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Copies at half of the nodes are those of two at four nodes, and others at six; where they
-    are others at sixteen only, the scheme itself tells.
+    """Copies at half of the nodes equal two at four nodes, and differ at six.
+
+    If they differ only at sixteen, the scheme itself distinguishes them.
     """
     now, plain, real = (
         cached_runs.KEPT.code_fingerprint,
@@ -218,7 +220,7 @@ def test_another_scheme_of_wang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_table_of_wang_is_of_runs_that_are_asked_for_and_of_the_present_code() -> None:
-    """If it is of other code: ``python -m braid_lab.psp.cached_runs`` makes it anew."""
+    """For other code, ``python -m braid_lab.psp.cached_runs`` computes it again."""
     asked = cached_runs.requested_runs()
     assert len(asked) == 4 * 4 * 3 * 3 * 7 and set(cached_runs.KEPT.cached_rows) <= set(asked)
     with cached_runs.KEPT.file_path.open(encoding="utf-8", newline="") as file:

@@ -1,5 +1,6 @@
-"""With keep=, events go with the results of their batches, and what stands in their place tells
-readers from which batch on there are any.
+"""With keep=, events are trimmed with the results of their batches.
+
+A placeholder tells readers the first batch with events.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ pytestmark = pytest.mark.usefixtures("often")
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The same run of twelve batches twice: one keeps all, one as little as can be."""
+    """The same run of twelve batches twice: one keeps everything, one the minimum."""
     folder = tmp_path_factory.mktemp("kept")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_checkpointer, "_EVERY", 3)
@@ -85,7 +86,9 @@ def committed(happened: list[Any]) -> list[int]:
 
 
 def assert_summed(dropped: EventsTrimmed, gone: list[Any]) -> None:
-    """What hosts did in the batches that are gone, but for their seconds, which another run took."""
+    """Check the sums over hosts in the trimmed batches, except seconds, which differ between
+    runs.
+    """
     commits = [e for e in gone if isinstance(e, BatchCommitted)]
     assert sum(dropped.late_tuples) == sum(sum(e.late_tuples) for e in commits)
     whole = HostMetrics()
@@ -120,7 +123,7 @@ def test_events_go_with_the_results_of_their_batches(pair: tuple[Path, Path]) ->
 
 
 def test_a_run_that_goes_on_tells_what_is_kept(pair: tuple[Path, Path], tmp_path: Path) -> None:
-    """By the numbers that events have always had, to whoever has followed it and to others."""
+    """Events keep their numbers, for a reader that has followed the run and for others."""
     whole = told(pair[0])
     run = StreamJoin.resume(Path(shutil.copytree(pair[1], tmp_path / "run")), STREAMS)
     assert run.awaitTermination()
@@ -140,7 +143,7 @@ def test_a_run_that_goes_on_tells_what_is_kept(pair: tuple[Path, Path], tmp_path
 
 
 def test_totals_are_of_all_batches_whatever_is_kept(tmp_path: Path) -> None:
-    """Also of a grid that has migrated before and goes on to; the ratio alone is of what is kept."""
+    """Also of a grid that has migrated and continues to; only the ratio covers retained batches."""
     many = [90 * 6 ** (n // 8) for n in range(40)]
     sizes = [(m, 10) if n // 8 % 2 else (10, m) for n, m in enumerate(many)]
     everything = list(simulate(AdaptiveGrid(4, warmup_tuples=20), sizes, streams=("r", "s")))
@@ -190,7 +193,7 @@ def test_what_was_decided_before_is_not_told_again() -> None:
 
 
 def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
-    """Whoever reads sees the file as it was or as it will be, and the run goes on from either."""
+    """Readers see the old or the new file, and the run continues from either."""
     streams = before(tmp_path / "before", 10, **HOW)
     done, step, seen = list[str](), 0, set[int]()
     while "commit" not in done[:step]:
@@ -279,8 +282,9 @@ def test_the_file_stays_small_however_long_a_run_is(
 
 
 def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
-    """However many come and go: of those that are served one each, and one of each that was served
-    from the beginning and is no more.
+    """However many come and go, each active query has one line.
+
+    So has each query that was served from the beginning and is not any more.
     """
     begin = [START, QueryAdded(-1, "first", 0, {}, {}, {}), QueryAdded(-1, "stays", 1, {}, {}, {})]
     some, sizes = EventLog(tmp_path / "events.jsonl", opening=3), list[int]()
@@ -307,14 +311,14 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
 
 
 def shared(store: Any) -> SharedRun:
-    """A shared run whose results are asked for, and nothing else."""
+    """A shared run with only its results requested."""
     run = SharedRun.__new__(SharedRun)
     run.store = store
     return run
 
 
 def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
-    """Whenever it began to be served, and if it went and came again."""
+    """Whenever it was added, and if it was removed and added again."""
     store = RunStore(tmp_path / "run")
     store.create_run({})
     store.keep = RetentionPolicy(max_bytes=1)
@@ -353,8 +357,9 @@ def test_a_shared_run_gives_what_is_kept_of_a_query(tmp_path: Path) -> None:
 
 
 def batches(count: int, each: int) -> Iterator[list[Any]]:
-    """By batch, its events: every batch has a block more, and every third loses one; a query comes
-    now and then.
+    """Return events by batch: each batch adds a block, and every third drops one.
+
+    A query is added now and then.
     """
     for n in range(count):
         more = [QueryAdded(n, f"q{n}", n, {}, {}, {})] if n % 4 == 1 else []

@@ -1,5 +1,6 @@
-"""Local joins against loops in plain Python, over awkward numbers: NaN, infinities, -0.0, the ends
-of the integer range.
+"""Local joins against loops in plain Python over awkward numbers.
+
+They include NaN, infinities, -0.0 and the ends of the integer range.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def predicate(
 
 
 def block(p: Predicate, stream: int, **columns: Any) -> BlockRows:
-    """A sorted block; ``id`` numbers the rows, ``__key`` defaults to the id and ``__time`` to 0."""
+    """Return a sorted block; ``id`` numbers the rows, ``__key`` defaults to the id and ``__time``
+    to 0.
+    """
     size = len(next(iter(columns.values())))
     filled = {"id": range(size), "__key": range(size), TIME: [0] * size, **columns}
     arrays = {
@@ -64,7 +67,7 @@ def block(p: Predicate, stream: int, **columns: Any) -> BlockRows:
 
 
 def join(p: Predicate, *blocks: BlockRows, **more: Any) -> Counter[tuple[int, ...]]:
-    """The first block meets the others, one hop after another."""
+    """Join the first block with the others, one hop after another."""
     none = (None,) * len(blocks)
     joiner = BlockJoiner(p, more.get("windows", none), more.get("watermarks", none))
     count = more.get("count", SimpleNamespace(compared_pairs=0))
@@ -84,8 +87,9 @@ def join(p: Predicate, *blocks: BlockRows, **more: Any) -> Counter[tuple[int, ..
 
 
 def holds(link: IndexCondition, a: float, b: float) -> bool:
-    """lo <= a - b <= hi in exact arithmetic; for floats (which have no offset) in an order where
-    NaN is the largest.
+    """Return whether lo <= a - b <= hi in exact arithmetic.
+
+    Floats have no offset and an order in which NaN is the largest.
     """
     if isinstance(a, float) or isinstance(b, float):
         a, b = ((1, 0.0) if isnan(x) else (0, x) for x in (a, b))
@@ -247,9 +251,7 @@ def test_further_links_are_checked_on_the_candidates(
     st.sampled_from([0.1, -0.1, 0.5, 1e300]),
 )
 def test_an_inexact_index_leaves_nothing_out(a: list[float], b: list[float], c: float) -> None:
-    """a <= b + c in floats with all its roundings: the residual has the last word on what the index
-    found.
-    """
+    """a <= b + c in floats with all roundings: the residual checks what the index found."""
     decides = ResidualPredicate(
         f'"a.x" <= "b.x" + {c}::DOUBLE', frozenset((0, 1)), ((0, "x"), (1, "x"))
     )
@@ -262,8 +264,9 @@ def test_an_inexact_index_leaves_nothing_out(a: list[float], b: list[float], c: 
 
 @given(st.lists(st.tuples(INTS, INTS), max_size=8), st.lists(INTS, max_size=8))
 def test_a_block_is_entered_by_any_of_its_indexes(b: list[tuple[int, int]], c: list[int]) -> None:
-    """Stream b meets a by x and c by y: its blocks are sorted by one and hold a permutation for the
-    other.
+    """Stream b meets a by x and c by y.
+
+    Its blocks are sorted by one and hold a permutation for the other.
     """
     links = [IndexCondition((0, "x"), (1, "x"), 0, 0), IndexCondition((1, "y"), (2, "y"), -1, 1)]
     p = predicate(links, streams=3)
@@ -318,7 +321,7 @@ def test_a_merged_block_finds_what_its_sources_found(parts: list[list[tuple[int,
 def test_gathered_blocks_find_and_count_what_each_finds(
     parts: list[list[tuple[int, int]]], probes: list[tuple[int, int]], reach: int
 ) -> None:
-    """Blocks of which one counts a part only: by index and link, block by block."""
+    """One of the blocks counts only partly: by index and link, block by block."""
     p = predicate([link(-reach, reach), link(0, 1, name="y")])
     a = block(p, 0, x=[x for x, _ in probes], y=[y for _, y in probes])
     blocks, first = [], 0
@@ -361,7 +364,7 @@ def test_chunks_do_not_change_the_results(monkeypatch: pytest.MonkeyPatch, chunk
 
 
 def held_at_once(found: PartialMatches) -> int:
-    """The bytes of the texts and lists of some results."""
+    """Return the bytes of the texts and lists of some results."""
     return sum(
         len(value)
         for rows, at in found.parts.values()
@@ -371,7 +374,7 @@ def held_at_once(found: PartialMatches) -> int:
 
 
 def words(draw: np.random.Generator, size: int) -> dict[str, list[Any]]:
-    """Columns of no fixed width; one value is far longer than the others."""
+    """Return columns of variable width; one value is far longer than the others."""
     long = [200 if i == 7 else int(n) for i, n in enumerate(draw.integers(0, 9, size))]
     return {"t": ["x" * n for n in long], "l": [[True] * (n % 7) for n in long]}
 
@@ -388,7 +391,7 @@ RESIDUALS = [
 def test_chunks_of_few_bytes_do_not_change_the_results(
     monkeypatch: pytest.MonkeyPatch, most: int, near: int, residuals: list[ResidualPredicate]
 ) -> None:
-    """Neither do results have more at once, nor the texts that a residual reads."""
+    """Results do not hold more at once either, nor do the texts that a residual reads."""
     draw, p = np.random.default_rng(most), predicate([link(-1, 1)], residuals)
     a, b = (
         {"x": draw.integers(0, 6, n).tolist(), "y": draw.integers(0, 2, n).tolist()}

@@ -1,4 +1,4 @@
-"""Workloads and placements by short names: what they take, and what they refuse. No Spark."""
+"""Workloads and placements by short names: what they accept and refuse. No Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from braid_widgets.base.launcher import LaunchPanel
 from unit.scripted import MIGRATION
 
 NO_SPARK = None
-"""What is refused is refused before Spark is asked for anything."""
+"""Refusals that happen before Spark is used."""
 
 
 class Counted:
@@ -143,8 +143,9 @@ def test_the_width_of_a_band_reaches_the_workloads_that_have_one(monkeypatch: py
 
 
 class Warmed:
-    """A panel, and the run that it launches, which has ``told`` events. ``waited`` is called when
-    somebody waits for the run.
+    """A panel, and the run that it launches, which has ``told`` events.
+
+    ``waited`` is called when something waits for the run.
     """
 
     def __init__(self, told: Sequence[Any] = MIGRATION, taken: bool = False) -> None:

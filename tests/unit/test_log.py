@@ -1,4 +1,4 @@
-"""What is logged, and at which level."""
+"""Log messages and their levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions are answered as they are written, on tables and in a hub, without a word left out."""
+"""Conditions are answered as written, on tables and in a hub, without ignoring a word."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEGATED: dict[str, Callable[[str, str], bool]] = {
 
 
 def like(text: str, pattern: str, escape: str = "") -> bool:
-    """Whether a text matches a pattern, by a regular expression."""
+    """Return whether a text matches a pattern, by a regular expression."""
     parts, letters = [], iter(pattern)
     for letter in letters:
         if letter == escape:
@@ -44,7 +44,7 @@ def like(text: str, pattern: str, escape: str = "") -> bool:
 
 
 def joined(streams: dict[str, pa.Table], on: str, folder: Path, **given: Any) -> Counter[Any]:
-    """The pairs of row numbers that a join of tables gives."""
+    """Return the pairs of row numbers of a join of tables."""
     run = StreamJoin(streams, on, Scatter(), **given).start(folder, batches=2)
     assert run.awaitTermination()
     rows = run.results()
@@ -82,14 +82,14 @@ AT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def asked(streams: dict[str, pa.Table], sql: str, folder: Path) -> Counter[Any]:
-    """The rows that a hub tells of a query."""
+    """Return the rows of a hub's answer to a query."""
     run = QueryHub(streams, "ts").start(folder, 2, {"it": sql})
     run.awaitTermination()
     return query_rows(run, "it")
 
 
 def timed(rows: pa.Table) -> pa.Table:
-    """With an event time each, a second apart."""
+    """Return the rows with event times one second apart."""
     times = [AT + timedelta(seconds=k) for k in range(rows.num_rows)]
     return rows.append_column("ts", pa.array(times, pa.timestamp("us", "UTC")))
 

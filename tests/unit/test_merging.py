@@ -1,6 +1,4 @@
-"""The results of many batches in few files: whoever reads them sees each result once, and whatever is
-killed.
-"""
+"""Results of many batches in few files: readers see each result once, despite crashes."""
 
 from __future__ import annotations
 
@@ -106,8 +104,9 @@ def test_what_is_large_or_of_other_columns_is_linked(
 
 
 def test_killed_at_any_step_of_merging_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
-    """In the run that is killed there is never more under compacted/ than its roll-up will say; resumed,
-    it ends as if nothing had been.
+    """A killed run never has more under compacted/ than its roll-up will name.
+
+    Resumed, it ends like an undisturbed one.
     """
     streams = before(tmp_path / "before", 4)
     wanted, done, step = expected(streams, ON), list[str](), 0
@@ -148,7 +147,7 @@ def test_names_without_a_number_of_a_task_come_first() -> None:
 
 
 def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Path) -> None:
-    """So that damage is not sealed anew."""
+    """Damage must not get a new seal."""
     made = result_compactor.ResultCompactor(tmp_path)
     for folder in (made.new, made.results):
         folder.mkdir()
@@ -168,7 +167,7 @@ def test_a_result_file_is_held_against_its_seal_before_it_is_merged(tmp_path: Pa
 def test_a_roll_up_that_cannot_be_written_doubles_nothing(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its groups are not those of the log before it is there."""
+    """Its groups are not part of the log before it exists."""
     store, real = RunStore(run), durable_files.write_atomically
     store.log.read_new_entries()
     before = [*store.log.merged]
@@ -187,7 +186,7 @@ def test_a_roll_up_that_cannot_be_written_doubles_nothing(
 def test_no_group_of_rows_is_larger_than_what_arrow_reads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is more read at once: a result is a struct, and of its text there may be much."""
+    """Nor is more read at once: a result is a struct that may contain long texts."""
     tables = [pa.table({"a": pa.array([{"t": "x" * 100}] * rows)}) for rows in (30, 20, 50, 10)]
     monkeypatch.setattr(result_compactor, "_GROUP_BYTES", 4_000)
     assert result_compactor._try_write_tables(tmp_path / "some.parquet", tables)

@@ -1,5 +1,6 @@
-"""Runs of random conditions over random tables, changed in a way that must change the results in a
-known way or not at all. No oracle is asked.
+"""Runs of random conditions over random tables, transformed in ways with a known effect.
+
+The results must change in a known way or not at all. No oracle is needed.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ FEW = settings(max_examples=12)
 
 
 def drawn(draw: random.Random, batches: int = 3) -> Case:
-    """A condition that tables take, over two streams of up to eight rows that have no other columns
-    than it reads. Hypothesis shrinks the condition, not the rows.
+    """Return a condition over two streams of up to eight rows with only the columns that it reads.
+
+    Hypothesis shrinks the condition, not the rows.
     """
     return needed(on_all_columns(draw, batches))
 
 
 def on_all_columns(draw: random.Random, batches: int = 3) -> Case:
-    """The same over streams that have all columns."""
+    """Return the same over streams with all columns."""
     rows = random.Random(draw.getrandbits(32))
     streams = {
         alias: random_stream(rows, columns, 8, batches)
@@ -52,7 +54,7 @@ def on_all_columns(draw: random.Random, batches: int = 3) -> Case:
 
 
 def needed(case: Case) -> Case:
-    """The case without columns that its condition does not read."""
+    """Return the case without columns that its condition does not read."""
     assert case.tree is not None
     read = columns_of(case.tree)
     streams = {}
@@ -73,14 +75,14 @@ def with_stream(case: Case, alias: str, stream: Stream) -> Case:
 
 
 def found(case: Case, run: Callable[[Case], Answer] = table_run) -> Ids:
-    """The results of a run, which ends well."""
+    """Return the results of a run, which must succeed."""
     answer = run(case)
     assert answer.kind == "rows", answer.sentence
     return answer.rows
 
 
 def timed(case: Case) -> Case:
-    """The event times of the rows written down, so that they stay when rows are moved."""
+    """Return the rows with their event times stored, so that moving rows does not change them."""
     streams = {a: replace(s, times=s.event_times()) for a, s in case.streams.items()}
     return replace(case, streams=streams)
 
@@ -128,7 +130,7 @@ NUMBERS = ("i", "l", "k", "f", "g", "m", "h")
 @FEW
 @given(DRAWN)
 def test_a_comparison_is_the_same_from_either_side_and_as_a_negation(draw: random.Random) -> None:
-    """x < y is y > x; where neither is NULL, it is NOT x >= y and NOT y <= x."""
+    """x < y is y > x; if neither is NULL, it is NOT x >= y and NOT y <= x."""
     rows = random.Random(draw.getrandbits(32))
     streams = {
         alias: random_stream(rows, columns, 8, 2) for alias, columns in random_schemas(rows).items()
@@ -148,7 +150,7 @@ def test_a_comparison_is_the_same_from_either_side_and_as_a_negation(draw: rando
 @FEW
 @given(DRAWN)
 def test_a_condition_is_its_three_parts_by_what_another_says(draw: random.Random) -> None:
-    """Ternary logic partitioning: another condition holds, does not hold, or is unknown."""
+    """Ternary logic partitioning: another condition is true, false, or unknown."""
     case = on_all_columns(draw)
     other = random_case(draw, case.streams)
     c, p = case.tree, other.tree
@@ -258,7 +260,7 @@ def test_a_run_that_is_killed_and_resumed_finds_the_same(draw: random.Random) ->
 
 
 def resumed(case: Case) -> Answer:
-    """The results of a run that fails before its second commit and is resumed."""
+    """Return the results of a run that fails before its second commit and is resumed."""
     tables = {a: as_table(case, a) for a in case.streams}
     windows = {a: f"{w} microseconds" for a, w in case.windows.items()}
     join = StreamJoin(tables, case.on, PLACEMENTS[case.placement], windows, "ts")

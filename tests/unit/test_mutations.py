@@ -1,4 +1,4 @@
-"""Claims can fail: a fault that is put into a policy breaks those that it names."""
+"""Claims can fail: a fault in a policy breaks the claims that it names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mutations import (
 
 
 def verdicts(told: Iterable[Claim], starts: Iterable[str]) -> dict[str, set[str]]:
-    """By how a sentence begins, the verdicts on the claims that begin so."""
+    """Return the verdicts on claims by the prefix of their sentence."""
     claims = list(told)
     return {start: {c.holds for c in claims if c.statement.startswith(start)} for start in starts}
 
@@ -40,13 +40,13 @@ def tried(one: Callable[[], Claim | Iterable[Claim]]) -> tuple[Claim, ...]:
 
 @cache
 def sound(claims: Callable[[], Tries]) -> tuple[tuple[Claim, ...], ...]:
-    """The claims without any fault, tried once."""
+    """The claims without any fault, tested once."""
     return tuple(map(tried, claims()))
 
 
 @pytest.fixture(autouse=True)
 def counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What studies count once for all their figures is known as other runs are."""
+    """Return counts that studies share between their figures, cached like other runs."""
     grids, chains = (
         cluster_model._simulate_batches.__wrapped__,
         chain_counting._simulate_slice_counts.__wrapped__,

@@ -1,4 +1,4 @@
-"""Names and prose follow the rules of docs/style.md; the counts of what does not may only fall."""
+"""Names and prose follow the rules of docs/style.md; the number of violations may only fall."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_a_module_of_the_stop_list_is_found(tmp_path: Path) -> None:
 
 
 def test_subjects_of_commits_are_short_and_say_what_they_do() -> None:
-    """Of all commits since the rule was made; a copy of the sources without git has none."""
+    """All commits since the rule exists are checked; a copy of the sources without git has none."""
     git = ["git", "-C", str(ROOT), "log", "--format=%H"]
     added = subprocess.run(
         [*git, "--diff-filter=A", "--", "tests/words.py"], capture_output=True, text=True

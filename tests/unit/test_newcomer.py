@@ -1,4 +1,4 @@
-"""What docs/add-a-placement.md promises: one class in a new file is everywhere, with no other edit."""
+"""The promise of docs/add-a-placement.md: one class in a new file is available everywhere."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SOUND, LOSING = "", "routes = [type(r)(r.block, ()) for r in routes]"
 
 @pytest.fixture
 def written(tmp_path, monkeypatch):
-    """Write the file, with a line of its own, and import it; it is forgotten after the test."""
+    """Write the file with a line of its own, and import it; it is removed after the test."""
     monkeypatch.setattr(module, "_registered", dict(module._registered))
 
     def write(line: str) -> type[Placement]:

@@ -1,5 +1,6 @@
-"""What cannot work is refused in one sentence, which says what was found and what is accepted, before
-anything is started or written. No Spark.
+"""Invalid input is refused in one sentence with the value found and the values accepted.
+
+Nothing is started or written before. No Spark.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ CASES: list[tuple[str, str, dict[str, int], Callable[..., Any]]] = [
 def brute(
     streams: dict[str, pa.Table], on: str, windows: dict[str, int], holds: Callable[..., Any]
 ) -> Ids:
-    """NULL in a column that the condition reads never matches."""
+    """Return the join by brute force; NULL in a column that the condition reads never matches."""
     read = [re.findall(rf"\b{a}\.(\w+)", on) for a in streams]
     lists = []
     for rows, names in zip(streams.values(), read, strict=True):

@@ -1,4 +1,4 @@
-"""What others see of a run's results: whole files of committed batches, each named once, whatever
+"""Results as others see them: whole files of committed batches, each named once, despite
 crashes.
 """
 
@@ -17,7 +17,7 @@ from braid.storage.spark_sink_log import SparkSinkLog
 from braid.util.file_system import FileSystem
 
 BATCHES = [[f"{b:06d}-{p}-0000cafe.parquet" for p in range(b % 3)] for b in range(450)]
-"""Files by batch; some have none, batch 0 among them."""
+"""Files by batch; some batches have none, including batch 0."""
 
 
 def made(folder: Path) -> PublishedResults:
@@ -28,21 +28,23 @@ def made(folder: Path) -> PublishedResults:
 
 
 def written(out: PublishedResults, batch: int) -> list[str]:
-    """What the tasks of a batch leave."""
+    """Return the files that the tasks of a batch write."""
     for name in BATCHES[batch]:
         (out.new / name).write_text(name)
     return BATCHES[batch]
 
 
 def interval(compact: list[int]) -> int:
-    """How often Spark takes the log to be compacted (CompactibleFileStreamLog), by rising numbers."""
+    """Return the compaction interval that Spark infers (CompactibleFileStreamLog), from rising
+    numbers.
+    """
     if len(compact) >= 2:
         return compact[-1] - compact[-2]
     return 10 if not compact else next(n for n in (10, compact[0] + 1) if (compact[0] + 1) % n == 0)
 
 
 def logged(out: PublishedResults) -> list[str]:
-    """The file names in the log as Spark reads it: from the last compact file on."""
+    """Return the file names in the log as Spark reads it: from the last compact file on."""
     ids = {int(f.name.split(".")[0]): f for f in out.log.glob("[0-9]*")}
     last = max(ids, default=-1)
     every = interval(sorted(n for n, f in ids.items() if f.suffix == ".compact"))
@@ -80,7 +82,7 @@ def test_each_committed_file_is_seen_once_and_others_are_not(tmp_path: Path) -> 
 
 
 def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
-    """What is written of it in all, and what there is of it, as it grows from 100 batches to 450."""
+    """Total bytes written and bytes present, as the run grows from 100 batches to 450."""
     out, written_bytes, real = made(tmp_path / "run"), [0], SparkSinkLog._put_entry
 
     def put(log: SparkSinkLog, file: Path, lines: list[str]) -> None:
@@ -106,7 +108,7 @@ def test_the_log_stays_in_proportion(tmp_path: Path) -> None:
 
 
 def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
-    """Spark's file source takes files by their times; a clock that stands still is no reason to mix
+    """Spark's file source orders files by their times; a clock that stands still must not mix
     batches.
     """
     out = made(tmp_path / "run")
@@ -123,7 +125,7 @@ def test_files_of_later_batches_have_later_times(tmp_path: Path) -> None:
 
 
 def emptied(out: PublishedResults) -> None:
-    """As a power cut leaves it."""
+    """Leave a file as a power failure does."""
     (out.log / "410").write_bytes(b"")
 
 
@@ -141,7 +143,7 @@ def left_over(out: PublishedResults) -> None:
 
 
 def other(out: PublishedResults) -> None:
-    """Of a batch that is not merged."""
+    """Replace a file of a batch that is not merged."""
     (out.log / "449").write_text((out.log / "448").read_text())
 
 
@@ -171,11 +173,11 @@ def test_of_merged_batches_names_are_looked_at_only_where_something_is_amiss(
 
 
 class Crash(Exception):
-    """Where the process is killed."""
+    """Raised at the point at which the process is killed."""
 
 
 def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
-    """Crash instead of the change on disk that comes after so many."""
+    """Raise Crash instead of the change on disk after the given number of changes."""
     left = [steps]
 
     def counted(real: Any) -> Any:
@@ -195,8 +197,8 @@ def cut_off(patch: pytest.MonkeyPatch, steps: int) -> None:
 def test_a_crash_at_any_step_of_publishing_is_made_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
-    """A batch that is committed, and was cut off before each change that publishing makes on disk,
-    one after the other.
+    """A committed batch is interrupted before each change on disk of its publication, one after the
+    other.
     """
     for steps in range(20):
         out = made(tmp_path / f"{steps}")
@@ -225,7 +227,7 @@ def test_a_crash_at_any_step_of_publishing_is_made_good(
 
 
 def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
-    """Tasks of a batch that was not committed left a file, a killed rename of the log another."""
+    """Tasks of an uncommitted batch left a file, and a killed rename of the log another."""
     out = made(tmp_path / "run")
     out.publish_batch(0, [])
     out.publish_batch(1, written(out, 1))
@@ -239,7 +241,7 @@ def test_what_no_batch_names_is_removed(tmp_path: Path) -> None:
 
 
 def test_what_is_written_late_removes_nothing_later(tmp_path: Path) -> None:
-    """A driver that slept before it logged a batch with which all lines are written."""
+    """A driver slept before it logged a batch with which all lines are written."""
     out = made(tmp_path / "run")
     for batch in range(13):
         out.publish_batch(batch, written(out, batch))
@@ -263,7 +265,7 @@ def cut(line: str) -> str:
 
 
 def other_file(line: str) -> str:
-    """A letter of the name, and of nothing else."""
+    """Change a letter of the name and nothing else."""
     return line.replace("0000cafe", "0000cage")
 
 
@@ -276,7 +278,7 @@ DAMAGES = (cut, other_file, no_time)
 
 @pytest.mark.parametrize("way", DAMAGES)
 def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: Any) -> None:
-    """One sentence says so, nothing is changed then, and the run that is resumed has the log."""
+    """One sentence reports it, nothing changes, and the resumed run repairs the log."""
     out = made(tmp_path / "run")
     for batch in range(25):
         out.publish_batch(batch, written(out, batch))
@@ -302,7 +304,7 @@ def test_batches_are_not_dropped_by_a_log_that_is_damaged(tmp_path: Path, way: A
 def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
     tmp_path: Path, way: Any, batches: int
 ) -> None:
-    """It says after which time the files of the next batch are."""
+    """It has the time after which the files of the next batch are dated."""
     out = made(tmp_path / "run")
     for batch in range(batches):
         out.publish_batch(batch, written(out, batch))
@@ -323,7 +325,7 @@ def test_of_the_log_the_last_line_is_whole_when_a_run_goes_on(
 
 @pytest.mark.parametrize("way", DAMAGES)
 def test_lines_that_are_written_again_are_whole(tmp_path: Path, way: Any) -> None:
-    """One that is damaged gets no further, and the others still say how large their files are."""
+    """A damaged line is not copied, and the others keep the sizes of their files."""
     out = made(tmp_path / "run")
     for batch in range(19):
         out.publish_batch(batch, written(out, batch))

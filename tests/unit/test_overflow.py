@@ -1,4 +1,4 @@
-"""Sums that leave Spark's types: a run fails where Spark raises, and has Spark's rows elsewhere."""
+"""Sums that overflow Spark's types: a run fails if Spark raises, and has Spark's rows otherwise."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FAR = 2**63 - 1
 
 
 def table(kind: str, rows: Sequence[tuple[int | None, ...]]) -> pa.Table:
-    """Rows of n and m, in a type, and k, by default 0."""
+    """Return rows of n and m in a type, and k, by default 0."""
     columns = [[row[c] if len(row) > c else 0 for row in rows] for c in range(3)]
     n, m, k = (pa.array(c, KINDS[kind]) for c in columns)
     return pa.table({"id": range(len(rows)), "n": n, "m": m, "k": k})
 
 
 def joined(on: str, a: pa.Table, b: pa.Table, batches: int = 2) -> list[tuple[int, int]]:
-    """The pairs that a run finds, by id."""
+    """Return the pairs of a run, by id."""
     with tempfile.TemporaryDirectory() as folder:
         run = StreamJoin({"a": a, "b": b}, on, Centralized(), check=True).start(
             Path(folder) / "run", batches=batches
@@ -79,7 +79,7 @@ FAILS = [
 def test_a_sum_that_leaves_its_type_fails_the_run_in_a_sentence(
     kind: str, on: str, a: Any, b: Any, text: str
 ) -> None:
-    """The rows of the first batch are harmless."""
+    """The rows of the first batch do not overflow."""
     harmless = [(0, 0, 0)] * len(a)
     with pytest.raises(OverflowFailure) as failure:
         joined(on, table(kind, harmless + a), table(kind, [(0, 0, 7)] * len(b) + b))
@@ -88,7 +88,7 @@ def test_a_sum_that_leaves_its_type_fails_the_run_in_a_sentence(
 
 
 def times(kind: pa.DataType, *values: int) -> pa.Table:
-    """Rows of a time, from numbers of its unit."""
+    """Return rows of a time, from numbers of its unit."""
     width = pa.int32() if kind == pa.date32() else pa.int64()
     return pa.table({"id": range(len(values)), "t": pa.array(values, width).cast(kind)})
 
@@ -195,12 +195,12 @@ def test_a_run_that_failed_fails_again_and_keeps_what_it_had(tmp_path: Path) -> 
 
 
 class Raises(Exception):
-    """Spark raises ARITHMETIC_OVERFLOW."""
+    """Stands for Spark's ARITHMETIC_OVERFLOW."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """An expression: its SQL, its type, the streams that it names, and its value of a pair."""
+    """An expression: its SQL, its type, the streams that it names, and its value for a pair."""
 
     sql: str
     kind: str
@@ -242,36 +242,38 @@ COLUMNS = {"t": "tinyint", "s": "smallint", "i": "int", "j": "int", "l": "bigint
 
 
 def column(alias: str, name: str) -> Number:
-    """A column of a stream."""
+    """Return a column of a stream."""
     return Number(f"{alias}.{name}", COLUMNS[name], frozenset(alias), lambda p: p[alias][name])
 
 
 def constant(value: int) -> Number:
-    """A whole number of Spark's."""
+    """Return a whole number of Spark's."""
     kind = "int" if -(1 << 31) <= value < 1 << 31 else "bigint"
     return Number(f"({value})" if value < 0 else str(value), kind, frozenset(), lambda p: value)
 
 
 def combined(sign: str, x: Number, y: Number) -> Number:
-    """A sum, a difference or a product, in the wider type."""
+    """Return a sum, a difference or a product, in the wider type."""
     kind = max(x.kind, y.kind, key=[*BITS].index)
     return x.of(f"({x.sql} {sign} {y.sql})", kind, [y], ARITHMETIC[sign])
 
 
 def negated(x: Number) -> Number:
-    """An expression with the other sign; that in front of a number belongs to the number."""
+    """Return an expression with the opposite sign; a sign before a literal belongs to the
+    literal.
+    """
     if read_natural(x.sql, most=1 << 63) is not None:
         return constant(-int(x.sql))
     return x.of(f"(-{x.sql})", x.kind, [], lambda v: -v)
 
 
 def absolute(x: Number) -> Number:
-    """An expression without its sign."""
+    """Return an expression without its sign."""
     return x.of(f"abs({x.sql})", x.kind, [], abs)
 
 
 def edges(kind: str) -> list[int]:
-    """The values at which arithmetic goes wrong."""
+    """Return the values at which arithmetic overflows."""
     most = (1 << BITS[kind] - 1) - 1
     return [0, 1, -1, 2, 5, most, most - 1, -most, -most - 1, most // 2 + 1]
 
@@ -300,8 +302,10 @@ ROWS = st.lists(
 def verdict(
     left: Number, sign: str, right: Number, pairs: Sequence[Any], is_lazy: bool = True
 ) -> list[int] | None:
-    """The places of the pairs that a comparison holds of; None if Spark raises of one. A lazy one
-    does not look at the right side if the left one is NULL, as in Spark, but for equalities.
+    """Return the indexes of the pairs that satisfy a comparison; None if Spark raises for one.
+
+    A lazy comparison does not evaluate its right side if the left one is NULL, as in Spark, except
+    for equalities.
     """
     try:
         places = []

@@ -1,4 +1,4 @@
-"""Tuples that somebody types into a stepper: every result is found, nonsense is refused in a sentence."""
+"""Tuples typed into a stepper: every result is found, and invalid text is refused in a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time left is that between batches, as they came."""
+"""The time left is estimated from the intervals between batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Clock:
 
 
 def seen(*times: float) -> tuple[TimeLeftEstimator, Clock]:
-    """A pace that has seen a batch at each of these times."""
+    """Return an estimator that has seen a batch at each of these times."""
     clock = Clock()
     pace = TimeLeftEstimator(clock)
     for done, clock.now in enumerate(times, 1):

@@ -199,14 +199,14 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def watched(panel: LaunchPanel, monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
-    """A semaphore that is released whenever the panel has painted a run."""
+    """Return a semaphore that is released whenever the panel has painted a run."""
     painted, show = threading.Semaphore(0), panel.show_events
     monkeypatch.setattr(panel, "show_events", lambda events: (show(events), painted.release()))
     return painted
 
 
 def first_batches(events: list[Any], count: int) -> int:
-    """How many events there are when so many batches have been committed."""
+    """Return the number of events up to the commit of this number of batches."""
     return [k for k, e in enumerate(events) if isinstance(e, BatchCommitted)][count - 1] + 1
 
 
@@ -240,7 +240,9 @@ def test_a_panel_paints_a_run_while_it_goes_on(kind: str, monkeypatch: pytest.Mo
 
 
 def test_a_second_launch_stops_the_first_run(kind: str, monkeypatch: pytest.MonkeyPatch):
-    """Also where it is asked for before the first is through, which is seen already."""
+    """Also if it is requested before the first launch is done, when the first run is already
+    visible.
+    """
     events, runs, asked = LIVE[kind], [], threading.Event()
 
     def launch(settings: dict[str, Any]) -> FakeRun:

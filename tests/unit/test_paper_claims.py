@@ -1,4 +1,4 @@
-"""The claims of the studies fail when the figures are not those that they speak of."""
+"""The claims of the studies fail for figures that contradict them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from braid_lab.slices import experiments as slices_experiments
 
 
 def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
-    """Fig. 16.2 and Theorem 9, and they fail when hops cost nothing."""
+    """Fig. 16.2 and Theorem 9; they fail if hops cost nothing."""
     times = psp_experiments.response_times(hops=psp_experiments.HOPS)
     assert ring.interior_claim(times).holds == "under reading"
     assert ring.theorem_9_claim(times).holds == ring.response_growth_claim(times).holds == "yes"
@@ -42,7 +42,9 @@ def test_the_best_ring_is_neither_the_shortest_nor_the_longest() -> None:
 
 
 def contest(**factors: float) -> contests.Contest:
-    """Made-up runs on 4 and 8 nodes; each scheme's figures times its factor on 8."""
+    """Return generated runs on 4 and 8 nodes; each scheme's figures are multiplied by its factor on
+    8.
+    """
     names = ("PSP", "PSP-D", "PSP-I", contests.SHORT, contests.LONG, contests.PAIR, contests.HALF)
     stored = (1.0, 1.0, 1.2, 2.0, 1.6, 2.0, 2.6)
     busy = (0.05, 0.05, 0.05, 0.3, 0.5, 0.2, 0.2)
@@ -116,7 +118,7 @@ def test_more_nodes_that_process_less_at_once_break_the_claim_of_16_3() -> None:
 
 
 def outcomes(ratio: np.ndarray, **factors: float) -> pd.DataFrame:
-    """An experiment of Gu's: CTR over ATR by x, other placements by factors of ATR."""
+    """Return an experiment of Gu's: CTR over ATR by x, other placements by factors of ATR."""
     rows = []
     for x, r in enumerate(ratio, 2):
         for name in {
@@ -184,13 +186,13 @@ def test_an_even_comparison_is_called_so() -> None:
 def test_a_trade_off_holds_under_all_readings_or_none(
     ratio: list[float], holds: str, reason: str
 ) -> None:
-    """Fig. 14 of Gu 2007: ATR ahead for small windows, CTR for large."""
+    """Fig. 14 of Gu 2007: ATR is better for small windows, CTR for large ones."""
     found = trades.window_size_claims(figures("14", ratio))[-1]
     assert (found.holds, found.reason) == (holds, reason)
 
 
 def test_a_trade_off_that_holds_for_one_bound_names_it() -> None:
-    """Fig. 14 of Gu 2007, made up so that only L = J/2 crosses, whatever a probe costs."""
+    """Fig. 14 of Gu 2007, generated so that only L = J/2 crosses, whatever a probe costs."""
     f = figures("14", [1.1, 1.0, 0.9])
     f.outcomes["14"].loc[f.outcomes["14"]["placement"] == frames.HALF, "throughput"] = [
         10.0 * x * r
@@ -305,7 +307,7 @@ def test_the_batches_in_which_a_query_was_served() -> None:
 
 
 def test_changes_are_made_while_the_run_is_held_at_its_share() -> None:
-    """A run that plans a batch whenever it is looked at."""
+    """A run that plans a batch whenever it is polled."""
     run = SimpleNamespace(planned=0, held=True, status={"batch": 0})
 
     def events() -> list[Any]:

@@ -1,4 +1,7 @@
-"""Every placement under the generic checks; see placement_checks.py. A new one is covered by being defined."""
+"""Every placement under the generic checks of placement_checks.py.
+
+A new placement is covered by its definition.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +61,9 @@ def test_every_placement_is_among_them():
 
 
 def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
-    """On one host the sample is everything: at each batch |R| + |dR| and |S| + |dS| are what came
-    before its last batch.
+    """On one host the sample is everything.
+
+    At each batch |R| + |dR| and |S| + |dS| are the tuples before its last batch.
     """
     placement = AdaptiveGrid(1)
     cluster = Cluster(placement, 2)

@@ -1,4 +1,4 @@
-"""The placement that nobody named: chosen by simulation, told, and kept."""
+"""The automatically chosen placement: chosen by simulation, reported, and kept."""
 
 from __future__ import annotations
 

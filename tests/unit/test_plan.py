@@ -1,4 +1,4 @@
-"""The cover rule: a right plan passes, each kind of wrong plan is caught and told."""
+"""The cover rule: a right plan passes, and each kind of wrong plan is detected and described."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HALVES = Block(3, 1, (0, 4), 0, (1,)), Block(4, 1, (4, 8), 0, (2,))
 
 
 def hop(stream: int, **probes: tuple[int, ...]) -> Hop:
-    """hop(1, h2=(7, 8)): blocks 7 and 8 of stream 1 on host 2."""
+    """Return a hop: hop(1, h2=(7, 8)) has blocks 7 and 8 of stream 1 on host 2."""
     return Hop(stream, {int(h[1:]): ids for h, ids in probes.items()})
 
 
@@ -173,7 +173,7 @@ def test_only_joins_of_two_streams_may_defer() -> None:
 
 
 def owing() -> tuple[CoverageChecker, tuple[Block, ...]]:
-    """Block 10 has come and not met block 2, which is on its way to host 0."""
+    """Return facts in which block 10 has not met block 2, which is in transit to host 0."""
     ledger = check((A, B), Plan((fresh(10, 0, deferred=(2,)),)))
     assert ledger.pending_pairs == {(10, 2)}
     return ledger, (A, B, Block(10, 0, (0, 8), 1, (0,)))

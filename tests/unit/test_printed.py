@@ -1,4 +1,4 @@
-"""What papers print stands under our curves, where and as high as they say."""
+"""Printed values of papers are drawn below our curves at their printed positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def lines() -> Chart:
-    """Two curves in two panels each."""
+    """Return a chart of two curves in two panels each."""
     rows = [
         (x, name, wide, y * x * (2 if wide else 1))
         for wide in (False, True)

@@ -1,6 +1,4 @@
-"""The recordings that are shipped are those that today's code would make; ``make recordings`` makes
-them anew.
-"""
+"""The shipped recordings are those of the current code; ``make recordings`` makes them again."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ def events(name: str) -> list[Any]:
 
 
 def recorded(start: RunStarted) -> Placement:
-    """The placement that was recorded, as it is today."""
+    """Return the recorded placement in its current form."""
     return Placement.class_by_name(start.placement).from_settings(start.placement_settings)
 
 
@@ -57,7 +55,7 @@ def test_every_recording_is_shipped_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("name", (*recordings.SETTINGS, *recordings.SHARED))
 def test_a_recording_is_of_today_s_format(name: str, tmp_path: Path) -> None:
-    """No field is missing, and none is there that the format does not have."""
+    """No field is missing, and none is unknown to the format."""
     write_events(tmp_path / "again.jsonl", recordings.recorded_events(name))
     assert (tmp_path / "again.jsonl").read_bytes() == recordings.recording_path(name).read_bytes()
 
@@ -116,6 +114,6 @@ def test_the_recorded_rivals_are_those_of_the_paper() -> None:
 
 
 def test_the_picture_is_of_the_recording() -> None:
-    """docs/picture.py leaves the recording's digest in the picture."""
+    """docs/picture.py stores the recording's digest in the picture."""
     digest = hashlib.sha256(recordings.recording_path("fluct").read_bytes()).hexdigest()
     assert digest.encode() in PICTURE.read_bytes()
