@@ -1,5 +1,6 @@
-"""What the side-by-side programs share: input, a scratch folder, the time of each micro-batch, a
-table, and the file of figures that ``_page.py`` makes docs/performance.md of.
+"""Helpers shared by the benchmarks: input, scratch folder, time per micro-batch, tables.
+
+They also write the file of figures from which ``_page.py`` makes docs/performance.md.
 """
 
 from __future__ import annotations
@@ -29,17 +30,20 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 FIGURES = Path(__file__).parent / "figures"
-"""Where the programs leave their figures; each those of its last run."""
+"""Folder of the figures; each program overwrites those of its previous run."""
 QUICK = Path(__file__).parents[1] / "runs" / "bench"
-"""The same, with --quick; and what programs install."""
+"""Folder of the figures of runs with --quick, and of what programs install."""
 _BEGAN = time.perf_counter()
 _LOAD = os.getloadavg()[0]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """One figure of a program: ``value`` is a ratio, better the larger unless ``most``; then
-    ``required`` and ``aim`` are the most that it may be. None: nothing is asked.
+    """One figure of a program.
+
+    - ``value``: a ratio; larger is better unless ``most``.
+    - ``required``, ``aim``: its limits, minimum ones unless ``most``; None: no limit.
+    - ``most``: the limits are maxima.
     """
 
     name: str
@@ -52,7 +56,7 @@ class Measure:
 def arguments(
     about: str, quick: Mapping[str, int] | None = None, **defaults: int
 ) -> argparse.Namespace:
-    """Whole numbers by name; with --quick the others of ``quick``, to see that a program runs."""
+    """Return command-line integers by name; with --quick those of ``quick``, for a smoke test."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--quick", action="store_true", help="small, to see that it runs")
     for name, value in defaults.items():
@@ -75,9 +79,10 @@ def scratch() -> Iterator[Path]:
 
 
 def events(spark: SparkSession, rows: int, seed: int, keys: int, seconds: float) -> DataFrame:
-    """``rows`` tuples (k, ts, v, x), evenly spread over ``seconds`` of event time, with one of
-    ``keys`` values of k each. None is of 1970's first moment, where Spark's watermark begins: its
-    own join takes such a tuple for a late one.
+    """Return ``rows`` tuples (k, ts, v, x), evenly spread over ``seconds`` of event time.
+
+    k has ``keys`` values. No event time is the first instant of 1970: Spark's watermark starts
+    there, and its join would treat such a tuple as late.
     """
     step = int(seconds * 1e6 / rows)
     return spark.range(rows).select(
@@ -89,8 +94,9 @@ def events(spark: SparkSession, rows: int, seed: int, keys: int, seconds: float)
 
 
 def files(frame: DataFrame, folder: Path, rows: Sequence[int]) -> None:
-    """One Parquet file per micro-batch, of so many rows each, in the order in which Spark's file
-    source will read them.
+    """Write one Parquet file of the given number of rows per micro-batch.
+
+    Files are in the order in which Spark's file source reads them.
     """
     folder.mkdir(parents=True)
     whole = frame.toArrow()
@@ -101,13 +107,14 @@ def files(frame: DataFrame, folder: Path, rows: Sequence[int]) -> None:
 
 
 def even(rows: int, batches: int) -> list[int]:
-    """So many rows in so many batches of one size."""
+    """Return the row counts of equally sized batches."""
     return [(k + 1) * rows // batches - k * rows // batches for k in range(batches)]
 
 
 def both(spark: SparkSession, folder: Path, args: argparse.Namespace) -> None:
-    """Two streams, "a" and "b", as files under ``folder``: ten minutes of event time, each key
-    about three times.
+    """Write two streams, "a" and "b", as files under ``folder``.
+
+    They span ten minutes of event time; each key occurs about three times.
     """
     for seed, name in enumerate("ab"):
         files(
@@ -132,9 +139,7 @@ STORES = {
 def builtin(
     spark: SparkSession, joined: DataFrame, store: str, out: Path
 ) -> tuple[list[float], int]:
-    """Seconds per batch and the number of results of a streaming query of Spark's own, with one of
-    its state stores.
-    """
+    """Return seconds per batch and the number of results of Spark's own join with a state store."""
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", STORES[store])
     spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
     writer = joined.writeStream.format("parquet").option(
@@ -146,8 +151,9 @@ def builtin(
 
 
 def seconds(query: StreamingQuery | JoinRun) -> list[float]:
-    """Wall-clock seconds of each micro-batch that held tuples, as Spark reports them (the whole
-    trigger, sources and logs too).
+    """Return wall-clock seconds of each micro-batch with tuples, as Spark reports them.
+
+    They cover the whole trigger, including sources and logs.
     """
     spark_query = query.spark_query if isinstance(query, JoinRun) else query
     return [
@@ -158,7 +164,7 @@ def seconds(query: StreamingQuery | JoinRun) -> list[float]:
 
 
 def steady(times: list[float]) -> float:
-    """The median batch, without the first, in which everything is compiled."""
+    """Return the median batch, without the first, which includes compilation."""
     return median(times[1:])
 
 
@@ -172,8 +178,9 @@ def leave(
     measures: list[Measure],
     notes: tuple[str, ...] = (),
 ) -> None:
-    """Show the tables, by title, and write them, the measures and the settings to the file of
-    figures that has the program's name.
+    """Print the tables by title, and write the program's file of figures.
+
+    The file holds the tables, the measures and the settings.
     """
     name = Path(sys.argv[0]).stem
     for title, table in tables.items():
@@ -201,7 +208,7 @@ def leave(
 
 
 def machine() -> dict[str, str]:
-    """What the figures were measured on."""
+    """Return a description of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     packages = {name: version(name) for name in ("pyspark", "pyarrow", "numpy", "duckdb")}
     return {

@@ -1,7 +1,7 @@
-"""Writes docs/performance.md and its chart from the figures that the programs left.
+"""Write docs/performance.md and its chart from the figures of the programs.
 
-Usage: _page.py [--quick]. Figures of runs with --quick go to a page beside them, which is not that
-of the documentation.
+Usage: _page.py [--quick]. Figures of runs with --quick go to a separate page outside the
+documentation.
 """
 
 from __future__ import annotations
@@ -51,13 +51,15 @@ The machine of the last run:
 
 
 def figures(folder: Path) -> list[dict[str, Any]]:
-    """What the programs left, in the order of the page; others follow by name."""
+    """Return the figures of all programs in the order of the page; unknown programs follow by
+    name.
+    """
     found = {file.stem: json.loads(file.read_text()) for file in sorted(folder.glob("*.json"))}
     return [found.pop(name) for name in ORDER if name in found] + [*found.values()]
 
 
 def page(found: Sequence[dict[str, Any]]) -> str:
-    """The page, in Markdown."""
+    """Return the page as Markdown."""
     lines = [HEAD, *_machine(found), "## Measures", "", *_measures(found), ""]
     programs = {file.stem for file in Path(__file__).parent.glob("[!_]*.py")}
     if missing := sorted(programs - {each["name"] for each in found}):
@@ -97,7 +99,7 @@ def _asked(measure: dict[str, Any], what: str) -> str:
 
 
 def _verdict(measure: dict[str, Any]) -> str:
-    """What a measure reaches: the aim, what is required, or neither."""
+    """Return the verdict on a measure: the aim, the requirement, or neither."""
 
     def reached(bound: float | None) -> bool:
         if bound is None:
@@ -133,8 +135,10 @@ WIDE, ROW, LEFT, RIGHT = 1000, 26, 480, 80
 
 
 def chart(found: Sequence[dict[str, Any]]) -> str:
-    """The measures as bars on one logarithmic axis of ratios, with what is required (a line) and
-    aimed at (a dashed one); as SVG. A measure of 0 is in the table only.
+    """Return the measures as an SVG bar chart on one logarithmic axis of ratios.
+
+    A solid line marks the requirement, a dashed one the aim. A measure of 0 appears only in the
+    table.
     """
     shown = [m for each in found for m in each["measures"] if m["value"] > 0]
     values = [v for m in shown for v in (m["value"], m["required"], m["aim"], 1) if v]

@@ -1,8 +1,8 @@
-"""The windowed equi-join in Flink's SQL; run by peers.py with the Python of an environment of its
-own.
+"""The windowed equi-join in Flink SQL.
 
-Usage: _peer_flink.py FOLDER WINDOW_MS ROUNDS. Reads FOLDER/a.csv and FOLDER/b.csv, writes files
-under FOLDER/flink, and prints the seconds of each round as JSON.
+Usage: _peer_flink.py FOLDER WINDOW_MS ROUNDS; peers.py runs it in a virtual environment. It reads
+FOLDER/a.csv and FOLDER/b.csv, writes files under FOLDER/flink, and prints the seconds of each round
+as JSON.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def files(path: str) -> str:
 
 
 def turn(tables: TableEnvironment, folder: str, window: int) -> float:
-    """Seconds from reading to files of results."""
+    """Return the seconds from reading to written result files."""
     shutil.rmtree(f"{folder}/flink", ignore_errors=True)
     within = f"INTERVAL '{window // 1000}' SECOND"
     began = time.perf_counter()

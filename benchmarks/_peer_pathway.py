@@ -1,7 +1,8 @@
-"""The windowed equi-join in Pathway; run by peers.py with the Python of an environment of its own.
+"""The windowed equi-join in Pathway.
 
-Usage: _peer_pathway.py FOLDER WINDOW_MS ROUNDS. Reads FOLDER/a-named.csv and b-named.csv, writes
-FOLDER/pathway.csv, and prints the seconds of each round as JSON.
+Usage: _peer_pathway.py FOLDER WINDOW_MS ROUNDS; peers.py runs it in a virtual environment. It reads
+FOLDER/a-named.csv and b-named.csv, writes FOLDER/pathway.csv, and prints the seconds of each round
+as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Row(pw.Schema):
 
 
 def turn(folder: str, window: int) -> float:
-    """Seconds from reading to the file of results."""
+    """Return the seconds from reading to the written result file."""
     a, b = (pw.io.csv.read(f"{folder}/{s}-named.csv", schema=Row, mode="static") for s in "ab")
     within = pw.temporal.interval(1 - window, window - 1)
     joined = a.interval_join(b, a.t, b.t, within, a.k == b.k)

@@ -1,8 +1,8 @@
-"""One engine of small.py, in a process of its own, with its package on PYTHONPATH.
+"""One engine of small.py in its own process, with its package on PYTHONPATH.
 
-Usage: _small_engine.py FOLDER OUT WINDOW HOSTS. For every line that comes, joins the two streams of
+Usage: _small_engine.py FOLDER OUT WINDOW HOSTS. For every line on stdin it joins the two streams of
 FOLDER once, under FOLDER/OUT, and prints the seconds of its batches and the number of results as
-JSON. It uses nothing of Braid but what the engine before had too.
+JSON. It uses only names that the previous engine has too.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def stream(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def turn(spark: SparkSession, folder: Path, out: Path, window: int, hosts: int) -> dict[str, Any]:
-    """The whole triggers of a run, and its results."""
+    """Return the seconds of the whole triggers of a run, and its number of results."""
     join = StreamJoin(
         {s: stream(spark, folder / s) for s in "ab"},
         "a.k = b.k",

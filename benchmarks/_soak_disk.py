@@ -1,7 +1,7 @@
-"""What the file system takes for the files of a commit, by itself.
+"""Measure the time that the file system alone needs for the files of a commit.
 
-It may take longer for the same as a run goes on, whatever Braid does: ext4 without a journal, for
-every file that it makes, goes over those that were removed in the last minutes.
+This time may grow during a run, whatever Braid does: for every new file, ext4 without a journal
+scans the files removed in the last minutes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from braid.util.file_system import FileSystem
 
 
 class TimedDisk(FileSystem):
-    """The file system, which notes what calls of one thread take: seconds, calls, names in listed
-    folders, bytes written. ``clock`` stands still meanwhile, and keeps what was noted when it was
-    last read.
+    """A file system that records the calls of one thread.
+
+    It records seconds, calls, names in listed folders, and bytes written. ``clock`` stands still
+    during a call; reading it stores the records of the span since the previous reading.
     """
 
     def __init__(self) -> None:
@@ -33,12 +34,12 @@ class TimedDisk(FileSystem):
         self.marks: deque[tuple[float, int, int, int]] = deque([(0.0, 0, 0, 0)] * 2, 2)
 
     def clock(self) -> float:
-        """Return the seconds that passed outside of files."""
+        """Return the seconds that passed outside of file calls."""
         self.marks.append((self.seconds, self.calls, self.listed, self.written))
         return perf_counter() - self.seconds
 
     def last_span(self) -> tuple[float, ...]:
-        """Return seconds, calls, names and bytes between the last two times the clock was read."""
+        """Return seconds, calls, names and bytes between the last two readings of the clock."""
         before, after = self.marks
         return tuple(b - a for a, b in zip(before, after, strict=True))
 
@@ -63,13 +64,14 @@ class TimedDisk(FileSystem):
 
 
 FOLDERS = 4
-"""A commit forces these folders to disk: those of blocks, new results and the log before its
-manifest, and that of the log after it."""
+"""Number of folders that a commit syncs to disk: those of blocks, new results and the log before
+its manifest, and that of the log after it.
+"""
 
 
 @contextmanager
 def made(path: Path, size: int) -> Iterator[int]:
-    """A new file of so many bytes, open."""
+    """Yield a new, open file of this size in bytes."""
     at = os.open(path, os.O_CREAT | os.O_WRONLY)
     try:
         os.write(at, b"x" * size)
@@ -79,11 +81,11 @@ def made(path: Path, size: int) -> Iterator[int]:
 
 
 LINKS = 50_000
-"""Names that one file gets at most: ext4 allows 65,000."""
+"""Maximum number of hard links to one file; ext4 allows 65,000."""
 
 
 def fill(folder: Path, names: int) -> Path:
-    """Return a folder beside the others that has at least this number of names, of few files."""
+    """Return a neighboring folder with at least this number of names, hard links to few files."""
     large = folder.parent / ".bare-results"
     large.mkdir(exist_ok=True)
     for n in range(sum(1 for _ in large.iterdir()), names):
@@ -96,11 +98,12 @@ def fill(folder: Path, names: int) -> Path:
 
 
 def bare(folder: Path, sparks: int = 0, names: int = 0) -> float:
-    """Seconds of a commit that does nothing but what it does with files: a manifest that is forced
-    to disk and linked, an entry of Spark's log that is moved into place, a file in each of some
-    folders that are forced, and files that go. The folders are made beside ``folder``, and stay.
-    A result gets its name in a folder that has as many ``names`` as that of the run. ``sparks``
-    counts the files that Spark has written, which are forced besides, with their folders.
+    """Return the seconds of the file operations of a commit alone.
+
+    They are: a manifest that is synced and linked, an entry of Spark's log that is moved into
+    place, a file in each of some synced folders, and removed files. The folders are created beside
+    ``folder`` and remain. A result is linked into a folder with as many ``names`` as the run's.
+    ``sparks`` is the number of files written by Spark, which are synced with their folders too.
     """
     large = fill(folder, names)
     entry, log = folder / ".bare", folder / ".bare-log"
@@ -133,8 +136,10 @@ def bare(folder: Path, sparks: int = 0, names: int = 0) -> float:
 
 
 def shares(commits: Sequence[float], pairs: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """Milliseconds of a commit, of its files alone, and what is left: medians, that one of the
-    differences of ``pairs`` (seconds of a commit, and of a bare one right after it).
+    """Return the milliseconds of a commit, of its files alone, and of the rest, as medians.
+
+    The rest is the median of the differences of ``pairs``: seconds of a commit, and of a bare one
+    right after it.
     """
     return {
         "ms a commit": 1000 * median(commits),
@@ -146,9 +151,13 @@ def shares(commits: Sequence[float], pairs: Sequence[tuple[float, float]]) -> di
 def parts(
     commits: Sequence[float], spans: Sequence[tuple[float, ...]], bares: Sequence[float]
 ) -> dict[str, float]:
-    """What a commit takes, by part: milliseconds but for its files, of its files, and of the same
-    files bare (medians); calls of the file system, names in folders that are listed, and kilobytes
-    written (means). ``commits`` are seconds but for files, ``spans`` those of ``TimedDisk``.
+    """Return the cost of a commit by part.
+
+    Medians in milliseconds: without its files, of its files, and of the same files bare. Means:
+    calls of the file system, names in listed folders, and kilobytes written.
+
+    - ``commits``: seconds without files.
+    - ``spans``: the spans of ``TimedDisk``.
     """
     seconds, calls, names, written = zip(*spans, strict=True)
     return {

@@ -1,5 +1,6 @@
-"""The part of the soak that runs on Spark: two streams that Spark makes, a batch after the other,
-and tasks of Spark that join them (``executor="spark"``).
+"""The part of the soak that runs on Spark: two streams from Spark, joined by Spark tasks.
+
+It runs with ``executor="spark"``, one batch after another.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 LOOK = 0.05
-"""Seconds between two looks at how far the run is."""
+"""Seconds between two polls of the run."""
 SPARKS = 2
-"""Files that Spark's checkpoint gets with every batch, which its commit forces to disk."""
+"""Number of files that Spark's checkpoint writes and syncs in each batch."""
 KEY = "v // {recur} * 1000 + (v * {prime} + v // 7 * 31) % {range}"
 """Keys that recur for twenty batches and then never again, as an expression over ``v``."""
 TIME = "v // {rows} * 1000 + (v * 263) % 1000"
-"""Milliseconds."""
+"""Event time in milliseconds."""
 
 
 def formulas(rows: int) -> dict[str, dict[str, str]]:
-    """By stream, the columns of a tuple over its number ``v``, in DuckDB's SQL."""
+    """Return, by stream, the columns of a tuple as DuckDB expressions over its number ``v``."""
     numbers = {"a": 7919, "b": 104_729}
     values = {"rows": rows, "recur": 20 * rows, "range": 5 * rows}
     return {
@@ -46,7 +47,7 @@ def formulas(rows: int) -> dict[str, dict[str, str]]:
 
 
 def streams(spark: SparkSession, rows: int) -> dict[str, DataFrame]:
-    """The two streams: so many tuples a batch, a second of event time each."""
+    """Return the two streams: ``rows`` tuples a batch, each batch one second of event time."""
     source = spark.readStream.format("rate-micro-batch").options(
         rowsPerBatch=str(rows), numPartitions="1", advanceMillisPerBatch="1000"
     )
@@ -59,7 +60,7 @@ def streams(spark: SparkSession, rows: int) -> dict[str, DataFrame]:
 
 
 def due(batches: int, rows: int, window: int) -> int:
-    """The number of results, by DuckDB."""
+    """Return the expected number of results, from DuckDB."""
     made = [
         f"(SELECT {c['k']} AS k, {c['ms']} AS ms FROM range({batches * rows}) t(v)) {s}"
         for s, c in formulas(rows).items()
@@ -74,7 +75,10 @@ def due(batches: int, rows: int, window: int) -> int:
 
 @dataclass(frozen=True)
 class Held:
-    """What a process below the driver holds: ``gone`` counts mapped files that are deleted."""
+    """Resources of a child process of the driver.
+
+    ``gone`` counts mapped files that are deleted.
+    """
 
     name: str
     rss: float
@@ -83,8 +87,9 @@ class Held:
 
 
 def files(process: psutil.Process) -> int:
-    """Open files of a process, but sockets: for every query that it ever started, with or without
-    Braid, py4j keeps one.
+    """Return the number of open files of a process without sockets.
+
+    For every query that it ever started, py4j keeps a socket, with or without Braid.
     """
     found = 0
     for entry in Path(f"/proc/{process.pid}/fd").iterdir():
@@ -94,7 +99,7 @@ def files(process: psutil.Process) -> int:
 
 
 def below(folder: Path) -> Iterator[Held]:
-    """The processes that this one started; one that ends meanwhile is left out."""
+    """Yield the child processes of this one, without those that end meanwhile."""
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
             maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
@@ -105,7 +110,7 @@ def below(folder: Path) -> Iterator[Held]:
 
 
 def holds(spark: SparkSession, folder: Path) -> dict[str, float]:
-    """What the driver, its JVM and the workers hold, and the folder."""
+    """Return the resources of the driver, its JVM and its workers, and the size of the folder."""
     gc.collect()
     java: Any = spark._jvm
     java.java.lang.System.gc()
@@ -129,7 +134,7 @@ def holds(spark: SparkSession, folder: Path) -> dict[str, float]:
 
 
 def until(run: JoinRun, batches: int) -> None:
-    """Wait until so many batches are committed. Raises what made the run fail."""
+    """Wait until this number of batches is committed. Raises the run's error."""
     while run.status["batch"] < batches:
         if run.awaitTermination(LOOK):
             raise RuntimeError("the run has ended before its time")
@@ -138,7 +143,7 @@ def until(run: JoinRun, batches: int) -> None:
 def soak(
     folder: Path, batches: int, rows: int, window: int, moments: int
 ) -> Iterator[dict[str, float]]:
-    """A row for each stretch of the run, after each of which it is stopped and resumed."""
+    """Yield a row for each stretch of the run; the run is stopped and resumed after each."""
     spark = session("soak")
     join = StreamJoin(
         streams(spark, rows),
@@ -178,7 +183,7 @@ def soak(
 
 
 def check(store: RunStore, rows: int, window: int) -> None:
-    """The results are those of DuckDB, for as many batches as have been committed."""
+    """Check the results of the committed batches against DuckDB."""
     done = [e for e in store.committed_events() if isinstance(e, BatchCommitted)]
     found, wanted = sum(e.results for e in done), due(len(done), rows, window)
     assert found == wanted, f"the results are those of DuckDB: {found}, {wanted}"

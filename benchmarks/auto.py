@@ -1,18 +1,19 @@
-"""The placement that is chosen when nobody names one, against each that could have been: over a mix
-of joins of tables, run in this process in turns, on as many hosts as there are cores; first on a
-tenth of the rows, so that everything is warm. Of each, wall-clock seconds and the seconds of CPU of
-this process, all of its threads together. A busy machine shows less in the latter, which do not see
-that hosts work at once.
+"""Compare the automatically chosen placement with every placement that could run the join.
 
-Which placement is the best, and which the worst, is said by one half of the rounds, and how far the
-choice is from it measured in the other half, both ways round: of nine that take the same, the one
-that is the fastest in some rounds was lucky in them. Times are medians of the half.
+A mix of joins of tables runs in this process, in turns, on as many hosts as there are cores, after
+a warm-up on a tenth of the rows. Each is measured in wall-clock seconds and in CPU seconds of all
+threads of this process. CPU seconds vary less on a busy machine, but do not show that hosts work in
+parallel.
 
-Required: over the mix, the choice takes at most 1.1 times the best (the median of the joins'
-ratios), and in no join it is the worst. Joins whose placements all lie within a tenth of each other
-have no worst. What is chosen runs as such: it is one that may change, where it can. Without an
-index every pair of two streams of 6,000 rows is compared: of 2,000, a batch took 0.03 s, most of it
-the same for all, and which placement was the worst was a matter of chance.
+One half of the rounds determines the best and the worst placement; the other half measures the
+distance of the choice from them, and vice versa. This avoids a bias: of nine placements that are
+equally fast, the fastest in some rounds was lucky in them. Times are medians of the half.
+
+Required: the choice takes at most 1.1 times the best (the median of the joins' ratios), and is the
+worst in no join. A join whose placements differ by less than a tenth has no worst one. The choice
+runs as it does for users: it may change its placement if it can. Without an index every pair of two
+streams of 6,000 rows is compared. With 2,000 rows a batch took 0.03 s, most of it common to all
+placements, and the worst one was determined by chance.
 """
 
 from __future__ import annotations
@@ -33,13 +34,18 @@ from braid.stream_join import StreamJoin
 from braid.util.machine import available_cores
 
 EVEN = 0.1
-"""Placements that differ by less are taken for equal."""
+"""Placements that differ by less are considered equal."""
 
 
 @dataclass(frozen=True)
 class Mixed:
-    """A join of the mix: its condition, the rows of each stream in units of ``rows``, how many
-    values the key has, how much of a stream has the most frequent one, seconds of window.
+    """A join of the mix.
+
+    - ``on``: its condition.
+    - ``parts``: rows of each stream, in units of ``rows``.
+    - ``values``: number of values of the key, in units of a stream's rows.
+    - ``share``: share of a stream with the most frequent value.
+    - ``window``: seconds; None: full history.
     """
 
     on: str
@@ -61,7 +67,7 @@ JOINS = {
     ),
     "no index": Mixed("(a.k + b.k) % 9973 = 0", (0.3, 0.3)),
 }
-"""Ten minutes of event time each."""
+"""The joins of the mix, each over ten minutes of event time."""
 
 
 def tables(join: Mixed, rows: int, batches: int) -> dict[str, pa.Table]:
@@ -84,7 +90,7 @@ def _table(draw: np.random.Generator, join: Mixed, rows: int, batches: int) -> p
 
 
 def joined(streams: dict[str, pa.Table], join: Mixed, under: Placement) -> tuple[float, float, int]:
-    """Seconds of all batches but the first, seconds of CPU of all, and the results."""
+    """Return seconds of all batches but the first, CPU seconds of all batches, and the results."""
     windows = None if join.window is None else f"{join.window} seconds"
     with scratch() as folder:
         began = process_time()
@@ -104,7 +110,7 @@ def _placement(name: str) -> Placement:
 
 
 def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
-    """A row for each placement that could run the join."""
+    """Yield a row for each placement that could run the join."""
     streams = tables(join, args.rows, args.batches)
     windows = None if join.window is None else f"{join.window} seconds"
     setup = StreamJoin(streams, join.on, windows=windows, time="ts").setup
@@ -141,8 +147,9 @@ def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
 
 
 def _ratios(took: dict[str, list[float]]) -> dict[str, float]:
-    """Of each, how many times the best it takes: the best by some rounds, the times by the others.
-    Rounds go in pairs, there and back.
+    """Return the time of each placement divided by that of the best.
+
+    Some rounds determine the best, the others the times. Rounds go in pairs, there and back.
     """
     halves = [
         {

@@ -1,10 +1,9 @@
-"""How far the join is from the least that it can cost: Spark reading the same rows into Arrow, and
-nothing else.
+"""Compare the join with its lower bound: Spark reading the same rows into Arrow and nothing else.
 
-Both are Structured Streaming queries over the same files and run in turns: first on a tenth of the
-rows, then on all, so that everything is compiled, and on all again in some rounds, which count: the
-medians of all their batches are compared. A third query, rows read, routed by a hash to two Python
-tasks and discarded, is what Spark's own tasks cost before they join anything.
+Both are Structured Streaming queries over the same files and run in turns: on a tenth of the rows,
+then on all rows to compile everything, then on all rows in the measured rounds. The medians of all
+their batches are compared. A third query, which reads rows, routes them by a hash to two Python
+tasks and discards them, measures the cost of Spark's own tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ Turn = Callable[[DataFrame, int], None]
 
 
 def query(spark: SparkSession, folder: Path, name: str, turn: Turn) -> list[float]:
-    """Seconds per batch of a query that does this with the rows of both streams."""
+    """Return seconds per batch of a query that runs ``turn`` with the rows of both streams."""
     a, b = (stream(spark, folder / s) for s in "ab")
     writer = a.unionByName(b).writeStream.foreachBatch(turn)
     running = (
@@ -37,7 +36,7 @@ def query(spark: SparkSession, folder: Path, name: str, turn: Turn) -> list[floa
 
 
 def into_arrow(frame: DataFrame, number: int) -> None:
-    """Read the rows, and nothing else."""
+    """Read the rows and do nothing else."""
     frame.toArrow()
 
 
@@ -80,7 +79,7 @@ def main() -> None:
             here.mkdir()
             both(spark, here, size)
             for name, program in programs.items():
-                times = program(here)[1:]  # in the first batch much is compiled
+                times = program(here)[1:]  # the first batch includes compilation
                 took[name] += times if n > 1 else []
             shutil.rmtree(here)
     medians = {name: median(times) for name, times in took.items()}

@@ -1,9 +1,8 @@
-"""A full-history band join: seconds per batch with few rows stored, with ten times and with a
-hundred times as many.
+"""Measure seconds per batch of a full-history band join as its state grows tenfold and hundredfold.
 
-The number of matches per batch grows with the history whatever the engine does, so the band is
-narrow enough that the work of entering the stored blocks dominates. Between the measured stretches
-the history grows by batches that are eight times as many rows as lack.
+The number of matches per batch grows with the history in any engine, so the band is narrow enough
+that probing the stored blocks dominates. Between the measured stretches the history grows by
+batches eight times as large.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ from pyspark.sql import SparkSession
 
 FACTORS = (1, 10, 100)
 FILLED = 8
-"""Batches in which the history grows to the next factor."""
+"""Number of batches in which the history grows to the next factor."""
 _WARM = 2
-"""Measured batches of a stretch that do not count."""
+"""Number of warm-up batches of a stretch."""
 
 
 def sizes(first: int, rows: int, batches: int) -> list[tuple[int, int]]:
-    """Rows of a stream in each batch, and the factor that it is measured at (0: not measured). The
-    batches that count have ``first`` times the factor stored before them in the median.
+    """Return, per batch, the rows of a stream and the factor measured (0: not measured).
+
+    At the median of the measured batches, ``first`` times the factor rows are stored.
     """
     amid = (batches + _WARM - 1) / 2
     found: list[tuple[int, int]] = []
@@ -38,7 +38,7 @@ def sizes(first: int, rows: int, batches: int) -> list[tuple[int, int]]:
 
 
 def write(spark: SparkSession, folder: Path, plan: list[tuple[int, int]]) -> None:
-    """One file for each batch of each stream."""
+    """Write one file per batch and stream."""
     whole = sum(n for n, _ in plan)
     for seed, name in enumerate("ab"):
         files(events(spark, whole, seed, whole * 1000, 600), folder / name, [n for n, _ in plan])

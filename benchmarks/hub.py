@@ -1,15 +1,15 @@
-"""A hub: what a batch costs by number of operators, and many overlapping queries on one hub against
-each on a hub of its own.
+"""Measure a hub: time per batch by number of operators, and sharing among overlapping queries.
 
-Two streams, the same files for all. Queries differ in windows and selections; their answers are
-the same on both sides. Time is that of the median batch, without the first. A hub with one query
-and a SharedJoin with it run in turns, and the median of the ratios of neighbours counts, but for
-the first two: one run of few batches may take twice as long as the next.
+Many overlapping queries run on one hub, and each on a hub of its own. Two streams from the same
+files feed all of them. Queries differ in windows and selections; their answers are the same on both
+sides. Time is that of the median batch, without the first. A hub with one query and a SharedJoin
+with the same query run in turns. The median of the ratios of neighboring runs counts, without the
+first two: one run of few batches may take twice as long as the next.
 
-Required: on one hub the time of a batch is at most a sixth of the sum over hubs of their own, bytes
-into operators a fifth, comparisons a quarter, state a fifth; a hub with one query takes at most 1.3
-times a SharedJoin with that query; to deploy a query that an operator holds takes at most 0.2 of a
-median batch, one for which it is relaxed, that is built anew from history, at most 5.
+Required: one hub takes at most a sixth of the batch time of separate hubs, a fifth of the bytes
+into operators, a quarter of the comparisons and a fifth of the state. A hub with one query takes at
+most 1.3 times a SharedJoin. Deploying a query that an operator already answers takes at most 0.2 of
+a median batch; deploying one that relaxes an operator, which is rebuilt from history, at most 5.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIZES = (1, 4, 8, 16)
 
 
 def queries(count: int) -> list[str]:
-    """Windows from one to three minutes, every third with a selection."""
+    """Return queries with windows from one to three minutes; every third has a selection."""
     found = []
     for n in range(count):
         where = f" AND a.x < {0.2 + 0.6 * n / count:.3f}" if n % 3 == 1 else ""
@@ -44,7 +44,7 @@ def queries(count: int) -> list[str]:
 
 
 def disjoint(count: int) -> list[str]:
-    """Queries that no two of which can share an operator: each joins on another condition."""
+    """Return queries on different conditions, so that no two share an operator."""
     return [
         f"SELECT a.v FROM a [RANGE 60 SECONDS], b [RANGE 60 SECONDS] WHERE a.k = b.k + {n}"
         for n in range(count)
@@ -52,7 +52,7 @@ def disjoint(count: int) -> list[str]:
 
 
 def run(spark: SparkSession, folder: Path, asked: list[str], out: Path) -> HubRun:
-    """A hub that answers these queries from its first batch on, to the end of the files."""
+    """Run a hub that answers these queries from its first batch to the end of the files."""
     hub = QueryHub({s: stream(spark, folder / s) for s in "ab"}, "ts")
     found = hub.start(out, availableNow=True, queries=asked)
     found.awaitTermination()
@@ -60,7 +60,7 @@ def run(spark: SparkSession, folder: Path, asked: list[str], out: Path) -> HubRu
 
 
 def cost(found: HubRun) -> dict[str, float]:
-    """What a hub did: seconds of the median batch, and sums over operators."""
+    """Return the seconds of a hub's median batch, and sums over its operators."""
     done = found.metrics()
     last = done.sort_values("batch").groupby("operator").last()
     return {
@@ -72,7 +72,7 @@ def cost(found: HubRun) -> dict[str, float]:
 
 
 def alone(spark: SparkSession, folder: Path, out: Path, executor: str = "auto") -> float:
-    """Seconds of the median batch of a SharedJoin with the first query."""
+    """Return the seconds of the median batch of a SharedJoin with the first query."""
     streams = {s: stream(spark, folder / s) for s in "ab"}
     join = SharedJoin(streams, "a.k = b.k", "ts", "memory", executor=executor)
     join.add("q", "60 seconds")
@@ -82,7 +82,9 @@ def alone(spark: SparkSession, folder: Path, out: Path, executor: str = "auto") 
 
 
 def beside(spark: SparkSession, folder: Path, rounds: int) -> list[float]:
-    """By round, the median batch of a hub with the first query over that of a SharedJoin."""
+    """Return, by round, the median batch of a hub with the first query over that of a
+    SharedJoin.
+    """
     found = []
     for n in range(rounds):
         hub = run(spark, folder, queries(1), folder / f"one {n}")
@@ -91,8 +93,9 @@ def beside(spark: SparkSession, folder: Path, rounds: int) -> list[float]:
 
 
 def deploying(spark: SparkSession, folder: Path, batches: int, out: Path) -> dict[str, float]:
-    """Seconds to plan and deploy a query while a hub runs, by match, over those of its median
-    batch.
+    """Return seconds to plan and deploy a query on a running hub, by kind of reuse.
+
+    They are divided by the seconds of the hub's median batch.
     """
     hub = QueryHub({s: stream(spark, folder / s) for s in "ab"}, "ts")
     found = hub.start(out, availableNow=True, queries=queries(1))

@@ -1,6 +1,7 @@
-"""The same comparison as spark_builtin.py with ten times the rows, a million of each stream in a
-batch. Spark's engines take so long that they are given the first batches only; Braid runs all ten,
-and a ratio is that of the same batches.
+"""Repeat spark_builtin.py with ten times the rows: a million per stream and batch.
+
+Spark's engines are so slow here that they run only the first batches. Braid runs all ten; a ratio
+compares the same batches.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""A three-way windowed join on 16 hosts: Braid's placements, and what a Spark user would write, a
-chain of two built-in joins.
+"""Compare Braid's placements on a three-way windowed join with a chain of two Spark joins.
 
-The same files, results in Parquet and durable state for all. The condition is an equality, as the
-built-in join needs one. All contenders run in turns: first on a tenth of the rows, so that
-everything is compiled, then on all. Spark's chain may miss a result or two at the very edge of a
-window (its watermarks are milliseconds, event times microseconds); the placements may not differ at
-all. With --rocksdb 1 the chain runs on that state store too.
+All run on 16 hosts, with the same files, results in Parquet and durable state. The condition is an
+equality, because the built-in join needs one. All contenders run in turns: first on a tenth of the
+rows, to compile everything, then on all rows. Spark's chain may miss a few results at the very edge
+of a window, because its watermarks are in milliseconds and event times in microseconds. The
+placements must agree exactly. With --rocksdb 1 the chain also runs on the RocksDB state store.
 
-Where the condition has no equality, a Spark user can only join in batches, at night: a second table
-sets the sum of all our batches on bands of numbers against one such join of the same files.
+For a condition without an equality, a Spark user can only run a batch join, for example every
+night. A second table compares the sum of all Braid batches on bands of numbers with one such join
+of the same files.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def near(one: str, other: str, window: int) -> str:
 
 
 def chain(spark: SparkSession, folder: Path, window: int) -> DataFrame:
-    """a with b, then c with both: two stateful joins, one after the other."""
+    """Return a joined with b, then with c: two stateful joins in sequence."""
     a, b, c = (stream(spark, folder / s).withWatermark("ts", "0 seconds") for s in "abc")
     flat = [
         frame.select(*[F.col(n).alias(f"{s}_{n}") for n in frame.columns])
@@ -64,7 +64,7 @@ def chain(spark: SparkSession, folder: Path, window: int) -> DataFrame:
         return near(one, other, window).replace(".", "_")
 
     def plain(*names: str) -> dict[str, Column]:
-        """These event times without their watermarks: Spark lets the next operator see one."""
+        """Return these event times without watermarks; the next operator accepts only one."""
         return {f"{s}_ts": F.timestamp_micros(F.unix_micros(f"{s}_ts")) for s in names}
 
     two = flat[0].join(flat[1], F.expr(f"a_k = b_k AND {pair('a', 'b')}")).withColumns(plain("a"))
@@ -75,7 +75,7 @@ def chain(spark: SparkSession, folder: Path, window: int) -> DataFrame:
 def braid(
     spark: SparkSession, folder: Path, under: Placement, on: str, window: int, out: Path
 ) -> tuple[list[float], int, int]:
-    """Seconds per batch, results, and intermediate results that went to another host."""
+    """Return seconds per batch, results, and intermediate results sent to another host."""
     streams = {s: stream(spark, folder / s) for s in "abc" if f"{s}." in on}
     join = StreamJoin(streams, on, under, dict.fromkeys(streams, f"{window} seconds"), time="ts")
     run = join.start(out, availableNow=True)
@@ -89,7 +89,7 @@ def braid(
 
 
 def nightly(spark: SparkSession, folder: Path, window: int, out: Path) -> tuple[float, int]:
-    """Seconds and results of one batch join of everything that came, on bands of numbers."""
+    """Return seconds and results of one batch join of all input on bands of numbers."""
     whole = {s: spark.read.parquet(str(folder / s)) for s in "abc"}
     a, b, c = (
         frame.select(*[F.col(n).alias(f"{s}_{n}") for n in frame.columns])
@@ -131,7 +131,7 @@ def compare_nightly(
 def turns(
     spark: SparkSession, contenders: dict[str, Placement], args: Namespace, rows: int, folder: Path
 ) -> pd.DataFrame:
-    """Everybody's three-way join, and the placements' two-way joins, of so many rows a stream."""
+    """Run all three-way joins and the placements' two-way joins of ``rows`` rows per stream."""
     for seed, name in enumerate("abc"):
         files(
             events(spark, rows, seed, rows * 3 // 10, 600),
@@ -152,7 +152,7 @@ def turns(
 
 
 def check(table: pd.DataFrame, contenders: dict[str, Placement]) -> None:
-    """Raises AssertionError when results differ, but for Spark's at the very edge of a window."""
+    """Raise AssertionError if results differ, except for Spark's at the very edge of a window."""
     counts = table["results"].to_dict()
     exact = {counts[name] for name in contenders}
     assert len(exact) == 1, f"the placements differ: {counts}"
@@ -199,7 +199,7 @@ def main() -> None:
             for name in contenders
             if (n := (table.loc[name, "Spark, in memory: times"], 5.5, 8))
         ],
-        # What comes out at 0 or below is noise.
+        # A difference of 0 or less is noise.
         (f"A hop costs about {hop:.2f} s a batch: half of the ring less a single host.",)
         if round(hop, 2) > 0
         else (),

@@ -1,11 +1,11 @@
-"""Streaming engines from PyPI that join by interval, on the same rows: Pathway, and Flink's SQL.
+"""Compare with streaming engines from PyPI that support interval joins: Pathway and Flink SQL.
 
-Each is installed into an environment of its own below runs/bench/peers, the first time; what cannot
-be installed here is left out, with one sentence. The rows are CSV, which all of them read by
-themselves. Braid takes a file a batch, with durable state; the others get one file of each stream,
-since they promise no order among files. Flink streams it and checkpoints every second, Pathway
-takes it in whole and keeps nothing. The results must be equal, row by row. Every engine runs some
-rounds in one process, and the median counts but for the first.
+Each is installed once into a virtual environment below runs/bench/peers; an engine that cannot be
+installed is left out with a message. The rows are CSV, which all engines read natively. Braid reads
+a file per batch and keeps durable state. The others read one file per stream, because they
+guarantee no order among files. Flink streams it with a checkpoint every second; Pathway reads it at
+once and stores nothing. The results must be equal row by row. Every engine runs some rounds in one
+process; the median counts, without the first.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ PEERS = {
     "Pathway": ("pathway", "_peer_pathway.py", "pathway.csv"),
     "Flink SQL": ("apache-flink", "_peer_flink.py", "flink/**"),
 }
-"""By name: the package, the program, and where it leaves its results."""
+"""Package, program and result path of each engine, by name."""
 
 
 def write(folder: Path, rows: int, batches: int) -> None:
-    """Two streams as CSV: for Braid a file a batch, with a timestamp; for the others one file each,
-    with milliseconds.
+    """Write two streams as CSV.
+
+    Braid gets a file per batch with timestamps, the others one file each with milliseconds.
     """
     with duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'")
@@ -60,7 +61,7 @@ def write(folder: Path, rows: int, batches: int) -> None:
 
 
 def environment(package: str) -> Path:
-    """The Python of an environment that has the package. Raises CalledProcessError."""
+    """Return the Python of a virtual environment with the package. Raises CalledProcessError."""
     folder = QUICK / "peers" / package
     python = folder / "bin" / "python"
     if not (folder / ".ready").exists():
@@ -72,7 +73,7 @@ def environment(package: str) -> Path:
 
 
 def peer(name: str, folder: Path, window: int, rounds: int) -> tuple[list[float], Path]:
-    """Seconds of each round, and the results. Raises CalledProcessError."""
+    """Return the seconds of each round, and the results. Raises CalledProcessError."""
     package, program, results = PEERS[name]
     command = [str(environment(package)), str(HERE / program), str(folder), str(window * 1000)]
     done = subprocess.run(
@@ -87,7 +88,7 @@ def peer(name: str, folder: Path, window: int, rounds: int) -> tuple[list[float]
 
 
 def braid(spark: SparkSession, folder: Path, window: int, hosts: int, number: int) -> float:
-    """Seconds of all batches."""
+    """Return the seconds of all batches."""
     streams = {
         s: spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).csv(str(folder / s))
         for s in "ab"
@@ -100,7 +101,7 @@ def braid(spark: SparkSession, folder: Path, window: int, hosts: int, number: in
 
 
 def differ(ours: Path, theirs: Path) -> int:
-    """Rows that one has more often than the other."""
+    """Return the number of rows that one side has more often than the other."""
     pair = "{}::BIGINT AS av, {}::BIGINT AS bv"
     mine = f"SELECT {pair.format('a.v', 'b.v')} FROM '{ours}/results/*.parquet'"
     other = f"SELECT {pair.format('column0', 'column1')} FROM read_csv('{theirs}', header = false)"

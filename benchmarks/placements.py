@@ -1,8 +1,8 @@
-"""Table 2 and Figure 5 of Elseidy 2014: SHJ, StaticMid, StaticOpt and Dynamic over the skew z.
+"""Reproduce Table 2 and Figure 5 of Elseidy 2014: SHJ, StaticMid, StaticOpt and Dynamic by skew z.
 
-The load is what each host stores at the end (tuples, counted); the time is the median batch
-(seconds, measured, all hosts on this machine, so that a host with too much to do is not waited for
-as it would be on a cluster: the greatest load says that).
+The load is the counted tuples that each host stores at the end. The time is the measured seconds of
+the median batch. All hosts share this machine, so a batch does not wait for an overloaded host as
+it would on a cluster; the maximum load shows that effect.
 """
 
 from __future__ import annotations

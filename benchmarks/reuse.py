@@ -1,11 +1,11 @@
-"""Stream reuse: planning, searching, and what a network carries, as ratios of one run.
+"""Measure stream reuse as ratios within one run: planning, searching, and network usage.
 
-No Spark. Seconds are measured, network usage is modelled.
+It does not use Spark. Seconds are measured, network usage is modelled.
 
-Required: a query of five streams on 124 nodes with 1,000 operators is planned in 10 ms (median); a
-search for reuse in a lattice of 10,000 operators takes a twentieth of a linear scan; 400 queries of
-an airline, once what is deployed for them is at rest, use at most 0.40 of the network that they use
-without reuse, and at most 0.75 of what they use when only operators that hold a query are reused.
+Required: a query of five streams on 124 nodes with 1,000 operators is planned in 10 ms (median). A
+search for reuse in a lattice of 10,000 operators takes at most a twentieth of a linear scan. After
+re-optimization, 400 queries of an airline use at most 0.40 of the network usage without reuse, and
+at most 0.75 of that with reuse of unchanged operators only.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ MODELLED = "network usage, modelled"
 
 
 def planning(operators: int, plans: int = 60) -> float:
-    """Median seconds to plan a query of five streams where so many operators are deployed, half of
-    them by a planner that reuses, half by one that does not.
+    """Return the median seconds to plan a query of five streams with this many deployed operators.
+
+    Half of them were deployed by a planner with reuse, half by one without.
     """
     rng, network = random.Random(1), study.make_network()
     names = [n.name for n in network.nodes]

@@ -1,10 +1,10 @@
-"""Many queries by one chain of state slices, and the same queries each for itself, by Braid and by
-Spark's built-in join.
+"""Compare one chain of state slices for many queries with a separate join per query.
 
-The same files, results in Parquet and durable state for all. Queries differ in window, a third of
-every set select tuples too; those of a smaller set are every so many of the largest. Some queries,
-evenly chosen, are run alone, and a set apart costs their mean for each of its queries. Time is that
-of the median batch, memory what is held in the end.
+Separate joins run on Braid and on Spark's built-in join, with the same files, results in Parquet
+and durable state. Queries differ in their window; a third of every set select tuples too. A smaller
+set is an evenly spaced subset of the largest. Some evenly chosen queries run alone, and a separate
+set costs their mean times the number of queries. Time is that of the median batch; memory is the
+state held at the end.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ from pyspark.sql import functions as F
 
 SETS = (12, 24, 36)
 Asked = tuple[str, float, float | None]
-"""Name, window in seconds, and the most that a.x may be."""
+"""Name, window in seconds, and maximum of a.x."""
 
 
 def queries(largest: int) -> list[Asked]:
-    """Windows that rise evenly to the largest one. A third of the queries select the tuples of a
-    below a half: among the short, the middle and the long ones others, so that every choice of
-    ``some`` has them.
+    """Return queries whose windows grow evenly to the largest one.
+
+    A third of them select the tuples of a below one half. They are spread over short, middle and
+    long windows, so that every choice of ``some`` includes some of them.
     """
     return [
         (f"q{n:02}", largest * n / SETS[-1], 0.5 if n % 3 == (n - 1) // 12 else None)
@@ -49,7 +50,7 @@ def queries(largest: int) -> list[Asked]:
 def braid(
     spark: SparkSession, folder: Path, asked: list[Asked], out: Path
 ) -> tuple[float, int, dict[str, int]]:
-    """Seconds of the median batch, bytes held in the end, and results by query."""
+    """Return the seconds of the median batch, bytes held at the end, and results by query."""
     shared = SharedJoin({s: stream(spark, folder / s) for s in "ab"}, "a.k = b.k", time="ts")
     for name, window, most in asked:
         shared.add(
@@ -77,7 +78,7 @@ def built_in(spark: SparkSession, folder: Path, asked: Asked) -> DataFrame:
 
 
 def some(every: list[Asked], count: int) -> list[Asked]:
-    """So many of the queries, evenly chosen, the largest among them."""
+    """Return ``count`` evenly chosen queries, including the largest."""
     return [every[(n + 1) * len(every) // count - 1] for n in range(count)]
 
 

@@ -1,19 +1,19 @@
-"""What shedding load costs and brings: ratios of one run.
+"""Measure cost and benefit of load shedding as ratios within one run.
 
-All but the last measure run in this process, without Spark, on two streams whose tuples match those
-of the other that come some seconds later, by two conditions on every pair of the windows: work that
-grows with pairs. Where nothing is to be shed, runs with and without shedding take turns batch by
-batch, and the median is that of the ratios of two batches that ran one after the other: what else
-the machine does is then in both, and 30 runs of each way leave an error of 0.01 to 0.02. There it
-is also measured for an equality, where what shedding adds to each tuple would show. At a quarter of
-the pairs, whole runs take turns, and of each batch the quickest of all rounds counts. The burst has
-five times as many tuples for a third of the run; L is twice the median batch before it. Runs lie in
-memory where the machine has a file system there, so that its disk matters little.
+All measures but the last run in this process, without Spark. Tuples of two streams match those of
+the other stream some seconds later, by two conditions on every pair of the windows, so the work
+grows with the number of pairs. If nothing must be shed, runs with and without shedding alternate
+batch by batch. The median of the ratios of two consecutive batches counts: other work on the
+machine affects both, and 30 runs of each kind leave an error of 0.01 to 0.02. The same is measured
+for an equality, which would show the cost of shedding per tuple. At a quarter of the pairs, whole
+runs alternate, and the fastest of all rounds counts for each batch. The burst has five times as
+many tuples for a third of the run; L is twice the median batch before it. Runs are stored in memory
+if the machine has a file system there, so that its disk matters little.
 
-The last measure is a batch of two static frames of sets on Spark: Braid's, and what a user of Spark
-SQL writes (explode both, join on the item, group, having); both must find as many. An eighth of the
-rows warms both up. Work of both grows with the square of the rows, but Braid's batch also has a
-fixed cost, so that more rows would make the ratio larger and only the wait longer.
+The last measure is a batch join of two static frames of sets on Spark, against idiomatic Spark SQL
+(explode both, join on the item, group, having). Both must return the same number of results. An
+eighth of the rows warms both up. The work of both grows with the square of the rows, but Braid's
+batch also has a fixed cost. More rows would increase the ratio, and make only the wait longer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ LIMIT = 2.0
 def stream(
     seed: int, rows: int, delay: float = 0.0, factor: Callable[[int], float] = lambda b: 1.0
 ) -> pa.Table:
-    """Tuples that match those of the other stream that come ``delay`` seconds apart."""
+    """Return tuples that match those of the other stream ``delay`` seconds apart."""
     draw = np.random.default_rng(seed)
     sizes = [int(rows * factor(b)) for b in range(BATCHES)]
     batch = np.repeat(np.arange(BATCHES), sizes)
@@ -75,7 +75,7 @@ def stream(
 
 
 ON = "(a.v - b.v) * (a.v - b.v) < 160000 AND (a.w + b.w) % 50 < 2"
-"""Two conditions on every pair of the windows: work that grows with pairs."""
+"""Two conditions on every pair of the windows, so the work grows with the number of pairs."""
 
 
 def run(
@@ -90,7 +90,7 @@ def run(
 
 
 def totals(happened: list[Any], since: int = 0) -> list[float]:
-    """Seconds of each batch, from one on."""
+    """Return the seconds of each batch, from one on."""
     return [
         max(e.seconds_by_phase.values())
         for e in happened
@@ -103,7 +103,7 @@ def busy(happened: list[Any], since: int = WINDOW) -> float:
 
 
 def each_busy(happened: list[Any], since: int) -> list[float]:
-    """Seconds that the hosts worked in each batch, from one on."""
+    """Return the busy seconds of the hosts in each batch, from one on."""
     return [
         sum(h.seconds for h in e.host_metrics)
         for e in happened
@@ -116,7 +116,7 @@ def both(rows: int, factor: Callable[[int], float] = lambda b: 1.0) -> dict[str,
 
 
 def sets(rows: int, items: int, size: int, kappa: float, seed: int) -> pa.Array:
-    """Sets of so many distinct items, popular by Zipf's law (Gumbel's trick)."""
+    """Return sets of ``size`` distinct items with Zipf popularity, drawn by Gumbel's trick."""
     draw = np.random.default_rng(seed)
     weights = -kappa * np.log(np.arange(1, items + 1))
     chosen = [
@@ -126,7 +126,7 @@ def sets(rows: int, items: int, size: int, kappa: float, seed: int) -> pa.Array:
 
 
 def timed(work: Callable[[], Any], times: int = 5) -> tuple[float, Any]:
-    """The median seconds, and what it found."""
+    """Return the median seconds of the work, and its result."""
     took, found = [], None
     for _ in range(times):
         began = time.perf_counter()
@@ -136,7 +136,7 @@ def timed(work: Callable[[], Any], times: int = 5) -> tuple[float, Any]:
 
 
 def kernel(rows: int) -> Iterable[Measure]:
-    """The kernel on sets beside DuckDB on the same pairs, and beside a plain sparse product."""
+    """Measure the kernel on sets against DuckDB on the same pairs and a plain sparse product."""
     columns = [sets(rows, 100, 5, 0.6, seed) for seed in (0, 1)]
     a, b = map(SetColumn.from_arrow, columns)
     ours, found = timed(lambda: sum(len(x) for x, _ in pairs_sharing(a, np.arange(rows), b, 3)))
@@ -172,8 +172,9 @@ def kernel(rows: int) -> Iterable[Measure]:
 def in_turns(
     streams: dict[str, pa.Table], ways: Sequence[Shed | None], first: int, on: str
 ) -> list[np.ndarray]:
-    """What each batch took both ways. Two runs take turns batch by batch, so that what else the
-    machine does is the same for both.
+    """Return the seconds of each batch for both ways.
+
+    Two runs alternate batch by batch, so that other work on the machine affects both alike.
     """
     turns = [threading.Semaphore(0), threading.Semaphore(0)]
     turns[first].release()
@@ -195,7 +196,7 @@ def in_turns(
 
 
 def idle(rows: int, rounds: int) -> Iterable[Measure]:
-    """Not overloaded: shedding that has nothing to shed."""
+    """Measure shedding without overload."""
     ways = (Shed(seconds=3600), None)
     for name, on, size in (("pairs", ON, rows // 2), ("an equality", "a.k = b.k", 8 * rows)):
         took = [in_turns(both(size), ways, n % 2, on) for n in range(6 * rounds)]
@@ -208,7 +209,7 @@ def idle(rows: int, rounds: int) -> Iterable[Measure]:
 
 
 def quarter(rows: int, rounds: int) -> Iterable[Measure]:
-    """A quarter of the pairs."""
+    """Measure processing a quarter of the pairs."""
     ways, streams = (Shed(fraction=0.25, basic_window="1 second"), None), both(rows)
     took: list[list[list[float]]] = [[], []]
     for n in range(2 * rounds):
@@ -224,7 +225,7 @@ def quarter(rows: int, rounds: int) -> Iterable[Measure]:
 
 
 def drop(rows: int) -> Iterable[Measure]:
-    """Results of selective processing and of dropping, for as many busy seconds."""
+    """Measure results of selective processing against dropping tuples, for equal busy seconds."""
     streams = both(rows)
     for fraction, least in ((0.25, 1.7), (0.1, 2.3)):
         mine, found = run(streams, Shed(fraction=fraction, basic_window="1 second"))
@@ -241,7 +242,7 @@ def drop(rows: int) -> Iterable[Measure]:
 
 
 def burst(rows: int) -> Iterable[Measure]:
-    """Five times as many tuples for a while, with and without a bound on seconds."""
+    """Measure a burst of five times as many tuples, with and without a time limit."""
 
     def factor(b: int) -> float:
         return 2.5 if 10 <= b < 18 else 0.5
@@ -256,7 +257,7 @@ def burst(rows: int) -> Iterable[Measure]:
 
 
 def keys(rows: int) -> Iterable[Measure]:
-    """An equality: keys and tuples left out, a quarter of the tuples of both streams."""
+    """Measure an equality: keys and tuples left out, at a quarter of the tuples of both streams."""
     streams = {"a": stream(1, rows), "b": stream(2, rows)}
     found = [
         run(streams, Shed(fraction=1 / 16, method=method), "a.k = b.k")[1]
@@ -267,7 +268,7 @@ def keys(rows: int) -> Iterable[Measure]:
 
 
 def plan(rows: int) -> Iterable[Measure]:
-    """What planning the harvest adds, of the seconds of a batch."""
+    """Measure the share of planning the harvest in the seconds of a batch."""
     streams = both(rows)
     happened, _ = run(streams, Shed(fraction=0.25), placement=StaticGrid(64))
     batch = float(np.median(totals(happened, WINDOW)))
@@ -298,7 +299,7 @@ ITEMS = "size(array_intersect(a.x, b.x)) >= 3"
 def spark_user(
     spark: SparkSession, frames: dict[str, DataFrame], folder: Path
 ) -> tuple[float, int]:
-    """Seconds and results of what a user of Spark SQL writes."""
+    """Return seconds and results of the join in idiomatic Spark SQL."""
     began = time.perf_counter()
     a, b = (frames[s].select(F.col("id").alias(s), F.explode("x").alias("x")) for s in "ab")
     shared = a.join(b, "x").groupBy("a", "b").count().filter("count >= 3")
@@ -307,14 +308,14 @@ def spark_user(
 
 
 def braid(frames: dict[str, DataFrame], folder: Path) -> tuple[float, int]:
-    """The same by Braid: the seconds of its one batch."""
+    """Return the seconds of Braid's single batch, and its results."""
     made = StreamJoin(frames, ITEMS, Centralized()).start(folder, batches=1)
     made.awaitTermination()
     return seconds(made)[0], made.results().count()
 
 
 def overlap(rows: int, rounds: int) -> Iterable[Measure]:
-    """Sets with three common elements on Spark."""
+    """Measure a join of sets with three common elements on Spark."""
     spark = session("benchmark")
     ratios = []
     with scratch() as folder:

@@ -1,11 +1,13 @@
-"""Small batches: ten thousand rows of each stream in a batch, by the engine as it was when it ran
-streams as Spark's tasks, and by that of today; then today's with Spark's tasks and in the way that
-it chooses by itself. Each pair in turns, some rounds, of which the first warms up.
+"""Measure small batches: ten thousand rows of each stream per batch.
 
-The engine before is that of an earlier commit, taken out of git's history; both run in processes of
-their own. Without the history that measure is left out. Below, where a batch of today's goes: the
-parts that the engine measures (``run.metrics``), and what Spark does around it
-(``StreamingQueryProgress.durationMs``).
+It compares the previous engine, which ran streams as Spark tasks, with the current one. Then it
+compares the current engine on Spark tasks with the executor that it chooses by itself. Each pair
+runs in turns for some rounds; the first warms up.
+
+The previous engine is that of an earlier commit, taken from git's history; both run in separate
+processes. Without the history that measure is left out. A second table shows where a batch of the
+current engine spends its time: the phases measured by the engine (``run.metrics``), and Spark's
+work around it (``StreamingQueryProgress.durationMs``).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
 BEFORE = "2448d9c"
-"""The last commit whose engine ran streams as Spark's tasks unless told otherwise."""
+"""The last commit whose engine ran streams as Spark tasks by default."""
 WAYS = {"Spark's tasks": "spark", "chosen by Braid": "auto"}
 AROUND = {
     "latestOffset": "what is new: lists the files",
@@ -42,7 +44,7 @@ AROUND = {
     "commitOffsets": "log of commits",
     "commitBatch": "commit of the batch",
 }
-"""What Spark does around a batch, by its name in StreamingQueryProgress.durationMs."""
+"""Spark's work around a batch, by its name in StreamingQueryProgress.durationMs."""
 
 
 Median = dict[str, float]
@@ -65,7 +67,7 @@ def run(spark: SparkSession, folder: Path, way: str, window: int, hosts: int, ou
 
 
 def before(folder: Path) -> Path | None:
-    """The packages of the engine before, if the history has them."""
+    """Return the packages of the previous engine, if the history has them."""
     if not (git := shutil.which("git")):
         return None
     told = subprocess.run([git, "archive", BEFORE, "toolkit"], cwd=HERE.parent, capture_output=True)
@@ -77,8 +79,10 @@ def before(folder: Path) -> Path | None:
 
 
 def by_engine(folder: Path, args: argparse.Namespace) -> Median:
-    """By engine the median seconds of a batch. They run in turns, and must find as many results.
-    Empty where the history lacks the engine before.
+    """Return the median seconds of a batch by engine.
+
+    The engines run in turns and must produce the same number of results. Empty if the history lacks
+    the previous engine.
     """
     if not (old := before(folder / "before")):
         return {}
@@ -114,9 +118,10 @@ PHASES_BY_COLUMN = {column: phase for phase, column in PHASE_COLUMNS.items()}
 
 
 def spent(running: JoinRun) -> pd.DataFrame:
-    """A row for each batch but the first, with milliseconds: in all, by part of the engine, what
-    else happens while Python has the batch (the manifest's own writing, and handing it over), and
-    by what Spark does around it.
+    """Return a row of milliseconds for each batch but the first.
+
+    It has the total, the phases of the engine, other work while Python has the batch (writing the
+    manifest, and handing it over), and Spark's work around it.
     """
     told = [p.durationMs for p in running.spark_query.recentProgress if p.numInputRows > 0]
     parts = 1000 * running.metrics(by="batch").rename(columns=PHASES_BY_COLUMN)[list(PHASES)]
@@ -131,7 +136,7 @@ def spent(running: JoinRun) -> pd.DataFrame:
 
 
 def by_way(spark: SparkSession, folder: Path, args: argparse.Namespace) -> dict[str, pd.DataFrame]:
-    """By way what each batch took, but for the first round."""
+    """Return the phases of each batch by executor, without the first round."""
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in WAYS}
     for n in range(args.rounds):
         for name, way in WAYS.items():

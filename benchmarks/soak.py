@@ -1,22 +1,22 @@
-"""A long run of small batches, in this process, and a shorter one on Spark's tasks: does anything
-grow?
+"""Check for growth over a long run of small batches, in this process and on Spark tasks.
 
-In process, the engine joins two streams in windows, a batch a second of event time, as
-``executor="process"`` does on a run of tables; tuples are made, not read. At ten moments the run is
-given up and resumed, and the seconds of that are taken, with what the process and the folder hold,
-and told as it goes on. At the end the number of results is held against DuckDB's, and so are the
-rows of the result files. What a batch takes is also told in seconds of processors, which other work
-on the machine changes less. A commit is parted into the seconds of its calls of
-the file system, and the rest, which is Braid's own; the calls are counted, and so are the names in
-the folders that it lists and the bytes that it writes. A file system may take longer for the same
-calls as more files have been removed of late, as ext4 without a journal does, so now and then the
-same is done with other files in the run's folder, bare: set TMPDIR to a folder on one with a
-journal.
+In process, the engine joins two streams in windows with one second of event time per batch, as
+``executor="process"`` does on a run of tables. Tuples are generated, not read. At ten moments the
+run is abandoned and resumed; the seconds of that are recorded with the resources of the process and
+the size of the folder. At the end, the number of results and of rows in the result files are
+compared with DuckDB. Batch times are also reported in CPU seconds, which other work on the machine
+affects less.
 
-On Spark (``executor="spark"``), Spark makes the tuples, and the run is stopped and resumed as
-often, by the front door; what the JVM and the largest of its workers hold is told too. There "ms a
-batch" is the engine's part, and a stretch begins with the batches after a resume. Each part runs in
-a process of its own, so that what one holds is not laid to the other.
+A commit is split into the seconds of its file system calls and the rest, which is Braid's own. The
+calls, the names in listed folders and the bytes written are counted. A file system may need longer
+for the same calls after many files were removed, as ext4 without a journal does. So now and then
+the same operations run on other files in the run's folder. Set TMPDIR to a folder on a file system
+with a journal to avoid this.
+
+On Spark (``executor="spark"``), Spark generates the tuples, and the run is stopped and resumed as
+often, through the public API. The memory of the JVM and of its largest worker is reported too.
+There "ms a batch" is the engine's part, and a stretch begins with the batches after a resume. Each
+part runs in its own process, so that the resources of one are not attributed to the other.
 """
 
 from __future__ import annotations
@@ -54,12 +54,14 @@ from braid.util.file_system import replace_file_system
 HOSTS = HashPartition(4)
 MOMENTS = 10
 BARE = 20
-"""After every so many batches, what the files of a commit take is looked at."""
+"""Number of batches between two measurements of a commit's file operations."""
 MICRO = 1_000_000
 
 
 def batch(number: int, rows: int) -> dict[int, list[pa.RecordBatch]]:
-    """The tuples of a batch by stream: keys that recur for some time and then never again."""
+    """Return the tuples of a batch by stream: keys that recur for some time and then never
+    again.
+    """
     draw = np.random.default_rng(number)
     found = {}
     for stream in range(2):
@@ -75,7 +77,7 @@ def batch(number: int, rows: int) -> dict[int, list[pa.RecordBatch]]:
 
 
 def due(batches: int, rows: int, window: int) -> int:
-    """The number of results, by DuckDB."""
+    """Return the expected number of results, from DuckDB."""
     streams = [
         pa.Table.from_batches([batch(n, rows)[s][0] for n in range(batches)]) for s in range(2)
     ]
@@ -89,7 +91,7 @@ def due(batches: int, rows: int, window: int) -> int:
 
 
 def opened(folder: Path, window: int, clock: Callable[[], float] | None = None) -> Engine:
-    """What a start does in a folder, but for the front door."""
+    """Return an engine opened in a folder without the public API."""
     store = RunStore(folder)
     if store.read_settings() is None:
         store.create_run({"soak": True})
@@ -106,7 +108,7 @@ def opened(folder: Path, window: int, clock: Callable[[], float] | None = None) 
 
 
 def holds(folder: Path) -> dict[str, float]:
-    """What the process and the folder hold."""
+    """Return the resources of the process and the size of the folder."""
     gc.collect()
     process = psutil.Process()
     maps = Path("/proc/self/maps").read_text().splitlines()
@@ -128,7 +130,7 @@ def holds(folder: Path) -> dict[str, float]:
 
 
 def soak(folder: Path, batches: int, rows: int, window: int) -> Iterator[dict[str, float]]:
-    """A row for each stretch of the run."""
+    """Yield a row for each stretch of the run."""
     with replace_file_system(_soak_disk.TimedDisk()) as disk:
         yield from soak_on(disk, folder, batches, rows, window)
 
@@ -174,7 +176,7 @@ def soak_on(
 
 
 def told(what: str, rows: Iterable[dict[str, float]]) -> list[dict[str, float]]:
-    """The rows, each told as it comes, with the seconds so far and those that are left."""
+    """Return the rows, and print each as it arrives, with the elapsed and the remaining seconds."""
     found, start = list[dict[str, float]](), time.perf_counter()
     for row in rows:
         found.append(row)
@@ -195,7 +197,7 @@ def on_spark(folder: Path, batches: int, rows: int, window: int) -> list[dict[st
 
 
 def apart(part: Callable[..., list[dict[str, float]]], *args: Any) -> list[dict[str, float]]:
-    """The rows of a part of the soak, from a process of its own."""
+    """Return the rows of a part of the soak, run in its own process."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         return pool.submit(part, *args).result()
 
@@ -203,7 +205,7 @@ def apart(part: Callable[..., list[dict[str, float]]], *args: Any) -> list[dict[
 def measures(
     what: str, rows: Sequence[dict[str, float]], asked: Mapping[str, float]
 ) -> list[Measure]:
-    """How much more the last stretch takes or holds than the second."""
+    """Return how much more the last stretch takes or holds than the second."""
     _, first, *_, last = rows
     return [
         Measure(

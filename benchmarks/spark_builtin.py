@@ -1,11 +1,10 @@
-"""The same windowed equi-join by Spark's own stream-stream join and by Braid: seconds per
-micro-batch, and their ratio.
+"""Compare Braid with Spark's own stream-stream join on the same windowed equi-join.
 
-All read the same files, write every result to Parquet and keep their state durable; the results
-must be equal. Spark runs with two shuffle partitions (the best for two cores) and each of its state
-stores; RocksDB with changelog checkpoints, its faster mode. All run in turns, round by round: on a
-tenth of the rows, on all (RocksDB on two batches of them), so that everything is compiled, and on
-all again, which is the round that counts.
+All read the same files, write every result to Parquet and keep durable state; the results must be
+equal. Spark runs with two shuffle partitions (the best number for two cores) and each of its state
+stores; RocksDB uses changelog checkpoints, its faster mode. All run in turns, round by round: on a
+tenth of the rows, on all (RocksDB on two batches of them) to compile everything, and on all again.
+Only the last round counts. The figures are seconds per micro-batch and their ratio.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ ASKED = {
     10**6: {"Spark, in memory": (5.5, 8), "Spark, RocksDB": (16, 25)},
     10**7: {"Spark, in memory": (8, 12), "Spark, RocksDB": (16, 25)},
 }
-"""By rows of a stream: the ratio that is required, and the one that is aimed at."""
+"""Required ratio and aimed ratio, by rows of a stream."""
 
 
 def join_of_two(spark: SparkSession, folder: Path, window: int) -> DataFrame:
-    """Spark's own stream-stream join."""
+    """Return Spark's own stream-stream join."""
     a, b = (stream(spark, folder / s).withWatermark("ts", "0 seconds").alias(s) for s in "ab")
     near = (
         f"a.k = b.k AND a.ts > b.ts - INTERVAL {window} SECONDS AND a.ts < b.ts + INTERVAL "
@@ -74,8 +73,10 @@ def braid(
 def all_engines(
     spark: SparkSession, folder: Path, args: Namespace, limits: dict[str, int]
 ) -> dict[str, tuple[list[float], int]]:
-    """By engine, seconds per batch and the number of results, over as many batches as ``limits``
-    allows it. Raises AssertionError when Braid finds other results in the same batches.
+    """Return seconds per batch and the number of results, by engine.
+
+    ``limits`` is the number of batches of an engine. Raises AssertionError if Braid has other
+    results for the same batches.
     """
     found = {"Braid": braid(spark, folder, args.window, args.hosts)}
     for name in STORES:
@@ -90,7 +91,9 @@ def all_engines(
 
 
 def digest(spark: SparkSession, results: Path) -> tuple[int, Decimal]:
-    """The number of results and the sum of their hashes, which are equal for equal multisets."""
+    """Return the number of results and the sum of their hashes, which are equal for equal
+    multisets.
+    """
     hashes = F.sum(F.xxhash64("a.v", "b.v").cast("decimal(38, 0)"))
     row = spark.read.parquet(str(results)).agg(F.count("*"), hashes).first()
     assert row is not None
@@ -98,7 +101,7 @@ def digest(spark: SparkSession, results: Path) -> tuple[int, Decimal]:
 
 
 def shortened(folder: Path, name: str, batches: int) -> Path:
-    """The same input, cut off after some batches: links to its files."""
+    """Return the same input cut off after some batches, as links to its files."""
     short = folder / f"input of {name}"
     for s in "ab":
         (short / s).mkdir(parents=True)
@@ -108,7 +111,7 @@ def shortened(folder: Path, name: str, batches: int) -> Path:
 
 
 def compare(args: Namespace, limits: dict[str, int], memory: str, warm: int = 1) -> None:
-    """Measure all engines after ``warm`` more rounds, and leave the table and the ratios."""
+    """Measure all engines after ``warm`` more rounds, and write the table and the ratios."""
     spark = session("benchmark", spark_driver_memory=memory)
     few = limits | {"Spark, RocksDB": 2}
     small = Namespace(**vars(args) | {"rows": args.rows // 10})

@@ -1,10 +1,10 @@
-"""A theta join without an equality, 2 x 200,000 rows in all: DuckDB on the whole input at once, and
-all our batches.
+"""Compare a theta join without an equality: DuckDB on the whole input against Braid in batches.
 
-DuckDB reads the same Parquet files, joins once and writes one file of results. Ours joins them as
-they come, in ten batches, and is ready for the next: as Spark streams, and as tables without Spark.
-Ours run some rounds, in turns, and the median round counts but for the first. DuckDB compares all
-pairs, which takes minutes and needs no warm-up: it runs once.
+The input has 2 x 200,000 rows. DuckDB reads the same Parquet files, joins once and writes one file
+of results. Braid joins the rows as they arrive, in ten batches, and is ready for more: as Spark
+streams, and as tables without Spark. Braid runs some rounds in turns, and the median round counts,
+without the first. DuckDB compares all pairs, which takes minutes and needs no warm-up: it runs
+once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Round = Callable[[int], tuple[float, int]]
 
 
 def at_once(folder: Path) -> tuple[float, int]:
-    """Seconds and results of DuckDB."""
+    """Return seconds and results of DuckDB."""
     out, began = folder / "duckdb.parquet", time.perf_counter()
     with duckdb.connect() as db:
         found = (
@@ -39,13 +39,13 @@ def at_once(folder: Path) -> tuple[float, int]:
 
 
 def ended(run: JoinRun) -> int:
-    """Results of a run that has come to its end."""
+    """Return the results of a finished run."""
     run.awaitTermination()
     return int(run.metrics(by="batch")["results"].sum())
 
 
 def as_streams(spark: SparkSession, folder: Path, hosts: int, number: int) -> tuple[float, int]:
-    """Seconds from the start to the end, Spark's micro-batches included, and results."""
+    """Return seconds from start to end, including Spark's micro-batches, and results."""
     began = time.perf_counter()
     join = StreamJoin({s: stream(spark, folder / s) for s in "ab"}, ON, AdaptiveGrid(hosts))
     run = join.start(folder / f"streams {number}", availableNow=True)
@@ -54,7 +54,7 @@ def as_streams(spark: SparkSession, folder: Path, hosts: int, number: int) -> tu
 
 
 def as_tables(folder: Path, hosts: int, batches: int, number: int) -> tuple[float, int]:
-    """Seconds from reading to the end, and results, of tables: no Spark."""
+    """Return seconds from reading to the end, and results, of tables without Spark."""
     began = time.perf_counter()
     tables = {s: pq.read_table(folder / s) for s in "ab"}
     join = StreamJoin(tables, ON, AdaptiveGrid(hosts), time="ts")

@@ -175,7 +175,7 @@ def test_a_hub_says_how_it_is(
     assert main(["health", str(folder), "--prometheus"]) == 0
     families = text_string_to_metric_families(capsys.readouterr().out)
     values = {s.name: s.value for f in families for s in f.samples if "part" not in s.labels}
-    assert values["braid_queries"] == 2 and values["braid_live_tuples"] == told["live"]
+    assert values["braid_queries"] == 2 and values["braid_live_tuples"] == told["live_tuples"]
     again = joined.start(tmp_path / "died", "batch")
     assert again.awaitTermination() and again.health().state == "completed"
     assert [type(e).__name__ for e in again.events()].count("RunEnded") == 1

@@ -38,10 +38,10 @@ class Hub:
     ledger: Any = field(default_factory=lambda: SimpleNamespace(down=[]))
 
     @property
-    def deployment(self) -> Deployment:
+    def current_deployment(self) -> Deployment:
         return self.service.deployment
 
-    def planner(self) -> Planner:
+    def make_planner(self) -> Planner:
         return self.service.planner
 
     def latest_event_time(self) -> int:
@@ -74,7 +74,7 @@ def looks(hub: Hub, resting: Reoptimizer) -> set[Item]:
 
 def test_all_is_looked_at_when_time_has_doubled_though_something_changed_as_well(hub: Hub) -> None:
     resting = Reoptimizer(hub)  # type: ignore[arg-type]
-    everything = {*hub.deployment.operators, *hub.deployment.queries}
+    everything = {*hub.current_deployment.operators, *hub.current_deployment.queries}
     assert looks(hub, resting) == everything and resting.lasted == HORIZON
     resting.changed = True
     hub.time += int(1.5 * HORIZON) * SECOND
@@ -82,9 +82,9 @@ def test_all_is_looked_at_when_time_has_doubled_though_something_changed_as_well
     resting.changed = True
     hub.time += int(0.5 * HORIZON) * SECOND
     assert looks(hub, resting) == everything and resting.lasted == 2 * HORIZON
-    before = hub.deployment
+    before = hub.current_deployment
     hub.service.withdraw_query("q1")
-    resting.note_change(before, hub.deployment, queries=True)
+    resting.note_change(before, hub.current_deployment, queries=True)
     looks(hub, resting)
     assert resting.lasted == HORIZON, "it is counted anew when queries come or go"
 

@@ -52,7 +52,7 @@ def test_every_placement_has_a_name_and_is_made_with_its_settings():
 def test_the_oracle_counts_the_streams():
     join = Workload("two", {"r": Counted(30), "s": Counted(7)}, "r.x = s.x")  # type: ignore[dict-item]
     assert make_placement("StaticOpt", 4, join=join) == placements.StaticOpt(4, final_sizes=(30, 7))
-    assert make_placement("StaticOpt", 4, sizes=(1, 2)) == placements.StaticOpt(
+    assert make_placement("StaticOpt", 4, final_sizes=(1, 2)) == placements.StaticOpt(
         4, final_sizes=(1, 2)
     )
     with pytest.raises(

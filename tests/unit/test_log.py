@@ -25,8 +25,8 @@ def test_changes_are_information_and_a_failure_is_an_error(
     assert [(r.levelname, r.message) for r in caplog.records] == [
         ("INFO", "MigrationStarted: batch 3, group 0, tuples_to_copy 40, discarded_tuples 5"),
         ("INFO", "MigrationEnded: batch 4, group 0"),
-        ("INFO", "RunEnded: batch 5, reason 'completed', error ''"),
-        ("ERROR", "RunEnded: batch 5, reason 'failed', error 'OSError: full'"),
+        ("INFO", "RunEnded: batch 5, outcome 'completed', error ''"),
+        ("ERROR", "RunEnded: batch 5, outcome 'failed', error 'OSError: full'"),
     ]
 
 

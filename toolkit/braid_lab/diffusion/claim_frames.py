@@ -76,9 +76,7 @@ class DiffusionFigures:
         return (table[a] / table[b]).replace([np.inf, -np.inf], np.nan).dropna()
 
     def ratios_by_interpretation(self, number: str) -> dict[str, pd.Series]:
-        """Return CTR over ATR by x, for each bound L and interpretation of a probe's cost that was
-        run.
-        """
+        """Return CTR over ATR by x, for each tried bound L and interpretation of a probe's cost."""
         rows = self.outcomes[number]
         ran = set(rows[["placement", "reading"]].itertuples(index=False, name=None))
         return {

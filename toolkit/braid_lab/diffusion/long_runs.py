@@ -185,9 +185,7 @@ def summarize_cached() -> pd.DataFrame:
 
 
 def long_run_claims(kept: pd.DataFrame) -> list[Claim]:
-    """Return the claims of the long runs on Fig. 4, 11, 12, 13 and 15; none for a figure without
-    runs.
-    """
+    """Return the claims of the long runs on Fig. 4, 11, 12, 13 and 15, if they have runs."""
     made = {
         "11, 12": _make_length_search_claims,
         "4": _make_interior_length_claims,
@@ -256,9 +254,7 @@ def _make_interior_length_claims(rows: pd.DataFrame) -> list[Claim]:
 
 
 def _make_end_claims(rows: pd.DataFrame, figure: str, says: str, first: int) -> list[Claim]:
-    """Return claims on CTR over ATR at both ends; ``first`` is -1 if CTR is behind at the first,
-    else 1.
-    """
+    """Return claims on CTR over ATR at both ends; ``first`` is -1 if CTR is behind first, or 1."""
     ctr = next((name for name in rows["placement"].unique() if name.startswith("CTR")), None)
     if ctr is None or rows["x"].nunique() < 2:
         return []

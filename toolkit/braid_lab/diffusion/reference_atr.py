@@ -178,8 +178,7 @@ class _Aligned:
         return self._mark_after_switch(t, s) if since <= t.time < until else None
 
     def _needs_starred_copy(self, t: Tuple, s: Segment) -> bool:
-        """Return whether a tuple of the old master, from after t_s, needs a copy on the last old
-        host.
+        """Return whether a tuple of the old master, from after t_s, is copied to the last old host.
 
         It does if it may meet tuples of the new master from before t_s there.
         """

@@ -173,8 +173,7 @@ class _Coordinated:
         return hops
 
     def _choose_hop_hosts(self, kept: list[int], before: list[int], wanted: list[Segment]) -> Hop:
-        """Return V_k: the hosts of the path, then those of the previous hop, then others by greedy
-        cover.
+        """Return V_k: hosts of the path, then those of the previous hop, then a greedy cover.
 
         Each segment is met on its least loaded host.
         """

@@ -127,8 +127,7 @@ def bursts_claim(f: DiffusionFigures) -> Claim:
 
 
 def bursts_check(f: DiffusionFigures) -> Claim:
-    """Fig. 16: CTR gains on ATR as the streams burst more, with L = J/2 and a probe per tuples
-    scanned.
+    """Fig. 16: CTR gains on ATR with bursts, with L = J/2 and a probe per tuples scanned.
 
     With the other interpretation it holds in long runs only.
     """

@@ -91,9 +91,7 @@ def response_growth_claim(times: pd.DataFrame) -> Claim:
 
 
 def theorem_9_claim(times: pd.DataFrame) -> Claim:
-    """Theorem 9: the higher the selectivity, the longer the best ring; it is near the least of Eq.
-    13.5.
-    """
+    """Theorem 9: the best ring grows with the selectivity and is near the least of Eq. 13.5."""
     best = best_ring_lengths(times)
     longer = all(best[t, j, 0.05] <= best[t, j, 0.1] <= best[t, j, 0.5] for t, j, _ in best.index)
     theorem = times.groupby(["hop", "join", "sigma"])["best_modelled"].first()

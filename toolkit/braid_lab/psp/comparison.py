@@ -71,9 +71,7 @@ class _Seen:
         return sum(sum(b.received_tuples) for b in self.batches)
 
     def covers_per_segment(self) -> float:
-        """Return the minimum set covers computed for one new segment: one for each hop of each
-        order.
-        """
+        """Return the set covers computed for one new segment: one for each hop of each order."""
         asked = [len(order.streams) for p in self.paths for order in p.join_orders]
         return sum(asked) / max(1, len(self.paths))
 
@@ -94,9 +92,7 @@ class _Seen:
         return max((sum(v[:2] == way for v in visited) for way in ways), default=0)
 
     def unprobed_replicas_per_tuple(self) -> float:
-        """Return, for each new tuple, the replicas on hosts of a hop that are probed on another
-        host.
-        """
+        """Return the replicas, a new tuple, on hosts of a hop that are probed on another host."""
         second = sum(
             live[id].rows
             for r, live in self.routes

@@ -73,9 +73,7 @@ class Contest:
         return int(self.runs["nodes"].max())
 
     def is_flat(self, scheme: str) -> tuple[bool, float, float]:
-        """Return whether a scheme's state varies by less than 15 % over lengths, its least and its
-        most.
-        """
+        """Return whether a scheme's state varies by less than 15 %, its least and its most."""
         by = self.live_tuples[scheme].groupby(self.varied_settings)
         low, high = self.live_tuples[scheme].min(), self.live_tuples[scheme].max()
         return bool((by.max() <= 1.15 * by.min()).all()), float(low), float(high)
@@ -93,9 +91,7 @@ def one_copy_claim(r: Contest) -> Claim:
 
 
 def late_purge_claim(r: Contest) -> Claim:
-    """Fig. 16.3: PSP-I holds more state than PSP, because a block that is purged late is on two
-    nodes.
-    """
+    """Fig. 16.3: PSP-I holds more state than PSP: blocks that are purged late are on two nodes."""
     more = r.live_tuples["PSP-I"] / r.live_tuples["PSP"] - 1
     found = f"{more.min():.0%} to {more.max():.0%} more"
     return BOOK.required_claim(
@@ -121,8 +117,9 @@ def ctr_state_claim(r: Contest) -> Claim:
 
 
 def atr_response_claim(r: Contest) -> Claim:
-    """Fig. 16.4 (a), (c): the response time of ATR does not fall with N: one host does all the
-    work.
+    """Fig. 16.4 (a), (c): the response time of ATR does not fall with N.
+
+    One host does all the work.
     """
     by = r.response_seconds[SHORT].groupby(r.varied_settings)
     ratio = by.min() / by.max()

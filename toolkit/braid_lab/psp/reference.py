@@ -150,9 +150,7 @@ class _Ring:
         self._record_step(text, node)
 
     def _process_probe_tuple(self, node: int, m: Message) -> None:
-        """Apply the steps of Fig. 12.3 to a probe tuple: insert (at the head), purge, propagate,
-        probe.
-        """
+        """Apply the steps of Fig. 12.3 to a probe tuple: insert, purge, propagate, probe."""
         t = m.group[0]
         if node == 0:
             self._insert_tuple(

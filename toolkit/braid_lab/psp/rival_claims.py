@@ -1,5 +1,4 @@
-"""The claims of Wang 2008, section 15.1, Fig. 14.1, 15.1 and 16.3, against
-``braid_lab.psp.rivals``.
+"""The claims of Wang 2008, section 15.1, Fig. 14.1, 15.1 and 16.3, against ``rivals``.
 
 Those of Fig. 16.2 to 16.5 are in ``contest_claims``. All is counted on the policies and priced, so
 modelled. Claims that hold are required; ``tests/mutations`` has the faults that break them.

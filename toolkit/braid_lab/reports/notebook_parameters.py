@@ -91,8 +91,7 @@ def _is_in_range(number: float, found: re.Match[str] | None) -> bool:
 
 
 def read_parameters(notebook: Path) -> dict[str, Parameter]:
-    """Return the parameters of a notebook by name, in order; none if no cell is tagged
-    ``parameters``.
+    """Return the parameters of a notebook by name, in order, from its tagged cell, if any.
 
     Raises NotebookError for a file that is no notebook.
     """

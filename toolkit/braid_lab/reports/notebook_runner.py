@@ -157,8 +157,7 @@ def run_notebook(
 
 @dataclass
 class CellProgress:
-    """The progress of a run: reports which cell starts, the elapsed and the estimated remaining
-    time.
+    """The progress of a run: the current cell, the elapsed and the estimated remaining time.
 
     The estimate needs an earlier run of the same cells, or an expected total.
     """
@@ -188,8 +187,7 @@ class CellProgress:
             self.done.append((self.titles[self.cell - 1], time.monotonic() - self.since))
 
     def seconds_left(self) -> float | None:
-        """Return the remaining seconds, at the speed of the cells so far relative to the earlier
-        run.
+        """Return the remaining seconds, at the speed so far relative to the earlier run.
 
         Without an earlier run: the expected total minus the elapsed time.
         """

@@ -120,8 +120,7 @@ def usage_table(
     seed: int = 0,
     regions: int | None = None,
 ) -> pd.DataFrame:
-    """Return E1, E2 and E3: network usage, work, and latency of answers after each number of
-    queries.
+    """Return E1, E2 and E3: network usage, work, and latency of answers by number of queries.
 
     Rows are by what may be reused. ``answers_modelled`` is the part of the usage for answers on
     their way to sinks.

@@ -179,8 +179,7 @@ def _select_linked_leaves(wanted: Definition, leaves: Sequence[PlanLeaf]) -> lis
 
 
 def count_plans(streams: int, nodes: int) -> int:
-    """Return the number of plans: bushy trees of the streams, (2K-3)!!, times places of their
-    joins.
+    """Return the number of plans: bushy trees of the streams, (2K-3)!!, times places of joins.
 
     >>> count_plans(3, 124), count_plans(4, 10)
     (46128, 15000)

@@ -30,9 +30,7 @@ def _make_required_claim(
 
 
 def bitmaps_claim(steps: Sequence[Any]) -> Claim:
-    """Section 20.1: the queries that a result serves, by the book's example; ``steps`` of its
-    model.
-    """
+    """Section 20.1: the queries that a result serves, by the ``steps`` of the book's example."""
     last = {row.results[0]: row.table[-1] for row in steps if row.results}
     routed = {" ".join(map(str, group)): bits for group, bits in last.items()}
     holds = routed["a1 b2 c3"] == ("T", "111", "110", "010", "010") and len(routed) == 7

@@ -200,9 +200,7 @@ def tidy_costs(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def count_totals(events: Sequence[Any]) -> dict[str, float]:
-    """Return totals of a run: pairs compared, probes, results, and stored tuples (maximum and
-    mean).
-    """
+    """Return totals of a run: compared pairs, probes, results, stored tuples (maximum, mean)."""
     commits = [e for e in events if isinstance(e, BatchCommitted)]
     live = [sum(e.live_tuples) for e in commits]
     return {

@@ -59,9 +59,7 @@ def optimality_table(
     basics: Sequence[float] = (0.02, 0.05, 0.1, 0.2, 0.5),
     shares: Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.7, 1.0, 1.3),
 ) -> pd.DataFrame:
-    """Return Fig. 5: phi by ``basic`` (b / w) and ``share`` (r'), for bells of these
-    ``deviations``.
-    """
+    """Return Fig. 5: phi by ``basic`` (b / w) and ``share`` (r'), for bells of each deviation."""
     rows = [
         (deviation, basic, share, phi(bell_density(deviation), basic, share))
         for deviation in deviations

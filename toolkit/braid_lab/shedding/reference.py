@@ -245,9 +245,7 @@ def _to_plain_tuple(t: SetTuple) -> Tuple:
 
 
 def run_join(tuples: Iterable[SetTuple], **settings: object) -> SheddingJoin:
-    """Return the join of tuples in the order of their times; ``settings`` are those of
-    SheddingJoin.
-    """
+    """Return the join of tuples in the order of their times, by settings of SheddingJoin."""
     join = SheddingJoin(**settings)  # type: ignore[arg-type]
     for t in tuples:
         join.process_tuple(t)

@@ -131,9 +131,7 @@ def tree_ratios(grid: Sequence[float] = GRID) -> pd.DataFrame:
 
 
 def printed_ratios(trees: pd.DataFrame) -> pd.DataFrame:
-    """Return the CPU ratios of ``tree_ratios`` by Eq. 6.8 as printed, as Fig. 6.6 and 6.7 show
-    them.
-    """
+    """Return the CPU ratios of ``tree_ratios`` by Eq. 6.8 as printed (Fig. 6.6 and 6.7)."""
     work = trees[trees["resource"] == "CPU"]
     return work.assign(
         against=work["against"] + ", as printed", ratio_modelled=work["printed_modelled"]

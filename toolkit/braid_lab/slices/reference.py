@@ -101,9 +101,7 @@ class Union:
         self.buckets.setdefault(probe, []).extend(results)
 
     def release_on_punctuation(self, probe: Tuple) -> None:
-        """Release the buckets of a probe tuple that has passed the last slice, without any
-        comparison.
-        """
+        """Release the buckets of a probe tuple that has passed the last slice, uncompared."""
         self.output += self.buckets.pop(probe, [])
 
 

@@ -59,8 +59,7 @@ def progress_runs(
     gb: float = GB,
     joiner: ModelledMachine = JOINER,
 ) -> pd.DataFrame:
-    """Return ``simulate_progress`` of the operators on the joins, as one frame with the columns
-    LAST.
+    """Return ``simulate_progress`` of operators and joins as one frame with the columns LAST.
 
     SHJ only joins on equalities. Band joins have no foreign key, so no skew (Z0).
     """

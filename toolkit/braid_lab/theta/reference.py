@@ -49,9 +49,7 @@ def find_partition(key: float, parts: int) -> int:
 
 
 def next_place(place: Place, before: Mapping, after: Mapping) -> Place:
-    """Return the place in the grid ``after`` of a joiner of the grid ``before``, one step away
-    (Fig. 3).
-    """
+    """Return a joiner's place in the grid ``after``, one step from ``before`` (Fig. 3)."""
     (row, column), (n, m) = place, before
     if after == (n // 2, 2 * m):
         return row // 2, 2 * column + row % 2
@@ -342,9 +340,7 @@ def run_grid(
 
 
 def run_typed(text: str) -> Trace:
-    """Return the steps on typed tuples, on four joiners. Raises ValueError as ``parse_tuples``
-    does.
-    """
+    """Return the steps on typed tuples, on four joiners. Raises as ``parse_tuples`` does."""
     return run_grid(parse_tuples(text), warmup=4)
 
 

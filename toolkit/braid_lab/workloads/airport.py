@@ -1,5 +1,4 @@
-"""A day at New York's airports for a hub of many queries: the streams of Seshadri 2008, section
-2.1.
+"""A day at New York's airports: the streams of Seshadri 2008, section 2.1, for a hub.
 
 An airline's operational information system might see them. They are Arrow tables, without Spark.
 
@@ -102,9 +101,7 @@ def _add_flight_rows(
 
 
 def _generate_weather(skies: pd.DataFrame, cities: list[str], rng: random.Random) -> Iterator[Row]:
-    """Yield the weather at each city every hour: that of one of New York's airports some hours
-    before.
-    """
+    """Yield hourly weather for each city: that of a New York airport some hours before."""
     hours = {o: g.to_dict("records") for o, g in skies.groupby("origin")}
     for city in cities:
         here, late = rng.choice(sorted(hours)), rng.randrange(6)

@@ -21,8 +21,7 @@ BATCH = "batch"
 
 @dataclass(frozen=True)
 class Workload:
-    """Two or more streams and their join condition; of two, the first is the paper's R, the second
-    S.
+    """Two or more streams and their join condition; of two, the paper's R and S.
 
     ``batch`` is the integer column with the number of the micro-batch (from 0), for a replay in the
     intended order.

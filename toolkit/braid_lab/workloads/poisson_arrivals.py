@@ -132,9 +132,7 @@ class Arrivals:
     def _list_rate_phases(
         self, stream: int, offset: float
     ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-        """Return intervals of constant rate: n + 1 edges in seconds and n rates in tuples per
-        second.
-        """
+        """Return intervals of constant rate: n + 1 edges (s) and n rates (tuples per second)."""
         begins = np.array([0.0, *(second for second, _ in self.changes)])
         rates = np.array([self.rates[stream], *(rates[stream] for _, rates in self.changes)])
         half = self.period / 2
@@ -157,9 +155,7 @@ class Arrivals:
         return np.searchsorted(ends, times, "right")
 
     def batch_counts(self) -> list[tuple[int, ...]]:
-        """Return, for each batch, the number of new tuples of every stream, as ``simulate`` takes
-        them.
-        """
+        """Return the number of new tuples of every stream by batch, as ``simulate`` takes them."""
         columns = [
             np.bincount(
                 self._assign_batches(self.arrival_times(s)), minlength=self.micro_batch_count

@@ -358,9 +358,7 @@ def _make_arrival_hash(seed: int) -> Column:
 def _shuffle_streams(
     streams: Mapping[str, DataFrame], seed: int, batches: int
 ) -> dict[str, DataFrame]:
-    """Return the streams in a random order of arrival, spread evenly over the batches (not
-    exactly).
-    """
+    """Return the streams in a random order of arrival, spread roughly evenly over the batches."""
     _check_batches(batches)
     number = F.pmod(_make_arrival_hash(seed), F.lit(batches)).cast("int")
     return {alias: stream.withColumn(BATCH, number) for alias, stream in streams.items()}

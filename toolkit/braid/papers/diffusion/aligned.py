@@ -59,8 +59,7 @@ class AlignedState:
 
 @dataclass(frozen=True)
 class Aligned(Placement):
-    """ATR: segments of a master stream are spread over the hosts; the other streams align with
-    them.
+    """ATR: segments of a master stream are spread over the hosts; the others align with them.
 
     Parameters
     ----------

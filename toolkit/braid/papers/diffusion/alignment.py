@@ -48,9 +48,7 @@ class Alignment:
             self._find_missing_blocks()
 
     def _find_missing_blocks(self) -> None:
-        """Compute, by block, the hosts that join it (``needed``) and those that lack it
-        (``missing``).
-        """
+        """Compute, by block, the hosts that join it (``needed``) and that lack it (``missing``)."""
         self.roles = BlockRoles(len(self.facts.streams), self.reign, self.segments)
         for b in self.facts.blocks:
             self.roles.add_block(b)

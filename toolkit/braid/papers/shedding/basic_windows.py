@@ -39,8 +39,7 @@ def basic_window_ends(window: int | None, basic: int | None) -> tuple[int, ...]:
 def locate_basic_window(
     block: Block, batch: int, window: int | None, basic: int | None, now: int | None
 ) -> int:
-    """Return j, the basic window that contains the middle of a block's event times; 0: the
-    youngest.
+    """Return j, the basic window of the middle of a block's event times; 0: the youngest.
 
     ``now`` is the latest event time of the other streams, in microseconds. In full history, or
     while the others are silent, basic windows double: j is the number of doublings in the number of

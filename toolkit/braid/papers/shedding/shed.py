@@ -218,9 +218,7 @@ def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
 
 
 def _compute_allowed_seconds(budget: Budget, state: ShedState) -> float | None:
-    """Return the seconds that the batch may take; None: no clock decides, or none has been seen
-    yet.
-    """
+    """Return the seconds that the batch may take; None: no clock decides, or none was seen."""
     if budget.kind == "seconds":
         return budget.amount
     if budget.kind != "speed":

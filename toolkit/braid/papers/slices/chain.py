@@ -245,9 +245,7 @@ class _Planner:
     def _choose_best_chain(
         self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]
     ) -> tuple[int, ...]:
-        """Return the best chain by the statistics. The current one stays unless another is much
-        better.
-        """
+        """Return the best chain by the statistics; the current one unless another is far better."""
         known = measure_chain_statistics(
             self.facts, self.state.last_statistics, stream, self.windows, self.chain.slice_overhead
         )

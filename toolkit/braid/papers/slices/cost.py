@@ -264,8 +264,7 @@ def chain_savings(rho: float, sigma: float, join: float) -> Savings:
 def shared_ring_workload(
     load: ring_cost.Workload, passing: tuple[float, ...]
 ) -> ring_cost.Workload:
-    """Return the workload of a ring with selections pushed in, for L_C^share and L_PSP^share (Eq.
-    21.1).
+    """Return the workload of a ring with selections, for L_C^share and L_PSP^share (Eq. 21.1).
 
     ``passing`` has for each stream S_sigma, the fraction of the tuples of its longest window that
     are held. A state shrinks by it, so ``cost.centralized_work`` and ``cost.ring_work`` of the
@@ -281,8 +280,7 @@ def shared_ring_workload(
 
 
 def node_latency(load: ring_cost.Workload, nodes: int, node: int) -> float:
-    """Return tau_i (Eq. 21.2): seconds from a tuple to its results at the i-th of N nodes, i from
-    1.
+    """Return tau_i (Eq. 21.2): seconds from a tuple to its results at node i of N, i from 1.
 
     Raises ValueError for a node that is not in the ring.
     """

@@ -127,9 +127,7 @@ class Controller:
         )
 
     def _count_fresh_tuples(self, team: GroupPlan) -> None:
-        """Count the fresh tuples of the last batch, from the controller's sample or all (Algorithm
-        1).
-        """
+        """Count the fresh tuples of the last batch, from a sample or all (Algorithm 1)."""
         r, s = self.facts.previous_received
         if self.settings.statistics == "sample":
             r, s = self._estimate_cardinalities(

@@ -146,8 +146,7 @@ class StaticOpt(StaticGrid):
 
 @dataclass(frozen=True)
 class AdaptiveGrid(Placement):
-    """DYNAMIC: a grid that adapts its mapping to the sizes of the streams without stopping the
-    join.
+    """DYNAMIC: a grid that adapts its mapping to the sizes of the streams during the join.
 
     Parameters
     ----------

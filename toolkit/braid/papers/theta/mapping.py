@@ -138,9 +138,7 @@ class MappingDecision:
         return self.delta_r + self.delta_s > 0 and grown
 
     def at_checkpoint(self, r: float, s: float) -> MappingDecision:
-        """Apply lines 3 to 6: a checkpoint at |R| = r and |S| = s tuples. On a tie the mapping
-        stays.
-        """
+        """Apply lines 3 to 6: a checkpoint at |R| = r and |S| = s. On a tie the mapping stays."""
         mapping = optimal_mapping(*self.unit_sizes(r, s), self.hosts, self.mapping)
         return replace(self, mapping=mapping, r=r, s=s, delta_r=0.0, delta_s=0.0)
 

@@ -1,1 +1,0 @@
-"""Empty: the helpers are in ``braid.papers.common``."""
