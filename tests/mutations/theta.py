@@ -23,7 +23,7 @@ from mutations import Mutation, Tries, lazy_figures, run_in_process
 
 
 def outgrown() -> Tries:
-    """Return streams of which one outgrows the other."""
+    """Return streams in which one outgrows the other."""
     return [lambda: dynamics.dynamics_claims(dynamics.simulate_worst_case())]
 
 

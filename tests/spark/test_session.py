@@ -71,7 +71,7 @@ def test_a_name_that_is_no_class_yet_is_not_kept(
 def test_a_session_that_is_there_is_not_changed(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An existing session stays unchanged, whoever created it."""
+    """An existing session stays unchanged, also one of another program."""
     changed: list[SparkSession] = []
     monkeypatch.setattr(spark_session, "_install_shortcuts", changed.append)
     assert spark_session.session(cores=2).sparkContext is spark.sparkContext

@@ -1,6 +1,4 @@
-"""The tuple-at-a-time models: they find what brute force finds, and their steps tell the truth
-about the state.
-"""
+"""The tuple-at-a-time models find what brute force finds, and their steps describe the state."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from hypothesis import strategies as st
 
 @st.composite
 def inputs(draw: st.DrawFn) -> tuple[list[Tuple], tuple[int, ...]]:
-    """Tuples of 2 to 4 streams with few values, so that many match, and windows."""
+    """Return tuples of 2 to 4 streams with few values, so that many match, and windows."""
     streams = draw(st.integers(2, 4))
     pairs = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), max_size=5)
     return merge_arrivals([draw(pairs) for _ in range(streams)]), tuple(
@@ -58,7 +56,7 @@ def test_coordinated_routing_finds_it_for_any_number_of_copies(given_, hosts, le
 
 
 def test_brute_force_knows_the_window_is_strict_and_the_condition():
-    """What is joined: Wang 2008, Fig. 3.1 and 3.2."""
+    """The joined tuples of Wang 2008, Fig. 3.1 and 3.2."""
     a, b, late = Tuple(0, 0, 1, 7), Tuple(3, 1, 1, 7), Tuple(4, 1, 2, 7)
     assert brute_force_join([a, b, late], (4, 1)) == [(a, b)]
     assert brute_force_join([a, b, late], (5, 1)) == [(a, b), (a, late)]
@@ -67,7 +65,7 @@ def test_brute_force_knows_the_window_is_strict_and_the_condition():
 
 
 def test_marks_matter_when_a_host_serves_the_old_and_the_new_master():
-    """On one host all copies of both regimes lie together; but for the marks, groups would be found
+    """On one host, all copies of both regimes meet; without the marks, groups would be found
     twice.
     """
     tuples, windows = merge_arrivals([[(4, 1), (6, 1)], [(4, 1), (6, 1)]]), (9, 9)
@@ -84,8 +82,9 @@ def test_marks_matter_when_a_host_serves_the_old_and_the_new_master():
 
 @given(inputs(), st.integers(1, 5))
 def test_state_is_in_one_place_and_the_last_end_mark_finds_an_empty_ring(given_, nodes):
-    """One copy of every tuple (12.2); the (m - 1)-th END mark ends the period (Theorem 7), for an END
-    mark comes behind all results of its schema (Lemma 8).
+    """One copy of every tuple (12.2); the (m - 1)-th END mark ends the period (Theorem 7).
+
+    An END mark comes after all results of its schema (Lemma 8).
     """
     tuples, windows = given_
     trace = reference_ring.run_ring(tuples, windows, nodes)
@@ -99,8 +98,9 @@ def test_state_is_in_one_place_and_the_last_end_mark_finds_an_empty_ring(given_,
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=14), st.integers(1, 12))
 def test_lemma_15_2_a_later_result_is_later_in_some_stream(drawn, window):
-    """Of Wang 2008: what a sliced join puts out is ordered so, which bounds what a union has to keep.
-    No two tuples are of one time.
+    """Wang 2008: the output of a sliced join has this order, which bounds the state of a union.
+
+    No two tuples have the same time.
     """
     tuples = [
         Tuple(time, stream, 1 + sum(s == stream for s, _ in drawn[:time]), value)
@@ -113,7 +113,9 @@ def test_lemma_15_2_a_later_result_is_later_in_some_stream(drawn, window):
 
 
 def test_slices_hold_what_their_window_says_when_they_are_probed():
-    """Lemma 7, Definition 4: node k of N has, of each other stream, what is from k W / N to (k + 1) W / N old."""
+    """Lemma 7, Definition 4: node k of N has the tuples of each other stream of ages k W / N to (k
+    + 1) W / N.
+    """
     trace, quarter = reference_ring.ring_example(), 4
     times = {"b1": 1, "b2": 7, "b3": 13, "b4": 16, "b5": 18, "c1": 4, "c2": 10, "c3": 12, "c4": 19}
     for node, streams in enumerate(trace.steps[-1].stored):
@@ -122,7 +124,7 @@ def test_slices_hold_what_their_window_says_when_they_are_probed():
 
 
 def test_the_first_steps_of_figure_12_4():
-    """By the steps of Wang 2008, Fig. 12.3, on the ring of Fig. 12.1."""
+    """The steps of Wang 2008, Fig. 12.3, on the ring of Fig. 12.1."""
     told = [s.text for s in reference_ring.ring_example().steps]
     assert told[1] == "a1 makes a build copy a1ᵇ, which stays at the head, and a probe copy a1ᵖ."
     assert told[2] == "a1ᵖ purges b4ᵇ at M1, sent ahead, and goes on to M2."

@@ -1,5 +1,6 @@
-"""The state-slice chain tuple by tuple: Table 5.1, Theorems 1 to 4 and Lemmas 1, 2, 5, 6 of Wang
-2008 under any scheduling.
+"""The state-slice chain tuple by tuple, under any scheduling.
+
+Source: Wang 2008, Table 5.1, Theorems 1 to 4 and Lemmas 1, 2, 5, 6.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ cuts = st.sets(st.integers(1, 9), min_size=1, max_size=4).map(lambda w: tuple(so
 
 
 def scheduled(chain, tuples, data, change=lambda: None):
-    """Arrivals and turns of the slices, interleaved at random; then the rest."""
+    """Run arrivals and turns of the slices, interleaved at random; then the rest."""
     waiting = list(tuples)
     while waiting or chain.busy_slices:
         turns = [*chain.busy_slices, *(["arrive"] if waiting else [])]
@@ -96,8 +97,9 @@ def check_disjoint(chain):
 @settings(deadline=None)
 @given(streams, cuts, st.booleans(), st.data())
 def test_results_and_disjoint_states_under_any_scheduling(tuples, boundaries, one_way, data):
-    """Definitions 1 and 2, Fig. 5.1 and 5.3, for one-way chains; Definition 3, Fig. 5.4 and 5.5,
-    for binary ones.
+    """Definitions 1 and 2, Fig. 5.1 and 5.3, for one-way chains.
+
+    Definition 3, Fig. 5.4 and 5.5, for binary ones.
     """
     chain = ReferenceChain(boundaries, one_way=one_way)
     scheduled(chain, tuples, data, lambda: check_disjoint(chain))
@@ -131,8 +133,9 @@ def test_lemma_1_a_slice_holds_what_has_its_age_when_it_is_probed(tuples, bounda
 
 
 def test_lemma_1_needs_the_probe_to_travel_behind_what_it_purges():
-    """The naive slicing of Fig. 2.1, where probes do not go on, loses the results of all slices but
-    the first.
+    """The naive slicing of Fig. 2.1 does not forward probes.
+
+    It loses the results of all slices but the first.
     """
     tuples = merge_arrivals([[(1, 0), (5, 0)], [(6, 0)]])
     chain = ReferenceChain((2, 6))
@@ -175,7 +178,10 @@ def check_order(output):
 
 
 def keeps(q, t):
-    """The selections of a are written "modulus rest": numbers with no more than that rest."""
+    """Return whether selections keep a tuple.
+
+    Selections of a are written "modulus rest": numbers with at most that rest.
+    """
     modulus, rest = map(int, q.selections[0].split())
     return t.stream == 1 or t.number % modulus <= rest
 

@@ -1,4 +1,4 @@
-"""Fig. 14.1 step by step, beside Eq. 14.1 and the ring's own moves."""
+"""Fig. 14.1 step by step, compared with Eq. 14.1 and the ring's own moves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def test_every_node_ends_with_one_new_slice_and_no_tuple_is_lost(nodes: int, add
 
 @pytest.mark.parametrize(("nodes", "added"), GROWN)
 def test_equation_14_1_is_what_each_node_hands_on(nodes: int, added: int) -> None:
-    """In new slices: to the next old node Delta S, and whole ones to nodes inserted before that."""
+    """In new slices: Delta S to the next old node, and whole slices to nodes inserted before
+    that.
+    """
     moved = [0] * nodes
     for step in relocation_example(nodes, added).steps:
         for m in step.moves:

@@ -19,7 +19,7 @@ PREDICATES = ["equal", "subset", "superset", "overlap", "inner"]
 
 
 def tuples(steps):
-    """Tuples from (time since the last, stream, items)."""
+    """Return tuples from (time since the last, stream, items)."""
     time, numbers, found = 0, [0, 0], []
     for wait, stream, items in steps:
         time += wait
@@ -37,7 +37,7 @@ def names(join):
 @given(steps=arrivals, basic=st.integers(1, 6), inclusive=st.booleans())
 @settings(max_examples=30, deadline=None)
 def test_all_of_the_window_is_the_join(predicate, order, steps, basic, inclusive):
-    """Fig. 2 and 3: with r = 1 the results are those of trying every pair, with either index."""
+    """Fig. 2 and 3: with r = 1 the results are those of testing every pair, with either index."""
     some = tuples(steps)
     join = reference.run_join(
         some,
@@ -54,7 +54,7 @@ def test_all_of_the_window_is_the_join(predicate, order, steps, basic, inclusive
 @given(steps=arrivals, r=st.floats(0.05, 0.95), order=st.sampled_from([None, "time"]))
 @settings(max_examples=40, deadline=None)
 def test_algorithm_3_uses_r_of_the_window(steps, r, order):
-    """Selective processing compares r |W| tuples, rounded; what it finds is among the results."""
+    """Selective processing compares r |W| tuples, rounded; its results are a subset."""
     some = tuples(steps)
     join = reference.SheddingJoin((7, 7), 2, "overlap", 1, r, sample=0.0, order=None)
     for t in some:
@@ -68,7 +68,7 @@ def test_algorithm_3_uses_r_of_the_window(steps, r, order):
 
 
 def test_algorithm_2_ranks_basic_windows_by_what_they_gave():
-    """Partners come three time units later: the basic window of that age is the best."""
+    """Partners arrive three time units later: the basic window of that age is the best."""
     some = tuples(
         [
             (1, k % 2, {k // 2 % 50 + 1 if k % 2 == 0 else (k - 7) // 2 % 50 + 1: 1.0})
@@ -90,7 +90,7 @@ def test_algorithm_2_ranks_basic_windows_by_what_they_gave():
     since=st.integers(0, 30),
 )
 def test_both_orders_count_common_items(sets, query, since):
-    """Fig. 4, and the merge: a set that shares m items comes m times in a row."""
+    """Fig. 4, and the merge: a set that shares m items is found m times in a row."""
     by = {order: InvertedIndex(order) for order in ("identifier", "time")}
     for k, items in enumerate(sets):
         for index in by.values():
@@ -150,8 +150,9 @@ def test_the_example_goes_step_by_step():
 
 
 def test_the_index_goes_step_by_step():
-    """Fig. 4: a set comes to the front and leaves at the end of its lists; one that shares m items
-    comes m times; what is older than the processed part is not merged.
+    """Fig. 4: a set enters at the front and leaves at the end of its lists.
+
+    One that shares m items is found m times; items older than the processed part are not merged.
     """
     trace = inverted.index_example()
     lists = {row[0]: row[1].split() for row in trace.steps[4].table[1:]}

@@ -21,7 +21,7 @@ FOREVER = 10**6
 
 
 def tuples(letters: list[tuple[int, int]]) -> list[Tuple]:
-    """Tuples from (stream, value), in the order in which they come."""
+    """Return tuples from (stream, value), in order of arrival."""
     seen, made = [0, 0], []
     for time, (stream, value) in enumerate(letters):
         seen[stream] += 1
@@ -37,8 +37,9 @@ runs = st.lists(st.tuples(st.sampled_from([0, 1, 1, 1]), st.integers(0, 1)), max
 def test_every_result_is_found_once_however_often_the_grid_changes(
     letters, hosts, delay, warmup, other
 ):
-    """Theorem 4.3 and Lemma 4.6, for migrations that are correct as Definition 4.2 has it: what
-    came before and after is joined as if there were none.
+    """Theorem 4.3 and Lemma 4.6, for correct migrations (Definition 4.2).
+
+    Tuples before and after a migration are joined as without it.
     """
     came = tuples([(1 - s, v) if other else (s, v) for s, v in letters])
     trace = run_grid(came, hosts, delay, warmup)
@@ -48,7 +49,7 @@ def test_every_result_is_found_once_however_often_the_grid_changes(
 @given(runs, st.sampled_from([2, 4, 8]), st.integers(0, 5))
 @settings(max_examples=40, deadline=None)
 def test_in_the_end_each_joiner_holds_what_its_place_has(letters, hosts, delay):
-    """Theorem 4.3: the state is consistent with the mapping when no migration goes on."""
+    """Theorem 4.3: the state is consistent with the mapping outside of migrations."""
     came = tuples(letters)
     trace = run_grid(came, hosts, delay)
     if not came:
@@ -71,7 +72,7 @@ def test_in_the_end_each_joiner_holds_what_its_place_has(letters, hosts, delay):
 
 
 def test_a_step_of_a_mapping_keeps_the_parts_nested():
-    """Fig. 3: what a joiner has of one stream after a step is part of what it had."""
+    """Fig. 3: after a step, a joiner's part of one stream is a subset of its previous part."""
     for before, after in (((2, 2), (1, 4)), ((2, 2), (4, 1)), ((8, 2), (4, 4))):
         places = [(r, c) for r in range(before[0]) for c in range(before[1])]
         moved = [next_place(place, before, after) for place in places]

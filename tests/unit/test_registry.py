@@ -1,5 +1,6 @@
-"""Placements by name: one list that papers and newcomers enter by defining a class, and nothing
-else that a file may name.
+"""Placements by name: papers and users add one to the list by defining a class.
+
+A file cannot name anything else.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def test_settings_of_another_shape_are_refused_with_a_sentence(kind, settings, s
 
 
 def test_a_run_folder_cannot_name_a_function(tmp_path):
-    """It names "os.system" with a command that would make a file."""
+    """It names "os.system" with a command that would create a file."""
     made, streams = tmp_path / "made", {a: pa.table({"k": [1]}) for a in "ab"}
     StreamJoin(streams, "a.k = b.k").start(tmp_path / "run", batches=1).awaitTermination()
     settings = RunStore(tmp_path / "run").read_settings()
@@ -117,7 +118,7 @@ def test_a_run_folder_cannot_name_a_function(tmp_path):
 
 @pytest.fixture
 def apart(monkeypatch):
-    """What a test registers is gone after it."""
+    """Remove what a test registers after it."""
     monkeypatch.setattr(module, "_registered", dict(module._registered))
 
 

@@ -1,4 +1,4 @@
-"""Files of merged results that are damaged, lost or foreign: they are told, and made anew."""
+"""Damaged, lost or foreign files of merged results are reported and made again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_damage_in_merged_results_is_found(run: Path, gone: str) -> None:
 def test_a_file_that_is_lost_has_its_rows_in_merged(
     run: Path, lost: slice, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The run goes on, a repair brings the file back, and Spark's log has its size."""
+    """The run continues, a repair restores the file, and Spark's log has its size."""
     files = of_batches(run, 3, 6)
     rows = [result_ids(pq.read_table(file)) for file in files]
     gone = [Path(file) for file in files[lost]]
@@ -133,7 +133,7 @@ def test_a_file_that_is_lost_while_results_are_read_is_named(run: Path) -> None:
 def test_a_file_that_goes_while_it_is_looked_at_is_named(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process may drop results just then."""
+    """Another process may drop results at that moment."""
     store, real = RunStore(run), RunStore.check_published_file
     file = Path(of_batches(run, 3, 6)[0])
     batch = int(file.name[:6])
@@ -152,7 +152,7 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named(
 
 
 def written_otherwise(file: Path, found: Any) -> bool:
-    """As another version of pyarrow may."""
+    """Write the file as another version of pyarrow may."""
     pq.write_table(pa.concat_tables(found), file, compression="snappy", write_page_checksum=True)
     return True
 
@@ -160,8 +160,9 @@ def written_otherwise(file: Path, found: Any) -> bool:
 def test_a_repair_that_is_killed_has_told_sizes_first(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Spark loses rows of a file that is larger than its log says, so no such one is shown. A line
-    of the log that is damaged names no file, and stops no repair.
+    """Spark loses rows of a file that is larger than its log says, so no such file is shown.
+
+    A damaged line of the log names no file, and stops no repair.
     """
     file = Path(of_batches(run, 3, 6)[1])
     file.unlink()
@@ -196,7 +197,7 @@ def damage(compact: Path, number: int) -> None:
 
 
 def test_a_damaged_line_of_sparks_log_is_told_and_repaired(run: Path) -> None:
-    """The other lines still say how large their files are."""
+    """The other lines keep the sizes of their files."""
     compact, file = run / "results/_spark_metadata/9.compact", Path(of_batches(run, 3, 6)[1])
     before = compact.read_text()
     damage(compact, 2)
@@ -219,7 +220,7 @@ def test_a_damaged_line_of_sparks_log_is_told_and_repaired(run: Path) -> None:
 def test_sparks_log_is_read_once_however_many_files_are_wrong(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And anew as soon as it has changed."""
+    """It is read again as soon as it has changed."""
     real, reads = spark_sink_log.SparkSinkLog._read_logged_entries, list[int]()
     monkeypatch.setattr(
         spark_sink_log.SparkSinkLog,
@@ -243,7 +244,7 @@ def sizes_of(log: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("same_name", [True, False])
 def test_a_log_that_is_written_anew_names_no_foreign_file(run: Path, same_name: bool) -> None:
-    """In the place of a result: its size and its name are as the lines have it that are whole."""
+    """The foreign file replaces a result, with the name and size of an intact line."""
     damage(run / "results/_spark_metadata/9.compact", 2)
     (run / "results/_spark_metadata/10").unlink()
     file = Path(of_batches(run, 3, 6)[1])
@@ -264,7 +265,7 @@ def test_a_log_that_is_written_anew_names_no_foreign_file(run: Path, same_name: 
 def test_a_damaged_line_of_sparks_log_ends_no_run(
     tmp_path: Path, keep: RetentionPolicy | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whether all lines are written again, or those of batches that are dropped taken out."""
+    """Whether all lines are rewritten, or those of dropped batches are removed."""
     store = RunStore(tmp_path / "run", "process")
     store.create_run({})
     store.log_opening_events()
@@ -284,8 +285,10 @@ def test_a_damaged_line_of_sparks_log_ends_no_run(
 
 @pytest.mark.parametrize("same_name", [True, False])
 def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> None:
-    """In the place of one of a batch that is merged: who asks for that batch is told, and a repair
-    brings back what was there. Results as a whole are read from compacted/.
+    """The foreign file replaces one of a merged batch.
+
+    A reader of that batch gets an error, and a repair restores the original. Results as a whole are
+    read from compacted/.
     """
     file = Path(of_batches(run, 3, 6)[1])
     batch, rows = int(file.name[:6]), pq.read_table(file)
@@ -316,7 +319,7 @@ def test_a_foreign_file_is_taken_for_no_result(run: Path, same_name: bool) -> No
 
 
 class RecordingFileSystem(FileSystem):
-    """Files as they are; records in ``done`` what was forced to disk, and what was replaced."""
+    """A file system that records in ``done`` which files were synced to disk and replaced."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -344,7 +347,7 @@ class RecordingFileSystem(FileSystem):
 def test_a_cut_of_the_power_leaves_no_file_that_its_log_says_to_be_smaller(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What Spark's log says is on disk before the file that is brought back is."""
+    """The entry of Spark's log is on disk before the restored file."""
     file = Path(of_batches(run, 3, 6)[1])
     file.unlink()
     monkeypatch.setattr(result_compactor, "_try_write_tables", written_otherwise)
@@ -410,7 +413,7 @@ def test_a_merged_file_whose_rows_are_gone_is_not(run: Path) -> None:
 def test_a_repair_that_cannot_be_changes_nothing(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that can does both: rebuilds what came before, and goes back."""
+    """A possible one does both: it rebuilds earlier files, and goes back."""
     (run / "compacted" / "000003-000005.parquet").unlink()
     before = {f: f.read_bytes() for f in run.rglob("*") if f.is_file()}
     with pytest.raises(ValueError, match="cannot go back to batch 5; it can to -1, 10, 11"):
@@ -437,7 +440,7 @@ def test_advice_looks_once_for_what_can_be_made_anew(
 
 
 def test_what_is_made_anew_has_the_order_of_many_tasks(tmp_path: Path) -> None:
-    """By their numbers: "10" stands before "2" as a name."""
+    """Tasks are ordered by number: as a name, "10" sorts before "2"."""
     store = RunStore(tmp_path / "run")
     store.create_run({})
     store.log_opening_events()

@@ -1,4 +1,4 @@
-"""Stream reuse: what stays when a node fails."""
+"""Stream reuse: operators that stay when a node fails."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ pytestmark = pytest.mark.unit
 
 
 def scene() -> tuple[Network, Rates, Deployment]:
-    """Streams a and b come from M, c and the query are at T; between them are B and C. Operator 0
-    joins a and b at A, where somebody has put it, and operator 1 at B joins c to its results.
+    """Return a deployment with two operators.
+
+    Streams a and b come from M, c and the query are at T; between them are B and C. Operator 0
+    joins a and b at A, where it was placed by hand, and operator 1 at B joins c to its results.
     """
     names = ("M", "A", "B", "C", "T")
     links = (("M", "A"), ("M", "B"), ("M", "C"), ("B", "T"), ("C", "T"))

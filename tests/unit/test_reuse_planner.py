@@ -1,4 +1,4 @@
-"""Stream reuse: the planner is exact, and what it says a query costs is what it costs."""
+"""Stream reuse: the planner is exact, and the cost that it states for a query is correct."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ pytestmark = pytest.mark.unit
 def everything(
     model: CostModel, deployment: Deployment, wanted: Definition, streams: tuple[str, ...]
 ) -> Iterator[Tree]:
-    """Every plan of a part: bushy trees, all places, all operators that could be reused."""
+    """Yield every plan of a part: bushy trees, all nodes, all reusable operators."""
     part = wanted.restrict_to(streams)
     if len(streams) == 1:
         yield StreamLeaf(streams[0])
@@ -313,7 +313,7 @@ def test_what_cannot_be_planned_is_refused_in_a_sentence() -> None:
 
 
 def test_rates_remember_so_much_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queries come and go; what was forgotten is reckoned anew, and is the same."""
+    """Queries come and go; evicted rates are computed again, with the same value."""
     monkeypatch.setattr(rates_module, "_MOST", 8)
     rng, known = random.Random(5), rates_of()
     wanted = [definition_of(rng) for _ in range(60)]

@@ -1,5 +1,7 @@
-"""Stream reuse, tuple by tuple: whatever is reused, relaxed and withdrawn, and wherever operators
-are, every query is told what it is told alone (Seshadri 2008, section 3.1).
+"""Stream reuse, tuple by tuple: every query gets the answer that it gets alone.
+
+This holds whatever is reused, relaxed and withdrawn, and wherever operators are. Source: Seshadri
+2008, section 3.1.
 """
 
 from __future__ import annotations
@@ -31,8 +33,9 @@ def told(matches: list[Match]) -> Counter:
 
 
 def changed(rng: random.Random, service: PlanningService) -> Deployment:
-    """The deployment, now and then with an operator moved, all planned anew, or a node down on
-    which no stream and no query is.
+    """Return the deployment, now and then changed.
+
+    An operator is moved, everything is re-planned, or a node without streams and queries goes down.
     """
     deployment, planner = service.deployment, service.planner
     nodes = [n.name for n in planner.network.nodes]

@@ -1,4 +1,4 @@
-"""Stream reuse: what is deployed comes to rest, and costs less for it."""
+"""Stream reuse: a deployment comes to rest, at a lower cost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ pytestmark = pytest.mark.unit
 
 
 def line() -> tuple[CostModel, Deployment]:
-    """A network in a row, with both streams in the middle; answers are smaller than streams."""
+    """Return a network in a row, with both streams in the middle; answers are smaller than
+    streams.
+    """
     names = ("T1", "A", "M", "B", "T2")
     nodes = tuple(Node(n, "site", (i, 0)) for i, n in enumerate(names))
     links = tuple((a, b, 10.0) for a, b in zip(names, names[1:], strict=False))

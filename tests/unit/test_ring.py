@@ -1,5 +1,6 @@
-"""The PSP ring: what each form stores, moves and probes, and how rings change; Wang 2008, chapters
-12 to 16.
+"""The PSP ring: the state, moves and probes of each form, and changes of rings.
+
+Source: Wang 2008, chapters 12 to 16.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ def committed(run):
 
 
 def holders(run):
-    """After each batch, by host, the batches of stream 0 that it holds, newest first. A merged
-    block counts as its first.
+    """Return, after each batch and by host, the batches of stream 0 that it holds, newest first.
+
+    A merged block counts as its first.
     """
     live, after = {}, []
     for e in committed(run):
@@ -53,14 +55,15 @@ def holders(run):
 
 
 def steady(ring, batches=40, rate=20, streams=2, window=8, **more):
-    """Equal streams at a steady rate, one second per batch."""
+    """Return equal streams at a steady rate, one second per batch."""
     return simulate(ring, [(rate,) * streams] * batches, windows=(window,) * streams, **more)
 
 
 @st.composite
 def joins(draw):
-    """A ring and something to join: any form and number of streams, windows, silent streams, nodes
-    that come and go.
+    """Return a ring and its input: any form and number of streams, windows and silent streams.
+
+    Nodes are added and removed.
     """
     streams, hosts = draw(st.integers(2, 6)), draw(st.integers(1, 6))
     form = draw(forms)
@@ -95,7 +98,7 @@ def joins(draw):
 @given(joins())
 @settings(max_examples=80, deadline=None)
 def test_any_ring_meets_everything_and_stores_it_once(join):
-    """Theorem 8: the simulation holds each plan against the cover rule."""
+    """Theorem 8: the simulation checks each plan against the cover rule."""
     ring, counts, windows = join
     for e in committed(simulate(ring, counts, windows=windows)):
         copies = e.total_host_metrics.stored / max(1, sum(e.live))
@@ -116,8 +119,9 @@ def test_events_survive_a_file(tmp_path_factory, join):
 
 
 def test_the_head_moves_and_nothing_else():
-    """Fig. 12.6 and 12.7. W = 8 s on 4 nodes: slices of 2 batches. The head goes against the direction 0 1 2 3, onto
-    the tail.
+    """Fig. 12.6 and 12.7. W = 8 s on 4 nodes: slices of 2 batches.
+
+    The head moves against the direction 0 1 2 3, onto the tail.
 
     batch   0 1 | 2 3 | 4 5 | 6 7 | 8 9 | 10 11
     head    0     3     2     1     0     3
@@ -132,8 +136,9 @@ def test_the_head_moves_and_nothing_else():
 
 
 def test_the_tail_follows_by_expiry():
-    """Nodes empty in the order in which they were filled. The tail is the last node, or shares the
-    head's.
+    """Nodes become empty in the order in which they were filled.
+
+    The tail is the last node, or shares the head's.
     """
     run = [e for e in steady(Ring(4), batches=30) if getattr(e, "stream", 0) == 0]
     assert [e.new for e in of(TailMoved, run)] == [0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2]
@@ -153,7 +158,7 @@ def test_the_slice_table_turns_with_the_head():
 
 @pytest.mark.parametrize("hosts", [2, 4, 8])
 def test_in_the_basic_ring_tuples_age_from_node_to_node(hosts):
-    """A tuple moves N - 1 times in its life, always to a node nearer the tail."""
+    """A tuple moves N - 1 times in its life, always to a node nearer to the tail."""
     run = steady(Ring(hosts, "basic"), batches=40)
     for e in of(StateRelocated, run):
         assert all(new > old for _, old, new in e.moves) and e.reason == "aged" and not e.kept
@@ -167,8 +172,9 @@ def test_in_the_basic_ring_tuples_age_from_node_to_node(hosts):
 
 @static_forms
 def test_slices_that_stay_hold_their_age(form):
-    """W = 8 s on 4 nodes after batch 20. Node k holds what is 2 k to 2 k + 2 seconds old when the
-    batch is planned.
+    """W = 8 s on 4 nodes after batch 20.
+
+    Node k holds tuples of 2 k to 2 k + 2 seconds when the batch is planned.
     """
     held = holders(steady(Ring(4, form), batches=21))[20]
     assert held[0][:2] == [20, 19]
@@ -176,8 +182,9 @@ def test_slices_that_stay_hold_their_age(form):
 
 
 def test_delayed_purge_keeps_a_block_on_two_nodes_for_one_batch():
-    """PSP-I (Fig. 12.5): a block that is copied in batch t is probed on its old node in t, and only there; from
-    t + 1 on the new one.
+    """PSP-I (Fig. 12.5): a block copied in batch t is probed only on its old node in t.
+
+    From t + 1 on it is probed on the new one.
     """
     run = steady(Ring(4, "interleaved"), batches=20)
     planned = {e.batch: e for e in of(BatchPlanned, run)}
@@ -200,8 +207,8 @@ def probed_on(planned, id):
 
 
 def test_psp_i_stores_more_than_psp():
-    """Section 16.3, on 4 nodes: neighbours hold copies of what travels. Everything else is the
-    same.
+    """Section 16.3, on 4 nodes: neighbors hold copies of tuples in transit. Everything else is
+    equal.
     """
     plain, interleaved = (
         committed(steady(Ring(4, form), rate=50, streams=3)) for form in ("basic", "interleaved")
@@ -215,8 +222,9 @@ def test_psp_i_stores_more_than_psp():
 
 @pytest.mark.parametrize("bound", [1, 20, 60])
 def test_the_bound_on_what_is_in_flight(bound):
-    """At most so many duplicated tuples in a batch, all streams together, but a block of 20 travels
-    alone; and what must wait is not lost from sight.
+    """A limit on duplicated tuples in a batch, all streams together.
+
+    A block of 20 still moves alone, and waiting blocks remain visible.
     """
     free, bounded = (
         steady(Ring(4, "interleaved", max_tuples_in_flight=n), rate=20, streams=3)
@@ -237,8 +245,9 @@ def of_batch(kind, run, batch):
 
 
 def test_only_the_dynamic_head_and_tail_store_tuples_without_moving_them():
-    """Section 12.5: basic moves each tuple N - 1 times, dynamic none; both store each once and
-    compare as many pairs.
+    """Section 12.5: basic moves each tuple N - 1 times, dynamic never.
+
+    Both store each tuple once and compare as many pairs.
     """
     basic, dynamic = (committed(steady(Ring(8, form))) for form in ("basic", "dynamic"))
     assert sum(e.total_host_metrics.moved for e in basic) > 5 * sum(sum(e.received) for e in basic)
@@ -250,8 +259,9 @@ def test_only_the_dynamic_head_and_tail_store_tuples_without_moving_them():
 
 @every_form
 def test_memory_is_flat_in_the_nodes(form):
-    """Section 16.2: 50 tuples/s, W = 10 s, three streams, 4 to 19 nodes; 1500 tuples and what the
-    last batch added.
+    """Section 16.2: 50 tuples/s, W = 10 s, three streams, 4 to 19 nodes.
+
+    Stored are 1500 tuples and those of the last batch.
     """
     stored = {sum(committed(steady(Ring(n, form), 30, 50, 3, 10))[-1].live) for n in (4, 9, 14, 19)}
     assert stored == {1650}
@@ -259,9 +269,7 @@ def test_memory_is_flat_in_the_nodes(form):
 
 @every_form
 def test_the_work_of_a_batch_is_shared_evenly(form):
-    """Section 13.4: state tuples are balanced, so probing is. Block boundaries leave a batch more
-    or less on a node.
-    """
+    """Section 13.4: the state is balanced, so probing is. Block boundaries shift up to a batch."""
     for e in committed(steady(Ring(4, form), 60, 30, 3, 24))[30:]:
         assert max(h.compared for h in e.hosts) <= 1.6 * e.total_host_metrics.compared / 4
 
@@ -283,9 +291,10 @@ def test_figure_12_2_rings_of_their_own_lengths_and_orders():
 
 
 def test_a_silent_stream_holds_back_the_purge_of_the_others():
-    """Lemma 15.1, lazy purge: a stream ages by the slowest of the others. s falls silent after
-    batch 9: r and t, which it has not passed, stay where they are and cannot expire; s itself goes
-    on, as r and t do.
+    """Lemma 15.1, lazy purge: a stream ages by the slowest of the others.
+
+    s falls silent after batch 9. r and t, which it has not passed, stay and cannot expire; s itself
+    continues, as r and t do.
     """
     counts = [(10, 10, 10)] * 10 + [(10, 0, 10)] * 20
     run = simulate(Ring(4, "basic"), counts, windows=(8, 8, 8))
@@ -296,8 +305,9 @@ def test_a_silent_stream_holds_back_the_purge_of_the_others():
 
 
 def test_full_history_goes_round_robin():
-    """Without windows nothing expires; the head moves with every batch, so that hosts hold equal
-    shares.
+    """Without windows nothing expires.
+
+    The head moves with every batch, so that hosts hold equal shares.
     """
     run = simulate(Ring(4), [(10, 10)] * 40)
     assert [h.stored for h in committed(run)[-1].hosts] == [200] * 4
@@ -305,8 +315,9 @@ def test_full_history_goes_round_robin():
 
 
 def test_counts_smooth_a_burst():
-    """Section 14.1, on 5 nodes: four times the rate for a fifth of a window. The busiest node
-    stores 2.1 times the mean with slices by time, 1.8 times by counts.
+    """Section 14.1, on 5 nodes: four times the rate for a fifth of a window.
+
+    The busiest node stores 2.1 times the mean with slices by time, 1.8 times by counts.
     """
     counts = [(20, 20)] * 120 + [(80, 80)] * 12 + [(20, 20)] * 60
     busiest = {}
@@ -330,9 +341,10 @@ def stored(run, batch, nodes):
 
 
 def test_equation_14_1_says_what_moves():
-    """From 3 nodes to 4, W = 12 s, at a batch where the head's slice is full: in slices of 3
-    batches, the first node hands 1/3 to the second, the second 2/3 to the third, and the third
-    fills the new one.
+    """From 3 nodes to 4, W = 12 s, at a batch when the head's slice is full.
+
+    In slices of 3 batches, the first node sends 1/3 to the second, the second 2/3 to the third, and
+    the third fills the new one.
     """
     run = resized("aggressive", 3, 4)
     (event,) = [e for e in of(StateRelocated, run) if e.stream == 0]
@@ -345,8 +357,9 @@ def test_equation_14_1_says_what_moves():
 
 
 def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
-    """Fig. 14.1, 3 to 5 nodes. Blocks are not split at a boundary, and merged ones span up to a quarter of W,
-    so that shares differ.
+    """Fig. 14.1, 3 to 5 nodes.
+
+    Blocks are not split at a boundary, and merged ones span up to a quarter of W, so shares differ.
     """
     run = resized("aggressive", 3, 5, window=20)
     assert [(e.batch, e.old, e.new, e.reason) for e in of(RingResized, run)] == [
@@ -364,8 +377,8 @@ def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
 
 @pytest.mark.parametrize("batch", range(8, 24))
 def test_relocation_does_not_meet_compaction_halfway(batch):
-    """What compaction merges in a batch cannot be copied in it, so all blocks are pinned for the one
-    batch before.
+    """Blocks merged in a batch cannot be copied in it, so all blocks are pinned in the batch
+    before.
     """
     run = steady(Ring(3, resize=((batch, 5), (batch + 1, 2))), 26, 20, 2, 20)
     assert {e.batch for e in of(StateRelocated, run)} == {batch, batch + 1}
@@ -384,7 +397,10 @@ def test_passive_adjustment_moves_nothing_and_takes_a_window():
 
 @pytest.mark.parametrize("relocation, batches", [("passive", 13), ("aggressive", 0)])
 def test_removed_nodes_empty(relocation, batches):
-    """By expiry, within a window, or at once; in either case they take no new tuple."""
+    """Removed nodes become empty by expiry, within a window, or at once.
+
+    In either case they take no new tuple.
+    """
     run = committed(resized(relocation, 5, 2))
     gone = [sum([h.stored for h in e.hosts][2:]) for e in run]
     assert gone[23] > 0 and gone[24 + batches] == 0 and (batches == 0 or gone[24] > 0)
@@ -412,9 +428,10 @@ def peak(ring, rates):
 
 
 def test_the_ring_grows_and_shrinks_with_the_load():
-    """Section 16.5: the rate doubles in the middle, from 50 to 100 tuples/s. Adapting keeps the
-    busiest node's work near what it may be; without, it grows at least fourfold. When the rate
-    falls again the ring gives nodes back.
+    """Section 16.5: the rate doubles in the middle, from 50 to 100 tuples/s.
+
+    Adapting keeps the busiest node's work near its limit; without it, it grows at least fourfold.
+    When the rate falls again the ring releases nodes.
     """
     rates = [(50,) * 3] * 40 + [(100,) * 3] * 60
     fixed, _, run = peak(Ring(4), rates)
@@ -432,7 +449,7 @@ def test_the_ring_grows_and_shrinks_with_the_load():
 
 
 def test_join_orders_follow_the_measured_selectivities():
-    """r joins t much more rarely than s: once that is known, r's tuples visit t first."""
+    """r joins t much more rarely than s: once this is measured, r's tuples visit t first."""
     sigma = [[0, 0.5, 0.001], [0.5, 0, 0.5], [0.001, 0.5, 0]]
     run = steady(Ring(3), 20, 20, 3, selectivity=sigma)
     last = of(BatchPlanned, run)[-1]

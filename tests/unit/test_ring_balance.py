@@ -1,5 +1,6 @@
-"""The state of a PSP ring lies evenly on its nodes, by the simulation and by the engine; Wang 2008,
-section 13.4.
+"""The state of a PSP ring is evenly distributed over its nodes, by simulation and by the engine.
+
+Source: Wang 2008, section 13.4.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ every_form = pytest.mark.parametrize("form", ["basic", "interleaved", "dynamic"]
 
 
 def unevenness(events: list[Any], nodes: int, full: int) -> float:
-    """The most that a node holds, against the mean of all ``nodes``, in the mean of the batches
-    from ``full`` on; infinite when some node is left empty.
+    """Return the maximum of a node divided by the mean of all ``nodes``.
+
+    It is the mean of the batches from ``full`` on; infinite if some node is empty.
     """
     held = [
         [h.stored_tuples for h in e.host_metrics]
@@ -34,7 +36,7 @@ def unevenness(events: list[Any], nodes: int, full: int) -> float:
 
 
 def simulated(form: str, nodes: int) -> float:
-    """W = 10 s in batches of W / (5 N), three streams of 50 tuples/s."""
+    """Simulate W = 10 s in batches of W / (5 N), with three streams of 50 tuples/s."""
     step = 10 / (5 * nodes)
     counts = [(round(50 * step),) * 3] * (8 * nodes)
     run = simulate(Ring(nodes, form), counts, windows=(10.0,) * 3, seconds=step)  # type: ignore[arg-type]
@@ -51,13 +53,13 @@ def test_all_nodes_are_used_and_none_holds_much_more_than_the_mean(form: str, no
 def test_blocks_merged_across_the_ends_of_slices_lie_unevenly(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the ring was before it told where slices end."""
+    """The ring without boundaries of slices in its plans."""
     monkeypatch.setattr(Ring, "merge_boundaries", lambda ring, state: ())
     assert simulated(form, 8) > 1.4
 
 
 def streams(seconds: float, rate: int) -> dict[str, pa.Table]:
-    """Two streams of steady tuples, in batches of a tenth of a second."""
+    """Return two streams of steady tuples, in batches of a tenth of a second."""
     start = datetime(2024, 1, 1, tzinfo=UTC)
     at = np.arange(0, seconds, 1 / rate)
     tables = {}
@@ -71,7 +73,7 @@ def streams(seconds: float, rate: int) -> dict[str, pa.Table]:
 
 @pytest.mark.parametrize("form", ["basic", "dynamic"])
 def test_the_engine_hands_on_where_slices_end(form: str, tmp_path: Path) -> None:
-    """W = 2 s on 4 nodes, joined for real in this process."""
+    """W = 2 s on 4 nodes, joined by the engine in this process."""
     ring, windows = Ring(4, form), dict.fromkeys("ab", "2 seconds")  # type: ignore[arg-type]
     join = StreamJoin(streams(4.0, 50), "a.k = b.k", ring, windows, time="ts")
     run = join.start(tmp_path / "run", batches="batch")

@@ -1,5 +1,5 @@
-"""The cost model of Wang 2008, chapters 13 to 15: its equations, its claims, and where the book
-contradicts itself.
+"""The cost model of Wang 2008, chapters 13 to 15: equations, claims, and contradictions in the
+book.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from hypothesis import strategies as st
 
 
 def equal(streams=3, rate=50.0, window=10.0, selectivity=0.1, join=5e-6, send=5e-5, hop=1e-3):
-    """Section 16.2: 50 tuples/s, windows of 10 s, in the terms of Table 13.1. Pair, send and hop
-    times are ours; the book prints none.
+    """Return section 16.2: 50 tuples/s, windows of 10 s, in the terms of Table 13.1.
+
+    Pair, send and hop times are ours; the book prints none.
     """
     return Workload(
         (rate,) * streams, (window,) * streams, (selectivity,) * streams, join, send, hop
@@ -60,7 +61,7 @@ def best(load, most=400):
 
 @given(loads, st.integers(1, 100))
 def test_equations_13_1_and_13_2(load, nodes):
-    """With pairs charged T_j, and insertion and purge left out, Eq. 13.2 is exact."""
+    """With pairs charged T_j, and without insertion and purge, Eq. 13.2 is exact."""
     size, factor = load.window_sizes[0], load.window_sizes[0] * load.selectivities[0]
     pairs = sum(size * factor ** (k - 2) for k in range(2, load.stream_count + 1))
     assert centralized_work(load) == pytest.approx(load.join * pairs)
@@ -70,9 +71,7 @@ def test_equations_13_1_and_13_2(load, nodes):
 
 
 def test_as_printed_equation_13_1_does_not_give_13_2():
-    """T_j for each result instead of each pair: the second term is then 1/S times that of Eq.
-    13.2.
-    """
+    """T_j for each result instead of each pair: the second term is 1/S times that of Eq. 13.2."""
     load, nodes = equal(), 4
     x = 50 * 10 * 0.1
     printed = load.join * (x + x**2)
@@ -96,8 +95,9 @@ def test_equation_13_4_grows_with_n_up_to_a_bound(load, nodes):
 
 
 def test_equation_13_3_lacks_the_n_of_13_4():
-    """Its service rate falls with N while the output rate rises: it is the rate of one node doing
-    all of the ring's work.
+    """Its service rate falls with N while the output rate rises.
+
+    It is the rate of one node that does all of the ring's work.
     """
     load = equal()
     assert service_rate(load, 8) < service_rate(load, 4)
@@ -114,8 +114,9 @@ def test_equation_13_5_for_equal_rings(load, n):
 @given(loads)
 @settings(max_examples=25, deadline=None)
 def test_theorem_9_is_within_a_node_and_a_half(load):
-    """N_1 is where the parts cross; N_2 equates the parts of a sum, whose least is at sqrt(2 L_C /
-    T_n), half a node lower.
+    """N_1 equates the parts.
+
+    N_2 equates the parts of a sum whose minimum is at sqrt(2 L_C / T_n), half a node lower.
     """
     length = optimal_length(load)
     if length < 390:
@@ -145,8 +146,10 @@ def test_the_latency_has_an_interior_optimum():
 @pytest.mark.parametrize("hop", [1e-4, 1e-3, 1e-2])
 def test_against_section_16_2_more_selective_joins_want_shorter_rings(hop):
     """The book expects longer rings for smaller selectivities and calls that consistent with
-    chapter 13. By Theorem 9 the length grows with L_C, and L_C with the selectivity: at 1 ms per
-    hop 5, 7 and 17 nodes for 0.05, 0.1 and 0.5.
+    chapter 13.
+
+    By Theorem 9 the length grows with L_C, and L_C with the selectivity: at 1 ms per hop 5, 7 and
+    17 nodes for 0.05, 0.1 and 0.5.
     """
     lengths = [best(equal(selectivity=s, hop=hop), 200) for s in (0.05, 0.1, 0.5)]
     assert lengths == sorted(lengths) and lengths[0] < lengths[-1]
@@ -187,7 +190,7 @@ def test_the_join_order_has_the_fewest_intermediate_results(streams, start):
 
 
 def test_intermediate_results_of_a_four_way_join():
-    """10 tuples in each window, half of which match at each step: the tuple, 5, 25, and 125
+    """10 tuples in each window, half of them match at each step: the tuple, 5, 25, and 125
     results.
     """
     assert probe_inputs(equal(4, 1.0, 10.0, 0.5), 2) == [1, 5, 25, 125]
@@ -216,9 +219,10 @@ def test_for_equal_streams_initial_lengths_is_theorem_9():
 
 
 def test_against_section_13_3_the_heuristic_misses_what_unequal_rings_gain():
-    """Windows of 4, 4 and 40 s: the best rings have 1, 2 and 13 nodes. The heuristic first fits the
-    smallest stream, taking the others to have equal rings, and nothing later pays for leaving that:
-    7, 7, 7, and a third more latency.
+    """Windows of 4, 4 and 40 s: the best rings have 1, 2 and 13 nodes.
+
+    The heuristic first fits the smallest stream and assumes equal rings for the others. No later
+    step pays for leaving that: 7, 7, 7, and a third more latency.
     """
     load = Workload((50, 50, 50), (4, 4, 40), (0.1, 0.1, 0.1), 5e-6, 5e-5, 1e-3)
     search = min(
@@ -240,14 +244,16 @@ def test_spread_lays_rings_one_after_another():
 
 
 def boundaries(nodes):
-    """The slices of N equal nodes, as (from, to) in units of W."""
+    """Return the slices of N equal nodes, as (from, to) in units of W."""
     return [(Fraction(i, nodes), Fraction(i + 1, nodes)) for i in range(nodes)]
 
 
 @given(st.integers(1, 12), st.integers(1, 12))
 def test_equation_14_1_fills_every_slice(nodes, added):
-    """Order the nodes as 14.2 says; what lies before the end of the i-th old node's new slice and
-    was to the left of it in the old one is Delta S_i, besides the new nodes that it fills.
+    """With the nodes in the order of section 14.2, Delta S_i fills each slice.
+
+    Delta S_i is the state that is before the end of the i-th old node's new slice, and was to the
+    left of its old one. The new nodes that it fills are excluded.
     """
     order = [("old", i) for i in range(1, nodes + 1)]
     for j, k in reversed(list(enumerate(insertion_points(nodes, added), 1))):
@@ -265,8 +271,9 @@ def test_equation_14_1_fills_every_slice(nodes, added):
 
 
 def test_14_2_as_printed_has_no_place_for_the_last_new_node():
-    """From 3 nodes to 4, the book's own example: no k up to 3 has k M / N > 1. With >= the new node
-    follows the third.
+    """From 3 nodes to 4, the book's own example: no k up to 3 has k M / N > 1.
+
+    With >= the new node follows the third.
     """
     assert [k for k in range(1, 4) if Fraction(k, 3) > 1] == []
     assert insertion_points(3, 1) == (3,)
@@ -274,8 +281,9 @@ def test_14_2_as_printed_has_no_place_for_the_last_new_node():
 
 
 def test_memory_of_section_15_1():
-    """Three streams, 50 tuples/s, W = 10 s: PSP and CTR are flat in N, ATR grows with it; its waste
-    is 2 W/T (M - 1)/M.
+    """Three streams, 50 tuples/s, W = 10 s: PSP and CTR are flat in N, ATR grows with it.
+
+    Its waste is 2 W/T (M - 1)/M.
     """
     load = equal()
     assert memory_psp(load) == 1500 and memory_ctr(load, 2) == 3000

@@ -1,4 +1,4 @@
-"""Folders for what need not stay."""
+"""Temporary folders."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_folder_goes_with_its_process_or_with_the_next_one(
 def test_a_folder_is_never_there_with_a_lock_that_nobody_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process sweeps between any two steps in which one is made."""
+    """Another process sweeps between any two steps of the creation of a folder."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     steps = 0
 

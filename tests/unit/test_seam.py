@@ -1,5 +1,6 @@
-"""The engine and the hub reach files, threads and time through one place each, so that a simulated
-world can stand in for all of them.
+"""The engine and the hub access files, threads and time through one module each.
+
+A simulated world can replace all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FILES = {
     *("read_bytes", "read_text", "rename", "rglob", "rmdir", "samefile", "stat", "symlink_to"),
     *("touch", "unlink", "write_bytes", "write_text"),
 }
-"""Methods of Path, and of what stands for it."""
+"""Methods of Path and of its replacement."""
 ARROW = {
     *("memory_map", "new_file", "new_stream", "open_file", "OSFile", "ParquetFile"),
     *("ParquetWriter", "read_metadata", "read_schema", "read_table", "write_table"),
@@ -29,7 +30,7 @@ ARROW = {
 OPEN = {"source", "sink"}
 """The names of pyarrow's open files."""
 OS = {"cpu_count", "environ", "name", "sysconf"}
-"""Names that are not files."""
+"""Names of os that do not access files."""
 ALLOWED = {
     "util/machine.py": "reads what the system says of this machine's memory and cores",
     "hub/hub_batches.py": "measures seconds by a clock that tests replace where it is",
@@ -39,7 +40,7 @@ ALLOWED = {
 
 
 def faults(source: str) -> Iterator[str]:
-    """Return, by line, the calls of a module that bypass the seam."""
+    """Return, by line, the calls of a module that bypass these modules."""
     for node in ast.walk(ast.parse(source)):
         if said := _fault(node):
             yield f"line {getattr(node, 'lineno', 0)}: {said}"
@@ -87,7 +88,7 @@ def _is_seam(node: ast.AST) -> bool:
 
 
 def _is_open(node: ast.AST) -> bool:
-    """Whether it is something that is open: by its name, of the seam, or bytes."""
+    """Return whether it is an open file, by its name, an object of the seam, or bytes."""
     if isinstance(node, ast.Subscript):  # self.sinks[-1]
         return _is_name(node.value, "sinks")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

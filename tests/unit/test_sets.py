@@ -1,4 +1,4 @@
-"""What sets have in common: the kernel against Python's own sets."""
+"""Common elements of sets: the kernel against Python's own sets."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def alike(values):
 @given(a=some, b=some, least=st.integers(1, 4))
 @settings(deadline=None, max_examples=60)
 def test_common_elements_are_counted_as_python_does(heavy, a, b, least):
-    """NULL is an element; a NULL set has no count; duplicates count once. With few elements in
-    a word most are counted by their lists, or in several words.
+    """NULL is an element; a NULL set has no count; duplicates count once.
+
+    Sets with few elements per word are mostly counted by their lists, or in several words.
     """
     before = kernel.WORD, kernel._WORDS
     kernel.WORD, kernel._WORDS = heavy
@@ -112,7 +113,7 @@ def test_a_set_that_many_partial_results_have_is_counted_once():
 
 
 def _any(x, y):
-    """arrays_overlap: None is unknown."""
+    """Return arrays_overlap; None is unknown."""
     if (x - {None}) & (y - {None}):
         return True
     return None if x and y and None in x | y else False
@@ -171,7 +172,7 @@ def test_what_is_not_known_of_arrays_is_refused(on, sentence):
 
 
 def test_inner_products_of_weighted_sets_are_found_by_common_elements(tmp_path):
-    """A key that the other side lacks adds nothing; NULL of a weight on the left is NULL."""
+    """A key missing on the other side adds nothing; a NULL weight on the left gives NULL."""
     draw = np.random.default_rng(5)
 
     def weighed(n):
@@ -225,7 +226,7 @@ def test_other_aggregates_are_no_inner_products():
 
 
 def test_sets_of_hundreds_of_elements_are_counted():
-    """More than a byte holds; a word's worth of elements in common, and rare ones."""
+    """More than a byte holds; a word of common elements, and rare ones."""
     draw = np.random.default_rng(7)
     several = [draw.choice(700, size, replace=False).tolist() for size in (600, 500, 3, 0, 650)]
     x = SetColumn.from_arrow(pa.array(several, pa.list_(pa.int32())))

@@ -1,5 +1,6 @@
-"""The set-up: dependencies, lock file, make targets, what is installed when it is missing,
-notebooks without outputs.
+"""The setup: dependencies, lock file, make targets, and installation of missing requirements.
+
+Notebooks are stored without outputs.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ Need = Callable[..., Done]
 
 @pytest.fixture
 def need(tmp_path: Path) -> Need:
-    """Run .ci/need where only these commands exist, as root or not; apt-get, if there, brings Java
+    """Run .ci/need with these commands only, as root or not; apt-get, if present, provides Java
     17.
     """
 
@@ -191,7 +192,7 @@ def test_without_browser_tests_chromium_is_not_needed(need: Need, tmp_path: Path
 def test_the_first_python_is_taken_unless_another_build_is_much_quicker(
     tmp_path: Path, builds: dict[str, float | None], taken: str | None
 ) -> None:
-    """One that is too old, or cannot make environments, says no seconds."""
+    """A build that is too old, or cannot create environments, reports no seconds."""
     for name, seconds in builds.items():
         (build := tmp_path / name).parent.mkdir(exist_ok=True)
         build.write_text("#!/bin/sh\nexit 1\n" if seconds is None else f"#!/bin/sh\necho {seconds}")

@@ -1,4 +1,4 @@
-"""Which task of a batch in this process makes which of its fresh blocks."""
+"""The assignment of a batch's fresh blocks to tasks in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 
 def shares(streams: Sequence[int], rows: dict[int, int], tasks: int) -> list[list[int]]:
-    """The numbers of the blocks that each task makes; ``streams`` are those of the blocks."""
+    """Return the numbers of the blocks that each task makes; ``streams`` are those of the
+    blocks.
+    """
     routes: list[Any] = [
         SimpleNamespace(fresh=True, number=n, block=SimpleNamespace(stream=s))
         for n, s in enumerate(streams)

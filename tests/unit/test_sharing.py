@@ -1,8 +1,8 @@
-"""Shared joins, whatever is asked of them and when: every query gets its own results, and the state
-holds what is of use.
+"""Shared joins: every query gets its own results, whenever it comes, and the state has no useless
+tuple.
 
-The engine runs here without Spark by threads of this process; what Spark does for it, the selections, Python
-does.
+The engine runs here without Spark on threads of this process. Python evaluates the selections
+instead of Spark.
 """
 
 from __future__ import annotations
@@ -44,30 +44,30 @@ SELECTIONS = {
     "v >= 5": lambda v: v >= 5,
     "v = 9": lambda v: v == 9,
 }
-"""What queries may select on a stream, as Spark SQL and as what it means."""
+"""Selections of queries on a stream, as Spark SQL and as a Python function."""
 WINDOWS = (4, 7, 12, 20)
 COLUMNS = {"id": pa.int64(), "k": pa.int64(), "v": pa.int64(), TIME: pa.int64(), MARK: pa.int64()}
 Tuple = tuple[int, int, int, int]
-"""id, k, v, time."""
+"""A tuple: id, k, v, time."""
 
 
 Codes = npt.NDArray[np.int64]
-"""Results: the ids of their tuples in one number each. No id is there twice, so no result is."""
+"""Results, each with the ids of its tuples in one number. Ids are unique, so results are."""
 
 
 def code(ids: Sequence[Codes]) -> Codes:
-    """One number for each combination of ids below a million."""
+    """Return one number for each combination of ids below a million."""
     return reduce(lambda left, right: left * 1_000_000 + right, ids)
 
 
 def decoded(codes: Codes, streams: int) -> list[tuple[int, ...]]:
-    """The ids, to be read."""
+    """Return the ids of a number, for messages."""
     places = [1_000_000**s for s in reversed(range(streams))]
     return [tuple(c // p % 1_000_000 for p in places) for c in codes.tolist()]
 
 
 class Shared:
-    """A shared run in this process, and all tuples that it was given: (batch, tuple) by stream."""
+    """A shared run in this process, with all tuples that it was given: (batch, tuple) by stream."""
 
     def __init__(self, folder: str, streams: int, chain: Chain, queries: tuple[Query, ...]) -> None:
         self.folder, self.streams, self.chain = folder, streams, chain
@@ -112,7 +112,7 @@ class Shared:
         )
 
     def batch(self, rows: list[tuple[int, int, int, int]]) -> None:
-        """Tuples (stream, k, v, how long after the last one), as one batch."""
+        """Process tuples (stream, k, v, time since the last one) as one batch."""
         number = self.engine.state.batch + 1
         self.before, self.purged = (
             [*self.engine.state.blocks.values()],
@@ -143,7 +143,7 @@ class Shared:
         self.engine._execute_and_commit(pa.Table.from_batches([batch]), number, lambda: latest)
 
     def change(self, queries: tuple[Query, ...]) -> None:
-        """Serve other queries, as SharedRun does."""
+        """Change the queries, as SharedRun does."""
         old, job = self.engine.state.queries, plan_rewrite(self.engine, queries)
         new = [q for q in queries if q not in old]
         parts = []
@@ -195,7 +195,7 @@ class Shared:
         self.served[name][-1] = (q, first, self.engine.state.batch, since)
 
     def found(self, q: Query, first: int, end: int | None) -> Codes:
-        """The results that a query got in some batches."""
+        """Return the results of a query in some batches."""
         parts = [np.empty(0, np.int64)]
         for file in self.engine.store.result_files(first, end):
             rows = read_parquet(file).combine_chunks()
@@ -207,8 +207,9 @@ class Shared:
     def truth(
         self, q: Query, first: int, end: int | None, since: tuple[int | None, ...]
     ) -> tuple[Codes, Codes]:
-        """The results that a query must get in those batches, and those that it may get: all
-        combinations of the tuples that have a key in common, held against the definition.
+        """Return the results that a query must get in those batches, and those that it may get.
+
+        All combinations of tuples with a common key are checked against the definition.
         """
         parts = []
         for key in {t[1] for came in self.came for _, t in came}:
@@ -244,8 +245,8 @@ class Shared:
             assert (times == 1).all(), f"{q} got twice {decoded(once[times > 1], self.streams)}"
 
     def check_state(self) -> None:
-        """Every tuple is held once, and of use to some query: none lies in a slice past the windows
-        that it serves.
+        """Check that every tuple is held once, in a slice within the windows of some query that it
+        serves.
         """
         state, held = self.engine.state, Counter()
         job = plan_rewrite(self.engine, state.queries)
@@ -286,9 +287,7 @@ batches = st.lists(
 
 
 class SharedRuns(RuleBasedStateMachine):
-    """Random batches, and between them queries that come and go, slices that are split and merged,
-    and restarts.
-    """
+    """Random batches, and between them changes of queries and slices, and restarts."""
 
     names = Bundle("names")
 
@@ -367,9 +366,7 @@ TestSharedRuns = SharedRuns.TestCase
 
 
 def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
-    """Mem-Opt with selections (Theorem 6): held is what came and a query can still use, no more and
-    no less.
-    """
+    """Mem-Opt with selections (Theorem 6) holds exactly the tuples that a query can still use."""
     served = add_query((), Query("young", (4, 4), ("v < 3", None)))
     served = add_query(served, Query("old", (20, 20), ("v >= 5", "v = 9")))
     run, draw = Shared(str(tmp_path / "run"), 2, Chain("memory"), served), np.random.default_rng(5)
@@ -406,9 +403,7 @@ def test_selections_are_pushed_into_the_chain(tmp_path: Path) -> None:
 
 
 def test_no_query_makes_another_hold_more(tmp_path: Path) -> None:
-    """Theorem 5: without selections a chain for many holds no more than the query with the largest
-    window holds alone.
-    """
+    """Theorem 5: without selections a shared chain holds no more than the largest window alone."""
     windows, held = (4, 7, 12, 20), []
     for n, mine in enumerate((windows, windows[-1:])):
         served: tuple[Query, ...] = ()
@@ -428,8 +423,9 @@ def test_no_query_makes_another_hold_more(tmp_path: Path) -> None:
 
 
 def fed(run: Shared, batches: int, rate: int, seed: int = 5) -> list[list[int]]:
-    """Batches of a unit of time with so many tuples of each stream; the ends of the chain of stream
-    0 after each.
+    """Run batches of a unit of time with these numbers of tuples of each stream.
+
+    Return the ends of the chain of stream 0 after each batch.
     """
     draw, ends = np.random.default_rng(seed), []
     for _ in range(batches):
@@ -440,7 +436,7 @@ def fed(run: Shared, batches: int, rate: int, seed: int = 5) -> list[list[int]]:
 
 
 def four(where: tuple[str | None, str | None] = (None, None)) -> tuple[Query, ...]:
-    """A query for each window; the longer ones select."""
+    """Return a query for each window; the longer ones have selections."""
     served: tuple[Query, ...] = ()
     for w in WINDOWS:
         served = add_query(
@@ -450,9 +446,7 @@ def four(where: tuple[str | None, str | None] = (None, None)) -> tuple[Query, ..
 
 
 def test_the_chain_follows_what_slices_cost_and_what_is_seen(tmp_path: Path) -> None:
-    """CPU-Opt (7.2) by measured rates and selectivities: dear slices are merged, and cheap ones are
-    not.
-    """
+    """CPU-Opt (7.2) by measured rates and selectivities: only expensive slices are merged."""
     chosen = {}
     for name, overhead in (("cheap", 0.0), ("dear", 1e6)):
         run = Shared(str(tmp_path / name), 2, Chain("cpu", slice_overhead=overhead), four())
@@ -464,7 +458,7 @@ def test_the_chain_follows_what_slices_cost_and_what_is_seen(tmp_path: Path) -> 
 
 
 def test_the_chain_is_built_anew_when_the_statistics_change(tmp_path: Path) -> None:
-    """Few tuples make slices dear and routing cheap; many, the reverse."""
+    """With few tuples slices are expensive and routing is cheap; with many, the reverse."""
     run = Shared(str(tmp_path / "run"), 2, Chain("cpu", slice_overhead=40.0), four())
     quiet = fed(run, 20, 1)[-1]
     busy = fed(run, 30, 24)[-1]
@@ -473,9 +467,7 @@ def test_the_chain_is_built_anew_when_the_statistics_change(tmp_path: Path) -> N
 
 
 def test_auto_spends_comparisons_to_save_state(tmp_path: Path) -> None:
-    """Where a merged chain would hold much more than Mem-Opt, "auto" keeps Mem-Opt; where it holds
-    no more, it merges (7.4.2).
-    """
+    """"auto" keeps Mem-Opt if a merged chain would hold much more, and merges if not (7.4.2)."""
     chosen = {}
     for name, where in (("selective", ("v = 9", "v = 9")), ("plain", (None, None))):
         run = Shared(str(tmp_path / name), 2, Chain("auto", slice_overhead=1e6), four(where))
@@ -485,8 +477,9 @@ def test_auto_spends_comparisons_to_save_state(tmp_path: Path) -> None:
 
 
 def test_a_ring_is_shared_out_by_what_selections_leave(tmp_path: Path) -> None:
-    """Chapter 21: where only the young are held in numbers, the young take most of the hosts; none
-    stays with the state of two.
+    """Chapter 21: if only young tuples are numerous, they get most of the hosts.
+
+    No host keeps the state of two.
     """
     run = Shared(str(tmp_path / "run"), 2, Chain("memory", hosts=4), four(("v = 9", "v = 9")))
     fed(run, 60, 12)

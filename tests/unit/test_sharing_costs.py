@@ -1,5 +1,6 @@
-"""The closed forms of Wang 2008: Eq. 4.1, 4.2, 5.1, 5.2, chapter 6 with its printed numbers, Eq.
-21.1 and 21.2.
+"""The closed forms of Wang 2008: Eq. 4.1, 4.2, 5.1, 5.2, 21.1 and 21.2.
+
+It also tests chapter 6 with its printed numbers.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ TWO = SharedLoad(20.0, (10.0, 60.0), 0.2, 0.1)
 
 
 def test_the_equations_for_two_queries_as_printed():
-    """Eq. 4.1 for the plan of Fig. 4.2, 4.2 for that of Fig. 4.3, 5.1 for that of Fig. 5.6; in the
-    terms of Table 4.1.
+    """Eq. 4.1 for the plan of Fig. 4.2, 4.2 for Fig. 4.3, 5.1 for Fig. 5.6, in the terms of Table
+    4.1.
     """
     rate, (w1, w2), s, join = TWO.rate, TWO.windows, TWO.selection_selectivity, TWO.join_selectivity
     pull, split, chain = (

@@ -1,7 +1,7 @@
-"""Every placement while load is shed: the generic checks, with tuples that are drawn.
+"""Every placement during load shedding: the generic checks, with drawn tuples.
 
-The oracle does not follow routes: it looks up in which block each partner lies, and draws. What is
-met must be exactly what it selects.
+The oracle does not follow routes: it looks up the block of each partner, and draws. The pairs that
+meet must be exactly those that it selects.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _of_number(number, block):
 
 
 class ShedCluster(Cluster):
-    """Hosts that thin what sets out, as the harvest says; ``selected`` is what the oracle wants."""
+    """Hosts that thin probes by the harvest; ``selected`` are the pairs that the oracle expects."""
 
     def __init__(self, placement, streams, shed):
         super().__init__(placement, streams)
@@ -93,8 +93,10 @@ class ShedCluster(Cluster):
                 self._follow(pairs, rest, following)
 
     def _select(self, plan, fresh):
-        """By blocks' contents alone: each fresh tuple with all that are there, and the pairs that
-        a migration had owed, whatever their share.
+        """Select pairs by blocks' contents alone.
+
+        Each fresh tuple is paired with all stored ones. Pairs deferred by a migration are included,
+        whatever their share.
         """
         holds = {b: tuples for (b, _), tuples in self.stored.items()}
         streams = {b.id: b.stream for b in self.now.blocks.values()}
@@ -223,7 +225,7 @@ def test_exactly_the_selected_triples_are_met(placement):
 
 
 BUDGETS = [Budget("fraction", 1.0), Budget("fraction", 0.2), Budget("pairs", 30.0)]
-"""One that sheds nothing is among them."""
+"""Budgets, including one that sheds nothing."""
 COUNTS = st.tuples(st.integers(0, 6), st.integers(0, 6))
 BATCHES = st.lists(
     st.tuples(COUNTS, st.sampled_from([None, None, *BUDGETS]), st.booleans()), max_size=12
@@ -232,7 +234,7 @@ BATCHES = st.lists(
 
 @given(st.sampled_from(FEW), st.sampled_from(BUDGETS), BATCHES, st.integers(0, 99))
 def test_whatever_is_adjusted_and_whenever_it_stops(name, first, batches, seed):
-    """Streams are silent now and then; the budget changes; the run goes on from its file."""
+    """Streams are silent now and then, the budget changes, and the run is resumed from its file."""
     placement, shed = PLACEMENTS[name], Shed(**{first.kind: first.amount})
     cluster = ShedCluster(placement, 2, shed)
     come = arrivals([counts for counts, _, _ in batches], placement.keys, random.Random(seed))

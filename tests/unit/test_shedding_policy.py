@@ -1,4 +1,4 @@
-"""How much load is shed, and what: the pure parts of Gedik 2007."""
+"""How much load is shed, and which: the pure parts of Gedik 2007."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_algorithm_4_keeps_the_constraint_and_prefers_the_better_window(r, w1, w
 
 
 def test_algorithm_4_as_printed_would_compare_twice_as_much():
-    """w = 10, 20 and r = 0.3 ask for 9 units of work; line 7 as printed gives 18."""
+    """w = 10, 20 and r = 0.3 require 9 units of work; line 7 as printed gives 18."""
     r, (w1, w2) = 0.3, (10.0, 20.0)
     r1 = min(1.0, r * (w1 + w2) / w1)
     printed = r * (w1 + w2) / w1 - r1 * w1 / w2
@@ -101,10 +101,11 @@ def test_algorithm_1_falls_when_input_is_left_and_rises_by_the_boost_at_most(r, 
 
 
 def test_the_fraction_that_fits_is_known_beforehand():
-    """A burst that is five times as long in both streams is 25 times the work: no batch is lost to
-    finding that out.
+    """A burst of five times the tuples in both streams is 25 times the work.
 
-    pairs:  ____/^^^^\\____      r:  1 1 1 0.16 ... 1
+    No batch is lost to learning that.
+
+    pairs:  ____/^^^^\____      r:  1 1 1 0.16 ... 1
     """
     assert shedding_rate.affordable_fraction(1.0, 0.1, 1e-6, 200_000) == 1.0
     assert shedding_rate.affordable_fraction(1.0, 0.1, 1e-6, 5_000_000) == pytest.approx(0.16)
@@ -115,7 +116,7 @@ def test_the_fraction_that_fits_is_known_beforehand():
 @pytest.mark.parametrize("width", [0.02, 0.05, 0.2])
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.9])
 def test_whole_basic_windows_are_never_better_than_the_best_part_of_a_window(width, share):
-    """Gedik 2007, section 5.1.1; and small ones come close."""
+    """Gedik 2007, section 5.1.1; small ones come close."""
     age = np.linspace(0, 1, 2000)
     f = np.exp(-((age - 0.7) ** 2) / (2 * width**2))
     phi = [basic_windows.output_optimality(f, basic, share) for basic in (0.002, 0.05, 0.5)]
@@ -124,7 +125,9 @@ def test_whole_basic_windows_are_never_better_than_the_best_part_of_a_window(wid
 
 
 def test_age_based_reduction_needs_an_early_peak():
-    """Gedik 2007, Fig. 1: for a density that falls, the newest is the best; for a late peak not."""
+    """Gedik 2007, Fig. 1: the newest part is best for a falling density, but not for a late
+    peak.
+    """
     age = np.linspace(0, 1, 1000)
     early, late = np.exp(-5 * age), np.exp(-((age - 0.8) ** 2) / 0.005)
     assert basic_windows.newest_output_share(early, 0.3) == pytest.approx(
@@ -164,7 +167,7 @@ def test_basic_windows_end_with_the_window():
 
 
 def harvested(rates, pairs=1000.0):
-    """What gave rates[j] matches a pair, in basic window j of either direction."""
+    """Return a harvest for pairs that match at rates[j] in basic window j of either direction."""
     return SheddingOutcome(
         tuple(
             ItemYield(k, 1 - k, j, (pairs,), (pairs * o,), (pairs * o,), 0.0)
@@ -184,7 +187,7 @@ def test_what_was_not_tried_is_taken_for_average():
 
 
 def test_what_was_learned_fades():
-    """The peak moves from basic window 0 to 1: after some batches the profile has it there."""
+    """The peak moves from basic window 0 to 1: after some batches the profile follows."""
     profile = ProductivityProfile().update(harvested([0.3, 0.1]), ())
     ahead = []
     for _ in range(20):
@@ -196,8 +199,8 @@ def test_what_was_learned_fades():
 
 
 def test_types_are_worth_what_their_pairs_gave():
-    """Type 23 (V = 10) matches a tenth as often as type 0 (V = 1): a pair of either is worth the
-    same.
+    """Type 23 (V = 10) matches a tenth as often as type 0 (V = 1): pairs of both have the same
+    value.
     """
     came = SheddingOutcome(
         (ItemYield(0, 1, 0, (1000.0, 1000.0), (100.0, 10.0), (100.0, 100.0), 0.0),),
@@ -218,7 +221,7 @@ def test_the_commonest_types_are_told_apart():
 
 
 def facts(batch=5, rows=100, latest=(5_000_000, 5_000_000)):
-    """Two streams with a block for each of the last five seconds."""
+    """Return two streams with a block for each of the last five seconds."""
     blocks = tuple(
         Block(2 * t + s, s, (0, 1), t, (0,), rows, rows, (t * 1_000_000, t * 1_000_000 + 999_999))
         for t in range(5)
@@ -236,7 +239,7 @@ def planned(shed, state=None, last=None, given=None):
 
 
 def used(plan, given):
-    """The part of all pairs that the harvest lets through."""
+    """Return the share of all pairs that the harvest processes."""
     told = plan.events[-1]
     volumes = np.array([item.pairs for item in told.items])
     return volumes @ [item.shares[0] for item in told.items] / volumes.sum()
@@ -265,7 +268,7 @@ def test_partial_processing_takes_the_newest_and_selective_the_best():
 
 
 def test_the_better_direction_comes_first():
-    """Algorithm 4: tuples of r find four times as much in s as the other way round."""
+    """Algorithm 4: tuples of r find four times as many matches in s as vice versa."""
     last = SheddingOutcome(
         tuple(
             ItemYield(k, 1 - k, j, (1000.0,), (40.0 if k == 0 else 10.0,), (0.0,), 0.0)
@@ -298,7 +301,7 @@ def timed(seconds, pairs=110_000.0):
 
 
 def test_seconds_are_kept_by_what_was_measured():
-    """A pair took 10 us and a batch 0.1 s beside: 0.9 * 0.5 s leave 35,000 pairs."""
+    """A pair took 10 us and a batch 0.1 s in addition: 0.9 * 0.5 s leave 35,000 pairs."""
     shed = Shed(seconds=0.5)
     first, state = planned(shed)
     assert first.events[-1].fraction == 1  # nothing has been measured
@@ -310,7 +313,7 @@ def test_seconds_are_kept_by_what_was_measured():
 
 
 def silent(given):
-    """The batch after is planned right after one of no tuples: a change of queries, say."""
+    """Plan the batch after one without tuples, such as a change of queries."""
     return replace(given, batch=given.batch + 1, last_received=(0, 0))
 
 
@@ -327,8 +330,9 @@ def test_the_batch_after_an_empty_one_is_shed_like_that_before(shed):
 
 
 def test_of_streams_that_nothing_is_known_of_what_would_fit_is_let_in():
-    """The first batch: 100 tuples of each would make 10,000 pairs. In the batch in which r comes
-    for the first time it meets 500 tuples of s: 20 of it do.
+    """In the first batch, 100 tuples of each stream would make 10,000 pairs.
+
+    In the batch in which r first arrives it meets 500 tuples of s: 20 of it are processed.
     """
     none = replace(facts(0, 0), blocks=(), last_received=(0, 0))
     plan, _ = planned(Shed(pairs=10_000), given=none)
@@ -420,7 +424,7 @@ def test_what_hosts_report_is_added_up():
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8), st.randoms())
 def test_what_came_of_a_harvest_does_not_depend_on_which_task_ended_first(values, random):
-    """A resumed run would plan something else for a last digit."""
+    """A resumed run would plan differently because of a last digit."""
     parts = [
         SheddingOutcome(
             (ItemYield(0, 1, 0, (1.0,), (1.0,), (v,), 0.0),), (), v, v / 3, v / 7, v / 9
@@ -432,7 +436,7 @@ def test_what_came_of_a_harvest_does_not_depend_on_which_task_ended_first(values
 
 
 def test_noise_in_the_last_digit_does_not_choose_a_basic_window():
-    """Basic windows 1 and 2 give the same; what they gave was added up in another order."""
+    """Basic windows 1 and 2 have equal output, added up in different orders."""
     shed = Shed(fraction=0.3, basic_window="1 second")
     noise = [(0.1 + 0.2) / 3, 0.1]
     assert noise[0] != noise[1]

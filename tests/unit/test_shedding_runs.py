@@ -1,5 +1,6 @@
-"""Runs that shed load: exactly the selected pairs with their weights, unbiased estimates, and what
-stays the same over restarts. Tables in this process; tests/spark has the same on Spark.
+"""Runs that shed load: exact selected pairs with weights, unbiased estimates, and restarts.
+
+Tables are joined in this process; tests/spark has the same on Spark.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def ran(made: StreamJoin, folder: Path) -> Any:
 
 
 def weighed(run: Any) -> dict[tuple[int, int], float]:
-    """Results by ids, with their weights. None may be there twice."""
+    """Return results by ids, with their weights; each occurs at most once."""
     table = run.results()
     ids = [table[a].combine_chunks().field("id").to_pylist() for a in run.setup.streams]
     weights = table["weight"].to_pylist() if "weight" in table.column_names else [1.0] * len(ids[0])
@@ -104,8 +105,9 @@ def test_results_are_exactly_the_selected_pairs(name, shed, tmp_path):
 
 @pytest.mark.parametrize("method", ["drop", "keys"])
 def test_tuples_that_come_in_meet_all_that_came_in(method, tmp_path):
-    """With "keys" a result is there if its value came in, so that half of the tuples have half of
-    the results and not a quarter.
+    """With "keys" a result is included if its value is.
+
+    Half of the tuples have half of the results, not a quarter.
     """
     on = "a.k = b.k"
     full, counts, inside = expected(STREAMS, on, WINDOWS), [], 0
@@ -171,8 +173,9 @@ def test_a_simulation_foretells_what_is_processed_and_found(placement, tmp_path)
 
 @pytest.mark.parametrize("on", [ON, "a.k = b.k"])
 def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkeypatch):
-    """As without shedding, where twenty basic windows would be met one by one; what came of each
-    of them is known all the same, and once something is shed each has draws of its own.
+    """As without shedding; otherwise twenty basic windows would be probed one by one.
+
+    The output of each is still known, and once anything is shed, each has its own draws.
     """
     real, gathered = path_probing.gather_blocks, []
 
@@ -222,7 +225,7 @@ def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
 @pytest.mark.parametrize("on", ["abs(a.n - b.n) <= 60 AND (a.k + b.k) % 3 < 2", "a.s = b.s"])
 @pytest.mark.parametrize("fraction", [1.0, 0.5])
 def test_columns_of_many_blocks_need_not_be_copied_together(on, fraction, tmp_path, monkeypatch):
-    """Candidates of each block by itself, few as they are, beside those of others."""
+    """The few candidates of each block are processed separately, beside those of others."""
     monkeypatch.setattr(path_probing, "_SMALL", 0)
     found, whole = {}, expected(STREAMS, on, WINDOWS)
     for long in (0, 1 << 30):
@@ -257,7 +260,7 @@ def test_equal_tuples_are_not_drawn_all_or_none(tmp_path):
 
 
 def test_equal_hashes_of_tuples_that_differ_keep_their_draws():
-    """A task that is tried again may have the tuples in another order."""
+    """A retried task may have the tuples in another order."""
     ids = pa.array(range(50))
     draw = pa.array([7] * 40 + list(range(10)), pa.int64())
     rows = pa.record_batch({"id": ids, DRAW: draw, "x": pa.array([[None]] * 50)})
@@ -286,7 +289,7 @@ def test_nulls_and_the_ends_of_lists_tell_tuples_apart(tmp_path):
 
 
 def test_the_order_of_tuples_in_a_batch_changes_nothing(tmp_path):
-    """Utilities are added up to the last digit, whatever the order; so are the next plans."""
+    """Sums of utilities are exact in any order, so the next plans are equal."""
     shed = Shed(fraction=0.3, utility={"a": "a.k + 0.3", "b": "b.k * 0.7"}, combine="mean")
     found = []
     for seed in range(3):
@@ -302,7 +305,7 @@ def test_the_order_of_tuples_in_a_batch_changes_nothing(tmp_path):
 @pytest.mark.parametrize("stops", [(1,), (2, 4), (1, 2, 3, 4, 5)])
 @pytest.mark.parametrize("shed", SHEDS[:2], ids=["fraction", "pairs"])
 def test_a_resumed_run_is_that_which_was_not_interrupted(shed, stops, tmp_path, monkeypatch):
-    """The run is cut off right before the commit of some batches, again and again."""
+    """The run is interrupted right before the commit of several batches."""
     made = join(AdaptiveGrid(5, epsilon=0.5), shed)
     whole = ran(made, tmp_path / "whole")
     folder, left = tmp_path / "cut", list(stops)
@@ -328,7 +331,7 @@ def test_a_resumed_run_is_that_which_was_not_interrupted(shed, stops, tmp_path, 
 
 
 def left_before(run: Any) -> bool:
-    """Whether the run was cut off."""
+    """Return whether the run was interrupted."""
     try:
         run.awaitTermination()
     except OSError:
@@ -341,7 +344,9 @@ def harvests(run: Any) -> list[Any]:
 
 
 def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
-    """Over many seeds the mean estimate is the truth, and 95 % intervals hold it about as often."""
+    """Over many seeds the mean estimate is the truth, and 95 % intervals contain it about as
+    often.
+    """
     streams = tables("ab", 100, seed=5, batches=4)
     full = expected(streams, ON, WINDOWS).total()
     inside, found = 0, []
@@ -356,7 +361,7 @@ def test_estimates_are_unbiased_and_their_errors_are_right(tmp_path):
 
 
 def test_selective_processing_finds_more_than_a_share(tmp_path):
-    """Partners come 100 to 110 seconds apart, so that a few basic windows have all matches."""
+    """Partners arrive 100 to 110 seconds apart, so that a few basic windows have all matches."""
     draw = np.random.default_rng(3)
     n, seconds = 600, 600
 
@@ -394,7 +399,7 @@ def test_selective_processing_finds_more_than_a_share(tmp_path):
 
 @pytest.mark.parametrize(("allowed", "r"), [(1, LEAST), (1000, 1.0)])
 def test_what_batches_took_is_told_by_the_engines_clock(allowed, r, tmp_path, monkeypatch):
-    """A turn is half a minute by this clock, whatever else the machine does."""
+    """A turn is half a minute by this clock, whatever the machine's load."""
     real, ticks = Engine.__init__, count(0, 10)
 
     def init(engine: Engine, *given: Any, **more: Any) -> None:
@@ -427,7 +432,7 @@ def test_a_budget_is_adjusted_while_the_run_goes_on(tmp_path):
 
 
 def test_an_adjusted_budget_outlives_a_driver_that_committed_nothing_more(tmp_path):
-    """The run ends after it was adjusted and before the next commit, and again."""
+    """The run ends after the adjustment and before the next commit, twice."""
     made = join(Centralized(), Shed(fraction=1))
     run = made.start(tmp_path / "run", batches="batch", pace=0.05)
     run.pause()
@@ -463,8 +468,10 @@ def test_three_streams_lose_at_the_first_hop_only(tmp_path):
 
 
 def test_a_sketch_knows_the_squares_of_what_was_drawn_together():
-    """Results of 30 draws, found in four tasks: the sum over draws of (their sum)^2, but for an
-    error of about sqrt(2 / 64) of it; without bias.
+    """Results of 30 draws, found in four tasks.
+
+    The sketch estimates the sum over draws of (their sum)^2 without bias, with an error of about
+    sqrt(2 / 64) of it.
     """
     rng, ratios = np.random.default_rng(4), []
     for trial in range(60):
@@ -526,7 +533,7 @@ def test_a_run_of_another_shed_is_another_run(tmp_path):
 
 
 def test_an_item_that_some_tuples_met_whole_and_some_thinned_is_counted_once():
-    """A task tells of it twice; what it says of two types holds for each."""
+    """A task reports it twice; the figures of its two types hold for each."""
     item, other = (0, 1, 0), (0, 1, 1)
     reaper = PairSampler(
         SheddingPlan(basic_windows={7: 0, 8: 1}, shares={item: (1.0,), other: (1.0, 1.0)}),

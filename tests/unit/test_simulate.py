@@ -1,4 +1,4 @@
-"""A simulated run counts what an engine would count."""
+"""A simulated run has the counts of an executed one."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ def test_the_same_seed_gives_the_same_run():
     ],
 )
 def test_what_a_tuple_costs(placement, sent, stored):
-    """Copies sent and replicas stored of each of 280 tuples, in tuples and in bytes; the biclique
-    adds the other side.
+    """Copies sent and replicas stored of 280 tuples, in tuples and in bytes.
+
+    The biclique adds the other side.
     """
     run = committed(simulate(placement, [(40, 40), (100, 100)], tuple_bytes=(10, 10)))
     first, last = run
@@ -130,7 +131,7 @@ def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
 
 def test_an_unsound_plan_is_caught():
     class _Forgetful(Centralized):
-        """Stores everything, joins nothing."""
+        """A placement that stores everything and joins nothing."""
 
         def plan_batch(self, facts, state):
             blocks = [Block(facts.next_id + s, s, (0, 1), facts.batch, (0,)) for s in (0, 1)]
@@ -150,7 +151,7 @@ def test_lengths_must_agree():
 
 
 def pulses(placement, patience):
-    """Bursts with pauses between them, on one slow host each; the events of its batches."""
+    """Return the events of bursts with pauses, on one slow host each."""
     batches = [(40, 40), (0, 0), (0, 0), (0, 0)] * 3
     slow = (HostCapacity(mips=300.0),) * placement.hosts
     return committed(
@@ -159,14 +160,14 @@ def pulses(placement, patience):
 
 
 def test_a_modelled_host_works_no_longer_than_a_batch_lasts():
-    """What is left over waits, and is worked on in the pauses."""
+    """Remaining work waits, and is done in the pauses."""
     seconds = [e.hosts[0].seconds for e in pulses(Centralized(), 100.0)]
     assert max(seconds) <= 1.0 and seconds[0] == seconds[1] == 1.0
     assert sum(seconds) > 1.5 * sum(e.hosts[0].seconds for e in pulses(Centralized(), 0.0))
 
 
 def test_a_placement_is_told_what_hosts_work_on_and_so_sees_what_waits():
-    """In the pause the host still has probes to make, and no more in all than it was asked for."""
+    """In the pause the host still has probes to make, and in total no more than requested."""
     seen = []
 
     class _Curious(Centralized):
@@ -181,7 +182,7 @@ def test_a_placement_is_told_what_hosts_work_on_and_so_sees_what_waits():
 
 
 def test_a_hop_is_held_against_the_last_stream_or_against_all_that_were_visited():
-    """Eq. 3 of Gu 2007 has one selectivity a hop; independent pairs have one for each pair."""
+    """Eq. 3 of Gu 2007 has one selectivity per hop; independent pairs have one for each pair."""
     sigma = [[1, 0.5, 0.25], [0.5, 1, 0.1], [0.25, 0.1, 1]]
     calm = dict(windows=(9.0,) * 3, selectivity=sigma)
     found = {
@@ -200,8 +201,8 @@ LOADED = [(50, 60)] * 6 + [(150, 180)] * 6 + [(50, 60)] * 6
 
 @pytest.mark.parametrize("placement", [Centralized(), StaticGrid(4), AdaptiveGrid(4), Ring(3)])
 def test_load_is_shed_in_a_simulation(placement):
-    """A part of the pairs is met, and of the results; sums of weights stay what they were. What is
-    stored is the same.
+    """A share of the pairs and of the results is processed; sums of weights and stored tuples are
+    equal.
     """
     settings = dict(windows=(5.0, 5.0), selectivity=0.01)
     whole = simulate(placement, LOADED, **settings)
@@ -227,8 +228,10 @@ def test_load_is_shed_in_a_simulation(placement):
 
 
 def test_a_simulated_burst_is_kept_within_its_seconds():
-    """On a cluster seconds are modelled, so that r follows them: it falls in the burst and rises
-    after it; a batch of the burst takes about what it may, which without shedding it exceeds.
+    """On a cluster seconds are modelled, and r follows them: it falls in the burst and rises after
+    it.
+
+    A batch of the burst takes about its limit, which it exceeds without shedding.
     """
     costs = CostParameters(transfer_ms=0.1, probe_ms=0.1, compare_us=20.0)
     settings = dict(windows=(5.0, 5.0), selectivity=0.01, cluster=(HostCapacity(),), costs=costs)

@@ -1,5 +1,6 @@
-"""Every committed batch is given to the user's function once, and again with the same rows where it
-is not known that it returned.
+"""The user's function receives every committed batch once.
+
+If it is unknown whether it returned, it receives the same rows again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ Give = Callable[[pa.Table, int], Any]
 
 
 class Idempotent:
-    """A sink that knows a batch by its number, and what it was called with."""
+    """A sink that identifies a batch by its number, and records its calls."""
 
     def __init__(self) -> None:
         self.batches: dict[int, Ids] = {}
@@ -56,7 +57,7 @@ def resume(folder: Path, give: Give | None = None) -> JoinRun:
 
 
 def test_every_batch_is_delivered_once_in_order(tmp_path: Path) -> None:
-    """When it has been committed; also one without results."""
+    """After its commit, even without results."""
     sink, committed = Idempotent(), []
 
     def give(results: pa.Table, batch: int) -> None:
@@ -73,8 +74,8 @@ def test_every_batch_is_delivered_once_in_order(tmp_path: Path) -> None:
 def test_what_was_cut_off_is_delivered_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
-    """The driver ends right before batch 3 is given, while it is, when the function has returned, and
-    when that has been written down.
+    """The driver ends before batch 3 is delivered, during it, after it, and after that is
+    recorded.
     """
     sink, real = Idempotent(), SinkProgress.mark_delivered
 
@@ -104,7 +105,7 @@ def test_what_was_cut_off_is_delivered_again(
 
 
 def test_a_killed_process_delivers_again(tmp_path: Path) -> None:
-    """It ends in the function, after it has written batch 3 to a file, on its way out."""
+    """It ends in the function, after writing batch 3 to a file."""
     program = f"""
 import os
 from pathlib import Path
@@ -141,7 +142,7 @@ def test_a_sink_that_fails_ends_the_run_in_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_sink_that_comes_later_gets_all(tmp_path: Path) -> None:
-    """Of a run that has ended, too."""
+    """Also if the run has finished."""
     assert start(tmp_path).awaitTermination()
     sink = Idempotent()
     assert resume(tmp_path, sink).awaitTermination()
@@ -181,8 +182,9 @@ def test_what_cannot_be_called_is_refused(tmp_path: Path) -> None:
 
 
 def test_into_delta_with_its_transaction_numbers(tmp_path: Path) -> None:
-    """The recipe of docs/operations.md, where the package is there. A batch whose table was written,
-    but not known to be delivered, is not written twice.
+    """The recipe of docs/operations.md, if the package is installed.
+
+    A batch whose table was written, but whose delivery is unknown, is not written twice.
     """
     delta = pytest.importorskip("deltalake")
 
@@ -218,7 +220,7 @@ def test_how_far_it_is_has_a_seal(tmp_path: Path) -> None:
 
 
 def test_a_sink_may_stop_the_run(tmp_path: Path) -> None:
-    """When it has what it wants: the run ends after that batch, and can go on."""
+    """The run ends after that batch, and can be resumed."""
     given, runs = list[int](), list[JoinRun]()
     begun = threading.Event()
 
@@ -238,7 +240,7 @@ def test_a_sink_may_stop_the_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("batch", [None, 4])
 def test_what_is_known_of_deliveries_is_made_anew(tmp_path: Path, batch: int | None) -> None:
-    """What is lost is what has been given: it is given again."""
+    """Lost records of deliveries cause another delivery."""
     sink = Idempotent()
     assert start(tmp_path, sink).awaitTermination()
     file = tmp_path / "sink-progress.json"

@@ -1,4 +1,4 @@
-"""Where to cut: Mem-Opt and CPU-Opt of Wang 2008, chapter 7."""
+"""Boundaries of slices: Mem-Opt and CPU-Opt of Wang 2008, chapter 7."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def all_chains(windows):
 
 @given(settings_of_a_stream())
 def test_cpu_chain_is_the_cheapest_of_all_chains(setting):
-    """That costs of edges are independent (Lemma 4) makes it a shortest path."""
+    """Costs of edges are independent (Lemma 4), so it is a shortest path."""
     windows, statistics = setting
     chains = all_chains(windows)
     assert len(chains) == 2 ** (len(windows) - 1)

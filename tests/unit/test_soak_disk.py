@@ -1,4 +1,4 @@
-"""What the soak takes for the files of a commit by themselves."""
+"""The soak's measurement of a commit's file operations alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOAK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "_soak_disk
 def test_each_folder_is_forced_once_and_has_something_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparks: int
 ) -> None:
-    """A folder that is forced again has nothing to write, and takes no time."""
+    """A folder synced a second time has nothing to write, and takes no time."""
     folder, forced, written = tmp_path / "run" / "commits", list[Path](), list[str]()
     folder.mkdir(parents=True)
 

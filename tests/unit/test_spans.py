@@ -1,4 +1,4 @@
-"""Spans of time are read and written by one module."""
+"""Durations are parsed and formatted by one module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""No word of a hub's query is left out: it is answered, or refused in a sentence that names it."""
+"""No word of a hub's query is ignored: it is answered, or refused in a sentence that names the
+word.
+"""
 
 from __future__ import annotations
 

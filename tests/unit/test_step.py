@@ -1,4 +1,4 @@
-"""The step of a batch is one: what the simulation hands on is what the engine hands on."""
+"""The simulation and the engine share one batch step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from unit.test_bitmaps import Counted, made
 
 
 def tens(count: int, streams: int) -> list[list[tuple[int, int, int, int]]]:
-    """Batches of ten tuples of each stream, one at each microsecond: (stream, k, v, later)."""
+    """Return batches of ten tuples of each stream, one per microsecond: (stream, k, v, later)."""
     return [
         [(s, t % 2, 0, int(s == 0 and (n, t) != (0, 0))) for t in range(10) for s in range(streams)]
         for n in range(count)
@@ -40,7 +40,7 @@ def tens(count: int, streams: int) -> list[list[tuple[int, int, int, int]]]:
 
 
 def plain(events: list[Event]) -> list[Event]:
-    """What policies decided: plans and their own events, but for the bytes of blocks."""
+    """Return the decisions of policies: plans and their own events, without the bytes of blocks."""
     found: list[Event] = []
     for e in events:
         if isinstance(e, BatchPlanned):
@@ -78,7 +78,7 @@ def test_a_chain_is_simulated_as_the_engine_runs_it(tmp_path: Path, hosts: int) 
 
 @dataclass(frozen=True)
 class _Watch(Centralized):
-    """Keeps the facts that it is given."""
+    """A placement that records its facts."""
 
     def plan_batch(self, facts: Facts, state: Any) -> Plan:
         SEEN.append(facts)
@@ -154,7 +154,7 @@ def test_with_full_history_ages_double() -> None:
 
 
 def test_matches_of_all_ages_are_those_of_the_steps_here_and_in_the_engine(tmp_path: Path) -> None:
-    """Windows are 160: a block of a batch of 10 lies in one sixteenth of it."""
+    """Windows are 160: a block of a batch of 10 covers one sixteenth of it."""
     run = Counted(tmp_path, made((160, 160)), 1, streams=2).fed(tens(24, 2))
     state = run.engine.state
     work = batch_step.plan_batch(run.engine.rules, state)
@@ -198,7 +198,7 @@ def test_what_is_missed_and_what_is_compared_are_all_pairs() -> None:
 
 @dataclass(frozen=True)
 class _Doubles(SemanticsUnaware):
-    """Meets everything twice."""
+    """A placement that joins everything twice."""
 
     def plan_batch(self, facts: Facts, state: Any) -> Plan:
         plan = super().plan_batch(facts, state)
@@ -213,7 +213,7 @@ def test_a_placement_that_doubles_is_refused_though_it_may_leave_out() -> None:
 
 @dataclass(frozen=True)
 class _Forgets(Placement):
-    """One host, on which fresh blocks meet all but the oldest block of the other stream."""
+    """A placement on one host that skips the oldest block of the other stream."""
 
     hosts: int = 1
 

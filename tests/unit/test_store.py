@@ -1,4 +1,4 @@
-"""The folder of a run: a batch exists once its manifest does, and nothing else does."""
+"""The folder of a run: a batch exists if and only if its manifest does."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ QUERIES = st.builds(
 
 @dataclass(frozen=True)
 class Policy:
-    """The state of some placement."""
+    """The state of a placement."""
 
     said: str = ""
     ages: tuple[tuple[int, ...], ...] = ()
@@ -90,7 +90,7 @@ STATES = {
     "queries": st.lists(QUERIES).map(tuple),
     "key_counts": st.lists(COUNTS).map(tuple),
 }
-"""What a state has besides blocks and what belongs to them."""
+"""Fields of a state other than blocks and their data."""
 
 
 @st.composite
@@ -118,7 +118,7 @@ def test_the_state_of_another_policy_is_refused() -> None:
 def test_another_version_is_refused_in_one_sentence(
     store: RunStore, part: str, version: Any, whole: bool
 ) -> None:
-    """Sealed as this version does it, or otherwise."""
+    """With a seal of this version or another."""
     commit(store, 0, [B[0]], [R[0]])
     file = next(store.commits.glob("state-*")) if part == "state" else store.path / part
     changed = {k: v for k, v in json.loads(file.read_text()).items() if k != "crc"}
@@ -133,13 +133,13 @@ def test_another_version_is_refused_in_one_sentence(
 
 
 B = [f"{n:06d}-0-{n:08x}-0.arrow" for n in range(4)]
-"""Block files, as they are named."""
+"""Names of block files."""
 R = [f"{n:06d}-0-{n:08x}.parquet" for n in range(4)]
 NOTHING = FileChecksum(0, 0)
 
 
 def state(batch: int, *files: str) -> RunState:
-    """A state whose only block has a replica in each of the files, which are empty."""
+    """Return a state whose only block has a replica in each of the files, which are empty."""
     blocks = {1: Block(1, 0, (0, 8), 0, tuple(range(len(files))), 5, 40, (0, 9))} if files else {}
     slots = {(1, h): ReplicaAddress(f, 0) for h, f in enumerate(files)}
     zeros, seals = (0, 0), dict.fromkeys(files, NOTHING)
@@ -157,7 +157,7 @@ def store(tmp_path: Path) -> RunStore:
 def commit(
     store: RunStore, batch: int, blocks: list[str], results: list[str], tidy: bool = True
 ) -> RunState:
-    """A batch as the engine makes it: tasks write files, then the driver commits."""
+    """Commit a batch as the engine does: tasks write files, then the driver commits."""
     for folder, names in ((store.blocks, blocks), (store.output.new, results)):
         for name in names:
             (folder / name).touch()
@@ -175,7 +175,7 @@ def names(folder: Path) -> list[str]:
 
 
 def results(store: RunStore) -> list[str]:
-    """What a reader of plain files sees."""
+    """Return the results as a reader of plain files sees them."""
     return sorted(f.name for f in store.results.iterdir() if f.is_file())
 
 
@@ -210,7 +210,7 @@ def test_the_last_manifest_says_what_exists(store: RunStore) -> None:
 
 
 def test_without_its_manifest_a_batch_has_not_happened(store: RunStore) -> None:
-    """Killed after every file of batch 1 was written, but for the rename of its manifest."""
+    """The driver is killed after every file of batch 1, but before the rename of its manifest."""
     first = commit(store, 0, [B[0]], [R[0]])
     commit(store, 1, [B[1]], [R[1]], tidy=False)
     manifest = store.commits / "000001.json"
@@ -226,7 +226,9 @@ def test_without_its_manifest_a_batch_has_not_happened(store: RunStore) -> None:
 
 
 def test_a_commit_that_was_not_tidied_holds(store: RunStore) -> None:
-    """Killed right after the rename: the older state and its files are still there, and no harm."""
+    """The driver is killed right after the rename. The older state and its files remain, without
+    harm.
+    """
     commit(store, 0, [B[0]], [R[0]])
     last = commit(store, 1, [B[1]], [R[1]], tidy=False)
     again = RunStore(store.path)
@@ -252,8 +254,9 @@ def test_strays_of_killed_tasks_are_cleaned_and_nothing_else(store: RunStore) ->
 
 
 def test_results_of_a_task_that_came_second_go_with_a_commit(store: RunStore) -> None:
-    """As speculation leaves them; they wait for the sixteenth batch, not for the next start. Until
-    then results have both names: results/ is not forced to disk.
+    """Speculation leaves them; they are removed with the sixteenth batch, not at the next start.
+
+    Until then results have both names, because results/ is not synced to disk.
     """
     commit(store, 0, [B[0]], [R[0]])
     strays = [f"{batch:06d}-0-0000dead.parquet" for batch in (1, 16)]
@@ -302,8 +305,9 @@ def test_a_commit_is_whole_or_absent(store: RunStore, monkeypatch: pytest.Monkey
 def test_results_are_seen_after_their_manifest_only(
     store: RunStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Killed between the manifest and the move: the batch has happened, and a resumed run shows
-    it.
+    """The driver is killed between the manifest and the move.
+
+    The batch is committed, and a resumed run shows it.
     """
     commit(store, 0, [B[0]], [R[0]])
 
@@ -378,7 +382,7 @@ def _hold(path: Path, held: Any) -> None:
 def test_a_folder_of_another_file_system_is_refused(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not taken for a folder of that name here, as text or as a Path."""
+    """It is not mistaken for a local folder of that name, as text or as a Path."""
     monkeypatch.chdir(tmp_path)
     for folder in (path, Path(path)):
         with pytest.raises(ValueError, match=r"is not a folder on this machine; a run needs one"):
@@ -393,7 +397,7 @@ def test_a_folder_may_be_a_url_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_a_run_folder_that_is_made_is_its_users_alone(tmp_path: Path) -> None:
-    """One that is there keeps its mode, and those above are made as others are."""
+    """An existing folder keeps its mode, and parent folders get the default mode."""
     (theirs := tmp_path / "theirs").mkdir(0o755)
     theirs.chmod(0o750)
     for path in (tmp_path / "above" / "run", theirs):

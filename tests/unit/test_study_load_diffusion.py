@@ -1,6 +1,4 @@
-"""The experiments of Gu 2007 on small settings: what they return, and the shapes that hold for any
-seed.
-"""
+"""The experiments of Gu 2007 on small settings: their values, and shapes that hold for any seed."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ def outcome(name: str, setting: DiffusionSetting = SMALL) -> dict[str, float]:
 
 
 def small(name: str, setting: DiffusionSetting) -> CachedOutcome:
-    """A run of an experiment on fewer hosts and in a shorter window."""
+    """Run an experiment on fewer hosts and in a shorter window."""
     return study.run_and_summarize(name, replace(setting, window=3.0, hosts=min(setting.hosts, 6)))
 
 
@@ -149,7 +147,7 @@ def test_routing_is_timed_batch_by_batch():
 
 
 def test_the_time_of_a_plan_is_shared_out_over_its_tuples(monkeypatch):
-    """Fig. 9 is of a tuple: twice the tuples, about half the time for each."""
+    """Fig. 9 is per tuple: with twice the tuples, each takes about half the time."""
     clock = iter(range(10**6))
     monkeypatch.setattr(plans, "perf_counter", lambda: next(clock))
     found = plans.routing_time(5.0, 5, seed=1)
@@ -195,7 +193,7 @@ def test_a_run_from_the_command_line_tells_how_long_it_took(monkeypatch, capsys)
 
 
 def test_ten_thousand_hosts_finish_in_minutes():
-    """Fewer batches than a run of 1000 s, which has to take less than ten minutes of CPU."""
+    """Fewer batches than a run of 1000 s, which must take less than ten minutes of CPU."""
     many = DiffusionSetting(4, 5.0, hosts=10_000, seconds=5, length=1, copies=100)
     for name in ("ATR", "CTR"):
         began = time.process_time()

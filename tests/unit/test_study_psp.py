@@ -1,6 +1,4 @@
-"""The studies of Wang 2008: shapes that hold whatever the seed, and frames that say what is
-modelled.
-"""
+"""The studies of Wang 2008: shapes that hold for any seed, and frames that mark modelled values."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ QUICK = psp_experiments.RingSetting(sigma=0.05, rate=20.0, seconds=20.0)
 
 @pytest.fixture(scope="module")
 def runs() -> pd.DataFrame:
-    """All schemes on few nodes and more, with two seeds."""
+    """Return all schemes on few nodes and more, with two seeds."""
     return psp_rivals.compare_schemes((3, 9), seeds=(0, 1), setting=replace(QUICK, seconds=30.0))
 
 
@@ -98,7 +96,7 @@ def by_scheme(runs, value):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_memory_and_response_of_the_rivals(runs, seed):
-    """Fig. 16.2 to 16.5: what grows with N, what falls, and what does not change."""
+    """Fig. 16.2 to 16.5: which figures grow with N, fall, or stay constant."""
     runs = runs[runs["seed"] == seed]
     stored, busy = by_scheme(runs, "stored"), by_scheme(runs, "busy")
     took = by_scheme(psp_rivals.add_response_times(runs, (2e-3,)), "response")

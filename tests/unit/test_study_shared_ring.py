@@ -1,6 +1,4 @@
-"""The study of the shared ring: what it counts is what the engine stored, what DuckDB finds is the
-definition.
-"""
+"""The study of the shared ring: its counts are the engine's, and its answers DuckDB's."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ QUERIES = (
 
 
 def streams() -> dict[str, Any]:
-    """Two small streams, a tuple a second, three in a batch."""
+    """Return two small streams, a tuple a second, three in a batch."""
     tables = {}
     for n, alias in enumerate("ab"):
         draw = np.random.default_rng(n)
@@ -122,8 +120,9 @@ def test_modelled_tuples_of_stretches_add_up_to_those_of_the_windows():
 
 
 def test_equal_stretches_of_age_put_more_on_one_host_than_the_run_does(tmp_path: Path):
-    """Young tuples are held in numbers, old ones are few: a block of a batch is as old as its
-    batch, a second each.
+    """Many young tuples are held, and few old ones.
+
+    A block of a batch is as old as its batch, one second each.
     """
     selective = made((12, 12), (32, 32), where=((None, None), ("v = 9", "v = 9")))
     run = Counted(tmp_path / "run", selective, 3, streams=2).fed(some_batches(48, streams=2))

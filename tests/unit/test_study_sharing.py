@@ -1,5 +1,5 @@
-"""The studies of Wang 2008, Part I: counting checked pair by pair, and the shapes that hold
-whatever the seed.
+"""The studies of Wang 2008, Part I: counts checked pair by pair, and shapes that hold for any
+seed.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_other_distributions_are_refused(name, n):
 
 
 def all_pairs(run):
-    """For each side of A and band: how many pairs, one by one."""
+    """Return the number of pairs for each side of A and band, counted one by one."""
     edges = [0, *(w * 1e6 for w in run.queries.windows)]
     ages = [np.abs(a[:, None] - run.b[None, :]).ravel() for a in run.a]
     return [
@@ -135,8 +135,9 @@ def test_a_chain_of_one_slice_routes_like_pull_up():
 @pytest.mark.parametrize("name", list(sharing.WINDOWS))
 @pytest.mark.parametrize(("sigma", "join"), [(0.2, 0.4), (0.8, 0.025)])
 def test_the_chain_placement_does_what_is_counted_tuple_by_tuple(name, sigma, join):
-    """Model and chain: what the placement stores and compares, slice by slice, is what pairs one by
-    one say, but for tuples that wait for their block of half a second.
+    """Stored tuples and comparisons of the placement equal counts of single pairs, slice by slice.
+
+    Only tuples that wait for their block of half a second differ.
     """
     q = SharedLoad(20.0, sharing.WINDOWS[name], sigma, join)
     chained = ChainExperiment(q, 60.0, 0.5, seed=4)
@@ -240,8 +241,9 @@ def test_no_single_overhead_gives_the_chains_of_section_8_3():
 
 
 def test_a_look_up_gives_both_published_chains_at_each_rate():
-    """Uniform windows are left alone and just the small ones merged: section 8.3 but for the slice
-    between small and large windows.
+    """Uniform windows are not merged, and only the small ones are.
+
+    This is section 8.3, except for the slice between small and large windows.
     """
     ranges = sharing.overhead_ranges((12,), routers=("looks up",)).set_index(["said", "rate"])
     for rate in sharing.RATES:

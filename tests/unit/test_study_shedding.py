@@ -1,4 +1,4 @@
-"""The claims of Gedik 2007 hold on small settings, and fail on figures that they do not speak of."""
+"""The claims of Gedik 2007 hold on small settings, and fail on figures that contradict them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRONG = {
 
 
 def test_every_claim_but_three_holds():
-    """Fig. 1 and 5 to 17; those that do not hold say why."""
+    """Fig. 1 and 5 to 17; those that do not hold give a reason."""
     tried = claims.shedding_claims((0.4, 0.6, 0.8))
     assert {(c.source, c.statement) for c in tried if c.holds == "no"} <= WRONG
     assert all(c.reason for c in tried if c.holds == "no")
@@ -38,7 +38,7 @@ def test_every_claim_but_three_holds():
 
 
 def test_claims_fail_on_other_figures():
-    """Fig. 8, 10, 11, 15 and 16, and they fail where nothing is adapted."""
+    """Fig. 8, 10, 11, 15 and 16; they fail without adaptation."""
     still = shedding_experiments.adaptation_curves().assign(
         fraction_modelled=0.5, load_modelled=2.0
     )
@@ -65,7 +65,7 @@ def test_claims_fail_on_other_figures():
 
 
 def test_one_knapsack_is_never_worse_than_a_direction_first():
-    """Gedik 2007, section 5.3, and better at half of the work."""
+    """Gedik 2007, section 5.3; it is better at half of the work."""
     for kappa in (0.4, 0.8):
         for r in (0.05, 0.2, 0.5, 0.8):
             sets = SetStreams(kappa=kappa)
@@ -100,7 +100,7 @@ def test_the_workload_matches_as_its_density_says():
 
 
 def test_of_sets_of_one_item_it_is_known_how_likely_they_match():
-    """Section 6.1's equality: without drawing sets, as two ranks that are so far apart."""
+    """Section 6.1's equality: without drawing sets, as two ranks at that distance."""
     p = zipf_probabilities(9, 0.7)
     found = overlap_probabilities(9, 1.0, 0.0, 0.7, 1, 0)
     assert found == pytest.approx([float(p @ np.roll(p, d)) for d in range(9)])
@@ -116,7 +116,7 @@ def test_the_burst_of_the_paper():
 
 
 def test_legs_share_tags_with_their_own_arrival():
-    """Every arrival of a day has its departure, with which it shares all but "late"."""
+    """Every arrival of a day has its departure, with which it shares all tags but "late"."""
     whole = flight_legs(1, batches=6)
     d, a = (whole[alias].to_pylist() for alias in "da")
     assert len(d) == 837 and len(a) == 754 and {r["batch"] for r in d} <= set(range(6))
@@ -133,7 +133,7 @@ def test_legs_share_tags_with_their_own_arrival():
 
 
 def test_methods_differ_on_flights_and_all_know_how_many_results_there_are():
-    """A quarter of the pairs; the order is the claim. Claims fail where methods do not differ."""
+    """A quarter of the pairs; the order is the claim. Claims fail if methods do not differ."""
     found = measured.compare_methods(1, 0.25, 24)
     share = found.results.set_index(["condition", "method"])["found of all"]
     assert share["tags", "uniform"] == pytest.approx(0.25, abs=0.08)

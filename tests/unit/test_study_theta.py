@@ -1,5 +1,5 @@
-"""Table 2 and Fig. 5 of Elseidy 2014 on the modelled cluster: what goes in is what TPC-H has, and
-what comes out is what the plans say.
+"""Table 2 and Fig. 5 of Elseidy 2014 on the modelled cluster: input of TPC-H, output of the
+plans.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FEW = JoinInput(
 
 
 def test_counts_are_those_of_the_runs_on_spark():
-    """Table 1: EQ5 as it was recorded, with and without skew: tuples and results."""
+    """Table 1: tuples and results of EQ5 as recorded, with and without skew."""
     for z in recordings.SKEWS:
         events = recordings.recorded_competitors()[f"SHJ, z={z}"]
         done = [e for e in events if isinstance(e, BatchCommitted)]
@@ -31,7 +31,7 @@ def test_counts_are_those_of_the_runs_on_spark():
 
 
 def test_joins_have_the_results_of_the_original_system():
-    """Table 1: as it expects of EQ5 and EQ7 at scale factor 0.01 without skew."""
+    """Table 1: the original results of EQ5 and EQ7 at scale factor 0.01 without skew."""
     assert [count_input(query).results for query in ("EQ5", "EQ7")] == [11_995, 1_217]
 
 

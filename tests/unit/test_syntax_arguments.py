@@ -1,5 +1,6 @@
-"""No argument of a syntax node is left out in silence. A rule reads it, or the node is kept as it is
-written, and refused where a rule would have to look into it.
+"""No argument of a syntax node is silently ignored.
+
+A rule reads it, or the node is kept unchanged, and refused if a rule would have to look into it.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ REFUSED = {
     exp.TryCast: "format action default requires_string null_on_text_overflow probe_date_format",
     exp.TsOrDsToDate: "format safe default_date",
 }
-"""All arguments that sqlglot knows and no rule reads. A new one in a new version is decided here:
-a rule reads it, or it is refused.
+"""All arguments known to sqlglot that no rule reads. A new one in a new version is decided here: a
+rule reads it, or it is refused.
 """
 KNOWN = READ | STATEMENT
 NO_RULES = {
@@ -105,7 +106,7 @@ NO_RULES = {
     ),
     *("Subquery", "Window"),
 }
-"""Kinds of classes, and classes that are only looked for to be refused or to be left alone."""
+"""Kinds of classes, and classes that are only checked to be refused or left unchanged."""
 SCHEMA = pa.schema(
     {
         **{"s": pa.string(), "n": pa.int32(), "x": pa.float64(), "d": pa.date32()},
@@ -189,7 +190,7 @@ def test_what_is_known_to_be_written_as_it_was() -> None:
 
 
 class Noted(dict[str, Any]):
-    """The arguments of a node, which notes the names that are asked for."""
+    """The arguments of a node; it records the names that are read."""
 
     def __init__(self, kind: type, args: dict[str, Any], noted: set[tuple[type, str]]) -> None:
         super().__init__(args)

@@ -62,7 +62,7 @@ def ended(run: JoinRun) -> JoinRun:
 
 
 class Clock:
-    """Stands still but where it is told that something takes time."""
+    """A clock that advances only in functions that are declared to take time."""
 
     now = 0.0
 
@@ -70,7 +70,7 @@ class Clock:
         return self.now
 
     def slows(self, patch: pytest.MonkeyPatch, owner: Any, name: str, seconds: float) -> None:
-        """Have each call of a function take so long."""
+        """Make each call of a function take this many seconds."""
         real = getattr(owner, name)
 
         def slow(*given: Any) -> Any:
@@ -93,7 +93,7 @@ def test_tables_are_joined_as_streams_are(tmp_path: Path, name: str) -> None:
 
 
 def test_texts_that_differ_a_little_are_found_by_their_lengths(tmp_path: Path) -> None:
-    """As characters, not as bytes."""
+    """In characters, not in bytes."""
     draw = np.random.default_rng(5)
     texts = ["".join(draw.choice([*"abé日 '{"], draw.integers(0, 6))) for _ in range(60)]
     rows = pa.table({"id": range(61), "s": [*texts, None]})
@@ -105,7 +105,7 @@ def test_texts_that_differ_a_little_are_found_by_their_lengths(tmp_path: Path) -
 
 
 def distance(s: str, t: str) -> int:
-    """The least number of characters to be put in, taken out or changed."""
+    """Return the minimum number of characters to insert, delete or replace."""
     row = list(range(len(t) + 1))
     for i, x in enumerate(s, 1):
         last, row[0] = row[0], i
@@ -138,7 +138,7 @@ def test_each_stream_may_have_its_own_event_time(
 def test_every_placement_by_the_stages_of_spark_and_by_turns(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streams: int
 ) -> None:
-    """What travels as bytes between tasks is what stays where it is on threads."""
+    """Bytes that travel between tasks equal the objects that threads share."""
     aliases, wrong = "abc"[:streams], {}
     given = tables(aliases, 40 if streams == 3 else 90, seed=89, batches=4)
     on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(aliases)) + " AND a.n < b.n + 200"
@@ -158,8 +158,10 @@ POINTS = {
     "publish": ("engine.output.Output", "publish", 4),
     "tidy": ("engine.store.Store", "tidy", 4),
 }
-"""Where a run is killed in batch 3, and the batches that are committed then: between its block
-files and its result files, between its manifest and what others see, and before old files go.
+"""Points at which a run is killed in batch 3, with the batches that are committed then.
+
+They are between its block files and its result files, between its manifest and its publication, and
+before the removal of old files.
 """
 KILLED = """
 import importlib, os, signal, sys
@@ -185,7 +187,7 @@ join.start(folder, batches="batch").awaitTermination()
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_between_files(tmp_path: Path, point: str) -> None:
-    """What is left is swept away or made whole."""
+    """Leftover files are removed or completed."""
     streams, folder = tables("ab", 200, seed=90, batches=6), tmp_path / "run"
     kind, name, committed = POINTS[point]
     module, _, kind = kind.rpartition(".")
@@ -232,7 +234,7 @@ def test_pandas_frames_are_streams(tmp_path: Path, batches: Any) -> None:
 
 
 def test_polars_frames_are_streams(tmp_path: Path) -> None:
-    """Every kind of column comes through; Polars has long offsets, categories and enumerations."""
+    """Every kind of column is preserved; Polars has long offsets, categories and enumerations."""
     second, day = timedelta(seconds=1), date(2024, 2, 29)
     a = pl.DataFrame(
         {
@@ -275,7 +277,7 @@ def test_a_lazy_frame_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("on", ["a.g + b.g > 0.3", "NOT (a.n = b.h)", "a.y + b.y + 100 <> 200"])
 def test_two_streams_are_compared_in_the_types_of_spark(tmp_path: Path, on: str) -> None:
-    """DuckDB alone compares a float and another number as floats, and adds to a tinyint in bytes."""
+    """DuckDB alone compares a float and another number as floats, and adds a tinyint in bytes."""
     a = {"g": pa.array([0.1], pa.float32()), "n": pa.array([16777217], pa.int32())}
     b = {"g": pa.array([0.2], pa.float32()), "h": pa.array([16777216.0], pa.float32())}
     both = {"y": pa.array([60], pa.int8())}
@@ -285,7 +287,7 @@ def test_two_streams_are_compared_in_the_types_of_spark(tmp_path: Path, on: str)
 
 
 def pairs(tmp_path: Path, a: Any, b: Any, on: str) -> Counter[tuple[int, ...]]:
-    """What a join of these finds, by id."""
+    """Return the results of a join of these tables, by id."""
     join = StreamJoin({"a": a, "b": b}, on, Centralized(), check=True)
     return result_ids(ended(join.start(tmp_path / "run", batches=2)).results())
 
@@ -326,7 +328,7 @@ FIVE = timedelta(seconds=5)
     ],
 )
 def test_times_without_a_zone_are_compared(tmp_path: Path, on: str, holds: Any) -> None:
-    """Pandas has them, and no zone. With those that have one they are compared in UTC."""
+    """Pandas has times without a zone. They are compared with zoned times in UTC."""
     rows = pd.DataFrame({"id": range(len(SHOWN)), "k": 1, "t": SHOWN, "s": SHOWN})
     rows["z"] = rows["t"].dt.tz_localize("UTC").dt.tz_convert("Europe/Berlin")
     rows["d"] = rows["t"].dt.date
@@ -389,7 +391,7 @@ FAR = -(2**63)
 def test_what_is_moved_across_a_comparison_does_not_overflow(
     tmp_path: Path, on: str, holds: Any, a: Any, b: Any, found: bool
 ) -> None:
-    """Where the comparison as it is written does not. All but sums of BIGINTs are links."""
+    """Moved terms do not overflow if the original does not. All but sums of BIGINTs are links."""
 
     def rows(given: list[tuple[int, ...]]) -> pa.Table:
         narrow = {n: pa.array([g[i] for g in given], pa.int32()) for i, n in enumerate("xy")}
@@ -429,7 +431,7 @@ def test_nan_is_the_largest_with_either_sign(tmp_path: Path, on: str) -> None:
 )
 @pytest.mark.parametrize("how", ["a.k = b.k AND {}", "a.k <> b.k OR {}"])
 def test_decimals_have_the_digits_of_spark(tmp_path: Path, on: str, holds: Any, how: str) -> None:
-    """In filters, and in what is computed of one stream for pairs."""
+    """In filters, and in values computed from one stream for pairs."""
     given = [
         {"p": Decimal("0.07"), "q": Decimal("0.1399"), "n": 3, "v": Decimal("-1.00")},
         {
@@ -532,7 +534,7 @@ def test_what_may_mean_another_thing_is_refused(tmp_path: Path, on: str, said: s
 def test_a_batch_is_held_twice_however_many_threads_and_copies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    """As it came, and in blocks: hosts that have the same tuples share them, and tasks do."""
+    """As received, and in blocks: hosts and tasks share the same tuples."""
     rows, before, most = 40_000, list[int](), list[int]()
 
     def counted(work: Callable[..., Any]) -> Any:
@@ -569,7 +571,7 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
 def test_small_batches_of_much_work_are_shared_by_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first one shows what there is to do."""
+    """The first batch shows the amount of work."""
     monkeypatch.setattr(thread_executor, "cores", lambda: 2)
     streams = tables("ab", 60, seed=86, batches=3)
     for short, tasks in ((1e-9, [1, 2, 2]), (60.0, [1, 1, 1])):
@@ -600,7 +602,7 @@ def test_what_came_is_told_before_a_shedder_drops_any(
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """What the seconds of batches are taken from."""
+    """The clock of batch times."""
     clock = Clock()
     monkeypatch.setattr(time, "perf_counter", clock)
     monkeypatch.setattr("braid.run_lifecycle.Engine", partial(Engine, clock=clock))
@@ -619,7 +621,7 @@ def test_what_a_commit_took_is_told_with_the_next_batch(
 
 
 def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
-    """While the run goes on, and when it ends."""
+    """During the run, and at its end."""
     streams, held = tables("ab", 200, seed=88, batches=8), list[set[str]]()
     join = StreamJoin(
         streams, "a.k = b.k", Scatter(), {"a": "40 seconds", "b": "40 seconds"}, time="ts"
@@ -641,7 +643,7 @@ def test_block_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
 
 
 def mapped(folder: Path) -> set[str]:
-    """The files of a folder that this process has mapped, gone or not."""
+    """Return the files of a folder that this process has mapped, deleted or not."""
     lines = Path("/proc/self/maps").read_text().splitlines()
     names = {line.split(maxsplit=5)[5] for line in lines if str(folder) in line}
     return {name.removesuffix(" (deleted)") for name in names}
@@ -709,7 +711,7 @@ def test_a_run_routed_by_another_duckdb_is_refused(
 def test_the_seconds_of_a_batch_are_split_by_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    """What is slow shows in its own part, and the parts make up the batch."""
+    """A slow function shows in its own phase, and the phases add up to the batch."""
     slow: dict[str, tuple[Any, str]] = {
         "source": (ArrowFeed, "tuples"),
         "planning": (batch_step, "plan"),
@@ -741,7 +743,7 @@ def test_metrics_are_by_host_or_by_batch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rows", [3, 10_001])
 def test_columns_that_nothing_asks_for_need_not_be_what_duckdb_takes(tmp_path, rows):
-    """A map with equal keys is refused by DuckDB. Few rows must not be asked otherwise than many."""
+    """DuckDB refuses a map with equal keys. The behavior must not depend on the number of rows."""
     odd = pa.array([[(1, 2), (1, 3)]] * rows, pa.map_(pa.int32(), pa.int32()))
     a = pa.table({"k": np.arange(rows), "m": odd})
     b = pa.table({"k": np.arange(rows) * 2, "n": np.arange(rows)})

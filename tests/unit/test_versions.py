@@ -1,4 +1,4 @@
-"""A run of another version of the formats, or with other keys, is refused in a sentence."""
+"""A run with another format version, or with other keys, is refused in a sentence."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The chain, the merge graph, the table of queries and their panel: what they show, and what they
-do to a run.
+"""The chain, the merge graph, the table of queries and their panel: their content and their effect
+on a run.
 """
 
 from __future__ import annotations
@@ -340,7 +340,7 @@ def test_queries_are_modelled_by_the_equations():
 
 
 class Run:
-    """A run that goes on until it is ended, and keeps what was asked of it."""
+    """A run that continues until it is ended, and records requests."""
 
     isActive = True
 
@@ -386,7 +386,7 @@ class Run:
 
 @pytest.fixture
 def live(run):
-    """A panel that follows a run; nothing is measured here."""
+    """Return a panel that follows a run; nothing is measured here."""
 
     def launch(settings):
         started = Run(run.events, [])

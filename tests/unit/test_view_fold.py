@@ -1,4 +1,4 @@
-"""The fold of events into scenes, on a small run written by hand."""
+"""The fold of events into view states, on a small run written by hand."""
 
 from __future__ import annotations
 

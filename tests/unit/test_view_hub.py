@@ -1,4 +1,4 @@
-"""What is drawn of a hub is what its events say."""
+"""The pictures of a hub show what its events contain."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> SteppedHub:
-    """One on which something of everything has happened."""
+    """A hub whose events cover every kind of change."""
     hub = SteppedHub(tmp_path_factory.mktemp("view") / "hub", tables(2), NETWORK, AT)
     hub.submit(WIDE, "wide", "S1")
     hub.step()
@@ -305,7 +305,7 @@ def batches(events: list[Any]) -> list[HubBatchCommitted]:
 
 
 def asked(name: str, alone: float, added: float, others: int = 0) -> QuerySubmitted:
-    """A query that a join of its own would answer for ``alone``."""
+    """Return a query that its own join would answer at the cost ``alone``."""
     considered = (("a new join at N1", alone), ("operator 0 at N1", added))[others:]
     return QuerySubmitted(-1, name, "", "S1", "holds", 0, added, considered, {}, 0.0, 0.0)
 

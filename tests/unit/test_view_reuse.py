@@ -1,4 +1,4 @@
-"""The map of a network: links as wide as what flows on them."""
+"""The map of a network: links as wide as their load."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The ring and the stepping view: frames are functions of events (or steps) alone, and their pages
-need no network.
+"""The ring and the stepper: frames are functions of events (or steps) alone.
+
+Their pages need no network.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def test_what_a_step_puts_somewhere_is_marked_new():
 
 
 class Ended:
-    """A run that is over when it is first looked at."""
+    """A run that has ended before it is first polled."""
 
     isActive = False
 
@@ -225,7 +226,7 @@ def test_a_change_gives_up_the_simulation_that_goes_on():
 
 @pytest.mark.parametrize("fails", ["model", "picture"])
 def test_what_fails_is_told_and_the_next_change_is_modelled(fails, monkeypatch):
-    """Whatever the error, and though the next change came meanwhile."""
+    """Whatever the error, even if the next change came meanwhile."""
     begun, go = threading.Event(), threading.Event()
 
     def error(settings):

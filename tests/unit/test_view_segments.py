@@ -1,6 +1,4 @@
-"""The views of a load-diffused join: segments, routing paths, host loads, the matrix by arrival,
-the panel.
-"""
+"""The views of a load-diffused join: segments, routing paths, host loads, arrival matrix, panel."""
 
 from __future__ import annotations
 

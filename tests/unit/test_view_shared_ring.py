@@ -1,6 +1,4 @@
-"""The ring of a shared run and its panel: functions of events alone, in pages that need no
-network.
-"""
+"""The ring of a shared run and its panel: functions of events alone, in offline pages."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Counted:
 
 
 def told(run: Counted) -> list[Any]:
-    """The events with those that SharedRun tells first."""
+    """Return the events after those that SharedRun emits first."""
     start = RunStarted(("a", "b", "c"), "a.k = b.k", {}, "Chain", {}, HOSTS, 63, 12)
     added = [
         QueryAdded(
@@ -199,7 +197,7 @@ ASKED = (
 
 
 class Live(SimpleNamespace):
-    """A run as the panel knows it."""
+    """A run as the panel sees it."""
 
     def rebalance(self, chain: str) -> None:
         self.asked = chain

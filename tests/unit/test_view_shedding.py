@@ -1,4 +1,4 @@
-"""Pictures of joins that shed load, on modelled runs."""
+"""Charts of joins that shed load, on simulated runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WHOLE = sum(
 
 
 def test_a_modelled_run_is_planned_by_the_policy():
-    """It learns where matches are: more than twice as many as a share of all."""
+    """It learns the age of matches: more than twice as many results as a plain share."""
     told = [e for e in EVENTS if isinstance(e, SheddingPlanned)]
     assert len(told) == 18 and {e.fraction for e in told} == {0.2}
     whole = shedding_runs.simulate_shedding(
@@ -44,7 +44,7 @@ def test_a_modelled_run_is_planned_by_the_policy():
 
 
 def test_seconds_are_kept_in_the_burst():
-    """A closed loop without a clock: batches of the burst take what they may, and not more."""
+    """A closed loop without a clock: batches of the burst take their limit, and not more."""
     sets = shedding_runs.sets_from_controls(**SETTINGS | dict(rate=200.0))
     free = shedding_runs.simulate_shedding(sets, Shed(fraction=1))
     kept = shedding_runs.simulate_shedding(sets, Shed(seconds=1.0))
@@ -59,7 +59,7 @@ def test_seconds_are_kept_in_the_burst():
 @pytest.mark.parametrize("method", ["selective", "drop"])
 @pytest.mark.parametrize("burst", [1.0, 3.0])
 def test_a_batch_without_tuples_of_a_stream_is_modelled(method, burst):
-    """The least rate that the control takes: five tuples a second, of which few are kept."""
+    """The minimum rate of the control: five tuples a second, most of them shed."""
     settings = {**SETTINGS, "rate": 5.0, "burst": burst}
     for fraction in (0.05, 0.25):
         shed = shedding_runs.make_shedder(method=method, fraction=fraction)
@@ -74,8 +74,9 @@ def harvested(events):
 
 @pytest.mark.parametrize("method", ["selective", "uniform", "drop"])
 def test_dear_tuples_come_first_where_it_is_known_what_tuples_are_worth(method):
-    """Of what the full join has in matches and in utility, as the model knows it, all methods
-    estimate the same; the selective one finds most of the utility with as many pairs.
+    """All methods estimate the same matches and utility of the full join.
+
+    The selective one finds most of the utility with as many pairs.
     """
     found = {}
     for dear in (0.0, 0.1):
@@ -98,8 +99,11 @@ def test_dear_tuples_come_first_where_it_is_known_what_tuples_are_worth(method):
 
 
 def test_what_was_learned_is_nearly_as_good_as_what_is_known():
-    """Matches expected of what is processed from the tenth batch on, over those of the best pairs by
-    the workload's own density, as many of them and as large a sample.
+    """Expected matches of the processed pairs from the tenth batch on are compared with the
+    optimum.
+
+    The optimum is the best pairs by the workload's own density, with the same number of pairs and
+    the same sample size.
     """
     densities = [shedding_runs.sets_from_controls(**SETTINGS).match_density(i, 60) for i in (0, 1)]
     mine = best = 0.0
@@ -176,7 +180,7 @@ def test_events_of_another_run_are_refused():
 
 
 class Going:
-    """A run that has begun."""
+    """A run that has started."""
 
     isActive = True
 

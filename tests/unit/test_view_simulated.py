@@ -1,6 +1,4 @@
-"""The views on the placements' own events, held against what the events say when they are counted
-one by one.
-"""
+"""The views of the placements' own events, compared with counts of single events."""
 
 from __future__ import annotations
 
@@ -42,8 +40,9 @@ def events(request: pytest.FixtureRequest) -> list[Any]:
 
 
 def brute(events: list[Any]) -> tuple[np.ndarray, set[tuple[int, int]], dict[int, list[Any]]]:
-    """Met row pairs by pair of routing keys, owed pairs and live blocks, counted event by event and
-    pair by pair.
+    """Return joined row pairs by pair of routing keys, pending pairs and live blocks.
+
+    They are counted event by event and pair by pair.
     """
     met = np.zeros((events[0].keys, events[0].keys))
     owed: set[tuple[int, int]] = set()
@@ -110,7 +109,9 @@ def test_the_cells_tile_the_matrix(events):
 
 
 def test_cells_carry_the_hosts_of_the_plan(events):
-    """After a quiet batch every pair of live blocks of a grid lies at the host that stores both."""
+    """After a quiet batch every pair of live blocks of a grid is in the cell of the host that
+    stores both.
+    """
     scene = fold_events(events)
     if not scene.grids or len(scene.grids) > 1 or scene.pending_pairs:
         return

@@ -1,4 +1,4 @@
-"""The static twins: right numbers, squares, orientation, pages that need no network."""
+"""The static pages: right numbers, squares, orientation, and no network."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_the_time_line_stacks_the_seconds_of_a_batch_by_part():
 
 
 def uneven() -> list[Any]:
-    """MIGRATION, with batches of 0.5, 0.6 and 0.7 seconds."""
+    """Return MIGRATION with batches of 0.5, 0.6 and 0.7 seconds."""
     events, took = [], iter((0.5, 0.6, 0.7))
     for e in MIGRATION:
         events.append(

@@ -1,4 +1,4 @@
-"""Charts without JavaScript: the SVG shows what the figure does, at the places that its axes say."""
+"""Charts without JavaScript: the SVG shows the figure's values at their positions on the axes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parsed(figure: Any, name: str = "a chart") -> ElementTree.Element:
 
 
 def boxes(root: ElementTree.Element, shade: str) -> list[tuple[float, ...]]:
-    """x, y, width, height of the bars of a colour; the legend's are 10 by 10."""
+    """Return x, y, width and height of the bars of a color; the legend's are 10 by 10."""
     found = [r for r in root.iter("rect") if r.get("fill") == shade and r.get("width") != "10"]
     return [tuple(float(r.get(n, 0)) for n in ("x", "y", "width", "height")) for r in found]
 
@@ -198,7 +198,7 @@ def test_every_chart_has_a_picture_without_javascript_inside_its_frame():
 
 
 def heights(html: str) -> list[float]:
-    """Of the bars that a film has where no script runs."""
+    """Return the heights of a player's bars without JavaScript."""
     drawn = html[html.index("<noscript>") :]
     root = ElementTree.fromstring(drawn[drawn.index("<svg") : drawn.index("</svg>") + 6])
     return [h for shade in colors.STREAMS for *_, h in boxes(root, shade)]

@@ -1,4 +1,4 @@
-"""A run of another process: read as it is written, served with a token, written as a page."""
+"""A run of another process: read while it is written, served with a token, written as a page."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from unit.scripted import MIGRATION, committed
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A run folder in which one batch is done."""
+    """A run folder with one finished batch."""
     write_events(tmp_path / "events.jsonl", MIGRATION[:4])
     return tmp_path
 
@@ -83,7 +83,7 @@ def recorded_of(folder: Path) -> object:
 
 @pytest.fixture
 def address(folder: Path) -> Iterator[str]:
-    """Where the run is served, with the token."""
+    """The URL of the served run, with the token."""
     made, found = server.make_server(folder)
     thread = threading.Thread(target=made.serve_forever, args=(0.01,))
     thread.start()
@@ -130,7 +130,7 @@ def test_a_batch_that_is_no_natural_number_is_refused(address, since):
     ],
 )
 def test_a_page_that_another_name_points_to_is_refused(address, host, code):
-    """A site could have its own name point to this machine, and so read what a browser gets."""
+    """DNS rebinding: a site could make its own name point to this machine, and read responses."""
     where = urlsplit(address)
     asked = HTTPConnection(where.hostname, where.port, timeout=10)
     asked.putrequest("GET", f"/?{where.query}", skip_host=True)

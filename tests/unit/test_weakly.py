@@ -1,4 +1,4 @@
-"""What a gateway is given that keeps all it was ever given."""
+"""Callbacks for a gateway that keeps everything it was ever given."""
 
 from __future__ import annotations
 

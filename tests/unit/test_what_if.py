@@ -1,4 +1,4 @@
-"""Another placement on what a run was given: the same arrivals, from any batch on."""
+"""Another placement on the input of a run: the same arrivals, from any batch on."""
 
 from __future__ import annotations
 

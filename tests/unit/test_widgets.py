@@ -1,4 +1,4 @@
-"""The cockpit and its pump: no Spark, no browser, no waiting."""
+"""The cockpit and its event pump: no Spark, no browser, no waiting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from unit.scripted import MIGRATION, started
 
 
 class FakeRun:
-    """A run whose events the test releases; ``over`` says that its threads are gone."""
+    """A run whose events the test releases; ``over`` means that its threads have ended."""
 
     def __init__(
         self, events: list[Any], shown: int | None = None, error: BaseException | None = None
@@ -78,7 +78,7 @@ def test_the_pump_ends_with_a_run_that_died_without_a_word():
 
 
 def sent(cockpit: Cockpit, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is sent to the browser from now on."""
+    """Return the list of later messages to the browser."""
     told: list[Any] = []
     monkeypatch.setattr(cockpit, "send", lambda content, buffers=None: told.append(content["more"]))
     return told

@@ -1,5 +1,6 @@
-"""A driver that slept while another one took its run over changes nothing that the other has made,
-wherever it fell asleep.
+"""A driver that slept while another one took its run over changes none of the other's files.
+
+It may have fallen asleep at any point.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ RUN, ON, BATCHES = Path("/run"), "a.k = b.k", 13
 STREAMS = tables("ab", 56, seed=17, batches=BATCHES)
 WANTED = expected(STREAMS, ON)
 EVERY = int(os.environ.get("BRAID_SLEEP_EVERY", "0"))
-"""A driver also sleeps before one in this number of file changes."""
+"""A driver sleeps before one in this number of file changes."""
 CHANGES = {
     *("append", "close", "create", "link", "replace", "rmtree", "truncate", "unlink", "write"),
 }
@@ -51,9 +52,11 @@ def go_on() -> None:
 
 
 def named(machine: Machine, place: Path | str) -> dict[str, bytes]:
-    """The files of a run, but for those that no manifest can name yet: a driver may leave some, and
-    the next one removes them. In a bucket, a driver that does not know yet that it has lost the run
-    may also say that its own batch is delivered, so that what comes after is given again.
+    """Return the files of a run that a manifest names or may name later.
+
+    A driver may leave other files, which the next one removes. In a bucket, a driver that does not
+    know that it has lost the run may record the delivery of its own batch, so the next batches are
+    delivered again.
     """
     found = machine.content(str(place)).items()
     left = {".lock"} if place == RUN else {"sink-progress.json"}
@@ -75,9 +78,10 @@ def sleeps(
     machine: Machine | None = None,
     place: Path | str = RUN,
 ) -> str:
-    """Have a driver sleep before a change, by its number of those that count or by how its name
-    begins, while a second one goes on, and hold what it does then against what that one has left.
-    Returns before which change it slept; "": none.
+    """Make a driver sleep before a change, while a second one continues; check its later actions.
+
+    The change is given by its number or by the prefix of its name. The files of the second driver
+    must stay unchanged. Return the change before which it slept; "": none.
     """
     seen, counted = dict[str, bytes](), count()
     machine = machine or Machine()
@@ -112,7 +116,7 @@ def sleeps(
 
 
 def is_whole(machine: Machine, place: Path | str) -> None:
-    """A third driver finds nothing amiss, tells each batch once, and has all results."""
+    """Check that a third driver finds no fault, reports each batch once, and has all results."""
     run = StreamJoin.resume(place, STREAMS, durability="process")
     assert run.awaitTermination()
     assert (
@@ -127,7 +131,7 @@ def is_whole(machine: Machine, place: Path | str) -> None:
 
 
 def wanted_since(first: int) -> Counter[tuple[int, ...]]:
-    """The results that the batches from the ``first`` one on complete."""
+    """Return the results completed by the batches from ``first`` on."""
     batch = [streams["batch"].to_pylist() for streams in STREAMS.values()]
     return Counter({r: n for r, n in WANTED.items() if max(map(getitem, batch, r)) >= first})
 
@@ -138,7 +142,7 @@ def now_and_then(
     second: Callable[[], None],
     prepare: Callable[[Machine], None] = lambda machine: None,
 ) -> None:
-    """Have a driver sleep before some of its changes in turn."""
+    """Make a driver sleep before some of its changes in turn."""
     for at in range(EVERY // 2, 10_000, EVERY):
         if not sleeps(at, first, counts, second, prepare):
             assert at > EVERY // 2
@@ -147,7 +151,7 @@ def now_and_then(
 
 
 def begun(machine: Machine, batch: int) -> bool:
-    """Whether a run has come so far that it writes the state after a batch."""
+    """Return whether a run has progressed to writing the state after a batch."""
     folder = machine.files.find(f"{RUN}/commits")
     names = {*folder.names} if isinstance(folder, Folder) else set[str]()
     names |= {name.removeprefix("commits/") for name in machine.stores[URL].objects}
@@ -155,7 +159,7 @@ def begun(machine: Machine, batch: int) -> bool:
 
 
 def late(machine: Machine) -> bool:
-    """Before the batch with which Spark's log has all lines, up to the next roll-up."""
+    """From the batch before Spark's log has all lines, up to the next roll-up."""
     return begun(machine, 8) and not begun(machine, 12)
 
 
@@ -207,7 +211,7 @@ KEPT = [
 
 @pytest.mark.parametrize("change", KEPT)
 def test_asleep_while_the_oldest_results_go(change: str) -> None:
-    """With ``keep``: at each roll-up those go that are not kept."""
+    """With ``keep``: each roll-up drops results beyond it."""
     keep_some = partial(begin, keep="1 kB")
     assert sleeps(change, keep_some, late, keep_some)
 
@@ -217,7 +221,9 @@ DELIVERS = ["sink begin", "sink commit", "write .sink-progress.json", "replace s
 
 @pytest.mark.parametrize("change", [*DELIVERS, "unlink commits/state", "link results/0"])
 def test_asleep_while_a_sink_is_given_results(change: str) -> None:
-    """With ``foreachBatch``: the sink is given each batch with the same rows, and none too early."""
+    """With ``foreachBatch``: the sink receives each batch with the same rows, and none too
+    early.
+    """
     machine = Machine()
     sink = TransactionalSink(lambda operation: machine.step(operation, f"{RUN}/sink") < 1)
     give = partial(begin, foreachBatch=sink.give)
@@ -240,7 +246,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize("change", REQUESTS)
 def test_asleep_before_a_request_to_a_bucket(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also between the put of a manifest and the tidying; with a sink."""
+    """Also between the write of a manifest and the cleanup; with a sink."""
     monkeypatch.setattr(remote_parts, "_TOGETHER", 5)
     machine = Machine()
     sink = TransactionalSink(lambda operation: machine.step(operation, "sink") < 1)
@@ -268,12 +274,12 @@ BEGINS = [
 
 @pytest.mark.parametrize("change", BEGINS)
 def test_asleep_while_it_begins(change: str) -> None:
-    """Before its input is whole, another one begins the same run."""
+    """Before its input is complete, another driver starts the same run."""
     assert sleeps(change, begin, early, begin)
 
 
 def stop_early(machine: Machine) -> None:
-    """A run whose driver was killed, with what its tasks have left."""
+    """Return a run whose driver was killed, with its tasks' leftover files."""
     with killed_before(10), pytest.raises(OSError, match="killed"):
         begin()
     for name in ("blocks/000007-0-0000cafe-0.arrow", "staging/000010-0-0000cafe.parquet"):
@@ -302,7 +308,9 @@ def test_asleep_while_it_takes_over(change: str) -> None:
 
 
 def back() -> None:
-    """A repair goes back, and a driver goes on: the log has other entries of the same numbers."""
+    """A repair goes back and a driver continues, so the log has other entries of the same
+    numbers.
+    """
     repair_run(RUN, RunStore(RUN).committed_batches()[-1] - 1)
     go_on()
 
@@ -329,7 +337,7 @@ def test_asleep_at_any_change_while_it_takes_over() -> None:
 
 
 def test_lines_of_a_woken_driver_are_not_told_for_good(tmp_path: Path) -> None:
-    """It slept between its check and its line: the driver of the run writes all lines again."""
+    """It slept between its check and its line; the driver of the run rewrites all lines."""
     run = StreamJoin(STREAMS, ON, Scatter()).start(tmp_path, batches="batch")
     assert run.awaitTermination()
     mine = RunStore(tmp_path)
@@ -345,8 +353,9 @@ def test_lines_of_a_woken_driver_are_not_told_for_good(tmp_path: Path) -> None:
 
 
 def test_a_driver_whose_entries_were_cut_off_has_lost_the_run(tmp_path: Path) -> None:
-    """A repair has gone back, and nobody has come as far as the driver had: its next entry is free,
-    and its last one is another's.
+    """A repair has gone back, and no driver has come as far since.
+
+    The driver's next entry is free, and its last one is another driver's.
     """
     mine = RunStore(tmp_path)
     mine.create_run({})

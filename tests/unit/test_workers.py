@@ -1,4 +1,4 @@
-"""Workers of a session that somebody else has made run this Python and find this package. No Spark."""
+"""Workers of another program's session run this Python and find this package. No Spark."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from world.playing import play, played
 from world.scenario import FAULTS
 
 WORLDS = 90
-"""They take about half a minute."""
+"""Number of worlds; they take about half a minute."""
 TESTS = Path(__file__).parents[1]
 
 
@@ -28,7 +28,7 @@ def test_whatever_happens_each_result_is_there_once_or_a_sentence_says_why() -> 
 
 @pytest.mark.parametrize("seed", [18, 15])
 def test_the_same_seed_gives_the_same_trace_in_another_process_too(seed: int) -> None:
-    """Also where sets of text are in another order; 15 is that of a hub."""
+    """Also if sets of text are in another order; seed 15 is a hub's."""
     code = f"from world.playing import play; print('\\n'.join(play({seed}).trace))"
     more = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "5"}
     said = subprocess.run(

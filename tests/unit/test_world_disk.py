@@ -1,4 +1,4 @@
-"""The engine in a simulated world meets nothing of this machine's disk."""
+"""The engine in a simulated world never accesses this machine's disk."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from world.disk import SimulatedDisk
     "verb", [v for v in vars(FileSystem) if not v.startswith("_") and v != "find"]
 )
 def test_the_simulated_disk_has_each_method_of_the_disk(verb: str) -> None:
-    """One that it has not would reach this machine's files. ``find`` calls others."""
+    """A missing one would access this machine's files. ``find`` calls others."""
     real, simulated = vars(FileSystem)[verb], vars(SimulatedDisk)[verb]
     assert str(signature(simulated)) == str(signature(real))

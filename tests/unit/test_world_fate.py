@@ -1,4 +1,4 @@
-"""When something happens in a simulated world: at once, or at a step where it may do most harm."""
+"""Timing of faults in a simulated world: at once, or at a step with the most harm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STEPS = [("names", "/run/blocks"), ("read", "/run/a"), ("link", "/run/commits/0
 
 
 def _happened(seed: int) -> list[tuple[int, tuple[str, str]]]:
-    """Return the numbers of the steps at which something happens, and these steps."""
+    """Return the numbers of the steps at which a fault happens, and these steps."""
     fate, found = Fate(random.Random(seed), ["kill"], 3, 20, "folder"), []
     before = ("", "")
     for number in range(3_000):

@@ -1,4 +1,4 @@
-"""The simulated disk does as the system's, and a power cut takes from it only what it may."""
+"""The simulated disk behaves like the system's, and a power failure loses only what it may."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ operation = st.one_of(
 
 
 def on_disk(root: Path, verb: str, path: str, *more: Any) -> None:
-    """Do it on the system's own disk."""
+    """Perform the operation on the system's own disk."""
     at = Path(f"{root}{path}")
     if verb in ("write", "append"):
         with open(at, "wb" if verb == "write" else "ab") as file:
@@ -52,7 +52,7 @@ def in_memory(files: Files, verb: str, path: str, *more: Any) -> None:
 
 
 def tried(do: Any, *given: Any) -> str | None:
-    """The kind of error that came."""
+    """Return the kind of the error raised."""
     try:
         do(*given)
     except OSError as error:
