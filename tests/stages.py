@@ -46,7 +46,7 @@ class InProcessStages:
             else frame.to_batches()
         )
         if batch.spec.partitions == 1:
-            with _without_spark(0), patch.object(spark_executor, "by_stream", _by_stream):
+            with _without_spark(0), patch.object(spark_executor, "split_by_stream", _by_stream):
                 return _executed([*spark_executor.single_stage(batch)(came)])
         with _without_spark(0), patch.object(spark_executor, "split_by_stream", _by_stream):
             shipped = [*spark_executor.route_stage(batch)(came)]

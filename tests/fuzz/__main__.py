@@ -66,7 +66,8 @@ def open_spark(is_wanted: bool) -> Iterator[Any]:
 
     gc.enable()
 
-    spark = session("braid-fuzz", cores=2, spark_driver_extraJavaOptions="-Xss8m -XX:+UseSerialGC")
+    options = "-Xss8m -XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError"  # else it hangs
+    spark = session("braid-fuzz", cores=2, spark_driver_extraJavaOptions=options)
     try:
         yield spark
     finally:

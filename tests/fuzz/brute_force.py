@@ -37,6 +37,8 @@ from fuzz.spark_values import (
     negate_truth,
     order_of,
     remainder,
+    round_half_up,
+    whole,
 )
 
 Row = Mapping[str, Mapping[str, Typed]]
@@ -232,6 +234,9 @@ _RULES: dict[str, Callable[..., Typed]] = {
     **dict.fromkeys(("negate", "negate_real", "negate_decimal"), negate),
     **dict.fromkeys(("abs", "abs_real", "abs_decimal"), absolute),
     "plus": lambda a: a,
+    "ceil": whole(math.ceil),
+    "floor": whole(math.floor),
+    "round": round_half_up,
     "bit_and": bitwise(lambda x, y: x & y),
     "bit_or": bitwise(lambda x, y: x | y),
     "bit_xor": bitwise(lambda x, y: x ^ y),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fuzz.cases import Case, Stream, Tree
 from fuzz.column_types import DECIMALS, LETTERS, column_type, decimal_name, random_value
-from fuzz.operators import ANY_CLASSES, FUNCTIONS, LITERALS, NUMBERS, OPERATORS
+from fuzz.operators import ANY_CLASSES, FUNCTIONS, LENGTHENING, LITERALS, NUMBERS, OPERATORS
 
 Schemas = Mapping[str, Mapping[str, str]]
 """The types of columns by stream and name."""
@@ -119,8 +119,13 @@ class ExpressionMaker:
         name, count = self.draw.choice(FUNCTIONS), self.draw.choice((1, 1, 1, 2, 2, 3))
         kinds = [self.draw.choice((*ANY_CLASSES, "ints")) for _ in range(count)]
 
+        def argument(kind: str, alias: str) -> Tree:
+            leaf = self._leaf(kind, [alias])
+            is_length = name in LENGTHENING and kind in NUMBERS
+            return ["mod", leaf, ["lit", "100"]] if is_length else leaf
+
         def call(alias: str) -> Tree:
-            return ["call", ["lit", name], *(self._leaf(k, [alias]) for k in kinds)]
+            return ["call", ["lit", name], *(argument(k, alias) for k in kinds)]
 
         first, second = self.draw.sample(list(self.schemas), 2)
         way = self.draw.random()

@@ -224,3 +224,5 @@ _FUNCTIONS = """
 """
 FUNCTIONS = tuple(_FUNCTIONS.split())
 """Spark's functions that no operator above writes; each is tried with random arguments."""
+LENGTHENING = ("array_repeat", "lpad", "repeat", "rpad", "sequence", "space")
+"""Functions whose result is as long as a number says; a large one takes all memory."""

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -49,15 +49,6 @@ def cross_join(streams: dict[str, Stream]) -> tuple[pa.Table, Keys]:
     return pa.table(made), keys
 
 
-class Evaluated(NamedTuple):
-    """A condition on each row of the cross join, and each of its conjuncts; where one raises, its
-    value is an error.
-    """
-
-    whole: list[Outcome]
-    parts: list[list[Outcome]]
-
-
 class SparkOracle:
     """Spark's answers. Conditions are evaluated by the optimiser over a local relation, which takes
     milliseconds where a query takes a tenth of a second: all that ``prepare`` is given at once, and
@@ -68,7 +59,7 @@ class SparkOracle:
         self.spark = spark
         self._relation = lru_cache(64)(self._make_relation)
         self._cross = lru_cache(8)(lambda held: cross_join(held.streams))
-        self._found: dict[tuple[_Held, str], Evaluated | None] = {}
+        self._found: dict[tuple[_Held, str], list[Outcome] | None] = {}
 
     def prepare(self, streams: dict[str, Stream], conditions: Iterable[str]) -> None:
         """Evaluate conditions over the same streams together."""
@@ -84,44 +75,36 @@ class SparkOracle:
         """Return Spark's results of the condition as it is written, or the error that it raises."""
         if (found := self._evaluated(case)) is None:
             return UNKNOWN
-        errors = (value for value in found.whole if isinstance(value, EvaluationError))
+        errors = (value for value in found if isinstance(value, EvaluationError))
         if (error := next(errors, None)) is not None:
             return error
-        return self._truth_of([found.whole], case)
+        return self._truth_of([found], case)
 
     def with_errors(self, case: Case) -> Truth:
         """Each conjunct on each row: which raise an error, and what the others say."""
-        found = self._evaluated(case)
-        return UNKNOWN if found is None else self._truth_of(found.parts, case)
+        if self._evaluated(case) is None:
+            return UNKNOWN
+        conjuncts = self._conjuncts(self._parsed(case.on))
+        columns = self._columns(_Held(case.streams), conjuncts)
+        known = [column for column in columns if column is not None]
+        return self._truth_of(known, case) if len(known) == len(columns) else UNKNOWN
 
     def _truth_of(self, columns: list[list[Outcome]], case: Case) -> Truth:
         rows = [list(values) for values in zip(*columns, strict=True)]
         return truth_of(rows, self._cross(_Held(case.streams))[1])
 
-    def _evaluated(self, case: Case) -> Evaluated | None:
-        """Return what is known of a condition; None if Spark's analyser does not take it."""
+    def _evaluated(self, case: Case) -> list[Outcome] | None:
+        """Return a condition on each row; None if Spark's analyser does not take it."""
         key = (_Held(case.streams), case.on)
         if key not in self._found:
             self._evaluate(case.streams, [case.on])
         return self._found[key]
 
     def _evaluate(self, streams: dict[str, Stream], conditions: Sequence[str]) -> None:
-        """Ask for conditions, then for the conjuncts of those that raise an error."""
         held = _Held(streams)
         trees = {on: tree for on in conditions if (tree := self._parsed(on)) is not None}
-        wholes = dict(zip(trees, self._columns(held, list(trees.values())), strict=True))
-        parts = {
-            on: self._conjuncts(trees[on])
-            for on, values in wholes.items()
-            if values is not None and any(isinstance(v, EvaluationError) for v in values)
-        }
-        found = iter(self._columns(held, [part for several in parts.values() for part in several]))
-        for on in conditions:
-            whole = wholes.get(on)
-            columns = [next(found) for _ in parts[on]] if on in parts else [whole]
-            known = [c for c in columns if c is not None]
-            is_whole = len(known) == len(columns)
-            self._found[held, on] = Evaluated(whole, known) if whole and is_whole else None
+        found = dict(zip(trees, self._columns(held, list(trees.values())), strict=True))
+        self._found |= {(held, on): found.get(on) for on in conditions}
 
     def _parsed(self, on: str) -> Any:
         """Spark's syntax tree; None of a text that its parser does not take."""

@@ -241,7 +241,7 @@ class SparkKernels:
         names = [(n, name) for n, columns in wanted.items() for name in columns]
         trees = [parse_expression(self.spark, wanted[n][name]) for n, name in names]
         made = frame._jdf.select(guard_expressions(self.spark, trees)) if trees else None
-        rows = None if made is None else DataFrame(made, self.spark).toArrow()
+        rows = None if made is None else _collected(DataFrame(made, self.spark))
         found: dict[int, Any] = {n: {} for n in wanted}
         for k, (n, name) in enumerate(names):
             assert rows is not None
@@ -251,6 +251,13 @@ class SparkKernels:
             elif isinstance(found[n], dict):
                 found[n][name] = column.field("it")
         return found
+
+
+def _collected(frame: Any) -> pa.Table:
+    """The rows of a frame, without the cast of ``toArrow``, which takes no NULL struct whose fields
+    are NOT NULL.
+    """
+    return pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
 
 
 def process_run(spark: Any, case: Case) -> Answer:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from decimal import Context, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,6 +137,32 @@ def absolute(a: Typed) -> Typed:
     if a.type not in (*BITS, "decimal", "float", "double"):
         raise Unsupported("abs")
     return a if a.value is None else fitted(a.type, abs(a.value))
+
+
+def whole(compute: Callable[[float], int]) -> Callable[[Typed], Typed]:
+    """ceil or floor of a real."""
+
+    def rule(a: Typed) -> Typed:
+        if a.type not in ("float", "double"):
+            raise Unsupported("ceil or floor")
+        if a.value is None or math.isnan(a.value):
+            return Typed("bigint", None if a.value is None else 0)
+        if math.isinf(a.value):
+            raise EvaluationError("ARITHMETIC_OVERFLOW")
+        return fitted("bigint", compute(a.value))
+
+    return rule
+
+
+def round_half_up(a: Typed, digits: Typed) -> Typed:
+    """round of a double, which Spark takes by the digits of its text."""
+    if a.type != "double":
+        raise Unsupported("round")
+    if a.value is None or not math.isfinite(a.value):
+        return a
+    unit = Decimal(1).scaleb(-digits.value)
+    found = Decimal(repr(a.value)).quantize(unit, ROUND_HALF_UP, Context(prec=400))
+    return Typed("double", float(found))
 
 
 def bitwise(compute: Callable[[int, int], int]) -> Callable[[Typed, Typed], Typed]:

@@ -173,7 +173,7 @@ def test_streams_that_are_too_large_together_are_written_by_spark(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each alone would fit in this process, and their sizes are unknown before they arrive."""
-    monkeypatch.setattr(static_replay, "scanned", lambda frame: 0)
+    monkeypatch.setattr(static_replay, "scanned_bytes", lambda frame: 0)
     frames = {a: wide(spark, 0) for a in "ab"}
     tables = static_replay.StaticReplay(frames, {}, 1, 1 << 30).tables
     assert tables is not None

@@ -13,6 +13,7 @@ from fuzz.campaign import Campaign
 from fuzz.cases import Case, Stream, load, save
 from fuzz.column_types import DECIMALS, TYPES, column_type, decimal_name, to_arrow, to_json
 from fuzz.grammar import (
+    ExpressionMaker,
     condition,
     count_nodes,
     random_case,
@@ -21,7 +22,7 @@ from fuzz.grammar import (
     write_tree,
 )
 from fuzz.hub_campaign import StatementCampaign, wrong_answers
-from fuzz.operators import OPERATORS
+from fuzz.operators import LENGTHENING, OPERATORS
 from fuzz.outcomes import Answer, Truth, answer_of, judge
 from fuzz.routes import table_kernels
 from fuzz.shrinking import shrink
@@ -211,3 +212,20 @@ def test_a_statement_that_is_answered_wrongly_is_told() -> None:
     other = replace(case, truth=f"{case.truth} LIMIT 0")
     assert "too many" in wrong_answers([other])[0]
     assert wrong_answers([replace(case, truth=None)]) == {0: "it is answered, and must be refused"}
+
+
+def test_no_result_is_as_long_as_a_large_number_says() -> None:
+    """Spark's memory would not hold it."""
+    draw = random.Random(4)
+    maker = ExpressionMaker(draw, random_schemas(draw))
+    numbers: list[Any] = []
+    for _ in range(20_000):
+        tree: Any = maker.condition()
+        waiting = [tree]
+        while waiting:
+            node = waiting.pop()
+            waiting += [part for part in node if isinstance(part, list)]
+            if node[0] == "call" and node[1][1] in LENGTHENING:
+                numbers += [a for a in node[2:] if a[0] == "mod"]
+                assert not any(a[0] == "lit" and "2147483647" in a[1] for a in node[2:])
+    assert len(numbers) > 20

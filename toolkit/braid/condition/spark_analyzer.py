@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -56,7 +56,7 @@ class SparkAnalyzer:
         each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
         try:  # a filter refuses aggregates, and a struct keeps the types of its fields
             whole = self._join_streams.filter(f"named_struct({each}) IS NOT NULL")
-        except (AnalysisException, ParseException, Py4JJavaError):
+        except (PySparkException, Py4JJavaError):
             return []
         plan: Any = whole._jdf.queryExecution().analyzed()
         fields = json.loads(plan.condition().child().dataType().json())["fields"]
@@ -79,7 +79,7 @@ class SparkAnalyzer:
                     "means another thing to Spark; write it otherwise, or write what it says into "
                     "a column"
                 )
-        except (AnalysisException, ParseException) as error:
+        except PySparkException as error:  # also errors of constants, which the rules fold
             condition = str(error.getCondition() or "")
             if condition.startswith("UNRESOLVED_ROUTINE"):
                 found = (error.getMessageParameters() or {}).get("routineName", "").strip("`")
@@ -187,7 +187,7 @@ def _is_read_exactly(joined: DataFrame, on: str) -> bool:
 
     If so, the original and the rewritten text have the same plan after constants are folded.
 
-    Raises AnalysisException or ParseException if Spark refuses the text.
+    Raises PySparkException if Spark refuses the text, or if a constant in it has no value.
     """
     jvm: Any = joined.sparkSession._jvm
     rules = jvm.org.apache.spark.sql.catalyst.optimizer
