@@ -20,7 +20,11 @@ ROOT_PAGES = {
     "contributing.md": "CONTRIBUTING.md",
     "changes.md": "CHANGELOG.md",
 }
-SOURCES = {"braid": ROOT / "toolkit", "braid_widgets": ROOT / "widgets"}
+SOURCES = {
+    "braid": ROOT / "toolkit",
+    "braid_lab": ROOT / "toolkit",
+    "braid_widgets": ROOT / "widgets",
+}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

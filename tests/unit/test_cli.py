@@ -383,7 +383,7 @@ def test_a_broken_pipe_of_something_else_is_an_error(monkeypatch: pytest.MonkeyP
         raise BrokenPipeError("a kernel is gone")
 
     monkeypatch.setattr("braid.cli._has_no_reader", lambda _: False)
-    monkeypatch.setattr("braid.cli._list_notebooks", fail)
+    monkeypatch.setattr("braid_lab.reports.commands.list_notebooks", fail)
     with pytest.raises(BrokenPipeError, match="a kernel is gone"):
         main(["list"])
 
