@@ -50,9 +50,9 @@ class Query:
 
         Raises ValueError for an invalid name, span or selection, or an unknown stream.
 
-        >>> Query.of("late", ("a", "d"), "1 minute", {"d": "d.delay >= 15"})
-        Query(name='late', windows=(60000000, 60000000), where=(None, 'd.delay >= 15'), bit=0, \
-complete=())
+        >>> Query.parse("late", ("a", "d"), "1 minute", {"d": "d.delay >= 15"})
+        Query(name='late', windows=(60000000, 60000000), \
+selections=(None, 'd.delay >= 15'), bitmap_position=0, complete_since=())
         """
         known, where = ", ".join(streams), {} if where is None else where
         if not isinstance(name, str) or not name.strip():

@@ -60,7 +60,7 @@ def parse_duration(span: Span, what: str, zero: bool = False) -> int:
 
     Raises ValueError for anything else.
 
-    >>> micros("1 hour 30 minutes", "window"), micros("1.5 ms", "window")
+    >>> parse_duration("1 hour 30 minutes", "window"), parse_duration("1.5 ms", "window")
     (5400000000, 1500)
     """
     found = None
@@ -102,9 +102,9 @@ def format_duration(micros: float, exact: bool = False) -> str:
     Below a minute it has one unit and four digits; above, it is rounded to two units. ``exact``: as
     many units and digits as needed.
 
-    >>> text(90e6), text(3600e6), text(1500), text(0)
+    >>> format_duration(90e6), format_duration(3600e6), format_duration(1500), format_duration(0)
     ('1 min 30 s', '1 h', '1.5 ms', '0 s')
-    >>> text(3723.5e6), text(3723.5e6, exact=True)
+    >>> format_duration(3723.5e6), format_duration(3723.5e6, exact=True)
     ('1 h 2 min', '1 h 2 min 3.5 s')
     """
     rest = micros if exact else _round_duration(micros)
@@ -121,7 +121,7 @@ def format_duration(micros: float, exact: bool = False) -> str:
 def format_instant(micros: int) -> str:
     """Return an event time, in microseconds since 1970, as a short text in UTC.
 
-    >>> instant(0), instant(32_472_144_000_000_000)
+    >>> format_instant(0), format_instant(32_472_144_000_000_000)
     ('1970-01-01 00:00:00 UTC', '2999-01-01 00:00:00 UTC')
     """
     try:

@@ -11,9 +11,9 @@ def summarize_error(error: BaseException) -> str:
     It is the Python worker's exception if there is one, else the root Java exception, else the
     first line.
 
-    >>> cause(ValueError("no"))
+    >>> summarize_error(ValueError("no"))
     'no'
-    >>> cause(OSError("Traceback (most recent call last):\\n  File x\\nKeyError: 3\\n\\tat y"))
+    >>> summarize_error(OSError("Traceback (most recent call last):\\n  File x\\nKeyError: 3\\n\\tat y"))
     'KeyError: 3'
     """
     text = str(error).strip()

@@ -9,7 +9,7 @@ from html import escape
 def render_html_table(title: str, rows: Iterable[Sequence[str]]) -> str:
     """Return rows as a small HTML table with a title. All text is escaped.
 
-    >>> table("a < b", [("<i>",)])
+    >>> render_html_table("a < b", [("<i>",)])
     '<b>a &lt; b</b><table><tr><td>&lt;i&gt;</td></tr></table>'
     """
     lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)

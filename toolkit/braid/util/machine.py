@@ -33,7 +33,7 @@ def parse_memory_limit(given: str | int | None = None, what: str = "driver_memor
 
     Raises ValueError for anything else.
 
-    >>> allowed("1.5 GB"), allowed(4096)
+    >>> parse_memory_limit("1.5 GB"), parse_memory_limit(4096)
     (1500000000, 4096)
     """
     if given is None:

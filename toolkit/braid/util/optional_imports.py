@@ -11,7 +11,7 @@ Extra = Literal["notebooks", "data", "exact", "cloud", "docs", "dev"]
 def missing_dependency_message(what: str, extra: Extra) -> str:
     """Return the sentence that ``what`` is not installed and which extra provides it.
 
-    >>> missing("scipy", "exact")
+    >>> missing_dependency_message("scipy", "exact")
     "scipy is not installed; pip install 'braid-joins[exact]' brings it"
     """
     return f"{what} is not installed; pip install 'braid-joins[{extra}]' brings it"

@@ -56,7 +56,7 @@ def refuse_nanoseconds(stream: str, column: str) -> NoReturn:
 def format_value(value: object, most: int = LONG) -> str:
     """Return a value for a message: its literal, cut to ``most`` characters, or its type.
 
-    >>> shown("5 s"), shown([1, 2]), shown(int), shown({}), shown("x" * 99)[-4:]
+    >>> format_value("5 s"), format_value([1, 2]), format_value(int), format_value({}), format_value("x" * 99)[-4:]
     ("'5 s'", '[1, 2]', 'the class int', 'a dict', 'xxx…')
     """
     if isinstance(value, type):
@@ -76,7 +76,7 @@ def check_int(value: Any, what: str, least: int, most: float = inf, or_else: str
 
     Raises ValueError; ``or_else`` names other accepted values.
 
-    >>> whole(3, "hosts", 1)
+    >>> check_int(3, "hosts", 1)
     3
     """
     try:
