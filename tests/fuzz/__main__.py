@@ -20,11 +20,11 @@ from fuzz.hub_campaign import StatementCampaign
 from fuzz.replay import outcomes_of
 
 FOUND = Path("runs/fuzz")
-"""Where cases that were found are written, by what they hold."""
+"""Folders of the cases found, by kind of case."""
 
 
 def main() -> int:
-    """Run what the arguments say. Returns 1 if a wrong answer was found."""
+    """Run the fuzzer with these arguments. Return 1 if a wrong answer was found."""
     given = _arguments()
     LOGGER.setLevel(logging.CRITICAL)
     with open_spark(given.spark and not given.statements) as spark:

@@ -1,5 +1,7 @@
-"""Conditions evaluated in Python, row by row, by Spark's rules (ANSI, UTC): whole numbers are exact
-and leave their type with an error, decimals are ``decimal.Decimal``. It shares no code with Braid.
+"""Conditions evaluated in Python, row by row, by Spark's rules (ANSI, UTC).
+
+Integers are exact and overflow with an error; decimals are ``decimal.Decimal``. It shares no code
+with Braid.
 """
 
 from __future__ import annotations
@@ -46,8 +48,9 @@ Row = Mapping[str, Mapping[str, Typed]]
 
 
 def evaluate(tree: Tree, row: Row) -> Typed:
-    """The value of a tree. Raises EvaluationError where Spark does, and Unsupported for an operator
-    that has no rule.
+    """Return the value of a tree.
+
+    Raises EvaluationError if Spark would, and Unsupported for an operator without a rule.
     """
     name, *operands = tree
     if name == "col":
@@ -104,7 +107,7 @@ def _between(operands: list[Tree], row: Row) -> Typed:
 
 
 def _choice(operands: list[Tree], row: Row) -> Typed:
-    """The type is that of all branches: only branches of one type are evaluated here."""
+    """Return the type of all branches; only branches of one type are evaluated here."""
     kinds = {_static(o, row) for o in operands[1:]}
     if len(kinds) > 1:
         raise Unsupported("branches of several types")
@@ -122,7 +125,7 @@ def _coalesce(operands: list[Tree], row: Row) -> Typed:
 
 
 def _static(tree: Tree, row: Row) -> str:
-    """The type of a leaf; only leaves are branches here."""
+    """Return the type of a leaf; only leaves are branches here."""
     if tree[0] not in ("col", "lit"):
         raise Unsupported("a branch that is computed")
     return evaluate(tree, row).type
@@ -142,7 +145,7 @@ def _extreme(sign: int) -> Callable[[Typed, Typed], Typed]:
 
 
 def _text(kind: str, compute: Callable[..., Any]) -> Callable[..., Typed]:
-    """A function of texts that is NULL where one of them is."""
+    """Return a function of texts that is NULL if one of them is."""
 
     def rule(*given: Typed) -> Typed:
         values = [g.value for g in given]
@@ -152,7 +155,7 @@ def _text(kind: str, compute: Callable[..., Any]) -> Callable[..., Typed]:
 
 
 def matches(text: str, pattern: str, escape: str = "\\") -> bool:
-    """Whether a text is LIKE a pattern. Raises EvaluationError for an escape of another letter."""
+    """Return whether a text is LIKE a pattern. Raises EvaluationError for an invalid escape."""
     made, place = "", 0
     while place < len(pattern):
         letter = pattern[place]
@@ -263,11 +266,11 @@ _RULES: dict[str, Callable[..., Typed]] = {
     "date_plus": _date_moved(1),
     "date_minus": _date_moved(-1),
 }
-"""By the operator's name."""
+"""Evaluation rules by the operator's name."""
 
 
 _MOST_DIGITS = 38
-"""The digits that Spark keeps of a decimal."""
+"""Maximum digits of a decimal in Spark."""
 _ARITHMETIC = {
     f"{operation}{kind}"
     for operation in ("add", "subtract", "multiply")
@@ -276,7 +279,7 @@ _ARITHMETIC = {
 
 
 def supports(tree: Tree) -> bool:
-    """Whether every operator of a tree has a rule."""
+    """Return whether every operator of a tree has a rule."""
     if tree[0] in ("col", "lit"):
         return True
     return (tree[0] in _RULES or tree[0] in _LAZY) and all(
@@ -318,8 +321,9 @@ def truth_of(
 
 
 def _is_rounded(case: Case, tree: Tree) -> bool:
-    """Return whether Spark may round decimals: whether they have more digits than it keeps. Operands
-    that are compared get the most digits of any of them, results of arithmetic at most the sum.
+    """Return whether Spark may round decimals because they have more digits than its maximum.
+
+    Compared operands get the most digits of any of them, results of arithmetic at most the sum.
     """
     digits = [found for leaf in _leaves(tree) if (found := _digits(case, leaf)) is not None]
     if not any(kind == "decimal" for kind, _, _ in digits):
@@ -346,8 +350,9 @@ def _names(tree: Tree) -> Iterator[str]:
 
 
 def _digits(case: Case, leaf: Tree) -> tuple[str, int, int] | None:
-    """Return the type of an exact number and its digits before and after the point; None of what is
-    no exact number.
+    """Return the type of an exact number and its digits before and after the point.
+
+    None for any other value.
     """
     if leaf[0] == "lit":
         found = re.fullmatch(r"-?(\d+)(\.?)(\d*)", str(leaf[1]))

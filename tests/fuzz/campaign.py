@@ -1,4 +1,4 @@
-"""Conditions are drawn, answered by every route and compared with what the oracles say."""
+"""Draw conditions, answer them by every route and compare the answers with the oracles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fuzz.shrinking import Budget, shrink
 from fuzz.spark_values import EvaluationError
 
 PER_ROUND = 200
-"""Conditions over the same streams."""
+"""Number of conditions over the same streams."""
 _RUN_EACH = 20
 """One in this number of conditions is answered by a whole run too."""
 _SPARK_RUN_EACH = 2000
@@ -36,7 +36,7 @@ Asked = Callable[[], Truth | EvaluationError]
 
 
 class _Given:
-    """The answer of a route to the case at a place of its round."""
+    """The answer of a route to the case at a position of its round."""
 
     def __init__(
         self, name: str, place: int, case: Case, route: Route, answer: Answer | None = None
@@ -47,7 +47,7 @@ class _Given:
 
 @dataclass(frozen=True)
 class Finding:
-    """A route that gave a wrong answer, the case as it was drawn, and as it was shrunk."""
+    """A route with a wrong answer, the original case, and the shrunk one."""
 
     route: str
     wrong: str
@@ -67,13 +67,15 @@ class Report:
 
     @property
     def rate(self) -> float:
-        """Conditions a second."""
+        """Return conditions per second."""
         return self.conditions / self.seconds if self.seconds else 0.0
 
 
 class Campaign:
-    """All conditions of one seed. Without ``spark`` the truth is that of ``brute_force``, and of the
-    compiler's SQL for conditions beyond it.
+    """All conditions of one seed.
+
+    Without ``spark`` the truth is that of ``brute_force``, and of the compiler's SQL for conditions
+    beyond it.
     """
 
     def __init__(self, seed: int, spark: Any = None, shrinks: bool = True) -> None:
@@ -98,7 +100,7 @@ class Campaign:
         return self.report
 
     def cases(self, number: int, count: int = PER_ROUND) -> Iterator[Case]:
-        """The cases of a round; one in ten has three streams."""
+        """Return the cases of a round; one in ten has three streams."""
         draw = random.Random(f"{self.seed} {number}")
         several = draw.random() < 0.1
         streams = random_streams(draw, 3 if several else 2, 4 if several else 6)
@@ -111,8 +113,10 @@ class Campaign:
             yield replace(case, placement=draw.choice(names))
 
     def round(self, number: int, count: int = PER_ROUND) -> None:
-        """Answer the conditions of a round by the kernels over tables, some of them by those over
-        Spark's frames, and some by whole runs; then judge all answers.
+        """Answer the conditions of a round and judge all answers.
+
+        All are answered by the kernels over tables, some also by the kernels over Spark's frames or
+        by whole runs.
         """
         cases = list(self.cases(number, count))
         plain = [replace(c, windows={}) for c in cases]
@@ -134,7 +138,7 @@ class Campaign:
     def _by_spark_kernels(
         self, cases: Sequence[Case], places: Sequence[int], known: Sequence[int]
     ) -> list[_Given]:
-        """The answers at some places, of which those ``known`` to tables are good for Spark too."""
+        """Return Spark's answers at some places; those ``known`` to tables are reused."""
         kernels = routes.SparkKernels(self.spark, cases[0])
         kernels.take([cases[p].on for p in known])
         found = kernels.answers([cases[p].on for p in places])
@@ -144,7 +148,7 @@ class Campaign:
         ]
 
     def _whole(self, case: Case, place: int, number: int) -> list[_Given]:
-        """A condition by whole runs, with its windows."""
+        """Answer a condition by whole runs, with its windows."""
         named: dict[str, Route] = {"table run": routes.table_run}
         if self.spark is not None and not number % 5:
             named["process run"] = lambda c: routes.process_run(self.spark, c)
@@ -156,7 +160,7 @@ class Campaign:
         return routes.SparkKernels(self.spark, case).answers([case.on])[0]
 
     def _truth(self, case: Case) -> Truth | EvaluationError:
-        """Return the right results, or an error where that is to be looked at conjunct by conjunct."""
+        """Return the right results, or an error if the conjuncts must be evaluated one by one."""
         mine = brute_force(case)
         if self.oracle is None:
             return mine if mine.is_known else compiled_truth(case)

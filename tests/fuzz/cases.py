@@ -1,4 +1,4 @@
-"""A case of the fuzzer, and how it is kept in a JSON file."""
+"""A case of the fuzzer, and its JSON file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ Tree = list[Any]
 """A condition as a tree: an operator's name, then its operands; see ``grammar``."""
 Verdict = Literal["equal", "refused", "fails", "either"]
 _BEGIN, _MINUTE = 1_709_251_200_000_000, 60_000_000
-"""Event time of the first micro-batch, and how long each lasts, in microseconds."""
+"""Event time of the first micro-batch, and the duration of each, in microseconds."""
 CORPUS = Path(__file__).parent.parent / "corpus"
 
 
 class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stream: the types of its columns by name, its rows in that order, and the micro-batch of
-    each row, in which it comes. ``times`` are the event times in microseconds since 1970; without
-    them each micro-batch lasts a minute.
+    """A stream of a case.
+
+    It has the types of its columns by name, its rows in that order, and the micro-batch of each
+    row. ``times`` are the event times in microseconds since 1970; without them each micro-batch
+    lasts a minute.
     """
 
     columns: dict[str, str]
@@ -31,7 +33,7 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
     times: list[int] | None = None
 
     def event_times(self) -> list[int]:
-        """The event time of each row, in microseconds since 1970."""
+        """Return the event time of each row, in microseconds since 1970."""
         if self.times is not None:
             return self.times
         return [_BEGIN + batch * _MINUTE + row for row, batch in enumerate(self.batches)]
@@ -40,10 +42,12 @@ class Stream(msgspec.Struct, frozen=True, omit_defaults=True):
 class Case(msgspec.Struct, frozen=True, omit_defaults=True):
     """Streams by alias and a condition over them.
 
-    ``tree`` is the condition as the grammar made it. ``windows`` are microseconds by alias.
-    ``placement`` is a name of ``oracle.PLACEMENTS``. ``verdict`` is the right outcome of a case
-    that is kept: "either" where Spark's own outcome depends on the order of evaluation that it
-    chooses. ``why`` says what went wrong once.
+    - ``tree``: the condition as the grammar made it.
+    - ``windows``: microseconds by alias.
+    - ``placement``: a name of ``oracle.PLACEMENTS``.
+    - ``verdict``: the right outcome of a stored case; "either" if Spark's own outcome depends on
+      its order of evaluation.
+    - ``why``: the fault that the case once showed.
     """
 
     streams: dict[str, Stream]
@@ -70,7 +74,7 @@ class StatementCase(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Same:
-    """A stream as the key of a cache: no other object is the same."""
+    """A stream as the key of a cache, compared by identity."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
@@ -83,7 +87,7 @@ class _Same:
 
 
 def table(stream: Stream) -> pa.Table:
-    """The rows as an Arrow table, with their number as column ``id``."""
+    """Return the rows as an Arrow table, with their number as column ``id``."""
     return _table(_Same(stream))
 
 
@@ -97,12 +101,12 @@ def _table(same: _Same) -> pa.Table:
 
 
 def encode(case: Case | StatementCase) -> bytes:
-    """The JSON of a case."""
+    """Return the JSON of a case."""
     return msgspec.json.format(msgspec.json.encode(case), indent=1) + b"\n"
 
 
 def load(path: Path) -> Case | StatementCase:
-    """The case in a file. Raises msgspec.ValidationError for a file that is none."""
+    """Return the case in a file. Raises msgspec.ValidationError for an invalid file."""
     raw = path.read_bytes()
     is_statement = "statement" in msgspec.json.decode(raw)
     return msgspec.json.decode(raw, type=StatementCase if is_statement else Case)

@@ -12,15 +12,18 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 Value = Any
-"""A value in the form that JSON holds; ``to_arrow`` makes Arrow values of it."""
+"""A value in its JSON form; ``to_arrow`` converts values to Arrow."""
 
 _INTEGERS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _EPOCH = datetime(1970, 1, 1)
 
 
 class ColumnType(NamedTuple):
-    """A type: ``kind`` is what the grammar calls it, ``common`` are values that several rows share,
-    ``edges`` are those at which evaluation is known to go wrong.
+    """A column type.
+
+    - ``kind``: its name in the grammar.
+    - ``common``: values that several rows share.
+    - ``edges``: values at which evaluation is known to go wrong.
     """
 
     kind: str
@@ -88,7 +91,7 @@ TYPES: dict[str, ColumnType] = {
         ({"id": 7},),
     ),
 }
-"""Types by Spark's name, but decimals; see ``column_type``."""
+"""Types by Spark's name, without decimals; see ``column_type``."""
 DECIMALS = ((5, 2), (10, 2), (9, 9), (18, 0), (18, 6), (19, 4), (38, 0), (38, 10), (38, 37))
 LETTERS = {
     "y": "tinyint", "h": "smallint", "i": "int", "l": "bigint", "q": "boolean", "g": "float",
@@ -97,16 +100,16 @@ LETTERS = {
     "k": "int",
     "u": "struct<id:int not null>",
 }  # fmt: skip
-"""Columns of every stream by name, but for its decimals ``m`` and ``x``."""
+"""Columns of every stream by name, without its decimals ``m`` and ``x``."""
 
 
 def decimal_name(precision: int, scale: int) -> str:
-    """Spark's name of a decimal type."""
+    """Return Spark's name of a decimal type."""
     return f"decimal({precision},{scale})"
 
 
 def column_type(name: str) -> ColumnType:
-    """The type with Spark's name."""
+    """Return the type with Spark's name."""
     if not name.startswith("decimal("):
         return TYPES[name]
     precision, scale = map(int, name[8:-1].split(","))
@@ -121,7 +124,7 @@ def _fits(text: str, scale: int) -> bool:
 
 
 def random_value(draw: random.Random, name: str) -> Value:
-    """A value of a type: mostly one that other rows have too, else NULL or an edge."""
+    """Return a value of a type: mostly one that other rows have too, else NULL or an edge."""
     kind = column_type(name)
     turn = draw.random()
     if turn < 0.1:
@@ -138,13 +141,13 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def to_python(value: Value, name: str) -> Any:
-    """The Python value; a time is its microseconds since 1970."""
+    """Return the Python value; a time is its microseconds since 1970."""
     reader = _READERS.get(column_type(name).kind)
     return value if value is None or reader is None else reader(value)
 
 
 def to_arrow(values: Sequence[Value], name: str) -> pa.Array:
-    """A column of Arrow."""
+    """Return an Arrow column."""
     kind = column_type(name)
     if kind.kind == "decimal":  # of Decimal objects Arrow takes the first one's digits for all
         return pa.array(values, pa.string()).cast(kind.arrow)
@@ -155,7 +158,7 @@ def to_arrow(values: Sequence[Value], name: str) -> pa.Array:
 
 
 def to_json(value: Any, name: str) -> Value:
-    """A Python value in the form that JSON holds."""
+    """Return a Python value in its JSON form."""
     if value is None:
         return None
     kind = column_type(name).kind

@@ -1,4 +1,4 @@
-"""Whether the fuzzer finds faults that are put back: ``python -m fuzz.faults [NAME ...]``."""
+"""Check that the fuzzer finds faults that are put back: ``python -m fuzz.faults [NAME ...]``."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fuzz.campaign import Campaign
 from fuzz.hub_campaign import StatementCampaign
 
 _SECONDS = 300.0
-"""In which each fault must be found."""
+"""Seconds within which each fault must be found."""
 _PER_ROUND = 50
-"""Conditions after which findings are looked at."""
+"""Number of conditions between two checks of findings."""
 
 
 def main(names: list[str]) -> int:
-    """Look for all faults, or for those of these names. Returns 1 if one is not found."""
+    """Look for all faults, or for the named ones. Return 1 if one is not found."""
     LOGGER.setLevel(logging.CRITICAL)
     chosen = [f for f in FAULTS if not names or f.name in names]
     if unknown := set(names) - {f.name for f in FAULTS}:
@@ -42,7 +42,7 @@ def main(names: list[str]) -> int:
 
 
 def find_fault(fault: SeededFault, seconds: float = _SECONDS, seed: int = 0) -> str:
-    """Return what shows a fault that is put back; empty if nothing does in time."""
+    """Return the case that shows a fault that is put back; empty if none does in time."""
     with patch(fault.at, fault.fault(resolve_name(fault.at))):
         if fault.needs == "hub":
             return _find_by_statements(fault, seconds, seed)

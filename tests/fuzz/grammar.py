@@ -1,5 +1,7 @@
-"""Random conditions and streams. Everything is drawn from one ``random.Random``: the fuzzer seeds
-it, and Hypothesis gives one whose choices it shrinks.
+"""Random conditions and streams.
+
+Everything is drawn from one ``random.Random``: the fuzzer seeds it, and Hypothesis passes one whose
+choices it shrinks.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ for _name, _operator in OPERATORS.items():
 
 
 def write_tree(tree: Tree, is_bare: bool = False) -> str:
-    """The text of a condition. ``is_bare`` leaves out parentheses, so that it may mean another
-    condition than the tree.
+    """Return the text of a condition.
+
+    ``is_bare`` leaves out parentheses, so that the text may mean another condition than the tree.
     """
     name, *operands = tree
     if name == "col":
@@ -42,12 +45,12 @@ def write_tree(tree: Tree, is_bare: bool = False) -> str:
 
 
 def subtrees(tree: Tree) -> Iterator[Tree]:
-    """The operands of a node that are nodes."""
+    """Return the operands of a node that are nodes."""
     return (o for o in tree[1:] if isinstance(o, list))
 
 
 def columns_of(tree: Tree) -> set[tuple[str, str]]:
-    """The columns that a condition reads, as (alias, name)."""
+    """Return the columns that a condition reads, as (alias, name)."""
     if tree[0] == "col":
         return {(tree[1], tree[2])}
     return set().union(*map(columns_of, subtrees(tree)))
@@ -64,7 +67,7 @@ class ExpressionMaker:
                 self.columns.setdefault((alias, column_type(kind).kind), []).append(name)
 
     def condition(self) -> Tree:
-        """One to three conjuncts, mostly of several streams."""
+        """Return one to three conjuncts, mostly over several streams."""
         parts = [self._conjunct() for _ in range(self.draw.choice((1, 1, 1, 2, 2, 3)))]
         tree = parts[0]
         for part in parts[1:]:
@@ -77,7 +80,7 @@ class ExpressionMaker:
         return self.tree("bool", self.draw.choice((1, 2, 2, 3)), list(self.schemas))
 
     def tree(self, kind: str, depth: int, aliases: Sequence[str]) -> Tree:
-        """An expression of a class of types over some streams."""
+        """Return an expression of a class of types over some streams."""
         if depth <= 0 or kind not in _GIVING or self.draw.random() < 0.1:
             return self._leaf(kind, aliases)
         names = _GIVING[kind]
@@ -95,7 +98,9 @@ class ExpressionMaker:
         ]
 
     def _owners(self, count: int, aliases: Sequence[str]) -> list[Sequence[str]]:
-        """The streams that each operand may read: mostly one each, so that they can be linked."""
+        """Return the streams that each operand may read: mostly one each, so that they can be
+        linked.
+        """
         if len(aliases) < 2 or self.draw.random() < 0.3:
             return [aliases] * count
         order = self.draw.sample(list(aliases), len(aliases))
@@ -115,7 +120,9 @@ class ExpressionMaker:
         return ["col", alias, self.draw.choice(self.columns[alias, kind])]
 
     def _any_function(self) -> Tree:
-        """A call of any function, compared with itself over another stream or with a literal."""
+        """Return a call of any function, compared with itself over another stream or with a
+        literal.
+        """
         name, count = self.draw.choice(FUNCTIONS), self.draw.choice((1, 1, 1, 2, 2, 3))
         kinds = [self.draw.choice((*ANY_CLASSES, "ints")) for _ in range(count)]
 
@@ -135,7 +142,7 @@ class ExpressionMaker:
 
 
 def random_schemas(draw: random.Random, count: int = 2) -> dict[str, dict[str, str]]:
-    """Streams a, b and so on that have all types."""
+    """Return streams a, b and so on with columns of all types."""
     found = {}
     for alias in "abcd"[:count]:
         decimals = {name: decimal_name(*draw.choice(DECIMALS)) for name in "mx"}
@@ -146,7 +153,7 @@ def random_schemas(draw: random.Random, count: int = 2) -> dict[str, dict[str, s
 def random_stream(
     draw: random.Random, columns: Mapping[str, str], rows: int, batches: int
 ) -> Stream:
-    """Rows with few different values and edges among them, in the order of their batches."""
+    """Return rows with few distinct values and some edges, in the order of their batches."""
     made = [[random_value(draw, kind) for kind in columns.values()] for _ in range(rows)]
     return Stream(dict(columns), made, sorted(draw.randrange(batches) for _ in range(rows)))
 
@@ -154,7 +161,7 @@ def random_stream(
 def random_streams(
     draw: random.Random, count: int = 2, rows: int = 6, batches: int = 3
 ) -> dict[str, Stream]:
-    """Streams that all have the same columns."""
+    """Return streams that all have the same columns."""
     return {
         alias: random_stream(draw, columns, draw.randint(max(1, rows - 3), rows), batches)
         for alias, columns in random_schemas(draw, count).items()
@@ -162,7 +169,7 @@ def random_streams(
 
 
 def random_case(draw: random.Random, streams: Mapping[str, Stream]) -> Case:
-    """A condition over streams; one in ten is written without parentheses."""
+    """Return a condition over streams; one in ten is written without parentheses."""
     schemas = {alias: stream.columns for alias, stream in streams.items()}
     tree = ExpressionMaker(draw, schemas).condition()
     is_bare = draw.random() < 0.1
@@ -170,22 +177,22 @@ def random_case(draw: random.Random, streams: Mapping[str, Stream]) -> Case:
 
 
 def condition(schemas: Schemas) -> st.SearchStrategy[Tree]:
-    """Conditions over the schemas, for Hypothesis."""
+    """Return conditions over the schemas, for Hypothesis."""
     return st.randoms(use_true_random=False).map(
         lambda draw: ExpressionMaker(draw, schemas).condition()
     )
 
 
 def frame(columns: Mapping[str, str], rows: int = 6, batches: int = 3) -> st.SearchStrategy[Stream]:
-    """Streams of one schema, for Hypothesis."""
+    """Return streams of one schema, for Hypothesis."""
     return st.randoms(use_true_random=False).map(
         lambda draw: random_stream(draw, columns, draw.randint(1, rows), batches)
     )
 
 
 def reduced(tree: Tree) -> Iterator[Tree]:
-    """Smaller trees that are like this one, the smallest first: a subtree in the place of a node,
-    or a smaller subtree.
+    """Yield smaller variants of a tree, the smallest first: a node is replaced by a subtree of
+    it.
     """
     yield from subtrees(tree)
     for place, operand in enumerate(tree):

@@ -1,4 +1,4 @@
-"""Many expressions in one query of Spark, where one that raises an error does not end the others."""
+"""Many expressions in one Spark query, in which an error of one does not end the others."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ def parse_expression(spark: Any, text: str) -> Any:
 
 
 def guard_expressions(spark: Any, trees: Sequence[Any]) -> Any:
-    """Return Spark's columns of expressions, each a struct with the value as its field ``it``. A
-    row for which an expression raises an error has NULL in the place of the struct.
+    """Return Spark columns of expressions, each a struct with the value as its field ``it``.
+
+    A row for which an expression raises an error has NULL instead of the struct.
     """
     jvm = spark._jvm
     rules, sql = jvm.org.apache.spark.sql.catalyst.expressions, jvm.org.apache.spark.sql

@@ -1,4 +1,4 @@
-"""Statements are answered by a hub and held against DuckDB's answers."""
+"""Answer statements by a hub and compare them with DuckDB's answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fuzz.statements import random_statement, streams
 
 
 def answer_in_duckdb(case: StatementCase) -> Counter[tuple[Any, ...]]:
-    """The right answer of a statement that has one."""
+    """Return the right answer of a statement that has one."""
     assert case.truth is not None
     with duck() as db:
         for name, rows in streams(case.seed).items():
@@ -33,8 +33,9 @@ def answer_in_duckdb(case: StatementCase) -> Counter[tuple[Any, ...]]:
 def wrong_answers(
     cases: Sequence[StatementCase], counts: Counter[str] | None = None
 ) -> dict[int, str]:
-    """Return the faults of the answers of one hub to statements over the same streams, by their
-    place; ``counts`` counts verdicts and refusals.
+    """Return the faults of one hub's answers to statements over the same streams, by position.
+
+    ``counts`` counts verdicts and refusals.
     """
     counts = Counter() if counts is None else counts
     wrong: dict[int, str] = {}
@@ -80,7 +81,7 @@ def _judged(hub: SteppedHub, name: str, case: StatementCase) -> str:
 
 
 def _comparable(rows: Counter[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
-    """Reals to twelve digits: the order in which they are added up is free."""
+    """Return a row with reals rounded to twelve digits, because their order of addition is free."""
     made: Counter[tuple[Any, ...]] = Counter()
     for row, count in rows.items():
         made[tuple(_rounded(v) for v in row)] += count
@@ -93,7 +94,7 @@ def _rounded(value: Any) -> Any:
 
 @dataclass
 class StatementReport:
-    """Findings: ``counts`` by verdict and sentence, and the cases that went ``wrong``."""
+    """Findings: ``counts`` by verdict and sentence, and the ``wrong`` cases."""
 
     statements: int = 0
     seconds: float = 0.0

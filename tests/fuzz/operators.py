@@ -1,4 +1,4 @@
-"""The operators that make up conditions: what each takes, gives, and how it is written.
+"""The operators of conditions: their operands, their results, and their text.
 
 An operand is a class of types ("int", "text"), "T" for one class that all operands of the operator
 share, "N" for any class of numbers, or "=1|2" for one of these texts.
@@ -9,13 +9,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ANY_CLASSES = ("int", "real", "decimal", "text", "date", "clock", "instant", "bytes", "bool")
-"""What "T" may be."""
+"""Classes that "T" may stand for."""
 NUMBERS = ("int", "real", "decimal")
 
 
 class Operator(NamedTuple):
-    """``gives`` is the class of the result, "T" the one of its operands; ``weight`` how often it is
-    chosen.
+    """An operator.
+
+    - ``gives``: the class of the result; "T": that of its operands.
+    - ``weight``: its frequency.
     """
 
     gives: str
@@ -192,7 +194,7 @@ OPERATORS: dict[str, Operator] = {
     "truncated": _op("instant", "date_trunc({0}, {1})", "='HOUR'|'DAY'", "instant", weight=0.2),
     "compact": _op("ints", "array_compact({0})", "ints", weight=0.5),
 }  # fmt: skip
-"""By name; the name is the first element of a node."""
+"""Operators by name; the name is the first element of a node."""
 
 LITERALS: dict[str, tuple[str, ...]] = {
     "bool": ("true", "false", "NULL"),
@@ -223,6 +225,6 @@ _FUNCTIONS = """
     weekofyear width_bucket xxhash64 zeroifnull
 """
 FUNCTIONS = tuple(_FUNCTIONS.split())
-"""Spark's functions that no operator above writes; each is tried with random arguments."""
+"""Spark functions that no operator above writes; each is tested with random arguments."""
 LENGTHENING = ("array_repeat", "lpad", "repeat", "rpad", "sequence", "space")
 """Functions whose result is as long as a number says; a large one takes all memory."""

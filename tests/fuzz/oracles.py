@@ -1,6 +1,8 @@
-"""Oracles: Spark's own evaluation of a condition over the cross join, and DuckDB's of the SQL
-that Braid's compiler makes of it (which finds faults of the engine alone). ``brute_force`` is the
-third.
+"""Oracles that determine the right answer.
+
+They are Spark's own evaluation of a condition over the cross join, and DuckDB's evaluation of the
+SQL made by Braid's compiler (which only finds faults of the engine). ``brute_force`` is the third
+one.
 """
 
 from __future__ import annotations
@@ -32,13 +34,13 @@ from fuzz.spark_values import EvaluationError
 
 Outcome = bool | EvaluationError | None
 FROM_JAVA = (PySparkException, Py4JJavaError)
-"""Exceptions of Spark's, as Python gets them."""
+"""Spark's exceptions as Python receives them."""
 Keys = list[tuple[int, ...]]
-"""The rows of the streams that each row of the cross join is made of."""
+"""The rows of the streams in each row of the cross join."""
 
 
 def cross_join(streams: dict[str, Stream]) -> tuple[pa.Table, Keys]:
-    """The cross join, a struct column a stream."""
+    """Return the cross join, with a struct column per stream."""
     keys = list(product(*(range(len(s.rows)) for s in streams.values())))
     made = {}
     for place, (alias, stream) in enumerate(streams.items()):
@@ -50,9 +52,11 @@ def cross_join(streams: dict[str, Stream]) -> tuple[pa.Table, Keys]:
 
 
 class SparkOracle:
-    """Spark's answers. Conditions are evaluated by the optimiser over a local relation, which takes
-    milliseconds where a query takes a tenth of a second: all that ``prepare`` is given at once, and
-    others when they are asked for. ``by_query`` asks a query.
+    """Spark's answers.
+
+    Conditions are evaluated by the optimizer over a local relation, which takes milliseconds; a
+    query takes a tenth of a second. ``prepare`` evaluates all its conditions at once; others are
+    evaluated on request. ``by_query`` runs a query.
     """
 
     def __init__(self, spark: Any) -> None:
@@ -67,12 +71,12 @@ class SparkOracle:
         self._evaluate(streams, list(dict.fromkeys(conditions)))
 
     def truth(self, case: Case) -> Truth:
-        """Return Spark's results, with each conjunct on its own where one of them fails."""
+        """Return Spark's results, with separate conjuncts if one of them fails."""
         found = self.quick_truth(case)
         return found if isinstance(found, Truth) else self.with_errors(case)
 
     def quick_truth(self, case: Case) -> Truth | EvaluationError:
-        """Return Spark's results of the condition as it is written, or the error that it raises."""
+        """Return Spark's results of the original condition, or the error that it raises."""
         if (found := self._evaluated(case)) is None:
             return UNKNOWN
         errors = (value for value in found if isinstance(value, EvaluationError))
@@ -81,7 +85,9 @@ class SparkOracle:
         return self._truth_of([found], case)
 
     def with_errors(self, case: Case) -> Truth:
-        """Each conjunct on each row: which raise an error, and what the others say."""
+        """Return each conjunct on each row: whether it raises an error, and the values of the
+        others.
+        """
         if self._evaluated(case) is None:
             return UNKNOWN
         conjuncts = self._conjuncts(self._parsed(case.on))
@@ -94,7 +100,7 @@ class SparkOracle:
         return truth_of(rows, self._cross(_Held(case.streams))[1])
 
     def _evaluated(self, case: Case) -> list[Outcome] | None:
-        """Return a condition on each row; None if Spark's analyser does not take it."""
+        """Return the evaluation of a condition; None if Spark's analyzer rejects it."""
         key = (_Held(case.streams), case.on)
         if key not in self._found:
             self._evaluate(case.streams, [case.on])
@@ -107,15 +113,16 @@ class SparkOracle:
         self._found |= {(held, on): found.get(on) for on in conditions}
 
     def _parsed(self, on: str) -> Any:
-        """Spark's syntax tree; None of a text that its parser does not take."""
+        """Return Spark's syntax tree; None for a text that its parser rejects."""
         try:
             return parse_expression(self.spark, on)
         except FROM_JAVA:  # some that its parser raises are not its own
             return None
 
     def _columns(self, held: _Held, trees: Sequence[Any]) -> list[list[Outcome] | None]:
-        """The values of boolean expressions on each row, None of those that Spark does not take:
-        by one plan, or by one each half of them if one of them is no good.
+        """Return the values of boolean expressions on each row; None for those that Spark rejects.
+
+        It uses one plan, or one for each half if an expression is rejected.
         """
         if not trees:
             return []
@@ -128,7 +135,7 @@ class SparkOracle:
         return [*self._columns(held, trees[:middle]), *self._columns(held, trees[middle:])]
 
     def _asked(self, held: _Held, trees: Sequence[Any]) -> list[list[Outcome] | None] | None:
-        """The values of expressions by one plan; None if Spark does not take them together."""
+        """Return the values of expressions by one plan; None if Spark rejects them together."""
         try:
             frame = self._relation(held)._jdf.select(guard_expressions(self.spark, trees))
             plan = frame.queryExecution()
@@ -181,7 +188,7 @@ class SparkOracle:
 
 
 class _Held:
-    """Streams as a key of a cache: the same object is the same key."""
+    """Streams as the key of a cache, compared by identity."""
 
     def __init__(self, streams: dict[str, Stream]) -> None:
         self.streams = streams
@@ -204,8 +211,9 @@ _OUTCOMES: dict[str, Outcome] = {
 
 
 def compiled_truth(case: Case) -> Truth:
-    """Return the results of the compiler's SQL in DuckDB for the whole condition, row by row of the cross
-    join.
+    """Return DuckDB's results of the compiler's SQL for the whole condition.
+
+    They are evaluated row by row of the cross join.
     """
     tables = {alias: table(stream) for alias, stream in case.streams.items()}
     columns = {(a, f.name): sql_type_of_arrow(f.type) for a, t in tables.items() for f in t.schema}

@@ -1,4 +1,4 @@
-"""Answers of routes, the truth of oracles, and whether the two agree."""
+"""Answers of routes, truths of oracles, and their agreement."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ Ids = Counter[tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of a route: ``rows`` if it ended well; else ``sentence`` says why not. ``refused``:
-    before anything started; ``failed``: while it ran; ``crashed``: by an error that is no sentence
-    for a user.
+    """The outcome of a route.
+
+    - ``rows``: the results, if it succeeded.
+    - ``sentence``: the reason, if it did not.
+    - ``refused``: it was refused before anything started.
+    - ``failed``: it failed during the run.
+    - ``crashed``: it ended with an error that is no sentence for a user.
     """
 
     kind: Literal["rows", "refused", "failed", "crashed"]
@@ -25,9 +29,11 @@ class Answer:
 
 @dataclass(frozen=True)
 class Truth:
-    """The right outcome: ``rows``, unless evaluation ``must_fail``; where it ``may_fail``, that depends
-    on the order in which conjuncts are evaluated. ``is_known`` is false where the oracle itself
-    does not take the condition.
+    """The right outcome.
+
+    - ``rows``: the results, unless evaluation ``must_fail``.
+    - ``may_fail``: failure depends on the order of evaluation of conjuncts.
+    - ``is_known``: False if the oracle itself rejects the condition.
     """
 
     rows: Ids
@@ -45,7 +51,10 @@ _UNCLEAR = (
 
 
 def answer_of(error: BaseException, has_started: bool) -> Answer:
-    """The answer that an exception is. Braid refuses by ValueError, in one line, before it starts."""
+    """Return an exception as an answer.
+
+    Braid refuses by ValueError, in one line, before it starts.
+    """
     sentence = f"{type(error).__name__}: {error}"
     cause: BaseException | None = error
     while cause is not None:
@@ -79,5 +88,5 @@ def judge(answer: Answer, truth: Truth) -> str:
 
 
 def kind_of_sentence(sentence: str) -> str:
-    """A refusal without what it says of this case, by which refusals are counted."""
+    """Return a refusal without the details of its case, to count refusals by kind."""
     return re.sub(r"'[^']*'|\"[^\"]*\"|\d+|`[^`]*`", "…", sentence)[:110]

@@ -1,4 +1,4 @@
-"""A kept case is answered by every route and held against its right verdict."""
+"""Answer a stored case by every route and compare it with its right verdict."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def outcomes_of(case: Case | StatementCase, spark: Any = None) -> dict[str, str]
 
 
 def wrong_verdict(case: Case, answer: Answer, spark: Any = None) -> str:
-    """Return the fault of an answer by the oracles and by the verdict that the case is kept with."""
+    """Return the fault of an answer by the oracles and by the verdict stored with the case."""
     campaign = Campaign(0, spark)
     truth = campaign.quiet_truth(case)
     if wrong := campaign.wrong(case, answer, truth):

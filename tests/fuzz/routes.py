@@ -1,5 +1,7 @@
-"""The ways by which Braid answers a case: kernels in this process over tables or over what Spark
-computes, whole runs of tables, the engine on Spark's schemas, and a run on Spark.
+"""The ways in which Braid answers a case.
+
+They are kernels in this process over tables or over values computed by Spark, whole runs of tables,
+the engine on Spark's schemas, and a run on Spark.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ def timed(case: Case, alias: str) -> pa.Table:
 
 
 def within_windows(case: Case, rows: Ids) -> Ids:
-    """The results whose members are all alive at the latest of their event times."""
+    """Return the results whose members are all alive at the latest of their event times."""
     if not case.windows:
         return rows
     streams = list(case.streams.items())
@@ -62,7 +64,7 @@ def within_windows(case: Case, rows: Ids) -> Ids:
 
 
 def table_kernels(case: Case) -> Answer:
-    """Two tables: what the engine computes of each, and one meeting of two blocks."""
+    """Answer a case over two tables: computed columns of each, and one join of two blocks."""
     has_started = False
     try:
         tables = {a: table(s) for a, s in case.streams.items()}
@@ -117,7 +119,9 @@ def _met(predicate: Predicate, blocks: Sequence[BlockRows]) -> Ids:
 
 
 def table_run(case: Case) -> Answer:
-    """A whole run of tables: its input, batches, state and results are files."""
+    """Answer a case by a whole run of tables with its files of input, batches, state and
+    results.
+    """
     has_started = False
     tables = {a: timed(case, a) for a in case.streams}
     windows = {a: f"{w} microseconds" for a, w in case.windows.items()} or None
@@ -138,7 +142,7 @@ def table_run(case: Case) -> Answer:
 
 
 def changed_rows(tables: Mapping[str, pa.Table], found: pa.Table) -> str:
-    """Which stream's rows came out as others than they went in; empty if none."""
+    """Return the stream whose rows were changed by the join; empty if none."""
     for alias, rows in tables.items():
         column = found[alias].combine_chunks()
         given = rows.drop_columns(["batch"]).take(column.field("id"))
@@ -154,8 +158,10 @@ def _same_reals(mine: pa.Array, theirs: pa.Array) -> bool:
 
 
 class SparkKernels:
-    """Many conditions over the same Spark frames: what Spark computes of a stream is computed for
-    all of them in one query, and no streaming query is started.
+    """Many conditions over the same Spark frames.
+
+    Spark computes the columns of a stream for all of them in one query; no streaming query is
+    started.
     """
 
     def __init__(self, spark: Any, case: Case) -> None:
@@ -167,14 +173,14 @@ class SparkKernels:
         self.analyser = SparkAnalyzer(self.frames)
 
     def take(self, conditions: Sequence[str]) -> None:
-        """Judge conditions together; those that Spark refuses are judged again one by one."""
+        """Judge conditions together; those that Spark rejects are judged again one by one."""
         middle = len(conditions) // 2
         if conditions and not self.analyser.check_all(conditions) and middle:
             self.take(conditions[:middle])
             self.take(conditions[middle:])
 
     def answers(self, conditions: Sequence[str]) -> list[Answer]:
-        """The answer to each condition."""
+        """Return the answer to each condition."""
         found: dict[int, Answer] = {}
         parsed: dict[int, Predicate] = {}
         for number, on in enumerate(conditions):
@@ -261,7 +267,7 @@ def _collected(frame: Any) -> pa.Table:
 
 
 def process_run(spark: Any, case: Case) -> Answer:
-    """The engine and the process executor on batches that Spark has prepared."""
+    """Answer a case by the engine and the process executor on batches prepared by Spark."""
     has_started = False
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:
@@ -274,7 +280,7 @@ def process_run(spark: Any, case: Case) -> Answer:
 
 
 def spark_run(spark: Any, case: Case, executor: str = "auto") -> Answer:
-    """A whole run on Spark."""
+    """Answer a case by a whole run on Spark."""
     has_started = False
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         try:

@@ -1,4 +1,4 @@
-"""A case that fails is made smaller, for as long as it fails."""
+"""Shrink a failing case for as long as it fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fuzz.grammar import columns_of, count_nodes, reduced, write_tree
 
 @dataclass
 class Budget:
-    """Until when there may be another try, in seconds of a monotonic clock."""
+    """The deadline for further attempts, in seconds of a monotonic clock."""
 
     seconds: float = 20.0
 
@@ -27,8 +27,9 @@ class Budget:
 
 
 def shrink(case: Case, is_wrong: Callable[[Case], bool], budget: Budget | None = None) -> Case:
-    """The smallest case that was found for which ``is_wrong`` still holds: a smaller condition,
-    fewer rows, and no column that the condition does not read.
+    """Return the smallest case found for which ``is_wrong`` still holds.
+
+    It has a smaller condition, fewer rows, and no column that the condition does not read.
     """
     budget = budget or Budget()
     shrinking = True
@@ -77,7 +78,7 @@ def _without_row(stream: Stream, place: int) -> Stream:
 
 
 def _without_columns(case: Case) -> Iterator[Case]:
-    """Only the columns that are read; nothing where there are no others."""
+    """Yield the case with only the columns that are read; nothing if it has no others."""
     assert case.tree is not None
     read = columns_of(case.tree)
     streams = {}

@@ -1,5 +1,6 @@
-"""Values of Spark SQL in Python, and what Spark's ANSI rules make of them: whole numbers are exact and
-leave their type with an error, decimals are ``decimal.Decimal``.
+"""Values of Spark SQL in Python, by Spark's ANSI rules.
+
+Integers are exact and overflow with an error; decimals are ``decimal.Decimal``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Typed(NamedTuple):
 
 
 def bring_together(a: Typed, b: Typed) -> tuple[str, Any, Any]:
-    """The type in which two values meet, and the values in it."""
+    """Return the common type of two values, and the values in it."""
     kinds = {a.type, b.type}
     if len(kinds) == 1:
         return a.type, a.value, b.value
@@ -56,7 +57,7 @@ def _double(value: Any) -> Any:
 
 
 def fitted(kind: str, value: Any) -> Typed:
-    """A number of a type. Raises EvaluationError for one that leaves it."""
+    """Return a number in a type. Raises EvaluationError on overflow."""
     if (
         kind in BITS
         and value is not None
@@ -189,7 +190,7 @@ def order_of(x: Any, y: Any) -> int:
 
 
 def compare(a: Typed, b: Typed) -> int | None:
-    """-1, 0 or 1; None where one is NULL."""
+    """Return -1, 0 or 1; None if one is NULL."""
     _, x, y = bring_together(a, b)
     return None if x is None or y is None else order_of(x, y)
 

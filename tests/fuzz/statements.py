@@ -1,8 +1,8 @@
 """Random statements of a hub, and DuckDB's answers to them over the windowed input.
 
-A statement is put together of parts, so that the right answer is asked for in DuckDB's words, and
-not by what Braid reads. A part that a hub must not answer, or that has no batch answer, leaves the
-statement without a right answer: then it must be refused.
+A statement is composed of parts, so that its right answer is requested in DuckDB's words,
+independently of Braid's parser. A part that a hub must not answer, or that has no batch answer,
+leaves the statement without a right answer: then it must be refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONDITIONS = {
     "c": ("c.seats < 3", "c.seats >= 1 AND c.status <> 'B'", "c.status || 'x' = 'Ax'", "NOT (c.seats = 2 OR c.status = 'A')", "c.flight % 2 = 0", "CASE WHEN c.seats > 1 THEN c.status = 'A' ELSE true END", "coalesce(c.flight, 3) < 6"),
     "b": ("b.area < 3", "b.area IN (0, 2)", "b.area + 1 > 2", "b.area IS DISTINCT FROM 1"),
 }  # fmt: skip
-"""Conditions on one stream that Spark and DuckDB read alike."""
+"""Conditions on one stream with the same meaning in Spark and DuckDB."""
 CROSSING = {
     ("c", "f"): ("f.carrier <> c.status", "f.terminal = c.status", "f.id < c.id", "f.num + c.seats > 4", "c.ts > f.ts", "f.terminal NOT LIKE c.status"),
     ("b", "f"): ("f.id > b.id", "f.num + b.area < 7"),
@@ -58,14 +58,15 @@ NUMBERS = {"f": ("num", "id"), "c": ("seats", "flight"), "b": ("area",)}
 
 @lru_cache(16)
 def streams(seed: int) -> dict[str, pa.Table]:
-    """The tuples that statements are about."""
+    """Return the tuples that statements read."""
     return tables(seed)
 
 
 @dataclass
 class _Parts:
-    """The parts of a statement, in Spark's words and in DuckDB's. ``is_answered`` says that there
-    is a right answer.
+    """The parts of a statement, in Spark's words and in DuckDB's.
+
+    ``is_answered`` tells whether there is a right answer.
     """
 
     aliases: list[str]
@@ -80,7 +81,7 @@ class _Parts:
 
 
 def random_statement(draw: random.Random, seed: int = 0) -> StatementCase:
-    """A statement. Two in five have a word that a hub must refuse, or has to mean."""
+    """Return a statement. Two in five have a word that a hub must refuse or apply."""
     count = draw.choice((2, 2, 2, 3))
     aliases = draw.sample(list(STREAMS), count)
     ranges = {a: draw.choice((20, 45, 60, 90, 150)) for a in aliases}
@@ -136,7 +137,7 @@ def _choose_columns(draw: random.Random, parts: _Parts) -> None:
 
 
 def _choose_star(draw: random.Random, parts: _Parts, alias: str) -> None:
-    """A star with words behind it; DuckDB says EXCLUDE."""
+    """Return a star with words after it; DuckDB uses EXCLUDE."""
     column = draw.choice(list(TYPES[STREAMS[alias]]))
     said, meant = draw.choice(
         (
@@ -195,7 +196,7 @@ def _choose_aggregates(draw: random.Random, parts: _Parts) -> None:
 
 
 def _source(draw: random.Random, parts: _Parts) -> tuple[str, tuple[list[str], list[str]]]:
-    """FROM, what is said of it in WHERE, and what it means."""
+    """Return FROM, its terms in WHERE, and their meaning."""
     way = draw.choice(("comma", "join", "join", "inner", "cross", "using", "odd"))
     first, *rest = parts.aliases
     text, said, meant = _table(draw, parts, first, True), [], []
@@ -254,7 +255,7 @@ def _table(draw: random.Random, parts: _Parts, alias: str, is_first: bool) -> st
 
 
 def _truth(parts: _Parts, conditions: Sequence[str], seed: int) -> str:
-    """DuckDB SQL of the answer over the whole input."""
+    """Return DuckDB SQL of the answer over the whole input."""
     aliases, select = parts.aliases, ", ".join(parts.truth_select)
     latest = "greatest(" + ", ".join(f"epoch_us({a}.ts)" for a in aliases) + ")"
     where = [f"({c})" for c in conditions]

@@ -291,7 +291,7 @@ def test_theorem_10_the_state_of_a_ring_is_that_of_the_largest_query(tmp_path: P
 def test_theorem_12_selections_in_the_ring_keep_out_what_no_query_wants(tmp_path: Path, hosts: int):
     where = ((None,) * 3, ("v < 3", None, None), ("v = 9", "v >= 5", None))
     queries = made((24, 24, 24), (80, 80, 80), (160, 160, 160), where=where)
-    batches = some_batches(60, keys=20)  # what is held is no matter of what joins
+    batches = some_batches(60, keys=20)  # the stored state does not depend on the join
     shared = Counted(tmp_path / "shared", queries, hosts).fed(batches)
     shared.check_state()
     up = Counted(tmp_path / "up", made(*(q.windows for q in queries)), hosts).fed(batches)

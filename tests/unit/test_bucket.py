@@ -108,7 +108,7 @@ def test_what_was_brought_goes(url: str, tmp_path: Path, monkeypatch: pytest.Mon
     del run
 
     def gone() -> bool:
-        gc.collect()  # its thread may have it a little longer
+        gc.collect()  # its thread may hold it a little longer
         return not [*tmp_path.glob("braid-mirror-*")]
 
     wait_until(gone, "end of the mirrors")
@@ -240,7 +240,7 @@ def test_workers_have_folders_of_their_own(
     run = start(url, pace=0.02)
     wait_until(lambda: run.status["batch"] >= 2, "two batches")
     run.stop()
-    task_files._make_process_folder.cache_clear()  # workers of another time
+    task_files._make_process_folder.cache_clear()  # workers of an earlier run
     monkeypatch.setattr(ObjectStore, "download", counted)
     ends_equal(StreamJoin.resume(url, STREAMS))
     blocks = [name for name in brought if name.startswith("blocks/")]

@@ -127,7 +127,7 @@ def test_a_damaged_file_is_named_in_one_sentence(
         assert any(str(damaged) in fault for fault in faults), "braid check finds it"
     said = resumed(run)
     if way is gone and file == "the last entry":
-        assert said == ""  # its batch has not happened then
+        assert said == ""  # then its batch does not exist
         return
     if way is gone and file == "the query":
         assert "holds no run" in said or "holds files but no run of Braid" in said

@@ -95,7 +95,7 @@ def test_a_mapping_tells_its_loads_and_what_its_migration_pays():
         f"ILF {input_load_factor(r, s, n, m):,.0f} to {input_load_factor(r, s, k, j):,.0f} " in text
     )
     assert f"moves {moved.tuples_to_copy:,} tuples" in text
-    # A batch sends each tuple of r to m hosts, each of s to n: that is what is spared.
+    # A batch sends each tuple of r to m hosts, each of s to n: this is the saving.
     spared = 900 * (m - j) + 100 * (n - k)
     assert spared > 0 and f"pays back after {ceil(moved.tuples_to_copy / spared)} batch" in text
 

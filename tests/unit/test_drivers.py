@@ -131,7 +131,7 @@ def test_of_two_drivers_one_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """
     monkeypatch.setattr(
         "braid.execution.thread_executor.available_cores", lambda: 1
-    )  # two might lack a block first
+    )  # driver two might miss a block first
     run = paused_after_two(lambda: start(tmp_path))
     (tmp_path / ".lock").unlink()
     second = resumed(tmp_path)

@@ -64,7 +64,7 @@ def test_an_old_folder_refuses_other_rows(tmp_path: Path) -> None:
         join(old, table([1, 3])).start(tmp_path)
     with pytest.raises(ValueError, match="stream b has 0 rows where"):
         join(old, table([])).start(tmp_path)
-    again = join(table([2, 1]), old).start(tmp_path)  # their order does not count
+    again = join(table([2, 1]), old).start(tmp_path)  # in any order
     assert again.awaitTermination() and again.results().num_rows == 2
 
 

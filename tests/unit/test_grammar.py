@@ -42,7 +42,7 @@ def test_a_condition_that_spark_does_not_parse_is_refused(on: str) -> None:
         f"SELECT * FROM a [RANGE 1 MINUTE], b [RANGE 1 MINUTE] WHERE {on}",
         f"SELECT CASE WHEN {on} THEN 1 END AS x FROM a, b",
     ):
-        if not any(word in on for word in (" ORDER ", " LIMIT ", ";")):  # they end a condition
+        if not any(word in on for word in (" ORDER ", " LIMIT ", ";")):  # these end a condition
             with pytest.raises(QueryError):
                 read_statement(statement)
 
@@ -77,7 +77,7 @@ def test_no_argument_of_a_function_is_lost(name: str) -> None:
         except sqlglot.errors.SqlglotError:
             continue
         lost = [c for c in columns if c not in text]
-        if name in ("FIRST", "LAST") and count == 2:  # Spark takes true and false alone
+        if name in ("FIRST", "LAST") and count == 2:  # Spark accepts only true and false
             continue
         assert lost == (["a.x0"] if is_unit_a_word and count == 3 else []), text
 

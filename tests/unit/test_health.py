@@ -34,7 +34,7 @@ def test_a_run_that_goes_on_says_so_to_others(tmp_path: Path) -> None:
         f"a ⋈ b, Scatter: running; batch {found.committed_batches} of 5, 7.2 s ago; the last took "
     )
     assert str(found).startswith(line) and str(run.health()).startswith(line[:38])
-    shutil.copytree(tmp_path / "run", tmp_path / "died")  # what kill -9 leaves: nobody holds it
+    shutil.copytree(tmp_path / "run", tmp_path / "died")  # as kill -9 leaves it: the lock is free
     died = read_health(tmp_path / "died")
     assert died.state == "died" and not died.is_healthy and died.seconds_since_commit == 0
     assert (died.committed_batches, died.received_tuples) == (

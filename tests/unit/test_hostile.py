@@ -227,7 +227,7 @@ def test_every_view_shows_text_as_text(view: str, tmp_path: Path) -> None:
         saved = (tmp_path / f"{n}.html",) if "path" in inspect.signature(make).parameters else ()
         try:
             made = make(TAKEN[takes](told), *saved)
-        except Exception:  # it is no run of what the view shows, or more than text is text in it
+        except Exception:  # the view does not show this run, or refuses its text
             continue
         for html in html_of(made):
             assert hurts(html) == []

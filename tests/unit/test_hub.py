@@ -320,7 +320,7 @@ def test_what_is_asked_between_a_crash_and_the_batch_that_it_hit_misses_no_tick(
         crash(monkeypatch, OperatorInstance, "run_batch", 1, before=False),
         pytest.raises(KeyboardInterrupt),
     ):
-        hub.step()  # one operator has the batch, the other has not
+        hub.step()  # one operator has the batch, the other does not
     hub = SteppedHub(tmp_path / "hub", data)
     assert hub.submit(NARROW, "narrow").reuse_kind == "holds"
     ticked = hub.submit(TICKED, "ticked")

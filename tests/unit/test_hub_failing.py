@@ -74,7 +74,7 @@ def test_a_query_that_fails_on_a_tuple_ends_and_the_others_go_on(
     early = {k: t.filter(pc.less(t["batch"], 3)) for k, t in data.items()}
     for name in ("arrives", "selects"):
         assert hub.answered(name) == expected(early, asked[name], 0, 3), name
-    if network or reuse == "separate":  # else what is there holds it
+    if network or reuse == "separate":  # otherwise an existing operator would answer it
         with pytest.raises(
             QueryError, match="the query fails on tuples received so far: .*verflow"
         ):

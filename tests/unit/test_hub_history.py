@@ -40,7 +40,7 @@ def make_table(rows: Sequence[tuple[int, int]]) -> pa.Table:
 def test_a_query_that_comes_late_meets_what_only_its_slowest_stream_still_meets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of results of an operator that was built when only faster streams were asked for."""
+    """The query reads results of an operator that was built for queries over faster streams."""
     take = HubRun._join_batch
 
     def submit_first(run: HubRun, source: Any, epoch: int) -> None:

@@ -32,7 +32,7 @@ def test_a_folder_of_a_hub_refuses_other_rows(tmp_path: Path) -> None:
     changed = DATA["checkins"].set_column(0, "id", DATA["checkins"]["flight"])
     with pytest.raises(ValueError, match="stream checkins has 160 rows where .* with 160 others"):
         start_hub(tmp_path, {**DATA, "checkins": changed})
-    turned = DATA["flights"].take(list(range(119, -1, -1)))  # their order does not count
+    turned = DATA["flights"].take(list(range(119, -1, -1)))  # in any order
     again = start_hub(tmp_path, {**DATA, "flights": turned})
     assert again.awaitTermination() and query_rows(again, "wide") == before
 

@@ -229,7 +229,7 @@ def test_the_papers_queries_are_deployed_as_figure_1_has_them(tmp_path: Path) ->
     hub.desk.withdraw_query("Q2 there")
     assert hub.submit(Q2, "Q2", "SINK4").reuse_kind == "relaxed"
     with pytest.raises(ValueError, match="N1 cannot be spared: there is no path from CHECKINS"):
-        operator_moves.fail_node(hub.desk, "N1")  # SINK4 has no other neighbour
+        operator_moves.fail_node(hub.desk, "N1")  # SINK4 has no other neighbor
     hub.step()
     hub.desk.withdraw_query("Q2")
     operator_moves.fail_node(hub.desk, "N1")

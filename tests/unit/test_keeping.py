@@ -90,7 +90,7 @@ def test_a_roll_up_counts_where_the_entries_after_it_are_there(tmp_path: Path) -
     assert RunStore(tmp_path).committed_batches() == [*range(12)]
     name.unlink()
     log = RunStore(tmp_path).log
-    log.truncate(int(files[0].stem.partition("-")[2]))  # no entry is left, and no other roll-up
+    log.truncate(int(files[0].stem.partition("-")[2]))  # no entry and no other roll-up remains
     assert RunStore(tmp_path).committed_batches() == [*range(6)]
 
 

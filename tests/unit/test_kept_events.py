@@ -201,7 +201,7 @@ def test_killed_at_any_step_events_are_whole(tmp_path: Path) -> None:
         with killed_at(step) as done, pytest.raises(Killed):
             StreamJoin.resume(folder, streams, **HOW).awaitTermination()
         if "commit" in done[:step]:
-            break  # what removes old files was slower this time: batch 11 is there
+            break  # old files were removed later this time: batch 11 is still there
         batches = committed(told(folder))
         assert batches == [*range(batches[0], batches[-1] + 1)] and batches[-1] in (9, 10)
         seen.add(batches[0])
@@ -290,7 +290,7 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
     some, sizes = EventLog(tmp_path / "events.jsonl", opening=3), list[int]()
     some.append_events(begin)
     for n in range(200):
-        name = f"q{n % 3}"  # a name may come again
+        name = f"q{n % 3}"  # a name may be reused
         happened: list[Any] = [QueryAdded(n, name, 2, {}, {}, {}), QueryRemoved(n, name)]
         happened += [QueryRemoved(n, "first")] if n == 2 else []
         happened += [QueryAdded(n, "late", 3, {}, {}, {})] if n == 5 else []
@@ -415,7 +415,7 @@ def test_numbers_stay_whatever_is_dropped(
         assert gone.live_blocks == tuple(live.values())
         at = everything.index(past[-1]) + 1
         assert_summed(gone, everything[:at])
-        were = {repr(e): e for e in everything[len(first) : at]}  # to find what may be equal
+        were = {repr(e): e for e in everything[len(first) : at]}  # to find events that may be equal
         lasting = [e for e in some.read_since(0)[len(first) + 1 :] if were.get(repr(e)) == e]
         stood_for = Counter(type(e).__name__ for e in everything[len(first) : at])
         assert Counter(gone.event_counts) == stood_for - Counter(type(e).__name__ for e in lasting)

@@ -345,7 +345,7 @@ def test_a_decimal_that_spark_rounds_when_it_negates_it_is_refused(on: str) -> N
     for digits, is_taken in ((34, True), (35, False)):
         rows = pa.table({"id": [0], "p": pa.array([Decimal(9)], pa.decimal128(digits, 0))})
         if on.endswith("- 1)") and is_taken:
-            continue  # the difference has a digit more
+            continue  # the difference has one more digit
         if is_taken:
             StreamJoin({"a": rows, "b": rows}, on, Centralized())
             continue

@@ -319,7 +319,7 @@ def test_nothing_is_simulated_into_a_picture_that_is_live(
         panel.simulate.click()
     panel.wait_for_work(
         60
-    )  # a follower may paint before the launch that makes it has come to its end
+    )  # a follower may paint before its launch is done
     assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
     panel.stop.click()
     panel.follower.wait_for_end(60)

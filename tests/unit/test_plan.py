@@ -223,7 +223,7 @@ def test_a_route_needs_its_rows_where_it_is_stored_and_where_it_probes_first() -
     assert Route(A, ((hop(1, h1=(2,)),),), is_fresh=False).reading_hosts() == {1}
 
 
-# Plans that may leave results out, and say so.
+# Plans that may leave results out, as declared.
 
 LOST = Block(5, 1, (0, 8), 0, (2,))
 C1, C2 = Block(6, 2, (0, 8), 0, (1,)), Block(7, 2, (0, 8), 0, (2,))

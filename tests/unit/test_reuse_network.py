@@ -32,7 +32,7 @@ def test_paths_are_the_shortest_and_go_through_no_source_and_no_sink() -> None:
         "N4",
         "N5",
         "N2",
-    )  # not by way of FLIGHTS
+    )  # not via FLIGHTS
     length = dict(((a, b), ms) for a, b, ms in network.links) | {
         (b, a): ms for a, b, ms in network.links
     }

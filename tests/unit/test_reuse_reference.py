@@ -51,7 +51,7 @@ def changed(rng: random.Random, service: PlanningService) -> Deployment:
         rest = CostModel(planner.network.without_nodes(down), planner.model.rates)
         try:
             deployment = replan_after_failure(Planner(rest, planner.reuse), deployment, [down])
-        except PlanningError:  # it cannot be spared
+        except PlanningError:  # it is needed
             return deployment
         assert down not in {o.node for o in deployment.operators.values()}
     here = [(o.id, o.version) for o in deployment.operators.values()]
@@ -64,7 +64,7 @@ def changed(rng: random.Random, service: PlanningService) -> Deployment:
 
 
 @pytest.mark.parametrize("reuse", ["relaxed", "always", "contained"])
-@settings(max_examples=40)  # of seven queries that come, with all that they meet
+@settings(max_examples=40)  # of seven added queries, with all their joins
 @given(seed=st.integers(0, 10**6))
 def test_every_query_is_told_what_it_is_told_alone(reuse: Reuse, seed: int) -> None:
     rng, model, _ = setting(seed, 6)

@@ -167,7 +167,7 @@ class Shared:
             )
         reports = make_writer(job)(iter(parts))
         lines = [report_from_row(row) for report in reports for row in report.to_pylist()]
-        for line in lines:  # they take what they would, had they come so
+        for line in lines:  # they take what they would if they arrived like this
             (made,), (seal,) = line.replicas, line.files.values()
             file = str(self.engine.store.blocks / made.address.file)
             assert (

@@ -264,7 +264,7 @@ def test_partial_processing_takes_the_newest_and_selective_the_best():
     newest, _ = planned(Shed(fraction=0.3, method="partial", basic_window="1 second"))
     shares = newest.harvest.shares
     assert shares[0, 1, 0] == (1.0,) > shares[0, 1, 4] == (0.09,)
-    assert shares[1, 0, 0] == (0.72,)  # in the same batch s meets r besides
+    assert shares[1, 0, 0] == (0.72,)  # in the same batch s also meets r
 
 
 def test_the_better_direction_comes_first():
@@ -304,7 +304,7 @@ def test_seconds_are_kept_by_what_was_measured():
     """A pair took 10 us and a batch 0.1 s in addition: 0.9 * 0.5 s leave 35,000 pairs."""
     shed = Shed(seconds=0.5)
     first, state = planned(shed)
-    assert first.events[-1].fraction == 1  # nothing has been measured
+    assert first.events[-1].fraction == 1  # nothing is measured yet
     plan, state = planned(shed, state, timed((1.1, 1.2)))
     assert plan.events[-1].fraction == pytest.approx(0.35e5 / 110_000, rel=0.01)
     assert plan.events[-1].is_full_join and plan.events[-1].allowance == 0.5
@@ -340,7 +340,7 @@ def test_of_streams_that_nothing_is_known_of_what_would_fit_is_let_in():
     one = replace(facts(), last_received=(0, 0))
     half = replace(one, blocks=tuple(b for b in one.blocks if b.stream))
     plan, _ = planned(Shed(pairs=10_000), given=half)
-    assert sorted(plan.harvest.expected.values()) == [20.0, 120.0]  # of s 100 came
+    assert sorted(plan.harvest.expected.values()) == [20.0, 120.0]  # 100 tuples of s arrived
 
 
 def test_a_speed_allows_a_batch_the_event_time_of_the_last():

@@ -595,7 +595,7 @@ def test_what_came_is_told_before_a_shedder_drops_any(
         run = ended(join.start(tmp_path / name, batches=1))
         (told[name],) = (e for e in run.events() if isinstance(e, BatchCommitted))
     assert sum(told["few"].received_bytes) < 0.5 * sum(told["all"].received_bytes)
-    # a shedder needs two columns more
+    # shedding needs two more columns
     assert told["few"].source_bytes >= told["all"].source_bytes > 4000 * 2 * 16
     assert recent_timings([told["few"]])[0].bytes == told["few"].source_bytes
 

@@ -240,7 +240,7 @@ def test_the_console_does_what_its_buttons_say_and_tells_faults(
     assert "query q1, asked at S2" in told and " results so far" in told
     assert f"σ{run.deployment.queries['q1'].operator} at " in told and "tuples in block" in told
     assert console.map.names == ["q1"] and console.fault.value == ""
-    with console._gate:  # so that the choice stays until it is asked about
+    with console._gate:  # so that the choice stays until it is used
         console.query.options = ("gone",)
         console.apply_action(console._show_query_details)
         assert "gone&#x27; is there no longer; choose again" in console.fault.value

@@ -102,7 +102,7 @@ def test_a_run_that_is_over_is_html_that_needs_no_kernel():
         data, _ = view._repr_mimebundle_()
         assert set(data) == {"text/html", "text/plain"} and len(data["text/html"]) < 120_000
         assert data["text/html"].count('"matrix":') == 3
-        # Where no script runs there is something to read.
+        # Without JavaScript there is text.
         assert "<li>results so far: 21</li>" in data["text/html"]
         assert "batch 2: " in data["text/html"]
 

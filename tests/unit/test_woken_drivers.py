@@ -105,7 +105,7 @@ def sleeps(
         assert error is None or (slept and lost), f"asleep before {slept}: {error!r}"
         if slept:
             left = named(machine, place)
-            if " /run/events.jsonl" in slept:  # in place, after the check: it is told anew
+            if " /run/events.jsonl" in slept:  # published after the check: it is delivered again
                 del seen["events.jsonl"], left["events.jsonl"]
             changed = {n for n in seen.keys() | left.keys() if seen.get(n) != left.get(n)}
             gone = {n for n in changed if n.startswith("commits/") and n not in left}

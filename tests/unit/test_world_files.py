@@ -74,7 +74,7 @@ def test_the_simulated_disk_does_as_the_disk_of_the_system(operations: list[Any]
         for each in operations:
             wanted, got = tried(on_disk, root, *each), tried(in_memory, files, *each)
             if each[0] == "replace" and files.find(each[1]).__class__ is Folder:
-                break  # a folder's move over another is more than Braid does
+                break  # Braid never moves a folder over another
             assert (got is None) == (wanted is None), (each, got, wanted)
         else:
             there = [f for f in root.rglob("*") if f.is_file()]

@@ -1,4 +1,4 @@
-"""Play worlds: ``python -m world SEED WORLDS``, on all cores. Prints each that goes wrong."""
+"""Run worlds on all cores and print those that fail: ``python -m world SEED WORLDS``."""
 
 import sys
 

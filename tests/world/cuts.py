@@ -1,4 +1,4 @@
-"""Cuts of the power before each change of a simulated machine's files."""
+"""Power failures before each change of a simulated machine's files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ CHANGES = {
 
 
 class PowerCut(random.Random):
-    """The draws of a cut of the power that keeps the content of files that was last forced to disk;
-    of the names that were not forced, all or none.
+    """The draws of a power failure that keeps the last synced content of files.
+
+    Of the names that were not synced, it keeps all or none.
     """
 
     def __init__(self, keeps_names: bool) -> None:
@@ -36,27 +37,27 @@ CUTS = {
     "no names": lambda: PowerCut(False),
     "some names": lambda: random.Random(7),
 }
-"""What a cut leaves that was not forced to disk: the names of files, but not their content; neither;
+"""What a power failure leaves of data that was not synced: names of files without content, neither,
 or some of both.
 """
 
 
 class Cuts:
-    """The different machines that cuts of the power leave. ``how`` is a key of CUTS."""
+    """The distinct machines after power failures. ``how`` is a key of CUTS."""
 
     def __init__(self, machine: Machine, how: str) -> None:
         self.machine, self.how = machine, how
         self.left: dict[tuple[Any, ...], Files] = {}
 
     def cut(self, operation: str = "sync", path: str = "") -> None:
-        """Note what a cut leaves now, if a change is about to be made."""
+        """Record what a power failure leaves now, if a change is about to be made."""
         if operation in CHANGES:
             left = self.machine.files.copy_after_cut(CUTS[self.how]())
             content = ((path, node.content) for path, node in left.walk())
             self.left.setdefault((*left.root.names, *content), left)
 
     def machines(self, most: int = 1000) -> Iterator[Machine]:
-        """Have the engine meet one machine after the other: all, or ``most`` from begin to end."""
+        """Run the engine on one machine after another: all, or ``most`` evenly spread ones."""
         left = [*self.left.values()]
         for number in sorted({n * (len(left) - 1) // (most - 1) for n in range(most)}):
             machine = Machine(left[number])

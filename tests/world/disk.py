@@ -17,19 +17,20 @@ from world.drivers import Driver, current
 from world.files import Files, Folder, Inode
 
 Step = Callable[[str, str], float]
-"""Called before each operation with its name and path. It may freeze the driver, and raises if the
-driver is dead or the operation fails. Returns the share of its bytes that a write gets done: below
-1.0 it fails after that.
+"""A callback before each operation, with its name and path.
+
+It may freeze the driver, and raises if the driver is dead or the operation fails. It returns the
+share of its bytes that a write completes: below 1.0 the write then fails.
 """
 
 
 class SimulatedDisk(FileSystem):
-    """Files in memory. ``step`` is asked before each operation."""
+    """Files in memory. ``step`` is called before each operation."""
 
     def __init__(self, files: Files, step: Step) -> None:
         self.files, self.step = files, step
         self.locks: dict[int, Driver | None] = {}
-        """By the number of a file, who has locked it."""
+        """The owner of each lock, by the number of the file."""
 
     def read_file(self, path: Place) -> bytes:
         self.step("read", str(path))
@@ -180,7 +181,7 @@ class SimulatedDisk(FileSystem):
 
 
 class _Reading(io.BytesIO):
-    """A file that is read; it has the content that it had when it was opened."""
+    """A file opened for reading, with its content at that time."""
 
     def __init__(self, node: Inode, path: str) -> None:
         super().__init__(node.content)

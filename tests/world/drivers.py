@@ -1,8 +1,8 @@
-"""Drivers that take turns: each is a thread that runs only while it holds the baton.
+"""Drivers that take turns: each is a thread that runs only while it has the baton.
 
-All that a driver asks of the world, a file, an object, the time a worker needs, is a **step**. At a
-step the world may let it go on, freeze it, kill it, or cut the power. A killed driver does nothing
-any more: each later step raises too, also in ``finally``.
+Every request of a driver to the world (a file, an object, a worker's time) is a **step**. At a step
+the world may let the driver continue, freeze it, kill it, or cut the power. A killed driver does
+nothing more: each later step raises too, also in ``finally``.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 
 class Killed(BaseException):
-    """Raised in a driver that was killed, wherever it is."""
+    """Raised in a driver that was killed, at any point."""
 
 
 class Driver:
     """A process of the simulated world, which does ``work`` when it is woken.
 
-    ``is_alive`` until it was killed or has ended; ``error`` is how it ended, None if well.
+    ``is_alive`` is True until it is killed or ends; ``error`` is the error that ended it, or None.
     """
 
     def __init__(self, number: int, work: Callable[[], Any]) -> None:
@@ -28,7 +28,7 @@ class Driver:
         self.result: Any = None
         self.error: BaseException | None = None
         self.own: dict[str, Any] = {}
-        """By name, the values that each process has in place of a module's value."""
+        """Values that each process has in place of a module's value, by name."""
         self._mine, self._others = threading.Semaphore(0), threading.Semaphore(0)
         self._thread = threading.Thread(target=self._live, name=f"driver-{number}", daemon=True)
         self._is_started = False
@@ -41,7 +41,7 @@ class Driver:
         return not self.is_killed and not self.has_ended
 
     def wake(self) -> None:
-        """Hand the driver the baton, and wait until it gives it back."""
+        """Give the driver the baton, and wait until it returns it."""
         if not self._is_started:
             self._is_started = True
             self._thread.start()
@@ -49,12 +49,12 @@ class Driver:
         self._others.acquire()
 
     def freeze(self) -> None:
-        """Give the baton back, until it is woken again. Called by the driver itself."""
+        """Return the baton until woken again. Called by the driver itself."""
         self._others.release()
         self._mine.acquire()
 
     def end(self) -> None:
-        """Kill the driver, and let its thread come to its end."""
+        """Kill the driver and wait for the end of its thread."""
         self.is_killed = True
         if self._is_started and not self.has_ended:
             self.wake()
@@ -85,7 +85,7 @@ def current() -> Driver | None:
 
 
 class PerDriver:
-    """Stands for a value of a module that each process has a copy of."""
+    """A placeholder for a module's value that each process has a copy of."""
 
     def __init__(self, name: str, make: Callable[[], Any]) -> None:
         self._name, self._make, self._outside = name, make, make()
@@ -94,7 +94,7 @@ class PerDriver:
         return getattr(self.mine(), attribute)
 
     def mine(self) -> Any:
-        """Return the value of the driver that asks."""
+        """Return the value of the calling driver."""
         if (driver := current()) is None:
             return self._outside
         if self._name not in driver.own:

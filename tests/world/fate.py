@@ -1,4 +1,4 @@
-"""When something happens to a driver: anywhere, or at a step where it may do most harm."""
+"""Timing of a driver's faults: anywhere, or at a step with the most harm."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Step = tuple[str, str]
-"""An operation, and the path or URL that it is about."""
+"""An operation, and its path or URL."""
 
 _PATIENCE = 400
-"""Steps after which a fault waits no longer for its moment."""
+"""Number of steps after which a fault no longer waits for its moment."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """Steps at which a driver relies on what it has just done or seen: an operation on paths that
-    end as a pattern says; ``is_after`` if the operation is done, and the next one is to come.
+    """Steps at which a driver relies on its last action or observation.
+
+    It is an operation on paths with a suffix that matches a pattern; with ``is_after`` the
+    operation is done, and the next one follows.
     """
 
     operation: str
@@ -25,14 +27,14 @@ class Moment:
     is_after: bool = False
 
     def is_at(self, before: Step, now: Step) -> bool:
-        """Return whether a step, or the one of the same driver before it, is such a one."""
+        """Return whether a step, or the previous one of the same driver, is such a moment."""
         operation, path = before if self.is_after else now
         return operation == self.operation and self.end.search(path) is not None
 
 
 _ENTRY = re.compile(r"/commits/\d+\.json$")
 COMMITTED = (Moment("link", _ENTRY, True), Moment("answer", _ENTRY, True))
-"""An entry of the log has been put into place, in a folder or a bucket."""
+"""An entry of the log has been published, in a folder or a bucket."""
 _LISTS_BLOCKS = Moment("names", re.compile(r"/blocks$"))
 _LISTS_LOG = Moment("names", re.compile(r"/_spark_metadata$"))
 _FOLDER = (
@@ -61,12 +63,16 @@ _LISTS = (
     Moment("replace", re.compile(r"/_spark_metadata/[^/]+$"), True),
     Moment("names", re.compile("")),
 )
-"""Who lists files in a folder is about to remove some, and another driver may have come."""
+"""A driver that lists files in a folder is about to remove some, and another driver may have
+started.
+"""
 
 
 class Fate:
-    """Draws what happens, and when: at most ``most`` of some ``faults``, about ``spacing`` steps
-    apart, each at once or at the next step of a certain kind.
+    """Draws faults and their times.
+
+    At most ``most`` of some ``faults`` happen, about ``spacing`` steps apart, each at once or at
+    the next step of a certain kind.
     """
 
     def __init__(
@@ -82,7 +88,7 @@ class Fate:
         return self._draw.randint(1, 2 * self._spacing)
 
     def draw_fault(self, before: Step, now: Step) -> str:
-        """Return what happens at a step of a driver, which did the one before it; "": nothing."""
+        """Return the fault at a step of a driver, given its previous step; "": none."""
         self._left -= 1
         if self._left > 0 or not self._most:
             return ""
@@ -98,7 +104,7 @@ class Fate:
         return fault
 
     def _draw_moment(self) -> None:
-        """Draw where the fault happens: at once, or at one of the next such moments."""
+        """Draw the moment of the fault: at once, or one of the next such moments."""
         is_zombie = self._fault == "zombie"
         moments = _LISTS if is_zombie and self._moments is _FOLDER else self._moments
         at_once = self._draw.random() < (0.2 if is_zombie else 0.5)

@@ -1,4 +1,4 @@
-"""Play worlds with each seeded fault until one finds it: ``python -m world.faults [NUMBER ...]``."""
+"""Run worlds with each seeded fault until one finds it: ``python -m world.faults [NUMBER ...]``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from world.playing import played
 
 
 def main(numbers: list[int]) -> int:
-    """Print by fault how many worlds it took to find it, and return how many were not found."""
+    """Print the number of worlds needed to find each fault; return the number of faults not
+    found.
+    """
     missed = 0
     for number in numbers:
         fault, began = WORLD_FAULTS[number], time.perf_counter()

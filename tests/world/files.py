@@ -1,8 +1,8 @@
-"""A file system in memory that forgets what a power cut may take.
+"""A file system in memory that loses data in a power failure.
 
-It is as weak as POSIX permits. The content of a file survives a power cut as far as the file was
-forced to disk, and a name survives as far as its folder was. Until then, any subset of the changes
-of names may be lost, and of the content any prefix, any sector, or all of it.
+It is as weak as POSIX permits. The synced content of a file survives a power failure, and a name
+survives if its folder was synced. Until then, any subset of the changes of names may be lost, and
+of the content any prefix, any sector, or all of it.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 SECTOR = 512
-"""Bytes that a disk writes whole."""
+"""Bytes that a disk writes atomically."""
 
 
 @dataclass(eq=False)
 class Inode:
-    """A file: its content, and the content that was last forced to disk."""
+    """A file: its content, and its last synced content."""
 
     number: int
     content: bytes = b""
     durable: bytes = b""
     is_forced: bool = False
-    """Whether ``durable`` is all that there is."""
+    """Whether ``durable`` is the whole content."""
     time: float = 0.0
-    """When it was last changed, in seconds."""
+    """Time of the last change, in seconds."""
 
 
 Change = tuple[str, "Inode | Folder | None"]
-"""A name and what it stands for from then on; None: nothing."""
+"""A name and its new target; None: removed."""
 
 
 @dataclass(eq=False)
 class Folder:
-    """A folder: its names, those that are on disk, and the changes in between."""
+    """A folder: its names, its synced names, and the changes in between."""
 
     number: int
     names: dict[str, Inode | Folder] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Folder:
     time: float = 0.0
 
     def set(self, name: str, node: Inode | Folder | None) -> None:
-        """Let a name stand for a file or folder from now on; None removes it."""
+        """Set the file or folder of a name; None removes it."""
         if node is None:
             del self.names[name]
         else:
@@ -53,7 +53,7 @@ class Folder:
         self.pending.append((name, node))
 
     def force(self) -> None:
-        """Bring all names to disk."""
+        """Sync all names to disk."""
         self.durable, self.pending = dict(self.names), []
 
 
@@ -72,7 +72,7 @@ class Files:
         return self._count
 
     def find(self, path: str) -> Inode | Folder | None:
-        """Return what is at a path; None if nothing is."""
+        """Return the file or folder at a path, or None."""
         node: Inode | Folder | None = self.root
         for part in path.split("/"):
             if part:
@@ -102,7 +102,7 @@ class Files:
         return self.folder(above), name
 
     def create(self, path: str) -> Inode:
-        """Return the file at a path, empty; it is made if there is none."""
+        """Return the empty file at a path; create it if necessary."""
         folder, name = self._place(path)
         node = folder.names.get(name)
         if isinstance(node, Folder):
@@ -114,15 +114,15 @@ class Files:
         return node
 
     def change(self, node: Inode, content: bytes) -> None:
-        """Give a file another content."""
+        """Replace the content of a file."""
         node.content, node.is_forced, node.time = content, False, self.now
 
     def append(self, node: Inode, more: bytes) -> None:
-        """Add to the end of a file."""
+        """Append to a file."""
         self.change(node, node.content + more)
 
     def mkdir(self, path: str) -> None:
-        """Make a folder."""
+        """Create a folder."""
         folder, name = self._place(path)
         if name in folder.names or not name:
             raise _error(errno.EEXIST, path)
@@ -136,14 +136,14 @@ class Files:
         folder.set(name, None)
 
     def link(self, path: str, new: str) -> None:
-        """Give a file another name, which must be free."""
+        """Add a name to a file; the name must be free."""
         node, (folder, name) = self.file(path), self._place(new)
         if name in folder.names:
             raise _error(errno.EEXIST, new)
         folder.set(name, node)
 
     def replace(self, path: str, new: str) -> None:
-        """Give a file or folder another name instead, over a file that has it."""
+        """Rename a file or folder, replacing a file of that name."""
         node = self.find(path)
         if node is None:
             raise _error(errno.ENOENT, path)
@@ -167,7 +167,7 @@ class Files:
         folder.set(name, None)
 
     def force(self, node: Inode | Folder) -> None:
-        """Bring the content of a file, or the names in a folder, to disk."""
+        """Sync the content of a file, or the names in a folder, to disk."""
         if isinstance(node, Folder):
             node.force()
         else:
@@ -183,17 +183,17 @@ class Files:
                 yield from self.walk(f"{path}/{name}")
 
     def cut(self, draw: random.Random) -> None:
-        """Cut the power: only what is on disk is left, and of the rest what ``draw`` says."""
+        """Cut the power: only synced data remains, and of the rest what ``draw`` selects."""
         self.root = self.copy_after_cut(draw).root
 
     def copy_after_cut(self, draw: random.Random) -> Files:
-        """Return what a cut of the power leaves now, as other files."""
+        """Return a copy of the files as a power failure would leave them now."""
         left = Files()
         left.root, left._count, left.now = _left(self.root, draw, {}), self._count, self.now
         return left
 
     def flip(self, path: str, bit: int) -> None:
-        """Turn a bit of a file over, also on disk; its number is taken modulo the file's length."""
+        """Flip a bit of a file, also on disk; its number is taken modulo the file's length."""
         node = self.file(path)
         byte, mask = bit // 8 % len(node.content), 1 << bit % 8
 
@@ -229,9 +229,9 @@ def _left(folder: Folder, draw: random.Random, inodes: dict[int, Inode]) -> Fold
 
 
 def torn(node: Inode, draw: random.Random) -> bytes:
-    """Return what a power cut leaves of a file that was changed since it was forced to disk.
+    """Return what a power failure leaves of a file that changed since its last sync.
 
-    If the file only grew, what was forced stays.
+    If the file only grew, the synced content remains.
     """
     old, new = node.durable, node.content
     stays = len(old) if new.startswith(old) else 0

@@ -1,4 +1,4 @@
-"""Scenarios of hubs: streams, queries that come and go, a network, and what is answered."""
+"""Scenarios of hubs: streams, queries that are added and removed, a network, and answers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from world.scenario import Row, draw_row, draw_rows, table_of
 Bag = Counter[tuple[Any, ...]]
 SECOND = 1_000_000
 FAULTS = ("kill", "cut", "error", "full", "flip")
-"""One driver at a time has a hub, by its lock; there is none that sleeps."""
+"""Faults of hubs. A lock ensures that one driver at a time has a hub, so none of them sleeps."""
 NODES = ("N", "M", "L")
-"""Where operators may be."""
+"""Nodes that may have operators."""
 NETWORK = Network(
     (*(Node(n, "source") for n in "ABC"), *map(Node, NODES), Node("S", "sink")),
     (
@@ -34,10 +34,15 @@ NETWORK = Network(
 
 @dataclass(frozen=True)
 class Statement:
-    """A query. ``windows`` are in seconds, by stream; ``below`` bounds ``n`` of the first stream,
-    ``differs``: ``n`` of the first two differ; ``every``: seconds between ticks, None for matches
-    alone; ``tells`` matches, "groups" or a "count" at each tick. It comes before batch ``first``
-    and goes before batch ``end``; None: it stays.
+    """A query.
+
+    - ``windows``: seconds, by stream.
+    - ``below``: an upper bound on ``n`` of the first stream.
+    - ``differs``: whether ``n`` of the first two must differ.
+    - ``every``: seconds between ticks; None: matches alone.
+    - ``tells``: matches, "groups" or a "count" at each tick.
+    - ``first``, ``end``: it is added before batch ``first`` and removed before batch ``end``; None:
+      never.
     """
 
     windows: Mapping[str, int]
@@ -50,7 +55,7 @@ class Statement:
 
     @property
     def sql(self) -> str:
-        """Return its text."""
+        """Return the query's text."""
         chosen = {
             "matches": ", ".join(f"{s}.id AS {s}_id" for s in self.windows),
             "groups": "a.k AS k, count(*) AS n, max(b.n) AS most",
@@ -68,7 +73,7 @@ class Statement:
         return f"{stream} [RANGE {self.windows[stream]} SECONDS{slide}] {stream}"
 
     def holds(self, some: tuple[Row, ...]) -> bool:
-        """Return whether rows, as far as they are given, satisfy its condition."""
+        """Return whether the given rows satisfy its condition."""
         a = some[0]
         if self.below is not None and a["n"] >= self.below:
             return False
@@ -77,15 +82,16 @@ class Statement:
         return all(row["k"] == a["k"] for row in some)
 
     def span(self, some: tuple[Row, ...]) -> tuple[int, int]:
-        """Return from which event time on rows match, in microseconds, and when no longer."""
+        """Return the event times between which the rows match, in microseconds."""
         ends = [row["ts"] + w for row, w in zip(some, self.windows.values(), strict=True)]
         return SECOND * max(row["ts"] for row in some), SECOND * min(ends)
 
 
 @dataclass(frozen=True)
 class Serving:
-    """In which batches a query was answered, from ``first`` up to, not with, ``end``, and by stream
-    from which event time on it had all tuples (None: all).
+    """The batches in which a query was answered, from ``first`` up to but excluding ``end``.
+
+    It also has, by stream, the event time from which on the query had all tuples (None: all).
     """
 
     first: int
@@ -94,11 +100,11 @@ class Serving:
 
     @property
     def is_complete(self) -> bool:
-        """Return whether it had all tuples that it can use."""
+        """Return whether the query had all tuples that it can use."""
         return all(since is None for since in self.complete.values())
 
     def covers(self, statement: Statement, some: tuple[Row, ...]) -> bool:
-        """Return whether none of the rows is older than what it had."""
+        """Return whether none of the rows is older than the query's tuples."""
         floors = [self.complete[s] for s in statement.windows]
         pairs = zip(some, floors, strict=True)
         return all(floor is None or row["ts"] * SECOND >= floor for row, floor in pairs)
@@ -106,12 +112,16 @@ class Serving:
 
 @dataclass(frozen=True)
 class HubScenario:
-    """A hub, its queries by name, and the faults that it meets.
+    """A hub, its queries by name, and its faults.
 
-    ``rows`` are those of each stream, with ``batch``; ``history`` and ``lateness`` are those of
-    QueryHub, ``lateness`` in seconds by stream; ``down`` says between which batches a node is down,
-    ``turns`` at which ones all is planned anew or an operator is moved; ``is_patient``: whoever has
-    a query that is not taken as the disk is full goes on with the hub. See Scenario for the rest.
+    - ``rows``: those of each stream, with ``batch``.
+    - ``history``, ``lateness``: settings of QueryHub; lateness in seconds by stream.
+    - ``down``: the batches between which a node is down.
+    - ``turns``: the batches at which everything is re-planned or an operator is moved.
+    - ``is_patient``: whether a client continues with the hub if its query is refused because the
+      disk is full.
+
+    See Scenario for the rest.
     """
 
     seed: int
@@ -145,7 +155,7 @@ class HubScenario:
 
     @property
     def place_of_answers(self) -> dict[str, str]:
-        """Return what is said of where a query is asked."""
+        """Return the clause that names the node of a query."""
         return {"at": "S"} if self.is_networked else {}
 
     def streams(self) -> dict[str, pa.Table]:
@@ -153,8 +163,9 @@ class HubScenario:
         return {s: table_of(rows) for s, rows in self.rows.items()}
 
     def progress(self, statement: Statement, batch: int) -> int | None:
-        """Return the event time up to which the streams of a query have come with a batch; None:
-        some has not begun.
+        """Return the event time that the streams of a query have reached with a batch.
+
+        None if a stream has not started.
         """
         came = [
             max((r["ts"] for r in self.rows[s] if r["batch"] <= batch), default=None)
@@ -176,8 +187,9 @@ class HubScenario:
                 yield some
 
     def answer(self, statement: Statement, serving: Serving, is_sure: bool) -> Bag:
-        """Return the answer to a query; with ``is_sure``, of matches alone, only those that it must
-        have, though tuples were lost to it.
+        """Return the answer to a query.
+
+        With ``is_sure``, return only matches that it must have although it lost tuples.
         """
         found = [m for m in self.matches(statement) if not is_sure or serving.covers(statement, m)]
         came = [(some, max(row["batch"] for row in some)) for some in found]
@@ -203,8 +215,9 @@ class HubScenario:
                 yield from ((tick, *group) for group in _group(held))
 
     def _ticks(self, statement: Statement, serving: Serving) -> range:
-        """Return the ticks of a query: after what had come when it came, before what had come when
-        it went; an aggregate of all rows has some where nothing matches.
+        """Return the ticks of a query, from its addition to its removal.
+
+        An aggregate of all rows also has ticks without matches.
         """
         assert statement.every is not None, "it has a SLIDE"
         every, streams = statement.every * SECOND, [self.rows[s] for s in statement.windows]

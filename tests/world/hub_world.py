@@ -1,4 +1,4 @@
-"""A world with a hub: queries come and go while disks fail and drivers are killed."""
+"""A world with a hub: queries are added and removed while disks fail and drivers are killed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LEDGER = Path(RUN) / "hub.json"
 
 
 class HubWorld(World):
-    """A hub on its way. One driver at a time has it."""
+    """A hub in a world. One driver at a time has it."""
 
     scenario: HubScenario
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.acts: dict[tuple[str, str], int] = {}
-        """What was done with a query, and the batch from which on anybody knows that it holds."""
+        """The actions on queries, with the batch from which on a client knows that they hold."""
 
     def _draw_scenario(self, seed: int) -> HubScenario:
         return hub_scenario(seed)
@@ -62,8 +62,8 @@ class HubWorld(World):
         return run
 
     def _acting(self) -> type[HubRun]:
-        """Return a kind of hub to which batches are offered again too, and with which something is
-        done before them.
+        """Return a kind of hub to which batches are offered repeatedly, with actions before
+        them.
         """
         world = self
 
@@ -83,7 +83,7 @@ class HubWorld(World):
     # What is done with the hub
 
     def act(self, run: HubRun, batch: int) -> None:
-        """Do what is due before a batch and has not been done."""
+        """Perform the actions that are due before a batch and not done yet."""
         for name, query in self.scenario.statements.items():
             is_there = any(q.name == name for q in run.state.queries)
             if query.first <= batch and not is_there:
@@ -107,7 +107,9 @@ class HubWorld(World):
         self.acts[act, name] = run.state.epoch + 1
 
     def _act_on_nodes(self, run: HubRun, batch: int) -> None:
-        """Do with the network what is due; that an operator cannot do without a node is no fault."""
+        """Perform the network actions that are due; an operator may need a node, which is no
+        fault.
+        """
         try:
             if self.scenario.down is not None:
                 node, first, end = self.scenario.down
@@ -129,7 +131,7 @@ class HubWorld(World):
     # What must hold
 
     def _check_promise(self) -> None:
-        """After a power cut all is there that anybody knows of."""
+        """Check that a power failure lost nothing that a client knows of."""
         if "flip done" in self.happened or self.told < 0:
             return
         try:
@@ -142,10 +144,10 @@ class HubWorld(World):
         self._check_acts(ledger)
 
     def _check_left(self) -> None:
-        """A hub is asked for answers; nobody reads its files meanwhile."""
+        """Do nothing: answers are read through the hub, not from its files."""
 
     def _check_acts(self, ledger: HubState) -> None:
-        """Whatever somebody knows to have been done with a query is done."""
+        """Check that every action on a query that a client knows of holds."""
         for (act, name), batch in self.acts.items():
             there = [q for q in ledger.queries if q.name == name]
             if len(there) != 1:
@@ -199,7 +201,7 @@ class HubWorld(World):
             raise Wrong("history was lost without a fault")
 
     def _check_folder(self, ledger: HubState) -> None:
-        """Check that the files that are there are those that the ledger names."""
+        """Check that the files are those that the ledger names."""
         running = {(o.id, o.version) for o in ledger.deployment.operators.values()}
         answering = {(s.operator, s.version) for q in ledger.queries for s in q.serving_intervals}
         operators, history = Path(RUN) / "operators", Path(RUN) / "history"
@@ -219,7 +221,7 @@ class HubWorld(World):
 
 
 def _counted(rows: pa.Table) -> Bag:
-    """Return the rows of an answer; a tick in microseconds."""
+    """Return the rows of an answer; a tick is in microseconds."""
     columns = [
         (column.cast(pa.int64()) if name == "tick" else column).to_pylist()
         for name, column in zip(rows.column_names, rows.columns, strict=True)

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from world.world import World
 
 _OTHERS = ("another driver", "is in use by a run")
-"""The sentences of a driver that finds another one."""
+"""The sentences of a driver that detects another one."""
 _SENTENCES = (OSError, RuntimeError, ValueError)
 
 
 def check_end(world: World, driver: Driver) -> None:
-    """A driver fails in one sentence, and for a reason."""
+    """Check that a failed driver has one sentence, and a reason."""
     error = driver.error
     said = f"{driver} ended with {type(error).__name__}: {error}"
     if isinstance(error, Wrong):
@@ -44,7 +44,7 @@ def check_end(world: World, driver: Driver) -> None:
 
 
 def check_promise(world: World) -> None:
-    """After a power cut, every batch that was reported as committed still is."""
+    """Check that after a power failure every batch reported as committed still is."""
     if world.scenario.durability != "power" or _is_flipped(world):
         return
     if world.told < 0:
@@ -58,8 +58,9 @@ def check_promise(world: World) -> None:
 
 
 def check_left(world: World) -> None:
-    """Once a driver has completed the run, readers of its results by Spark's log have them all,
-    also if drivers that had lost the run have been at work since.
+    """Check that readers of a completed run have all results by Spark's log.
+
+    This also holds if drivers that had lost the run have acted since.
     """
     if world.scenario.place == "folder" and not _is_flipped(world):
         store = RunStore("/run")
@@ -69,7 +70,7 @@ def check_left(world: World) -> None:
 
 
 def check_last(world: World, driver: Driver) -> None:
-    """The last resume without faults has the right results, or says what was damaged."""
+    """Check that the last resume without faults has the right results, or names the damage."""
     may_refuse = _is_flipped(world)
     if driver.error is not None:
         if isinstance(driver.error, Wrong):
@@ -91,7 +92,7 @@ def _run(world: World) -> str:
 
 
 def check_all(world: World, run: Any) -> None:
-    """The results, what the sink has and the files that are left are right."""
+    """Check the results, the content of the sink and the remaining files."""
     expected = world.scenario.expected()
     since = run.first_retained_batch
     _check_bag("the results", ids_of(run.results()), expected, since)
@@ -107,7 +108,7 @@ def _is_flipped(world: World) -> bool:
 
 
 def _check_bag(what: str, found: Ids, expected: dict[tuple[int, ...], int], since: int) -> None:
-    """A bag has every result from a batch on, and no other, once."""
+    """Check that a bag has every result from a batch on exactly once, and no other."""
     missing = {r for r, batch in expected.items() if batch >= since and r not in found}
     wrong = {r for r, n in found.items() if n > 1 or r not in expected}
     if missing or wrong:
@@ -118,7 +119,7 @@ def _check_bag(what: str, found: Ids, expected: dict[tuple[int, ...], int], sinc
 
 
 def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int) -> None:
-    """Check that the files that are there are those that the log names."""
+    """Check that the files are those that the log names."""
     store = RunStore("/run")
     store.log.read_new_entries()
     disk = world.disk
@@ -146,7 +147,7 @@ def _check_folder(world: World, expected: dict[tuple[int, ...], int], since: int
 
 
 def check_no_temporaries(world: World) -> None:
-    """Raise Wrong if a file is left that was to have another name."""
+    """Raise Wrong if a temporary file remains."""
     left = [p for p, _ in world.files.walk("/run") if Path(p).name.startswith(".")]
     left = [p for p in left if not p.endswith("/.lock")]
     if left:
@@ -161,7 +162,7 @@ def check_same(what: str, found: set[str], wanted: set[str]) -> None:
 
 
 def _logged(world: World, log: Path) -> set[str]:
-    """Return the files that Spark's log names, each of them once."""
+    """Return the files that Spark's log names, each once."""
     names = world.disk.list_names(log)
     compact = max((int(n.partition(".")[0]) for n in names if n.endswith(".compact")), default=-1)
     numbers = [n for n in names if n.isdecimal() and int(n) > compact]

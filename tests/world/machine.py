@@ -1,4 +1,4 @@
-"""A simulated machine on which a test says what happens: it looks at every step of the engine."""
+"""A simulated machine controlled by a test, which sees every step of the engine."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _READERS = type(block_files._readers)
 class Machine:
     """Files, objects, threads and time, as the engine sees them in ``simulated``.
 
-    ``before`` is called with each operation and its path, or URL, before that is done; it may
-    raise, or freeze the driver that asks. ``steps`` are those that were done; ``requests`` are the
-    kinds and names of those for objects.
+    - ``before``: called before each operation with its name and path, or URL; it may raise, or
+      freeze the calling driver.
+    - ``steps``: the finished operations.
+    - ``requests``: the kinds and names of requests for objects.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Machine:
         self.before: Callable[[str, str], None] = lambda operation, path: None
 
     def step(self, operation: str, path: str) -> float:
-        """Let a driver that is alive do an operation; see ``disk.Step``."""
+        """Allow an operation of a live driver; see ``disk.Step``."""
         driver = current()
         if driver is not None and driver.is_killed:
             raise Killed
@@ -59,8 +60,8 @@ class Machine:
         return 1.0
 
     def content(self, folder: str = "") -> dict[str, bytes]:
-        """Return the content of the files in a folder, or of the objects at a URL, by their names
-        from there on.
+        """Return the content of the files in a folder, or of the objects at a URL, by relative
+        name.
         """
         if "://" in folder:
             return dict(self.stores[folder].objects)
@@ -70,7 +71,7 @@ class Machine:
 
     @contextmanager
     def simulated(self) -> Iterator[None]:
-        """Have the engine meet this machine in place of the real one."""
+        """Run the engine on this machine instead of the real one."""
         with ExitStack() as stack:
             for replaced in (
                 replace_file_system(self.disk),
@@ -100,8 +101,9 @@ class Machine:
 
 
 def kill_before(machine: Machine, work: Callable[[], Any], request: int | str) -> None:
-    """Do work on a machine until its driver is killed: before its request of this number to a
-    bucket, or before the first one that begins so.
+    """Run work on a machine until its driver is killed.
+
+    It is killed before its n-th request to a bucket, or before the first one with a prefix.
     """
     driver, count = Driver(0, work), len(machine.requests)
 
@@ -128,10 +130,10 @@ def overtake(
     second: Callable[[], Any],
     is_now: Callable[[str, str], bool],
 ) -> tuple[str, BaseException | None]:
-    """Have a driver do the ``first`` work, and freeze before a step that ``is_now`` holds for. It
-    has lost its lock without a word; another one does the ``second`` work, and then it wakes up.
+    """Run the ``first`` work and freeze its driver before a step for which ``is_now`` holds.
 
-    Return before which step it froze, "" if before none; and how it ended.
+    It loses its lock without notice; another driver does the ``second`` work, and then the first
+    one wakes. Return the step before which it froze, "" if none, and how it ended.
     """
     one, two, frozen = Driver(0, first), Driver(1, second), list[str]()
 
@@ -159,7 +161,7 @@ def overtake(
 
 
 def _name_callers() -> str:
-    """The functions of the engine that make a step."""
+    """Return the functions of the engine that make a step."""
     found, frame = list[str](), sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back

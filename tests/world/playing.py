@@ -1,4 +1,4 @@
-"""Play many worlds, on all cores."""
+"""Run many worlds on all cores."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from world.hub_world import HubWorld
 from world.world import Verdict, World
 
 _TOGETHER = 10
-"""Seeds that a process is given at a time."""
+"""Number of seeds per task of a process."""
 _HUB_EVERY = 5
-"""The world of each so many seeds has a hub, and the others a run."""
+"""One in this number of worlds has a hub, the others a run."""
 
 
 def play(seed: int) -> Verdict:
@@ -29,8 +29,9 @@ def play(seed: int) -> Verdict:
 def played(
     seeds: Sequence[int], cores: int | None = None, fault: int | None = None
 ) -> Iterator[Verdict]:
-    """Return the verdicts on worlds by their seeds, in order, played on so many cores; ``fault`` is
-    the number of one that is put into the engine.
+    """Return the verdicts on worlds by their seeds, in order, run on this number of cores.
+
+    ``fault`` is the number of a fault that is put into the engine.
     """
     cores = cores or os.cpu_count() or 1
     if cores == 1:
@@ -49,7 +50,7 @@ def _part(seeds: Sequence[int], fault: int | None) -> list[Verdict]:
 
 
 def _put(fault: int | None) -> AbstractContextManager[Any]:
-    """Put a fault into the engine, if one is to be in it."""
+    """Put a fault into the engine, if one is given."""
     if fault is None:
         return nullcontext()
     from mutations.world import WORLD_FAULTS
@@ -58,7 +59,7 @@ def _put(fault: int | None) -> AbstractContextManager[Any]:
 
 
 def _kept(seed: int) -> Verdict:
-    """Return a verdict, without the trace of a world that is as it must be."""
+    """Return a verdict, without the trace of a correct world."""
     verdict = play(seed)
     if not verdict.wrong:
         verdict.trace.clear()
@@ -66,7 +67,7 @@ def _kept(seed: int) -> Verdict:
 
 
 def play_worlds(first: int, count: int) -> int:
-    """Play some worlds, print those that went wrong, and return how many there were."""
+    """Run some worlds, print those that failed, and return their number."""
     began, wrong = time.perf_counter(), 0
     for verdict in played(range(first, first + count)):
         if verdict.wrong:

@@ -13,11 +13,11 @@ from braid.util.worker_threads import WorkerThreads
 from world.drivers import current
 
 _TICK = 1e-4
-"""Seconds that pass whenever somebody asks for the time."""
+"""Seconds by which the clock advances at each reading."""
 
 
 class SimulatedEnvironment(Environment):
-    """Time passes as it is asked for; names come from a seed."""
+    """Time that advances when it is read, and names drawn from a seed."""
 
     def __init__(self, draw: random.Random) -> None:
         self.draw, self.time = draw, 1_700_000_000.0
@@ -44,7 +44,7 @@ class SimulatedEnvironment(Environment):
 
 
 class _Later(Future[Any]):
-    """Work that another thread does: at once, or when somebody waits for it."""
+    """Work of another thread, done at once or when its result is awaited."""
 
     def __init__(self, work: Callable[[], Any], is_late: bool) -> None:
         super().__init__()
@@ -89,8 +89,9 @@ class _Ended:
 
 
 class SimulatedWorkers(WorkerThreads):
-    """Threads whose work is done by the driver that starts them: that of a shared pool at once, or
-    not before its result is asked for, as a slow disk has it.
+    """Threads whose work is done by the driver that starts them.
+
+    Work of a shared pool is done at once, or only when its result is requested, as on a slow disk.
     """
 
     def __init__(self, draw: random.Random) -> None:

@@ -17,7 +17,7 @@ from placement_checks import examples
 Row = dict[str, int]
 Ids = Counter[tuple[int, ...]]
 _SPAN = 10
-"""Seconds of event time that a micro-batch lasts."""
+"""Seconds of event time of a micro-batch."""
 
 CONDITIONS: dict[str, Callable[..., bool]] = {
     "a.k = b.k": lambda a, b: a["k"] == b["k"],
@@ -30,16 +30,18 @@ CONDITIONS: dict[str, Callable[..., bool]] = {
         a["k"] == b["k"] and (c is None or abs(b["n"] - c["n"]) <= 3)
     ),
 }
-"""By condition, whether rows satisfy it as far as they are given."""
+"""By condition, whether the given rows satisfy it."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A run, and what may happen to it.
+    """A run, and its possible faults.
 
-    ``rows`` are those of each stream, with ``batch``; ``windows`` in seconds, None for no windows;
-    ``keep`` is that of ``start``; ``faults`` the kinds that may come, at most ``most`` of them,
-    about ``spacing`` steps apart; ``many`` whether a batch has several tasks.
+    - ``rows``: those of each stream, with ``batch``.
+    - ``windows``: seconds; None: no windows.
+    - ``keep``: the setting of ``start``.
+    - ``faults``: kinds of faults, at most ``most`` of them, about ``spacing`` steps apart.
+    - ``many``: whether a batch has several tasks.
     """
 
     seed: int
@@ -72,7 +74,7 @@ class Scenario:
         return {alias: table_of(rows) for alias, rows in self.rows.items()}
 
     def expected(self) -> dict[tuple[int, ...], int]:
-        """Return the results by the ids of their rows, and for each the batch that completes it."""
+        """Return the results by the ids of their rows, each with the batch that completes it."""
         holds = CONDITIONS[self.on]
         found: list[tuple[Row, ...]] = [(a,) for a in self.rows["a"]]
         for rows in [*self.rows.values()][1:]:
@@ -117,7 +119,7 @@ def placements(streams: int, has_equality: bool) -> tuple[Placement, ...]:
 FAULTS = ("kill", "cut", "zombie", "error", "full", "flip", "lost answer")
 
 _ZOMBIES = 0.2
-"""The share of worlds in which drivers freeze and wake, and nothing else happens."""
+"""The share of worlds in which drivers only freeze and wake."""
 
 
 def scenario(seed: int) -> Scenario:
@@ -158,7 +160,7 @@ def scenario(seed: int) -> Scenario:
 
 
 def draw_rows(draw: random.Random, batches: int) -> list[Row]:
-    """Return the rows of a stream, in the order of their batches and in none within one."""
+    """Return the rows of a stream, ordered by batch and unordered within one."""
     found: list[Row] = []
     for batch in range(batches):
         for _ in range(draw.choice((0, 1, 2, 4, 8))):

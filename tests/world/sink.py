@@ -12,22 +12,25 @@ Ids = Counter[tuple[int, ...]]
 
 
 class Wrong(AssertionError):
-    """Something happened that must never happen."""
+    """Raised if an invariant is violated."""
 
 
 class SinkFailed(Exception):
-    """The sink could not take a batch, or could not say that it has."""
+    """Raised if the sink could not take a batch, or could not confirm it."""
 
 
 class TransactionalSink:
-    """Takes each number once. ``may_fail`` is asked before and after the commit of a batch."""
+    """A sink that takes each number once.
+
+    ``may_fail`` is called before and after the commit of a batch.
+    """
 
     def __init__(self, may_fail: Callable[[str], bool]) -> None:
         self.may_fail = may_fail
         self.taken: list[Ids] = []
 
     def give(self, results: Any, number: int) -> None:
-        """Take the results of a batch; do nothing new for one that was taken before."""
+        """Take the results of a batch; do nothing for one that was taken before."""
         ids = ids_of(results)
         if self.may_fail("sink begin"):
             raise SinkFailed("the sink could not begin")

@@ -1,4 +1,4 @@
-"""A run whose source offers batches again, as Spark does after a crash."""
+"""A run whose source repeats batches, as Spark does after a crash."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from braid.core.events import BatchCommitted
 
 
 def repeating(draw: random.Random, told: Callable[[int], None]) -> type[ArrowJoinRun]:
-    """Return a kind of run to which batches are offered in order, some of them again. It reports
-    the number of each batch once others can know that it is committed.
+    """Return a kind of run that receives batches in order, some of them repeatedly.
+
+    It reports the number of each batch once others can know that it is committed.
     """
 
     class RepeatedRun(ArrowJoinRun):
@@ -32,8 +33,9 @@ def repeating(draw: random.Random, told: Callable[[int], None]) -> type[ArrowJoi
 
 
 def offered(draw: random.Random, number: int) -> list[int]:
-    """Return the batches that are offered in place of one: it, and perhaps earlier ones before it
-    and itself again after it.
+    """Return the batches offered in place of one.
+
+    Earlier ones may come before it, and itself again after it.
     """
     before = [max(0, number - draw.randint(1, 3))] if draw.random() < 0.1 and number else []
     return [*before, number, *([number] if draw.random() < 0.1 else [])]

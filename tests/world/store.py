@@ -9,22 +9,24 @@ from braid.util.file_system import current_file_system
 
 
 class ObjectStore:
-    """The objects of all drivers. An object that was put is there, whatever happens to a driver."""
+    """The objects of all drivers. An object that was put remains, whatever happens to a driver."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
 
 
 class SimulatedBucket:
-    """One driver's way to the store. ``ask`` is called with each request, before it and after it,
-    and raises where the request fails: before, it has done nothing; after, its answer is lost.
+    """One driver's connection to the store.
+
+    ``ask`` is called before and after each request, and raises if the request fails: before,
+    nothing was done; after, its response is lost.
     """
 
     def __init__(self, store: ObjectStore, ask: Callable[[str, str, bool], None], url: str) -> None:
         self.store, self.ask, self.url = store, ask, url.rstrip("/")
 
     def put_object(self, name: str, body: bytes | Path, new: bool = False) -> None:
-        """Put an object whole; see Bucket. A client that has no answer tries again."""
+        """Put an object whole; see Bucket. A client without a response retries."""
         content = current_file_system().read_file(body) if isinstance(body, Path) else bytes(body)
         self.ask("put", name, True)
         if new and name in self.store.objects:
@@ -66,13 +68,13 @@ class SimulatedBucket:
             self.store.objects.pop(name, None)
 
     def check_conditional_put(self) -> None:
-        """Return: the store puts an object that is to be new only if none is there."""
+        """Accept: the store puts a new object only if none exists."""
 
 
 class LostAnswer(Exception):
-    """A request was done, and its answer did not come; the client tries again by itself."""
+    """A request was done, but its response was lost; the client retries by itself."""
 
 
 def failing(name: str, code: int) -> OSError:
-    """Return what a bucket raises for an answer of the store's that tells an error."""
+    """Return the error that a bucket raises for an error response of the store."""
     return OSError(f"world://run/{name}: the server answered {code}")

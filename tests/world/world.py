@@ -1,4 +1,4 @@
-"""One world: a run, its drivers, what happens to them, and what must hold at the end."""
+"""One world: a run, its drivers, their faults, and the invariants at the end."""
 
 from __future__ import annotations
 
@@ -41,21 +41,23 @@ RUN = "/run"
 URL = "world://run"
 _WRITES = ("write", "append", "close", "create", "link", "mkdir", "replace", "put")
 _STEPS_A_BATCH = 1000
-"""More than that is no progress."""
+"""Number of steps per batch above which there is no progress."""
 _MOST_DRIVERS = 12
 _EVER = 1_000_000
-"""As many steps as no world has."""
+"""More steps than any world has."""
 _SLEEPS = ((10, 0), (100, 0), (_EVER, 1), (_EVER, 2), (_EVER, 3), (_EVER, 4), (_EVER, 0))
-"""How long a driver may be frozen: steps of its successor, and entries that this one puts into the
-log, the first of which says that it began. Whichever comes first ends it, or the successor's end.
+"""Limits of a driver's sleep.
+
+They are steps of its successor, and entries that the successor adds to the log; the first of these
+records its start. The sleep ends at the first limit, or at the successor's end.
 """
 _ROLL_UP = 3
-"""So many commits are rolled up at once here, so that it happens in short runs too."""
+"""Number of commits that are rolled up at once, small enough for short runs."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """How a world ended: ``wrong`` is empty if all is as it must be."""
+    """How a world ended: ``wrong`` is empty if everything is right."""
 
     seed: int
     scenario: Scenario | HubScenario
@@ -64,7 +66,7 @@ class Verdict:
     drivers: int
     faults: tuple[str, ...]
     how: str = ""
-    """The traceback of an error, if that is what is wrong."""
+    """The traceback of the error, if there is one."""
 
     def __str__(self) -> str:
         last = "\n".join(f"  {line}" for line in self.trace[-60:])
@@ -75,7 +77,7 @@ class Verdict:
 
 
 class World:
-    """A scenario on its way. All that it decides comes from its seed."""
+    """A scenario in progress. All of its decisions come from its seed."""
 
     def __init__(self, seed: int) -> None:
         self.scenario: Any = self._draw_scenario(seed)
@@ -89,16 +91,18 @@ class World:
         self.drivers: list[Driver] = []
         self.happened: list[str] = []
         self.told = -1
-        """The last batch that anybody knows to be committed."""
+        """The last batch that an observer knows to be committed."""
         self.is_calm, self.is_full, self.wants_another = False, 0, False
         self.has_completed = False
-        """Whether a driver has come to the end of the run, and no file was lost or damaged since."""
+        """Whether a driver has reached the end of the run, and no file was lost or damaged
+        since.
+        """
         s = self.scenario
         self._fate = Fate(self.draw, s.faults, s.most, s.spacing, s.place)
         self._switch, self._commits = 0, 0
         self._steps, self._before = Counter[int](), dict[int, Step]()
         self._excused = set[int]()
-        """Drivers that a fault was put into, so that they may fail."""
+        """Drivers with an injected fault, which may fail."""
 
     def _draw_scenario(self, seed: int) -> Any:
         return scenario(seed)
@@ -106,7 +110,7 @@ class World:
     # What happens at a step
 
     def step(self, operation: str, path: str) -> float:
-        """Let a driver do an operation, or not; see ``disk.Step``."""
+        """Allow an operation of a driver, or not; see ``disk.Step``."""
         driver = current()
         if driver is None:
             return 1.0
@@ -139,7 +143,7 @@ class World:
         self.trace.append(f"{driver.number} {operation} {path}{what and ' : '}{what}")
 
     def _happens(self, driver: Driver, fault: str, operation: str, path: str) -> float:
-        """Let a fault happen at a step."""
+        """Inject a fault at a step."""
         self.happened.append(fault)
         self._note(driver, operation, path, fault)
         if fault == "zombie":
@@ -166,7 +170,7 @@ class World:
         raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def _tear(self, operation: str, path: str, share: float) -> None:
-        """Leave of what a killed driver was about to write a part."""
+        """Keep only a part of what a killed driver was about to write."""
         node = self.files.find(path)
         if operation == "close" and node is not None:
             node = self.files.file(path)
@@ -180,8 +184,8 @@ class World:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def _lose_lock(self) -> None:
-        """The lock is gone, as on a file system where it does not hold: its file, or only what it
-        promises.
+        """Lose the lock, as on a file system that does not support it: its file, or only its
+        effect.
         """
         self.disk.locks.clear()
         lock = f"{RUN}/.lock"
@@ -190,7 +194,7 @@ class World:
         self._switch, self._commits = self.draw.choice(_SLEEPS)
 
     def _perhaps_switch(self, driver: Driver, before: Step) -> None:
-        """Now and then let another driver go on, if there are several."""
+        """Now and then switch to another driver, if there are several."""
         if not self._switch or sum(d.is_alive for d in self.drivers) < 2:
             return
         self._switch -= 1
@@ -204,7 +208,7 @@ class World:
                 raise Killed
 
     def _ask(self, operation: str, name: str, is_before: bool) -> None:
-        """Let a driver ask the object store for something."""
+        """Pass a driver's request to the object store."""
         operation = operation if is_before else "answer"
         if self.step(operation, f"{URL}/{name}") < 1:
             raise failing(name, 507)
@@ -242,7 +246,7 @@ class World:
         self.told = max(self.told, batch)
 
     def play(self) -> Verdict:
-        """Run until all is done, then once more without faults, and look at what is left."""
+        """Run until everything is done, then once more without faults, and check the result."""
         wrong = how = ""
         with self._simulated():
             try:
@@ -287,7 +291,7 @@ class World:
                     return
 
     def _look_at(self, driver: Driver) -> None:
-        """See how a driver came to its end, if it did."""
+        """Record how a driver ended, if it did."""
         if driver.has_ended and driver.error is None and not driver.is_killed:
             self.has_completed = True
         if driver.has_ended and driver.error is not None and not driver.is_killed:
@@ -320,7 +324,7 @@ class World:
             self.files.flip(path, bit)
 
     def _end(self) -> None:
-        """The last resume, to which nothing happens."""
+        """Perform the last resume, without faults."""
         self.is_calm = True
         driver = self._spawn()
         driver.wake()
@@ -330,12 +334,12 @@ class World:
         invariants.check_left(self)
 
     def check_all(self, run: Any) -> None:
-        """Raise Wrong unless all is right that the last resume has left."""
+        """Raise Wrong unless everything is right after the last resume."""
         invariants.check_all(self, run)
 
     @contextmanager
     def _simulated(self) -> Iterator[None]:
-        """Have the engine meet this world in place of the machine."""
+        """Run the engine in this world instead of on the machine."""
         gc.disable()  # so that finalizers run at the same steps each time
         with ExitStack() as stack:
             for replaced in (
@@ -372,8 +376,10 @@ class World:
 
 
 def _unlocked(owner: type) -> AbstractContextManager[Any]:
-    """Have the cached properties of a class without their lock, which in Python 3.11 all objects of
-    a process share: a driver that is frozen in one would freeze the others.
+    """Remove the lock of a class's cached properties.
+
+    In Python 3.11 all objects of a process share it: a driver that is frozen in one would freeze
+    the others.
     """
     stack = ExitStack()
     for kept in vars(owner).values():
