@@ -132,7 +132,7 @@ def stall(one: Run) -> None:
         whole = stage(batch)
         return run if (batch.spec.folder, batch.batch) == (one.folder, one.stalls) else whole
 
-    for name in ("only_stage", "first_stage"):
+    for name in ("single_stage", "join_stage"):
         setattr(engine, name, partial(stalling, getattr(engine, name)))
 
 

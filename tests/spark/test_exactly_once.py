@@ -64,7 +64,7 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
     """
     streams, on = tables("abc", 60, seed=41, batches=2), "a.k = b.k AND b.k = c.k"
     monkeypatch.setattr(executor, "choose_partitions", lambda announced, work, most: most)
-    for stage in ("first_stage", "next_stage"):
+    for stage in ("join_stage", "hop_stage"):
         monkeypatch.setattr(executor, stage, stopped(getattr(executor, stage), tmp_path / stage))
     join = StreamJoin(
         frames(spark, streams), on, Scatter(), partitions=2, check=True, executor="spark"
@@ -83,7 +83,7 @@ def test_python_workers_killed_in_the_middle_of_their_tasks(
 def stopped(stage: Callable[..., Any], mark: Path) -> Callable[..., Any]:
     """Return a stage whose tasks stop once in each batch."""
     return lambda batch, *more: stopping(
-        stage(batch, *more), mark.with_name(f"{mark.name}-{batch.number}")
+        stage(batch, *more), mark.with_name(f"{mark.name}-{batch.batch}")
     )
 
 

@@ -24,7 +24,7 @@ def test_what_launches_need_is_made_ready_by_a_small_join(
 
     monkeypatch.setattr(live_runs, "_launch_in_new_folder", kept)
     monkeypatch.setattr(live_runs, "new_run_folder", lambda name: tmp_path / name)
-    live_runs.warm_up(SimpleNamespace(free=lambda: False))  # a run was launched meanwhile
+    live_runs.warm_up(SimpleNamespace(can_launch=lambda: False))  # a run was launched meanwhile
     (run,) = runs
     end = run.events()[-1]
     assert isinstance(end, RunEnded) and end.outcome == "completed"

@@ -211,15 +211,15 @@ def test_a_simulated_run_counts_what_an_executed_one_does(
         executed = batches(run.run(placement, tmp_path / str(k))[1])
         modelled = batches(simulated(placement, arrivals))
         for name in (
-            "received",
-            "total",
-            "live",
+            "received_tuples",
+            "total_received_tuples",
+            "live_tuples",
         ):
             assert [getattr(e, name) for e in executed] == [getattr(e, name) for e in modelled], (
                 placement,
                 name,
             )
-        for name in ("received", "stored", "stored_bytes", "moved"):
+        for name in ("received_tuples", "stored_tuples", "stored_bytes", "migrated_tuples"):
             done, expected = (
                 [[getattr(h, name) for h in e.host_metrics] for e in run]
                 for run in (executed, modelled)
