@@ -227,4 +227,4 @@ _FUNCTIONS = """
 FUNCTIONS = tuple(_FUNCTIONS.split())
 """Spark functions that no operator above writes; each is tested with random arguments."""
 LENGTHENING = ("array_repeat", "lpad", "repeat", "rpad", "sequence", "space")
-"""Functions whose result is as long as a number says; a large one takes all memory."""
+"""Functions with a result length given by a number; a large number would exhaust the memory."""

@@ -85,9 +85,7 @@ class SparkOracle:
         return self._truth_of([found], case)
 
     def with_errors(self, case: Case) -> Truth:
-        """Return each conjunct on each row: whether it raises an error, and the values of the
-        others.
-        """
+        """Return the truth from each conjunct on each row, some of which raise an error."""
         if self._evaluated(case) is None:
             return UNKNOWN
         conjuncts = self._conjuncts(self._parsed(case.on))
@@ -100,7 +98,7 @@ class SparkOracle:
         return truth_of(rows, self._cross(_Held(case.streams))[1])
 
     def _evaluated(self, case: Case) -> list[Outcome] | None:
-        """Return the evaluation of a condition; None if Spark's analyzer rejects it."""
+        """Return the value of a condition on each row; None if Spark's analyzer rejects it."""
         key = (_Held(case.streams), case.on)
         if key not in self._found:
             self._evaluate(case.streams, [case.on])
@@ -116,7 +114,7 @@ class SparkOracle:
         """Return Spark's syntax tree; None for a text that its parser rejects."""
         try:
             return parse_expression(self.spark, on)
-        except FROM_JAVA:  # some that its parser raises are not its own
+        except FROM_JAVA:  # its parser also raises exceptions that are not its own
             return None
 
     def _columns(self, held: _Held, trees: Sequence[Any]) -> list[list[Outcome] | None]:
@@ -140,13 +138,13 @@ class SparkOracle:
             frame = self._relation(held)._jdf.select(guard_expressions(self.spark, trees))
             plan = frame.queryExecution()
             fields = json.loads(frame.schema().json())["fields"]
-        except FROM_JAVA:  # some that its analyser raises are not its own
+        except FROM_JAVA:  # its analyzer also raises exceptions that are not its own
             return None
         if any(f["type"]["fields"][0]["type"] != "boolean" for f in fields):
             return None
         try:
             optimised = plan.optimizedPlan()
-        except FROM_JAVA as error:  # of a constant, which is evaluated before all rows
+        except FROM_JAVA as error:  # for a constant, which is evaluated before all rows
             count = len(self._cross(held)[1])
             return [[EvaluationError(str(error))] * count] if len(trees) == 1 else None
         assert optimised.getClass().getSimpleName() == "LocalRelation", optimised

@@ -260,8 +260,8 @@ class SparkKernels:
 
 
 def _collected(frame: Any) -> pa.Table:
-    """The rows of a frame, without the cast of ``toArrow``, which takes no NULL struct whose fields
-    are NOT NULL.
+    """Return the rows of a frame without ``toArrow``, whose cast rejects NULL structs of NOT NULL
+    fields.
     """
     return pa.Table.from_batches(frame._collect_as_arrow(empty_list_if_zero_records=False))
 

@@ -40,8 +40,8 @@ def streams(spark: SparkSession) -> Iterator[dict[str, DataFrame]]:
 
 
 def resident(name: str) -> int:
-    """Return the memory of this process in bytes: "VmRSS" now, "VmHWM" the maximum since
-    ``forget``.
+    """Return the memory of this process in bytes: "VmRSS" now, "VmHWM" the maximum since the last
+    reset.
     """
     found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None

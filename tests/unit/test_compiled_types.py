@@ -52,7 +52,7 @@ def name_of(kind: SqlType) -> str:
 
 
 def described(db: duckdb.DuckDBPyConnection, sql: str) -> str:
-    """The type that DuckDB finds for an expression over the table a."""
+    """Return the type that DuckDB infers for an expression over the table a."""
     name = str(db.execute(f"DESCRIBE SELECT {sql} FROM a").fetchall()[0][1])
     return name.replace("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ").replace(" ", "")
 
