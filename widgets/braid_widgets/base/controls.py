@@ -19,7 +19,7 @@ REFUSED = "braid-refused"
 """The CSS class of a control whose value is out of range; ``stage.css`` styles it."""
 
 
-PLACED = "which policy says where tuples are stored and joined"
+PLACED = "policy that decides where tuples are stored and joined"
 
 
 def _make_style(tip: str, label: str = "220px") -> dict[str, Any]:
@@ -118,12 +118,12 @@ def slider_control(text: str, low: float, high: float, value: float, step: float
 
 def batches_control(value: int) -> IntControl:
     """Return the control for the number of micro-batches."""
-    return int_control("micro-batches", 1, 1000, value, "in so many steps the input comes")
+    return int_control("micro-batches", 1, 1000, value, "steps in which the input arrives")
 
 
 def pace_control(value: float) -> FloatControl:
     """Return the control for the minimum number of seconds between batches."""
-    tip = "a batch begins so long after the one before, or later; 0: as fast as it goes"
+    tip = "minimum time between two batches; 0: as fast as possible"
     return float_control("pace (s a batch)", 0, 60, value, 0.25, tip)
 
 

@@ -85,4 +85,4 @@ def _run_warm_up(warm: Callable[[], Any]) -> None:
     try:
         warm()
     except Exception:
-        LOGGER.warning("what launches need is not ready", exc_info=True)
+        LOGGER.warning("preparing launches failed", exc_info=True)

@@ -109,10 +109,10 @@ class LaunchPanel(W.VBox):
             button_style="primary",
             icon="play",
             layout=W.Layout(width="auto"),
-            tooltip="run it for real; a run that goes on is stopped for it",
+            tooltip="run the join; an active run is stopped first",
         )
         self.pause = W.Button(
-            description="Pause", icon="pause", tooltip="hold the run before its next batch"
+            description="Pause", icon="pause", tooltip="pause the run before its next batch"
         )
         self.stop = W.Button(
             description="Stop", icon="stop", tooltip="end the run after this batch"

@@ -48,7 +48,7 @@ def totals_rows(scene: RunView) -> list[tuple[str, float | int, str]]:
     if t.ratio_max == t.ratio_max:
         found.append(
             (
-                "most that a host stores, over the least possible (ILF / ILF*), |R|/|S| within J",
+                "maximum stored on a host / minimum possible (ILF / ILF*), |R|/|S| within J",
                 round(t.ratio_max, 4),
                 "ratio",
             )

@@ -70,7 +70,7 @@ def _make_key_figures(scene: RunView, kept: SheddingTotals) -> Iterator[KeyFigur
     if totals.late:
         yield KeyFigure(f"late {far}", f"{totals.late:,} tuples", "they may have missed partners")
     if kept.seen:
-        meaning = "results found by results of the full join, as their weights estimate it"
+        meaning = "results found / results of the full join, as estimated by their weights"
         yield KeyFigure("recall so far", f"{kept.estimated_recall:.1%}", meaning)
 
 

@@ -216,4 +216,4 @@ def serve_forever(
         try:
             made.serve_forever()
         except KeyboardInterrupt:
-            say("no longer served; the run goes on")
+            say("no longer served; the run continues")

@@ -111,7 +111,7 @@ def _make_controls(made_up: tuple[str, ...]) -> dict[str, Any]:
         options=made_up,
         value=made_up[0],
         continuous_update=False,
-        tooltip="a made-up workload; two files, a.csv,b.parquet; or a recording (.jsonl)",
+        tooltip="a generated workload; two files, a.csv,b.parquet; or a recording (.jsonl)",
         style={"description_width": "130px"},
         layout=W.Layout(width="auto"),
     )
@@ -123,19 +123,19 @@ def _make_controls(made_up: tuple[str, ...]) -> dict[str, Any]:
         "data": choose,
         "on": on,
         "window": controls.float_control(
-            "window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple can be joined; 0: for ever"
+            "window (s; 0: all)", 0, 10**6, 0, 1, "how long a tuple can be joined; 0: forever"
         ),
         "placement": controls.choice_control(
             "placement", placements, "AdaptiveGrid", controls.PLACED
         ),
         "hosts": controls.int_control("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
         "batches": controls.int_control(
-            "micro-batches", 2, 400, 24, "steps in which the input comes"
+            "micro-batches", 2, 400, 24, "steps in which the input arrives"
         ),
         "rate": controls.int_control(
-            "tuples a batch", 1, 25_000, 200, "of each stream, more or less"
+            "tuples a batch", 1, 25_000, 200, "of each stream, approximately"
         ),
         "shed": controls.float_control(
-            "pairs processed (r)", 0.01, 1, 1, 0.05, "below 1: some are shed"
+            "pairs processed (r)", 0.01, 1, 1, 0.05, "below 1: some pairs are shed"
         ),
     }

@@ -143,15 +143,15 @@ def _render_view(view: Callable[[list[Any]], Chart], events: list[Any]) -> dict[
         return {"text/plain": str(error)}
 
 
-SLOW = "every stream has a rate of its own, drawn from the slowest to the fastest, and changes it"
+SLOW = "each stream has its own rate, drawn between the slowest and the fastest, and changes it"
 FAST = "no slower than the slowest"
-BURSTS = "0: rates as they are; 1: all comes in bursts, nothing between them"
+BURSTS = "0: steady rates; 1: everything arrives in bursts, nothing between them"
 
 
 def _make_controls(placements: tuple[str, ...]) -> dict[str, Any]:
     return {
         "placement": controls.choice_control("placement", placements, None, controls.PLACED),
-        "streams": controls.int_control("streams (n)", 2, 6, 3, "that are joined with each other"),
+        "streams": controls.int_control("streams (n)", 2, 6, 3, "number of joined streams"),
         "window": controls.float_control(
             "window (W, s)", 1, 120, 10.0, None, "how long a tuple can be joined"
         ),
@@ -162,15 +162,15 @@ def _make_controls(placements: tuple[str, ...]) -> dict[str, Any]:
         ),
         "hosts": controls.int_control("hosts (J)", 1, 256, 12, "logical hosts that share the join"),
         "length": controls.int_control(
-            "segment length (T, s)", 1, 60, 2, "tuples of a segment go the same way"
+            "segment length (T, s)", 1, 60, 2, "tuples of a segment take the same route"
         ),
         "copies": controls.int_control(
             "copies (L; 0: √J)",
             0,
             256,
             0,
-            "hosts that store a segment under CTR; 0: the root of their number",
+            "hosts that store a segment under CTR; 0: the square root of their number",
         ),
-        "bursts": controls.checkbox_control("bursts", "rates go up and down"),
+        "bursts": controls.checkbox_control("bursts", "rates rise and fall"),
         "burst": controls.float_control("share in bursts (θ)", 0, 1, 0.5, 0.25, BURSTS),
     }

@@ -41,7 +41,7 @@ EACH = "one number, or one for each stream, with commas"
 
 def _make_controls() -> dict[str, Any]:
     return {
-        "streams": controls.int_control("streams (M)", 2, 5, 3, "that are joined with each other"),
+        "streams": controls.int_control("streams (M)", 2, 5, 3, "number of joined streams"),
         "rates": controls.text_control("rates (λ, tuples/s)", "20", EACH),
         "windows": controls.text_control("windows (W, s)", "10", EACH),
         "sigma": controls.float_control(
@@ -51,12 +51,12 @@ def _make_controls() -> dict[str, Any]:
             "nodes (N)", 1, 24, 6, "hosts of the ring; each holds a slice of every window"
         ),
         "form": controls.choice_control(
-            "form", FORMS, "dynamic", "how tuples and slices move round the ring"
+            "form", FORMS, "dynamic", "how tuples and slices move around the ring"
         ),
         "slicing": controls.choice_control(
             "slices by", ["time", "count"], "time", "windows are cut by age, or in equal numbers"
         ),
         "resize": controls.int_control(
-            "half-way to (nodes)", 0, 24, 0, "the ring gets so many nodes then; 0: it stays"
+            "half-way to (nodes)", 0, 24, 0, "the ring's number of nodes from then on; 0: unchanged"
         ),
     }

@@ -33,18 +33,18 @@ EVERY = 1.0
 
 
 TIPS = {
-    "Explain": "what would be done for this query; nothing changes",
+    "Explain": "plan this query without submitting it",
     "Submit": "answer this query from the next batch on",
-    "Withdraw": "answer the chosen query no longer",
-    "Answer": "the last rows that the chosen query was told",
+    "Withdraw": "withdraw the chosen query",
+    "Answer": "the latest rows of the chosen query's answer",
     "Plan": "how the chosen query is answered",
-    "Move": "have the chosen operator go on at the chosen node, with its state",
-    "Fail": "take the chosen node for down, with the state of its operators",
-    "Restore": "take the chosen node for up again",
-    "Replan": "plan all queries anew, and adopt that if it saves more than it costs",
-    "Pause": "hold the hub before its next batch",
-    "Go on": "let a paused hub go on",
-    "Refresh": "show how the hub is now",
+    "Move": "move the chosen operator to the chosen node, with its state",
+    "Fail": "mark the chosen node as down; its operators' state is lost",
+    "Restore": "mark the chosen node as up",
+    "Replan": "re-plan all queries, and adopt the plan if it saves more than it costs",
+    "Pause": "pause the hub before its next batch",
+    "Go on": "continue a paused hub",
+    "Refresh": "show the hub's current state",
 }
 
 
@@ -244,8 +244,8 @@ class Console(W.VBox):
             left = None if self.due is None else self.pace.seconds_left(self.due)
             if left is not None:
                 span = format_duration(round(left) * UNITS["second"])
-                yield KeyFigure("left", span, "by the time between the last batches")
-            yield KeyFigure("lag", lag, "since the last batch was seen to be committed")
+                yield KeyFigure("left", span, "from the intervals between batches")
+            yield KeyFigure("lag", lag, "since the last commit was observed")
 
     def _follow_hub(self) -> None:
         """Show new events until the hub has ended or the console is closed."""

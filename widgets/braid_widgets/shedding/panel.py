@@ -29,10 +29,10 @@ METHODS = {
 BUDGETS = {"a share of all pairs (r)": "fraction", "seconds a batch": "seconds"}
 BURST = "so many times as many tuples come in the middle third"
 DEAR = "so many of the tuples are worth ten times as much as others; 0: all alike"
-ALLOWED = "what a batch may take, if the budget is in seconds; it acts on a run that goes on"
-SHIFT = "how much later the second stream has the items that the first one had"
-BUDGET = "share of all pairs that there is time for; it acts on a run that goes on"
-SAMPLE = "share of the work that goes to all ages alike, to learn where matches are"
+ALLOWED = "time limit of a batch, if the budget is in seconds; it takes effect on an active run"
+SHIFT = "delay of the items of the first stream in the second one"
+BUDGET = "share of all pairs that is processed; it takes effect on an active run"
+SAMPLE = "share of the work spread evenly over all ages, to learn the age of matches"
 
 
 class ShedPanel(SimulationPanel):
@@ -94,10 +94,10 @@ class ShedPanel(SimulationPanel):
 def _make_controls() -> dict[str, Any]:
     return {
         "kappa": controls.float_control(
-            "skew of items (κ)", 0, 2, 0.8, 0.1, "Zipf; 0: all as often"
+            "skew of items (κ)", 0, 2, 0.8, 0.1, "Zipf; 0: all equally frequent"
         ),
         "theta": controls.int_control(
-            "common items (θ)", 1, 8, 3, "two sets join if they share so many"
+            "common items (θ)", 1, 8, 3, "minimum number of shared items of joined sets"
         ),
         "window": controls.float_control(
             "window (w, s)", 2, 60, 10, 1, "how long a tuple can be joined"
@@ -110,7 +110,7 @@ def _make_controls() -> dict[str, Any]:
             "method", METHODS, "selective", "which pairs are left out"
         ),
         "budget": controls.choice_control(
-            "budget", BUDGETS, "fraction", "what bounds the work of a batch"
+            "budget", BUDGETS, "fraction", "limit on the work of a batch"
         ),
         "fraction": controls.slider_control("processed (r)", 0.02, 1, 0.25, 0.01, BUDGET),
         "allowed": controls.float_control("allowance (s a batch)", 0.05, 60, 1, 0.05, ALLOWED),

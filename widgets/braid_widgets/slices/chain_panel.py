@@ -271,7 +271,7 @@ def _serve_queries(run: ControllableSharedRun, asked: Sequence[QueryRow]) -> Non
             run.add(**wanted[name])
 
 
-OF = "which streams the queries are about"
+OF = "streams of the queries"
 
 
 def _make_controls() -> dict[str, Any]:
@@ -285,9 +285,7 @@ def _make_controls() -> dict[str, Any]:
         "source": controls.choice_control(
             "streams", [(s.label, name) for name, s in SOURCES.items()], None, OF
         ),
-        "chain": controls.choice_control(
-            "chain", kinds, None, "where the windows are cut in slices"
-        ),
+        "chain": controls.choice_control("chain", kinds, None, "where windows are cut into slices"),
         "rate": controls.float_control(
             "rate (λ, tuples/s)", 0.001, 1000, 20.0, None, "of each stream"
         ),
@@ -298,7 +296,7 @@ def _make_controls() -> dict[str, Any]:
             "pairs that match (S⋈)", 0, 1, 0.05, 0.01, "share of all pairs"
         ),
         "overhead": controls.float_control(
-            "cost of a slice (C_sys)", 0, 1000, 2.5, 0.5, "in comparisons, for each tuple"
+            "cost of a slice (C_sys)", 0, 1000, 2.5, 0.5, "in comparisons per tuple"
         ),
         "batches": controls.batches_control(60),
         "pace": controls.pace_control(0.5),

@@ -111,7 +111,9 @@ def _make_controls() -> dict[str, Any]:
             "hosts (J)", 1, 24, 4, "of the ring; each holds some ages of every window"
         ),
         "month": controls.int_control("month of 2013", 1, 12, 2, "of the flights that are joined"),
-        "days": controls.int_control("days", 1, 31, 3, "so many, from the first of the month"),
+        "days": controls.int_control(
+            "days", 1, 31, 3, "number of days, from the first of the month"
+        ),
         "batches": controls.batches_control(24),
         "pace": controls.pace_control(0.0),
     }

@@ -63,7 +63,7 @@ on ship dates.
 
 DEFAULT = "AdaptiveGrid"
 JOINED = "which tables are joined, and on what"
-GROWTH = "the grid is looked at again when a stream has grown by this share of itself"
+GROWTH = "the grid is reconsidered when a stream has grown by this share"
 
 
 class ThetaPanel(LaunchPanel):
@@ -128,7 +128,7 @@ def _make_controls() -> dict[str, Any]:
             "workload", [(w.label, k) for k, w in WORKLOADS.items()], None, JOINED
         ),
         "skew": controls.float_control(
-            "skew (Zipf z)", 0, 4, 0.0, 0.25, "of the foreign keys; 0: all as often"
+            "skew (Zipf z)", 0, 4, 0.0, 0.25, "of the foreign keys; 0: all equally frequent"
         ),
         "scale": controls.float_control(
             "data (GB, TPC-H SF)",
@@ -136,9 +136,9 @@ def _make_controls() -> dict[str, Any]:
             100,
             0.01,
             0.01,
-            "a scale factor of 1 is about 1 GB; made once, then kept",
+            "a scale factor of 1 is about 1 GB; generated once, then stored",
         ),
-        "width": controls.int_control("band width", 0, 365, 1, "tuples at most so far apart join"),
+        "width": controls.int_control("band width", 0, 365, 1, "maximum distance of joined tuples"),
         "hosts": controls.int_control("hosts (J)", 1, 256, 16, "logical hosts that share the join"),
         "placement": controls.choice_control(
             "placement", _make_placement_options(placements_for(2)), DEFAULT, controls.PLACED
@@ -148,7 +148,7 @@ def _make_controls() -> dict[str, Any]:
             2,
             16,
             4,
-            "one side grows until it is k times the other, then the other does",
+            "each side grows in turn until it is k times the other",
         ),
         "epsilon": controls.float_control("adapt at growth by (ε)", 0.05, 1, 1.0, 0.05, GROWTH),
         "batches": controls.batches_control(20),
