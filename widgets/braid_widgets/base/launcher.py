@@ -80,7 +80,7 @@ class LaunchPanel(W.VBox):
     """The child widgets, as ipywidgets stores them."""
 
     starts = "starting Spark…"
-    """Work to do before the first launch."""
+    """The message at the start of the first launch."""
 
     static_views: Callable[[], Iterable[Any]]
     """Returns views that need no kernel; launches a run and waits for it if necessary."""

@@ -112,7 +112,7 @@ def line_chart(data: pd.DataFrame, title: str, unit: str, **look: Any) -> Chart:
 def _thin_log_ticks(axis: Any, values: pd.Series) -> None:
     """Label 2 and 5 between the decades of a logarithmic axis if there are few decades.
 
-    Over many decades only the decades are labelled, not all nine digits. If the values are so close
+    Over many decades only the decades are labeled, not all nine digits. If the values are so close
     that neither may be in range, plotly chooses the labels.
     """
     if axis.type != "log" or not len(known := values[values > 0]):

@@ -49,7 +49,7 @@ S = TypeVar("S", bound=ViewState)
 
 
 def thin(items: Sequence[Item], most: int = MOST) -> list[Item]:
-    """Return at most ``most`` of the items, evenly spread, and always the last one."""
+    """Return at most ``most`` of the items, evenly spread, and the last one."""
     every = -(-len(items) // most) or 1
     return [item for k, item in enumerate(items) if k % every == 0 or k == len(items) - 1]
 

@@ -20,7 +20,7 @@ _TELLER: ContextVar[Callable[[str], Any] | None] = ContextVar("braid-teller", de
 
 @contextmanager
 def redirect_progress(say: Callable[[str], Any]) -> Iterator[None]:
-    """Call this instead of ``print_progress`` inside the ``with`` block."""
+    """Pass progress lines to ``say`` instead of printing them, inside the ``with`` block."""
     token = _TELLER.set(say)
     try:
         yield
@@ -42,9 +42,10 @@ class AwaitableRun(Protocol):
 
 
 def print_progress(text: str) -> None:
-    """Overwrite the previous line: below the cell in a notebook, else on stderr.
+    """Overwrite the previous progress line.
 
-    A report does not keep it.
+    The line is below the cell in a notebook, else on stderr, which a report does not keep. Inside
+    ``redirect_progress`` its callback is called instead.
     """
     if (say := _TELLER.get()) is not None:
         say(text)

@@ -169,7 +169,7 @@ selection.
 
 
 ROW = "braid-query"
-"""The CSS class of a row. In a narrow window, a row has three lines with labelled fields, and the
+"""The CSS class of a row. In a narrow window, a row has three lines with labeled fields, and the
 header is hidden.
 """
 

@@ -22,7 +22,7 @@ class SimulationPanel(LaunchPanel):
     """A panel that simulates its settings and launches them on Spark.
 
     - ``simulate``: called with the settings in a background thread; returns events, all at once or
-      one by one. It is cancelled within a simulated batch if a control changes
+      one by one. It is canceled within a simulated batch if a control changes
       (``braid.util.cancellation``).
     - ``launch``: returns a run.
     - ``events``: the visible events.

@@ -36,7 +36,7 @@ class WorkbenchPanel(SimulationPanel):
     - ``defaults``: initial values by control: data, on, window, placement, hosts, batches, rate,
       shed.
     - ``beside``: yields, for the settings, up to three (name, events) alternatives, shown beside
-      the simulated run. They are simulated with it, and cancelled with it if a control changes.
+      the simulated run. They are simulated with it, and canceled with it if a control changes.
     """
 
     starts = "preparing the streams…"

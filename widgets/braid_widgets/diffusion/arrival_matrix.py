@@ -117,7 +117,7 @@ def arrival_matrix(events: Iterable[Any], latest: int = LATEST) -> Chart:
     plot = go.Figure(heat)
     plot.update_layout(
         template=TEMPLATE,
-        title=f"Join matrix by arrival, coloured by host: {start.placement} ({kind})",
+        title=f"Join matrix by arrival, colored by host: {start.placement} ({kind})",
     )
     plot.update_layout(height=720, margin=dict(t=130), title_y=0.97)
     plot.update_xaxes(

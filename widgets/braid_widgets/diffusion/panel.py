@@ -33,7 +33,7 @@ class DiffusionPanel(LaunchPanel):
     """A panel that simulates and launches a multiway join.
 
     - ``simulate``: called with the settings; returns the events of a simulated run, all at once or
-      one by one. It is cancelled if a control changes.
+      one by one. It is canceled if a control changes.
     - ``launch``: returns a run on Spark, which is shown live.
     - ``defaults``: initial values by control: placement, streams, window, slowest, fastest,
       selectivity, hosts, length, copies, bursts, burst.

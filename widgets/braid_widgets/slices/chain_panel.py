@@ -148,7 +148,7 @@ class ChainPanel(LaunchPanel):
         return super().follow_run(run)
 
     def show_events(self, events: list[Any]) -> None:
-        """Draw the chain after these events; nothing until it has started."""
+        """Draw the chain after these events; do nothing before the first ``ChainChanged``."""
         if not any(isinstance(e, ChainChanged) for e in events):
             return
         with self.lock:

@@ -17,7 +17,7 @@ from braid_widgets.base.charts import BELOW, GREY, TEMPLATE, Chart
 from braid_widgets.base.colors import MIGRATION
 
 FEW = 6
-"""Maximum number of windows for which every edge is labelled with its cost."""
+"""Maximum number of windows for which every edge is labeled with its cost."""
 
 
 def edge_table(

@@ -75,7 +75,7 @@ class SharedRingPanel(LaunchPanel):
         self.anew.disabled = self.pause.disabled
 
     def show_events(self, events: list[Any]) -> None:
-        """Draw the ring after these events; nothing until it has started."""
+        """Draw the ring after these events; do nothing before the first ``ChainChanged``."""
         if not any(isinstance(e, ChainChanged) for e in events):
             return
         with self.lock:

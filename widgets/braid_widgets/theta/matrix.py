@@ -136,7 +136,7 @@ def matrix_frame(scene: RunView) -> MatrixFrame:
     )
     return {
         "title": f"Join matrix {names[0]} × {names[1]}: who joins what",
-        "note": "colour: host that joined last · pale: to come · outlined: migrating · "
+        "note": "color: host that joined last · pale: to come · outlined: migrating · "
         "squares: moving",
         "streams": names,
         "rows": list(live[:2]),
