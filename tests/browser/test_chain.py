@@ -15,10 +15,10 @@ from unit.test_view_chain import Recorded
 
 SHOWN = """# A recorded chain that can be clicked, and what was clicked
 import ipywidgets as W
-from braid.core import events, jsonl
+from braid.core import event_io, events
 from braid_widgets.slices.chain import ChainPlayer
 
-view, told = ChainPlayer(jsonl.read("chain.jsonl"), pick=True), W.Label()
+view, told = ChainPlayer(event_io.read_events("chain.jsonl"), pick=True), W.Label()
 view.observe(lambda c: setattr(told, "value", "{act} {stream} {age}".format(**c["new"])), "picked")
 W.VBox([view, told])"""
 

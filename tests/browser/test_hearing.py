@@ -15,18 +15,18 @@ from .conftest import LATE, READY
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings"
 MADE = """# Widgets, of which each changes before it can be on the page
 import ipywidgets as W
-from braid.core import jsonl
+from braid.core import event_io
 from braid_widgets.base.clickable_html import ClickableHTML
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.slices.chain import ChainPlayer
 
 picture, cockpit = ClickableHTML(value="<p>a picture</p>"), Cockpit("fluct.jsonl")
-chain = ChainPlayer(jsonl.read("slices.jsonl"))
+chain = ChainPlayer(event_io.read_events("slices.jsonl"))
 display(W.VBox([picture, cockpit, chain]))
 picture.value, chain.position = "<p>missed</p>", 2"""
 CHANGED = """# Later on
 picture.value, chain.position = "<p>heard</p>", 1
-cockpit.stale()"""
+cockpit.mark_stale()"""
 HURRIED = """() => {
   const given = AbortSignal.timeout.bind(AbortSignal);
   window.late = 0;

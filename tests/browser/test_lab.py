@@ -20,7 +20,7 @@ SETTINGS = {"scale": 0.01, "batches": 8, "hosts": 4, "pace": 1.0}
 PICTURE = ".braid-live .braid-cockpit[data-batch]"
 BUSY = "import pathlib, time; [time.sleep(0.1) for _ in iter(pathlib.Path('seen').exists, True)]"
 PROBE = 'print("the panel is", panel.state)'
-PLAIN = 'watch(recordings.path("shared_ring"))'
+PLAIN = 'watch(recordings.recording_path("shared_ring"))'
 """A cell that shows a recording without a panel."""
 SAYS = """() => getComputedStyle(document.querySelector(".braid-live .braid-acts"), "::after").content"""
 """The text of the launch button after its name."""
@@ -38,7 +38,7 @@ def prepared(lab: Any) -> str:
     notebook: Any = execute_notebook(
         ROOT / "notebooks" / NAME, None, SETTINGS, prepare_only=True, kernel_name="python3"
     )
-    panel = next(k for k, c in enumerate(notebook.cells) if "present(panel" in c.source)
+    panel = next(k for k, c in enumerate(notebook.cells) if "display_panel(panel" in c.source)
     notebook.cells.insert(panel + 1, nbformat.v4.new_code_cell(PLAIN, id="plain"))
     notebook.cells.append(nbformat.v4.new_code_cell(PROBE, id="probe"))
     notebook.cells.append(nbformat.v4.new_code_cell(BUSY, id="busy"))
@@ -77,7 +77,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
         "data-status", "idle"
     )
     probe.locator(".cm-content").click()
-    page.keyboard.run_cells("Shift+Enter")
+    page.keyboard.press("Shift+Enter")
     expect(probe.locator(".jp-OutputArea-output")).to_have_text(
         "the panel is running", timeout=60_000
     )
@@ -114,7 +114,7 @@ def test_it_opens_on_a_recorded_run_and_launch_replaces_it_by_a_live_one(
     expect(told).to_have_text(batches)
     notebook.ready()  # cells are drawn anew when it is
     # By a key: of a mouse that is pressed while cells above still grow, no click comes.
-    recording.locator(".braid-controls button", has_text="◀").first.run_cells("Enter")
+    recording.locator(".braid-controls button", has_text="◀").first.press("Enter")
     expect(told).not_to_have_text(batches)
     expect(page.get_by_text("model not found").filter(visible=True)).to_have_count(0)
     assert [text for text in notebook.errors if "model not found" not in text] == []

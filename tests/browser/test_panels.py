@@ -85,7 +85,7 @@ def test_load_diffusion_simulates_and_draws_what_the_controls_say(
     expect(title).to_contain_text("Segments by host: Aligned, 6 hosts (modelled run)", timeout=SOON)
     page.get_by_label("placement", exact=True).select_option("CTR")
     page.get_by_label("fastest rate (tuples/s)").fill("8")
-    page.get_by_label("fastest rate (tuples/s)").run_cells("Tab")
+    page.get_by_label("fastest rate (tuples/s)").press("Tab")
     page.get_by_role("button", name="Simulate").click()
     expect(title).to_contain_text(
         "Segments by host: Coordinated, 6 hosts (modelled run)", timeout=SOON
@@ -134,13 +134,13 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
     back.click()
     expect(ring).to_have_attribute("data-seq", "10")
     expect(ring).to_contain_text("batch 11 of 12 · PSP ring, dynamic · r ⋈ s ⋈ t")
-    ring.run_cells("ArrowRight")
+    ring.press("ArrowRight")
     expect(ring).to_have_attribute("data-seq", "11")
 
     page.get_by_label("form").select_option("PSP (basic)")
     expect(ring).to_contain_text("batch 12 of 12 · PSP ring, basic")
     page.get_by_label("nodes (N)").fill("4")
-    page.get_by_label("nodes (N)").run_cells("Tab")
+    page.get_by_label("nodes (N)").press("Tab")
     expect(ring.locator("[data-slice$=':4'], [data-slice$=':5']")).to_have_count(0)
     expect(ring.locator("[data-slice$=':3']")).to_have_count(3)
     dialled = page.locator(".braid-dialled", has=page.get_by_label("nodes (N)"))
@@ -149,7 +149,7 @@ def test_the_ring_follows_its_controls_and_steps_forwards_and_backwards(
     expect(ring.locator("[data-slice$=':1']")).to_have_count(0)
     expect(ring.locator("[data-slice$=':0']")).to_have_count(3)
     page.get_by_label("rates").fill("fast")
-    page.get_by_label("rates").run_cells("Tab")
+    page.get_by_label("rates").press("Tab")
     expect(page.get_by_role("alert")).to_have_text(
         "rates are 'fast'; give one number, or 3 with commas between, one for each stream"
     )

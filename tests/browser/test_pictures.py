@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid import figure1
+from braid import make_figure_1
 from braid.papers.reuse.events import (
     FlowMetrics,
     HubBatchCommitted,
@@ -34,7 +34,7 @@ def happened() -> list[Any]:
     """Return the events of two queries on one operator and two batches; 9 bytes go to SINK3 in the
     first.
     """
-    network = figure1()
+    network = make_figure_1()
     at = {"flights": "FLIGHTS", "checkins": "CHECKINS"}
     built = OperatorBuilt(-1, 0, 0, "N1", JOINED, JOINED, {}, 2, (0, 0), 0.0)
     asked = [

@@ -60,7 +60,7 @@ def test_the_slider_changes_the_join_that_runs(lab: Any, opened: Callable[..., A
     expect(harvest).to_contain_text("r = 0.50 of all pairs processed (measured)", timeout=SOON)
     slider = page.locator(".widget-hslider", has_text="processed (r)")
     slider.locator(".noUi-target").click(position={"x": 30, "y": 2})  # which asks for room
-    slider.locator(".noUi-handle").run_cells("Home")
+    slider.locator(".noUi-handle").press("Home")
     expect(harvest).to_contain_text("r = 0.02 of all pairs processed (measured)", timeout=SOON)
     processed = re.compile(r"Batch \d+: r = 0.02")
     expect(harvest).to_have_text(processed)

@@ -54,7 +54,7 @@ _HOME = {
     "inner_product": "condition.set_similarity",
     "Chain": "papers.slices.chain",
     "Network": "papers.reuse.network",
-    "figure1": "papers.reuse.topologies",
+    "make_figure_1": "papers.reuse.topologies",
     "transit_stub": "papers.reuse.topologies",
     "Auto": "simulation.auto_placement",
     "HashPartition": "papers.baselines.hash_partition",

@@ -71,13 +71,13 @@ def _time_probes(
     joiner: BlockJoiner, fresh: BlockRows, blocks: list[BlockRows]
 ) -> tuple[float, int]:
     """Return the seconds to probe all blocks and the number of compared pairs."""
-    best, count = np.inf, SimpleNamespace(compared=0)
+    best, count = np.inf, SimpleNamespace(compared_pairs=0)
     for _ in range(_ROUNDS):
-        count.compared = 0
+        count.compared_pairs = 0
         began = time.perf_counter()
         for rows in blocks:
             start = PartialMatches({0: (fresh, fresh.row_positions())})
             for _found in joiner.probe_block(start, rows, 1, False, count):
                 pass
         best = min(best, time.perf_counter() - began)
-    return best, int(np.sum(count.compared))
+    return best, int(np.sum(count.compared_pairs))

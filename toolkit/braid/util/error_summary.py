@@ -13,7 +13,8 @@ def summarize_error(error: BaseException) -> str:
 
     >>> summarize_error(ValueError("no"))
     'no'
-    >>> summarize_error(OSError("Traceback (most recent call last):\\n  File x\\nKeyError: 3\\n\\tat y"))
+    >>> text = "Traceback (most recent call last):\\n  File x\\nKeyError: 3\\n\\tat y"
+    >>> summarize_error(OSError(text))
     'KeyError: 3'
     """
     text = str(error).strip()

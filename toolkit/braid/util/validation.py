@@ -56,8 +56,8 @@ def refuse_nanoseconds(stream: str, column: str) -> NoReturn:
 def format_value(value: object, most: int = LONG) -> str:
     """Return a value for a message: its literal, cut to ``most`` characters, or its type.
 
-    >>> format_value("5 s"), format_value([1, 2]), format_value(int), format_value({}), format_value("x" * 99)[-4:]
-    ("'5 s'", '[1, 2]', 'the class int', 'a dict', 'xxx…')
+    >>> [format_value(v) for v in ("5 s", [1, 2], int, {})], format_value("x" * 99)[-4:]
+    (["'5 s'", '[1, 2]', 'the class int', 'a dict'], 'xxx…')
     """
     if isinstance(value, type):
         return f"the class {value.__name__}"
