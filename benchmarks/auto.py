@@ -113,7 +113,7 @@ def compared(name: str, join: Mixed, args: Any) -> Iterator[dict[str, Any]]:
     """Yield a row for each placement that could run the join."""
     streams = tables(join, args.rows, args.batches)
     windows = None if join.window is None else f"{join.window} seconds"
-    setup = StreamJoin(streams, join.on, windows=windows, time="ts").setup
+    setup = StreamJoin(streams, join.on, windows=windows, time="ts").config
     assert setup.chosen is not None
     chosen = type(setup.placement).__name__
     made = {name: _placement(name) for name in setup.chosen.relative_costs} | {

@@ -36,7 +36,7 @@ class LocalRun:
 
     def __init__(self, join: StreamJoin) -> None:
         self.join = join
-        whole, where = join.setup.union_streams(join.streams)
+        whole, where = join.config.union_streams(join.streams)
         schema = make_arrow_schema(whole.schema)
         rows = pa.Table.from_batches(collect_batch(whole) or [_make_empty(schema)])
         rows = rows.cast(make_nullable(rows.schema)).combine_chunks()
@@ -83,10 +83,10 @@ class LocalRun:
         join = self.join
         columns = tuple(tuple(c for c in f.columns if c != "batch") for f in join.streams.values())
         spec = JoinSpec(
-            join.setup.predicate,
+            join.config.predicate,
             columns,
             self.where,
-            join.setup.window_limits,
+            join.config.window_limits,
             str(folder),
             min(2, placement.hosts),
         )
@@ -94,11 +94,11 @@ class LocalRun:
             spec,
             placement,
             RunStore(folder),
-            join.setup.lateness_microseconds,
-            join.setup.checks_coverage,
+            join.config.lateness_microseconds,
+            join.config.checks_coverage,
             happened.extend,
             AlternatingExecutor(),
-            ahead=parse_duration(join.setup.ahead, "ahead"),
+            ahead=parse_duration(join.config.ahead, "ahead"),
         )
 
     def _found(self, store: RunStore) -> Ids:

@@ -26,9 +26,9 @@ Weights = dict[tuple[int, int], float]
 def arrived_tuples(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarray]]]:
     """Return, by stream and batch, the ids, draws, routing keys and values of the run's tuples."""
     folder: Path = run.store.input
-    names = list(run.setup.streams)
+    names = list(run.config.streams)
     schemas = {a: pq.read_schema(folder / a / "000000.parquet") for a in names}
-    feed = run.setup.make_feed(schemas)
+    feed = run.config.make_feed(schemas)
     found: dict[int, list[dict[str, np.ndarray]]] = {s: [] for s in range(len(names))}
     for number in range(batches):
         parts = feed.tuples(folder, number)

@@ -279,7 +279,7 @@ def test_what_spark_does_not_hand_over_goes_to_spark(
 
 def rows_of(join: StreamJoin, way: str) -> str:
     """Return the rows of a join's explanation about its executor."""
-    told = replace(join.setup, executor=way)
+    told = replace(join.config, executor=way)
     return next(how for what, _, how in explain_join(told).rows if what == "executor")
 
 

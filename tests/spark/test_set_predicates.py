@@ -138,7 +138,7 @@ def test_tables_are_joined_on_sets_without_spark(
 ) -> None:
     on = line.split(" | ", 1)[1]
     join = StreamJoin(tables, on, Centralized())
-    setup: Any = join.setup
+    setup: Any = join.config
     setup.make_replay(1).write_input(tmp_path)
     cut(tmp_path)
     feed = setup.make_feed({a: t.schema for a, t in tables.items()})

@@ -406,7 +406,7 @@ def test_what_foreachbatch_is_given_keeps_no_mirror(monkeypatch: pytest.MonkeyPa
         _result_schema = None
 
         def __init__(self, store: Any) -> None:
-            self.store, self.setup = store, SimpleNamespace(spark=None)
+            self.store, self.config = store, SimpleNamespace(spark=None)
 
         def _next_result_batch(self, batch: int) -> int:
             return batch + 1

@@ -348,7 +348,7 @@ def test_odd_names_of_folders_are_taken(tmp_path: Path, name: str) -> None:
 )
 def test_one_window_is_that_of_all_streams(windows: Any) -> None:
     assert (
-        StreamJoin(STREAMS, ON, Centralized(), windows, time="ts").setup.window_limits
+        StreamJoin(STREAMS, ON, Centralized(), windows, time="ts").config.window_limits
         == (3 * 10**8,) * 2
     )
 

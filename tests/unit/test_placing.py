@@ -104,7 +104,7 @@ def test_a_join_without_a_placement_says_why_and_keeps_it(
     ):
         again = start()
         again.awaitTermination()
-        assert again.setup.placement == join.placement, "on another machine"
+        assert again.config.placement == join.placement, "on another machine"
         told = [e for e in again.events() if isinstance(e, PlacementChosen)]
         assert [e.reason for e in told] == why and told[0].relative_costs["HashPartition"] == 1.0
     assert StreamJoin(streams, on, Centralized()).explain().rows != join.explain().rows

@@ -346,7 +346,7 @@ class Run:
 
     def __init__(self, events, queries):
         self._events, self.queries, self.asked = events, list(queries), []
-        self.setup = SimpleNamespace(streams=dict.fromkeys("rs"), query=self.query)
+        self.config = SimpleNamespace(streams=dict.fromkeys("rs"), make_query=self.query)
 
     def query(self, name, windows, where):
         if "r.none" in str(where):

@@ -144,11 +144,11 @@ def _format_columns(schema: pa.Schema) -> str:
 class ArrowJoinRun(JoinRun):
     """A run of tables, on its own thread. Its results are Arrow tables."""
 
-    setup: ArrowJoinConfig
+    config: ArrowJoinConfig
     _deep = True
 
     def _open_input(self) -> tuple[JoinSpec, Any]:
-        setup = self.setup
+        setup = self.config
         schemas = {a: self.store.copied.stream_schema(a) for a in setup.streams}
         columns = tuple(tuple(s.names) for s in schemas.values())
         self._schema = pa.schema([pa.field(a, pa.struct(list(s))) for a, s in schemas.items()])
@@ -197,7 +197,7 @@ class ArrowJoinRun(JoinRun):
     def _result_schema(self) -> pa.Schema:
         return (
             self._schema
-            if self.setup.shed is None
+            if self.config.shed is None
             else self._schema.append(pa.field(WEIGHT, pa.float64()))
         )
 

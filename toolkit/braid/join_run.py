@@ -41,7 +41,7 @@ class JoinRun(RunLifecycle):
 
         from braid.condition.spark_analyzer import make_spark_nullable
 
-        setup = self.setup
+        setup = self.config
         sources = setup.open_sources(self.store)
         columns = tuple(tuple(f.columns) for f in sources.values())
         frame, where = setup.union_streams(sources)
@@ -64,7 +64,7 @@ class JoinRun(RunLifecycle):
         """A struct for each alias, and the weight in a run that sheds load."""
         from pyspark.sql import types as T
 
-        more = [] if self.setup.shed is None else [T.StructField(WEIGHT, T.DoubleType())]
+        more = [] if self.config.shed is None else [T.StructField(WEIGHT, T.DoubleType())]
         return T.StructType([*self._schema.fields, *more])
 
     def _start_query(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
@@ -72,7 +72,7 @@ class JoinRun(RunLifecycle):
 
         self.store.copied.wait_for_batch(self._done_before)
         writer = frame.writeStream.foreachBatch(weak_callback(self._run_batch_in_order)).option(
-            "checkpointLocation", make_own_path(self.setup.spark, self.store.path / "checkpoint")
+            "checkpointLocation", make_own_path(self.config.spark, self.store.path / "checkpoint")
         )
         trigger = dict(trigger) or (
             {"availableNow": True} if self._settings["batches"] is not None else {}
@@ -99,7 +99,7 @@ class JoinRun(RunLifecycle):
             return
         self.store.copied.check_files(number)
         gone = [f for f in self.store.checkpoint.source_files(number) if not f.exists()]
-        if gone and self.setup.spark.conf.get(_MISSING, "false") != "true":
+        if gone and self.config.spark.conf.get(_MISSING, "false") != "true":
             raise DamagedRunError(
                 f"{gone[0]} is gone, which Spark has listed for micro-batch {number}, so its rows "
                 f"would be lost; restore it, or set {_MISSING} to true"
@@ -112,9 +112,9 @@ class JoinRun(RunLifecycle):
         """
         from braid.execution.spark_executor import clone_session, disable_adaptive_execution
 
-        spark = clone_session(self.setup.spark)
+        spark = clone_session(self.config.spark)
         empty = {f.name: spark.createDataFrame([], f.dataType) for f in self._schema.fields}
-        nothing = self.setup.union_streams(empty)[0]
+        nothing = self.config.union_streams(empty)[0]
         disable_adaptive_execution(nothing)
         return nothing
 
@@ -145,12 +145,12 @@ class JoinRun(RunLifecycle):
         return found
 
     def _read_results(self, files: list[str]) -> DataFrame:
-        if self.store.url and self.setup.has_remote_hosts(self.setup.streams):
+        if self.store.url and self.config.has_remote_hosts(self.config.streams):
             raise ValueError(
                 f"the results of the run in {self.store.where} come to this machine, whose disk "
                 "Spark's workers do not see; ask a session whose master is local[*]"
             )
-        return read_results(self.setup.spark, self._result_schema, files)
+        return read_results(self.config.spark, self._result_schema, files)
 
     def results_since(self, batch: int = 0) -> tuple[DataFrame, int]:
         """Return the results from number ``batch`` on, and the number for the next call.
@@ -198,10 +198,10 @@ class JoinRun(RunLifecycle):
                 f"the run in {self.store.where} has no stream of results, which Spark reads from a "
                 "folder only; ask results_since(batch) again and again"
             )
-        whole = self.setup.spark.readStream.schema(self._result_schema).parquet(
+        whole = self.config.spark.readStream.schema(self._result_schema).parquet(
             self.store.output.results.as_uri()
         )
         columns = {f.name: f.dataType.fieldNames() for f in self._schema.fields}
         return flatten_results(
-            whole, columns, self.setup.event_time_columns, self.setup.shed is not None
+            whole, columns, self.config.event_time_columns, self.config.shed is not None
         )

@@ -48,7 +48,7 @@ class RunLifecycle(ABC):
         trigger: Mapping[str, Any],
         give: Give | None = None,
     ) -> None:
-        self.setup, self.store, self._settings = setup, store, query
+        self.config, self.store, self._settings = setup, store, query
         opening = self._make_start_events()
         store.log_opening_events(opening)
         log_events(opening[:1])
@@ -83,7 +83,7 @@ class RunLifecycle(ABC):
 
     def _restore_budget(self) -> None:
         """Restore the budget that an earlier process of this run was adjusted to."""
-        shed, stored = self.setup.shed, self._settings.get("shedding_budget")
+        shed, stored = self.config.shed, self._settings.get("shedding_budget")
         if shed is not None and stored is not None:
             budget = from_plain(stored, Budget, "the stored budget")
             self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
@@ -113,7 +113,7 @@ class RunLifecycle(ABC):
 
     def _make_start_events(self) -> list[Any]:
         """Return the events that precede the first batch."""
-        j = self.setup
+        j = self.config
         started = RunStarted(
             tuple(j.streams),
             j.on,
@@ -189,12 +189,12 @@ class RunLifecycle(ABC):
         Raises ValueError if the run sheds no load, an amount is out of range, or not exactly one is
         given. Raises RuntimeError if the run has ended.
         """
-        if (shed := self.setup.shed) is None:
+        if (shed := self.config.shed) is None:
             raise ValueError("the run sheds no load; start it with shed=, as Shed(seconds=1)")
         if fraction is pairs is seconds is speed is None:
             raise ValueError("no budget is given; it is one of fraction, pairs, seconds, speed")
         budget = Budget.from_options(fraction, pairs, seconds, speed)
-        if budget.kind == "speed" and self.setup.time is None:
+        if budget.kind == "speed" and self.config.time is None:
             raise ValueError("speed needs event time, and this run has none")
         with self._turn:
             if self._over:
@@ -220,12 +220,12 @@ class RunLifecycle(ABC):
 
         Raises ValueError for a run that sheds no load.
         """
-        if self.setup.shed is None:
+        if self.config.shed is None:
             raise ValueError("the run sheds no load, so that its results are all there are")
         return estimates_table(self.events())
 
     def _make_executor(self, way: str) -> Executor:
-        return make_executor(way, self.store.told.recent_events, self.setup.driver_memory)
+        return make_executor(way, self.store.told.recent_events, self.config.driver_memory)
 
     def _publish_events(self, happened: list[Any]) -> None:
         """Count the tuples of new events, and log the events."""
@@ -319,18 +319,18 @@ class RunLifecycle(ABC):
         s = self.status
         batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
         return (
-            f"{type(self).__name__}({' ⋈ '.join(self.setup.streams)}: {s['state']}, "
+            f"{type(self).__name__}({' ⋈ '.join(self.config.streams)}: {s['state']}, "
             f"batch {batches}, {s['tuples']:,} tuples{self._count_irregular()}, "
             f"in {self.store.where!r}{self._is_resumed()})"
         )
 
     def _is_resumed(self) -> str:
-        return ", resumed with the input that it began with" if self.setup.resumed else ""
+        return ", resumed with the input that it began with" if self.config.resumed else ""
 
     def _count_irregular(self) -> str:
         """Return the irregular tuples in words, for ``repr``."""
         state = self._engine.state
-        described = state.irregular.describe_counts(list(self.setup.streams), state.clocks)
+        described = state.irregular.describe_counts(list(self.config.streams), state.clocks)
         return f" ({described})" if described else ""
 
     def _ipython_display_(self) -> None:
@@ -396,10 +396,10 @@ class RunLifecycle(ABC):
             "seconds_left": seconds / here * (total - done)
             if total is not None and here > 0
             else None,
-            **self._engine.state.irregular.count_by_stream(list(self.setup.streams)),
+            **self._engine.state.irregular.count_by_stream(list(self.config.streams)),
         } | (
             {}
-            if self.setup.shed is None
+            if self.config.shed is None
             else {"shedding": shed_status(self.store.told.recent_events())}
         )
 

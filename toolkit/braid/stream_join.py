@@ -164,7 +164,7 @@ class StreamJoin:
             endless = any(getattr(s, "isStreaming", False) for s in streams.values())
             check_shed(shed, streams, on, limits, time, endless, predicate)
             worth = parse_utilities(shed.utility, streams)
-        self.setup = setups(
+        self.config = setups(
             dict(streams),
             on,
             placement,
@@ -214,37 +214,37 @@ class StreamJoin:
     @property
     def streams(self) -> Mapping[str, Any]:
         """The streams, by alias."""
-        return self.setup.streams
+        return self.config.streams
 
     @property
     def on(self) -> str:
         """The condition as it was given."""
-        return self.setup.on
+        return self.config.on
 
     @property
     def predicate(self) -> Predicate:
         """The parsed condition."""
-        return self.setup.predicate
+        return self.config.predicate
 
     @property
     def placement(self) -> Placement:
         """The placement."""
-        return self.setup.placement
+        return self.config.placement
 
     @property
     def time(self) -> Time | None:
         """The event-time column or columns."""
-        return self.setup.time
+        return self.config.time
 
     @property
     def partitions(self) -> int:
         """Number of Spark partitions for the hosts."""
-        return self.setup.partitions
+        return self.config.partitions
 
     @property
     def spark(self) -> SparkSession:
         """The Spark session of the streams."""
-        return self.setup.spark
+        return self.config.spark
 
     def explain(self, count: bool = False) -> Explanation:
         """Return an explanation of the join, as text and a small table.
@@ -255,10 +255,10 @@ class StreamJoin:
         the storage for each tuple. With ``count``, static streams are read once to estimate the
         state.
         """
-        return explain_join(self.setup, count)
+        return explain_join(self.config, count)
 
     def __repr__(self) -> str:
-        windows = "".join(f", {a} within {w}" for a, w in self.setup.windows.items())
+        windows = "".join(f", {a} within {w}" for a, w in self.config.windows.items())
         return (
             f"{type(self).__name__}({' ⋈ '.join(self.streams)} on {self.on!r}{windows}, "
             f"{self.placement!r})"
@@ -321,9 +321,9 @@ class StreamJoin:
         if store.url and keep is not None:
             raise ValueError(f"keep is {keep!r}, but {store.url} is a bucket; leave it out there")
         check_seconds(pace, "pace", LONGEST_PACE)
-        trigger = self.setup.parse_trigger(trigger)
-        self.setup = with_stored_placement(self.setup, store)
-        if store.url and give is not None and self.setup.has_remote_hosts(self.streams):
+        trigger = self.config.parse_trigger(trigger)
+        self.config = with_stored_placement(self.config, store)
+        if store.url and give is not None and self.config.has_remote_hosts(self.streams):
             raise ValueError(
                 "foreachBatch gives results of a run in a bucket on this machine, and Spark's "
                 "workers are on others; read the bucket there, or ask a session whose master is "
@@ -332,22 +332,22 @@ class StreamJoin:
         query = self._describe_settings()
         known = stored_settings(store, query)
         cut = _BATCHES if batches is None else batches
-        replay = None if known is not None else self.setup.make_replay(cut)
-        self.setup.prepare_workers()
+        replay = None if known is not None else self.config.make_replay(cut)
+        self.config.prepare_workers()
         store.acquire_run()
         try:
-            self.setup.check_shared_folder(store)
+            self.config.check_shared_folder(store)
             with store.raise_if_superseded():
                 settings = stored_settings(store, query) or take_over_unready(store, query)
                 if is_new := settings is None:
-                    settings = prepare_run(store, query, self.setup, replay, cut)
-                check_resumable(store, self.setup)
+                    settings = prepare_run(store, query, self.config, replay, cut)
+                check_resumable(store, self.config)
                 if not is_new:
                     check_batches(batches, settings, store.where)
-                    self.setup.check_input(store, settings)
+                    self.config.check_input(store, settings)
                 store.take_over()
                 store.remove_unnamed_files()
-                return self.run_class(self.setup, store, settings, pace, trigger, give)
+                return self.run_class(self.config, store, settings, pace, trigger, give)
         except BaseException:
             store.release_run()
             raise
@@ -383,13 +383,13 @@ class StreamJoin:
             driver_memory=driver_memory,
             **settings,
         )
-        join.setup = replace(join.setup, resumed=True)
+        join.config = replace(join.config, resumed=True)
         return join.start(
             path, durability=durability, foreachBatch=foreachBatch, keep=keep, **trigger
         )
 
     def _describe_settings(self) -> dict[str, Any]:
-        s = self.setup
+        s = self.config
         query = {
             "on": s.on,
             "streams": list(s.streams),

@@ -69,7 +69,7 @@ SOURCES = {
 class ControllableSharedRun(ControllableRun, Protocol):
     """A run whose queries and slices can be changed, such as SharedRun."""
 
-    setup: Any
+    config: Any
 
     @property
     def queries(self) -> Sequence[Any]:
@@ -81,10 +81,10 @@ class ControllableSharedRun(ControllableRun, Protocol):
     def remove(self, name: str) -> None:
         """Remove a query from the next batch on."""
 
-    def split(self, age: str, stream: str) -> None:
+    def split_slice(self, age: str, stream: str) -> None:
         """Split the slice of a stream at an age."""
 
-    def merge(self, age: str, stream: str) -> None:
+    def merge_slices(self, age: str, stream: str) -> None:
         """Merge the two slices of a stream that meet at an age."""
 
     def rebalance(self, chain: str) -> None:
@@ -204,7 +204,7 @@ class ChainPanel(LaunchPanel):
 
     def _change_slices(self, run: ControllableSharedRun, act: str, age: str, stream: int) -> None:
         getattr(run, {"merge": "merge_slices", "split": "split_slice"}[act])(
-            age, list(run.setup.streams)[stream]
+            age, list(run.config.streams)[stream]
         )
         self._tell_chain(BY_HAND)
 
@@ -255,13 +255,13 @@ def _serve_queries(run: ControllableSharedRun, asked: Sequence[QueryRow]) -> Non
 
     Raises ValueError for a query that the run cannot serve, before any change.
     """
-    streams, served = tuple(run.setup.streams), {q.name: q for q in run.queries}
+    streams, served = tuple(run.config.streams), {q.name: q for q in run.queries}
     wanted = {q.name: q.to_query(streams).to_arguments(streams) for q in asked if q.is_active}
-    new = {name: run.setup.query(**what) for name, what in wanted.items()}
+    new = {name: run.config.make_query(**what) for name, what in wanted.items()}
     changed = {
         n
         for n in new.keys() & served.keys()
-        if (new[n].windows, new[n].where) != (served[n].windows, served[n].where)
+        if (new[n].windows, new[n].selections) != (served[n].windows, served[n].selections)
     }
     for name in (n for n in wanted if n not in served):
         run.add(**wanted[name])
