@@ -165,3 +165,15 @@ def test_a_text_that_is_the_name_of_a_measure_is_a_text(part: str) -> None:
     schemas = {alias: pa.schema({"t": pa.string()}) for alias in "ab"}
     (residual,) = parse_predicate(f"{part} = 'x'", schemas, [None, None]).residuals
     assert not residual.measures and "'" in residual.sql
+
+
+@pytest.mark.parametrize("sign", ["/", "%", "div"])
+def test_only_a_number_divided_by_0_fails(sign: str) -> None:
+    """As in Spark, which looks at the divisor last."""
+    compiler = DuckDBCompiler({("", "n"): INT, ("", "k"): INT}, by_zero="error('DIVIDE_BY_ZERO')")
+    sql = f"SELECT {compiler.compile_text(f'n {sign} k')[0]} FROM (SELECT ?::INT AS n, ?::INT AS k)"
+    with duckdb_cursor() as db:
+        assert db.execute(sql, [None, 0]).fetchall() == [(None,)]
+        assert db.execute(sql, [7, None]).fetchall() == [(None,)]
+        with pytest.raises(duckdb.Error, match="DIVIDE_BY_ZERO"):
+            db.execute(sql, [7, 0])

@@ -104,7 +104,8 @@ class ArithmeticCompiler(TypedSql):
         if fixed:
             return f"({a} {sign} {b})", gives
         never = f"WHEN {b} = -1 THEN {b} + 1 " if sign == "%" and whole else ""
-        return f"(CASE WHEN {b} = 0 THEN {self.by_zero} {never}ELSE {a} {sign} {b} END)", gives
+        is_by_zero = f"{b} = 0 AND {a} IS NOT NULL"  # NULL / 0 is NULL
+        return f"(CASE WHEN {is_by_zero} THEN {self.by_zero} {never}ELSE {a} {sign} {b} END)", gives
 
     def _compile_sign(self, node: Any) -> Typed:
         if isinstance(node, exp.Neg) and (kind := infer_number_type(node)) is not None:
