@@ -185,7 +185,7 @@ def test_panels_stand_below_each_other_in_a_narrow_notebook(
 
 CONTROLS = """
 from braid_widgets.base.launcher import LaunchPanel
-from braid_widgets.cockpit import board
+from braid_widgets.cockpit import workbench_panel as board
 from braid_widgets.diffusion import panel as diffusion
 from braid_widgets.psp import panel as psp
 from braid_widgets.shedding import panel as shedding
@@ -194,10 +194,11 @@ from braid_widgets.slices.shared_ring_panel import SharedRingPanel
 from braid_widgets.theta import panel as theta
 
 names = ("Semantics-unaware", "ATR")
-made = [board._inputs(("swing",)), diffusion._inputs(names), psp._inputs(), shedding._inputs()]
+made = [board._make_controls(("swing",)), diffusion._make_controls(names)]
+made += [psp._make_controls(), shedding._make_controls()]
 panels = [LaunchPanel(None, inputs, {}) for inputs in made]
 asked = SOURCES["flights"].queries
-panels += [LaunchPanel(None, theta._inputs(), {}, "Launch", 380), ChainPanel(None)]
+panels += [LaunchPanel(None, theta._make_controls(), {}, "Launch", 380), ChainPanel(None)]
 panels += [SharedRingPanel(None, ("d", "w"), asked)]
 for panel in panels:
     panel.start.description = "Launch on Spark"

@@ -26,14 +26,14 @@ OF_TABLES = """
 import tempfile
 from braid import Centralized, StreamJoin
 
-def launched(chosen, batches):
-    sets = shedding_run.by_settings(**{**chosen, "seconds": 180.0})
+def start_from_controls(chosen, batches):
+    sets = shedding_runs.sets_from_controls(**{**chosen, "seconds": 180.0})
     windows = dict.fromkeys("nm", f"{sets.window:g} seconds")
-    shed = shedding_run.shedder(**chosen)
-    join = StreamJoin(sets.tables(), sets.on, Centralized(), windows, "ts", shed=shed)
+    shed = shedding_runs.make_shedder(**chosen)
+    join = StreamJoin(sets.make_tables(), sets.condition, Centralized(), windows, "ts", shed=shed)
     return join.start(tempfile.mkdtemp() + "/run", batches="batch", pace=1.0)
 
-shedding_run.launched = launched
+shedding_runs.start_from_controls = start_from_controls
 """
 
 
