@@ -112,4 +112,4 @@ def test_a_spark_without_what_is_changed_stays_as_it_is(
     with caplog.at_level("INFO", "braid"):
         spark_session._install_shortcuts(spark)
     (told,) = caplog.messages
-    assert "without _forget_sources" in told and "NoSuchFieldException" in told
+    assert "without _drop_setting_sources" in told and "NoSuchFieldException" in told

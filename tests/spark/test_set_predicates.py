@@ -142,7 +142,7 @@ def test_tables_are_joined_on_sets_without_spark(
     setup.make_replay(1).write_input(tmp_path)
     cut(tmp_path)
     feed = setup.make_feed({a: t.schema for a, t in tables.items()})
-    parts = [p for _, (p,) in sorted(feed.tuples(tmp_path, 0).items())]
+    parts = [p for _, (p,) in sorted(feed.read_batch(tmp_path, 0).items())]
     a, b = (
         BlockRows(build_block(part, join.predicate.index_columns(i)))
         for i, part in enumerate(parts)
