@@ -48,8 +48,8 @@ class Recorded(Shared):
         return engine
 
     def told(self, q, batch):
-        windows, where = (dict(zip("ab", part, strict=True)) for part in (q.windows, q.where))
-        return QueryAdded(batch, q.name, q.bit, windows, where, {"a": None, "b": None})
+        windows, where = (dict(zip("ab", part, strict=True)) for part in (q.windows, q.selections))
+        return QueryAdded(batch, q.name, q.bitmap_position, windows, where, {"a": None, "b": None})
 
     def some(self, batches):
         for n in range(batches):
