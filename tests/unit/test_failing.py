@@ -174,6 +174,7 @@ def test_only_a_number_divided_by_0_fails(sign: str) -> None:
     sql = f"SELECT {compiler.compile_text(f'n {sign} k')[0]} FROM (SELECT ?::INT AS n, ?::INT AS k)"
     with duckdb_cursor() as db:
         assert db.execute(sql, [None, 0]).fetchall() == [(None,)]
+        assert db.execute(sql, [None, -1]).fetchall() == [(None,)]
         assert db.execute(sql, [7, None]).fetchall() == [(None,)]
         with pytest.raises(duckdb.Error, match="DIVIDE_BY_ZERO"):
             db.execute(sql, [7, 0])

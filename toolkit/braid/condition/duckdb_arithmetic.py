@@ -103,7 +103,7 @@ class ArithmeticCompiler(TypedSql):
             a, b, sign, gives = f"CAST({a} AS DOUBLE)", f"CAST({b} AS DOUBLE)", "/", DOUBLE
         if fixed:
             return f"({a} {sign} {b})", gives
-        never = f"WHEN {b} = -1 THEN {b} + 1 " if sign == "%" and whole else ""
+        never = f"WHEN {b} = -1 THEN {a} - {a} " if sign == "%" and whole else ""
         is_by_zero = f"{b} = 0 AND {a} IS NOT NULL"  # NULL / 0 is NULL
         return f"(CASE WHEN {is_by_zero} THEN {self.by_zero} {never}ELSE {a} {sign} {b} END)", gives
 
