@@ -75,7 +75,11 @@ def check_start(placement, streams=2):
     assert type(state) is placement.State and round_trip(state, placement.State) == state
     cluster = Cluster(placement, streams)
     facts = batch_step.plan_batch(cluster.rules, cluster.now).facts
-    assert placement.plan_batch(facts, state) == twin.plan_batch(facts, twin.initial_state(streams)) != Plan()
+    assert (
+        placement.plan_batch(facts, state)
+        == twin.plan_batch(facts, twin.initial_state(streams))
+        != Plan()
+    )
 
 
 def check_meetings(placement, counts, draw):

@@ -31,7 +31,7 @@ def arrived_tuples(run: Any, batches: int) -> dict[int, list[dict[str, np.ndarra
     feed = run.config.make_feed(schemas)
     found: dict[int, list[dict[str, np.ndarray]]] = {s: [] for s in range(len(names))}
     for number in range(batches):
-        parts = feed.tuples(folder, number)
+        parts = feed.read_batch(folder, number)
         for s in found:
             columns = (ROUTING, DRAW, "id", WORTH)
             found[s].append(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from braid.sources.arrow_replay import ArrowReplay
 from braid.core.run_state import FileChecksum
+from braid.sources.arrow_replay import ArrowReplay
 from braid.storage import durable_files, log_checkpointer
 from braid.storage.durable_files import DamagedRunError
 from braid.storage.input_snapshot import InputSnapshot

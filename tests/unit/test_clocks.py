@@ -249,7 +249,9 @@ def test_lateness_is_by_stream(tmp_path: Path) -> None:
         run = run_join(folder, a, b, lateness=lateness)
         found[str(lateness)] = pairs(run).total(), run.status["late"]
     resumed = StreamJoin.resume(tmp_path / "2", {"a": stream(a), "b": stream(b)})
-    assert resumed.config.lateness_microseconds == (0, 10_800_000_000) and resumed.awaitTermination()
+    assert (
+        resumed.config.lateness_microseconds == (0, 10_800_000_000) and resumed.awaitTermination()
+    )
     assert found["{'b': '3 hours'}"] == found["3 hours"] == (10, {})
     assert found["0 seconds"] == found["{'a': '3 hours'}"] == (0, {"b": 10})
 

@@ -20,7 +20,9 @@ DIFFUSION = dict(
 def came(name: str) -> int:
     """Return the number of tuples of a recorded run."""
     return sum(
-        sum(e.received_tuples) for e in recorded_events(name) if type(e).__name__ == "BatchCommitted"
+        sum(e.received_tuples)
+        for e in recorded_events(name)
+        if type(e).__name__ == "BatchCommitted"
     )
 
 

@@ -254,7 +254,9 @@ class Script:
                 lambda hub, *a: operator_moves.move_operator(hub.desk, *a), operator, rng.choice(up)
             )
         if self.desk.ledger.failed_nodes:
-            self.safely(lambda hub: operator_moves.restore_node(hub.desk, hub.desk.ledger.failed_nodes[0]))
+            self.safely(
+                lambda hub: operator_moves.restore_node(hub.desk, hub.desk.ledger.failed_nodes[0])
+            )
         elif rng.random() < 0.4:
             self.safely(
                 lambda hub, node: operator_moves.fail_node(hub.desk, node), rng.choice(["N1", "N4"])

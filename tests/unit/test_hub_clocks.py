@@ -81,7 +81,11 @@ def test_late_untimed_and_early_tuples_are_counted_in_each_batch_and_said(tmp_pa
     said = "1 of f late, 2 of f untimed, 1 of f ahead"
     assert f"3 batches ({said}), in" in repr(run)
     found = read_health(tmp_path / "hub")
-    assert (found.late_tuples, found.untimed_tuples, found.ahead_tuples) == ({"f": 1}, {"f": 2}, {"f": 1})
+    assert (found.late_tuples, found.untimed_tuples, found.ahead_tuples) == (
+        {"f": 1},
+        {"f": 2},
+        {"f": 1},
+    )
     assert found.irregular_counts == said and str(found).endswith(said)
     assert query_rows(run, "near") == ON_TIME, "the early tuple has moved no clock"
 

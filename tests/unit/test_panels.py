@@ -60,7 +60,7 @@ def test_nothing_is_made_ready_where_nobody_can_press_and_a_failure_is_told(monk
 
     class Still:
         def __init__(self, *given: Any) -> None:
-            self.renew = None
+            self.refresh = None
 
     def warm() -> None:
         begun.append("a launch")
@@ -73,7 +73,7 @@ def test_nothing_is_made_ready_where_nobody_can_press_and_a_failure_is_told(monk
     assert showing.execute_request() is None, "outside of a kernel"
     showing.display_panel(panel, warm=warm)
     assert begun == [] and not caplog.records
-    monkeypatch.setattr(showing, "asked", dict)
+    monkeypatch.setattr(showing, "execute_request", dict)
     showing.display_panel(panel, warm=warm)
     (record,) = caplog.records
     assert begun == ["a launch"] and record.levelname == "WARNING"
@@ -317,9 +317,7 @@ def test_nothing_is_simulated_into_a_picture_that_is_live(
     if kind == "diffusion":
         assert panel.simulate.disabled
         panel.simulate.click()
-    panel.wait_for_work(
-        60
-    )  # a follower may paint before its launch is done
+    panel.wait_for_work(60)  # a follower may paint before its launch is done
     assert panel.events == events[: len(panel.events)] and panel.launched["streams"] == 3
     panel.stop.click()
     panel.follower.wait_for_end(60)

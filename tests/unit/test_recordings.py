@@ -67,11 +67,11 @@ def test_a_recording_has_today_s_settings_and_key_space(name: str, events: list[
     if (
         "final_sizes" in kind.setting_names() and kind is not AdaptiveGrid
     ):  # the oracle counted them
-        settings["final_sizes"] = start.settings["final_sizes"]
+        settings["final_sizes"] = start.placement_settings["final_sizes"]
     now = kind.from_settings(settings)
     assert recorded(start) == now
-    assert (start.hosts, start.keys) == (now.hosts, now.key_space_size)
-    assert start.batches == chosen["batches"] and events[-1].reason == "completed"
+    assert (start.hosts, start.key_space_size) == (now.hosts, now.key_space_size)
+    assert start.planned_batches == chosen["batches"] and events[-1].outcome == "completed"
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_a_recorded_shared_run_has_today_s_settings_queries_and_slices(
     name: str, queries: tuple[Query, ...]
 ) -> None:
     events, chosen = recordings.recorded_events(name), recordings.SHARED[name]
-    assert (events[0].hosts, events[0].batches) == (chosen["hosts"], chosen["batches"])
-    assert events[-1].reason == "completed" and len(events) > chosen["batches"]
+    assert (events[0].hosts, events[0].planned_batches) == (chosen["hosts"], chosen["batches"])
+    assert events[-1].outcome == "completed" and len(events) > chosen["batches"]
     added = {e.name: tuple(e.windows.values()) for e in events if isinstance(e, QueryAdded)}
     assert added == {q.name: q.windows for q in queries}
     chains = {e.stream: e.slice_ends for e in events if isinstance(e, ChainChanged)}

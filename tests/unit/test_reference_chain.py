@@ -148,7 +148,9 @@ def test_lemma_1_needs_the_probe_to_travel_behind_what_it_purges():
     assert sorted(map(str, (g[0] for g in chain.recorded_trace.all_results))) == ["a1", "a2"]
 
 
-@settings(deadline=None, max_examples=50)  # each draws a change after every step, which doubles the time
+@settings(
+    deadline=None, max_examples=50
+)  # each draws a change after every step, which doubles the time
 @given(streams, cuts, st.data())
 def test_split_and_merge_in_the_middle_lose_and_double_nothing(tuples, boundaries, data):
     """Fig. 7.4 and 7.5."""

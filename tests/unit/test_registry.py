@@ -34,7 +34,7 @@ def test_every_paper_and_every_baseline_is_there_by_being_defined():
         "diffusion": 3,
         "psp": 1,
         "slices": 1,
-        "auto": 1,
+        "auto_placement": 1,
     }
     assert all(c.__name__ == name and c.label for name, c in OURS.items())
     assert len({c.label for c in OURS.values()}) == len(OURS)
@@ -44,7 +44,7 @@ def test_every_paper_and_every_baseline_is_there_by_being_defined():
 def test_settings_survive_a_file(kind):
     for placement in kind.example_instances():
         stored = json.loads(json.dumps(to_plain(placement)))
-        assert kind.of(stored) == placement and list(stored) == [*kind.takes()]
+        assert kind.from_settings(stored) == placement and list(stored) == [*kind.setting_names()]
 
 
 @pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))
@@ -52,8 +52,8 @@ def test_a_placement_shows_its_settings_in_a_notebook(kind):
     for placement in kind.example_instances():
         page = placement._repr_html_()
         assert page.startswith(f"<b>{kind.__name__} (") and page.endswith("</table>")
-        assert page.count("<tr>") == len(kind.takes())
-        for name in kind.takes():
+        assert page.count("<tr>") == len(kind.setting_names())
+        for name in kind.setting_names():
             assert f"<td>{name}</td><td>{escape(repr(getattr(placement, name)))}</td>" in page
 
 
@@ -74,7 +74,7 @@ def test_what_a_placement_shows_is_escaped():
 @pytest.mark.parametrize("kind", OURS.values(), ids=list(OURS))
 def test_the_first_state_is_of_the_type_that_is_declared_and_survives_a_file(kind):
     for placement in kind.example_instances():
-        state = placement.start(2)
+        state = placement.initial_state(2)
         assert type(state) is kind.State and round_trip(state, kind.State) == state
 
 
@@ -91,12 +91,16 @@ def test_a_name_that_is_unknown_is_refused_with_those_that_exist():
         (Ring, {"hosts": "3"}, "^a setting of Ring is not accepted: expected `int`, got `str`"),
         (Ring, {}, "^a setting of Ring is not accepted: object missing required field `hosts`$"),
         (Ring, {"hosts": 0}, "^a setting of Ring is not accepted: hosts is 0; it must be a whole"),
-        (AdaptiveGrid, {"hosts": 4, "sizes": [1, 2, 3]}, "of length 2, got 3 - at `.*sizes`$"),
+        (
+            AdaptiveGrid,
+            {"hosts": 4, "tuple_sizes": [1, 2, 3]},
+            "of length 2, got 3 - at `.*sizes`$",
+        ),
     ],
 )
 def test_settings_of_another_shape_are_refused_with_a_sentence(kind, settings, sentence):
     with pytest.raises(ValueError, match=sentence) as e:
-        kind.of(settings)
+        kind.from_settings(settings)
     assert "\n" not in str(e.value)
 
 

@@ -206,7 +206,11 @@ def test_a_relaxation_is_minimal_idempotent_and_of_no_order(seed: int) -> None:
 
 def test_lifetimes_are_those_of_the_longest_query() -> None:
     assert relax_lifetimes([3, 5]) == 5 and relax_lifetimes([3, None]) is None
-    assert [s.__name__ for s in relaxation.STEPS] == ["selections", "columns", "windows"]
+    assert [s.__name__ for s in relaxation.STEPS] == [
+        "relax_selections",
+        "relax_columns",
+        "relax_windows",
+    ]
 
 
 def test_a_part_has_the_columns_that_the_rest_needs() -> None:

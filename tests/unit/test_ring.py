@@ -43,8 +43,8 @@ def holders(run):
     """
     live, after = {}, []
     for e in committed(run):
-        live |= {b.id: b for b in e.blocks}
-        live = {id: b for id, b in live.items() if id not in e.dropped}
+        live |= {b.id: b for b in e.changed_blocks}
+        live = {id: b for id, b in live.items() if id not in e.dropped_block_ids}
         held = {}
         for b in sorted(live.values(), key=lambda b: -b.batch):
             if b.stream == 0:
@@ -101,9 +101,9 @@ def test_any_ring_meets_everything_and_stores_it_once(join):
     """Theorem 8: the simulation checks each plan against the cover rule."""
     ring, counts, windows = join
     for e in committed(simulate(ring, counts, windows=windows)):
-        copies = e.total_host_metrics.stored / max(1, sum(e.live))
+        copies = e.total_host_metrics.stored_tuples / max(1, sum(e.live_tuples))
         assert copies <= (2 if ring.form == "interleaved" else 1)
-        assert len(e.hosts) <= ring.max_hosts
+        assert len(e.host_metrics) <= ring.max_hosts
 
 
 @given(joins())
@@ -127,11 +127,11 @@ def test_the_head_moves_and_nothing_else():
     head    0     3     2     1     0     3
     """
     run = steady(Ring(4), batches=12)
-    heads = {e.batch: e.new for e in of(HeadMoved, run) if e.stream == 0}
+    heads = {e.batch: e.host for e in of(HeadMoved, run) if e.stream == 0}
     assert heads == {2: 3, 4: 2, 6: 1, 8: 0, 10: 3}
     assert holders(run)[9] == {0: [9, 8, 1], 1: [7, 6], 2: [5, 4], 3: [3, 2]}
     assert not of(StateRelocated, run) and not any(
-        e.total_host_metrics.moved for e in committed(run)
+        e.total_host_metrics.migrated_tuples for e in committed(run)
     )
 
 
@@ -141,7 +141,7 @@ def test_the_tail_follows_by_expiry():
     The tail is the last node, or shares the head's.
     """
     run = [e for e in steady(Ring(4), batches=30) if getattr(e, "stream", 0) == 0]
-    assert [e.new for e in of(TailMoved, run)] == [0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2]
+    assert [e.host for e in of(TailMoved, run)] == [0, 3, 2, 1, 0, 3, 2, 1, 0, 3, 2]
     tail = None
     for e in run:
         tail = e.host if isinstance(e, TailMoved) else tail
@@ -153,7 +153,7 @@ def test_the_slice_table_turns_with_the_head():
     """Fig. 12.6: the lengths of all entries add up to W."""
     tables = [e for e in of(SliceTableChanged, steady(Ring(4), batches=12)) if e.stream == 0]
     assert [t.nodes for t in tables[:3]] == [(0, 1, 2, 3), (3, 0, 1, 2), (2, 3, 0, 1)]
-    assert all(sum(t.lengths) == 8_000_000 for t in tables if None not in t.lengths)
+    assert all(sum(t.slice_lengths) == 8_000_000 for t in tables if None not in t.slice_lengths)
 
 
 @pytest.mark.parametrize("hosts", [2, 4, 8])
@@ -161,12 +161,14 @@ def test_in_the_basic_ring_tuples_age_from_node_to_node(hosts):
     """A tuple moves N - 1 times in its life, always to a node nearer to the tail."""
     run = steady(Ring(hosts, "basic"), batches=40)
     for e in of(StateRelocated, run):
-        assert all(new > old for _, old, new in e.moves) and e.reason == "aged" and not e.kept
-    expired = sum(e.received[0] for e in committed(run)) - committed(run)[-1].live[0]
-    moved = sum(e.tuples for e in of(StateRelocated, run) if e.stream == 0)
+        assert (
+            all(new > old for _, old, new in e.moves) and e.reason == "aged" and not e.keeps_source
+        )
+    expired = sum(e.received_tuples[0] for e in committed(run)) - committed(run)[-1].live_tuples[0]
+    moved = sum(e.moved_tuples for e in of(StateRelocated, run) if e.stream == 0)
     assert (hosts - 1) * expired <= moved <= (hosts - 1) * (expired + 8 * 20)
-    assert sum(e.total_host_metrics.moved for e in committed(run)) == sum(
-        e.tuples for e in of(StateRelocated, run)
+    assert sum(e.total_host_metrics.migrated_tuples for e in committed(run)) == sum(
+        e.moved_tuples for e in of(StateRelocated, run)
     )
 
 
@@ -191,7 +193,7 @@ def test_delayed_purge_keeps_a_block_on_two_nodes_for_one_batch():
     for e in of(StateRelocated, run):
         for id, old, new in e.moves:
             where = [probed_on(planned[t], id) for t in (e.batch, e.batch + 1) if t in planned]
-            assert where[0] == {old} and e.kept
+            assert where[0] == {old} and e.keeps_source
             assert where[1:] in ([{new}], [set()], []), "a merged block has another id"
 
 
@@ -213,10 +215,13 @@ def test_psp_i_stores_more_than_psp():
     plain, interleaved = (
         committed(steady(Ring(4, form), rate=50, streams=3)) for form in ("basic", "interleaved")
     )
-    assert {e.total_host_metrics.stored / sum(e.live) for e in plain} == {1.0}
-    assert all(1.0 < e.total_host_metrics.stored / sum(e.live) <= 2.0 for e in interleaved[10:])
-    assert [e.total_host_metrics.compared for e in plain] == [
-        e.total_host_metrics.compared for e in interleaved
+    assert {e.total_host_metrics.stored_tuples / sum(e.live_tuples) for e in plain} == {1.0}
+    assert all(
+        1.0 < e.total_host_metrics.stored_tuples / sum(e.live_tuples) <= 2.0
+        for e in interleaved[10:]
+    )
+    assert [e.total_host_metrics.compared_pairs for e in plain] == [
+        e.total_host_metrics.compared_pairs for e in interleaved
     ]
 
 
@@ -230,14 +235,14 @@ def test_the_bound_on_what_is_in_flight(bound):
         steady(Ring(4, "interleaved", max_tuples_in_flight=n), rate=20, streams=3)
         for n in (None, bound)
     )
-    assert max(e.total_host_metrics.moved for e in committed(free)) > 60
+    assert max(e.total_host_metrics.migrated_tuples for e in committed(free)) > 60
     for e in committed(bounded):
         assert (
-            e.total_host_metrics.moved <= max(bound, 20)
+            e.total_host_metrics.migrated_tuples <= max(bound, 20)
             or len(of_batch(StateRelocated, bounded, e.batch)[0].moves) == 1
         )
-        assert e.total_host_metrics.stored - sum(e.live) <= max(bound, 80)
-    assert sum(e.total_host_metrics.moved for e in committed(bounded)) > 0
+        assert e.total_host_metrics.stored_tuples - sum(e.live_tuples) <= max(bound, 80)
+    assert sum(e.total_host_metrics.migrated_tuples for e in committed(bounded)) > 0
 
 
 def of_batch(kind, run, batch):
@@ -250,10 +255,12 @@ def test_only_the_dynamic_head_and_tail_store_tuples_without_moving_them():
     Both store each tuple once and compare as many pairs.
     """
     basic, dynamic = (committed(steady(Ring(8, form))) for form in ("basic", "dynamic"))
-    assert sum(e.total_host_metrics.moved for e in basic) > 5 * sum(sum(e.received) for e in basic)
-    assert sum(e.total_host_metrics.moved for e in dynamic) == 0
-    assert [e.total_host_metrics.compared for e in basic] == [
-        e.total_host_metrics.compared for e in dynamic
+    assert sum(e.total_host_metrics.migrated_tuples for e in basic) > 5 * sum(
+        sum(e.received_tuples) for e in basic
+    )
+    assert sum(e.total_host_metrics.migrated_tuples for e in dynamic) == 0
+    assert [e.total_host_metrics.compared_pairs for e in basic] == [
+        e.total_host_metrics.compared_pairs for e in dynamic
     ]
 
 
@@ -263,7 +270,9 @@ def test_memory_is_flat_in_the_nodes(form):
 
     Stored are 1500 tuples and those of the last batch.
     """
-    stored = {sum(committed(steady(Ring(n, form), 30, 50, 3, 10))[-1].live) for n in (4, 9, 14, 19)}
+    stored = {
+        sum(committed(steady(Ring(n, form), 30, 50, 3, 10))[-1].live_tuples) for n in (4, 9, 14, 19)
+    }
     assert stored == {1650}
 
 
@@ -271,7 +280,10 @@ def test_memory_is_flat_in_the_nodes(form):
 def test_the_work_of_a_batch_is_shared_evenly(form):
     """Section 13.4: the state is balanced, so probing is. Block boundaries shift up to a batch."""
     for e in committed(steady(Ring(4, form), 60, 30, 3, 24))[30:]:
-        assert max(h.compared for h in e.hosts) <= 1.6 * e.total_host_metrics.compared / 4
+        assert (
+            max(h.compared_pairs for h in e.host_metrics)
+            <= 1.6 * e.total_host_metrics.compared_pairs / 4
+        )
 
 
 def test_figure_12_2_rings_of_their_own_lengths_and_orders():
@@ -282,11 +294,11 @@ def test_figure_12_2_rings_of_their_own_lengths_and_orders():
     assert [tuple(first[s].nodes) for s in range(3)] == list(rings)
     assert [first[s].slice_lengths[0] for s in range(3)] == [1_000_000, 2_000_000, 2_000_000]
     seen = [
-        {h for e in committed(run) for b in e.blocks if b.stream == s for h in b.hosts}
+        {h for e in committed(run) for b in e.changed_blocks if b.stream == s for h in b.hosts}
         for s in range(3)
     ]
     assert seen == [set(ring) for ring in rings]
-    turns = [e.new for e in of(HeadMoved, run) if e.stream == 1]
+    turns = [e.host for e in of(HeadMoved, run) if e.stream == 1]
     assert turns[:5] == [2, 3, 1, 0, 2]
 
 
@@ -301,7 +313,7 @@ def test_a_silent_stream_holds_back_the_purge_of_the_others():
     moved = {(e.stream, e.batch) for e in of(StateRelocated, run)}
     assert any(stream == 1 and batch > 12 for stream, batch in moved)
     assert not any(stream in (0, 2) and batch > 11 for stream, batch in moved)
-    assert committed(run)[-1].live == (280, 0, 280)
+    assert committed(run)[-1].live_tuples == (280, 0, 280)
 
 
 def test_full_history_goes_round_robin():
@@ -310,7 +322,7 @@ def test_full_history_goes_round_robin():
     The head moves with every batch, so that hosts hold equal shares.
     """
     run = simulate(Ring(4), [(10, 10)] * 40)
-    assert [h.stored for h in committed(run)[-1].hosts] == [200] * 4
+    assert [h.stored_tuples for h in committed(run)[-1].host_metrics] == [200] * 4
     assert len([e for e in of(HeadMoved, run) if e.stream == 0]) == 39
 
 
@@ -324,7 +336,8 @@ def test_counts_smooth_a_burst():
     for slicing in ("time", "count"):
         run = committed(simulate(Ring(5, slicing=slicing), counts, windows=(60, 60)))
         busiest[slicing] = max(
-            5 * max(h.stored for h in e.hosts) / e.total_host_metrics.stored for e in run[120:]
+            5 * max(h.stored_tuples for h in e.host_metrics) / e.total_host_metrics.stored_tuples
+            for e in run[120:]
         )
     assert busiest["count"] < 0.85 * busiest["time"]
 
@@ -337,7 +350,7 @@ def resized(relocation, old, new, form="dynamic", window=12, streams=2):
 
 def stored(run, batch, nodes):
     e = committed(run)[batch]
-    return [*[h.stored for h in e.hosts], *[0] * nodes][:nodes]
+    return [*[h.stored_tuples for h in e.host_metrics], *[0] * nodes][:nodes]
 
 
 def test_equation_14_1_says_what_moves():
@@ -362,11 +375,15 @@ def test_aggressive_relocation_moves_once_and_fills_the_new_nodes_at_once():
     Blocks are not split at a boundary, and merged ones span up to a quarter of W, so shares differ.
     """
     run = resized("aggressive", 3, 5, window=20)
-    assert [(e.batch, e.old, e.new, e.reason) for e in of(RingResized, run)] == [
+    assert [(e.batch, e.previous_nodes, e.nodes, e.reason) for e in of(RingResized, run)] == [
         (24, 3, 5, "scheduled")
     ]
     assert {e.batch for e in of(StateRelocated, run)} == {24}
-    assert 0 < committed(run)[24].total_host_metrics.moved < sum(committed(run)[23].live)
+    assert (
+        0
+        < committed(run)[24].total_host_metrics.migrated_tuples
+        < sum(committed(run)[23].live_tuples)
+    )
     assert min(stored(run, 24, 5)) > 0
     tables = [e.nodes for e in of(SliceTableChanged, run) if e.stream == 0 and e.batch <= 24]
     old, new = tables[-2:]
@@ -388,7 +405,7 @@ def test_passive_adjustment_moves_nothing_and_takes_a_window():
     """Section 14.2: no migration, but a long latency."""
     run = resized("passive", 3, 5, window=20)
     assert not of(StateRelocated, run) and not any(
-        e.total_host_metrics.moved for e in committed(run)
+        e.total_host_metrics.migrated_tuples for e in committed(run)
     )
     assert min(stored(run, 25, 5)) == 0
     later = stored(run, 24 + 21, 5)
@@ -402,7 +419,7 @@ def test_removed_nodes_empty(relocation, batches):
     In either case they take no new tuple.
     """
     run = committed(resized(relocation, 5, 2))
-    gone = [sum([h.stored for h in e.hosts][2:]) for e in run]
+    gone = [sum([h.stored_tuples for h in e.host_metrics][2:]) for e in run]
     assert gone[23] > 0 and gone[24 + batches] == 0 and (batches == 0 or gone[24] > 0)
     assert all(b <= a for a, b in pairwise(gone[23:]))
 
@@ -413,16 +430,16 @@ def test_removed_nodes_empty(relocation, batches):
 def test_slices_that_stay_are_cut_anew_at_once(form, relocation, new):
     run = committed(resized(relocation, 3, new, form))
     assert (
-        min([h.stored for h in run[26].hosts][:new]) > 0
-        and sum([h.stored for h in run[26].hosts][new:]) == 0
+        min([h.stored_tuples for h in run[26].host_metrics][:new]) > 0
+        and sum([h.stored_tuples for h in run[26].host_metrics][new:]) == 0
     )
 
 
 def peak(ring, rates):
     run = simulate(ring, rates, windows=(10, 10, 10), selectivity=0.05)
     return (
-        max(max(h.compared for h in e.hosts) for e in committed(run)[-10:]),
-        [e.new for e in of(RingResized, run)],
+        max(max(h.compared_pairs for h in e.host_metrics) for e in committed(run)[-10:]),
+        [e.nodes for e in of(RingResized, run)],
         run,
     )
 
@@ -435,8 +452,8 @@ def test_the_ring_grows_and_shrinks_with_the_load():
     """
     rates = [(50,) * 3] * 40 + [(100,) * 3] * 60
     fixed, _, run = peak(Ring(4), rates)
-    before = max(max(h.compared for h in e.hosts) for e in committed(run)[30:40])
-    pairs = committed(run)[39].total_host_metrics.compared
+    before = max(max(h.compared_pairs for h in e.host_metrics) for e in committed(run)[30:40])
+    pairs = committed(run)[39].total_host_metrics.compared_pairs
     capacity = pairs // 4
     adapted, nodes, _ = peak(Ring(4, max_pairs_per_node=capacity, max_hosts=64), rates)
     assert fixed > 4 * before
@@ -474,7 +491,7 @@ def test_join_orders_follow_the_measured_selectivities():
         (lambda: Ring(3, resize=((5, 9),), max_hosts=8), "nodes from 1 to max_hosts, 8"),
         (lambda: Ring(3, max_hosts=2), "no less than hosts, 3"),
         (lambda: Ring(3, max_pairs_per_node=10), "max_hosts above hosts"),
-        (lambda: Ring(3, max_pairs_per_node=0, max_hosts=5), "capacity is 0"),
+        (lambda: Ring(3, max_pairs_per_node=0, max_hosts=5), "max_pairs_per_node is 0"),
         (
             lambda: Ring(3, rings=((0, 3),)),
             r"the ring of stream 0 is \(0, 3\); it must name different hosts from 0 to 2",

@@ -15,8 +15,8 @@ from braid.util import temp_dirs
 PROGRAM = """
 import os, sys, tempfile
 tempfile.tempdir = sys.argv[1]
-from braid.core import scratch
-print(scratch.folder("runs"), flush=True)
+from braid.util import temp_dirs
+print(temp_dirs.make_temp_dir("runs"), flush=True)
 if len(sys.argv) > 2:
     os.kill(os.getpid(), 9)
 """

@@ -17,7 +17,7 @@ def shares(streams: Sequence[int], rows: dict[int, int], tasks: int) -> list[lis
     blocks.
     """
     routes: list[Any] = [
-        SimpleNamespace(fresh=True, number=n, block=SimpleNamespace(stream=s))
+        SimpleNamespace(is_fresh=True, number=n, block=SimpleNamespace(stream=s))
         for n, s in enumerate(streams)
     ]
     tuples = {s: [pa.record_batch({"x": range(n)})] for s, n in rows.items()}

@@ -327,7 +327,7 @@ class SharedRuns(RuleBasedStateMachine):
     @rule(
         age=st.sampled_from((2, 4, 5, 7, 10, 12)),
         stream=st.sampled_from((None, 0, 1)),
-        how=st.sampled_from(("split", "merge")),
+        how=st.sampled_from(("split_slice", "merge_slices")),
     )
     def another_slice(self, age: int, stream: int | None, how: str) -> None:
         state = self.run.engine.state
@@ -467,7 +467,7 @@ def test_the_chain_is_built_anew_when_the_statistics_change(tmp_path: Path) -> N
 
 
 def test_auto_spends_comparisons_to_save_state(tmp_path: Path) -> None:
-    """"auto" keeps Mem-Opt if a merged chain would hold much more, and merges if not (7.4.2)."""
+    """ "auto" keeps Mem-Opt if a merged chain would hold much more, and merges if not (7.4.2)."""
     chosen = {}
     for name, where in (("selective", ("v = 9", "v = 9")), ("plain", (None, None))):
         run = Shared(str(tmp_path / name), 2, Chain("auto", slice_overhead=1e6), four(where))

@@ -48,8 +48,8 @@ class ShedCluster(Cluster):
         super().__init__(placement, streams)
         known = self.rules
         self.rules = RunRules(placement, known.streams, known.windows, shedder=shed)
-        first = placement.start(streams)
-        self.now = RunState.initial(streams, first, self.now.queries, shed.start(streams))
+        first = placement.initial_state(streams)
+        self.now = RunState.initial(streams, first, self.now.queries, shed.initial_state(streams))
         self.selected, self.due, self.yields = Counter(), 0, {}
         self.fresh_now, self.shed_pairs = {}, 0.0
 
@@ -70,13 +70,13 @@ class ShedCluster(Cluster):
         for route in plan.routes:
             at = fresh if route.is_fresh else self.stored
             for path in route.paths:
-                for host in path[0].probes:
+                for host in path[0].blocks_by_host:
                     mine = at[route.block.id, host]
                     self._set_out(route, path, host, mine)
 
     def _set_out(self, route, path, host, mine):
         hop, rest = path[0], path[1:]
-        for block in hop.probes[host]:
+        for block in hop.blocks_by_host[host]:
             there = self.stored[block, host]
             drawn = mine
             if route.is_fresh:
@@ -89,7 +89,7 @@ class ShedCluster(Cluster):
             pairs = [(t, u) for u in there for t in drawn]
             if not rest:
                 self._meet(pairs)
-            for following in rest[0].probes if rest else ():
+            for following in rest[0].blocks_by_host if rest else ():
                 self._follow(pairs, rest, following)
 
     def _select(self, plan, fresh):
@@ -104,7 +104,7 @@ class ShedCluster(Cluster):
         new = {r.block.id: r for r in plan.routes if r.is_fresh}
         streams |= {id: r.block.stream for id, r in new.items()}
         live = set(streams) & set(holds)
-        gone = {s for d in plan.derivations for s in d.sources if s != d.block.id}
+        gone = {s for d in plan.derivations for s in d.source_blocks if s != d.block.id}
         gone |= {b for b in plan.drops if not any(b == key[0] for key in self.stored)}
         for id, route in new.items():
             k = route.block.stream
@@ -115,7 +115,7 @@ class ShedCluster(Cluster):
                 if s != k
             ]
             for blocks in product(*others):
-                if not set(blocks) & set(route.deferred):
+                if not set(blocks) & set(route.deferred_blocks):
                     self._choose(route, mine, blocks, holds, streams)
         self._choose_owed(plan, holds)
 
@@ -124,14 +124,17 @@ class ShedCluster(Cluster):
             (
                 hop_block
                 for path in route.paths
-                if all(set(h.blocks()) & set(blocks) for h in path)
-                for hop_block in path[0].blocks()
+                if all(set(h.probed_blocks()) & set(blocks) for h in path)
+                for hop_block in path[0].probed_blocks()
                 if hop_block in blocks
             ),
             None,
         )
         if first is None:
-            assert self.placement.coverage == "at most once" or self.placement.keying != "tuple"
+            assert (
+                self.placement.delivery_guarantee == "at most once"
+                or self.placement.routing_key_source != "tuple"
+            )
             return
         item = (route.block.stream, streams[first], self.harvest.basic_windows[first])
         share = self.share(item, route.block.id, len(mine))
@@ -144,7 +147,7 @@ class ShedCluster(Cluster):
     def _choose_owed(self, plan, holds):
         for route in plan.routes:
             if not route.is_fresh:
-                met = {b for path in route.paths for b in path[0].blocks()}
+                met = {b for path in route.paths for b in path[0].probed_blocks()}
                 self.selected.update(
                     self.numbers(p) for b in met for p in product(holds[route.block.id], holds[b])
                 )
@@ -168,7 +171,7 @@ class ShedCluster(Cluster):
 
 
 def run(placement, shed, counts, seed=7):
-    batches = arrivals(counts, placement.keys, random.Random(seed))
+    batches = arrivals(counts, placement.key_space_size, random.Random(seed))
     cluster = ShedCluster(placement, len(counts[0]), shed)
     for batch in batches:
         cluster.run(batch)
@@ -178,7 +181,7 @@ def run(placement, shed, counts, seed=7):
 
 @every_placement
 def test_a_fraction_of_1_meets_what_no_shedding_meets(placement):
-    streams = 2 if placement.serves(2) else 3
+    streams = 2 if placement.supports_streams(2) else 3
     counts = [(c * streams)[:streams] for c in LESS[::2]]
     whole = check_meetings(placement, counts, random.Random(7))
     assert run(placement, Shed(fraction=1), counts).met == whole.met
@@ -203,7 +206,7 @@ TRIED += [(name, shed) for name in FEW for shed in SHEDS[2:]]
 @pytest.mark.parametrize(("name", "shed"), TRIED, ids=lambda x: getattr(x, "method", x))
 def test_exactly_the_selected_pairs_are_met(name, shed):
     placement = PLACEMENTS[name]
-    streams = 2 if placement.serves(2) else 3
+    streams = 2 if placement.supports_streams(2) else 3
     counts = [(c * streams)[:streams] for c in LESS]
     if streams > 2:
         counts = [tuple(min(2, n) for n in c) for c in counts[:8]]
@@ -237,7 +240,9 @@ def test_whatever_is_adjusted_and_whenever_it_stops(name, first, batches, seed):
     """Streams are silent now and then, the budget changes, and the run is resumed from its file."""
     placement, shed = PLACEMENTS[name], Shed(**{first.kind: first.amount})
     cluster = ShedCluster(placement, 2, shed)
-    come = arrivals([counts for counts, _, _ in batches], placement.keys, random.Random(seed))
+    come = arrivals(
+        [counts for counts, _, _ in batches], placement.key_space_size, random.Random(seed)
+    )
     for tuples, (_, budget, stops) in zip(come, batches, strict=True):
         if budget is not None:
             now = shed.with_budget(cluster.now.shedder_state, budget)

@@ -235,7 +235,7 @@ def facts(batch=5, rows=100, latest=(5_000_000, 5_000_000)):
 def planned(shed, state=None, last=None, given=None):
     given = given or facts()
     plan = Centralized().plan_batch(given, None)
-    return shed.plan(given, plan, state or shed.start(2), last)
+    return shed.plan_shedding(given, plan, state or shed.initial_state(2), last)
 
 
 def used(plan, given):
@@ -253,16 +253,16 @@ def test_every_method_uses_the_fraction_and_no_more(method):
     again_plan, _ = planned(shed, state, peak)
     for each in (plan, again_plan):
         assert used(each, facts()) == pytest.approx(0.3)
-        assert all(share > 0 for shares in each.harvest.shares.values() for share in shares)
+        assert all(share > 0 for shares in each.shedding.shares.values() for share in shares)
         ledger = CoverageChecker(2)
         ledger.check_plan(facts().blocks, each)
-    peaks = {s for item, (s,) in again_plan.harvest.shares.items() if item[2] == 2}
+    peaks = {s for item, (s,) in again_plan.shedding.shares.items() if item[2] == 2}
     assert (1.0 in peaks) == (method in ("time", "direction", "selective"))
 
 
 def test_partial_processing_takes_the_newest_and_selective_the_best():
     newest, _ = planned(Shed(fraction=0.3, method="partial", basic_window="1 second"))
-    shares = newest.harvest.shares
+    shares = newest.shedding.shares
     assert shares[0, 1, 0] == (1.0,) > shares[0, 1, 4] == (0.09,)
     assert shares[1, 0, 0] == (0.72,)  # in the same batch s also meets r
 
@@ -278,7 +278,7 @@ def test_the_better_direction_comes_first():
     )
     plan, _ = planned(Shed(fraction=0.3, method="direction", basic_window="1 second"), None, last)
     mean = {
-        k: np.mean([s for item, (s,) in plan.harvest.shares.items() if item[0] == k])
+        k: np.mean([s for item, (s,) in plan.shedding.shares.items() if item[0] == k])
         for k in (0, 1)
     }
     assert mean[1] == pytest.approx(0.09) and mean[0] > 0.4
@@ -288,11 +288,11 @@ def test_pairs_are_bounded_and_a_burst_is_thinned_by_the_guard():
     plan, _ = planned(Shed(pairs=10_000))
     total = sum(item.pairs for item in plan.events[-1].items)
     assert used(plan, facts()) == pytest.approx(10_000 / total)
-    assert set(plan.harvest.expected.values()) == {120.0}  # 100, and twice its deviation
+    assert set(plan.shedding.expected_tuples.values()) == {120.0}  # 100, and twice its deviation
     roomy, _ = planned(Shed(pairs=4 * total))
-    assert set(roomy.harvest.expected.values()) == {440.0}
+    assert set(roomy.shedding.expected_tuples.values()) == {440.0}
     free, _ = planned(Shed(fraction=0.3))
-    assert free.harvest.expected == {}
+    assert free.shedding.expected_tuples == {}
 
 
 def timed(seconds, pairs=110_000.0):
@@ -307,14 +307,14 @@ def test_seconds_are_kept_by_what_was_measured():
     assert first.events[-1].fraction == 1  # nothing is measured yet
     plan, state = planned(shed, state, timed((1.1, 1.2)))
     assert plan.events[-1].fraction == pytest.approx(0.35e5 / 110_000, rel=0.01)
-    assert plan.events[-1].is_full_join and plan.events[-1].allowance == 0.5
+    assert plan.events[-1].is_full_join and plan.events[-1].allowed_seconds == 0.5
     tight, _ = planned(Shed(seconds=0.1), None, timed((1.1, 1.2)))
     assert not tight.events[-1].is_full_join and tight.events[-1].fraction == shedding_rate.LEAST
 
 
 def silent(given):
     """Plan the batch after one without tuples, such as a change of queries."""
-    return replace(given, batch=given.batch + 1, last_received=(0, 0))
+    return replace(given, batch=given.batch + 1, previous_received=(0, 0))
 
 
 @pytest.mark.parametrize("shed", [Shed(pairs=10_000), Shed(seconds=0.5), Shed(event_time_speed=2)])
@@ -324,9 +324,9 @@ def test_the_batch_after_an_empty_one_is_shed_like_that_before(shed):
     after, state = planned(shed, state, None, silent(facts()))
     assert before.events[-1].fraction < 1
     assert after.events[-1].fraction == pytest.approx(before.events[-1].fraction)
-    assert after.harvest.expected == before.harvest.expected != {}
+    assert after.shedding.expected_tuples == before.shedding.expected_tuples != {}
     later, _ = planned(shed, state, None, silent(silent(facts())))
-    assert later.harvest.expected == after.harvest.expected
+    assert later.shedding.expected_tuples == after.shedding.expected_tuples
 
 
 def test_of_streams_that_nothing_is_known_of_what_would_fit_is_let_in():
@@ -334,20 +334,23 @@ def test_of_streams_that_nothing_is_known_of_what_would_fit_is_let_in():
 
     In the batch in which r first arrives it meets 500 tuples of s: 20 of it are processed.
     """
-    none = replace(facts(0, 0), blocks=(), last_received=(0, 0))
+    none = replace(facts(0, 0), blocks=(), previous_received=(0, 0))
     plan, _ = planned(Shed(pairs=10_000), given=none)
-    assert set(plan.harvest.expected.values()) == {100.0}
-    one = replace(facts(), last_received=(0, 0))
+    assert set(plan.shedding.expected_tuples.values()) == {100.0}
+    one = replace(facts(), previous_received=(0, 0))
     half = replace(one, blocks=tuple(b for b in one.blocks if b.stream))
     plan, _ = planned(Shed(pairs=10_000), given=half)
-    assert sorted(plan.harvest.expected.values()) == [20.0, 120.0]  # 100 tuples of s arrived
+    assert sorted(plan.shedding.expected_tuples.values()) == [
+        20.0,
+        120.0,
+    ]  # 100 tuples of s arrived
 
 
 def test_a_speed_allows_a_batch_the_event_time_of_the_last():
     shed = Shed(event_time_speed=2)
     _, state = planned(shed, given=facts(latest=(3_000_000, 3_000_000)))
     plan, _ = planned(shed, state, timed((1.1, 1.2)))
-    assert plan.events[-1].allowance == pytest.approx(1.0)
+    assert plan.events[-1].allowed_seconds == pytest.approx(1.0)
     assert Shed().processing_budget == Budget("speed", 1.0)
 
 
@@ -361,8 +364,8 @@ def test_an_adjusted_budget_stays_in_force():
 
 def test_what_is_dropped_on_both_sides_is_squared():
     plan, _ = planned(Shed(fraction=0.25, method="drop"))
-    assert plan.harvest.keep == (0.5, 0.5)
-    assert {s for (s,) in plan.harvest.shares.values()} == {1.0}
+    assert plan.shedding.keep_shares == (0.5, 0.5)
+    assert {s for (s,) in plan.shedding.shares.values()} == {1.0}
 
 
 def test_settings_and_state_survive_a_file_and_a_plan_is_made_again():
@@ -376,19 +379,19 @@ def test_settings_and_state_survive_a_file_and_a_plan_is_made_again():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda h: replace(h, basic={99: 0}), r"puts blocks \[99\] in basic windows"),
+        (lambda h: replace(h, basic_windows={99: 0}), r"puts blocks \[99\] in basic windows"),
         (lambda h: replace(h, shares={}), "has no share for item"),
-        (lambda h: replace(h, basic={}), "has no share for item"),
+        (lambda h: replace(h, basic_windows={}), "has no share for item"),
         (lambda h: replace(h, shares=dict.fromkeys(h.shares, (0.0,))), "greater than 0"),
         (lambda h: replace(h, shares=dict.fromkeys(h.shares, (1.5,))), "at most 1"),
         (lambda h: replace(h, shares=dict.fromkeys(h.shares, (1.0, 1.0))), "it must have 1"),
-        (lambda h: replace(h, keep=(0.0, 1.0)), "admits shares"),
+        (lambda h: replace(h, keep_shares=(0.0, 1.0)), "admits shares"),
     ],
 )
 def test_the_ledger_refuses_a_harvest_that_is_wrong(change, sentence):
     plan, _ = planned(Shed(fraction=0.3))
     with pytest.raises(CoverageError, match=sentence):
-        CoverageChecker(2).check_plan(facts().blocks, replace(plan, harvest=change(plan.harvest)))
+        CoverageChecker(2).check_plan(facts().blocks, replace(plan, shedding=change(plan.shedding)))
 
 
 def test_the_cover_rule_is_held_beside_a_harvest():
@@ -441,7 +444,7 @@ def test_noise_in_the_last_digit_does_not_choose_a_basic_window():
     noise = [(0.1 + 0.2) / 3, 0.1]
     assert noise[0] != noise[1]
     chosen = [
-        planned(shed, None, harvested([0.01, *order, 0.01, 0.01], 1e6))[0].harvest.shares
+        planned(shed, None, harvested([0.01, *order, 0.01, 0.01], 1e6))[0].shedding.shares
         for order in (noise, noise[::-1], [0.1, 0.1])
     ]
     assert chosen[0] == chosen[1] == chosen[2]
@@ -457,11 +460,11 @@ def test_noise_in_the_last_digit_does_not_choose_a_basic_window():
         (dict(pairs=0), "pairs is 0; it must be a number of at least 1"),
         (dict(seconds=-1), "seconds is -1; it must be a number greater than 0"),
         (dict(seconds=float("inf")), "seconds is inf"),
-        (dict(speed=0), "speed is 0"),
+        (dict(event_time_speed=0), "speed is 0"),
         (dict(method="best"), "method is 'best'; it must be one of selective, direction"),
         (dict(sample=0), "sample is 0; it must be greater than 0 and at most 1"),
         (dict(sample=1.1), "sample is 1.1"),
-        (dict(basic="soon"), "the basic window is 'soon'; it must be a positive span"),
+        (dict(basic_window="soon"), "the basic window is 'soon'; it must be a positive span"),
         (dict(combine="min"), "combine is 'min'; it must be 'max' or 'mean'"),
     ],
 )

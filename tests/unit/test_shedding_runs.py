@@ -183,7 +183,7 @@ def test_where_nothing_is_shed_small_blocks_are_met_at_once(on, tmp_path, monkey
         gathered.append(len(each))
         return real(each, indexes)
 
-    monkeypatch.setattr(path_probing, "gather", gather)
+    monkeypatch.setattr(path_probing, "gather_blocks", gather)
     told, times = {}, {}
     for small, fraction in ((4096, 1), (0, 1), (4096, 0.9)):
         monkeypatch.setattr(path_probing, "_SMALL", small)
@@ -214,7 +214,7 @@ def test_where_all_take_part_tuples_have_no_draws(harvest, drawn, tmp_path):
     made.config.make_replay(1).write_input(tmp_path)
     cut(tmp_path)
     feed = made.config.make_feed({a: rows.schema for a, rows in streams.items()})
-    found, whole = feed.tuples(tmp_path, 0, harvest), feed.tuples(tmp_path, 0)
+    found, whole = feed.read_batch(tmp_path, 0, harvest), feed.read_batch(tmp_path, 0)
     for stream, parts in found.items():
         rows, full = pa.Table.from_batches(parts), pa.Table.from_batches(whole[stream])
         assert rows.schema == full.schema and rows.num_rows > 100
@@ -284,7 +284,7 @@ def test_nulls_and_the_ends_of_lists_tell_tuples_apart(tmp_path):
     made.config.make_replay(1).write_input(tmp_path)
     cut(tmp_path)
     feed = made.config.make_feed({"a": whole.schema, "b": whole.schema})
-    drawn = [n for part in feed.tuples(tmp_path, 0)[0] for n in part[DRAW].to_pylist()]
+    drawn = [n for part in feed.read_batch(tmp_path, 0)[0] for n in part[DRAW].to_pylist()]
     assert len(drawn) == whole.num_rows == len(set(drawn))
 
 

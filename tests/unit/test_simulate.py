@@ -31,8 +31,8 @@ def test_a_run_starts_ends_and_tells_every_batch():
     )
     assert end == RunEnded(3, "completed")
     assert [e.batch for e in middle if isinstance(e, BatchPlanned)] == [0, 1, 2, 3]
-    assert [e.received for e in committed(run)] == BATCHES
-    assert committed(run)[-1].total == committed(run)[-1].live == (70, 210)
+    assert [e.received_tuples for e in committed(run)] == BATCHES
+    assert committed(run)[-1].total_received_tuples == committed(run)[-1].live_tuples == (70, 210)
 
 
 def test_events_survive_a_file(tmp_path):
@@ -64,14 +64,16 @@ def test_what_a_tuple_costs(placement, sent, stored):
     run = committed(simulate(placement, [(40, 40), (100, 100)], tuple_bytes=(10, 10)))
     first, last = run
     assert (
-        last.total_host_metrics.stored == 280 * stored
+        last.total_host_metrics.stored_tuples == 280 * stored
         and last.total_host_metrics.stored_bytes == 2800 * stored
     )
     assert (
-        last.total_host_metrics.received == 200 * sent
+        last.total_host_metrics.received_tuples == 200 * sent
         and last.total_host_metrics.received_bytes == 2000 * sent
     )
-    assert not any(e.total_host_metrics.moved + e.total_host_metrics.discarded for e in run)
+    assert not any(
+        e.total_host_metrics.migrated_tuples + e.total_host_metrics.discarded_tuples for e in run
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_what_a_tuple_costs(placement, sent, stored):
 )
 def test_every_pair_of_tuples_is_compared_once(placement):
     run = committed(simulate(placement, BATCHES))
-    assert sum(e.total_host_metrics.compared for e in run) == 70 * 210
+    assert sum(e.total_host_metrics.compared_pairs for e in run) == 70 * 210
 
 
 def test_tuples_are_conserved_host_by_host_in_migrations():
@@ -92,41 +94,41 @@ def test_tuples_are_conserved_host_by_host_in_migrations():
             a + b + c - d
             for a, b, c, d in zip(
                 stored,
-                [h.received for h in e.hosts],
-                [h.moved for h in e.hosts],
-                [h.discarded for h in e.hosts],
+                [h.received_tuples for h in e.host_metrics],
+                [h.migrated_tuples for h in e.host_metrics],
+                [h.discarded_tuples for h in e.host_metrics],
                 strict=True,
             )
         ]
-        assert came == [h.stored for h in e.hosts]
-        stored = [h.stored for h in e.hosts]
+        assert came == [h.stored_tuples for h in e.host_metrics]
+        stored = [h.stored_tuples for h in e.host_metrics]
 
 
 def test_block_facts_add_up_to_what_hosts_store():
     run = simulate(AdaptiveGrid(8), [(50, 1)] * 12 + [(1, 400)] * 12)
     blocks = {}
     for e in committed(run):
-        for id in e.dropped:
+        for id in e.dropped_block_ids:
             del blocks[id]
-        blocks |= {b.id: b for b in e.blocks}
+        blocks |= {b.id: b for b in e.changed_blocks}
         stored = [sum(b.rows for b in blocks.values() if h in b.hosts) for h in range(8)]
-        assert stored == [h.stored for h in e.hosts]
+        assert stored == [h.stored_tuples for h in e.host_metrics]
 
 
 def test_a_migration_that_runs_at_the_end_is_finished_in_empty_batches():
     run = simulate(AdaptiveGrid(16, size_estimation="exact"), [(100, 100), (400, 0), (0, 10)])
-    extra = [e for e in committed(run) if not any(e.received)]
+    extra = [e for e in committed(run) if not any(e.received_tuples)]
     assert (
         extra
         and isinstance(run[-2], BatchCommitted)
-        and run[0].batches == 3 + len(extra) == run[-1].batch + 1
+        and run[0].planned_batches == 3 + len(extra) == run[-1].batch + 1
     )
     assert (
         sum(isinstance(e, MigrationEnded) for e in run)
         == sum(isinstance(e, MigrationStarted) for e in run)
         >= 1
     )
-    assert sum(e.total_host_metrics.compared for e in committed(run)) == 500 * 110
+    assert sum(e.total_host_metrics.compared_pairs for e in committed(run)) == 500 * 110
 
 
 def test_an_unsound_plan_is_caught():
@@ -161,9 +163,9 @@ def pulses(placement, patience):
 
 def test_a_modelled_host_works_no_longer_than_a_batch_lasts():
     """Remaining work waits, and is done in the pauses."""
-    seconds = [e.hosts[0].seconds for e in pulses(Centralized(), 100.0)]
+    seconds = [e.host_metrics[0].seconds for e in pulses(Centralized(), 100.0)]
     assert max(seconds) <= 1.0 and seconds[0] == seconds[1] == 1.0
-    assert sum(seconds) > 1.5 * sum(e.hosts[0].seconds for e in pulses(Centralized(), 0.0))
+    assert sum(seconds) > 1.5 * sum(e.host_metrics[0].seconds for e in pulses(Centralized(), 0.0))
 
 
 def test_a_placement_is_told_what_hosts_work_on_and_so_sees_what_waits():
@@ -172,11 +174,11 @@ def test_a_placement_is_told_what_hosts_work_on_and_so_sees_what_waits():
 
     class _Curious(Centralized):
         def plan_batch(self, facts, state):
-            seen.append(facts.usage[0].probed if facts.usage else 0)
+            seen.append(facts.host_usage[0].probes if facts.host_usage else 0)
             return super().plan_batch(facts, state)
 
     events = pulses(_Curious(), 100.0)
-    asked = [e.hosts[0].probed for e in events]
+    asked = [e.host_metrics[0].probes for e in events]
     assert asked[0] > 0 == asked[1] and 0 < seen[1] < asked[0] and seen[2] > 0
     assert sum(seen) <= sum(asked) + len(seen)
 
@@ -210,20 +212,20 @@ def test_load_is_shed_in_a_simulation(placement):
     part = simulate(placement, LOADED, shedder=shed, **settings)
     pairs, results = (
         [sum(getattr(e.total_host_metrics, what) for e in committed(run)) for run in (whole, part)]
-        for what in ("compared", "results")
+        for what in ("compared_pairs", "results")
     )
     assert pairs[1] == pytest.approx(0.3 * pairs[0], rel=0.05)
     assert results[1] == pytest.approx(0.3 * results[0], rel=0.05)
-    assert [e.live for e in committed(part)] == [e.live for e in committed(whole)]
+    assert [e.live_tuples for e in committed(part)] == [e.live_tuples for e in committed(whole)]
     came = [e for e in part if isinstance(e, BatchShed)]
     assert sum(e.estimated_results for e in came) == pytest.approx(results[0], rel=0.02)
     assert sum(e.considered_pairs for e in came) == pytest.approx(pairs[1], rel=0.02)
     assert sum(e.considered_pairs + e.skipped_pairs for e in came) == pytest.approx(
         pairs[0], rel=0.02
     )
-    hosts = [h.shed for e in committed(part) for h in e.hosts]
+    hosts = [h.skipped_pairs for e in committed(part) for h in e.host_metrics]
     assert sum(hosts) == pytest.approx(sum(e.skipped_pairs for e in came), rel=0.02)
-    assert not any(e.total_host_metrics.shed for e in committed(whole))
+    assert not any(e.total_host_metrics.skipped_pairs for e in committed(whole))
     assert simulate(placement, LOADED, shedder=Shed(fraction=1), **settings)[-1] == whole[-1]
 
 
@@ -238,8 +240,8 @@ def test_a_simulated_burst_is_kept_within_its_seconds():
     free = committed(simulate(Centralized(), LOADED, patience=1e9, **settings))
     shedder = Shed(seconds=0.8, basic_window="1 second")
     run = simulate(Centralized(), LOADED, shedder=shedder, patience=1e9, **settings)
-    took, r = [e.seconds["modelled"] for e in committed(run)], fractions(run)
-    assert max(e.seconds["modelled"] for e in free[6:12]) > 1.6
+    took, r = [e.seconds_by_phase["modelled"] for e in committed(run)], fractions(run)
+    assert max(e.seconds_by_phase["modelled"] for e in free[6:12]) > 1.6
     assert took[6] < 1.5 * 0.8, "the guard, before r knows of the burst"
     assert max(took[7:]) < 1.15 * 0.8
     assert min(r[7:12]) < 0.5 and r[-1] > 0.9 and r[5] > 0.9

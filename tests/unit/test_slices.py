@@ -82,7 +82,7 @@ def test_merging_changes_both_streams_together_by_the_difference_of_section_7_2(
     windows, s = setting
     i = data.draw(st.integers(0, len(windows) - 1))
     j = data.draw(st.integers(i + 1, len(windows)))
-    (a, b), join, c = s.rates, s.join, s.overhead
+    (a, b), join, c = s.rates, s.join_selectivity, s.slice_overhead
     streams = [unfiltered_statistics(rates, join, c, len(windows)) for rates in ((a, b), (b, a))]
     apart = sum(edge_cost(k, k + 1, windows, x) for k in range(i, j) for x in streams)
     merged = sum(edge_cost(i, j, windows, x) for x in streams)

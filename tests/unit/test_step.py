@@ -66,9 +66,9 @@ def test_a_chain_is_simulated_as_the_engine_runs_it(tmp_path: Path, hosts: int) 
     )
     assert plain(modelled) == plain(run.events)
     commits = [e for e in modelled if isinstance(e, BatchCommitted)]
-    for name in ("received", "total", "live", "late"):
+    for name in ("received_tuples", "total_received_tuples", "live_tuples", "late_tuples"):
         assert [getattr(e, name) for e in commits] == [getattr(e, name) for e in run.commits]
-    for name in ("received", "stored", "moved", "discarded"):
+    for name in ("received_tuples", "stored_tuples", "migrated_tuples", "discarded_tuples"):
         done, expected = (
             [[getattr(h, name) for h in e.host_metrics] for e in events]
             for events in (run.commits, commits)

@@ -154,9 +154,9 @@ def test_every_placement_by_the_stages_of_spark_and_by_turns(
 
 
 POINTS = {
-    "results": ("engine.files.ResultFile", "close", 3),
-    "publish": ("engine.output.Output", "publish", 4),
-    "tidy": ("engine.store.Store", "tidy", 4),
+    "results": ("storage.block_files.ResultFileWriter", "close_file", 3),
+    "publish": ("storage.published_results.PublishedResults", "publish_batch", 4),
+    "tidy": ("storage.run_store.RunStore", "remove_old_files", 4),
 }
 """Points at which a run is killed in batch 3, with the batches that are committed then.
 
@@ -166,7 +166,7 @@ before the removal of old files.
 KILLED = """
 import importlib, os, signal, sys
 from braid.stream_join import StreamJoin
-from oracle import ids, tables
+from oracle import tables
 from scatter import Scatter
 
 folder, module, kind, name = sys.argv[1:]
@@ -174,7 +174,7 @@ kind = getattr(importlib.import_module(f"braid.{module}"), kind)
 real = getattr(kind, name)
 
 def held(self, *given):
-    batch = given[0].batch if name == "tidy" else given[0] if given else int(self.name[:6])
+    batch = given[0].batch if name == "remove_old_files" else given[0] if given else int(self.name[:6])
     if batch == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return real(self, *given)
@@ -556,9 +556,9 @@ def test_a_batch_is_held_twice_however_many_threads_and_copies(
         return pa.table({"k": np.arange(rows) + first, **columns})
 
     arrived = thread_executor.ThreadExecutor._collect_tuples
-    monkeypatch.setattr(thread_executor, "cores", lambda: threads)
+    monkeypatch.setattr(thread_executor, "available_cores", lambda: threads)
     monkeypatch.setattr(thread_executor.ThreadExecutor, "_collect_tuples", tuples)
-    for owner, name in ((FreshBlockBuilder, "cut"), (ReplicaStore, "take")):
+    for owner, name in ((FreshBlockBuilder, "build_blocks"), (ReplicaStore, "store_fresh")):
         monkeypatch.setattr(owner, name, counted(getattr(owner, name)))
     streams = {"a": wide(0), "b": wide(10**9)}
     run = StreamJoin(streams, "abs(a.k - b.k) <= 0.5", AdaptiveGrid(64)).start(tmp_path, batches=1)
@@ -572,7 +572,7 @@ def test_small_batches_of_much_work_are_shared_by_threads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first batch shows the amount of work."""
-    monkeypatch.setattr(thread_executor, "cores", lambda: 2)
+    monkeypatch.setattr(thread_executor, "available_cores", lambda: 2)
     streams = tables("ab", 60, seed=86, batches=3)
     for short, tasks in ((1e-9, [1, 2, 2]), (60.0, [1, 1, 1])):
         monkeypatch.setattr(thread_executor, "_SHORT", short)
@@ -612,7 +612,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_what_a_commit_took_is_told_with_the_next_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:
-    clock.slows(monkeypatch, RunStore, "tidy", 0.5)
+    clock.slows(monkeypatch, RunStore, "remove_old_files", 0.5)
     streams = tables("ab", 60, seed=87, batches=3)
     run = ended(StreamJoin(streams, "a.k = b.k", Scatter()).start(tmp_path, batches="batch"))
     spent = run.metrics(by="batch")
@@ -684,9 +684,9 @@ def test_a_run_shows_itself_and_escapes_names(tmp_path: Path) -> None:
     a = pd.DataFrame({"id": [1, 2, 3], "k": [1, 2, 2]})
     join = StreamJoin({"a": a, "b": a}, "a.k = b.k", Scatter())
     run = ended(join.start(tmp_path / "<script>", batches=2))
-    assert repr(run).startswith("TableRun(a ⋈ b: ") and "batch 2 of 2, 6 tuples" in repr(run)
+    assert repr(run).startswith("ArrowJoinRun(a ⋈ b: ") and "batch 2 of 2, 6 tuples" in repr(run)
     page = run._repr_html_()
-    assert page.startswith("<b>TableRun in ") and "<td>batches</td><td>2</td>" in page
+    assert page.startswith("<b>ArrowJoinRun in ") and "<td>batches</td><td>2</td>" in page
     assert "<script>" not in page and "&lt;script&gt;" in page
 
 
@@ -713,11 +713,11 @@ def test_the_seconds_of_a_batch_are_split_by_part(
 ) -> None:
     """A slow function shows in its own phase, and the phases add up to the batch."""
     slow: dict[str, tuple[Any, str]] = {
-        "source": (ArrowFeed, "tuples"),
-        "planning": (batch_step, "plan"),
-        "transfer": (thread_executor, "hand_over"),
-        "kernels": (ReplicaStore, "derive"),
-        "commit": (RunStore, "snapshot"),
+        "source": (ArrowFeed, "read_batch"),
+        "planning": (batch_step, "plan_batch"),
+        "transfer": (thread_executor, "exchange_partials"),
+        "kernels": (ReplicaStore, "derive_blocks"),
+        "commit": (RunStore, "write_state"),
     }
     for part, (owner, name) in slow.items():
         with monkeypatch.context() as patch:

@@ -268,7 +268,7 @@ def test_what_is_typed_becomes_windows_and_selections():
 )
 def test_bad_input_gets_a_sentence(asked, told):
     with pytest.raises(ValueError, match=told):
-        asked.query("ab")
+        asked.to_query("ab")
 
 
 def test_the_table_keeps_what_was_typed_and_the_queries_there_were():
@@ -363,10 +363,10 @@ class Run:
         self.asked.append(("remove", name))
         self.queries = [q for q in self.queries if q.name != name]
 
-    def split(self, age, stream):
+    def split_slice(self, age, stream):
         self.asked.append(("split", age, stream))
 
-    def merge(self, age, stream):
+    def merge_slices(self, age, stream):
         raise ValueError(f"no two slices meet at {age}")
 
     def rebalance(self, kind):
@@ -390,7 +390,7 @@ def live(run):
 
     def launch(settings):
         started = Run(run.events, [])
-        started.queries = [started.query(**q.asked("rs")) for q in settings["queries"]]
+        started.queries = [started.query(**q.to_arguments("rs")) for q in settings["queries"]]
         return started
 
     panel = ChainPanel(launch)
@@ -410,7 +410,7 @@ def test_a_recorded_chain_is_there_until_one_is_launched(live, run):
 
 
 def test_a_click_splits_or_merges_on_the_running_join(live, run):
-    live.show(run.events)
+    live.show_events(run.events)
     live.film.picked = {"act": "split", "stream": 1, "age": 2_500_000, "n": 1}
     live.wait_for_changes(30)
     assert live.run.asked == [("split", "2500000 microseconds", "s")] and live.error is None

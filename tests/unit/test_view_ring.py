@@ -108,7 +108,7 @@ def test_modelled_and_measured_runs_never_look_alike():
         "modelled" in p["note"] and "modelled" in p["measure"] for p in ring.make_frames(events)
     )
     events[0] = events[0].__class__(
-        **{f: getattr(events[0], f) for f in events[0].__slots__} | {"clock": "measured"}
+        **{f: getattr(events[0], f) for f in events[0].__slots__} | {"time_source": "measured"}
     )
     assert all(
         "Spark" in p["note"] and "modelled" not in p["note"] + p["measure"]
@@ -145,17 +145,24 @@ def test_a_film_goes_back_and_forth_and_opens_where_it_should():
     )
 
 
-@pytest.mark.parametrize("model", [reference_ring, reference_aligned, reference_coordinated])
-def test_every_step_is_a_picture_with_its_state_and_all_results_in_the_end(model):
-    trace = model.example()
+@pytest.mark.parametrize(
+    "example",
+    [
+        reference_ring.ring_example,
+        reference_aligned.atr_example,
+        reference_coordinated.ctr_example,
+    ],
+)
+def test_every_step_is_a_picture_with_its_state_and_all_results_in_the_end(example):
+    trace = example()
     pictures = stepper.step_frames(trace)
     assert [p["text"] for p in pictures] == [s.text for s in trace.steps]
     for picture, step in zip(pictures, trace.steps, strict=True):
         assert [[[c["text"] for c in held] for held in n["stored"]] for n in picture["nodes"]] == [
             [list(h) for h in n] for n in step.stored
         ]
-    assert len(pictures[-1]["results"]) == len(trace.results)
-    assert sum(c["is_new"] for p in pictures for c in p["results"]) == len(trace.results), (
+    assert len(pictures[-1]["results"]) == len(trace.all_results)
+    assert sum(c["is_new"] for p in pictures for c in p["results"]) == len(trace.all_results), (
         "each is new once"
     )
 

@@ -131,7 +131,7 @@ class Console(W.VBox):
     def __init__(self, run: ObservableHub, examples: Mapping[str, str]) -> None:
         self.run, self.examples = run, dict(examples)
         self.figures, self.pace, self.seen = HubFigures(), TimeLeftEstimator(), 0
-        self.due: int | None = run.health().due
+        self.planned_batches: int | None = run.health().planned_batches
         self._gate, self._closed = threading.RLock(), threading.Event()
         self.network = network = initial_network(run.events())
         self.alone = len(network.nodes) == 1
@@ -165,9 +165,9 @@ class Console(W.VBox):
             "Withdraw": lambda: self.run.withdraw(self.query.value),
             "Answer": self._show_results,
             "Plan": self._show_plan,
-            "Move": lambda: self.run.move(self.operator.value, self.node.value),
-            "Fail": lambda: self.run.fail(self.node.value),
-            "Restore": lambda: self.run.restore(self.node.value),
+            "Move": lambda: self.run.move_operator(self.operator.value, self.node.value),
+            "Fail": lambda: self.run.fail_node(self.node.value),
+            "Restore": lambda: self.run.restore_node(self.node.value),
             "Replan": self._replan_all,
             "Pause": self.run.pause,
             "Go on": self.run.unpause,
@@ -271,7 +271,7 @@ class Console(W.VBox):
 
     def _show_query_details(self) -> None:
         name, run = self.query.value, self.run
-        told = query_details.describe_query(run.deployment, run.events(), run.blocks, name)
+        told = query_details.describe_query(run.deployment, run.events(), run.operator_blocks, name)
         self.said.value = f"<pre>{escape(told)}</pre>"
 
     def _load_example(self) -> None:
@@ -298,7 +298,7 @@ class Console(W.VBox):
         self.answer.value = TextTable(plan.data, caption=plan.name).to_html()
 
     def _show_results(self) -> None:
-        rows = self.run.queries[self.query.value].table().tail(_SHOWN)
+        rows = self.run.queries[self.query.value].current_answer().tail(_SHOWN)
         table = rows.to_html(index=False, border=0)
         self.answer.value = f'<div style="overflow-x:auto">{table}</div>'
 
@@ -306,7 +306,7 @@ class Console(W.VBox):
         plan = self.run.replan()
         done = "adopted" if plan.is_adopted else "left as it is"
         self.said.value = (
-            f"<pre>all planned anew: {plan.before:.4g} to {plan.after:.4g} (modelled), {done}</pre>"
+            f"<pre>all planned anew: {plan.cost_before:.4g} to {plan.cost_after:.4g} (modelled), {done}</pre>"
         )
 
     def static_views(self) -> Sequence[Any]:
