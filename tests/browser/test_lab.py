@@ -38,7 +38,9 @@ def prepared(lab: Any) -> str:
     notebook: Any = execute_notebook(
         ROOT / "notebooks" / NAME, None, SETTINGS, prepare_only=True, kernel_name="python3"
     )
-    panel = next(k for k, c in enumerate(notebook.cells) if "display_panel(panel" in c.source)
+    panel = next(
+        k for k, c in enumerate(notebook.cells) if re.search(r"display_panel\(\s*panel", c.source)
+    )
     notebook.cells.insert(panel + 1, nbformat.v4.new_code_cell(PLAIN, id="plain"))
     notebook.cells.append(nbformat.v4.new_code_cell(PROBE, id="probe"))
     notebook.cells.append(nbformat.v4.new_code_cell(BUSY, id="busy"))
