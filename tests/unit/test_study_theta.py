@@ -81,9 +81,9 @@ def test_the_tables_have_every_query_operator_and_skew():
     runs = theta_figures.performance_runs(0.01, 1, 16, 3)
     ends = theta_figures.final_batches(runs)
     assert len(ends) == 2 * 4 + 2 * 3 and set(ends["query"]) == set(join_inputs.QUERIES)
-    tables = {"runs": runs, "mapped": theta_figures.mapping_curves(16, 3, scale=0.01)}
-    tables |= dict.fromkeys(("scaled", "disk"), theta_figures.weak_scaling((16,), 3, 0.01))
-    tables["swung"] = theta_figures.fluctuation_progress((2,), growth=2)
+    tables = {"runs": runs, "mapping_runs": theta_figures.mapping_curves(16, 3, scale=0.01)}
+    tables |= dict.fromkeys(("scaling_runs", "disk"), theta_figures.weak_scaling((16,), 3, 0.01))
+    tables["fluctuation_runs"] = theta_figures.fluctuation_progress((2,), growth=2)
     assert all(
         isinstance(t, pd.DataFrame)
         for _, p in theta_figures.figure_curves(tables).values()

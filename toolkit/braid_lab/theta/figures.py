@@ -134,10 +134,10 @@ def all_figures(full: bool = False, scale: float = 0.1) -> dict[str, pd.DataFram
     return {
         "times": table_2(scale, seeds, batches=batches),
         "runs": performance_runs(scale, seeds, batches=batches),
-        "mapped": mapping_curves(batches=batches, scale=scale),
-        "scaled": weak_scaling(hosts, batches, scale),
+        "mapping_runs": mapping_curves(batches=batches, scale=scale),
+        "scaling_runs": weak_scaling(hosts, batches, scale),
         "disk": weak_scaling(hosts, batches, scale, ModelledMachine(memory_mb=0.0)),
-        "swung": fluctuation_progress(hosts=64 if full else 16),
+        "fluctuation_runs": fluctuation_progress(hosts=64 if full else 16),
     }
 
 
@@ -230,7 +230,7 @@ def figure_curves(
     of = tables["runs"]
     eq5 = of[(of["query"] == "EQ5") & (of["seed"] == 0)]
     load = eq5.assign(mb=eq5["stored_max"] * MB)
-    mapped, scaled, disk = tables["mapped"], tables["scaled"], tables["disk"]
+    mapped, scaled, disk = tables["mapping_runs"], tables["scaling_runs"], tables["disk"]
     return {
         "Fig. 5a, 5c: EQ5 at Z4 (modelled)": (
             "% of the input",
@@ -256,7 +256,7 @@ def figure_curves(
         ),
         "Fig. 5l: under fluctuations (modelled)": (
             "% of the input",
-            {"seconds": _sample_every_two_percent(tables["swung"])},
+            {"seconds": _sample_every_two_percent(tables["fluctuation_runs"])},
         ),
     }
 
