@@ -352,7 +352,7 @@ class Run:
         if "r.none" in str(where):
             raise ValueError("column 'r.none' is unknown")
         return SimpleNamespace(
-            name=name, windows=tuple(windows.values()), where=tuple(where.items())
+            name=name, windows=tuple(windows.values()), selections=tuple(where.items())
         )
 
     def add(self, name, windows, where):

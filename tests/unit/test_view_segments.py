@@ -205,7 +205,7 @@ def test_the_panel_opens_on_a_run_and_shows_another_at_the_press_of_a_button():
         assert "application/vnd.plotly.v1+json" in output.outputs[0]["data"], list(VIEWS)[k]
     board.inputs["hosts"].value = 5
     board.simulate.click()
-    board.wait(60)
+    board.wait_for_work(60)
     assert (
         board.events[0].hosts == 5
         and "5 hosts" in board.status.value
@@ -217,7 +217,7 @@ def test_the_panel_says_what_went_wrong_and_goes_on():
     board = panel(hosts=4)
     board.inputs["hosts"].value = 13
     board.simulate.click()
-    board.wait(60)
+    board.wait_for_work(60)
     assert "13 hosts bring bad luck" in board.message.value and isinstance(board.error, ValueError)
     assert not board.start.disabled and board.events[0].hosts == 4
 

@@ -65,7 +65,7 @@ def test_a_batch_without_tuples_of_a_stream_is_modelled(method, burst):
         shed = shedding_runs.make_shedder(method=method, fraction=fraction)
         events = shedding_runs.simulate_shedding(shedding_runs.sets_from_controls(**settings), shed)
         assert sum(isinstance(e, BatchCommitted) for e in events) == 18
-        assert all(np.isfinite(e.estimated) for e in harvested(events))
+        assert all(np.isfinite(e.estimated_results) for e in harvested(events))
 
 
 def harvested(events):
@@ -87,7 +87,7 @@ def test_dear_tuples_come_first_where_it_is_known_what_tuples_are_worth(method):
         came = harvested(events)
         found[dear] = [
             sum(getattr(e, name) for e in came)
-            for name in ("estimated", "utility", "estimated_utility")
+            for name in ("estimated_results", "utility", "estimated_utility")
         ]
     alike, dear = found[0.0], found[0.1]
     assert dear[0] == pytest.approx(alike[0], rel=0.02) and alike[0] == alike[2]

@@ -44,7 +44,7 @@ def brute(events: list[Any]) -> tuple[np.ndarray, set[tuple[int, int]], dict[int
 
     They are counted event by event and pair by pair.
     """
-    met = np.zeros((events[0].keys, events[0].keys))
+    met = np.zeros((events[0].key_space_size, events[0].key_space_size))
     owed: set[tuple[int, int]] = set()
     blocks: dict[int, Block] = {}
     plan = None

@@ -69,9 +69,16 @@ def test_sizes_of_tuples_weigh_in_the_ratio():
     # 6 / 2 under (1, 2).
     events = [e for e in MIGRATION[:4]]
     first = events[3]
-    heavy = [replace(b, bytes=b.bytes * (3 if b.stream == 0 else 1)) for b in first.blocks]
+    heavy = [
+        replace(b, size_bytes=b.size_bytes * (3 if b.stream == 0 else 1))
+        for b in first.changed_blocks
+    ]
     events[3] = committed(
-        0, first.received, first.total, heavy, stored=[h.stored for h in first.hosts]
+        0,
+        first.received_tuples,
+        first.total_received_tuples,
+        heavy,
+        stored=[h.stored_tuples for h in first.host_metrics],
     )
     (point,) = timeline.batch_figures(events)
     assert point.ratio == pytest.approx(1.0) and point.ilf_mapping == 8 and point.ilf_optimal == 7

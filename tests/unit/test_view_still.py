@@ -173,7 +173,10 @@ def of_all() -> list[Chart]:
     return [
         run_comparison.comparison_chart(recordings.recorded_competitors()),
         timeline.timeline_chart(recordings.recorded_events("fluct")),
-        *(view.figure(ran) for view in (segments, arrival_matrix, routing_path, host_load)),
+        segments.segment_chart(ran),
+        arrival_matrix.arrival_matrix(ran),
+        routing_path.route_chart(ran),
+        host_load.load_chart(ran),
         *strategy_charts.strategy_charts(asked, ("r", "s"), 20.0, 0.3, 0.05, 2.5),
         line_charts.line_chart(tidy, "Lines", "tuples", x="x", y="y", facet_col="a", facet_row="b"),
         line_charts.bar_chart(tidy, "Bars", "tuples", x="a", y="y", color="b", barmode="relative"),

@@ -158,7 +158,9 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     cockpit = watch(events)
     told = sent(cockpit, monkeypatch)
     assert {"StaticGrid", "JoinBiclique"} <= set(cockpit.page["what_if_placements"])
-    cockpit._asked(None, {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}, [])
+    cockpit._handle_browser_message(
+        None, {"what_if": {"placement": "StaticGrid", "hosts": 16, "since": 0}}, []
+    )
     cockpit._imagining.join(10)
     (curve,) = cockpit.page["timeline"]["panels"][-1]
     (ghost,) = curve["baselines"]
@@ -167,7 +169,7 @@ def test_what_another_placement_would_do_is_drawn_beside_the_run(monkeypatch):
     assert told[-1]["frames"] == [] and told[-1]["timeline"] == cockpit.page["timeline"]
     assert told[-1]["hosts"]["names"] == cockpit.page["hosts"]["names"], "else rows begin anew"
     assert "application/vnd.jupyter.widget-view+json" in cockpit._repr_mimebundle_()[0]
-    assert '"offers":[]' in cockpit.to_html(), "on a page there is nobody to ask"
+    assert '"what_if_placements":[]' in cockpit.to_html(), "on a page there is nobody to ask"
 
 
 def test_what_was_simulated_for_one_run_is_not_drawn_beside_another(monkeypatch):
@@ -248,7 +250,9 @@ def test_blocks_that_are_asked_about_tell_their_story_with_batches_from_1(monkey
 def test_what_cannot_be_simulated_is_said(monkeypatch):
     cockpit = watch(simulate(AdaptiveGrid(16), SWINGING))
     told = sent(cockpit, monkeypatch)
-    cockpit._asked(None, {"what_if": {"placement": "AdaptiveGrid", "hosts": 0, "since": 0}}, [])
+    cockpit._handle_browser_message(
+        None, {"what_if": {"placement": "AdaptiveGrid", "hosts": 0, "since": 0}}, []
+    )
     cockpit._imagining.join(10)
     assert (
         "hosts is 0" in told[-1]["what_if_message"] and len(cockpit.page["timeline"]["panels"]) == 3

@@ -52,7 +52,7 @@ def display_view(view: Any) -> None:
             _Page.fits = True
             display(HTML(resize_script()))  # type: ignore[no-untyped-call]
         return
-    data = {"braid": view.numbers()} if hasattr(view, "numbers") else None
+    data = {"braid": view.to_dict()} if hasattr(view, "to_dict") else None
     display(HTML(static_html(view)), metadata=data)  # type: ignore[no-untyped-call]
 
 

@@ -241,7 +241,11 @@ class Console(W.VBox):
         waited = self.pace.seconds_since_batch()
         if self.run.isActive and waited is not None:
             lag = format_duration(round(waited) * UNITS["second"])
-            left = None if self.due is None else self.pace.seconds_left(self.due)
+            left = (
+                None
+                if self.planned_batches is None
+                else self.pace.seconds_left(self.planned_batches)
+            )
             if left is not None:
                 span = format_duration(round(left) * UNITS["second"])
                 yield KeyFigure("left", span, "from the intervals between batches")
@@ -306,7 +310,8 @@ class Console(W.VBox):
         plan = self.run.replan()
         done = "adopted" if plan.is_adopted else "left as it is"
         self.said.value = (
-            f"<pre>all planned anew: {plan.cost_before:.4g} to {plan.cost_after:.4g} (modelled), {done}</pre>"
+            f"<pre>all planned anew: {plan.cost_before:.4g} to {plan.cost_after:.4g} (modelled), "
+            f"{done}</pre>"
         )
 
     def static_views(self) -> Sequence[Any]:
