@@ -72,7 +72,7 @@ class ObservableHub(Protocol):
     def events(self, since: int = 0) -> list[Any]:
         """Return the hub's events from event number ``since`` on."""
 
-    def blocks(self, operator: int) -> Sequence[Any]:
+    def operator_blocks(self, operator: int) -> Sequence[Any]:
         """Return the live blocks of an operator."""
 
     def explain(self, sql: str, **more: Any) -> str:
@@ -84,13 +84,13 @@ class ObservableHub(Protocol):
     def withdraw(self, name: str) -> None:
         """Withdraw a query."""
 
-    def move(self, operator: int, node: str) -> None:
+    def move_operator(self, operator: int, node: str) -> None:
         """Move an operator to a node."""
 
-    def fail(self, node: str) -> None:
+    def fail_node(self, node: str) -> None:
         """Mark a node as down."""
 
-    def restore(self, node: str) -> None:
+    def restore_node(self, node: str) -> None:
         """Mark a node as up."""
 
     def replan(self, dry: bool = False) -> Any:
