@@ -74,8 +74,8 @@ def clustered() -> Tries:
         told.ThetaFigures,
         times=times,
         runs=runs,
-        mapped=lambda: figures.mapping_curves_for(of, 16, 10, 1.0),
-        swung=lambda: figures.fluctuation_progress((8,), growth=8),
+        mapping_runs=lambda: figures.mapping_curves_for(of, 16, 10, 1.0),
+        fluctuation_runs=lambda: figures.fluctuation_progress((8,), growth=8),
     )
     made = (
         told.resilient_check,
@@ -102,7 +102,7 @@ def grown() -> Tries:
     out_of_core, sizes = ModelledMachine(memory_mb=0.0), (16, 32, 64)
     f = lazy_figures(
         told.ThetaFigures,
-        scaled=lambda: figures.weak_scaling(sizes, 6, 0.02, JOINER),
+        scaling_runs=lambda: figures.weak_scaling(sizes, 6, 0.02, JOINER),
         disk=lambda: figures.weak_scaling(sizes, 6, 0.02, out_of_core),
     )
     made = (told.scaling_check, told.replicated_load_check, told.storage_claim)

@@ -76,7 +76,10 @@ JOINS: dict[str, list[tuple[Any, str]]] = {
         (" ", TEXT),
         ("a.x = ", "is not valid Spark SQL: Something is missing. Line 1, Col: 5."),
         ("a.x = b.x)", "is not valid Spark SQL"),
-        ("a.x = b.x; DROP TABLE x", "is none; it must be one condition over alias.column"),
+        (
+            "a.x = b.x; DROP TABLE x",
+            "holds 2 statements; it must be one condition over alias.column",
+        ),
         ("DROP TABLE x", "is none; it must be one condition over alias.column"),
         ("*", "is none; it must be one condition over alias.column"),
         ("a.x = (SELECT 1)", "holds a query"),
@@ -244,7 +247,7 @@ WORKLOADS: list[tuple[Any, dict[str, Any], str]] = [
         {"rates": (inf, 1.0)},
         "rates are (inf, 1.0); a rate is 0 or more tuples per second",
     ),
-    ("arrivals", {"sigma": "x"}, "selection_selectivity is 'x'; it must be a number"),
+    ("arrivals", {"sigma": "x"}, "sigma is 'x'; it must be a number"),
 ]
 
 

@@ -70,14 +70,14 @@ def test_the_controller_counts_every_tuple_once_though_blocks_are_merged():
     for batch in arrivals([(3, 2)] * 30, placement.key_space_size, random.Random(0)):
         before = list(cluster.now.received)
         cluster.run(batch)
-        r, s, dr, ds = cluster.state.groups[0].counts
+        r, s, dr, ds = cluster.state.groups[0].tuple_counts
         assert [r + dr, s + ds] == before
 
 
 @pytest.mark.parametrize("placement", TWO_STREAMS, ids=map(named, TWO_STREAMS))
 def test_two_stream_placements_refuse_three(placement):
     with pytest.raises(ValueError, match="two streams.* got 3$"):
-        placement.start(3)
+        placement.initial_state(3)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_two_stream_placements_refuse_three(placement):
         (lambda: AdaptiveGrid(4, max_tuples_per_host=10), "growth needs both"),
         (lambda: AdaptiveGrid(4, max_hosts=16), "growth needs both"),
         (lambda: AdaptiveGrid(4, max_tuples_per_host=10, max_hosts=8), "times a power of four"),
-        (lambda: AdaptiveGrid(4, max_tuples_per_host=0, max_hosts=16), "capacity is 0"),
+        (lambda: AdaptiveGrid(4, max_tuples_per_host=0, max_hosts=16), "max_tuples_per_host is 0"),
         (lambda: JoinBiclique(1), "needs 2 or more"),
         (lambda: JoinBiclique(4, left=4), "from 1 to 3"),
     ],

@@ -183,7 +183,7 @@ def test_a_repair_that_is_killed_has_told_sizes_first(
     assert not file.exists()
     for line in spark_sink_log._read_lines(compact)[:-1]:
         if json.loads(line)["path"].endswith(file.name):
-            assert json.loads(line)["size"] == (run / "new" / file.name).stat().st_size
+            assert json.loads(line)["size"] == (run / "staging" / file.name).stat().st_size
     made, logged = repair_run(run)
     assert made.startswith(f"results/{file.name}") and check_run(run)[0] == []
     assert logged.startswith("results/_spark_metadata/9.compact, from the names of the files in")
@@ -434,7 +434,7 @@ def test_advice_looks_once_for_what_can_be_made_anew(
 ) -> None:
     (run / "compacted" / "000003-000005.parquet").unlink()
     asked, real = list[RunStore](), checking.find_repairable
-    monkeypatch.setattr(checking, "remakable", lambda s: (asked.append(s), real(s))[1])
+    monkeypatch.setattr(checking, "find_repairable", lambda s: (asked.append(s), real(s))[1])
     assert "rebuilds 000003-000005.parquet" in checking.repair_hint(RunStore(run))
     assert len(asked) == 1
 

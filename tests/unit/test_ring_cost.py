@@ -56,7 +56,7 @@ loads = st.builds(
 
 
 def best(load, most=400):
-    return min(range(1, most), key=lambda n: mean_latency_seconds(load, (n,) * load.streams))
+    return min(range(1, most), key=lambda n: mean_latency_seconds(load, (n,) * load.stream_count))
 
 
 @given(loads, st.integers(1, 100))
@@ -106,9 +106,11 @@ def test_equation_13_3_lacks_the_n_of_13_4():
 
 @given(loads, st.integers(1, 60))
 def test_equation_13_5_for_equal_rings(load, n):
-    work, ratio = probe_work(load), load.send / (load.sizes[0] * load.join)
-    printed = (n - 1) / 2 * load.hop + max(work / n + ratio * work, load.streams * n * load.hop)
-    assert mean_latency_seconds(load, (n,) * load.streams) == pytest.approx(printed)
+    work, ratio = probe_work(load), load.send / (load.window_sizes[0] * load.join)
+    printed = (n - 1) / 2 * load.hop + max(
+        work / n + ratio * work, load.stream_count * n * load.hop
+    )
+    assert mean_latency_seconds(load, (n,) * load.stream_count) == pytest.approx(printed)
 
 
 @given(loads)
@@ -122,8 +124,8 @@ def test_theorem_9_is_within_a_node_and_a_half(load):
     if length < 390:
         assert abs(best(load) - length) <= 1.5
         assert (
-            mean_latency_seconds(load, (max(1, round(length)),) * load.streams)
-            <= mean_latency_seconds(load, (best(load),) * load.streams) * 1.35
+            mean_latency_seconds(load, (max(1, round(length)),) * load.stream_count)
+            <= mean_latency_seconds(load, (best(load),) * load.stream_count) * 1.35
         )
     second = (1 + sqrt(1 + 8 * probe_work(load) / load.hop)) / 2
     assert (second - 1) / 2 * load.hop == pytest.approx(probe_work(load) / second)
@@ -299,7 +301,7 @@ def test_the_waste_of_atr_does_not_depend_on_its_nodes(load, segment, nodes):
         atr_duplicates_per_tuple(load, segment)
     )
     assert atr_duplicates_per_tuple(load, segment) == pytest.approx(
-        2 * load.windows[0] / segment * (load.streams - 1) / load.streams
+        2 * load.windows[0] / segment * (load.stream_count - 1) / load.stream_count
     )
 
 

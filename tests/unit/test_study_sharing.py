@@ -74,7 +74,7 @@ def test_other_distributions_are_refused(name, n):
 def all_pairs(run):
     """Return the number of pairs for each side of A and band, counted one by one."""
     edges = [0, *(w * 1e6 for w in run.queries.windows)]
-    ages = [np.abs(a[:, None] - run.b[None, :]).ravel() for a in run.a]
+    ages = [np.abs(a[:, None] - run.b_times_micros[None, :]).ravel() for a in run.a_times_micros]
     return [
         [int(((low <= x) & (x < high)).sum()) for low, high in zip(edges, edges[1:], strict=False)]
         for x in ages
@@ -296,7 +296,7 @@ def test_claims_that_hold(claims):
 
 
 def test_claims_that_do_not(claims):
-    fails = {(c.where, c.statement): c.reason for c in claims if c.holds == "no"}
+    fails = {(c.source, c.statement): c.reason for c in claims if c.holds == "no"}
     for one in (
         ("Fig. 6.6, 6.7", "the chains compare less for most m, n"),
         (

@@ -185,11 +185,11 @@ COMMITS = [
     "unlink blocks/",
     "append events.jsonl",
     "replace staging/0",
-    "replace commits/rolled",
+    "replace commits/checkpoint",
     "unlink commits/0",
-    "unlink commits/rolled",
+    "unlink commits/checkpoint",
     "link compacted/",
-    "names new",
+    "names staging",
     "unlink staging/0",
 ]
 
@@ -201,7 +201,7 @@ def test_asleep_in_a_commit(change: str) -> None:
 
 KEPT = [
     "link compacted/",
-    "replace commits/rolled",
+    "replace commits/checkpoint",
     "replace events.jsonl",
     "replace results/_spark_metadata/",
     "unlink compacted/",
@@ -315,7 +315,9 @@ def back() -> None:
     go_on()
 
 
-@pytest.mark.parametrize("change", [c for c in COMMITS if "spark" not in c and "rolled" not in c])
+@pytest.mark.parametrize(
+    "change", [c for c in COMMITS if "spark" not in c and "checkpoint" not in c]
+)
 def test_asleep_while_a_repair_goes_back(change: str) -> None:
     assert sleeps(change, begin, late, back)
 

@@ -44,7 +44,7 @@ _FOLDER = (
     Moment("unlink", re.compile(r"/(blocks|new|results|_spark_metadata)/[^/]+$")),
     Moment("unlink", re.compile(r"/commits/[^./][^/]+$")),
     Moment("replace", re.compile(r"/_spark_metadata/[^/]+$")),
-    Moment("replace", re.compile(r"/rolled-\d+\.json$"), True),
+    Moment("replace", re.compile(r"/checkpoint-\d+\.json$"), True),
     Moment("replace", re.compile(r"/sink-progress\.json$")),
 )
 _BUCKET = (

@@ -156,7 +156,7 @@ class HubScenario:
     @property
     def place_of_answers(self) -> dict[str, str]:
         """Return the clause that names the node of a query."""
-        return {"at": "S"} if self.is_networked else {}
+        return {"sink": "S"} if self.is_networked else {}
 
     def streams(self) -> dict[str, pa.Table]:
         """Return the streams as tables."""

@@ -109,10 +109,10 @@ def placements(streams: int, has_equality: bool) -> tuple[Placement, ...]:
     return tuple(
         p
         for p in examples().values()
-        if p.coverage == "exactly once"
-        and not p.shares
-        and p.serves(streams)
-        and (has_equality or p.keying == "tuple")
+        if p.delivery_guarantee == "exactly once"
+        and not p.shares_queries
+        and p.supports_streams(streams)
+        and (has_equality or p.routing_key_source == "tuple")
     )
 
 

@@ -349,7 +349,7 @@ class World:
                 patch.object(block_files, "_readers", PerDriver("readers", type(_READERS))),
                 patch.object(log_checkpointer, "_EVERY", _ROLL_UP),
                 patch.object(thread_executor, "_SHORT", -1.0 if self.scenario.many else 0.05),
-                patch.object(thread_executor, "cores", lambda: 2),
+                patch.object(thread_executor, "available_cores", lambda: 2),
                 patch.object(buckets, "ObjectStore", self._bucket),
                 *map(_unlocked, (InputSnapshot, StagedStream)),
                 patch("braid.util.temp_dirs.make_temp_dir", self._scratch),
