@@ -464,7 +464,7 @@ def test_noise_in_the_last_digit_does_not_choose_a_basic_window():
         (dict(method="best"), "method is 'best'; it must be one of selective, direction"),
         (dict(sample=0), "sample is 0; it must be greater than 0 and at most 1"),
         (dict(sample=1.1), "sample is 1.1"),
-        (dict(basic_window="soon"), "the basic window is 'soon'; it must be a positive span"),
+        (dict(basic_window="soon"), "basic window is 'soon'; it must be a positive span"),
         (dict(combine="min"), "combine is 'min'; it must be 'max' or 'mean'"),
     ],
 )
