@@ -224,7 +224,7 @@ SHEDS: list[tuple[dict[str, Any], str]] = [
     (dict(seconds=1, sample="x"), "sample is 'x'; it must be a number"),
     (dict(seconds=1, utility=3), "utility is 3; it must be of type Mapping[str, str]"),
     (dict(seconds=1, method=["x"]), "method is ['x']; it must be"),
-    (dict(seconds=1, basic=3), "the basic window is 3; it must be a positive span"),
+    (dict(seconds=1, basic_window=3), "basic window is 3; it must be a positive span"),
 ]
 QUERIES: list[tuple[Callable[[], Any], str]] = [
     (lambda: Query.parse("", ("a", "b"), "1 s"), "a query is named ''; a name must be text"),
