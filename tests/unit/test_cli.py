@@ -42,8 +42,8 @@ BODY = [
     "from IPython.display import HTML, display\nimport plotly.graph_objects as go\nfrom ipywidgets "
     "import IntSlider",
     "import pandas as pd\nfrom braid_widgets.base.charts import Chart\nfrom braid_widgets.base.display "
-    "import show\n"
-    "show(Chart('line', go.Figure(go.Scatter(y=[1, hosts])), pd.DataFrame({'y': [1, hosts]})))",
+    "import display_view\n"
+    "display_view(Chart('line', go.Figure(go.Scatter(y=[1, hosts])), pd.DataFrame({'y': [1, hosts]})))",
     "display(IntSlider())\nprint('noise', file=sys.stderr)",
     "print(f'{skew=} {hosts=} {workload=} {live=}')",
     "def check():\n    assert skew <= 1, 'skew is too high'\ncheck()",

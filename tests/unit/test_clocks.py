@@ -230,7 +230,7 @@ def test_tuples_without_event_time_are_counted_by_stream(tmp_path: Path) -> None
     a, b = regular(6, 0, 3), regular(6, 2, 3)
     a[2][1] = a[4][0] = b[4][2] = None
     run = run_join(tmp_path, a, b)
-    assert run.status["untimed"] == {"a": 2, "b": 1} == run.health().untimed
+    assert run.status["untimed"] == {"a": 2, "b": 1} == run.health().untimed_tuples
     commits = [e for e in run.events() if isinstance(e, BatchCommitted)]
     assert commits[4].untimed == (1, 1) and commits[4].received_tuples == (2, 2)
     assert 'braid_irregular_tuples{kind="untimed",run="a ⋈ b",stream="a"} 2.0' in (

@@ -21,13 +21,13 @@ FULL = (None, None)
 def block(id: int, rows: int = 10, span: tuple[int, int] = (0, 0), **more: object) -> Block:
     fields: dict[str, object] = {
         "stream": 0,
-        "keys": (0, 8),
+        "key_range": (0, 8),
         "batch": id,
         "hosts": (0,),
         "rows": rows,
-        "bytes": 8 * rows,
+        "size_bytes": 8 * rows,
     }
-    fields["span"] = span
+    fields["event_time_range"] = span
     return Block(id, **(fields | more))  # type: ignore[arg-type]
 
 
@@ -62,7 +62,7 @@ def test_a_block_expires_when_its_last_tuple_is_a_window_old() -> None:
 
 
 def test_full_history_and_pinned_blocks_stay() -> None:
-    old = block(1, span=(0, 0))
+    old = block(1, event_time_range=(0, 0))
     assert plan_compaction((old,), 9, (), FULL, (10**12, 10**12)) == Plan()
     assert plan_compaction((old,), 9, (1,), (50, 50), (100, 100)) == Plan()
     assert plan_compaction((old,), 9, (), (50, 50), (None, None)) == Plan()
@@ -95,7 +95,7 @@ def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
     block 5                 |---|     apart
     """
     pieces = [
-        block(i, keys=keys) for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)
+        block(i, key_range=keys) for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)
     ]
     (merge,) = plan_compaction(pieces, 9, (), FULL, FULL).derivations
     assert (merge.source_blocks, merge.block.key_range) == ((1, 2, 3, 4), (0, 4))
@@ -108,7 +108,7 @@ def test_in_a_window_a_merged_block_spans_a_quarter_at_most() -> None:
     blocks   1    2    3    4    5    6    7    8
              |---- 90 -----|    |----- 90 ----|
     """
-    blocks = [block(i, span=(30 * (i - 1), 30 * (i - 1))) for i in range(1, 9)]
+    blocks = [block(i, event_time_range=(30 * (i - 1), 30 * (i - 1))) for i in range(1, 9)]
     plan = plan_compaction(blocks, 9, (), (400, 400), (0, 0))
     assert [d.source_blocks for d in plan.derivations] == [(1, 2, 3, 4), (5, 6, 7, 8)]
     wide = [
@@ -145,8 +145,8 @@ def test_blocks_that_would_be_too_large_together_are_left_apart(
 
 BLOCKS = st.lists(
     st.builds(
-        lambda stream, keys, hosts, rows, start, length: block(
-            0, rows, (start, start + length), stream=stream, keys=keys, hosts=hosts
+        lambda stream, key_range, hosts, rows, start, length: block(
+            0, rows, (start, start + length), stream=stream, key_range=key_range, hosts=hosts
         ),
         st.integers(0, 1),
         st.sampled_from([(0, 2), (1, 4), (5, 8), (0, 4), (6, 7)]),
@@ -206,7 +206,7 @@ def test_the_pieces_of_a_cut_block_grow_together(cuts: int, rows: int, pinned: s
     left.
     """
     width = 16 >> cuts
-    pieces = [block(k, rows, batch=5, keys=(k * width, (k + 1) * width)) for k in range(1 << cuts)]
+    pieces = [block(k, rows, batch=5, key_range=(k * width, (k + 1) * width)) for k in range(1 << cuts)]
     pinned = {p for p in pinned if p < len(pieces)}
     left = [b for b in settled(pieces, pinned) if b.id not in pinned]
     assert sum(b.rows for b in left) == rows * sum(b.id not in pinned for b in pieces)
