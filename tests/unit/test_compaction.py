@@ -95,7 +95,8 @@ def test_pieces_of_a_cut_grow_together_again_where_their_keys_touch() -> None:
     block 5                 |---|     apart
     """
     pieces = [
-        block(i, key_range=keys) for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)
+        block(i, key_range=keys)
+        for i, keys in enumerate([(0, 2), (2, 4), (0, 2), (2, 4), (6, 8)], 1)
     ]
     (merge,) = plan_compaction(pieces, 9, (), FULL, FULL).derivations
     assert (merge.source_blocks, merge.block.key_range) == ((1, 2, 3, 4), (0, 4))
@@ -206,7 +207,9 @@ def test_the_pieces_of_a_cut_block_grow_together(cuts: int, rows: int, pinned: s
     left.
     """
     width = 16 >> cuts
-    pieces = [block(k, rows, batch=5, key_range=(k * width, (k + 1) * width)) for k in range(1 << cuts)]
+    pieces = [
+        block(k, rows, batch=5, key_range=(k * width, (k + 1) * width)) for k in range(1 << cuts)
+    ]
     pinned = {p for p in pinned if p < len(pieces)}
     left = [b for b in settled(pieces, pinned) if b.id not in pinned]
     assert sum(b.rows for b in left) == rows * sum(b.id not in pinned for b in pieces)

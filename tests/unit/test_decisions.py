@@ -112,7 +112,14 @@ def test_a_migration_that_pays_nothing_back_does_not_say_that_it_does():
 
 
 def commit(batch, received=(1, 1), executor="spark", why=""):
-    none = dict(total=received, live=received, results=0, seconds={}, blocks=(), dropped=())
+    none = dict(
+        total_received_tuples=received,
+        live_tuples=received,
+        results=0,
+        seconds_by_phase={},
+        changed_blocks=(),
+        dropped_block_ids=(),
+    )
     return BatchCommitted(
         batch, received, host_metrics=(), executor=executor, executor_reason=why, **none
     )

@@ -35,7 +35,7 @@ class Hub:
     time: int = SECOND
     looked: list[Item] = field(default_factory=list)
     settings: Any = field(default_factory=lambda: SimpleNamespace(network="some"))
-    ledger: Any = field(default_factory=lambda: SimpleNamespace(down=[]))
+    ledger: Any = field(default_factory=lambda: SimpleNamespace(failed_nodes=[]))
 
     @property
     def current_deployment(self) -> Deployment:

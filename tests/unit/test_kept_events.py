@@ -299,7 +299,9 @@ def test_queries_that_are_gone_leave_no_lines(tmp_path: Path) -> None:
             sizes.append(some.path.stat().st_size)
     assert len(sizes) > 5 and max(sizes) < 1.1 * min(sizes[1:])
     (gone,) = some.events_of_type(EventsTrimmed)
-    run = shared(SimpleNamespace(told=some, log=SimpleNamespace(since=gone.batch + 1)))
+    run = shared(
+        SimpleNamespace(told=some, log=SimpleNamespace(first_retained_batch=gone.batch + 1))
+    )
     name = f"q{gone.batch % 3}"
     said = f"{name!r}; there are: first, stays, late.*; of those removed before batch "
     with pytest.raises(ValueError, match=said + f"{gone.batch + 1} nothing is retained"):

@@ -19,7 +19,7 @@ from fuzz.grammar import columns_of, random_case, random_schemas, random_stream,
 from fuzz.outcomes import Answer, Ids
 from fuzz.routes import table_kernels, table_run, within_windows
 from fuzz.routes import timed as as_table
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from oracle import PLACEMENTS, killed_before, result_ids
@@ -147,7 +147,8 @@ def test_a_comparison_is_the_same_from_either_side_and_as_a_negation(draw: rando
         assert all(a.rows == answers[0].rows for a in answers), [x, y]
 
 
-@FEW
+# Many draws are refused, or fail as they do in Spark; none of these says anything here.
+@settings(max_examples=12, suppress_health_check=[HealthCheck.filter_too_much])
 @given(DRAWN)
 def test_a_condition_is_its_three_parts_by_what_another_says(draw: random.Random) -> None:
     """Ternary logic partitioning: another condition is true, false, or unknown."""
