@@ -232,8 +232,14 @@ def searched() -> Tries:
 
 def as_atr(kind: Any) -> Any:
     """Return CTR that routes as ATR does."""
-    return lambda hosts, length, optimize, copies, cluster, prices, seed: study.Aligned(
-        hosts, length, optimize, host_capacities=cluster, cost_parameters=prices
+    return lambda hosts, length, optimize, copies, host_capacities, cost_parameters, seed: (
+        study.Aligned(
+            hosts,
+            length,
+            optimize,
+            host_capacities=host_capacities,
+            cost_parameters=cost_parameters,
+        )
     )
 
 

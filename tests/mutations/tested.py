@@ -127,7 +127,7 @@ BROKEN = [
     # Elseidy 2014
     Broken(
         "EQ5 in the place of EQ7",
-        "unit.test_study_theta.counted",
+        "unit.test_study_theta.count_input",
         lambda counted: lambda query: counted("EQ5"),
         "unit.test_study_theta.test_joins_have_the_results_of_the_original_system",
         "Elseidy 2014, Table 1",
@@ -177,7 +177,7 @@ BROKEN = [
     ),
     Broken(
         "parts that are not nested",
-        THETA + "stepped",
+        THETA + "next_place",
         lambda stepped: (
             lambda place, before, after: tuple(
                 parts - 1 - k for k, parts in zip(stepped(place, before, after), after, strict=True)
@@ -340,7 +340,7 @@ BROKEN = [
     ),
     Broken(
         "windows with their end",
-        "unit.test_reference.brute_force",
+        "unit.test_reference.brute_force_join",
         lambda brute: (
             lambda tuples, windows, *theta: brute(tuples, tuple(w + 1 for w in windows), *theta)
         ),
@@ -529,7 +529,7 @@ BROKEN = [
     ),
     Broken(
         "a latency without hops",
-        "unit.test_ring_cost.latency",
+        "unit.test_ring_cost.mean_latency_seconds",
         lambda latency: lambda load, lengths: latency(replace(load, hop=1e-12), lengths),
         COST + "test_equation_13_5_for_equal_rings",
         "Wang 2008, Eq. 13.5",
@@ -622,14 +622,14 @@ BROKEN = [
     ),
     Broken(
         "the less useful window first, for any sizes",
-        "unit.test_shedding_policy.directions",
+        "unit.test_shedding_policy.split_directions",
         lambda directions: lambda r, windows, o: directions(r, windows, o[::-1]),
         POLICY + "test_algorithm_4_keeps_the_constraint_and_prefers_the_better_window",
         "Gedik 2007, Algorithm 4",
     ),
     Broken(
         "a heap whose top is worth least",
-        "unit.test_shedding_policy.by_heap",
+        "unit.test_shedding_policy.fill_by_heap",
         lambda by_heap: lambda lists, *rest: by_heap([[-v for v in some] for some in lists], *rest),
         POLICY + "test_algorithm_5_with_its_heap_takes_what_sorting_takes",
         "Gedik 2007, Algorithm 5",

@@ -336,7 +336,7 @@ MUTATIONS = [
     ),
     Mutation(
         "Dynamic hashes, on the cluster",
-        "mutations.theta.progress",
+        "mutations.theta.simulate_progress",
         lambda came: lambda name, *given: came("SHJ" if name == "Dynamic" else name, *given),
         clustered,
         ("Dynamic takes as long with skew", "Dynamic takes about as long"),

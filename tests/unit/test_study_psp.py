@@ -198,7 +198,7 @@ def test_runs_by_settings_and_their_agreement():
         (dict(windows="soon"), "windows are 'soon'"),
         (dict(windows="0"), "longer than 0 seconds"),
         (dict(form="round"), "form is 'round'"),
-        (dict(sigma=2.0), "selection_selectivity is 2.0"),
+        (dict(sigma=2.0), "sigma is 2.0"),
     ],
 )
 def test_settings_that_cannot_be_get_one_sentence(settings, told):
