@@ -91,7 +91,7 @@ def regardless(planner: Any) -> Any:
 def one_by_one(lattice: Any) -> Any:
     """Return a lattice that visits each operator."""
     return lambda offers: SimpleNamespace(
-        search=lambda wanted, regions=-1: study.linear_search(offers, wanted)
+        find_reusable_operators=lambda wanted, regions=-1: study.linear_search(offers, wanted)
     )
 
 
