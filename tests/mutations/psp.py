@@ -274,7 +274,7 @@ MUTATIONS = [
     Mutation(
         "segments of ATR that last a batch",
         "braid.papers.diffusion.aligned.Aligned.__post_init__",
-        replaced(length=1),
+        replaced(segment_batches=1),
         contest,
         ("Response time of ATR does not fall",),
         runs=(),
@@ -369,7 +369,7 @@ MUTATIONS = [
     Mutation(
         "CTR with one copy",
         "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
-        replaced(copies=1),
+        replaced(max_copies=1),
         contest,
         (
             "ATR (T = W) and CTR store more",
@@ -381,7 +381,9 @@ MUTATIONS = [
     Mutation(
         "CTR with a copy on every host",
         "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
-        lambda made: lambda self: (object.__setattr__(self, "copies", self.hosts), made(self))[1],
+        lambda made: (
+            lambda self: (object.__setattr__(self, "max_copies", self.hosts), made(self))[1]
+        ),
         copies,
         (
             "State of CTR is flat in N",
@@ -393,7 +395,7 @@ MUTATIONS = [
     Mutation(
         "CTR with one copy, in the table",
         "braid.papers.diffusion.coordinated.Coordinated.__post_init__",
-        replaced(copies=1),
+        replaced(max_copies=1),
         table,
         ("State Management Cost", "Per Segment Metadata", "Duplication Removal"),
     ),

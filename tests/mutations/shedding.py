@@ -91,9 +91,10 @@ def results(method: Method | None) -> dict[str, float]:
 
     def ran(run: Any) -> dict[str, float]:
         if shed is None:
-            return {"results": run.results().num_rows}
+            return {"found": run.results().num_rows}
         told = run.estimate_results().iloc[-1]
-        return {name: float(told[name]) for name in ("results", "estimated_results", "error_95")}
+        shown = {"found": "results", "estimated": "estimated_results", "error": "error_95"}
+        return {name: float(told[column]) for name, column in shown.items()}
 
     return cached_run(
         (method or "full", SETS),
@@ -105,11 +106,11 @@ def weighed() -> Tries:
     """Return real pairs: generated sets instead of the flights of notebook 06."""
 
     def legs() -> measured.FlightComparison:
-        truth = results(None)["results"]
+        truth = results(None)["found"]
         rows = [
             {"condition": "tags", "method": m, "in truth": truth}
             | (of := results(m))
-            | {"found of all": of["results"] / truth}
+            | {"found of all": of["found"] / truth}
             for m in SHEDS
         ]
         return measured.FlightComparison(pd.DataFrame(rows), pd.DataFrame(), [])

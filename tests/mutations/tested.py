@@ -117,7 +117,7 @@ def spread_out(made: Any) -> Any:
     """Return CTR with two copies for each second of a segment."""
 
     def fault(self: Any) -> None:
-        object.__setattr__(self, "copies", 2 * self.segment_batches)
+        object.__setattr__(self, "max_copies", 2 * self.segment_batches)
         made(self)
 
     return fault
