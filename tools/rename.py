@@ -64,18 +64,16 @@ class Renames:
         return found
 
     def _add(self, rows: list[dict[str, str]], only: str, kinds: set[str]) -> None:
-        found = self
-        if True:
-            for row in rows:
-                kind, old, new = row["kind"], row["old"], row["new"]
-                if kind == "module" and "module" in kinds:
-                    found.modules[old] = new
-                elif kind == "helper" and "helper" in kinds and ":" in old:
-                    module, _, name = old.partition(":")
-                    full = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-                    found.names[f"{full}.{name}"] = new
-                elif kind in kinds & CODE_KINDS and old.startswith(only):
-                    found.names[old] = new
+        for row in rows:
+            kind, old, new = row["kind"], row["old"], row["new"]
+            if kind == "module" and "module" in kinds:
+                self.modules[old] = new
+            elif kind == "helper" and "helper" in kinds and ":" in old:
+                module, _, name = old.partition(":")
+                full = module.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+                self.names[f"{full}.{name}"] = new
+            elif kind in kinds & CODE_KINDS and old.startswith(only):
+                self.names[old] = new
 
     def inherit(self) -> None:
         """Add a row for each override in a class that names.csv does not name, as those of

@@ -125,7 +125,7 @@ def test_a_run_that_another_driver_makes_ready_meanwhile_keeps_its_input(
         assert join.start(tmp_path, batches="batch").awaitTermination()
         store.acquire_run()
         before.update({f: f.read_bytes() for f in tmp_path.glob("input/*/*.parquet")})
-        monkeypatch.setattr(durable_files, "remove_temporary_files", None)  # which removes input
+        monkeypatch.setattr(durable_files, "remove_all_files", None)  # which removes input
         real(store)
 
     before = dict[Path, bytes]()

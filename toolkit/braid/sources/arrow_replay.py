@@ -74,7 +74,7 @@ class ArrowReplay:
 
         ``check`` raises FencedError if another driver has taken over the run.
         """
-        durable_files.remove_temporary_files(folder, check)
+        durable_files.remove_all_files(folder, check)
         numbers = self._assign_micro_batches()
         count = micro_batch_files.count_batches(numbers, self.batches)
         for alias, rows in self.streams.items():

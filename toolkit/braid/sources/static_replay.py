@@ -113,7 +113,7 @@ class StaticReplay:
         Collected rows are staged for splitting; Spark writes one file per micro-batch. ``check``
         raises FencedError if another driver has taken over the run.
         """
-        durable_files.remove_temporary_files(folder, check)
+        durable_files.remove_all_files(folder, check)
         if self.tables is None:
             return self._write_with_spark(folder, check)
         count = self._write_on_driver(folder, self.tables, check)

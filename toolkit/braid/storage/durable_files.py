@@ -134,7 +134,7 @@ def _link_file(temporary: Path, path: Path) -> None:
         current_file_system().remove_file(temporary, missing_ok=True)
 
 
-def remove_files(folders: Iterable[Path], check: Callable[[], None]) -> None:
+def remove_temporary_files(folders: Iterable[Path], check: Callable[[], None]) -> None:
     """Remove temporary files from folders, left there by drivers that were killed or suspended.
 
     Calls ``check`` after listing the files and before removing them.
@@ -146,7 +146,7 @@ def remove_files(folders: Iterable[Path], check: Callable[[], None]) -> None:
             current_file_system().remove_file(file, missing_ok=True)
 
 
-def remove_temporary_files(folder: Path, check: Callable[[], None] = skip_check) -> None:
+def remove_all_files(folder: Path, check: Callable[[], None] = skip_check) -> None:
     """Remove all files in a folder, at any depth.
 
     Calls ``check`` after listing the files and before removing them.

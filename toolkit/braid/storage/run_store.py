@@ -198,7 +198,7 @@ class RunStore(EventArchive):
     def sweep(self) -> None:
         """Remove temporary files of drivers that were killed before they renamed them."""
         folders = (self.path, self.commits, self.output.new, self.output.log, self.input)
-        durable_files.remove_files(folders, self.check_driver)
+        durable_files.remove_temporary_files(folders, self.check_driver)
         self.log.reload_log()
 
     @contextmanager
@@ -381,7 +381,7 @@ class RunStore(EventArchive):
         for file in there:
             if is_run_file(file.name) and file.name not in live:
                 current_file_system().remove_file(file, missing_ok=True)
-        durable_files.remove_files([self.commits], self.check_driver)
+        durable_files.remove_temporary_files([self.commits], self.check_driver)
 
     def _referenced_block_files(self) -> dict[str, frozenset[str]]:
         """Return the block files of each retained state, by the name of the state.

@@ -98,7 +98,7 @@ class SparkSinkLog:
             for f in current_file_system().find_files(self.log, "[0-9]*")
             if _is_log_file_name(f.name) and _parse_batch_number(f) < before
         ]
-        durable_files.remove_files([self.log], self.check)
+        durable_files.remove_temporary_files([self.log], self.check)
         for file in there:
             if file.name not in known:
                 current_file_system().remove_file(file, missing_ok=True)
