@@ -21,7 +21,7 @@ from braid.condition.arrow_analyzer import ArrowAnalyzer
 from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.sql_types import BOOLEAN, sql_type_of_arrow
-from braid.condition.typed_expressions import UnsupportedExpressionError
+from braid.errors import UnsupportedExpressionError
 from duck import duck
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException

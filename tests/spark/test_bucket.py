@@ -12,9 +12,9 @@ import object_store_driver
 import pyarrow.parquet as pq
 import pytest
 from braid import SharedJoin, StreamJoin
+from braid.errors import DamagedRunError
 from braid.execution.spark_executor import SparkExecutor
 from braid.join_config import JoinConfig
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.object_store import open_object_store
 from braid.storage.remote_parts import RemoteManifestLog
 from oracle import committed_ids, describe_difference, frames, wait_until

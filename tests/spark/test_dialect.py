@@ -10,8 +10,8 @@ import pytest
 import sqlglot
 from braid.condition.column_names import parse_condition
 from braid.condition.parser import parse_predicate
-from braid.condition.predicate import PredicateError
 from braid.condition.spark_dialect import SparkSql
+from braid.errors import PredicateError
 from fuzz.grammar import random_case, random_streams
 from grammar_cases import NOT_SPARK, SPARK
 from pyspark.errors import ParseException

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid.errors import DamagedRunError
 from braid.execution import spark_executor as executor
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.run_store import RunStore
 from braid.stream_join import JoinRun, StreamJoin
 from oracle import committed_ids, describe_difference, expected, frames, tables

@@ -19,7 +19,7 @@ from braid import AdaptiveGrid, Auto, Coordinated, Ring, SharedJoin
 from braid.core.batch_phases import PHASE_COLUMNS, PHASES
 from braid.core.events import BatchCommitted, PlacementChanged
 from braid.core.placement import Placement
-from braid.execution.driver_collect import SparkResultLimitExceeded
+from braid.errors import SparkResultLimitExceeded
 from braid.execution.executors import Executor, make_executor
 from braid.execution.spark_executor import SparkExecutor
 from braid.execution.thread_executor import ThreadExecutor

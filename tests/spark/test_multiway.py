@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from braid import Aligned, Centralized, Coordinated, Ring, SemanticsUnaware
-from braid.condition.predicate import PredicateError
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
+from braid.errors import PredicateError
 from braid.simulation.simulator import simulate
 from braid.stream_join import JoinRun, StreamJoin
 from braid_lab.common.launching import make_workload

@@ -14,10 +14,9 @@ import pyarrow as pa
 import pytest
 from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.duckdb_compiler import DuckDBCompiler
-from braid.condition.predicate import PredicateError
 from braid.condition.residual_evaluation import duckdb_cursor
 from braid.condition.sql_types import sql_type_of_arrow
-from braid.condition.typed_expressions import UnsupportedExpressionError
+from braid.errors import PredicateError, UnsupportedExpressionError
 from fuzz.cases import table
 from fuzz.grammar import ExpressionMaker, random_schemas, random_stream, write_tree
 from fuzz.guarded import guard_expressions, parse_expression

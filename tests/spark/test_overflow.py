@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import Centralized
-from braid.condition.evaluation_order import OverflowFailure
-from braid.condition.predicate import PredicateError
+from braid.errors import OverflowFailure, PredicateError
 from braid.stream_join import StreamJoin
 from oracle import kernel_join, result_ids
 from pyspark.errors import PySparkException

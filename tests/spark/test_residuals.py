@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.duckdb_compiler import DuckDBCompiler
-from braid.condition.predicate import PredicateError
 from braid.condition.residual_evaluation import duckdb_cursor, evaluate_residual
 from braid.condition.residuals import ResidualBuilder
 from braid.condition.spark_analyzer import SparkAnalyzer
 from braid.condition.sql_types import INT
+from braid.errors import PredicateError
 from oracle import tables
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

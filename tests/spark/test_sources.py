@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from braid.core.events import BatchCommitted
+from braid.errors import DamagedRunError
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.theta.grid import AdaptiveGrid
-from braid.storage.durable_files import DamagedRunError
 from braid.stream_join import JoinRun, StreamJoin
 from oracle import committed_ids, describe_difference, expected, tables, wait_until
 from pyspark.sql import DataFrame, SparkSession

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from braid.core.run_state import FileChecksum
+from braid.errors import DamagedRunError
 from braid.sources.arrow_replay import ArrowReplay
 from braid.storage import durable_files, log_checkpointer
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.published_results import PublishedResults

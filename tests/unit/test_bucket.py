@@ -17,13 +17,13 @@ import obstore
 import pyarrow as pa
 import pytest
 from braid import StreamJoin
+from braid.errors import DamagedRunError
 from braid.execution.thread_executor import ThreadExecutor
 from braid.health import read_health
 from braid.join_run import JoinRun
 from braid.papers.shedding.shed import Shed
 from braid.run_inspector import inspect_run
 from braid.storage import remote_parts, task_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.log_entries import Driver
 from braid.storage.object_store import ObjectStore, open_object_store

@@ -13,9 +13,8 @@ from typing import Any
 import object_store_driver
 import pytest
 from braid import StreamJoin
+from braid.errors import DamagedRunError, FencedError
 from braid.join_run import JoinRun
-from braid.storage.durable_files import DamagedRunError
-from braid.storage.manifest_log import FencedError
 from braid.storage.object_store import ObjectStore, open_object_store
 from braid.storage.remote_run_store import RemoteRunStore, open_store
 from buckets import check_bucket, check_no_leftovers, ends_equal, opened_files, start

@@ -11,7 +11,6 @@ import duckdb
 import pytest
 from braid.condition.column_names import parse_condition, resolve_columns
 from braid.condition.duckdb_compiler import DuckDBCompiler
-from braid.condition.predicate import PredicateError
 from braid.condition.residual_evaluation import duckdb_cursor
 from braid.condition.sql_types import (
     BIGINT,
@@ -21,7 +20,7 @@ from braid.condition.sql_types import (
     duckdb_type_name,
     sql_type_of_arrow,
 )
-from braid.condition.typed_expressions import UnsupportedExpressionError
+from braid.errors import PredicateError, UnsupportedExpressionError
 from fuzz.cases import Tree, table
 from fuzz.grammar import ExpressionMaker, random_schemas, random_streams, write_tree
 from fuzz.operators import ANY_CLASSES, FUNCTIONS, NUMBERS, OPERATORS

@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 import pytest
 from braid.cli import main
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.log_entries import Manifest

@@ -15,8 +15,9 @@ import pytest
 from braid.core.event_tail import EventTail
 from braid.core.events import RunEnded
 from braid.core.run_state import RunState
+from braid.errors import FencedError
 from braid.join_run import JoinRun
-from braid.storage.manifest_log import FencedError, ManifestLog
+from braid.storage.manifest_log import ManifestLog
 from braid.storage.run_lock import RunLock
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin

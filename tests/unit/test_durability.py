@@ -17,11 +17,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid.core.run_state import FileChecksum
+from braid.errors import DamagedRunError
 from braid.execution.thread_executor import ThreadExecutor
 from braid.join_run import JoinRun
 from braid.sources.arrow_replay import ArrowReplay
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.published_results import PublishedResults
 from braid.storage.run_store import RunStore

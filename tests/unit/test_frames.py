@@ -19,11 +19,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from braid.errors import RefusedColumnError
 from braid.hub.hub import QueryHub
 from braid.papers.baselines.centralized import Centralized
 from braid.sources.frame_conversion import convert_frame
 from braid.stream_join import StreamJoin
-from braid.util.validation import RefusedColumnError
 
 ROWS = 4
 AT = datetime(2024, 3, 1, 12, 30, 15, 250)

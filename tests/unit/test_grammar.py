@@ -16,9 +16,8 @@ import pytest
 import sqlglot
 from braid.condition.column_names import parse_condition
 from braid.condition.parser import parse_predicate
-from braid.condition.predicate import PredicateError
 from braid.condition.spark_dialect import _UNITS_FIRST, SparkSql, to_sql
-from braid.hub.query_dialect import QueryError
+from braid.errors import PredicateError, QueryError
 from braid.hub.query_dialect import parse_query as read_statement
 from grammar_cases import NOT_SPARK, SPARK
 

@@ -14,10 +14,10 @@ import pytest
 from braid.core.event_io import encode_event
 from braid.core.events import BatchCommitted, BatchPlanned, RunEnded, RunStarted
 from braid.core.run_state import RunState
+from braid.errors import DamagedRunError
 from braid.papers.theta.events import MigrationEnded
 from braid.run_inspector import inspect_run, load_run
 from braid.storage import block_files, durable_files, log_checkpointer
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.event_log import EventLog
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.run_store import RunStore

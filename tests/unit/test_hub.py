@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from braid.errors import QueryError
 from braid.hub import hub_run as hub_run
 from braid.hub import operator_moves, operator_runtime
 from braid.hub.flat_results import rename_columns
@@ -24,7 +25,6 @@ from braid.hub.hub import QueryHub
 from braid.hub.hub_state import HubState
 from braid.hub.operator_instance import OperatorInstance
 from braid.hub.operator_runtime import OperatorRuntime
-from braid.hub.query_dialect import QueryError
 from braid.hub.query_registry import QueryRegistry
 from braid.hub.reoptimizer import Reoptimizer
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from braid.cli import main
-from braid.hub.query_dialect import QueryError
+from braid.errors import QueryError
 from braid.hub.sharing_advisor import advise_sharing
 
 pytestmark = pytest.mark.unit

@@ -35,6 +35,7 @@ from braid.core.events import (
 )
 from braid.core.plan import Block
 from braid.core.run_state import RunState
+from braid.errors import DamagedRunError
 from braid.health import read_health
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
@@ -42,7 +43,6 @@ from braid.run_inspector import inspect_run, load_run
 from braid.shared.shared_run import SharedRun
 from braid.simulation.simulator import simulate
 from braid.storage import durable_files, log_checkpointer
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.event_log import EventLog
 from braid.storage.integrity import check_run
 from braid.storage.result_retention import RetentionPolicy

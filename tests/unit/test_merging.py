@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from braid.core.run_state import FileChecksum, RunState
+from braid.errors import DamagedRunError
 from braid.storage import durable_files, result_compactor
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.integrity import check_run
 from braid.storage.log_entries import Kept, Named
 from braid.storage.manifest_log import result_file_sort_key

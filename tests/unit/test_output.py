@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from braid.errors import DamagedRunError
 from braid.storage import spark_sink_log
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.log_entries import Merged
 from braid.storage.published_results import PublishedResults
 from braid.storage.spark_sink_log import SparkSinkLog

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from braid.core.coverage import CoverageChecker, CoverageError
+from braid.core.coverage import CoverageChecker
 from braid.core.plan import Block, Derivation, Hop, Path, Plan, Route, apply_derivations_and_drops
+from braid.errors import CoverageError
 
 A, B = Block(1, 0, (0, 8), 0, (0,)), Block(2, 1, (0, 8), 0, (1,))
 HALVES = Block(3, 1, (0, 4), 0, (1,)), Block(4, 1, (4, 8), 0, (2,))

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 from braid.cli import main
 from braid.core.run_state import RunState
+from braid.errors import DamagedRunError
 from braid.storage import durable_files, result_compactor, spark_sink_log
 from braid.storage import integrity as checking
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.file_repair import find_repairable
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.result_retention import RetentionPolicy

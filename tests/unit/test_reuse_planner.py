@@ -9,6 +9,7 @@ from itertools import product
 
 import pytest
 from braid.core.query import MOST
+from braid.errors import PlanningError
 from braid.papers.reuse import stream_rates as rates_module
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
@@ -24,7 +25,7 @@ from braid.papers.reuse.deployment import (
     with_operator_moved,
 )
 from braid.papers.reuse.network import Network
-from braid.papers.reuse.planner import REUSES, Planner, PlanningError, PlanningService, Reuse
+from braid.papers.reuse.planner import REUSES, Planner, PlanningService, Reuse
 from braid.papers.reuse.stream_rates import Rates
 from braid.papers.reuse.topologies import make_figure_1, transit_stub
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, build_hierarchy, count_plans

@@ -11,11 +11,12 @@ import random
 from collections import Counter
 
 import pytest
+from braid.errors import PlanningError
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment, with_operator_moved
 from braid.papers.reuse.deployment_changes import diff_deployments, replan_after_failure
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
-from braid.papers.reuse.planner import Planner, PlanningError, PlanningService, Reuse
+from braid.papers.reuse.planner import Planner, PlanningService, Reuse
 from braid.papers.reuse.reoptimization import best_replan
 from braid_lab.reuse.reference import Arrival, Match, isolated_results, query_results
 from hypothesis import given, settings

@@ -8,10 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from braid import Centralized, Shed
-from braid.core.coverage import CoverageChecker, CoverageError
+from braid.core.coverage import CoverageChecker
 from braid.core.facts import Facts
 from braid.core.plan import Block, Plan
 from braid.core.shedding_plan import ItemYield, SheddingOutcome, SheddingPlan, merge_outcomes
+from braid.errors import CoverageError
 from braid.papers.shedding import basic_windows, shedding_rate
 from braid.papers.shedding.knapsack import fill_budget, fill_by_heap, split_directions
 from braid.papers.shedding.productivity_profile import ProductivityProfile

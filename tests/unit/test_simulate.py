@@ -6,9 +6,9 @@ import pytest
 from braid import AdaptiveGrid, Centralized, HashPartition, JoinBiclique, Ring, Shed, StaticGrid
 from braid.core import event_io
 from braid.core.cluster_model import CostParameters, HostCapacity
-from braid.core.coverage import CoverageError
 from braid.core.events import BatchCommitted, BatchPlanned, BatchShed, RunEnded, RunStarted
 from braid.core.plan import Block, Plan, Route
+from braid.errors import CoverageError
 from braid.papers.shedding.events import SheddingPlanned
 from braid.papers.theta.events import MigrationEnded, MigrationStarted
 from braid.simulation.simulator import simulate

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from braid import SharedJoin
-from braid.storage.durable_files import DamagedRunError
+from braid.errors import DamagedRunError
 from braid.storage.integrity import check_run, repair_run
 from braid.storage.run_store import RunStore
 from braid.storage.sink_progress import SinkProgress

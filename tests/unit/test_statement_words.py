@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from braid.condition.sql_types import SqlType
-from braid.hub.query_dialect import QueryError
+from braid.errors import QueryError
 from braid.hub.query_parser import parse_stream_query
 
 pytestmark = pytest.mark.unit

@@ -16,7 +16,6 @@ import sqlglot
 from braid.condition.duckdb_compiler import _RULES, DuckDBCompiler
 from braid.condition.duckdb_functions import CALLS
 from braid.condition.parser import parse_predicate
-from braid.condition.predicate import PredicateError
 from braid.condition.spark_dialect import SparkSql, to_sql
 from braid.condition.sql_types import sql_type_of_arrow
 from braid.condition.syntax_arguments import (
@@ -27,6 +26,7 @@ from braid.condition.syntax_arguments import (
     has_supported_syntax,
     keep_unread,
 )
+from braid.errors import PredicateError
 from braid.hub.query_dialect import STATEMENT
 from sqlglot import exp
 

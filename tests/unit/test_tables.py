@@ -23,12 +23,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from braid import AdaptiveGrid, Centralized, Shed
-from braid.condition.evaluation_order import OverflowFailure
 from braid.condition.parser import parse_predicate
-from braid.condition.predicate import PredicateError
 from braid.core import batch_step
 from braid.core.batch_phases import PHASE_COLUMNS, PHASES
 from braid.core.events import BatchCommitted
+from braid.errors import OverflowFailure, PredicateError
 from braid.execution import thread_executor
 from braid.execution.engine import Engine
 from braid.execution.executor_choice import COPIES, recent_timings

@@ -18,10 +18,11 @@ import pytest
 from braid.core.event_io import decode_event
 from braid.core.events import BatchCommitted
 from braid.core.run_state import RunState
+from braid.errors import FencedError
 from braid.storage import log_checkpointer, remote_parts, run_store
 from braid.storage.durable_files import is_temporary
 from braid.storage.integrity import check_run, repair_run
-from braid.storage.manifest_log import FencedError, is_run_file
+from braid.storage.manifest_log import is_run_file
 from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from oracle import describe_difference, expected, killed_before, result_ids, tables

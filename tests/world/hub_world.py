@@ -11,12 +11,12 @@ from typing import Any
 from unittest.mock import patch
 
 import pyarrow as pa
+from braid.errors import DamagedRunError
 from braid.hub import hub, hub_batches, query_registry, reoptimizer
 from braid.hub.hub_run import HubRun
 from braid.hub.hub_state import HubState
 from braid.hub.operator_instance import operator_folder
 from braid.papers.reuse.events import HistoryLost, HubBatchCommitted, QuerySubmitted
-from braid.storage.durable_files import DamagedRunError
 
 from world import invariants
 from world.hub_scenario import Bag, HubScenario, Serving, Statement, hub_scenario

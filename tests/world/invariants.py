@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from braid.errors import DamagedRunError, FencedError
 from braid.storage.block_files import read_parquet
-from braid.storage.durable_files import DamagedRunError
-from braid.storage.manifest_log import OLD, FencedError, is_run_file
+from braid.storage.manifest_log import OLD, is_run_file
 from braid.storage.run_store import RunStore
 
 from world.sink import Ids, Wrong, ids_of

@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from braid.condition.set_similarity import inner_product as inner_product
+    from braid.errors import BraidError as BraidError
+    from braid.errors import DamagedRunError as DamagedRunError
+    from braid.errors import FencedError as FencedError
+    from braid.errors import PredicateError as PredicateError
+    from braid.errors import QueryError as QueryError
     from braid.hub.hub import QueryHub as QueryHub
     from braid.hub.hub_run import HubRun as HubRun
     from braid.join_run import JoinRun as JoinRun
@@ -30,7 +35,6 @@ if TYPE_CHECKING:
     from braid.shared.shared_run import SharedRun as SharedRun
     from braid.simulation.auto_placement import Auto as Auto
     from braid.spark_session import session as session
-    from braid.storage.durable_files import DamagedRunError as DamagedRunError
     from braid.stream_join import StreamJoin as StreamJoin
 
 __version__ = "0.1.0"
@@ -61,7 +65,11 @@ _HOME = {
     "JoinBiclique": "papers.baselines.join_biclique",
     "Centralized": "papers.baselines.centralized",
     "watch": "run_views",
-    "DamagedRunError": "storage.durable_files",
+    "BraidError": "errors",
+    "DamagedRunError": "errors",
+    "FencedError": "errors",
+    "PredicateError": "errors",
+    "QueryError": "errors",
 }
 
 __all__ = sorted(_HOME)

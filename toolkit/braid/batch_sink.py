@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from braid.storage.durable_files import DamagedRunError
+from braid.errors import DamagedRunError
 from braid.storage.run_store import RunStore
 from braid.util.error_summary import summarize_error
 from braid.util.validation import format_value

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from braid.core.reserved_columns import WEIGHT
+from braid.errors import DamagedRunError
 from braid.execution.weak_callbacks import weak_callback
 from braid.kernels.join_spec import JoinSpec
 from braid.run_lifecycle import RunLifecycle
 from braid.run_results import flatten_results, read_results
-from braid.storage.durable_files import DamagedRunError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

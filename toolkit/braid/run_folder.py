@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from braid.core.placement import Placement
+from braid.errors import DamagedRunError
 from braid.join_config import JoinConfig, ReplaySource
 from braid.papers.shedding.shed import Shed
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.integrity import repair_hint
 from braid.storage.run_settings import read_settings
 from braid.storage.run_store import RunStore

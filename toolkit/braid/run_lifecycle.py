@@ -13,6 +13,7 @@ import pandas as pd
 from braid.batch_sink import BatchSink, Give
 from braid.core.event_logging import LOGGER, log_events
 from braid.core.events import BatchCommitted, PlacementChosen, RunEnded, RunStarted
+from braid.errors import FencedError
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor, make_executor
 from braid.health import RunHealth, read_health
@@ -23,7 +24,6 @@ from braid.run_metrics import metrics_table
 from braid.run_views import can_view, watch
 from braid.shedding_options import estimates_table
 from braid.shedding_options import shedding_status as shed_status
-from braid.storage.manifest_log import FencedError
 from braid.storage.run_store import RunStore
 from braid.util.durations import parse_duration
 from braid.util.error_summary import summarize_error, with_cause

@@ -12,7 +12,6 @@ from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.evaluation_order import can_fail
 from braid.condition.overflow_guards import describe_overflow, describe_with_type
-from braid.condition.predicate import PredicateError
 from braid.condition.set_similarity import rewrite_to_overlap
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import (
@@ -22,7 +21,8 @@ from braid.condition.sql_types import (
     arrow_type_of_sql,
     sql_type_of_arrow,
 )
-from braid.condition.typed_expressions import Typed, UnsupportedExpressionError
+from braid.condition.typed_expressions import Typed
+from braid.errors import PredicateError, UnsupportedExpressionError
 from braid.util.validation import refuse_nanoseconds
 
 

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.predicate import PredicateError
 from braid.condition.spark_dialect import SparkSql, describe_sql_error, to_sql
+from braid.errors import PredicateError
 from braid.util.validation import format_value
 
 _LONG = 300

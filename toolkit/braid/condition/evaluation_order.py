@@ -9,11 +9,6 @@ from sqlglot import exp
 from braid.condition.duckdb_functions import BITS, COMPARISONS, PARTS
 from braid.condition.set_similarity import size_argument
 
-
-class OverflowFailure(ArithmeticError):
-    """A value that overflows Spark's type. The message is a sentence."""
-
-
 _SAFE = {
     *(exp.Column, exp.Identifier, exp.Paren, exp.Literal, exp.Boolean, exp.Null, exp.DataType),
     *(exp.And, exp.Or, exp.Not, exp.In, exp.Between, exp.Is, *COMPARISONS, *BITS),

@@ -14,8 +14,8 @@ from typing import ClassVar
 
 from sqlglot.tokenizer_core import Token, TokenType
 
-from braid.condition.token_cursor import NotSparkError
 from braid.condition.type_grammar import TypeGrammar
+from braid.errors import NotSparkError
 
 _EQUALITIES = {"=", "==", "<>", "!=", "<=>"}
 _ORDERS = {"<", "<=", ">", ">="}

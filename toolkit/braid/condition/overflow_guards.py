@@ -23,10 +23,10 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from braid.condition.predicate import PredicateError
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import BIGINT, INT, INTEGRAL, INTERVAL, SqlType, common_type
 from braid.condition.term_normalizer import constant_value, split_sum, split_summands
+from braid.errors import PredicateError
 from braid.util.durations import UNITS
 
 Streams = Callable[[exp.Expr], set[int]]

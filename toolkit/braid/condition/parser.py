@@ -38,7 +38,6 @@ from braid.condition.predicate import (
     IndexCondition,
     OverflowGuard,
     Predicate,
-    PredicateError,
     with_windows,
 )
 from braid.condition.residuals import ResidualBuilder
@@ -60,6 +59,7 @@ from braid.condition.term_normalizer import (
     sum_sql,
     sum_type,
 )
+from braid.errors import PredicateError
 from braid.util.durations import UNITS
 
 _TURNED: dict[type, type] = {

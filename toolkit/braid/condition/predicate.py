@@ -25,10 +25,6 @@ from braid.condition.vector_functions import Function
 from braid.core.reserved_columns import TIME
 
 
-class PredicateError(ValueError):
-    """A condition that is not supported. The message names what was found and what is accepted."""
-
-
 @dataclass(frozen=True)
 class IndexCondition:
     """The condition ``lower <= left - right <= upper`` between key columns of two streams.

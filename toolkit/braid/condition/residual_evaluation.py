@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from braid.condition.evaluation_order import OverflowFailure
 from braid.condition.predicate import ResidualPredicate
+from braid.errors import OverflowFailure
 
 _FEW = 10_000
 """Up to this many rows, optimizing a query takes longer than running it, and creating a relation

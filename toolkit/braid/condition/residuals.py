@@ -14,7 +14,7 @@ from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.evaluation_order import can_fail, is_skipped, marks_skipped
 from braid.condition.index_conditions import add_key_column
 from braid.condition.overflow_guards import describe_overflow, describe_with_type
-from braid.condition.predicate import CommonElements, Measure, PredicateError, ResidualPredicate
+from braid.condition.predicate import CommonElements, Measure, ResidualPredicate
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.set_similarity import (
     MEASURES,
@@ -26,8 +26,8 @@ from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import DOUBLE, REAL, SqlType, sql_type_of_arrow
 from braid.condition.term_normalizer import split_name, strip_alias
 from braid.condition.time_zones import depends_on_time_zone
-from braid.condition.typed_expressions import UnsupportedExpressionError
 from braid.condition.vector_functions import FUNCTIONS
+from braid.errors import PredicateError, UnsupportedExpressionError
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)
 

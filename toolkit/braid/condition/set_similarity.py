@@ -26,9 +26,9 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.predicate import PredicateError
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.vector_functions import Function
+from braid.errors import PredicateError
 
 OVERLAP = "set_overlap"
 """Name of the measure between parsing and evaluation."""

@@ -20,7 +20,7 @@ from sqlglot.tokenizer_core import Token
 
 from braid.condition.expression_grammar import find_end
 from braid.condition.syntax_arguments import AsWritten, keep_unread
-from braid.condition.token_cursor import NotSparkError
+from braid.errors import NotSparkError
 
 _LOOKED_INTO = """
     ABS ACOS AGGREGATE ANY_VALUE APPROX_COUNT_DISTINCT ARRAY_AGG ARRAY_COMPACT ARRAY_CONTAINS

@@ -8,6 +8,8 @@ from typing import NoReturn
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from braid.errors import NotSparkError
+
 _TEXTS = {
     TokenType.STRING,
     TokenType.RAW_STRING,
@@ -18,14 +20,6 @@ _TEXTS = {
     TokenType.UNICODE_STRING,
     TokenType.HEREDOC_STRING,
 }
-
-
-class NotSparkError(ValueError):
-    """A token that neither begins nor continues an expression of Spark SQL."""
-
-    def __init__(self, message: str, at: int) -> None:
-        super().__init__(message)
-        self.at = at
 
 
 class TokenCursor:

@@ -16,17 +16,10 @@ from braid.condition.sql_types import (
     compares_alike,
     duckdb_type_name,
 )
+from braid.errors import UnsupportedExpressionError
 
 Typed = tuple[str, SqlType]
 """DuckDB SQL and Spark's type."""
-
-
-class UnsupportedExpressionError(ValueError):
-    """An expression that DuckDB may evaluate differently from Spark: its text and the reason."""
-
-    def __init__(self, node: exp.Expr, why: str = "") -> None:
-        self.text, self.why = node.sql(dialect=SparkSql).replace("`", ""), why
-        super().__init__(f"{self.text!r}{why}")
 
 
 class TypedSql(ABC):
@@ -50,7 +43,7 @@ class TypedSql(ABC):
         """
 
     def _raise_unsupported(self, node: exp.Expr, why: str = "") -> NoReturn:
-        raise UnsupportedExpressionError(node, why)
+        raise UnsupportedExpressionError(node.sql(dialect=SparkSql).replace("`", ""), why)
 
     def _compile_as(self, node: exp.Expr, kind: SqlType, cast: bool = False) -> str:
         """Return the expression as this type. With ``cast``, another number is cast to it."""

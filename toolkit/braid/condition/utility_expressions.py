@@ -13,9 +13,9 @@ from braid.condition.column_names import (
     resolve_columns,
 )
 from braid.condition.parser import make_analyzer
-from braid.condition.predicate import PredicateError
 from braid.condition.sql_types import INTEGRAL, REAL
 from braid.condition.term_normalizer import strip_alias
+from braid.errors import PredicateError
 
 
 def parse_utilities(given: Mapping[str, str], streams: Mapping[str, Any]) -> tuple[str | None, ...]:

@@ -17,12 +17,7 @@ import msgspec
 from braid.core import batch_history
 from braid.core.batch_report import BatchReport, BlockSize, HostMetrics
 from braid.core.compaction import plan_compaction
-from braid.core.coverage import (
-    CoverageChecker,
-    CoverageError,
-    UncoveredCombinations,
-    check_key_partition,
-)
+from braid.core.coverage import CoverageChecker, UncoveredCombinations, check_key_partition
 from braid.core.event_time import advance_clocks, count_irregular, count_jumps, find_jumps
 from braid.core.events import BatchCommitted, BatchPlanned, BatchQueryResults, BatchShed, Event
 from braid.core.facts import Facts, block_ages
@@ -33,6 +28,7 @@ from braid.core.run_state import FileChecksum, Place, ReplicaAddress, RunState
 from braid.core.shedding_plan import SheddingOutcome, estimate_variances
 from braid.core.shedding_policy import Shedder
 from braid.core.stream_clocks import ClockAdvance, find_watermarks
+from braid.errors import CoverageError
 from braid.util import json_codec
 
 _TOLD = 8

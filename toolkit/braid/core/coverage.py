@@ -22,20 +22,9 @@ from braid.core.plan import (
     apply_derivations_and_drops,
 )
 from braid.core.shedding_plan import SheddingPlan
+from braid.errors import CoverageError
 
 _NONE: frozenset[int] = frozenset()
-
-
-class CoverageError(AssertionError):
-    """A plan that would lose or duplicate a result.
-
-    ``blocks`` are the ids of the blocks concerned. If a batch is being planned
-    (``batch_step.plan_batch``), notes of the error describe their state.
-    """
-
-    def __init__(self, sentence: str, *blocks: int) -> None:
-        super().__init__(sentence)
-        self.blocks = blocks
 
 
 def may_join(a: Block, b: Block, keying: Keying, first: int = 0) -> bool:

@@ -15,6 +15,8 @@ from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql.pandas.serializers import ArrowCollectSerializer, ArrowStreamSerializer
 from pyspark.util import _load_from_socket
 
+from braid.errors import CollectLimitExceeded, SparkResultLimitExceeded
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -25,28 +27,6 @@ _UNKNOWN = 1 << 50
 
 The size is nearly 2^63, or part of that if columns are left out.
 """
-
-
-class CollectLimitExceeded(Exception):
-    """A batch exceeds the limit. ``size``: bytes received before collecting stopped."""
-
-    def __init__(self, size: int, said: str = "") -> None:
-        super().__init__(said or f"{size} bytes came")
-        self.size = size
-
-
-class SparkResultLimitExceeded(CollectLimitExceeded):
-    """Spark gave up a batch, because it returns at most ``limit`` bytes to the driver.
-
-    Spark counts what whole tasks return, before this process has received any of it.
-    """
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(
-            limit,
-            f"a batch has more than the {limit} bytes that {LIMIT} lets Spark hand to this "
-            'process; raise that setting, or take executor="auto" or "spark"',
-        )
 
 
 def driver_result_limit(spark: SparkSession) -> int:

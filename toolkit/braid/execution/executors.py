@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from braid.errors import CollectLimitExceeded, SparkResultLimitExceeded
 from braid.execution.executor_choice import (
     COPIES,
     ExecutionResult,
@@ -56,13 +57,7 @@ class AutoExecutor:
 
         A batch that exceeds the memory limit moves to Spark.
         """
-        from braid.execution.driver_collect import (
-            ByteBudget,
-            CollectLimitExceeded,
-            SparkResultLimitExceeded,
-            announced_bytes,
-            collect_batch,
-        )
+        from braid.execution.driver_collect import ByteBudget, announced_bytes, collect_batch
 
         self._machine = machine = self._machine or available_parallelism(
             frame.sparkSession, self.memory

@@ -10,9 +10,9 @@ import duckdb
 import pyarrow as pa
 
 from braid.arrow_join import BatchThread
-from braid.condition.evaluation_order import OverflowFailure
 from braid.condition.residual_evaluation import query_table
 from braid.condition.sql_types import sql_type_of_arrow
+from braid.errors import OverflowFailure
 from braid.hub.arrow_answers import DuckDBAnswer, nest_by_alias
 from braid.hub.flat_results import flat_columns, read_flat
 from braid.hub.query_parser import StreamQuery

@@ -15,20 +15,11 @@ import pyarrow.parquet as pq
 
 from braid.core.reserved_columns import TIME
 from braid.core.run_state import FileChecksum
+from braid.errors import DamagedRunError, LostTuples
 from braid.hub.hub_state import HistoryFile, HubState
 from braid.storage import durable_files
 from braid.storage.block_files import read_parquet
-from braid.storage.durable_files import DamagedRunError
 from braid.util.file_system import current_file_system
-
-
-@dataclass
-class LostTuples(Exception):
-    """A file of history is missing or damaged."""
-
-    stream: str
-    file: HistoryFile
-    error: DamagedRunError
 
 
 @dataclass(frozen=True)
@@ -115,7 +106,7 @@ class BackfillBuffer:
         try:
             durable_files.check_file(path, file.checksum)
         except DamagedRunError as damaged:
-            raise LostTuples(stream, file, damaged) from damaged
+            raise LostTuples(stream, file.epoch, damaged) from damaged
         return read_parquet(path)
 
     def remove_unnamed_files(self, ledger: HubState) -> None:
@@ -147,7 +138,7 @@ def trim_backfill(ledger: HubState, need: Mapping[str, int | None]) -> None:
 
 def remove_lost_file(ledger: HubState, lost: LostTuples) -> None:
     """Drop a lost file from the hub state."""
-    _release_rows(ledger, lost.stream, {lost.file.epoch})
+    _release_rows(ledger, lost.stream, {lost.epoch})
 
 
 def _release_rows(ledger: HubState, stream: str, epochs: Collection[int]) -> None:

@@ -16,10 +16,10 @@ from sqlglot import exp
 
 from braid.condition.spark_dialect import SparkSql
 from braid.core.reserved_columns import QUERIES
+from braid.errors import DamagedRunError
 from braid.papers.reuse.definition import UNBOUNDED, Column, Definition, make_compensation
 from braid.papers.reuse.selections import EVERYTHING, Selection
 from braid.storage.block_files import read_parquet
-from braid.storage.durable_files import DamagedRunError
 
 Shape = Mapping[str, Mapping[str, Column]]
 """Shape of an operator's results: by input, the names of its columns and the streams they belong

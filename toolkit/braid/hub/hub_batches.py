@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from braid.core.events import ClockJumped
 from braid.core.reserved_columns import TIME
 from braid.core.stream_clocks import IrregularCounts, StreamClock, advance_clock, needs_spread
+from braid.errors import ExpressionError
 from braid.hub.backfill import trim_backfill
 from braid.hub.delivery import deliver_batch
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HistoryFile, HubState
 from braid.hub.network_flows import count_flows
-from braid.hub.operator_runtime import ExpressionError
 from braid.hub.query_registry import QueryRegistry, first_line
 from braid.kernels.time_spread import describe_times
 from braid.papers.reuse import deployment_changes as pure

@@ -15,10 +15,10 @@ import msgspec
 from braid.core import event_io, events
 from braid.core.run_state import VERSION, FileChecksum
 from braid.core.stream_clocks import IrregularCounts
+from braid.errors import DamagedRunError
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.event_log import EventLog, EventPrefix, extend_archive
 from braid.util.file_system import current_file_system
 from braid.util.json_codec import from_plain

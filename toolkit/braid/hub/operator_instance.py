@@ -20,6 +20,7 @@ from braid.condition.stored_keys import computed_columns
 from braid.core.events import BatchCommitted
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME
+from braid.errors import DamagedRunError
 from braid.execution.engine import Engine
 from braid.execution.executors import Executor
 from braid.hub.flat_results import Shape
@@ -29,7 +30,6 @@ from braid.papers.reuse.definition import Column
 from braid.papers.reuse.events import OperatorMetrics
 from braid.papers.slices.chain import Chain
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.run_store import RunStore
 from braid.util.environment import current_environment
 from braid.util.json_codec import from_plain, to_plain

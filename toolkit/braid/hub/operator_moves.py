@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from braid.errors import PlanningError
 from braid.hub.query_registry import QueryRegistry
 from braid.papers.reuse import deployment_changes as pure
 from braid.papers.reuse.deployment import with_operator_moved
 from braid.papers.reuse.events import NodeFailed, NodeRestored
-from braid.papers.reuse.planner import PlanningError
 from braid.papers.reuse.reoptimization import best_replan
 
 

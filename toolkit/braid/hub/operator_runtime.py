@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from braid.core.reserved_columns import MARK, TIME
+from braid.errors import ExpressionError
 from braid.execution.executors import make_executor
 from braid.hub.backfill import BackfillBuffer, HistoryWrite
 from braid.hub.flat_results import Texts, latest_time_sql, microseconds_sql, read_flat
@@ -36,21 +37,6 @@ from braid.util.environment import current_environment
 from braid.util.file_system import current_file_system
 from braid.util.machine import available_cores
 from braid.util.worker_threads import current_workers
-
-
-@dataclass
-class ExpressionError(Exception):
-    """An expression failed on tuples.
-
-    - ``query``: the query it belongs to; empty: an operator's expression failed.
-    - ``operator``, ``bit``: the operator's demand whose queries are affected; bit None: all its
-      demands.
-    """
-
-    error: Exception
-    operator: int = -1
-    bit: int | None = None
-    query: str = ""
 
 
 @dataclass(frozen=True)

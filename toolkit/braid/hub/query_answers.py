@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from braid.errors import QueryError
 from braid.hub.hub_state import RegisteredQuery, ServingInterval
 from braid.hub.operator_instance import (
     check_batches,
@@ -11,7 +12,6 @@ from braid.hub.operator_instance import (
     operator_result_files,
     read_operator_spec,
 )
-from braid.hub.query_dialect import QueryError
 from braid.hub.query_parser import StreamQuery
 from braid.hub.query_registry import QueryRegistry, first_line
 from braid.hub.stream_reader import AnswerPart, TickRange

@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from braid.condition.spark_dialect import SparkSql, describe_sql_error, to_sql
 from braid.condition.syntax_arguments import Table, find_unread, name_for_user
+from braid.errors import QueryError
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.util.durations import parse_duration
 
@@ -47,10 +48,6 @@ ACCEPTED = (
     "a query is SELECT ... FROM streams [RANGE ...] JOIN or WHERE ..., and GROUP BY and HAVING "
     "with a SLIDE"
 )
-
-
-class QueryError(ValueError):
-    """A query is invalid. The message says what was found and what is accepted."""
 
 
 class CQL(SparkSql):

@@ -11,7 +11,7 @@ from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.evaluation_order import is_safe
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import SqlType
-from braid.condition.typed_expressions import UnsupportedExpressionError
+from braid.errors import UnsupportedExpressionError
 
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 _TEXT = (exp.Upper, exp.Lower, exp.Trim)

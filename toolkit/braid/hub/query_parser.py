@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from braid.condition.column_names import resolve_columns
-from braid.condition.predicate import PredicateError
 from braid.condition.term_normalizer import split_conjuncts
+from braid.errors import PredicateError, QueryError
 from braid.hub.query_conditions import QueryConditions, Schemas, to_sql
-from braid.hub.query_dialect import ACCEPTED, QueryError, parse_query
+from braid.hub.query_dialect import ACCEPTED, parse_query
 from braid.hub.query_windows import interval_windows, parse_windows
 from braid.papers.reuse.definition import Definition
 from braid.util.durations import Span

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 
 from braid.core import events
 from braid.core.event_logging import log_events
-from braid.hub.backfill import LostTuples, remove_lost_file
+from braid.errors import ExpressionError, LostTuples, PlanningError, QueryError
+from braid.hub.backfill import remove_lost_file
 from braid.hub.flat_results import Texts, compensation_sql
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import (
@@ -25,8 +26,7 @@ from braid.hub.hub_state import (
     check_no_earlier_hub,
     open_event_log,
 )
-from braid.hub.operator_runtime import BuiltOperator, ExpressionError, OperatorRuntime
-from braid.hub.query_dialect import QueryError
+from braid.hub.operator_runtime import BuiltOperator, OperatorRuntime
 from braid.hub.query_requests import AdmittedQuery, QueryReader
 from braid.hub.reoptimizer import Reoptimizer
 from braid.hub.reuse_planning import SITE, make_cost_model
@@ -51,7 +51,7 @@ from braid.papers.reuse.events import (
     QuerySubmitted,
 )
 from braid.papers.reuse.network import ONE_SITE
-from braid.papers.reuse.planner import Decision, Planner, PlanningError
+from braid.papers.reuse.planner import Decision, Planner
 from braid.storage import durable_files
 from braid.util.file_system import current_file_system
 
@@ -126,7 +126,7 @@ class QueryRegistry:
                 remove_lost_file(after, lost)
                 self.ledger, since = after, after.backfill_start[lost.stream]
                 assert since is not None, "something is lost"
-                where = lost.stream, lost.file.epoch
+                where = lost.stream, lost.epoch
                 self._losses.append(HistoryLost(after.epoch, *where, since, str(lost.error)))
 
     def make_planner(self) -> Planner:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from braid.hub.query_dialect import QueryError, parse_window
+from braid.errors import QueryError
+from braid.hub.query_dialect import parse_window
 from braid.util.durations import Span, parse_duration
 
 

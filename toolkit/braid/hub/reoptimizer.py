@@ -13,9 +13,9 @@ from contextlib import suppress
 from typing import Protocol
 
 from braid.core.events import Event
+from braid.errors import QueryError
 from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HubState
-from braid.hub.query_dialect import QueryError
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.deployment_changes import HORIZON, diff_deployments
 from braid.papers.reuse.planner import Planner

@@ -14,8 +14,9 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from braid.condition.sql_types import SqlType
+from braid.errors import QueryError
 from braid.hub.query_conditions import Schemas
-from braid.hub.query_dialect import CQL, QueryError, parse_query
+from braid.hub.query_dialect import CQL, parse_query
 from braid.hub.query_parser import parse_stream_query
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.deployment import DeployedQuery, Deployment

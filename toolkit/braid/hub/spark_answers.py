@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from braid.hub.query_dialect import QueryError
+from braid.errors import QueryError
 from braid.hub.query_parser import StreamQuery
 from braid.hub.stream_reader import TickRange
 

@@ -16,12 +16,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from braid.condition.evaluation_order import OverflowFailure
 from braid.condition.spark_analyzer import make_arrow_schema, make_spark_nullable
 from braid.condition.sql_types import SqlType
 from braid.condition.time_zones import UTC
 from braid.core.reserved_columns import QUERIES
-from braid.execution.driver_collect import LIMIT, SparkResultLimitExceeded, collect_batch
+from braid.errors import OverflowFailure, SparkResultLimitExceeded
+from braid.execution.driver_collect import LIMIT, collect_batch
 from braid.execution.spark_executor import disable_adaptive_execution
 from braid.execution.stream_layout import make_layouts, project_stream
 from braid.execution.weak_callbacks import weak_callback

@@ -13,8 +13,8 @@ import pyarrow as pa
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.residual_evaluation import query_table
 from braid.condition.sql_types import BIGINT
-from braid.condition.typed_expressions import UnsupportedExpressionError
 from braid.core.reserved_columns import QUERIES
+from braid.errors import UnsupportedExpressionError
 from braid.hub.flat_results import Shape
 from braid.hub.query_conditions import Schemas
 from braid.hub.query_expressions import depends_on_time_zone, has_float, may_fail

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from braid.condition.evaluation_order import OverflowFailure
 from braid.condition.predicate import GuardedStep, Measure, Predicate, ProbeStep, ResidualPredicate
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.core.reserved_columns import ROUTING, TIME
+from braid.errors import OverflowFailure
 from braid.kernels.block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.candidate_pairs import (
     find_candidate_pairs,

@@ -12,12 +12,12 @@ from sqlglot import exp
 from braid.condition.analyzer import Analyzer
 from braid.condition.column_names import parse_condition
 from braid.condition.parser import parse_predicate
-from braid.condition.predicate import PredicateError
 from braid.condition.spark_analyzer import SparkAnalyzer
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK
+from braid.errors import PredicateError
 from braid.join_config import JoinConfig
 from braid.kernels.join_spec import StreamLayout
 from braid.util.durations import Span

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from braid.condition.sql_types import MOST_DIGITS
-from braid.util.validation import RefusedColumnError, format_value
+from braid.errors import RefusedColumnError
+from braid.util.validation import format_value
 
 _MOST_KINDS = 4
 """Most types that an error message lists."""

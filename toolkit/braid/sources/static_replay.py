@@ -15,12 +15,8 @@ from pyspark.sql import types as T
 
 from braid.condition.spark_analyzer import make_arrow_schema, make_spark_nullable
 from braid.core.reserved_columns import make_nullable
-from braid.execution.driver_collect import (
-    ByteBudget,
-    CollectLimitExceeded,
-    collect_batch,
-    scanned_bytes,
-)
+from braid.errors import CollectLimitExceeded
+from braid.execution.driver_collect import ByteBudget, collect_batch, scanned_bytes
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.checkpoint_files import make_own_path
 from braid.storage.input_snapshot import InputSnapshot

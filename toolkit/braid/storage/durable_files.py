@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from braid.core.run_state import FileChecksum, check_version
+from braid.errors import DamagedRunError
 from braid.util.environment import current_environment
 from braid.util.file_system import current_file_system
 from braid.util.worker_threads import current_workers
@@ -27,10 +28,6 @@ _MOST_THREADS = 32
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}")
 _SEAL = re.compile(rb',"crc":"([0-9a-f]{8})"}$')
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-
-
-class DamagedRunError(ValueError):
-    """A file of a run is missing or damaged."""
 
 
 def check_durability(durability: str) -> str:

@@ -20,8 +20,9 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from braid.core.event_io import decode_event, encode_event
+from braid.errors import DamagedRunError
 from braid.storage import durable_files, event_log_head
-from braid.storage.durable_files import DamagedRunError, skip_check
+from braid.storage.durable_files import skip_check
 from braid.storage.event_log_head import EventLogHeader
 from braid.util.file_system import current_file_system
 

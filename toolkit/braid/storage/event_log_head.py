@@ -18,8 +18,8 @@ from braid.core.event_io import decode_event, event_to_dict, event_types
 from braid.core.events import BatchCommitted, EventsTrimmed
 from braid.core.plan import Block
 from braid.core.stream_clocks import IrregularCounts
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 
 _KIND = re.compile(rb'"type":"(\w+)"')
 

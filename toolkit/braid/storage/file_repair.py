@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from braid.core.events import BatchCommitted
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.log_entries import Merged, Named
 from braid.storage.result_compactor import is_compacted_file
 from braid.storage.run_store import RunStore

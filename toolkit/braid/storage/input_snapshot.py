@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from braid.core.run_state import VERSION, FileChecksum
+from braid.errors import DamagedRunError
 from braid.storage import durable_files, micro_batch_files
-from braid.storage.durable_files import DamagedRunError, skip_check
+from braid.storage.durable_files import skip_check
 from braid.storage.input_splitting import InputSplitter, Seals
 from braid.storage.staged_input import StagedStream
 from braid.util.file_system import current_file_system

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from braid.core.run_state import FileChecksum, RunState
+from braid.errors import DamagedRunError, FencedError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.event_log import EventLog, EventPrefix
 from braid.storage.file_repair import RepairableFile, find_repairable
 from braid.storage.log_entries import Kept
-from braid.storage.manifest_log import OLD, FencedError
+from braid.storage.manifest_log import OLD
 from braid.storage.remote_run_store import RemoteRunStore, is_object_store_url, open_store
 from braid.storage.run_store import RunStore
 from braid.util.file_system import current_file_system

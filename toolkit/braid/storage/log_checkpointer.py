@@ -13,8 +13,8 @@ from typing import Any
 
 from braid.core.event_io import decode_event
 from braid.core.event_logging import LOGGER
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.event_log import EventLog, EventLogEnd, EventPrefix
 from braid.storage.log_entries import Kept, Merged
 from braid.storage.manifest_log import OLD

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from braid.core.run_state import VERSION
+from braid.errors import DamagedRunError, FencedError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.event_log import EventPrefix
 from braid.storage.log_entries import Driver, Kept, Manifest, Merged, Named, Rolled
 from braid.util.file_system import current_file_system
@@ -53,10 +53,6 @@ With more than one, a damaged one can be replaced.
 def _checkpoint_entry(roll_up: Path) -> int:
     """Return the last entry that a checkpoint covers."""
     return int(roll_up.stem.partition("-")[2])
-
-
-class FencedError(RuntimeError):
-    """Another driver has taken over the run."""
 
 
 def _drop_older_groups(since: int, merged: list[Merged]) -> list[Merged]:

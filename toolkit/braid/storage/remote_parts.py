@@ -8,8 +8,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from braid.core.event_logging import LOGGER
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.manifest_log import ManifestLog
 from braid.storage.object_store import ObjectStore, map_concurrently
 from braid.storage.published_results import PublishedResults

@@ -28,10 +28,11 @@ from typing import Any
 from braid.core.batch_report import BatchReport
 from braid.core.event_io import encode_event
 from braid.core.run_state import VERSION, FileChecksum, RunState
+from braid.errors import DamagedRunError, FencedError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError, Durability
+from braid.storage.durable_files import Durability
 from braid.storage.log_entries import Merged, Named
-from braid.storage.manifest_log import OLD, FencedError, is_run_file
+from braid.storage.manifest_log import OLD, is_run_file
 from braid.storage.object_store import map_concurrently, open_object_store
 from braid.storage.remote_parts import RemoteManifestLog, RemotePublishedResults, RemoteSinkProgress
 from braid.storage.run_store import RunStore

@@ -20,8 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from braid.core.run_state import FileChecksum
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError, skip_check
+from braid.storage.durable_files import skip_check
 from braid.storage.log_entries import Kept, Merged, Named
 from braid.storage.manifest_log import is_run_file, result_file_sort_key
 from braid.util.file_system import current_file_system

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from braid.core.event_logging import LOGGER
 from braid.core.run_state import FileChecksum
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError
 from braid.storage.log_entries import Merged, Named
 from braid.storage.manifest_log import ManifestLog, result_file_batch, result_file_sort_key
 from braid.storage.published_results import PublishedResults

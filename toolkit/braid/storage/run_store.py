@@ -46,8 +46,9 @@ from braid.core.batch_report import BatchReport
 from braid.core.event_io import encode_event
 from braid.core.event_logging import LOGGER
 from braid.core.run_state import VERSION, FileChecksum, RunState, state_from_json, state_to_json
+from braid.errors import DamagedRunError
 from braid.storage import block_files, durable_files
-from braid.storage.durable_files import DamagedRunError, Durability
+from braid.storage.durable_files import Durability
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.log_checkpointer import EventArchive
 from braid.storage.log_entries import Driver, Kept, Manifest, Named

@@ -14,8 +14,9 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from braid.core.run_state import VERSION
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError, skip_check
+from braid.storage.durable_files import skip_check
 from braid.util.file_system import current_file_system
 from braid.util.validation import read_natural
 

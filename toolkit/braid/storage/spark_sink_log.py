@@ -20,8 +20,9 @@ from pathlib import Path
 
 import msgspec
 
+from braid.errors import DamagedRunError
 from braid.storage import durable_files
-from braid.storage.durable_files import DamagedRunError, skip_check
+from braid.storage.durable_files import skip_check
 from braid.storage.log_entries import Merged
 from braid.storage.manifest_log import is_run_file, result_file_batch
 from braid.util.file_system import current_file_system

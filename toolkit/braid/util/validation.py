@@ -20,6 +20,8 @@ from typing import Any, NoReturn, get_type_hints
 
 import msgspec
 
+from braid.errors import RefusedColumnError
+
 _PLAIN = (str, bytes, bool, int, float, type(None), timedelta, Path)
 LONG = 80
 """Maximum characters of a value in a message."""
@@ -33,18 +35,6 @@ _KINDS = {
     "None": "None",
 }
 """Words for types that a reader without Python understands."""
-
-
-class RefusedColumnError(ValueError):
-    """A column that a stream cannot use.
-
-    - ``problem``: for example "holds int and str".
-    - ``remedy``: for example "give it one type".
-    """
-
-    def __init__(self, stream: str, column: str, problem: str, remedy: str) -> None:
-        super().__init__(f"column {column} of stream {stream} {problem}; {remedy}")
-        self.stream, self.column = stream, column
 
 
 def refuse_nanoseconds(stream: str, column: str) -> NoReturn:

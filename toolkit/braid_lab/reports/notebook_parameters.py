@@ -15,11 +15,12 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+from braid.errors import BraidError
 from braid.util.optional_imports import OptionalImport
 from braid.util.validation import format_value
 
 
-class NotebookError(Exception):
+class NotebookError(BraidError):
     """A notebook that cannot be run, or whose run failed; the message gives the reason."""
 
 

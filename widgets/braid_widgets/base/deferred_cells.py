@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any, Literal
 
 import ipywidgets as W
+from braid.errors import BraidError
 from braid.util.cancellation import cancellable
 from IPython import get_ipython
 from IPython.display import HTML, display
@@ -30,7 +31,7 @@ _workers: dict[str, threading.Thread] = {}
 State = Literal["waiting", "running", "done", "failed"]
 
 
-class _Left(Exception):
+class _Left(BraidError):
     """Raised in a worker after Stop was pressed."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from braid.errors import BraidError
 from braid.util.cancellation import cancellable
 
 from braid_widgets.base.interactivity import is_headless
@@ -14,7 +15,7 @@ AT_ONCE = "modelled: every change is simulated at once"
 Simulate = Callable[[dict[str, Any]], Iterable[Any]]
 
 
-class _Superseded(Exception):
+class _Superseded(BraidError):
     """Raised in a simulation after its settings have changed."""
 
 

@@ -15,6 +15,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from braid.errors import PlanningError
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import (
@@ -76,10 +77,6 @@ def _iterate_reused_operators(tree: Tree) -> Iterator[int]:
     elif isinstance(tree, NewOperator):
         for read in tree.inputs:
             yield from _iterate_reused_operators(read)
-
-
-class PlanningError(ValueError):
-    """No plan exists; the message gives the reason."""
 
 
 class Planner:
