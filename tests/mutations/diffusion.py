@@ -10,7 +10,6 @@ from typing import Any
 from unittest.mock import patch
 
 import pandas as pd
-from braid.papers.diffusion.set_cover import exact_cover
 from braid_lab.common.result_cache import CachedOutcome
 from braid_lab.diffusion import claim_frames as frames
 from braid_lab.diffusion import claims as gu
@@ -19,6 +18,7 @@ from braid_lab.diffusion import figures as figures
 from braid_lab.diffusion import long_runs as long
 from braid_lab.diffusion import plan_costs as plans
 from braid_lab.diffusion import tradeoff_claims as trades
+from braid_lab.diffusion.exact_cover import exact_cover
 from braid_lab.diffusion.experiments import DiffusionSetting
 
 from mutations import Mutation, Tries, cached_run, call_counting_clock, lazy_figures, run_in_process

@@ -318,7 +318,7 @@ MUTATIONS = [
     ),
     Mutation(
         "one selectivity for all joins",
-        "braid.papers.psp.cost.mean_latency_seconds",
+        "braid_lab.psp.cost.mean_latency_seconds",
         unselective,
         equations,
         ("Response time grows with the selectivity",),
@@ -422,7 +422,7 @@ MUTATIONS = [
     ),
     Mutation(
         "hops cost nothing",
-        "braid.papers.psp.cost.mean_latency_seconds",
+        "braid_lab.psp.cost.mean_latency_seconds",
         unsent,
         equations,
         (INTERIOR, "14 nodes are best", "The more selectivity, the longer the best ring"),

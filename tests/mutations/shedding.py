@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from braid.papers.shedding.basic_windows import newest_output_share
 from braid.papers.shedding.shed import Method, Shed
 from braid_lab.shedding import claims as gedik
 from braid_lab.shedding import experiments as study
 from braid_lab.shedding import measured as measured
+from braid_lab.shedding.closed_forms import newest_output_share
 from braid_lab.workloads.set_streams import SetStreams
 
 from mutations import Mutation, Tries, cached_run, run_in_process
@@ -273,21 +273,21 @@ MUTATIONS = [
     ),
     Mutation(
         "a fraction that is never adapted",
-        "braid.papers.shedding.shedding_rate.adapt_fraction",
+        "braid_lab.shedding.closed_forms.adapt_fraction",
         lambda adapt: lambda r, *rest: r,
         adapted,
         ("r falls in a burst",),
     ),
     Mutation(
         "a burst that nobody foresees",
-        "braid.papers.shedding.shedding_rate.affordable_fraction",
+        "braid_lab.shedding.closed_forms.affordable_fraction",
         lambda forward: lambda *given: 1.0,
         adapted,
         ("rate adaptation keeps the join within",),
     ),
     Mutation(
         "a feed-forward rule that processes hardly anything",
-        "braid.papers.shedding.shedding_rate.affordable_fraction",
+        "braid_lab.shedding.closed_forms.affordable_fraction",
         lambda forward: lambda *given: forward(*given) / 10,
         adapted,
         ("rate adaptation keeps the join within",),

@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 from braid.papers.slices.chain_optimizer import ChainStatistics
-from braid.papers.slices.cost import Savings
 from braid_lab.slices import chain_claims
 from braid_lab.slices import claims as paper
 from braid_lab.slices import cost_tree as tree
 from braid_lab.slices import experiments as slices_experiments
+from braid_lab.slices.cost import Savings
 
 from mutations import Mutation, Tries
 
@@ -127,7 +127,7 @@ def overlapping(cut: Any) -> Any:
 MUTATIONS = [
     Mutation(
         "slices that overlap",
-        "braid.papers.slices.cost.state_slice_cost",
+        "braid_lab.slices.cost.state_slice_cost",
         overlapping,
         whole,
         ("without selections the chain holds the state",),
@@ -192,7 +192,7 @@ MUTATIONS = [
     ),
     Mutation(
         "half the savings of Eq. 5.2",
-        "braid.papers.slices.cost.chain_savings",
+        "braid_lab.slices.cost.chain_savings",
         halved,
         closed,
         (
@@ -204,14 +204,14 @@ MUTATIONS = [
     ),
     Mutation(
         "selections are not pushed into the chain, in Eq. 5.2",
-        "braid.papers.slices.cost.chain_savings",
+        "braid_lab.slices.cost.chain_savings",
         lambda savings: lambda rho, sigma, join: savings(rho, 1.0, join),
         closed,
         ("all memory savings are positive", "memory savings reach about 50%"),
     ),
     Mutation(
         "a chain that compares a twentieth more",
-        "braid.papers.slices.cost.chain_savings",
+        "braid_lab.slices.cost.chain_savings",
         dearer,
         closed,
         ("all CPU savings are positive",),

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from braid.papers.slices import cost
-from braid_lab.slices import cost_tree
+from braid_lab.slices import cost, cost_tree
 
 from mutations import Broken
 from mutations.slices import halved
@@ -349,7 +348,7 @@ BROKEN = [
     ),
     Broken(
         "isolated queries that share",
-        "braid.papers.slices.cost.isolated_cost",
+        "braid_lab.slices.cost.isolated_cost",
         lambda isolated: cost.pull_up_cost,
         SHARED + "test_isolated_queries_hold_most_when_windows_overlap",
         "Wang 2008, Fig. 4.1",
@@ -370,28 +369,28 @@ BROKEN = [
     ),
     Broken(
         "pull-up that routes for nothing",
-        "braid.papers.slices.cost.pull_up_cost",
+        "braid_lab.slices.cost.pull_up_cost",
         without(route=0.0),
         SHARED + "test_the_equations_for_two_queries_as_printed",
         "Wang 2008, Eq. 4.1, Table 4.1, Fig. 4.2",
     ),
     Broken(
         "partition that routes for nothing",
-        "braid.papers.slices.cost.partition_cost",
+        "braid_lab.slices.cost.partition_cost",
         without(route=0.0),
         SHARED + "test_the_equations_for_two_queries_as_printed",
         "Wang 2008, Eq. 4.2, Fig. 4.3",
     ),
     Broken(
         "a chain whose unions cost nothing",
-        "braid.papers.slices.cost.state_slice_cost",
+        "braid_lab.slices.cost.state_slice_cost",
         without(union=0.0),
         SHARED + "test_the_equations_for_two_queries_as_printed",
         "Wang 2008, Eq. 5.1",
     ),
     Broken(
         "half the savings, as they follow from the costs",
-        "braid.papers.slices.cost.chain_savings",
+        "braid_lab.slices.cost.chain_savings",
         halved,
         SHARED + "test_equation_5_2_follows_without_the_terms_linear_in_lambda",
         "Wang 2008, Eq. 5.2",
@@ -601,7 +600,7 @@ BROKEN = [
     ),
     Broken(
         "a fraction that stays, whatever is left in the input",
-        "braid.papers.shedding.shedding_rate.adapt_fraction",
+        "braid_lab.shedding.closed_forms.adapt_fraction",
         lambda adapt: lambda r, beta, boost=1.2: r,
         POLICY + "test_algorithm_1_falls_when_input_is_left_and_rises_by_the_boost_at_most",
         "Gedik 2007, Algorithm 1",

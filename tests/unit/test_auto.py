@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from braid import Auto
 from braid.core.batch_report import BlockSize, ReplicaReport, TaskReport
-from braid.core.decision_sentences import collect_decisions
 from braid.core.events import BatchCommitted, BatchPlanned, PlacementChanged
 from braid.core.facts import Facts
 from braid.core.plan import Plan
@@ -21,6 +20,7 @@ from braid.papers.shedding.shed import Shed
 from braid.simulation.auto_placement import AutoState, _is_review_due
 from braid.simulation.simulator import simulate
 from braid.stream_join import StreamJoin
+from braid_widgets.cockpit.decision_sentences import collect_decisions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle import describe_difference, expected, killed_before, result_ids

@@ -9,11 +9,6 @@ from math import ceil
 import pytest
 from braid import AdaptiveGrid
 from braid.core import event_io, events
-from braid.core.decision_sentences import (
-    DecisionCollector,
-    collect_decisions,
-    describe_batch_decisions,
-)
 from braid.core.events import (
     BatchCommitted,
     BatchPlanned,
@@ -29,6 +24,11 @@ from braid.papers.slices.events import SliceContents
 from braid.papers.theta.events import MappingChanged, MigrationAdvanced, MigrationStarted
 from braid.papers.theta.mapping import input_load_factor
 from braid.simulation.simulator import simulate
+from braid_widgets.cockpit.decision_sentences import (
+    DecisionCollector,
+    collect_decisions,
+    describe_batch_decisions,
+)
 from placement_checks import SWING, check_meetings, examples
 from unit.test_events import ALL
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from braid.cli import main
-from braid.papers.diffusion.set_cover import exact_cover
 from braid.util.optional_imports import OptionalImport, missing_dependency_message
+from braid_lab.diffusion.exact_cover import exact_cover
 from braid_lab.workloads import flights, tpch
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name

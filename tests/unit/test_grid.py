@@ -113,11 +113,15 @@ def feed(decision, order, within=None):
             if within is not None and max(sizes) > within * min(sizes):
                 sizes[stream] -= 1
                 break
-            before, decision = (
-                decision,
-                decision.count_and_decide(*((1, 0) if stream == 0 else (0, 1))),
-            )
+            before, decision = decision, count_tuple(decision, stream)
             yield before, decision, tuple(sizes)
+
+
+def count_tuple(decision, stream):
+    """Return the decision after a tuple of a stream; Algorithm 1, lines 2 to 5."""
+    counted = decision.add_counts(*((1, 0) if stream == 0 else (0, 1)))
+    r, s = counted.r + counted.delta_r, counted.s + counted.delta_s
+    return counted.at_checkpoint(r, s) if counted.is_checkpoint_due() else counted
 
 
 def optimal_start(hosts, r, s):

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 import pytest
 from braid.core.batch_history import LiveBlocks
 from braid.core.batch_report import HostMetrics
-from braid.core.decision_sentences import collect_decisions
 from braid.core.event_io import encode_event
 from braid.core.event_tail import EventTail
 from braid.core.events import (
@@ -50,6 +49,7 @@ from braid.storage.run_store import RunStore
 from braid.stream_join import StreamJoin
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.cockpit.block_details import host_details
+from braid_widgets.cockpit.decision_sentences import collect_decisions
 from braid_widgets.cockpit.page import recorded_page
 from hypothesis import given
 from hypothesis import strategies as st

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 from braid.core import event_io
 from braid.core.events import BatchCommitted, BatchPlanned
-from braid.papers.psp.cost import relocated_shares
 from braid.papers.psp.events import (
     HeadMoved,
     RingResized,
@@ -20,6 +19,7 @@ from braid.papers.psp.events import (
 )
 from braid.papers.psp.ring import Ring
 from braid.simulation.simulator import simulate
+from braid_lab.psp.cost import relocated_shares
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -9,12 +9,12 @@ from itertools import permutations, product
 from math import prod, sqrt
 
 import pytest
-from braid.papers.psp.cost import (
+from braid.papers.psp.slice_table import insertion_points
+from braid_lab.psp.cost import (
     Workload,
     atr_duplicates_per_tuple,
     centralized_work,
     initial_lengths,
-    insertion_points,
     lay_out_rings,
     mean_latency_seconds,
     memory_atr,

@@ -10,10 +10,11 @@ from itertools import product
 from math import prod
 
 import pytest
-from braid.papers.psp import cost as ring_cost
-from braid.papers.slices import cost as costs
-from braid.papers.slices.cost import SharedLoad
+from braid_lab.psp import cost as ring_cost
+from braid_lab.shared_ring.cost import node_latency, shared_ring_workload
+from braid_lab.slices import cost as costs
 from braid_lab.slices import cost_tree as tree_costs
+from braid_lab.slices.cost import SharedLoad
 from braid_lab.slices.cost_tree import MEGABYTES, JoinTree
 from hypothesis import given
 from hypothesis import strategies as st
@@ -223,7 +224,7 @@ LOAD = ring_cost.Workload(
 
 def test_equation_21_1_with_selections_is_13_1_with_smaller_states():
     passing = (0.5, 0.25, 1.0)
-    shared = costs.shared_ring_workload(LOAD, passing)
+    shared = shared_ring_workload(LOAD, passing)
     factors = [
         rate * w * s * p
         for rate, w, s, p in zip(LOAD.rates, LOAD.windows, LOAD.selectivities, passing, strict=True)
@@ -242,14 +243,14 @@ def test_equation_21_1_with_selections_is_13_1_with_smaller_states():
     ]
     assert ring_cost.centralized_work(shared) == pytest.approx(wanted[0])
     assert ring_cost.ring_work(shared, 4) == pytest.approx(wanted[0] + 4 * wanted[1])
-    assert costs.shared_ring_workload(LOAD, (1.0,) * 3) == LOAD
+    assert shared_ring_workload(LOAD, (1.0,) * 3) == LOAD
     assert ring_cost.ring_work(shared, 4) < ring_cost.ring_work(LOAD, 4)
 
 
 @pytest.mark.parametrize("nodes", [1, 4, 12])
 def test_equation_21_2_has_the_mean_of_13_5(nodes):
     free = replace(LOAD, insert=0.0, purge=0.0)
-    mean = sum(costs.node_latency(free, nodes, i) for i in range(1, nodes + 1)) / nodes
+    mean = sum(node_latency(free, nodes, i) for i in range(1, nodes + 1)) / nodes
     assert mean == pytest.approx(ring_cost.mean_latency_seconds(free, (nodes,) * 3))
 
 
@@ -266,8 +267,8 @@ def test_equation_21_2_has_the_mean_of_13_5(nodes):
         (lambda: costs.state_slice_cost(TWO, (10.0,)), "does not rise"),
         (lambda: costs.state_slice_cost(TWO, (20.0, 60.0)), "does not rise"),
         (lambda: costs.chain_savings(1.0, 0.5, 0.5), "between 0 and 1"),
-        (lambda: costs.shared_ring_workload(LOAD, (1.0,)), "each of 3 streams"),
-        (lambda: costs.node_latency(LOAD, 4, 5), "nodes 1 to 4"),
+        (lambda: shared_ring_workload(LOAD, (1.0,)), "each of 3 streams"),
+        (lambda: node_latency(LOAD, 4, 5), "nodes 1 to 4"),
         (lambda: tree_costs.ratio_tree(0.0, 1.0), "above 0"),
     ],
 )

@@ -13,9 +13,8 @@ from braid.papers.slices.chain_optimizer import (
     cpu_chain,
     edge_cost,
     edge_memory,
-    unfiltered_statistics,
 )
-from braid.papers.slices.cost import SharedLoad, state_slice_cost
+from braid_lab.slices.cost import SharedLoad, state_slice_cost, unfiltered_statistics
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -131,26 +132,26 @@ def test_shares_of_routing_keys_add_up_to_one() -> None:
 # Matches by age.
 
 
+def block_age(block: Block, batch: int, window: int | None, clocks: Sequence[int | None]) -> int:
+    """Return the age of a block of the first of two streams."""
+    return facts.block_ages([block], batch, (window, window), clocks)[block.id]
+
+
 @pytest.mark.parametrize(
     "span, expected",
     [((160, 160), 0), ((150, 152), 0), ((149, 149), 1), ((70, 90), 8), ((1, 1), 15), ((0, 0), 15)],
 )
 def test_ages_are_parts_of_the_window(span: tuple[int, int], expected: int) -> None:
     block = Block(1, 0, (0, 1), 0, (0,), 5, 5, span)
-    assert facts.block_age(block, 7, 160, (None, 160)) == expected
-    assert facts.block_age(replace(block, event_time_range=(500, 500)), 7, 160, (None, 160)) == 0
-    assert (
-        facts.block_age(replace(block, event_time_range=(-900, -900)), 7, 160, (900, 160))
-        == AGES - 1
-    )
+    assert block_age(block, 7, 160, (None, 160)) == expected
+    assert block_age(replace(block, event_time_range=(500, 500)), 7, 160, (None, 160)) == 0
+    assert block_age(replace(block, event_time_range=(-900, -900)), 7, 160, (900, 160)) == AGES - 1
 
 
 def test_with_full_history_ages_double() -> None:
-    ages = [facts.block_age(Block(1, 0, (0, 1), b, (0,)), 8, None, (5, 5)) for b in range(9)]
+    ages = [block_age(Block(1, 0, (0, 1), b, (0,)), 8, None, (5, 5)) for b in range(9)]
     assert ages == [4, 3, 3, 3, 3, 2, 2, 1, 0]
-    assert facts.block_age(Block(1, 0, (0, 1), 6, (0,)), 8, 100, (5, None)) == 2, (
-        "the others are silent"
-    )
+    assert block_age(Block(1, 0, (0, 1), 6, (0,)), 8, 100, (5, None)) == 2, "the others are silent"
 
 
 def test_matches_of_all_ages_are_those_of_the_steps_here_and_in_the_engine(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 import pytest
 from braid.papers.slices import chain_optimizer as slices
-from braid.papers.slices.cost import SharedLoad
 from braid_lab.common.claims import check_claims
 from braid_lab.slices import claims as paper
 from braid_lab.slices import experiments as sharing
 from braid_lab.slices.chain_counting import ChainExperiment
+from braid_lab.slices.cost import SharedLoad, unfiltered_statistics
 from braid_lab.slices.counting import TupleCounts, plan_joins
 
 SMALL = SharedLoad(6.0, (1.0, 2.0, 5.0), 0.4, 0.3)
@@ -163,7 +163,7 @@ def test_merged_slices_of_the_placement_do_what_is_counted(chain):
 
 def test_a_router_that_looks_up_asks_once_for_a_result():
     compares, looks_up = (
-        slices.unfiltered_statistics((20.0, 20.0), 0.1, 0.0, 4, lookup) for lookup in (False, True)
+        unfiltered_statistics((20.0, 20.0), 0.1, 0.0, 4, lookup) for lookup in (False, True)
     )
     windows = (1.0, 2.0, 3.0, 4.0)
     one = slices.edge_cost(0, 1, windows, compares)
@@ -214,7 +214,7 @@ def test_overhead_ranges_are_those_of_cpu_chain(name):
 
         def best(overhead, rate=rate, n=n, windows=windows):
             return slices.cpu_chain(
-                windows, slices.unfiltered_statistics((rate, rate), 0.025, overhead, n)
+                windows, unfiltered_statistics((rate, rate), 0.025, overhead, n)
             )
 
         low, high = sharing.overhead_range(windows, chain, rate, 0.025)

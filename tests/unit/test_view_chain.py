@@ -12,11 +12,12 @@ from braid.core.events import BatchCommitted, QueryAdded, QueryRemoved, RunStart
 from braid.core.query import Query
 from braid.papers.slices import chain as chains
 from braid.papers.slices import chain_optimizer as slices
-from braid.papers.slices import cost as costs
 from braid.papers.slices.chain import Chain as Placement
 from braid.shared.query_changes import add_query
 from braid.simulation.simulator import simulate
 from braid_lab.reports.report_page import find_external_urls
+from braid_lab.slices import cost as costs
+from braid_lab.slices.cost import unfiltered_statistics
 from braid_widgets.base import progress
 from braid_widgets.base.query_table import QueryRow, QueryTable
 from braid_widgets.base.run_view import fold_events
@@ -216,7 +217,7 @@ def test_a_run_without_a_chain_is_refused():
 
 def test_the_merge_graph_has_every_edge_and_shows_the_shortest_path():
     windows = (1.0, 2.0, 3.0, 24.0, 30.0)
-    known = slices.unfiltered_statistics((20.0, 20.0), 0.025, 40.0, 5)
+    known = unfiltered_statistics((20.0, 20.0), 0.025, 40.0, 5)
     shown = merge_graph.merge_graph_chart(windows, known, "Graph of r")
     best = slices.cpu_chain(windows, known)
     assert 1 < len(best) < 5

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from random import Random
 
 from braid.core.facts import HostUsage
 
@@ -58,39 +57,6 @@ GU = CostParameters()
 """Costs of Gu 2007, section 5: 1 ms to send or receive, 10 ms for each probe of a host, regardless
 of how much it stores.
 """
-GU_SCANNED = CostParameters(probe_ms=0.0, compare_us=10_000 / 375)
-"""Alternative reading of "one join probing takes on average 10 ms": cost proportional to the tuples
-compared. 10 ms scan a window of 30 s at 12.5 tuples per second, the mean of Gu's rates.
-"""
-
-
-def wang_cost_parameters(kilopixels: float) -> CostParameters:
-    """Return the costs of Wang 2008, section 16.1.
-
-    Joins are nested loops over images, so only comparisons cost.
-
-    ``kilopixels`` is the size of an image: 5, 10 or 20. The book gives no times. A nanosecond for
-    each pixel is what NumPy takes for a distance of two images. Sending or receiving a tuple is
-    assumed to cost 50 microseconds on a gigabit network.
-    """
-    return CostParameters(transfer_ms=0.05, probe_ms=0.0, compare_us=kilopixels)
-
-
-def gu_host_capacities(hosts: int, seed: int = 0) -> tuple[HostCapacity, ...]:
-    """Return seeded random hosts of Gu 2007, section 5.
-
-    Each value is uniform: 500 to 1000 MB, 1000 to 5000 MIPS, 100 to 1000 Mbit/s.
-    """
-    draw = Random(seed)
-    return tuple(
-        HostCapacity(draw.uniform(500, 1000), draw.uniform(1000, 5000), draw.uniform(100, 1000))
-        for _ in range(hosts)
-    )
-
-
-def wang_host_capacities(hosts: int) -> tuple[HostCapacity, ...]:
-    """Return the hosts of Wang 2008, section 16.1: equal machines, 1 GB, gigabit networks."""
-    return (HostCapacity(1000.0, REFERENCE_MIPS, 1000.0),) * hosts
 
 
 def compute_load(

@@ -43,21 +43,10 @@ Matches = dict[Visit, tuple[float, float]]
 """By step, the compared pairs (intermediate result, tuple) and those that matched."""
 
 AgedMatches = dict[tuple[Visit, int], tuple[float, float]]
-"""The same by step and age of the probed block; see ``block_age``."""
+"""The same by step and age of the probed block; see ``block_ages``."""
 
 AGES = 16
 """Number of parts of a window by which ages are counted."""
-
-
-def block_age(b: Block, batch: int, window: int | None, clocks: Sequence[int | None]) -> int:
-    """Return the age of a block at the start of a batch: 0 for the youngest, at most AGES - 1.
-
-    The window of its stream is divided into AGES parts; the age is the part that contains the
-    middle of the block's event times. The time now is the greatest clock of the other streams. With
-    full history, or while the other streams are silent, the age is the number of times that the
-    batches since the block's first have doubled.
-    """
-    return _age_class(b, batch, window, _latest_other_clock(b.stream, clocks))
 
 
 def block_ages(
@@ -66,7 +55,13 @@ def block_ages(
     windows: Sequence[int | None],
     clocks: Sequence[int | None],
 ) -> dict[int, int]:
-    """Return the ages of blocks by id. Windows and clocks are by stream."""
+    """Return the ages of blocks at the start of a batch, by id: 0 for the youngest.
+
+    Windows and clocks are by stream. The window of a stream is divided into AGES parts; the age is
+    the part that contains the middle of the block's event times, at most AGES - 1. The time now is
+    the greatest clock of the other streams. With full history, or while the other streams are
+    silent, the age is the number of times that the batches since the block's first have doubled.
+    """
     now = [_latest_other_clock(s, clocks) for s in range(len(windows))]
     return {b.id: _age_class(b, batch, windows[b.stream], now[b.stream]) for b in blocks}
 

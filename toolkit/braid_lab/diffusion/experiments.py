@@ -23,10 +23,8 @@ import numpy as np
 import pandas as pd
 from braid.core.cluster_model import (
     GU,
-    GU_SCANNED,
     CostParameters,
     HostCapacity,
-    gu_host_capacities,
 )
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement, placements_for
@@ -38,6 +36,7 @@ from braid.simulation.expected_work import Selects
 from braid.simulation.simulator import iter_simulation
 
 from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.diffusion.cluster import GU_SCANNED, gu_host_capacities
 from braid_lab.workloads.poisson_arrivals import Arrivals, draw_rates
 
 PLACEMENTS = (

@@ -20,8 +20,9 @@ from braid.core.plan import Plan
 from braid.papers.diffusion.coordinated import Coordinated, initial_cover_problems
 from braid.papers.diffusion.events import PathChosen
 from braid.papers.diffusion.overhead import atr_overhead
-from braid.papers.diffusion.set_cover import chvatal_bound, exact_cover, greedy_cover
+from braid.papers.diffusion.set_cover import greedy_cover
 
+from braid_lab.diffusion.exact_cover import chvatal_bound, exact_cover
 from braid_lab.diffusion.experiments import (
     RIVALS,
     DiffusionSetting,

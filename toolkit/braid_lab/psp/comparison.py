@@ -17,11 +17,12 @@ from braid.core.events import BatchCommitted, BatchPlanned
 from braid.core.plan import Block, Route
 from braid.papers.diffusion.coordinated import Coordinated
 from braid.papers.diffusion.events import PathChosen
-from braid.papers.psp import cost
 from braid.papers.psp.events import SliceTableChanged, StateRelocated
 from braid.papers.psp.ring import Ring
+from braid.papers.psp.slice_table import insertion_points
 from braid.simulation.simulator import simulate
 
+from braid_lab.psp import cost
 from braid_lab.psp.experiments import RingSetting, steady_batches
 from braid_lab.psp.rivals import PAIR, SHORT, competitors, sent_copies, with_fine_batches
 
@@ -197,7 +198,7 @@ def relocation_table(
         moves = [m for e in run if isinstance(e, StateRelocated) and e.stream == 0 for m in e.moves]
         tables = [e.nodes for e in run if isinstance(e, SliceTableChanged) and e.stream == 0]
         old = next(t for t in reversed(tables) if len(t) == nodes)
-        places = cost.insertion_points(nodes, added)
+        places = insertion_points(nodes, added)
         for place, share in enumerate(cost.relocated_shares(nodes, added), 1):
             moved = sum(m.source == old[place - 1] for m in moves) / nodes
             rows.append((nodes, added, place, moved, float(share) + places.count(place)))

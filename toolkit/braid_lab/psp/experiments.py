@@ -4,7 +4,7 @@
 
 There are two models. The closed forms are those of ``papers.psp.cost`` (chapter 13, section 15.1).
 The counted ones run the placements without tuples (``simulate``) and price what every node does:
-pairs, sends and receipts by ``core.cluster_model.wang_cost_parameters``.
+pairs, sends and receipts by ``psp.cluster.wang_cost_parameters``.
 
 The book prints neither times nor values for its cost terms. A pair takes 1 ns for a pixel and a
 tuple 50 microseconds to send or to receive, as in ``wang_cost_parameters``. T_n is a parameter:
@@ -25,15 +25,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from braid.core.cluster_model import wang_cost_parameters, wang_host_capacities
 from braid.core.events import BatchCommitted
 from braid.core.facts import HostUsage
 from braid.core.placement import Placement
-from braid.papers.psp import cost
 from braid.papers.psp.events import RingResized
 from braid.papers.psp.ring import Ring
 from braid.simulation.simulator import simulate
 
+from braid_lab.psp import cost
+from braid_lab.psp.cluster import wang_cost_parameters, wang_host_capacities
 from braid_lab.workloads.poisson_arrivals import Arrivals
 
 JOINS = {"small": 5.0, "middle": 10.0, "large": 20.0}

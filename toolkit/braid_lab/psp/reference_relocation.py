@@ -9,11 +9,17 @@ tail first.
 from __future__ import annotations
 
 from braid.core.plan import Block
-from braid.papers.psp.cost import insertion_points, relocated_shares
-from braid.papers.psp.slice_table import BlockMove, SliceTable, StreamState, plan_relocation
+from braid.papers.psp.slice_table import (
+    BlockMove,
+    SliceTable,
+    StreamState,
+    insertion_points,
+    plan_relocation,
+)
 
 from braid_lab.common.trace import NAMES, Trace, TraceStep
 from braid_lab.common.trace import TraceMove as Shown
+from braid_lab.psp.cost import relocated_shares
 
 SECOND = 1_000_000
 

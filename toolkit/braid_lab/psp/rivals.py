@@ -19,10 +19,10 @@ from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.papers.diffusion.aligned import Aligned
 from braid.papers.diffusion.coordinated import Coordinated
-from braid.papers.psp import cost
 from braid.papers.psp.ring import Ring
 
 from braid_lab.common.result_cache import CachedOutcome
+from braid_lab.psp import cost
 from braid_lab.psp.experiments import HOPS, JOINS, RingSetting, busy_seconds, steady_batches
 
 RINGS = ("PSP", "PSP-I", "PSP-D")

@@ -20,19 +20,20 @@ from braid.condition.sql_types import SqlType
 from braid.hub.query_conditions import Schemas
 from braid.hub.query_parser import parse_stream_query
 from braid.papers.reuse.column_domains import make_interval, make_value_set
-from braid.papers.reuse.cost import CostModel, integrate_cost
+from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.deployment_changes import diff_deployments
 from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import Planner, PlanningService, Reuse
 from braid.papers.reuse.reoptimization import review_until_stable
-from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice, linear_search
+from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
 from braid.papers.reuse.selections import Conjunction, Selection
 from braid.papers.reuse.stream_rates import Rates, StreamRate
 from braid.papers.reuse.topologies import transit_stub
 
 from braid_lab.reuse.hierarchy import HierarchicalPlanner, count_plans
+from braid_lab.reuse.reference import linear_search
 from braid_lab.reuse.rivals import (
     plan_all_at_sink,
     plan_exactly,
@@ -40,6 +41,7 @@ from braid_lab.reuse.rivals import (
     stream_leaves,
     tree_cost,
 )
+from braid_lab.reuse.total_cost import integrate_cost
 from braid_lab.workloads.query_texts import QueryWorkload, airline_workload, supply_chain_workload
 
 WORKLOADS = {"enterprise": airline_workload, "rfid": supply_chain_workload}

@@ -6,12 +6,18 @@ and 3.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from braid.papers.reuse.definition import Compensation, Definition, JoinCondition, make_compensation
+from braid.papers.reuse.definition import (
+    Compensation,
+    Definition,
+    JoinCondition,
+    make_compensation,
+    may_reuse,
+)
 from braid.papers.reuse.deployment import (
     Demand,
     DeployedQuery,
@@ -19,6 +25,7 @@ from braid.papers.reuse.deployment import (
     Operator,
     upstream_demand,
 )
+from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry
 
 
 @dataclass(frozen=True)
@@ -160,3 +167,15 @@ def _project_match(match: Match, definition: Definition) -> Match:
         s: Arrival(match[s].id, match[s].time, {c: match[s].values[c] for c in columns})
         for s, columns in zip(definition.streams, definition.columns, strict=True)
     }
+
+
+def linear_search(
+    offers: Iterable[LatticeEntry], wanted: Definition, regions: int = ALL, relax: bool = True
+) -> list[tuple[LatticeEntry, bool]]:
+    """Return what ``ReuseLattice.find_reusable_operators`` returns, by checking every operator."""
+    found = [
+        (offer, offer.can_serve(wanted))
+        for offer in offers
+        if offer.nid & regions and may_reuse(offer.definition, wanted)
+    ]
+    return sorted((f for f in found if relax or f[1]), key=lambda f: f[0].id)

@@ -20,12 +20,12 @@ import pandas as pd
 from braid.core.batch_history import LiveBlocks
 from braid.core.events import BatchCommitted
 from braid.core.query import Query
-from braid.papers.psp import cost as ring_cost
-from braid.papers.slices.cost import node_latency, shared_ring_workload
 from braid.papers.slices.events import ChainChanged
 from braid.util.durations import format_duration
 
+from braid_lab.psp import cost as ring_cost
 from braid_lab.psp.experiments import RingSetting
+from braid_lab.shared_ring.cost import node_latency, shared_ring_workload
 from braid_lab.workloads.dashboards import SharedWorkload
 from braid_lab.workloads.poisson_arrivals import MODULUS, Arrivals
 

@@ -16,11 +16,11 @@ from math import log, sqrt
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from braid.papers.shedding import shedding_rate
-from braid.papers.shedding.basic_windows import best_output_share, newest_output_share
-from braid.papers.shedding.basic_windows import output_optimality as phi
-from braid.papers.shedding.knapsack import fill_budget, split_directions
+from braid.papers.shedding.knapsack import fill_budget
 
+from braid_lab.shedding import closed_forms
+from braid_lab.shedding.closed_forms import best_output_share, newest_output_share, split_directions
+from braid_lab.shedding.closed_forms import output_optimality as phi
 from braid_lab.workloads.set_streams import SetStreams
 
 Floats = npt.NDArray[np.float64]
@@ -127,11 +127,11 @@ def adaptation_curves(window: float = 20.0, boost: float = 1.2) -> pd.DataFrame:
             stored = rates[max(0, second - int(window)) : second].sum()
             if rule == "forward":
                 known = rates[max(0, second - 1)] * stored
-                r = shedding_rate.affordable_fraction(1.0, 0.0, 1 / CAPACITY, float(known))
+                r = closed_forms.affordable_fraction(1.0, 0.0, 1 / CAPACITY, float(known))
             load = r * lam * stored / CAPACITY
             rows.append((rule, second, lam, r, load))
             if rule == "Algorithm 1":
-                r = shedding_rate.adapt_fraction(r, min(1.0, 1 / load) if load else 1.0, boost)
+                r = closed_forms.adapt_fraction(r, min(1.0, 1 / load) if load else 1.0, boost)
     return pd.DataFrame(
         rows, columns=["rule", "second", "rate", "fraction_modelled", "load_modelled"]
     )

@@ -11,6 +11,7 @@ from braid.papers.slices import chain_optimizer as slices
 
 from braid_lab.common.claim_book import ClaimBuilder, format_range, format_shares
 from braid_lab.common.claims import Claim
+from braid_lab.slices.cost import unfiltered_statistics
 from braid_lab.slices.experiments import (
     RATES,
     ROUTERS,
@@ -204,7 +205,7 @@ def skewed_claim(queries: int = 12, join: float = 0.025) -> Claim:
     told, holds = [], True
     for rate in RATES:
         overhead = overhead_keeping_uniform(rate, join, "compares")
-        s = slices.unfiltered_statistics((rate, rate), join, overhead, queries)
+        s = unfiltered_statistics((rate, rate), join, overhead, queries)
         cuts = {
             name: len(slices.cpu_chain(window_distribution(name, queries), s)) for name in SPREADS
         }

@@ -22,10 +22,10 @@ from braid.core.plan import Block, Route
 from braid.core.query import Query
 from braid.papers.slices import chain as chains
 from braid.papers.slices.chain_optimizer import Chain
-from braid.papers.slices.cost import SharedLoad
 from braid.papers.slices.events import SliceContents
 from braid.simulation.simulator import simulate
 
+from braid_lab.slices.cost import SharedLoad
 from braid_lab.slices.counting import ALL, FAIL, PASS, PlanJoin, TupleCounts, plan_joins
 
 SECOND = 1_000_000

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pandas as pd
-from braid.papers.slices import cost as costs
-from braid.papers.slices.cost import SharedLoad
 
 from braid_lab.common.claim_book import format_range, format_shares
 from braid_lab.common.claims import Claim
 from braid_lab.slices import chain_claims
+from braid_lab.slices import cost as costs
 from braid_lab.slices.chain_claims import BOOK, average_claim
 from braid_lab.slices.chain_counting import ChainExperiment
+from braid_lab.slices.cost import SharedLoad
 from braid_lab.slices.cost_tree import isolated_ratios
 from braid_lab.slices.experiments import GRID, cpu_savings
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from braid.papers.slices.chain_optimizer import Chain
-from braid.papers.slices.cost import SharedLoad
 
+from braid_lab.slices.cost import SharedLoad
 from braid_lab.workloads.poisson_arrivals import Arrivals
 
 Side = tuple[int, ...]

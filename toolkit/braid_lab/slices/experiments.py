@@ -18,12 +18,12 @@ from itertools import product
 
 import pandas as pd
 from braid.papers.slices import chain_optimizer as slices
-from braid.papers.slices import cost as costs
 from braid.papers.slices.chain_optimizer import Chain
-from braid.papers.slices.cost import SharedLoad
 
+from braid_lab.slices import cost as costs
 from braid_lab.slices import cost_tree as tree_costs
 from braid_lab.slices.chain_counting import ChainExperiment
+from braid_lab.slices.cost import SharedLoad, unfiltered_statistics
 from braid_lab.slices.counting import plan_joins
 
 WINDOWS = {
@@ -212,7 +212,7 @@ def chain_counts(
         q = SharedLoad(rate, windows, join_selectivity=join, has_no_selection=n)
         run = ChainExperiment(q, seconds, step, seed)
         c_sys = overhead_keeping_uniform(rate, join, router) if overhead is None else overhead
-        known = slices.unfiltered_statistics((rate, rate), join, c_sys, n, lookup)
+        known = unfiltered_statistics((rate, rate), join, c_sys, n, lookup)
         best = slices.cpu_chain(windows, known)
         for label, chain in (("Mem-Opt", windows), ("CPU-Opt", best)):
             passed = run.tuple_counts.probing_tuples(plan_joins(q, "state-slice", chain))
@@ -279,7 +279,7 @@ def overhead_range(
     If there is no such C_sys, the first is the greater. With k slices the least cost is R_k + k
     C_sys lambda, so each other k bounds C_sys from one side; the own one must be R_k.
     """
-    s = slices.unfiltered_statistics((rate, rate), join, 0.0, len(windows), lookup)
+    s = unfiltered_statistics((rate, rate), join, 0.0, len(windows), lookup)
     least, own = _find_least_cost_by_slices(windows, s), slices.chain_cost(chain, windows, s)
     k = len(chain)
     if own > least[k] * (1 + 1e-9):

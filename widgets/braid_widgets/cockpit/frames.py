@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict
 
-from braid.core.decision_sentences import DecisionCollector, describe_batch_decisions
 from braid.core.events import BatchCommitted, BatchShed, RunEnded, RunStarted
 from braid.core.plan_sentences import format_count
 from braid.papers.reuse.events import HubStarted
@@ -19,6 +18,7 @@ from braid_widgets.base.progress import FINISHING, is_finishing
 from braid_widgets.base.run_view import HISTORY, RunView
 from braid_widgets.base.state_maps import StateMap, choose_map
 from braid_widgets.base.text import MODELLED
+from braid_widgets.cockpit.decision_sentences import DecisionCollector, describe_batch_decisions
 from braid_widgets.cockpit.key_figures import SheddingTotals, strip_figures
 from braid_widgets.psp.ring import RingFrame
 from braid_widgets.slices.chain import ChainFrame

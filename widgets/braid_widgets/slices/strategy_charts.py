@@ -12,9 +12,9 @@ import pandas as pd
 import plotly.graph_objects as go
 from braid.core.query import Query
 from braid.papers.slices import chain_optimizer as slices
-from braid.papers.slices import cost as costs
 from braid.papers.slices.chain_optimizer import ChainStatistics
-from braid.papers.slices.cost import SharedLoad, StrategyCost
+from braid_lab.slices import cost as costs
+from braid_lab.slices.cost import SharedLoad, StrategyCost
 from plotly.subplots import make_subplots
 
 from braid_widgets.base.charts import BELOW, TEMPLATE, Chart

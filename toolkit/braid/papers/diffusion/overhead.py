@@ -15,14 +15,6 @@ from math import inf
 Windows = Sequence[float | None]
 
 
-def copies_per_segment(rates: Sequence[float], windows: Windows, master: int) -> float:
-    """Return the slave tuples copied for each master segment.
-
-    This is the sum of (W_i + W_M) r_i over the slaves.
-    """
-    return sum(_combine_windows(windows, i, master) * r for i, r in enumerate(rates) if i != master)
-
-
 def atr_overhead(
     rates: Sequence[float], windows: Windows, master: int, length: float, hosts: int | None = None
 ) -> float:

@@ -12,10 +12,6 @@ from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from random import Random
 
-import numpy as np
-
-from braid.util.optional_imports import OptionalImport
-
 Sets = Mapping[int, int]
 
 
@@ -49,12 +45,6 @@ def greedy_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]
     return cover
 
 
-def chvatal_bound(sets: Sets, wanted: int) -> float:
-    """Return H(d), the bound of a greedy cover's weight relative to the lightest cover."""
-    most = max(((mask & wanted).bit_count() for mask in sets.values()), default=0)
-    return sum(1 / k for k in range(1, most + 1))
-
-
 def random_cover(sets: Sets, draw: Random, wanted: int) -> list[int]:
     """Return a random cover: draw hosts and keep those with an uncovered block.
 
@@ -78,32 +68,3 @@ def _pop_cheapest_host(heap: list[tuple[float, int]], wanted: int) -> int:
             "a host that has it"
         )
     return heappop(heap)[1]
-
-
-def exact_cover(sets: Sets, weights: Sequence[float], wanted: int) -> list[int]:
-    """Return the lightest cover, by integer programming (HiGHS): a reference for the greedy one.
-
-    The result is within a millionth of the lightest host, in milliseconds for 100 hosts. Raises
-    ModuleNotFoundError without scipy, which ``braid-joins[exact]`` installs.
-    """
-    with OptionalImport("exact"):
-        from scipy.optimize import Bounds, LinearConstraint, milp
-
-    hosts = [j for j, mask in sets.items() if mask & wanted]
-    blocks = [b for b in range(wanted.bit_length()) if wanted >> b & 1]
-    if not blocks:
-        return []
-    held = np.array([[sets[j] >> b & 1 for j in hosts] for b in blocks]).reshape(
-        len(blocks), len(hosts)
-    )
-    if not held.any(axis=1).all():
-        _pop_cheapest_host([], wanted)
-    costs = np.array([weights[j] for j in hosts])
-    found = milp(
-        costs / costs.min(),  # the solver stops at an absolute gap of 1e-6
-        constraints=LinearConstraint(held, lb=1),
-        integrality=1,
-        bounds=Bounds(0, 1),
-        options={"mip_rel_gap": 0.0},
-    )
-    return [j for j, chosen in zip(hosts, np.rint(found.x), strict=True) if chosen]

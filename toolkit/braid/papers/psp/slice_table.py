@@ -13,7 +13,15 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 
 from braid.core.plan import Block
-from braid.papers.psp.cost import insertion_points
+
+
+def insertion_points(nodes: int, added: int) -> tuple[int, ...]:
+    """Return, for each of the M new nodes, the number k of the old node (1 = head) before it.
+
+    k is the least with M k / N >= j. The book prints >, which has no solution for j = M, not even
+    in its own example. Source: section 14.2.
+    """
+    return tuple(-(-j * nodes // added) for j in range(1, added + 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ Source: Seshadri 2008, section 2.2: network usage, C(G, Σ(t)), its sum over tim
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import or_
 
@@ -109,17 +109,6 @@ class CostModel:
         """Return the cost of one operator: its inputs and its work."""
         known = self._get_operator_cost(deployment, operator)
         return known.cost
-
-    def relaxation_cost(
-        self, deployment: Deployment, operator: Operator, wanted: Definition
-    ) -> float:
-        """Return the extra cost of having an operator, with its inputs, serve a definition.
-
-        0 if one of its demands already contains the definition.
-        """
-        if operator.serving_demand(wanted) is not None:
-            return 0.0
-        return self.relaxed_cost(deployment, operator, wanted, self.rates.sample_masks(wanted))
 
     def relaxed_cost(
         self,
@@ -348,21 +337,3 @@ class _Inflow:
             columns[i] | self.crossing.get(s, _NONE)
             for s, i in zip(self.streams, self.places, strict=True)
         )
-
-
-def integrate_cost(costs: Iterable[tuple[float, float]], end: float) -> float:
-    """Return the cost of a system: the sum over time of C(G, Σ(t)) (section 2.2).
-
-    ``costs`` are pairs (second, cost from then on), in order of time.
-
-    >>> integrate_cost([(0, 10.0), (5, 20.0)], end=10)
-    150.0
-    """
-    return sum(cost * (later - since) for (since, cost), later in _pair_costs_with_ends(costs, end))
-
-
-def _pair_costs_with_ends(
-    costs: Iterable[tuple[float, float]], end: float
-) -> Iterator[tuple[tuple[float, float], float]]:
-    known = list(costs)
-    return zip(known, [since for since, _ in known[1:]] + [end], strict=True)

@@ -5,7 +5,7 @@ Source: Seshadri 2008, sections 2.1 (figure 1) and 4.2 (regions, RID, NID).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -150,10 +150,6 @@ class Network:
         """Whether operators may be placed there, by node."""
         return np.array([n.can_host_operators for n in self.nodes])
 
-    def region_id(self, region: int) -> int:
-        """Return the Region ID of the region with this number: its bit."""
-        return 1 << region
-
     def location_indicator(self, names: Iterable[str]) -> int:
         """Return the network location indicator of an operator at these nodes.
 
@@ -259,8 +255,3 @@ def _k_means(points: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np
 def _compute_squared_distances(points: Floats, centres: Floats) -> Floats:
     found: Floats = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(2)
     return found
-
-
-def nearest_node(latency: Floats, node: int, among: Sequence[int]) -> int:
-    """Return the node among some that is nearest to a node."""
-    return min(among, key=lambda n: (float(latency[node, n]), n))

@@ -19,7 +19,6 @@ from braid.papers.reuse.definition import (
     JoinCondition,
     can_serve,
     join_columns,
-    may_reuse,
     slides_contain,
 )
 from braid.papers.reuse.relaxation import format_slide, format_window
@@ -285,15 +284,3 @@ def _trace_group(group: _Group, wanted: Definition, regions: int) -> Iterator[Se
                         fits = windows_contain(key_, (wanted.windows, wanted.slides))
                         said = f"{', '.join(map(format_window, key_[0]))}; {format_slide(key_[1])}"
                         yield SearchStep("windows", said, leaf.nid, "" if fits else "too short")
-
-
-def linear_search(
-    offers: Iterable[LatticeEntry], wanted: Definition, regions: int = ALL, relax: bool = True
-) -> list[tuple[LatticeEntry, bool]]:
-    """Return what ``ReuseLattice.find_reusable_operators`` returns, by checking every operator."""
-    found = [
-        (offer, offer.can_serve(wanted))
-        for offer in offers
-        if offer.nid & regions and may_reuse(offer.definition, wanted)
-    ]
-    return sorted((f for f in found if relax or f[1]), key=lambda f: f[0].id)

@@ -148,7 +148,6 @@ class Selection:
 
 
 EVERYTHING = Selection(frozenset([Conjunction()]))
-NOTHING = Selection(frozenset())
 
 
 def _merge_boxes(boxes: Iterable[Conjunction]) -> list[Conjunction]:

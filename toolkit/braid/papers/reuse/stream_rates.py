@@ -109,11 +109,6 @@ class Rates:
         """Return, by stream, the sample tuples that pass."""
         return list(map(self.sample_mask, definition.streams, definition.selections))
 
-    def passing_fraction(self, stream: str, where: Selection) -> float:
-        """Return the fraction of a stream's tuples that pass."""
-        rate = self.stream_rate(stream).tuples_per_second
-        return self.passing_rate(stream, self.sample_mask(stream, where)) / rate if rate else 0.0
-
     def _make_conjunction_mask(self, stream: str, box: Conjunction) -> int:
         key = stream, box
         if key not in self._boxes:

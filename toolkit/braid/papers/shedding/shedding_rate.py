@@ -14,14 +14,6 @@ LEAST = 1e-3
 """Minimum fraction; less probing does not help."""
 
 
-def adapt_fraction(r: float, beta: float, boost: float = 1.2) -> float:
-    """Return the next fraction (Algorithm 1, lines 8 and 9).
-
-    ``beta`` is the part of the input that was fetched, ``boost`` the paper's delta_r.
-    """
-    return beta * r if beta < 1 else min(1.0, boost * r)
-
-
 def affordable_pairs(allowance: float, overhead: float, cost: float) -> float:
     """Return the pairs that fit a batch.
 
@@ -29,15 +21,6 @@ def affordable_pairs(allowance: float, overhead: float, cost: float) -> float:
     if the overhead exceeds the allowance.
     """
     return max(0.0, MARGIN * allowance - overhead) / cost
-
-
-def affordable_fraction(allowance: float, overhead: float, cost: float, volume: float) -> float:
-    """Return the fraction r of ``volume``, the pairs of the next batch, that fits.
-
-    This is feed-forward, where Algorithm 1 is feedback: the volume already includes the growth of
-    the window in a burst.
-    """
-    return min(1.0, affordable_pairs(allowance, overhead, cost) / volume) if volume else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +55,6 @@ class Budget:
             _check_budget(kind, amount)
             return Budget(kind, float(amount))
         return Budget("speed", 1.0)
-
-    @property
-    def needs_clock(self) -> bool:
-        """Whether the budget needs measured seconds."""
-        return self.kind in ("seconds", "speed")
 
     def __str__(self) -> str:
         return f"{self.kind} {self.amount:g}"

@@ -86,13 +86,6 @@ class ChainStatistics:
             )
 
 
-def unfiltered_statistics(
-    rates: tuple[float, float], join: float, overhead: float, windows: int, lookup: bool = False
-) -> ChainStatistics:
-    """Return the statistics of one query for each window, without selections."""
-    return ChainStatistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows, lookup)
-
-
 def memory_chain(windows: Iterable[Age]) -> tuple[Age, ...]:
     """Return Mem-Opt (Fig. 7.1): a cut at every distinct window.
 

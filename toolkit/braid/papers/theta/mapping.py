@@ -108,8 +108,8 @@ class MappingDecision:
 
     ``r`` and ``s`` are |R| and |S| at the last checkpoint, ``delta_r`` and ``delta_s`` are |Delta
     R| and |Delta S| since, all in tuples. ``sizes`` are tau_R and tau_S. ``epsilon`` in (0, 1]
-    trades competitiveness against migrations; 1 is the paper's algorithm. Feed it tuple by tuple
-    with ``count_and_decide``, or call ``add_counts`` for each batch and decide separately.
+    trades competitiveness against migrations; 1 is the paper's algorithm. Call ``add_counts`` for
+    each batch, and ``at_checkpoint`` if one is due.
     """
 
     hosts: int
@@ -141,15 +141,6 @@ class MappingDecision:
         """Apply lines 3 to 6: a checkpoint at |R| = r and |S| = s. On a tie the mapping stays."""
         mapping = optimal_mapping(*self.unit_sizes(r, s), self.hosts, self.mapping)
         return replace(self, mapping=mapping, r=r, s=s, delta_r=0.0, delta_s=0.0)
-
-    def count_and_decide(self, r: float, s: float) -> MappingDecision:
-        """Count, then decide if a checkpoint is due."""
-        counted = self.add_counts(r, s)
-        return (
-            counted.at_checkpoint(counted.r + counted.delta_r, counted.s + counted.delta_s)
-            if counted.is_checkpoint_due()
-            else counted
-        )
 
     def unit_sizes(self, r: float, s: float) -> tuple[float, float]:
         """Return tuples as padded unit tuples."""

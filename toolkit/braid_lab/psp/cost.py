@@ -23,8 +23,6 @@ hold:
   chapter 13. By Theorem 9 the length grows with L_C, so with the selectivity.
 - Section 13.3 asks for a length for each stream, but its heuristic hardly leaves equal lengths: see
   ``initial_lengths``.
-- Eq. 14.1's new node N_j comes after the first N_k with M k / N > j; for j = M no k does. This
-  module uses >= (see ``insertion_points``).
 """
 
 from __future__ import annotations
@@ -248,15 +246,6 @@ def relocated_shares(nodes: int, added: int) -> tuple[Fraction, ...]:
     Nodes are ordered from the head. Values are exact, in units of a new slice, W / (N + M).
     """
     return tuple(Fraction(added * i, nodes) % 1 for i in range(1, nodes + 1))
-
-
-def insertion_points(nodes: int, added: int) -> tuple[int, ...]:
-    """Return, for each of the M new nodes, the number k of the old node (1 = head) before it.
-
-    k is the least with M k / N >= j. The book prints >, which has no solution for j = M, not even
-    in its own example. Source: section 14.2.
-    """
-    return tuple(-(-j * nodes // added) for j in range(1, added + 1))
 
 
 def memory_psp(load: Workload) -> float:

@@ -11,18 +11,17 @@ has 7 lambda such comparisons, pull-up 2 lambda and partition 4 lambda, so below
 second the chain costs more.
 
 Source: Wang 2008, Eq. 4.1 (selection pull-up), 4.2 (stream partition), 5.1 (state-slice chain), 5.2
-(savings), 21.1 and 21.2 (shared rings).
+(savings).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from itertools import pairwise
 
 from braid.core.query import Query
-from braid.papers.psp import cost as ring_cost
-from braid.papers.slices.chain_optimizer import Chain
+from braid.papers.slices.chain_optimizer import Chain, ChainStatistics
 
 
 @dataclass(frozen=True)
@@ -261,31 +260,8 @@ def chain_savings(rho: float, sigma: float, join: float) -> Savings:
     )
 
 
-def shared_ring_workload(
-    load: ring_cost.Workload, passing: tuple[float, ...]
-) -> ring_cost.Workload:
-    """Return the workload of a ring with selections, for L_C^share and L_PSP^share (Eq. 21.1).
-
-    ``passing`` has for each stream S_sigma, the fraction of the tuples of its longest window that
-    are held. A state shrinks by it, so ``cost.centralized_work`` and ``cost.ring_work`` of the
-    result are Eq. 21.1. Pairs are charged as in Eq. 13.1, which differs from 21.1 only by S_sigma.
-    Raises ValueError unless there is one fraction above 0 and up to 1 for each stream.
-    """
-    if len(passing) != load.stream_count or not all(0 < s <= 1 for s in passing):
-        raise ValueError(
-            f"passing is {passing}; there must be a fraction above 0 and up to 1 for each of "
-            f"{load.stream_count} streams"
-        )
-    return replace(load, windows=tuple(w * s for w, s in zip(load.windows, passing, strict=True)))
-
-
-def node_latency(load: ring_cost.Workload, nodes: int, node: int) -> float:
-    """Return tau_i (Eq. 21.2): seconds from a tuple to its results at node i of N, i from 1.
-
-    Raises ValueError for a node that is not in the ring.
-    """
-    if not 1 <= node <= nodes:
-        raise ValueError(f"node is {node}; a ring of {nodes} has nodes 1 to {nodes}")
-    return (node - 1) * load.hop + max(
-        ring_cost.ring_work(load, nodes) / nodes, load.stream_count * nodes * load.hop
-    )
+def unfiltered_statistics(
+    rates: tuple[float, float], join: float, overhead: float, windows: int, lookup: bool = False
+) -> ChainStatistics:
+    """Return the statistics of one query for each window, without selections."""
+    return ChainStatistics(rates, join, ((1.0,) * windows,) * 2, overhead, (1,) * windows, lookup)
