@@ -11,7 +11,7 @@ import pandas as pd
 from _common import arguments, leave, scratch, seconds, steady
 from braid.core.events import BatchCommitted
 from braid.spark_session import session
-from braid_lab.common.launching import launch_join, make_placement, make_workload
+from braid_lab.launches.launching import launch_join, make_placement, make_workload
 
 SKEWS = (0.0, 1.0)
 CONTENDERS = {

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from braid.core import event_io
-from braid_lab.common import recordings
+from braid_lab.launches import recordings
 from braid_widgets.cockpit.page import recorded_page, save_run_page
 from PIL import Image
 from playwright.sync_api import Page, expect, sync_playwright

@@ -52,7 +52,7 @@ RUN_ALL = """() => {
   window.ran = false;
   window.jupyterapp.commands.execute("notebook:run-all-cells").finally(() => { window.ran = true });
 }"""
-COLD = """from braid_lab.common import live_runs
+COLD = """from braid_lab.launches import live_runs
 live_runs.warm_up = lambda panel, **few: None"""
 LATE = "[anywidget] Failed to initialize model."
 """Message of anywidget if a busy page needs more than two seconds to load a widget. The widget

@@ -19,7 +19,7 @@ from braid.papers.reuse.events import (
     OperatorMetrics,
     QuerySubmitted,
 )
-from braid_lab.common import recordings
+from braid_lab.launches import recordings
 from braid_widgets.base.player import Player, read_bundle
 from braid_widgets.reuse.hub_map import HubMap
 from braid_widgets.slices.chain import ChainPlayer

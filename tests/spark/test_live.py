@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from braid.core.events import RunEnded
-from braid_lab.common import live_runs
+from braid_lab.launches import live_runs
 from pyspark.sql import SparkSession
 
 

@@ -21,7 +21,7 @@ from braid.core.placement import Placement
 from braid.errors import PredicateError
 from braid.simulation.simulator import simulate
 from braid.stream_join import JoinRun, StreamJoin
-from braid_lab.common.launching import make_workload
+from braid_lab.launches.launching import make_workload
 from braid_lab.workloads import flights, vectors
 from braid_lab.workloads.base import Workload
 from braid_lab.workloads.poisson_arrivals import Arrivals

@@ -14,7 +14,7 @@ from braid.core.events import BatchCommitted, RunEnded
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import iter_simulation, simulate
-from braid_lab.common.workbench import (
+from braid_lab.launches.workbench import (
     DATA,
     WorkbenchSettings,
     compare_with_model,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from braid.core.events import BatchCommitted
-from braid_lab.common import launch_costs, workbench
-from braid_lab.common.recordings import SETTINGS, SHARED, recorded_events
 from braid_lab.diffusion.experiments import make_arrivals, setting_from_controls
+from braid_lab.launches import launch_costs, workbench
+from braid_lab.launches.recordings import SETTINGS, SHARED, recorded_events
 from braid_lab.shedding import runs as shedding_runs
 from braid_widgets.theta.panel import ThetaPanel
 from unit.test_widgets import MIGRATION, Cockpit, FakeRun

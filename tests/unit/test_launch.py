@@ -12,8 +12,8 @@ import braid as placements
 import ipywidgets as W
 import pytest
 from braid.core.placement import registered_placements
-from braid_lab.common import live_runs
-from braid_lab.common.launching import MULTIWAY, TWO_WAY, make_placement, make_workload
+from braid_lab.launches import live_runs
+from braid_lab.launches.launching import MULTIWAY, TWO_WAY, make_placement, make_workload
 from braid_lab.workloads.base import Workload
 from braid_lab.workloads.tpch import WORKLOADS
 from braid_widgets.base.launcher import LaunchPanel

@@ -11,8 +11,8 @@ from braid.core.events import BatchCommitted, RunStarted
 from braid.core.placement import Placement, registered_placements
 from braid.simulation.simulator import simulate
 from braid.util.json_codec import to_plain
-from braid_lab.common.launching import make_placement
 from braid_lab.diffusion import experiments as diffusion_experiments
+from braid_lab.launches.launching import make_placement
 from braid_widgets.cockpit.view import Cockpit
 from braid_widgets.theta.panel import ThetaPanel
 from placement_checks import check_placement, examples

@@ -20,7 +20,7 @@ from braid import AdaptiveGrid, Aligned, Centralized, HashPartition, Ring, Share
 from braid.core.query import Query
 from braid.papers.shedding.shed import Shed
 from braid.stream_join import StreamJoin
-from braid_lab.common.launching import make_placement, make_workload
+from braid_lab.launches.launching import make_placement, make_workload
 from oracle import EPOCH, list_files
 
 ROWS = pa.table(

@@ -16,7 +16,7 @@ from braid.papers.slices.events import ChainChanged
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import simulate
-from braid_lab.common import recordings
+from braid_lab.launches import recordings
 from braid_lab.theta.experiments import RIVALS, competitor_name
 from braid_lab.workloads.dashboards import DASHBOARDS
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from braid.core.events import BatchCommitted
-from braid_lab.common import recordings
+from braid_lab.launches import recordings
 from braid_lab.theta import claims as theta_claims
 from braid_lab.theta import cluster_model, join_inputs
 from braid_lab.theta import figures as theta_figures

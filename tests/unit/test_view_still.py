@@ -13,8 +13,8 @@ import pytest
 from braid.papers.psp.ring import Ring as PSP
 from braid.papers.theta.grid import AdaptiveGrid
 from braid.simulation.simulator import simulate
-from braid_lab.common import recordings
 from braid_lab.diffusion import experiments as diffusion_experiments
+from braid_lab.launches import recordings
 from braid_lab.theta import reference
 from braid_widgets.base import axes, colors, line_charts, run_comparison, svg_chart
 from braid_widgets.base.charts import Chart

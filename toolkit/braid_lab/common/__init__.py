@@ -1,1 +1,1 @@
-"""Claims, recordings, launches and printed figures, shared by the studies."""
+"""Claims, cached results, traces and printed figures, shared by the studies."""

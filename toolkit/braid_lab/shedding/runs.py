@@ -23,7 +23,7 @@ from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 
 from braid_lab.common.claims import Claim, make_verdict
-from braid_lab.common.live_runs import new_run_folder
+from braid_lab.common.run_folders import new_run_folder
 from braid_lab.workloads.set_streams import SetStreams
 
 if TYPE_CHECKING:

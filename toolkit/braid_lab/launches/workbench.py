@@ -23,7 +23,7 @@ from braid.papers.baselines.centralized import Centralized
 from braid.papers.shedding.shed import Shed
 from braid.simulation.simulator import simulate
 
-from braid_lab.common.live_runs import new_run_folder
+from braid_lab.common.run_folders import new_run_folder
 
 if TYPE_CHECKING:
     from braid.join_run import JoinRun

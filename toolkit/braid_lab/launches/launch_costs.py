@@ -156,7 +156,7 @@ def estimate_workbench(chosen: Settings) -> LaunchCost:
 
     Raises ValueError for other data: the size of a file is unknown until it is read.
     """
-    from braid_lab.common.workbench import DATA
+    from braid_lab.launches.workbench import DATA
 
     if chosen["data"] not in DATA:
         raise ValueError(f"how many tuples {chosen['data']!r} has is not known")

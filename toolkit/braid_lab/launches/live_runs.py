@@ -7,15 +7,13 @@ Functions import what they need, so that a notebook shows its first view sooner.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
-from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from braid.core.events import BatchCommitted
 from braid.core.placement import Placement
 from braid.core.query import Query
-from braid.util import temp_dirs
+
+from braid_lab.common.run_folders import new_run_folder
 
 if TYPE_CHECKING:
     from braid.join_run import JoinRun
@@ -25,18 +23,6 @@ if TYPE_CHECKING:
     from braid_lab.workloads.base import Workload
     from braid_lab.workloads.dashboards import SharedWorkload
 
-_numbers = count()
-
-
-@cache
-def _make_runs_folder() -> Path:
-    return temp_dirs.make_temp_dir("runs")
-
-
-def new_run_folder(name: str) -> Path:
-    """Return a new folder path for a run, in a temporary folder of this process."""
-    return _make_runs_folder() / f"{name}-{next(_numbers)}"
-
 
 def _get_spark_session() -> Any:
     from braid.spark_session import session
@@ -45,7 +31,7 @@ def _get_spark_session() -> Any:
 
 
 def _make_session_workload(name: str, **settings: Any) -> Workload:
-    from braid_lab.common.launching import make_workload
+    from braid_lab.launches.launching import make_workload
 
     return make_workload(_get_spark_session(), name, **settings)
 
@@ -53,7 +39,7 @@ def _make_session_workload(name: str, **settings: Any) -> Workload:
 def _launch_in_new_folder(
     name: str, join: Workload, under: Placement, pace: float = 0.0
 ) -> JoinRun:
-    from braid_lab.common.launching import launch_join
+    from braid_lab.launches.launching import launch_join
 
     return launch_join(_get_spark_session(), new_run_folder(name), join, under, pace)
 
@@ -102,7 +88,7 @@ def _has_committed_batch(run: Any) -> bool:
 
 def start_theta(settings: Mapping[str, Any]) -> JoinRun:
     """Start a join of Elseidy 2014 under a placement, by the settings of the panel."""
-    from braid_lab.common.launching import make_placement
+    from braid_lab.launches.launching import make_placement
 
     chosen = dict(settings)
     kind, hosts, epsilon, pace = (

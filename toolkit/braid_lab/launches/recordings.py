@@ -1,7 +1,7 @@
 """The recorded runs that notebooks open on: their settings, their files, and how to make them.
 
-``python -m braid_lab.common.recordings`` makes all of them, or the named ones, with Spark. They are
-runs of fixed settings, so another machine makes the same plans and counts; only times differ.
+``python -m braid_lab.launches.recordings`` makes all of them, or the named ones, with Spark. They
+are runs of fixed settings, so another machine makes the same plans and counts; only times differ.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def start_recorded_run(name: str) -> JoinRun | SharedRun:
     """Start the run of a recording."""
     from braid.spark_session import session
 
-    from braid_lab.common import live_runs
+    from braid_lab.launches import live_runs
     from braid_lab.workloads.dashboards import flight_dashboards
 
     if name == "slices":
@@ -115,7 +115,7 @@ def start_recorded_run(name: str) -> JoinRun | SharedRun:
 
 def main() -> None:
     """Make the named recordings, or all."""
-    parser = ArgumentParser("python -m braid_lab.common.recordings", description=__doc__)
+    parser = ArgumentParser("python -m braid_lab.launches.recordings", description=__doc__)
     parser.add_argument("names", nargs="*", help="by default all")
     for name in parser.parse_args().names or (*SETTINGS, *SHARED):
         print(make_recording(name), flush=True)
