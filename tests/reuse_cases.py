@@ -6,12 +6,19 @@ import random
 from dataclasses import replace
 from itertools import combinations, pairwise
 
-from braid.papers.reuse.column_domains import ColumnDomain, make_interval, make_value_set
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
 from braid.papers.reuse.network import Network, Node
-from braid.papers.reuse.selections import EVERYTHING, Conjunction, OpaqueCondition, Selection
+from braid.papers.reuse.selections import (
+    EVERYTHING,
+    ColumnDomain,
+    Conjunction,
+    OpaqueCondition,
+    Selection,
+    make_interval,
+    make_value_set,
+)
 from braid.papers.reuse.stream_rates import Rates, StreamRate
 
 MINUTE = 60_000_000

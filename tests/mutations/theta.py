@@ -214,7 +214,7 @@ RATIO = "ILF/ILF* stays within its bound"
 MUTATIONS = [
     Mutation(
         "tuples that probe one cell of their line, in a join of a few hundred tuples",
-        "braid.papers.theta.grid_routes._Shelf.plan_home_group_probes",
+        "braid.papers.theta.host_groups._Shelf.plan_home_group_probes",
         one_cell,
         joined,
         (SAME,),

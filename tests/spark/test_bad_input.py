@@ -19,7 +19,7 @@ from braid.core.plan import Route
 from braid.papers.baselines.centralized import Centralized
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.papers.baselines.join_biclique import JoinBiclique
-from braid.papers.common.local_routes import local_routes
+from braid.papers.common.routes import local_routes
 from braid.papers.theta.events import MappingChanged
 from braid.papers.theta.grid import AdaptiveGrid, StaticGrid
 from braid.stream_join import JoinRun, StreamJoin

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from braid.core.placement import Placement
 from braid.core.plan import Plan
-from braid.papers.common.local_routes import local_routes
+from braid.papers.common.routes import local_routes
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,6 @@ from itertools import permutations, product
 
 import pytest
 from braid.papers.reuse import relaxation
-from braid.papers.reuse.column_domains import (
-    NOTHING,
-    NULL,
-    SOME,
-    ColumnDomain,
-    make_interval,
-    make_value_set,
-)
 from braid.papers.reuse.definition import (
     Definition,
     can_serve,
@@ -25,10 +17,16 @@ from braid.papers.reuse.definition import (
 from braid.papers.reuse.relaxation import relax_all, relax_lifetimes, relax_operator
 from braid.papers.reuse.reuse_lattice import windows_contain
 from braid.papers.reuse.selections import (
+    NO_VALUES,
+    NULL,
+    SOME,
+    ColumnDomain,
     Conjunction,
     Selection,
     implies_selection,
     intersect_selections,
+    make_interval,
+    make_value_set,
     union_selections,
 )
 from hypothesis import given
@@ -49,7 +47,7 @@ ends = st.none() | st.tuples(st.integers(0, 4), st.booleans())
 domains = st.one_of(
     st.builds(make_interval, ends, ends, st.frozensets(st.integers(0, 4), max_size=2)),
     st.builds(lambda v: make_value_set(*v), st.lists(st.integers(0, 4), max_size=3)),
-    st.sampled_from([NULL, SOME, NOTHING]),
+    st.sampled_from([NULL, SOME, NO_VALUES]),
 )
 boxes = st.builds(Conjunction.make, st.dictionaries(st.sampled_from("xy"), domains, max_size=2))
 selections = st.builds(Selection.make, st.lists(boxes, max_size=3))

@@ -6,7 +6,6 @@ import random
 import time
 
 import pytest
-from braid.papers.reuse.column_domains import make_interval
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.relaxation import relax_all
 from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry, ReuseLattice

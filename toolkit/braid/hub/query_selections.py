@@ -15,18 +15,16 @@ from sqlglot import exp
 
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import INTEGRAL, REAL, SqlType
-from braid.papers.reuse.column_domains import (
+from braid.papers.reuse.selections import (
     NULL,
     SOME,
     ColumnDomain,
-    make_interval,
-    make_value_set,
-)
-from braid.papers.reuse.selections import (
     Conjunction,
     OpaqueCondition,
     Selection,
     intersect_selections,
+    make_interval,
+    make_value_set,
     union_selections,
 )
 from braid.util.validation import read_natural

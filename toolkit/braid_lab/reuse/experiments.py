@@ -19,7 +19,6 @@ import pandas as pd
 from braid.condition.sql_types import SqlType
 from braid.hub.query_conditions import Schemas
 from braid.hub.query_parser import parse_stream_query
-from braid.papers.reuse.column_domains import make_interval, make_value_set
 from braid.papers.reuse.cost import CostModel
 from braid.papers.reuse.definition import Definition, JoinCondition
 from braid.papers.reuse.deployment import DeployedQuery, Deployment
@@ -28,7 +27,7 @@ from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import Planner, PlanningService, Reuse
 from braid.papers.reuse.reoptimization import review_until_stable
 from braid.papers.reuse.reuse_lattice import LatticeEntry, ReuseLattice
-from braid.papers.reuse.selections import Conjunction, Selection
+from braid.papers.reuse.selections import Conjunction, Selection, make_interval, make_value_set
 from braid.papers.reuse.stream_rates import Rates, StreamRate
 from braid.papers.reuse.topologies import transit_stub
 

@@ -34,7 +34,7 @@ from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan, Route
 from braid.core.plan_builder import PlanBuilder
-from braid.papers.common.hop_routes import hopping_routes
+from braid.papers.common.routes import hopping_routes
 from braid.papers.psp.events import (
     HeadMoved,
     RingResized,

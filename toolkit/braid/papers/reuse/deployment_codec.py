@@ -9,10 +9,9 @@ from typing import Any
 
 import msgspec
 
-from braid.papers.reuse.column_domains import ColumnDomain
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.deployment import Demand, Deployment, Operator
-from braid.papers.reuse.selections import Conjunction, Selection
+from braid.papers.reuse.selections import ColumnDomain, Conjunction, Selection
 from braid.util.json_codec import from_plain
 
 _MARK = "\0"

@@ -25,12 +25,15 @@ from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Block, Derivation, Plan
 from braid.core.plan_builder import PlanBuilder
 from braid.core.query import MOST
-from braid.papers.common.hop_routes import hopping_routes
-from braid.papers.slices.chain_optimizer import chain_cost, choose_chain, cpu_chain, memory_chain
-from braid.papers.slices.chain_statistics import (
+from braid.papers.common.routes import hopping_routes
+from braid.papers.slices.chain_optimizer import (
     StreamPosition,
+    chain_cost,
+    choose_chain,
     choose_host_ages,
+    cpu_chain,
     measure_chain_statistics,
+    memory_chain,
 )
 from braid.papers.slices.events import ChainChanged, HostAgeRange, SliceContents
 from braid.util.durations import format_duration

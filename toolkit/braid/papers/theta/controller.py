@@ -14,8 +14,7 @@ from braid.core.facts import Facts
 from braid.core.plan import Block, Plan, Route
 from braid.core.plan_builder import PlanBuilder
 from braid.papers.theta.events import MigrationAdvanced, MigrationEnded, MigrationStarted
-from braid.papers.theta.grid_routes import grid_routes
-from braid.papers.theta.host_groups import HostGroup, blocks_by_group, mapping_event
+from braid.papers.theta.host_groups import HostGroup, blocks_by_group, grid_routes, mapping_event
 from braid.papers.theta.mapping import MappingDecision
 from braid.papers.theta.migration import (
     RATE,

@@ -18,8 +18,13 @@ from braid.core.facts import Facts
 from braid.core.placement import Placement, check_hosts
 from braid.core.plan import Plan
 from braid.papers.theta.controller import Controller, ControllerSettings, GridState, GroupState
-from braid.papers.theta.grid_routes import grid_routes
-from braid.papers.theta.host_groups import HostGroup, blocks_by_group, make_groups, mapping_event
+from braid.papers.theta.host_groups import (
+    HostGroup,
+    blocks_by_group,
+    grid_routes,
+    make_groups,
+    mapping_event,
+)
 from braid.papers.theta.mapping import (
     MappingDecision,
     input_load_factor,
