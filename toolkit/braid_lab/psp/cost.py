@@ -214,13 +214,13 @@ def initial_lengths(load: Workload, most: int) -> tuple[int, ...]:
     latency, if the remaining streams have the same one. So the first gets the best equal length,
     and the others seldom gain from a different one.
     """
-    known: dict[int, int] = {}
+    lengths: dict[int, int] = {}
     for stream in sorted(range(load.stream_count), key=lambda s: load.growth_factors[s]):
         trials = {
-            n: [known.get(s, n) for s in range(load.stream_count)] for n in range(1, most + 1)
+            n: [lengths.get(s, n) for s in range(load.stream_count)] for n in range(1, most + 1)
         }
-        known[stream] = min(trials, key=lambda n: mean_latency_seconds(load, trials[n]))
-    return tuple(known[s] for s in range(load.stream_count))
+        lengths[stream] = min(trials, key=lambda n: mean_latency_seconds(load, trials[n]))
+    return tuple(lengths[s] for s in range(load.stream_count))
 
 
 def lay_out_rings(lengths: Sequence[int], hosts: int) -> tuple[tuple[int, ...], ...]:

@@ -84,14 +84,14 @@ class SharedLoad:
         are set a billionth apart. Raises ValueError if all queries select: there is no equation for
         that.
         """
-        asked = sorted((q.windows[0] / 1e6, any(q.selections)) for q in queries)
-        plain = max((k for k, (_, selects) in enumerate(asked, 1) if not selects), default=0)
+        ordered = sorted((q.windows[0] / 1e6, any(q.selections)) for q in queries)
+        plain = max((k for k, (_, selects) in enumerate(ordered, 1) if not selects), default=0)
         if not plain:
             raise ValueError(
                 "every query has a selection; the equations of chapters 4 and 5 are for one or "
                 "more without"
             )
-        windows = tuple(w * (1 + 1e-9 * k) for k, (w, _) in enumerate(asked))
+        windows = tuple(w * (1 + 1e-9 * k) for k, (w, _) in enumerate(ordered))
         return cls(rate, windows, sigma, join, plain)
 
     @property

@@ -39,8 +39,8 @@ class IntermediateGrowth:
         return self._compute_growth_factor(tuple(sorted(visited)), stream)
 
     def _compute_growth_factor(self, visited: Order, stream: int) -> float:
-        considered, found = self.matches.get((visited, stream), (0.0, 0.0))
-        return (found / considered if considered else self._mean_selectivity) * self.rows[stream]
+        considered, matched = self.matches.get((visited, stream), (0.0, 0.0))
+        return (matched / considered if considered else self._mean_selectivity) * self.rows[stream]
 
     @cached_property
     def _mean_selectivity(self) -> float:

@@ -24,17 +24,17 @@ def local_routes(facts: Facts, places: list[tuple[Keys, int]]) -> list[Route]:
     for b in facts.blocks:
         rows[b.stream] += b.rows
         stored[b.hosts[0], b.stream] = (*stored.get((b.hosts[0], b.stream), ()), b.id)
-    made, growth = [], IntermediateGrowth(facts.match_counts, rows)
+    routes, growth = [], IntermediateGrowth(facts.match_counts, rows)
     for stream in range(streams):
         others = growth.best_join_orders(stream, TRIED)[0]
         for keys, host in places:
             block = Block(next(ids), stream, keys, facts.batch, (host,))
             path = tuple(Hop(s, {host: stored[host, s]}) for s in others if (host, s) in stored)
-            made.append(Route(block, (path,) if len(path) == len(others) else ()))
-        for route in made[-len(places) :]:
+            routes.append(Route(block, (path,) if len(path) == len(others) else ()))
+        for route in routes[-len(places) :]:
             at = (route.block.hosts[0], stream)
             stored[at] = (*stored.get(at, ()), route.block.id)
-    return made
+    return routes
 
 
 def hopping_routes(

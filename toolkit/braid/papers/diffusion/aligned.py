@@ -264,7 +264,7 @@ class _Planner:
             live[b.stream] += b.rows
         offered = sum(n * (sum(live) - live[s]) for s, n in enumerate(new))
         return (
-            sum(new) * sum(did.compared_pairs for did in self.facts.host_usage) / offered
+            sum(new) * sum(usage.compared_pairs for usage in self.facts.host_usage) / offered
             if offered
             else 0.0
         )

@@ -80,13 +80,13 @@ class BlockRoles:
 
     def add_block(self, b: Block) -> None:
         """Enter a block under its role during the transition."""
-        reign, early = self.reign, b.batch < self.reign.since_batch
+        tenure, early = self.reign, b.batch < self.reign.since_batch
         self.all[b.stream] += (b.id,)
-        if b.stream == reign.master and not early:
+        if b.stream == tenure.master and not early:
             self._assign_to_segment_host(self.new, b)
-        elif b.stream == reign.previous_master and early:
+        elif b.stream == tenure.previous_master and early:
             self._assign_to_segment_host(self.old, b)
-        elif b.stream in (reign.master, reign.previous_master):
+        elif b.stream in (tenure.master, tenure.previous_master):
             self.marked[b.stream] += (b.id,)
 
     def begin_segment(self, batch: int) -> None:
@@ -103,23 +103,23 @@ class BlockRoles:
 
     def host_boxes(self) -> list[Box]:
         """Return the boxes of all hosts, for the known blocks."""
-        reign, everything = self.reign, dict(enumerate(self.all))
-        if reign.previous_master is None:
-            return [(h, everything | {reign.master: ids}) for h, ids in self.new.items()]
-        late = self.marked[reign.previous_master]
-        made = [(h, everything | {reign.previous_master: ids}) for h, ids in self.old.items()]
-        made += [
-            (h, everything | {reign.previous_master: late, reign.master: ids})
+        tenure, everything = self.reign, dict(enumerate(self.all))
+        if tenure.previous_master is None:
+            return [(h, everything | {tenure.master: ids}) for h, ids in self.new.items()]
+        late = self.marked[tenure.previous_master]
+        boxes = [(h, everything | {tenure.previous_master: ids}) for h, ids in self.old.items()]
+        boxes += [
+            (h, everything | {tenure.previous_master: late, tenure.master: ids})
             for h, ids in self.new.items()
         ]
-        if early := self.marked[reign.master]:
-            made.append(
+        if early := self.marked[tenure.master]:
+            boxes.append(
                 (
-                    reign.last_old_batch,
-                    everything | {reign.previous_master: late, reign.master: early},
+                    tenure.last_old_batch,
+                    everything | {tenure.previous_master: late, tenure.master: early},
                 )
             )
-        return made
+        return boxes
 
 
 class Alignment:

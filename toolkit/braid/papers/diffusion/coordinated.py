@@ -278,9 +278,10 @@ class _Planner:
         orders = self.growth.best_join_orders(
             stream, self.settings.max_join_orders if self.settings.optimize else 1
         )
-        known: dict[Order, Probes] = {}
+        probes_by_order: dict[Order, Probes] = {}
         return [
-            self._make_routing_path(stream, order, [()] * len(order), known) for order in orders
+            self._make_routing_path(stream, order, [()] * len(order), probes_by_order)
+            for order in orders
         ]
 
     def _make_routing_path(
@@ -289,12 +290,14 @@ class _Planner:
         """Return the path for an order; ``known`` has the hops of orders with the same prefix."""
         hops: list[Probes] = []
         overhead = eq3 = -1.0
-        for other, chi, mine in zip(
+        for other, chi, kept_hosts in zip(
             order, self.growth.intermediate_counts(stream, order), kept, strict=True
         ):
             before = hops[-1] if hops else {}
             begun = order[: len(hops) + 1]
-            hop = known[begun] = known.get(begun) or self._choose_hop_hosts(other, mine, before)
+            hop = known[begun] = known.get(begun) or self._choose_hop_hosts(
+                other, kept_hosts, before
+            )
             both = len(hop.keys() & before.keys())
             eq3 += chi * (len(hop) - both)
             overhead += chi * (len(hop) - both / max(len(before), 1))
@@ -376,12 +379,12 @@ class _Planner:
         ):
             entering = round(tuples * chi)
             met = self.table.rows[way.order[k]] // max(len(probes), 1)
-            did = HostUsage(
+            usage = HostUsage(
                 received_partials=entering if k else 0,
                 probes=entering,
                 compared_pairs=entering * met,
             )
-            self._add_load(probes, did)
+            self._add_load(probes, usage)
 
     def _add_load(self, hosts: Iterable[int], will_do: HostUsage) -> None:
         settings = self.settings
@@ -393,8 +396,8 @@ class _Planner:
             self.weights[host] += more[host]
 
     def _emit_path_chosen(self, block: Block, way: _Way, ways: list[_Way]) -> None:
-        known = (way, *(w for w in ways if w is not way))
-        orders = tuple(JoinOrder(tuple(w.order), w.overhead, w.eq3) for w in known)
+        alternatives = (way, *(w for w in ways if w is not way))
+        orders = tuple(JoinOrder(tuple(w.order), w.overhead, w.eq3) for w in alternatives)
         hosts = sorted({h for hop in way.hops for h in hop})
         loads = {h: self.weights[h] for h in hosts}
         self.events.append(PathChosen(self.facts.batch, block.id, block.stream, orders, loads))

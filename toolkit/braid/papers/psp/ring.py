@@ -254,8 +254,8 @@ class _Planner:
         window = self.facts.windows[stream] if self.facts.windows else None
         latest: Sequence[int | None] = self.facts.clocks or (None,) * len(self.streams)
         others = [t for s, t in enumerate(latest) if s != stream]
-        known = [t for t in others if t is not None]
-        clock = min(known) if known and len(known) == len(others) else None
+        clocks = [t for t in others if t is not None]
+        clock = min(clocks) if clocks and len(clocks) == len(others) else None
         blocks = sorted(
             (b for b in self.facts.blocks if b.stream == stream), key=newest_first_key, reverse=True
         )
@@ -386,10 +386,10 @@ class _Planner:
                 self.draft.drop_replicas(copied, (m.source,))
                 self.at[m.block.id] = m.target
         if moves:
-            told = tuple(ReplicaCopy(m.block.id, m.source, m.target) for m in moves)
+            copies = tuple(ReplicaCopy(m.block.id, m.source, m.target) for m in moves)
             self.events.append(
                 StateRelocated(
-                    self.facts.batch, stream, reason, told, sum(m.block.rows for m in moves), kept
+                    self.facts.batch, stream, reason, copies, sum(m.block.rows for m in moves), kept
                 )
             )
 

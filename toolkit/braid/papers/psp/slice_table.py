@@ -41,8 +41,8 @@ class SliceTable:
 
     def slice_ends(self) -> tuple[int, ...]:
         """Return the known ages (microseconds) at which slices end, youngest first."""
-        known = takewhile(lambda length: length is not None, self.lengths)
-        return tuple(accumulate(length or 0 for length in known))
+        bounded = takewhile(lambda length: length is not None, self.lengths)
+        return tuple(accumulate(length or 0 for length in bounded))
 
     def resize(self, wanted: int, added: tuple[int, ...], aggressive: bool) -> SliceTable:
         """Return the ring without hosts from ``wanted`` on, and with the ``added`` ones (14.2).

@@ -38,8 +38,8 @@ class ContainmentOrder(Generic[K, V]):
 
     def get_or_insert(self, key: K) -> OrderEntry[K, V]:
         """Return the entry of a key, and insert the key if it is missing."""
-        found = self.entries.get(key)
-        return self._insert_key(key) if found is None else found
+        entry = self.entries.get(key)
+        return self._insert_key(key) if entry is None else entry
 
     def _insert_key(self, key: K) -> OrderEntry[K, V]:
         new = OrderEntry(key, self._new())
@@ -73,7 +73,7 @@ class ContainmentOrder(Generic[K, V]):
 
         If an entry fits, every entry between it and ``start`` must fit too.
         """
-        found, todo, seen = [], [e for e in start if fits(e)], set[int]()
+        lowest, todo, seen = [], [e for e in start if fits(e)], set[int]()
         while todo:
             entry = todo.pop()
             if id(entry) in seen:
@@ -81,8 +81,8 @@ class ContainmentOrder(Generic[K, V]):
             seen.add(id(entry))
             further = [e for e in on(entry) if fits(e)]
             todo += further
-            found += [] if further else [entry]
-        return found
+            lowest += [] if further else [entry]
+        return lowest
 
     def maximal_entries(self) -> list[OrderEntry[K, V]]:
         """Return the entries that no other entry contains."""

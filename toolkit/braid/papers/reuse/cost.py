@@ -68,8 +68,8 @@ class CostModel:
 
     def total_cost(self, deployment: Deployment) -> float:
         """Return C(G, Σ(t)) plus the cost of work."""
-        kept = sum(self.operator_cost(deployment, o) for o in deployment.operators.values())
-        return kept + self.delivery_usage(deployment)
+        operators = sum(self.operator_cost(deployment, o) for o in deployment.operators.values())
+        return operators + self.delivery_usage(deployment)
 
     def delivery_usage(self, deployment: Deployment) -> float:
         """Return the network usage of answers, from operators to sinks."""
@@ -100,15 +100,15 @@ class CostModel:
         for id, operator in deployment.operators.items():
             if id in changed or not moved.isdisjoint(operator.inputs):
                 cost += self.operator_cost(deployment, operator)
-        for name, asked in deployment.queries.items():
-            if other.queries.get(name) is not asked or asked.operator in moved:
-                cost += self._compute_delivery_usage(deployment, asked)
+        for name, query in deployment.queries.items():
+            if other.queries.get(name) is not query or query.operator in moved:
+                cost += self._compute_delivery_usage(deployment, query)
         return cost
 
     def operator_cost(self, deployment: Deployment, operator: Operator) -> float:
         """Return the cost of one operator: its inputs and its work."""
-        known = self._get_operator_cost(deployment, operator)
-        return known.cost
+        cost = self._get_operator_cost(deployment, operator)
+        return cost.cost
 
     def relaxed_cost(
         self,
@@ -124,10 +124,10 @@ class CostModel:
         ``masks`` are the sample masks of the wanted definition. If a partial sum reaches ``limit``,
         the partial sum is returned.
         """
-        known = self._get_operator_cost(deployment, operator)
-        columns = known.relaxed_columns(wanted)
-        more = besides + known.relaxed_cost(wanted, masks, columns) - known.cost
-        for read, inflow in zip(operator.inputs, known.inputs, strict=True):
+        cost = self._get_operator_cost(deployment, operator)
+        columns = cost.relaxed_columns(wanted)
+        more = besides + cost.relaxed_cost(wanted, masks, columns) - cost.cost
+        for read, inflow in zip(operator.inputs, cost.inputs, strict=True):
             if more >= limit:
                 break
             if isinstance(read, int):
@@ -136,20 +136,22 @@ class CostModel:
                 )
                 upstream = deployment.operators[read]
                 if upstream.serving_demand(part) is None:
-                    own = [masks[i] for i in inflow.places]
-                    more = self.relaxed_cost(deployment, upstream, part, own, more, limit)
+                    input_masks = [masks[i] for i in inflow.places]
+                    more = self.relaxed_cost(deployment, upstream, part, input_masks, more, limit)
         return more
 
     def relaxed_cost_bound(
         self, deployment: Deployment, operator: Operator, masks: Sequence[int]
     ) -> float:
         """Return a lower bound of ``relaxed_cost`` that is quick to compute."""
-        known = self._get_operator_cost(deployment, operator)
-        least = known.relaxed_bound(masks)
-        for read, inflow in zip(operator.inputs, known.inputs, strict=True):
+        cost = self._get_operator_cost(deployment, operator)
+        least = cost.relaxed_bound(masks)
+        for read, inflow in zip(operator.inputs, cost.inputs, strict=True):
             if isinstance(read, int):
-                own = [masks[i] for i in inflow.places]
-                least += self.relaxed_cost_bound(deployment, deployment.operators[read], own)
+                input_masks = [masks[i] for i in inflow.places]
+                least += self.relaxed_cost_bound(
+                    deployment, deployment.operators[read], input_masks
+                )
         return least
 
     def _get_operator_cost(self, deployment: Deployment, operator: Operator) -> OperatorCost:
@@ -162,17 +164,17 @@ class CostModel:
             for i in operator.inputs
         )
         key = id(operator), sources
-        found = self._kept.get(key)
-        if found is None:
+        cost = self._kept.get(key)
+        if cost is None:
             inputs = [
                 deployment.operators[i].definition.streams if isinstance(i, int) else (i,)
                 for i in operator.inputs
             ]
             far = [self.path_latency_seconds(source, operator.node) for source in sources]
-            found = self._kept[key] = OperatorCost(
+            cost = self._kept[key] = OperatorCost(
                 operator, self.rates, inputs, far, self.work_weight
             )
-        return found
+        return cost
 
     def lifetime_extension_cost(
         self, deployment: Deployment, operator: Operator, now: int, until: Lifetime
@@ -255,13 +257,13 @@ class OperatorCost:
 
         They are the columns of ``relax_all`` of both definitions.
         """
-        own = self.operator.definition
-        more = wanted.joins - own.joins
+        definition = self.operator.definition
+        more = wanted.joins - definition.joins
         extra = join_columns(j for j in more if not j.is_implied) if more else {}
         columns = []
-        for i, stream in enumerate(own.streams):
-            p, q = own.selections[i], wanted.selections[i]
-            all_of = own.columns[i] | wanted.columns[i]
+        for i, stream in enumerate(definition.streams):
+            p, q = definition.selections[i], wanted.selections[i]
+            all_of = definition.columns[i] | wanted.columns[i]
             if stream in extra:
                 all_of |= extra[stream]
             if p != q:
@@ -276,12 +278,12 @@ class OperatorCost:
         self, wanted: Definition, wanted_masks: Sequence[int], columns: Sequence[frozenset[str]]
     ) -> float:
         """Return the cost of the operator relaxed for a definition, with these ``columns``."""
-        own = self.operator.definition
+        definition = self.operator.definition
         masks = list(map(or_, self.masks, wanted_masks))
-        windows = tuple(map(max, own.windows, wanted.windows))
+        windows = tuple(map(max, definition.windows, wanted.windows))
         slides = (
-            union_slides(own.slides | wanted.slides)
-            if own.slides and wanted.slides
+            union_slides(definition.slides | wanted.slides)
+            if definition.slides and wanted.slides
             else frozenset()
         )
         return self._compute_cost(masks, windows, columns, slides)

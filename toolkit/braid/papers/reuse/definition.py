@@ -155,11 +155,11 @@ class Definition:
 
 def join_columns(joins: Iterable[JoinCondition]) -> dict[str, frozenset[str]]:
     """Return, by stream, the columns that join conditions read."""
-    found: dict[str, set[str]] = {}
+    by_stream: dict[str, set[str]] = {}
     for join in joins:
         for stream, column in join.columns:
-            found.setdefault(stream, set()).add(column)
-    return {stream: frozenset(columns) for stream, columns in found.items()}
+            by_stream.setdefault(stream, set()).add(column)
+    return {stream: frozenset(columns) for stream, columns in by_stream.items()}
 
 
 def union_slides(slides: Iterable[int]) -> frozenset[int]:
@@ -170,8 +170,8 @@ def union_slides(slides: Iterable[int]) -> frozenset[int]:
     >>> sorted(union_slides([60, 300, 90]))
     [60, 90]
     """
-    found = frozenset(slides)
-    return frozenset(s for s in found if not any(s % t == 0 and s != t for t in found))
+    distinct = frozenset(slides)
+    return frozenset(s for s in distinct if not any(s % t == 0 and s != t for t in distinct))
 
 
 def slides_contain(slides: frozenset[int], others: frozenset[int]) -> bool:

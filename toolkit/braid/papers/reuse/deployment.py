@@ -75,16 +75,18 @@ class Operator:
 
         It has the demand's selections and windows, and the operator's joins and columns.
         """
-        own = self.definition
-        return replace(self.find_demand(bit).definition, joins=own.joins, columns=own.columns)
+        definition = self.definition
+        return replace(
+            self.find_demand(bit).definition, joins=definition.joins, columns=definition.columns
+        )
 
     def serving_demand(self, wanted: Definition) -> Demand | None:
         """Return a demand that contains the wanted definition, or None."""
         columns = self.definition.columns
-        found = (
+        serving = (
             d for d in self.demands if can_serve(with_result_columns(d.definition, columns), wanted)
         )
-        return next(found, None)
+        return next(serving, None)
 
     def lattice_entry(self, nid: int) -> LatticeEntry:
         """Return the operator as an entry of the reuse lattice."""
@@ -157,9 +159,9 @@ class Deployment:
         """Yield all flows: streams to operators, results to operators and to sinks."""
         for operator in self.operators.values():
             yield from self.operator_inflows(operator, operator.definition)
-        for asked in self.queries.values():
-            node = self.operators[asked.operator].node
-            yield Flow(asked.operator, asked.name, node, asked.sink, asked.definition)
+        for query in self.queries.values():
+            node = self.operators[query.operator].node
+            yield Flow(query.operator, query.name, node, query.sink, query.definition)
 
     def operator_inflows(self, operator: Operator, definition: Definition) -> Iterator[Flow]:
         """Yield the flows into an operator if it had this definition."""
@@ -329,8 +331,8 @@ def remove_queries(deployment: Deployment, *names: str) -> Deployment:
     """
     operators = dict(deployment.operators)
     for name in names:
-        asked = deployment.queries[name]
-        _release_demand(operators, asked.operator, asked.bit)
+        query = deployment.queries[name]
+        _release_demand(operators, query.operator, query.bit)
     queries = {n: q for n, q in deployment.queries.items() if n not in names}
     return replace(deployment, operators=_update_lifetimes(operators, queries), queries=queries)
 
@@ -368,8 +370,8 @@ def _update_lifetimes(
             if isinstance(read, int):
                 use(read, until)
 
-    for asked in queries.values():
-        use(asked.operator, asked.ends_at)
+    for query in queries.values():
+        use(query.operator, query.ends_at)
     lived = {id: relax_lifetimes(all_of) for id, all_of in ends.items()}
     return {
         id: o if o.until == lived[id] else replace(o, until=lived[id])

@@ -83,9 +83,9 @@ def replan_in_order(
 
     Raises PlanningError if one has no plan.
     """
-    asked = [deployment.queries[name] for name in names]
-    service = PlanningService(planner, remove_queries(deployment, *(q.name for q in asked)))
-    for query in asked:
+    queries = [deployment.queries[name] for name in names]
+    service = PlanningService(planner, remove_queries(deployment, *(q.name for q in queries)))
+    for query in queries:
         service.submit_query(replace(query, operator=-1, bit=0), now, tell=False)
     order = {name: service.deployment.queries[name] for name in deployment.queries}
     return replace(service.deployment, queries=order)
@@ -111,10 +111,10 @@ def replan_after_failure(
     names = dict.fromkeys(queries_reading(deployment, gone))
     names |= dict.fromkeys(f.consumer for f in cut if isinstance(f.consumer, str))
     new = replan_in_order(planner, deployment, names, now)
-    made = new.operators.keys() - deployment.operators.keys()
+    added = new.operators.keys() - deployment.operators.keys()
     for put in deployment.operators.values():
         if put.is_pinned and put.id not in new.operators and put.node not in nodes:
-            new = _restore_operator(model, new, put, made)
+            new = _restore_operator(model, new, put, added)
     return keep_operator_ids(deployment, new)
 
 
@@ -142,8 +142,8 @@ def _restore_operator(
 
 
 def _make_output_signature(operator: Operator) -> tuple[object, ...]:
-    own = operator.definition
-    return own.streams, own.joins, {d.definition for d in operator.demands}
+    definition = operator.definition
+    return definition.streams, definition.joins, {d.definition for d in operator.demands}
 
 
 def is_worthwhile(
@@ -188,18 +188,21 @@ def keep_operator_ids(old: Deployment, new: Deployment) -> Deployment:
     for operator in new.topological_order():
         if operator.id in operators and renamed.keys().isdisjoint(operator.inputs):
             continue
-        mine, bits = _rename_inputs(operator, renamed), {d.bit: d.bit for d in operator.demands}
-        for there in alike.get((mine.node, mine.inputs), ()):
-            gone = there.id not in new.operators and mine.id not in old.operators
-            free = there.id == mine.id or (gone and there.id not in operators)
-            if free and _is_same_operator(there, mine):
-                bits = {d.bit: _find_demand_bit(there, d) for d in mine.demands}
-                demands = tuple(replace(d, bit=bits[d.bit]) for d in mine.demands)
-                mine = replace(there, demands=demands, until=operator.until)
-                mine = there if mine == there else mine
+        candidate, bits = (
+            _rename_inputs(operator, renamed),
+            {d.bit: d.bit for d in operator.demands},
+        )
+        for there in alike.get((candidate.node, candidate.inputs), ()):
+            gone = there.id not in new.operators and candidate.id not in old.operators
+            free = there.id == candidate.id or (gone and there.id not in operators)
+            if free and _is_same_operator(there, candidate):
+                bits = {d.bit: _find_demand_bit(there, d) for d in candidate.demands}
+                demands = tuple(replace(d, bit=bits[d.bit]) for d in candidate.demands)
+                candidate = replace(there, demands=demands, until=operator.until)
+                candidate = there if candidate == there else candidate
                 break
-        renamed[operator.id] = mine, bits
-        operators[mine.id] = mine
+        renamed[operator.id] = candidate, bits
+        operators[candidate.id] = candidate
     queries = {
         name: replace(q, operator=renamed[q.operator][0].id, bit=renamed[q.operator][1][q.bit])
         if q.operator in renamed

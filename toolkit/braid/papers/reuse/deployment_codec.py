@@ -20,10 +20,10 @@ _MARK = "\0"
 
 def deployment_to_plain(deployment: Deployment) -> dict[str, Any]:
     """Return the deployment as plain data."""
-    found: dict[str, Any] = msgspec.to_builtins(
+    plain: dict[str, Any] = msgspec.to_builtins(
         deployment, str_keys=True, enc_hook=_encode_fraction
     )
-    return found
+    return plain
 
 
 def _encode_fraction(value: Any) -> str:
@@ -34,13 +34,13 @@ def _encode_fraction(value: Any) -> str:
 
 def deployment_from_plain(data: Mapping[str, Any]) -> Deployment:
     """Return the deployment from plain data. Raises ValueError for data of another shape."""
-    found = from_plain(data, Deployment, "the stored deployment")
-    operators = {id: _decode_operator(o) for id, o in found.operators.items()}
+    deployment = from_plain(data, Deployment, "the stored deployment")
+    operators = {id: _decode_operator(o) for id, o in deployment.operators.items()}
     queries = {
         name: replace(q, definition=_decode_definition(q.definition))
-        for name, q in found.queries.items()
+        for name, q in deployment.queries.items()
     }
-    return replace(found, operators=operators, queries=queries)
+    return replace(deployment, operators=operators, queries=queries)
 
 
 def _decode_operator(operator: Operator) -> Operator:

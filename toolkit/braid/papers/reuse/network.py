@@ -86,11 +86,11 @@ class Network:
 
         For a graph of networkx, pass ``graph.edges.data("latency")``.
         """
-        known = tuple((str(a), str(b), float(latency)) for a, b, latency in links)
-        kinds: dict[str, Kind] = {n: "node" for a, b, _ in known for n in (a, b)}
+        parsed = tuple((str(a), str(b), float(latency)) for a, b, latency in links)
+        kinds: dict[str, Kind] = {n: "node" for a, b, _ in parsed for n in (a, b)}
         kinds.update({n: "source" for n in sources})
         kinds.update({n: "sink" for n in sinks})
-        return cls(tuple(Node(n, kind) for n, kind in kinds.items()), known)
+        return cls(tuple(Node(n, kind) for n, kind in kinds.items()), parsed)
 
     @cached_property
     def node_index(self) -> Mapping[str, int]:
@@ -155,10 +155,10 @@ class Network:
 
         It has the bits of their regions.
         """
-        found = 0
+        indicator = 0
         for name in names:
-            found |= self._location_indicators[name]
-        return found
+            indicator |= self._location_indicators[name]
+        return indicator
 
     @cached_property
     def _location_indicators(self) -> dict[str, int]:
@@ -172,7 +172,7 @@ class Network:
         K-means clusters coordinates whose distances approximate the latencies.
         """
         labels = _k_means(embed_latencies(self.latency_ms), regions, np.random.default_rng(seed))
-        groups = (tuple(n.name for n, own in zip(self.nodes, labels, strict=True) if own == r)
+        groups = (tuple(n.name for n, label in zip(self.nodes, labels, strict=True) if label == r)
                   for r in range(regions))  # fmt: skip
         return replace(self, regions=tuple(g for g in groups if g))
 
@@ -181,12 +181,12 @@ class Network:
 
         Each (source, target, size) in ``sent`` follows its shortest path.
         """
-        found: dict[Link, float] = {}
+        loads: dict[Link, float] = {}
         for source, target, size in sent:
             for a, b in pairwise(self.shortest_path(source, target)):
                 link = make_link(a, b)
-                found[link] = found.get(link, 0) + size
-        return found
+                loads[link] = loads.get(link, 0) + size
+        return loads
 
     def without_nodes(self, *names: str) -> Network:
         """Return the network with these nodes down: they remain, without links and operators."""
@@ -228,8 +228,8 @@ def embed_latencies(latency: Floats, dimensions: int = 3) -> Floats:
     mean = squares.mean(0)
     centred = -0.5 * (squares - mean - mean[:, None] + squares.mean())
     values, vectors = np.linalg.eigh(centred)
-    kept = slice(-1, -dimensions - 1, -1)
-    points: Floats = vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0))
+    largest = slice(-1, -dimensions - 1, -1)
+    points: Floats = vectors[:, largest] * np.sqrt(np.maximum(values[largest], 0.0))
     return points
 
 
@@ -253,5 +253,5 @@ def _k_means(points: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np
 
 
 def _compute_squared_distances(points: Floats, centres: Floats) -> Floats:
-    found: Floats = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(2)
-    return found
+    squares: Floats = ((points[:, None, :] - centres[None, :, :]) ** 2).sum(2)
+    return squares

@@ -85,13 +85,13 @@ class PlanTable:
 
     def _find_join_links(self) -> set[int]:
         """Return the leaves that each join connects, as bits."""
-        found = set()
+        linked = set()
         for join in self.wanted.joins:
             touched = (
                 bool(leaf.streams & join.joined_streams) << i for i, leaf in enumerate(self.leaves)
             )
-            found.add(sum(touched))
-        return found
+            linked.add(sum(touched))
+        return linked
 
     def _is_connected(self, mask: int) -> bool:
         """Return whether joins connect these leaves."""
@@ -134,8 +134,8 @@ class PlanTable:
 
     def _list_part_choices(self, mask: int, part: Definition) -> list[tuple[Floats, Way]]:
         new = list(self._list_new_joins(mask))
-        made = np.min([cost for cost, _ in new], axis=0)
-        reused = list(self._list_reuse_choices(mask, part, made)) if self.candidates else []
+        built = np.min([cost for cost, _ in new], axis=0)
+        reused = list(self._list_reuse_choices(mask, part, built)) if self.candidates else []
         return reused if self.forced and reused else [*new, *reused]
 
     def _list_new_joins(self, mask: int) -> Iterator[tuple[Floats, Way]]:
@@ -159,13 +159,13 @@ class PlanTable:
         sink, no operator for it is skipped.
         """
         assert self.candidates is not None
-        found = sorted(self.candidates(part), key=lambda c: c.cost_bound)
-        if not found:
+        reusable = sorted(self.candidates(part), key=lambda c: c.cost_bound)
+        if not reusable:
             return
         rate = self.tuples[mask] * self.model.rates.result_width(part)
         every = mask == self.whole and (self.tell or self.forced or self.sink is None)
         bound, best = self._bound_useful_cost(mask, made, rate), dict[int, tuple[float, int]]()
-        for c in found:
+        for c in reusable:
             limit = math.inf if every else float(bound[c.node])
             if c.cost_bound < limit and (cost := c.cost(limit)) < limit:
                 best[c.node] = min(best.get(c.node, (math.inf, -1)), (cost, c.operator))

@@ -198,19 +198,21 @@ class Planner:
         return serves or deployment.can_relax(operator, part)
 
     def _list_alternatives(self, plans: PlanTable, sink: int) -> Iterator[Alternative]:
-        whole = plans.whole
+        all_leaves = plans.whole
         carried = (
-            plans.far[:, sink] * plans.tuples[whole] * self.model.rates.result_width(plans.wanted)
+            plans.far[:, sink]
+            * plans.tuples[all_leaves]
+            * self.model.rates.result_width(plans.wanted)
         )
-        new = [cost for cost, way in plans.ways[whole] if isinstance(way, tuple)]
+        new = [cost for cost, way in plans.ways[all_leaves] if isinstance(way, tuple)]
         if new:
             costs = np.min(new, axis=0) + carried
             node = int(costs.argmin())
             yield Alternative(f"a new join at {self.network.nodes[node].name}", float(costs[node]))
-        for cost, way in plans.ways[whole]:
+        for cost, way in plans.ways[all_leaves]:
             for node, operator in way.items() if isinstance(way, dict) else ():
-                said = f"operator {operator} at {self.network.nodes[node].name}"
-                yield Alternative(said, float(cost[node] + carried[node]))
+                description = f"operator {operator} at {self.network.nodes[node].name}"
+                yield Alternative(description, float(cost[node] + carried[node]))
 
 
 def _ignore_limit(price: float, limit: float) -> float:

@@ -55,8 +55,8 @@ def relax_columns(relaxed: Definition, all_of: Sequence[Definition]) -> Definiti
 
 def relax_lifetimes(ends: Iterable[Lifetime]) -> Lifetime:
     """Apply step 3: an operator lives as long as the longest of its queries."""
-    known = list(ends)
-    return None if None in known else max(e for e in known if e is not None)
+    end_times = list(ends)
+    return None if None in end_times else max(e for e in end_times if e is not None)
 
 
 def relax_windows(relaxed: Definition, all_of: Sequence[Definition]) -> Definition:
@@ -114,7 +114,7 @@ def relax_operator(
         relaxed,
         make_compensation(relaxed, existing),
         make_compensation(relaxed, wanted),
-        tuple((step, said) for step, said in changes if said),
+        tuple((step, change) for step, change in changes if change),
     )
 
 
@@ -136,17 +136,17 @@ def _describe_column_changes(old: Definition, new: Definition) -> str:
 
 
 def _describe_window_changes(old: Definition, wanted: Definition, new: Definition) -> str:
-    said = [
+    changes = [
         f"{s} {format_window(a)} -> {format_window(b)}"
         for s, a, b in zip(old.streams, old.windows, new.windows, strict=True)
         if a != b
     ]
-    if old.slides != new.slides or (said and old.slides != wanted.slides):
-        said.append(
+    if old.slides != new.slides or (changes and old.slides != wanted.slides):
+        changes.append(
             f"SLIDE {format_slide(old.slides)} OR {format_slide(wanted.slides)} = "
             f"{format_slide(new.slides)}"
         )
-    return "; ".join(said)
+    return "; ".join(changes)
 
 
 def format_window(window: int) -> str:

@@ -70,11 +70,11 @@ def review_item(
 
 def place_optimally(model: CostModel, deployment: Deployment, operator: int) -> Deployment:
     """Return the deployment with an operator at the node where its flows cost least."""
-    own, network = deployment.operators[operator], model.network
-    if own.is_pinned:
+    moved, network = deployment.operators[operator], model.network
+    if moved.is_pinned:
         return deployment
     far, cost = network.latency_ms / 1e3, np.where(network.can_host_mask, 0.0, np.inf)
-    for flow in deployment.operator_inflows(own, own.definition):
+    for flow in deployment.operator_inflows(moved, moved.definition):
         cost = (
             cost
             + model.rates.result_byte_rate(flow.definition)
@@ -83,7 +83,7 @@ def place_optimally(model: CostModel, deployment: Deployment, operator: int) -> 
     for rate, target in _list_sent_flows(model, deployment, operator):
         cost = cost + rate * far[:, target]
     best = int(cost.argmin())
-    if not cost[best] < cost[network.find_node_index(own.node)] - 1e-9:
+    if not cost[best] < cost[network.find_node_index(moved.node)] - 1e-9:
         return deployment
     return with_operator_moved(deployment, operator, network.nodes[best].name)
 
@@ -98,9 +98,9 @@ def _list_sent_flows(
             for flow in deployment.operator_inflows(other, other.definition):
                 if flow.item == operator:
                     yield model.rates.result_byte_rate(flow.definition), place(flow.target_node)
-    for asked in deployment.queries.values():
-        if asked.operator == operator:
-            yield model.rates.result_byte_rate(asked.definition), place(asked.sink)
+    for query in deployment.queries.values():
+        if query.operator == operator:
+            yield model.rates.result_byte_rate(query.definition), place(query.sink)
 
 
 def _find_affected_queries(model: CostModel, deployment: Deployment, item: Item) -> list[str]:

@@ -130,19 +130,21 @@ class _Group:
         self, wanted: Definition, regions: int, joins: frozenset[JoinCondition]
     ) -> set[int]:
         """Return the ids of operators that need no change, from the last three levels."""
-        found: set[int] = set()
+        serving: set[int] = set()
         extra = join_columns(j for j in wanted.joins - joins if not j.is_implied)
         none = frozenset[str]()
-        told = [c | extra.get(s, none) for s, c in zip(wanted.streams, wanted.columns, strict=True)]
+        columns = [
+            c | extra.get(s, none) for s, c in zip(wanted.streams, wanted.columns, strict=True)
+        ]
         for s in self.selections.entries_containing(wanted.selections, regions):
             needed = tuple(
                 c if p == q else c | q.referenced_columns
-                for c, p, q in zip(told, s.key, wanted.selections, strict=True)
+                for c, p, q in zip(columns, s.key, wanted.selections, strict=True)
             )
             for c in s.value.entries_containing(needed, regions):
                 for w in c.value.entries_containing((wanted.windows, wanted.slides), regions):
-                    found.update(id for id, nid in w.value.items() if nid & regions)
-        return found
+                    serving.update(id for id, nid in w.value.items() if nid & regions)
+        return serving
 
 
 def _make_entry_keys(offer: LatticeEntry) -> list[tuple[Any, Any, Any]]:
@@ -151,10 +153,10 @@ def _make_entry_keys(offer: LatticeEntry) -> list[tuple[Any, Any, Any]]:
 
 
 def _combine_location_indicators(nids: Iterable[int]) -> int:
-    found = 0
+    indicator = 0
     for nid in nids:
-        found |= nid
-    return found
+        indicator |= nid
+    return indicator
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,7 @@ class ReuseLattice:
         Each comes with whether it serves unchanged. Without ``relax``, only those that do are
         returned.
         """
-        found = []
+        reusable = []
         for joins, group in self._find_matching_groups(wanted):
             if not group.nid & regions:
                 continue
@@ -224,10 +226,10 @@ class ReuseLattice:
                 else {o.id for o in group.offers.values() if o.can_serve(wanted)}
             )
             chosen = group.offers if relax else serving
-            found += [
+            reusable += [
                 (group.offers[id], id in serving) for id in chosen if group.offers[id].nid & regions
             ]
-        return sorted(found, key=lambda f: f[0].id)
+        return sorted(reusable, key=lambda f: f[0].id)
 
     def _find_matching_groups(
         self, wanted: Definition
@@ -243,24 +245,24 @@ class ReuseLattice:
 
         Each step says whether the search enters a key or prunes it.
         """
-        found: list[SearchStep] = []
+        steps: list[SearchStep] = []
         for streams, by_joins in self._streams.items():
             nid = _combine_location_indicators(
                 g.nid for gs in by_joins.values() for g in gs.values()
             )
             why = "" if streams == wanted.streams else "other streams"
-            found.append(SearchStep("streams", ", ".join(streams), nid, why))
+            steps.append(SearchStep("streams", ", ".join(streams), nid, why))
             if why:
                 continue
             for joins, groups in by_joins.items():
                 nid = _combine_location_indicators(g.nid for g in groups.values())
                 why = "" if joins <= wanted.joins else "other join conditions"
                 text = " AND ".join(sorted(j.text for j in joins))
-                found.append(SearchStep("joins", text, nid, why))
+                steps.append(SearchStep("joins", text, nid, why))
                 if not why:
                     for group in groups.values():
-                        found += _trace_group(group, wanted, regions)
-        return found
+                        steps += _trace_group(group, wanted, regions)
+        return steps
 
 
 def _trace_group(group: _Group, wanted: Definition, regions: int) -> Iterator[SearchStep]:
@@ -282,5 +284,5 @@ def _trace_group(group: _Group, wanted: Definition, regions: int) -> Iterator[Se
                 if not short:
                     for key_, leaf in inner.value.entries.items():
                         fits = windows_contain(key_, (wanted.windows, wanted.slides))
-                        said = f"{', '.join(map(format_window, key_[0]))}; {format_slide(key_[1])}"
-                        yield SearchStep("windows", said, leaf.nid, "" if fits else "too short")
+                        label = f"{', '.join(map(format_window, key_[0]))}; {format_slide(key_[1])}"
+                        yield SearchStep("windows", label, leaf.nid, "" if fits else "too short")

@@ -140,8 +140,8 @@ def make_interval(
         if least[0] == most[0]:
             one = least[1] and most[1] and least[0] not in out
             return ColumnDomain(values=frozenset([least[0]])) if one else NO_VALUES
-    found = ColumnDomain(least, most)
-    return replace(found, excluded=frozenset(filter(found.contains, out)))
+    interval = ColumnDomain(least, most)
+    return replace(interval, excluded=frozenset(filter(interval.contains, out)))
 
 
 def make_value_set(*values: Any) -> ColumnDomain:
@@ -212,8 +212,8 @@ class Conjunction:
         """Return whether this box is a subset of another. True is certain; False may be wrong."""
         if not other.opaque_conditions <= self.opaque_conditions:
             return False
-        mine = self.by_column
-        return all(c in mine and mine[c].is_subset(domain) for c, domain in other.domains)
+        by_column = self.by_column
+        return all(c in by_column and by_column[c].is_subset(domain) for c, domain in other.domains)
 
     def intersect(self, other: Conjunction) -> Conjunction | None:
         """Return the intersection of two boxes; None if it is empty."""
@@ -231,14 +231,14 @@ class Conjunction:
             or self.by_column.keys() != other.by_column.keys()
         ):
             return None
-        apart = [c for c, domain in self.domains if other.by_column[c] != domain]
-        if len(apart) != 1:
+        differing = [c for c, domain in self.domains if other.by_column[c] != domain]
+        if len(differing) != 1:
             return None
-        whole = self.by_column[apart[0]].union(other.by_column[apart[0]])
+        merged = self.by_column[differing[0]].union(other.by_column[differing[0]])
         return (
             None
-            if whole is None
-            else Conjunction.make({**self.by_column, apart[0]: whole}, self.opaque_conditions)
+            if merged is None
+            else Conjunction.make({**self.by_column, differing[0]: merged}, self.opaque_conditions)
         )
 
     @property
@@ -260,11 +260,11 @@ class Selection:
     @classmethod
     def make(cls, boxes: Iterable[Conjunction]) -> Selection:
         """Return a selection without boxes that are subsets of others, in any order."""
-        kept: list[Conjunction] = []
+        maximal: list[Conjunction] = []
         for box in sorted(set(boxes), key=lambda b: b.to_sql):
-            if not any(box.is_subset(other) for other in kept):
-                kept = [other for other in kept if not other.is_subset(box)] + [box]
-        return cls(frozenset(kept))
+            if not any(box.is_subset(other) for other in maximal):
+                maximal = [other for other in maximal if not other.is_subset(box)] + [box]
+        return cls(frozenset(maximal))
 
     @cached_property
     def _cached_hash(self) -> int:
@@ -288,10 +288,10 @@ class Selection:
 
     def accepts(self, row: Mapping[str, Any], known: Mapping[str, bool] | None = None) -> bool:
         """Return whether a tuple passes; ``known`` has the opaque conditions by text."""
-        known = known or {}
+        conditions = known or {}
         return any(
             all(domain.contains(row.get(c)) for c, domain in box.domains)
-            and all(known.get(o.text, False) for o in box.opaque_conditions)
+            and all(conditions.get(o.text, False) for o in box.opaque_conditions)
             for box in self.conjunctions
         )
 
@@ -300,13 +300,13 @@ EVERYTHING = Selection(frozenset([Conjunction()]))
 
 
 def _merge_boxes(boxes: Iterable[Conjunction]) -> list[Conjunction]:
-    kept: list[Conjunction] = []
+    merged: list[Conjunction] = []
     for box in sorted(boxes, key=lambda b: b.to_sql):
-        while found := next(((o, w) for o in kept if (w := o.union(box)) is not None), None):
-            kept.remove(found[0])
-            box = found[1]
-        kept.append(box)
-    return kept
+        while mergeable := next(((o, w) for o in merged if (w := o.union(box)) is not None), None):
+            merged.remove(mergeable[0])
+            box = mergeable[1]
+        merged.append(box)
+    return merged
 
 
 @lru_cache(maxsize=1 << 16)

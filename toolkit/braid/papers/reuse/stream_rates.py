@@ -87,10 +87,10 @@ class Rates:
         """Return the tuples of the stream's sample that pass, one bit each."""
         key = stream.partition("#")[0], where
         if key not in self._masks:
-            found = 0
+            mask = 0
             for box in where.conjunctions:
-                found |= self._make_conjunction_mask(key[0], box)
-            self._masks[key] = found
+                mask |= self._make_conjunction_mask(key[0], box)
+            self._masks[key] = mask
         return self._masks[key]
 
     def passing_rate(self, stream: str, mask: int) -> float:
@@ -102,8 +102,8 @@ class Rates:
 
     def tuple_rate(self, stream: str) -> float:
         """Return the tuples a second that one sample tuple represents."""
-        known = self.stream_rate(stream)
-        return known.tuples_per_second / (len(known.sample) or _WITHOUT_SAMPLE)
+        rate = self.stream_rate(stream)
+        return rate.tuples_per_second / (len(rate.sample) or _WITHOUT_SAMPLE)
 
     def sample_masks(self, definition: Definition) -> list[int]:
         """Return, by stream, the sample tuples that pass."""
@@ -113,15 +113,15 @@ class Rates:
         key = stream, box
         if key not in self._boxes:
             sample = self.streams[stream].sample
-            found = (1 << (len(sample) or _WITHOUT_SAMPLE)) - 1
+            mask = (1 << (len(sample) or _WITHOUT_SAMPLE)) - 1
             for column, domain in box.domains:
                 if sample and column in sample[0]:
-                    found &= _pack_bits(domain.contains(row[column]) for row in sample)
+                    mask &= _pack_bits(domain.contains(row[column]) for row in sample)
                 else:
-                    found &= self._draw_opaque_mask(stream, domain.to_sql(column))
+                    mask &= self._draw_opaque_mask(stream, domain.to_sql(column))
             for opaque in box.opaque_conditions:
-                found &= self._draw_opaque_mask(stream, opaque.text)
-            self._boxes[key] = found
+                mask &= self._draw_opaque_mask(stream, opaque.text)
+            self._boxes[key] = mask
         return self._boxes[key]
 
     def _draw_opaque_mask(self, stream: str, text: str) -> int:
@@ -141,8 +141,8 @@ class Rates:
                 map(self.passing_rate, definition.streams, self.sample_masks(definition))
             )
             joint = self.join_selectivity(definition.streams, definition.joins)
-            found = self.join_rate(arriving, definition.windows, joint, definition.slides)
-            self._tuples[definition] = found
+            rate = self.join_rate(arriving, definition.windows, joint, definition.slides)
+            self._tuples[definition] = rate
         return self._tuples[definition]
 
     def join_rate(
@@ -161,9 +161,9 @@ class Rates:
             return arriving[0]
         spans = [min(w / 1e6, self.cache_size) for w in windows]
         held = [rate * span for rate, span in zip(arriving, spans, strict=True)]
-        whole = prod(held) * joint
-        found = whole * sum(1 / span for span in spans)
-        return min(found, whole / (min(slides) / 1e6)) if slides else found
+        pairs = prod(held) * joint
+        unlimited = pairs * sum(1 / span for span in spans)
+        return min(unlimited, pairs / (min(slides) / 1e6)) if slides else unlimited
 
     def join_selectivity(self, streams: tuple[str, ...], joins: frozenset[JoinCondition]) -> float:
         """Return the fraction of tuple combinations that satisfy the join conditions.
@@ -178,21 +178,21 @@ class Rates:
     def _compute_join_selectivity(
         self, streams: tuple[str, ...], joins: frozenset[JoinCondition]
     ) -> float:
-        found, group = 1.0, {s: frozenset([s]) for s in streams}
+        selectivity, group = 1.0, {s: frozenset([s]) for s in streams}
         for join in sorted(joins, key=lambda j: (j.is_implied, j.text)):
             together = frozenset().union(*(group[s] for s in join.joined_streams))
             if join.is_implied and together == group[min(join.joined_streams)]:
                 continue
-            found *= self.selectivity.get(join.text, self.default_selectivity)
+            selectivity *= self.selectivity.get(join.text, self.default_selectivity)
             group |= dict.fromkeys(together, together)
-        return found
+        return selectivity
 
     def column_width(self, stream: str, columns: frozenset[str]) -> float:
         """Return the bytes of these columns in a tuple, with its event time."""
         key = stream, columns
         if key not in self._widths:
-            known = self.stream_rate(stream).column_bytes
-            self._widths[key] = TIME_BYTES + sum(known.get(c, 8.0) for c in columns)
+            widths = self.stream_rate(stream).column_bytes
+            self._widths[key] = TIME_BYTES + sum(widths.get(c, 8.0) for c in columns)
         return self._widths[key]
 
     def result_width(self, definition: Definition) -> float:

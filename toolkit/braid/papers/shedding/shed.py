@@ -149,22 +149,22 @@ class Shed(Shedder):
         self, facts: Facts, plan: Plan, state: ShedState, last: SheddingOutcome | None
     ) -> tuple[Plan, ShedState]:
         """Return the plan with a harvest; see Shedder."""
-        known = _update_arrivals(_learn_from_harvest(state, last), facts)
-        budget = known.budget or self.processing_budget
-        types = known.profile.common_types()
+        learned = _update_arrivals(_learn_from_harvest(state, last), facts)
+        budget = learned.budget or self.processing_budget
+        types = learned.profile.common_types()
         work = _Work(
-            self, facts, plan, known.profile, types, known.keep_shares, known.received_tuples
+            self, facts, plan, learned.profile, types, learned.keep_shares, learned.received_tuples
         )
-        allowance = _compute_allowed_seconds(budget, known)
+        allowance = _compute_allowed_seconds(budget, learned)
         volume, fits = (
             work.count_full_join_pairs(),
-            _count_affordable_pairs(budget, allowance, known, work.settled),
+            _count_affordable_pairs(budget, allowance, learned, work.settled),
         )
-        r, enough = _choose_fraction(budget, known, volume, fits)
-        whole = self.method in ("drop", "keys")
-        keep = (max(FLOOR, sqrt(r)),) * len(facts.streams) if whole else ()
-        shares = work.choose_item_shares(1.0 if whole else r)
-        expected = {} if whole or fits is None else work.bound_fresh_rows(fits, r * volume)
+        r, enough = _choose_fraction(budget, learned, volume, fits)
+        is_whole_tuple = self.method in ("drop", "keys")
+        keep = (max(FLOOR, sqrt(r)),) * len(facts.streams) if is_whole_tuple else ()
+        shares = work.choose_item_shares(1.0 if is_whole_tuple else r)
+        expected = {} if is_whole_tuple or fits is None else work.bound_fresh_rows(fits, r * volume)
         harvest = SheddingPlan(work.basic, shares, types, expected, keep)
         lengths = tuple(
             None if w is None else basic_windows.basic_window_length(w, self.basic_window_length)
@@ -175,10 +175,10 @@ class Shed(Shedder):
             for item in sorted(shares)
         )
         how = (self.method, budget.kind, budget.amount, r, allowance, enough)
-        said = (harvest.basic_windows, types, expected, keep)
-        told = SheddingPlanned(facts.batch, *how, lengths, items, *said)
-        following = replace(known, fraction=r, types=types, keep_shares=keep)
-        return replace(plan, shedding=harvest, events=(*plan.events, told)), following
+        effects = (harvest.basic_windows, types, expected, keep)
+        event = SheddingPlanned(facts.batch, *how, lengths, items, *effects)
+        following = replace(learned, fraction=r, types=types, keep_shares=keep)
+        return replace(plan, shedding=harvest, events=(*plan.events, event)), following
 
 
 def _learn_from_harvest(state: ShedState, last: SheddingOutcome | None) -> ShedState:
@@ -202,7 +202,7 @@ def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
 
     A stream that was silent for a batch is expected to bring what it brought before.
     """
-    came = tuple(
+    arrivals = tuple(
         now or before
         for now, before in zip(
             facts.previous_received, state.received_tuples or facts.previous_received, strict=True
@@ -214,7 +214,7 @@ def _update_arrivals(state: ShedState, facts: Facts) -> ShedState:
         if now is not None and before is not None
     ]
     passing = max(passed, default=0) or state.elapsed_event_time
-    return replace(state, received_tuples=came, elapsed_event_time=passing, latest=facts.clocks)
+    return replace(state, received_tuples=arrivals, elapsed_event_time=passing, latest=facts.clocks)
 
 
 def _compute_allowed_seconds(budget: Budget, state: ShedState) -> float | None:
@@ -312,15 +312,15 @@ class _Work:
         with the tuples that they meet or with as many.
         """
         room = max(1.0, fits / planned) if planned else 1.0
-        found = {id: room * n + 2 * sqrt(room * n) for id, n in self.expected.items() if n}
+        limits = {id: room * n + 2 * sqrt(room * n) for id, n in self.expected.items() if n}
         for id, part in self.unknown.items():
-            found[id] = max(1.0, part * fits / max(1.0, sqrt(fits), self.met.get(id, 0.0)))
-        return found
+            limits[id] = max(1.0, part * fits / max(1.0, sqrt(fits), self.met.get(id, 0.0)))
+        return limits
 
     def count_full_join_pairs(self) -> float:
         """Return the pairs of the full join, including those of discarded tuples."""
-        kept = self.keep[0] ** 2 if self.keep else 1.0
-        return sum(self.volumes.values()) / kept
+        kept_share = self.keep[0] ** 2 if self.keep else 1.0
+        return sum(self.volumes.values()) / kept_share
 
     def choose_item_shares(self, r: float) -> dict[Item, tuple[float, ...]]:
         """Return the processed share of every item, by type, for r of all pairs.
@@ -341,9 +341,9 @@ class _Work:
         ]
         values, volumes = self._estimate_item_values(typed), np.array([v for _, _, v in typed])
         floor = min(r, max(self.shed.sample * r, FLOOR))
-        found = self._fill_item_shares([item for item, _, _ in typed], values, volumes, r, floor)
+        filled = self._fill_item_shares([item for item, _, _ in typed], values, volumes, r, floor)
         shares: dict[Item, tuple[float, ...]] = {}
-        for (item, _, volume), share in zip(typed, found.tolist(), strict=True):
+        for (item, _, volume), share in zip(typed, filled.tolist(), strict=True):
             foreseen = share if volume else r
             shares[item] = (*shares.get(item, ()), foreseen)
         return shares
@@ -368,16 +368,16 @@ class _Work:
         if self.shed.method == "selective":
             return fill_budget(values, volumes, r * float(volumes.sum()), floor)
         ways = sorted({item[:2] for item in items})
-        mine = [np.array([item[:2] == way for item in items]) for way in ways]
-        sizes = np.array([volumes[at].sum() for at in mine])
+        masks = [np.array([item[:2] == way for item in items]) for way in ways]
+        sizes = np.array([volumes[at].sum() for at in masks])
         part = np.full(len(ways), r)
         if self.shed.method == "direction":
             o = np.array([float(f"{self._compute_mean_output(way):.12g}") for way in ways])
             part = fill_budget(o, sizes, r * float(sizes.sum()), floor)
-        found = np.empty(len(items))
-        for at, share, size in zip(mine, part, sizes, strict=True):
-            found[at] = fill_budget(values[at], volumes[at], float(share * size), floor)
-        return found
+        shares = np.empty(len(items))
+        for at, share, size in zip(masks, part, sizes, strict=True):
+            shares[at] = fill_budget(values[at], volumes[at], float(share * size), floor)
+        return shares
 
     def _compute_mean_output(self, way: tuple[int, int]) -> float:
         """Return o_i: the mean over its basic windows (section 5.2)."""

@@ -249,14 +249,14 @@ class _Planner:
         self, stream: int, windows: tuple[int, ...], now: tuple[int, ...]
     ) -> tuple[int, ...]:
         """Return the best chain by the statistics; the current one unless another is far better."""
-        known = measure_chain_statistics(
+        statistics = measure_chain_statistics(
             self.facts, self.state.last_statistics, stream, self.windows, self.chain.slice_overhead
         )
-        if known is None:
+        if statistics is None:
             return windows if self.changed else now
-        ends = (cpu_chain if self.state.mode == "cpu" else choose_chain)(windows, known)
-        better = self.changed or chain_cost(ends, windows, known) < _GAIN * chain_cost(
-            now, windows, known
+        ends = (cpu_chain if self.state.mode == "cpu" else choose_chain)(windows, statistics)
+        better = self.changed or chain_cost(ends, windows, statistics) < _GAIN * chain_cost(
+            now, windows, statistics
         )
         return ends if better else now
 

@@ -220,7 +220,7 @@ def measure_chain_statistics(
     """
     rates = [_measure_arrival_rate(facts, before, s) for s in range(len(facts.streams))]
     pairs = sum(considered for (_, s), (considered, _) in facts.match_counts.items() if s == stream)
-    found = sum(matched for (_, s), (_, matched) in facts.match_counts.items() if s == stream)
+    matches = sum(matched for (_, s), (_, matched) in facts.match_counts.items() if s == stream)
     if not all(rates) or not pairs:
         return None
     probing = sum(rate for s, rate in enumerate(rates) if s != stream)
@@ -230,7 +230,7 @@ def measure_chain_statistics(
         _estimate_probing_fractions(facts, stream, windows, rates),
     )
     return ChainStatistics(
-        (rates[stream], probing), min(1.0, found / pairs), fractions, overhead, ends
+        (rates[stream], probing), min(1.0, matches / pairs), fractions, overhead, ends
     )
 
 

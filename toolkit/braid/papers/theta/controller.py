@@ -105,12 +105,12 @@ class Controller:
             elif sum(self.facts.received) >= self.settings.warmup:
                 self._decide_migration(team)
         self._grow_groups()
-        known = self.draft.live_blocks()
+        live_blocks = self.draft.live_blocks()
         groups = [t.group for t in self.teams]
         fresh = grid_routes(
-            self.facts.batch, next(self.draft.ids), groups, blocks_by_group(groups, known)
+            self.facts.batch, next(self.draft.ids), groups, blocks_by_group(groups, live_blocks)
         )
-        live = {b.id: b for b in known}
+        live = {b.id: b for b in live_blocks}
         settled = [
             r
             for team, step, since in self.steps
@@ -276,12 +276,14 @@ class Controller:
         """
         pinned: set[int] = set()
         born = blocks_by_group([t.group for t in self.teams], [r.block for r in fresh])
-        for team, mine in zip(self.teams, born, strict=True):
+        for team, newborn in zip(self.teams, born, strict=True):
             if (move := team.migration) is not None:
                 pinned.update(copy.block for copy in move.pending_copies)
                 pinned.update(
-                    b.id for b in (*self.blocks[team.number], *mine) if b.batch >= move.since_batch
+                    b.id
+                    for b in (*self.blocks[team.number], *newborn)
+                    if b.batch >= move.since_batch
                 )
             elif self.settings.statistics == "sample":
-                pinned.update(b.id for b in mine if b.key_range[0] == team.group.keys[0])
+                pinned.update(b.id for b in newborn if b.key_range[0] == team.group.keys[0])
         return frozenset(pinned)

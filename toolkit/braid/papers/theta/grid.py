@@ -111,10 +111,10 @@ class StaticGrid(Placement):
             if state.has_announced
             else tuple(mapping_event(facts.batch, k, g, g, (0, 0)) for k, g in enumerate(groups))
         )
-        made = grid_routes(
+        routes = grid_routes(
             facts.batch, facts.next_id, groups, blocks_by_group(groups, facts.blocks)
         )
-        return Plan(tuple(made), state=StaticState(True), events=events)
+        return Plan(tuple(routes), state=StaticState(True), events=events)
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,7 @@ def grid_routes(
     """
     shelves = [_Shelf(g, b) for g, b in zip(groups, blocks, strict=True)]
     ids = count(next_id)
-    made = []
+    routes = []
     for stream in (0, 1):
         fresh = []
         for home in shelves:
@@ -211,10 +211,10 @@ def grid_routes(
                     group.partition_hosts(stream, part),
                 )
                 fresh.append((home, block))
-                made.append(_route_block(block, home, part, shelves))
+                routes.append(_route_block(block, home, part, shelves))
         for home, block in fresh:
             home.add_block(block)
-    return made
+    return routes
 
 
 def _route_block(block: Block, home: _Shelf, part: int, shelves: list[_Shelf]) -> Route:
