@@ -9,6 +9,7 @@ import pytest
 from braid.papers.reuse.definition import Definition
 from braid.papers.reuse.relaxation import relax_all
 from braid.papers.reuse.reuse_lattice import ALL, LatticeEntry, ReuseLattice
+from braid.papers.reuse.selections import make_interval
 from braid_lab.reuse.reference import linear_search
 from reuse_cases import MINUTE, definition_of, joined, selection_of, where
 

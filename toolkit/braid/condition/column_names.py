@@ -94,13 +94,13 @@ def resolve_columns(tree: exp.Expr, schemas: Mapping[str, Sequence[str]]) -> exp
                     f"{_list_columns(names)}"
                 )
             alias, parts = owners[0], ["", *parts]
-        found = names[alias].get(parts[1].lower())
-        if found is None:
+        spelled = names[alias].get(parts[1].lower())
+        if spelled is None:
             raise PredicateError(
                 f"column '{alias}.{parts[1]}' in the join condition is unknown; {alias} has: "
                 f"{', '.join(names[alias].values())}"
             )
-        head: exp.Expr = exp.column(found, table=alias, quoted=True)
+        head: exp.Expr = exp.column(spelled, table=alias, quoted=True)
         for name in parts[2:]:
             head = exp.Dot(this=head, expression=exp.to_identifier(name, quoted=True))
         return head

@@ -75,8 +75,8 @@ class ArithmeticCompiler(TypedSql):
     def _compile_time_arithmetic(self, node: Any, left: Typed, right: Typed, sign: str) -> Typed:
         """Compile a time plus or minus an interval, or the difference of two times."""
         if right[1] == INTERVAL:
-            known = re.fullmatch(r"-?\d+", right[0])
-            if left[1] == DATE and (not known or int(right[0]) % UNITS["day"]):
+            literal = re.fullmatch(r"-?\d+", right[0])
+            if left[1] == DATE and (not literal or int(right[0]) % UNITS["day"]):
                 self._raise_unsupported(node)
             moved = f"{left[0]} {sign} to_microseconds({right[0]})"
             return f"CAST({moved} AS {duckdb_type_name(left[1])})", left[1]
@@ -93,8 +93,10 @@ class ArithmeticCompiler(TypedSql):
         if not fixed and not self.by_zero:
             self._raise_unsupported(node, " divides by what may be 0")
         (a, b), kind = self._compile_to_common_type(node, node.this, by)
-        whole = kind.name in INTEGRAL
-        if kind.name not in (*INTEGRAL, *REAL) or (isinstance(node, exp.IntDiv) and not whole):
+        is_integral = kind.name in INTEGRAL
+        if kind.name not in (*INTEGRAL, *REAL) or (
+            isinstance(node, exp.IntDiv) and not is_integral
+        ):
             self._raise_unsupported(node, f" divides numbers of type {kind}")
         sign, gives = "%", kind
         if isinstance(node, exp.IntDiv):
@@ -103,7 +105,7 @@ class ArithmeticCompiler(TypedSql):
             a, b, sign, gives = f"CAST({a} AS DOUBLE)", f"CAST({b} AS DOUBLE)", "/", DOUBLE
         if fixed:
             return f"({a} {sign} {b})", gives
-        never = f"WHEN {b} = -1 THEN {a} - {a} " if sign == "%" and whole else ""
+        never = f"WHEN {b} = -1 THEN {a} - {a} " if sign == "%" and is_integral else ""
         is_by_zero = f"{b} = 0 AND {a} IS NOT NULL"  # NULL / 0 is NULL
         return f"(CASE WHEN {is_by_zero} THEN {self.by_zero} {never}ELSE {a} {sign} {b} END)", gives
 
@@ -145,12 +147,12 @@ class ArithmeticCompiler(TypedSql):
             return self._cast_to((sql, kind), BIGINT), BIGINT
         name = "ceil" if isinstance(node, exp.Ceil) else "floor"
         if kind.name == "decimal":
-            found = SqlType("decimal", min(kind.precision - kind.scale + 1, MOST_DIGITS))
-            return f"CAST({name}({sql}) AS {duckdb_type_name(found)})", found
+            result_type = SqlType("decimal", min(kind.precision - kind.scale + 1, MOST_DIGITS))
+            return f"CAST({name}({sql}) AS {duckdb_type_name(result_type)})", result_type
         if kind.name not in REAL:
             self._raise_unsupported(node)
-        whole = WHOLE if self.is_ansi else CAPPED
-        return whole.format(self._cast_to((sql, kind), DOUBLE), name), BIGINT
+        template = WHOLE if self.is_ansi else CAPPED
+        return template.format(self._cast_to((sql, kind), DOUBLE), name), BIGINT
 
     def _compile_round(self, node: exp.Round) -> Typed:
         digits = node.args.get("decimals") or exp.Literal.number(0)

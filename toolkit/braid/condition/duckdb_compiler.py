@@ -118,8 +118,8 @@ class DuckDBCompiler(ArrayCompiler):
         if re.fullmatch(r"\d+", text) and int(text) < 1 << 63:
             kind = INT if int(text) < 1 << 31 else BIGINT
         elif re.fullmatch(r"\d*\.\d*", text) and 1 < len(text) < 30:
-            whole, _, part = text.partition(".")
-            kind = SqlType("decimal", max(1, len(whole.lstrip("0")) + len(part)), len(part))
+            integral, _, part = text.partition(".")
+            kind = SqlType("decimal", max(1, len(integral.lstrip("0")) + len(part)), len(part))
         elif re.fullmatch(r"[\d.]+[eE][+-]?\d+", text):
             kind = DOUBLE
         else:
@@ -149,19 +149,19 @@ class DuckDBCompiler(ArrayCompiler):
 
     def _compile_comparison(self, node: Any) -> Typed:
         (left, right), _ = self._compile_to_common_type(node, node.this, node.expression)
-        made = f"({left} {COMPARISONS[type(node)]} {right})"
+        compared = f"({left} {COMPARISONS[type(node)]} {right})"
         if isinstance(node, (exp.NullSafeEQ, exp.NullSafeNEQ)):
-            return made, BOOLEAN
-        return compare_left_first(node, left, made, [node.expression]), BOOLEAN
+            return compared, BOOLEAN
+        return compare_left_first(node, left, compared, [node.expression]), BOOLEAN
 
     def _compile_in(self, node: exp.In) -> Typed:
         if not node.expressions:
             self._raise_unsupported(node)
         (value, *options), _ = self._compile_to_common_type(node, node.this, *node.expressions)
-        made = f"({value} IN ({', '.join(options)}))"
+        membership = f"({value} IN ({', '.join(options)}))"
         if not all(map(is_safe, node.expressions[1:])):
-            made = short_circuit([f"({value} = {option})" for option in options], both=False)
-        return compare_left_first(node, value, made, node.expressions), BOOLEAN
+            membership = short_circuit([f"({value} = {option})" for option in options], both=False)
+        return compare_left_first(node, value, membership, node.expressions), BOOLEAN
 
     def _compile_between(self, node: exp.Between) -> Typed:
         if node.args.get("symmetric"):
@@ -272,15 +272,15 @@ class DuckDBCompiler(ArrayCompiler):
             self._raise_unsupported(node)
         text, pattern = (self._compile_as(n, STRING) for n in (like.this, like.expression))
         mark = exp.Literal.string(escape).sql("duckdb")
-        made = f"({text} LIKE {pattern} ESCAPE {mark})"
+        match = f"({text} LIKE {pattern} ESCAPE {mark})"
         if isinstance(like.expression, exp.Literal) and escape not in like.expression.name:
-            return made, BOOLEAN
+            return match, BOOLEAN
         rest = pattern
         for escaped in (escape, "%", "_"):
             rest = f"replace({rest}, {exp.Literal.string(escape + escaped).sql('duckdb')}, '')"
         is_wrong = f"{text} IS NOT NULL AND contains({rest}, {mark})"
         wrong = "error('INVALID_FORMAT of a pattern of LIKE: what it escapes is no %, _ or escape')"
-        return f"(CASE WHEN {is_wrong} THEN {wrong} ELSE {made} END)", BOOLEAN
+        return f"(CASE WHEN {is_wrong} THEN {wrong} ELSE {match} END)", BOOLEAN
 
     def _compile_concat(self, node: exp.Concat) -> Typed:
         return f"({' || '.join(self._compile_as(n, STRING) for n in node.expressions)})", STRING

@@ -103,10 +103,10 @@ def short_circuit(parts: Sequence[str], both: bool) -> str:
 
     It skips parts once an earlier one decides.
     """
-    whole = (" AND " if both else " OR ").join(parts)
+    joined = (" AND " if both else " OR ").join(parts)
     word, end = ("NOT ", "false") if both else ("", "true")
     decided = " ".join(f"WHEN {word}{part} THEN {end}" for part in parts[:-1])
-    return f"(CASE {decided} ELSE ({whole}) END)"
+    return f"(CASE {decided} ELSE ({joined}) END)"
 
 
 def compare_left_first(node: exp.Expr, left: str, made: str, right: Iterable[exp.Expr]) -> str:

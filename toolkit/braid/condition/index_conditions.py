@@ -52,11 +52,11 @@ def _add_hash_key(keys: dict[str, str], columns: Sequence[str]) -> str:
 
 def equality_classes(equal: Equal) -> list[set[End]]:
     """Return the classes of keys that chains of equalities make equal."""
-    found: list[set[End]] = []
+    classes: list[set[End]] = []
     for pair in equal:
-        touched = [c for c in found if c & set(pair)]
-        found = [c for c in found if c not in touched] + [set(pair).union(*touched)]
-    return found
+        touched = [c for c in classes if c & set(pair)]
+        classes = [c for c in classes if c not in touched] + [set(pair).union(*touched)]
+    return classes
 
 
 def implied_equalities(equal: Equal) -> list[IndexCondition]:
@@ -93,7 +93,7 @@ def intersect_conditions(links: Sequence[IndexCondition]) -> list[IndexCondition
     groups: dict[tuple[End, End], list[IndexCondition]] = {}
     for link in links:
         groups.setdefault((link.left, link.right), []).append(link)
-    found = []
+    conditions = []
     for group in groups.values():
         lo, hi = max(k.lower for k in group), min(k.upper for k in group)
         strict = (
@@ -101,6 +101,6 @@ def intersect_conditions(links: Sequence[IndexCondition]) -> list[IndexCondition
             any(k.is_strict[1] for k in group if k.upper == hi),
         )
         exact = all(k.is_exact for k in group)
-        found.append(replace(group[0], lower=lo, upper=hi, is_strict=strict, is_exact=exact))
-        found += [] if exact else [k for k in group if k.is_exact]
-    return found
+        conditions.append(replace(group[0], lower=lo, upper=hi, is_strict=strict, is_exact=exact))
+        conditions += [] if exact else [k for k in group if k.is_exact]
+    return conditions

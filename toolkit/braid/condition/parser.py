@@ -205,8 +205,10 @@ class _Parser:
             return False
         texts = (conjunct.this.this, conjunct.this.expression)
         left, right = (exp.Length(this=text.copy()) for text in texts)
-        apart = exp.Abs(this=exp.Sub(this=left, expression=right))
-        self._try_add_distance(type(conjunct)(this=apart, expression=conjunct.expression.copy()))
+        length_difference = exp.Abs(this=exp.Sub(this=left, expression=right))
+        self._try_add_distance(
+            type(conjunct)(this=length_difference, expression=conjunct.expression.copy())
+        )
         self.residuals.add_conjunct(conjunct)
         return True
 
@@ -355,9 +357,9 @@ class _Parser:
             return True
         if kind is None or (kind not in ("int", "decimal", "float") and not plain):
             return False
-        if (known := sum_constants(kind, free)) is None:
+        if (constant := sum_constants(kind, free)) is None:
             return False
-        offset = -known
+        offset = -constant
         if kind == "int":
             offset += b.complement_negated_bits(tb) - a.complement_negated_bits(ta)
         scale = max(ta.scale, tb.scale)

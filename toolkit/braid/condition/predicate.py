@@ -225,12 +225,12 @@ class Predicate:
         self, visited: frozenset[int], stream: int
     ) -> CommonElements | None:
         """Return the most selective condition on common elements: the one that requires most."""
-        known = [
+        usable = [
             c
             for c in self.common_elements
             if stream in (c.left[0], c.right[0]) and {c.left[0], c.right[0]} <= visited | {stream}
         ]
-        return max(known, key=lambda c: c.min_elements, default=None)
+        return max(usable, key=lambda c: c.min_elements, default=None)
 
     def index_columns(self, stream: int) -> tuple[str, ...]:
         """Return the key columns by which a probe may search a block of the stream.

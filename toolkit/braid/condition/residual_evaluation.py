@@ -34,11 +34,11 @@ def _open_database() -> Any:
     import duckdb
 
     atexit.register(_open_database.cache_clear)  # otherwise a leak is reported
-    found = duckdb.connect(config={"threads": 1})
-    found.execute("SET GLOBAL TimeZone = 'UTC'")  # for all later cursors
+    connection = duckdb.connect(config={"threads": 1})
+    connection.execute("SET GLOBAL TimeZone = 'UTC'")  # for all later cursors
     # The rewriter would move the constant of x + 1 > y to the other side and lose the overflow.
-    found.execute("SET GLOBAL disabled_optimizers = 'expression_rewriter'")
-    return found
+    connection.execute("SET GLOBAL disabled_optimizers = 'expression_rewriter'")
+    return connection
 
 
 def duckdb_cursor() -> Any:
@@ -85,10 +85,10 @@ def evaluate_residual(
     # DuckDB finds this variable by name. Registering it or creating a relation takes twice as long.
     candidates = rows.to_reader()  # noqa: F841
     try:
-        found = _thread_cursor(rows.num_rows).execute(
+        result = _thread_cursor(rows.num_rows).execute(
             f"SELECT coalesce({residual.sql}, false) AS holds FROM candidates"
         )
-        return np.asarray(found.fetchnumpy()["holds"])
+        return np.asarray(result.fetchnumpy()["holds"])
     except Exception as error:
         raise_overflow(error, residual.can_fail, rows)
         raise

@@ -49,12 +49,12 @@ class ResidualBuilder:
 
         In a long list of conditions this stops early.
         """
-        found = set[int]()
+        aliases = set[int]()
         for column in node.find_all(exp.Column):
-            found.add(self.aliases.index(column.table))
-            if len(found) == 2:
+            aliases.add(self.aliases.index(column.table))
+            if len(aliases) == 2:
                 break
-        return found
+        return aliases
 
     def add_conjunct(self, conjunct: exp.Expr) -> ResidualPredicate:
         """Add a conjunct as a residual and return it.
@@ -90,9 +90,9 @@ class ResidualBuilder:
                 return measures, flat
             except PredicateError:
                 self._kinds = kinds
-                for computed, known in zip(self.computed, before, strict=True):
+                for computed, earlier in zip(self.computed, before, strict=True):
                     computed.clear()
-                    computed.update(known)
+                    computed.update(earlier)
         measures = []
         return measures, self._flatten_to_columns(
             self._rewrite_set_conditions(conjunct), home, measures
@@ -112,10 +112,10 @@ class ResidualBuilder:
         The conjunct is also added as a residual.
         """
         if (
-            found := min_common_elements(conjunct, self._find_streams, self.analyser.sized_null)
+            minimum := min_common_elements(conjunct, self._find_streams, self.analyser.sized_null)
         ) is None:
             return None
-        x, y, count, exact = found
+        x, y, count, exact = minimum
         residual = self.add_conjunct(conjunct)
         left, right = sorted(
             (min(self._find_streams(side)), self._add_computed_column(side)) for side in (x, y)
@@ -202,8 +202,8 @@ class ResidualBuilder:
     def _find_arrow_type(self, stream: int, name: str) -> pa.DataType:
         """Return the Arrow type of a column that a residual reads."""
         if (stream, name) not in self._kinds:
-            own = exp.column(name, quoted=True).sql(dialect=SparkSql)
-            sql = self.computed[stream].get(name) or own
+            column = exp.column(name, quoted=True).sql(dialect=SparkSql)
+            sql = self.computed[stream].get(name) or column
             self._kinds[stream, name] = self.analyser.infer_arrow_type(self.aliases[stream], sql)
         return self._kinds[stream, name]
 

@@ -82,10 +82,10 @@ def _rewrite_node_to_overlap(node: exp.Expr, streams: Streams, sized_null: bool)
         return _make_any_common(x, y) if _are_from_two_streams(x, y, streams) else node
     if (maps := _match_inner_product(node)) is not None and _are_from_two_streams(*maps, streams):
         return exp.Anonymous(this=INNER, expressions=[side.copy() for side in maps])
-    found = _match_set_operation(size_argument(node))
-    if found is None or not _are_from_two_streams(*found[1:], streams):
+    operation = _match_set_operation(size_argument(node))
+    if operation is None or not _are_from_two_streams(*operation[1:], streams):
         return node
-    function, x, y = found
+    function, x, y = operation
     size = _overlap_call(x, y)
     if function == "except":
         size = exp.paren(exp.Sub(this=_count_distinct_call(x), expression=size))
@@ -209,13 +209,13 @@ def check_element_types(kinds: tuple[str, str], text: str) -> None:
     """
     if all(k.startswith("map<") for k in kinds):
         return _check_maps(kinds, text)
-    found = [k.removeprefix("array<").removesuffix(">") for k in kinds]
-    alike = found[0] == found[1] or all(k in _EXACT for k in found)
-    if not alike or any(k not in _ELEMENTS and not k.startswith("decimal") for k in found):
+    element_types = [k.removeprefix("array<").removesuffix(">") for k in kinds]
+    alike = element_types[0] == element_types[1] or all(k in _EXACT for k in element_types)
+    if not alike or any(k not in _ELEMENTS and not k.startswith("decimal") for k in element_types):
         raise PredicateError(
-            f"{text!r} in the join condition compares elements of type {found[0]} with {found[1]}; "
-            "both must be integers, or of one type: string, binary, boolean, date, timestamp or "
-            "decimal"
+            f"{text!r} in the join condition compares elements of type {element_types[0]} with "
+            f"{element_types[1]}; both must be integers, or of one type: string, binary, boolean, "
+            "date, timestamp or decimal"
         )
 
 

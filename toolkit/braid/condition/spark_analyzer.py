@@ -55,10 +55,10 @@ class SparkAnalyzer:
         texts = [_to_spark_sql(tree) for tree in trees]
         each = ", ".join(f"'{k}', ({text})" for k, text in enumerate(texts))
         try:  # a filter refuses aggregates, and a struct keeps the types of its fields
-            whole = self._join_streams.filter(f"named_struct({each}) IS NOT NULL")
+            checked = self._join_streams.filter(f"named_struct({each}) IS NOT NULL")
         except (PySparkException, Py4JJavaError):
             return []
-        plan: Any = whole._jdf.queryExecution().analyzed()
+        plan: Any = checked._jdf.queryExecution().analyzed()
         fields = json.loads(plan.condition().child().dataType().json())["fields"]
         if not plan.deterministic() or [f["type"] for f in fields] != ["boolean"] * len(texts):
             return []
@@ -71,7 +71,7 @@ class SparkAnalyzer:
             return
         joined = self._join_streams
         try:
-            whole = joined.filter(_to_spark_sql(tree))
+            filtered = joined.filter(_to_spark_sql(tree))
             if not has_supported_syntax(tree) and not _is_read_exactly(joined, on):
                 raise PredicateError(
                     f"the join condition {quote_condition(on)} was understood as "
@@ -82,16 +82,16 @@ class SparkAnalyzer:
         except PySparkException as error:  # also errors of constants, which the rules fold
             condition = str(error.getCondition() or "")
             if condition.startswith("UNRESOLVED_ROUTINE"):
-                found = (error.getMessageParameters() or {}).get("routineName", "").strip("`")
+                parameter = (error.getMessageParameters() or {}).get("routineName", "").strip("`")
                 raise PredicateError(
-                    f"function {found!r} in the join condition is unknown; "
+                    f"function {parameter!r} in the join condition is unknown; "
                     "built-in functions of Spark SQL and functions registered in this session are "
                     "accepted"
                 ) from None
             if "FILTER_NOT_BOOLEAN" in condition:
-                found = (error.getMessageParameters() or {}).get("type", "").strip('"')
+                parameter = (error.getMessageParameters() or {}).get("type", "").strip('"')
                 raise PredicateError(
-                    f"the join condition {quote_condition(on)} is of type {found}; it must be "
+                    f"the join condition {quote_condition(on)} is of type {parameter}; it must be "
                     "boolean"
                 ) from None
             first = next((line for line in str(error).splitlines() if line.strip()), condition)
@@ -102,7 +102,7 @@ class SparkAnalyzer:
             raise PredicateError(
                 f"Spark refuses the join condition {quote_condition(on)}: {summarize_error(error)}"
             ) from None
-        if not whole._jdf.queryExecution().analyzed().deterministic():
+        if not filtered._jdf.queryExecution().analyzed().deterministic():
             raise PredicateError(
                 f"{quote_condition(on)} in the join condition has another answer each time, so "
                 "that a task "
@@ -144,8 +144,8 @@ class SparkAnalyzer:
         if (field := self.columns[alias].get(sql.removeprefix("(").removesuffix(")"))) is not None:
             return field
         if (alias, sql) not in self._fields:
-            made = self.empty[alias].select(F.expr(sql).alias("it"))
-            self._fields[alias, sql] = made.schema[0]
+            selected = self.empty[alias].select(F.expr(sql).alias("it"))
+            self._fields[alias, sql] = selected.schema[0]
         return self._fields[alias, sql]
 
 

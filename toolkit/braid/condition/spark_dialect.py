@@ -202,8 +202,8 @@ class SparkSql(Spark):
             return this and self.expression(exp.Not(this=this))
 
         def _parse_interval(self, *args: Any, **kwargs: Any) -> Any:
-            found = super()._parse_interval(*args, **kwargs)
-            return exp.paren(found, copy=False) if isinstance(found, exp.Add) else found
+            interval = super()._parse_interval(*args, **kwargs)
+            return exp.paren(interval, copy=False) if isinstance(interval, exp.Add) else interval
 
     class Generator(SparkGenerator):
         TYPE_MAPPING: ClassVar[Any] = {

@@ -149,6 +149,6 @@ def decimal_result_type(sign: str, a: SqlType, b: SqlType) -> SqlType | None:
     """Return Spark's type of a sum, difference or product of exact numbers; None if it rounds."""
     a, b = decimal_of_integer(a), decimal_of_integer(b)
     scale = a.scale + b.scale if sign == "*" else max(a.scale, b.scale)
-    whole = max(a.precision - a.scale, b.precision - b.scale)
-    digits = a.precision + b.precision + 1 if sign == "*" else whole + scale + 1
+    integral_digits = max(a.precision - a.scale, b.precision - b.scale)
+    digits = a.precision + b.precision + 1 if sign == "*" else integral_digits + scale + 1
     return SqlType("decimal", digits, scale) if digits <= MOST_DIGITS else None

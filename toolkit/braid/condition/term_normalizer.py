@@ -76,13 +76,13 @@ def split_summands(
     An exception is one term plus constants. A difference of days becomes one of day numbers.
     """
     node = node.unnest()
-    found = [s for g, part in split_sum(node) for s in split_summands(part, g * sign, streams)]
-    if not found:
+    summands = [s for g, part in split_sum(node) for s in split_summands(part, g * sign, streams)]
+    if not summands:
         return [(sign, node, streams(node))]
-    owners = [owner for _, _, owner in found if owner]
+    owners = [owner for _, _, owner in summands if owner]
     both = set().union(*owners)
-    shifted = len(owners) == 1 < len(found)
-    return found if shifted or len(both) != 1 else [(sign, node, both)]
+    shifted = len(owners) == 1 < len(summands)
+    return summands if shifted or len(both) != 1 else [(sign, node, both)]
 
 
 def split_sum(node: exp.Expr) -> list[tuple[int, exp.Expr]]:
@@ -147,8 +147,8 @@ def sum_constants(kind: str, terms: Sequence[Term]) -> Fraction | None:
         "timestamp_ntz": interval_microseconds,
     }.get(kind, constant_value)
     values = [(sign, of(term)) for sign, term in terms]
-    known = [sign * value for sign, value in values if value is not None]
-    return sum(known, Fraction(0)) if len(known) == len(terms) else None
+    constants = [sign * value for sign, value in values if value is not None]
+    return sum(constants, Fraction(0)) if len(constants) == len(terms) else None
 
 
 def comparison_domain(a: SqlType, b: SqlType) -> str | None:
@@ -178,8 +178,8 @@ def sum_type(kinds: Sequence[SqlType]) -> SqlType | None:
         return None
     if all(k.name in INTEGRAL for k in kinds):
         return BIGINT
-    whole, scale = _count_digits(*kinds)
-    return SqlType("decimal", whole + scale + len(kinds) - 1, scale)
+    integral_digits, scale = _count_digits(*kinds)
+    return SqlType("decimal", integral_digits + scale + len(kinds) - 1, scale)
 
 
 def hash_type(a: SqlType, b: SqlType) -> str | None:

@@ -47,16 +47,16 @@ class TypedSql(ABC):
 
     def _compile_as(self, node: exp.Expr, kind: SqlType, cast: bool = False) -> str:
         """Return the expression as this type. With ``cast``, another number is cast to it."""
-        sql, found = self.compile_expression(node)
-        if found in (kind, VOID):
+        sql, compiled_kind = self.compile_expression(node)
+        if compiled_kind in (kind, VOID):
             return sql
-        if not cast or found.name not in NUMERIC:
-            self._raise_unsupported(node, f" is of type {found} where {kind} is needed")
-        return self._cast_to((sql, found), kind)
+        if not cast or compiled_kind.name not in NUMERIC:
+            self._raise_unsupported(node, f" is of type {compiled_kind} where {kind} is needed")
+        return self._cast_to((sql, compiled_kind), kind)
 
     def _cast_to(self, typed: Typed, kind: SqlType) -> str:
-        sql, found = typed
-        return sql if found == kind else f"CAST({sql} AS {duckdb_type_name(kind)})"
+        sql, given_kind = typed
+        return sql if given_kind == kind else f"CAST({sql} AS {duckdb_type_name(kind)})"
 
     def _compile_to_common_type(
         self, node: exp.Expr, *parts: exp.Expr

@@ -45,20 +45,20 @@ def host_usages(e: BatchCommitted) -> tuple[HostUsage, ...]:
 
 def fade_match_counts(earlier: AgedMatches, batch: AgedMatches) -> AgedMatches:
     """Return the matches of a batch plus the faded matches before it."""
-    sums = {at: (_KEPT * pairs, _KEPT * found) for at, (pairs, found) in earlier.items()}
-    for at, (pairs, found) in batch.items():
+    sums = {at: (_KEPT * pairs, _KEPT * matched) for at, (pairs, matched) in earlier.items()}
+    for at, (pairs, matched) in batch.items():
         before = sums.get(at, (0, 0))
-        sums[at] = (pairs + before[0], found + before[1])
+        sums[at] = (pairs + before[0], matched + before[1])
     return sums
 
 
 def sum_matches_by_step(matches: AgedMatches) -> Matches:
     """Return the matches by step, summed over ages."""
-    found: Matches = {}
+    totals: Matches = {}
     for (visit, _), (pairs, matched) in matches.items():
-        before = found.get(visit, (0, 0))
-        found[visit] = (before[0] + pairs, before[1] + matched)
-    return found
+        before = totals.get(visit, (0, 0))
+        totals[visit] = (before[0] + pairs, before[1] + matched)
+    return totals
 
 
 def fade_key_counts(
@@ -81,11 +81,11 @@ def count_discarded_tuples(
 
     These are the tuples of dropped blocks, without those kept in narrower blocks.
     """
-    known = {b.id: b for b in blocks}
+    blocks_by_id = {b.id: b for b in blocks}
     count: dict[int, int] = {}
     for id, hosts in plan.drops.items():
         for h in hosts:
-            count[h] = count.get(h, 0) + (known[id].rows if id in known else 0)
+            count[h] = count.get(h, 0) + (blocks_by_id[id].rows if id in blocks_by_id else 0)
     for d in plan.derivations:
         for h, source in d.source_hosts.items():
             if h == source and d.block.id in left and d.block.id not in d.source_blocks:

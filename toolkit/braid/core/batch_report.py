@@ -195,8 +195,8 @@ def merge_reports(reports: Iterable[TaskReport], streams: int) -> BatchReport:
             outcome.hosts.setdefault(host, HostMetrics()).add_counts(counts)
         for m in report.matches:
             at: tuple[Visit, int] = ((m.joined_streams, m.stream), m.age)
-            pairs, found = outcome.matches.get(at, (0, 0))
-            outcome.matches[at] = (pairs + m.compared_pairs, found + m.matched_pairs)
+            pairs, matched = outcome.matches.get(at, (0, 0))
+            outcome.matches[at] = (pairs + m.compared_pairs, matched + m.matched_pairs)
         for stream, key, tuples in report.key_counts:
             keys[stream][key] = keys[stream].get(key, 0) + tuples
         for bit, results in report.results_by_query.items():
@@ -223,10 +223,10 @@ def _add_replica_report(outcome: BatchReport, report: TaskReport) -> None:
     outcome.files |= report.files
     outcome.workers |= dict.fromkeys(report.files, report.worker_id)
     for r in report.replicas:
-        known = outcome.block_sizes.setdefault(r.block, r.size)
-        if known.rows != r.size.rows:
+        size = outcome.block_sizes.setdefault(r.block, r.size)
+        if size.rows != r.size.rows:
             raise RuntimeError(
                 f"replicas of block {r.block} differ: host {r.host} has {r.size.rows} rows, "
-                f"another {known.rows}"
+                f"another {size.rows}"
             )
         outcome.replica_addresses[r.block, r.host] = r.address

@@ -106,17 +106,17 @@ def plan_batch(rules: RunRules, state: RunState) -> BatchWork:
     )  # so a restart makes the same plan
     slices = _merge_slice_bounds(rules, placement.merge_boundaries(policy))
     blocks = tuple(state.blocks.values())
-    kept = plan_compaction(
+    compaction = plan_compaction(
         blocks, state.next_id, state.pinned_blocks, rules.windows, watermarks, slices
     )
-    facts = _make_facts(rules, state, kept, watermarks)
-    own, shedding = placement.plan_batch(facts, policy), None
+    facts = _make_facts(rules, state, compaction, watermarks)
+    planned, shedding = placement.plan_batch(facts, policy), None
     if (shedder := rules.shedder) is not None:
         before = json_codec.round_trip(state.shedder_state, shedder.State)
-        own, shedding = shedder.plan_shedding(facts, own, before, state.last_shedding)
-    live = apply_derivations_and_drops(facts.blocks, own)
+        planned, shedding = shedder.plan_shedding(facts, planned, before, state.last_shedding)
+    live = apply_derivations_and_drops(facts.blocks, planned)
     by_id = block_ages(live, facts.batch, rules.windows, state.clocks)
-    work = BatchWork(facts, kept, own, live, by_id, shedder_state=shedding)
+    work = BatchWork(facts, compaction, planned, live, by_id, shedder_state=shedding)
     return _check_work(rules, state, work) if rules.checks_coverage else work
 
 
@@ -212,8 +212,8 @@ def commit_batch(
         make_commit_event(rules, state, following, work, outcome),
         missed_combinations=sum(left.count_tuple_combinations(rows) for left in work.uncovered),
     )
-    whole = work.combined_plan
-    planned = BatchPlanned(following.batch, whole.routes, whole.derivations, whole.drops)
+    plan = work.combined_plan
+    planned = BatchPlanned(following.batch, plan.routes, plan.derivations, plan.drops)
     return BatchStep(
         replace(following, host_usage=batch_history.host_usages(committed)),
         (
@@ -240,15 +240,15 @@ def _make_next_state(
     new = [b for id, b in blocks.items() if id in fresh]
     last, size = _sum_by_stream(rules, new, "rows"), _sum_by_stream(rules, new, "size_bytes")
     places = locate_replicas(blocks.values(), state.replica_addresses, outcome.replica_addresses)
-    made = {*fresh, *(d.block.id for d in work.combined_plan.derivations)}
-    gone = (state.blocks.keys() | made) - blocks.keys()
+    created = {*fresh, *(d.block.id for d in work.combined_plan.derivations)}
+    gone = (state.blocks.keys() | created) - blocks.keys()
     return replace(
         state,
         batch=work.facts.batch,
         blocks=blocks,
         replica_addresses=places,
         block_files=referenced_files(places, state.block_files, outcome.files),
-        next_id=1 + max([state.next_id - 1, *blocks, *made]),
+        next_id=1 + max([state.next_id - 1, *blocks, *created]),
         placement_state=work.plan.state,
         received=_add_by_stream(state.received, last),
         received_bytes=_add_by_stream(state.received_bytes, size),
@@ -273,12 +273,10 @@ def _finish_shedding_outcome(
     Sketches are kept if the draws of a batch continue in later ones, that is, if tuples were
     skipped at arrival.
     """
-    if (found := outcome.shedding) is None or (harvest := work.plan.shedding) is None:
+    if (shed := outcome.shedding) is None or (harvest := work.plan.shedding) is None:
         return None
-    variance = (
-        None if found.variance is None else found.variance + estimate_variances(found.sketches)
-    )
-    return replace(found, variance=variance, sketches=found.sketches if harvest.keep_shares else ())
+    variance = None if shed.variance is None else shed.variance + estimate_variances(shed.sketches)
+    return replace(shed, variance=variance, sketches=shed.sketches if harvest.keep_shares else ())
 
 
 def _make_shedding_events(state: RunState) -> tuple[BatchShed, ...]:
@@ -319,15 +317,15 @@ def _find_live_blocks(
     """Return the live blocks with their reported sizes, without new blocks that are empty."""
     live = {b.id: b for b in work.live_blocks}
     live |= {r.block.id: r.block for r in work.plan.routes if r.is_fresh}
-    made = {d.block.id for d in work.combined_plan.derivations} | fresh
-    found = {
-        id: with_reported_size(b, outcome.block_sizes) if id in made else b
+    created = {d.block.id for d in work.combined_plan.derivations} | fresh
+    sized = {
+        id: with_reported_size(b, outcome.block_sizes) if id in created else b
         for id, b in live.items()
     }
     return {
         id: b
-        for id, b in found.items()
-        if id not in made or (b.rows and (id in outcome.block_sizes or id in state.blocks))
+        for id, b in sized.items()
+        if id not in created or (b.rows and (id in outcome.block_sizes or id in state.blocks))
     }
 
 
@@ -349,7 +347,7 @@ def locate_replicas(
     """
     if not old and not new:
         return {}
-    found = {}
+    replicas = {}
     for b in blocks:
         for h in b.hosts:
             address = new.get((b.id, h)) or old.get((b.id, h))
@@ -358,8 +356,8 @@ def locate_replicas(
                     f"block {b.id} of stream {b.stream} was to be stored on host {h}, which has no "
                     "replica"
                 )
-            found[b.id, h] = address
-    return found
+            replicas[b.id, h] = address
+    return replicas
 
 
 def referenced_files(

@@ -101,8 +101,8 @@ def _group_by_tier(group: list[Block]) -> list[list[Block]]:
     lo, hi = _union_key_ranges(group)
     tiers: dict[int, list[Block]] = {}
     for b in group:
-        whole = b.rows * (hi - lo) // (b.key_range[1] - b.key_range[0])
-        tiers.setdefault(_choose_tier(whole) if _choose_tier(b.rows) else 0, []).append(b)
+        rows = b.rows * (hi - lo) // (b.key_range[1] - b.key_range[0])
+        tiers.setdefault(_choose_tier(rows) if _choose_tier(b.rows) else 0, []).append(b)
     return list(tiers.values())
 
 
@@ -120,16 +120,16 @@ def _find_mergeable_runs(tier: list[Block], window: int | None) -> list[list[Blo
     due: list[list[Block]] = []
     runs: list[_Run] = []
     for b in sorted(tier, key=lambda b: (b.batch, b.key_range, b.id)):
-        run, apart = _Run([b], b.key_range, b.event_time_range, b.size_bytes), []
+        run, overlapping = _Run([b], b.key_range, b.event_time_range, b.size_bytes), []
         for other in runs:
             if _can_merge(other, run, window):
                 run = other.append_run(run)
             else:
-                apart.append(other)
+                overlapping.append(other)
         if len(run.blocks) < FANOUT:
-            runs = [*apart, run]
+            runs = [*overlapping, run]
         else:
-            runs = apart
+            runs = overlapping
             due.append(run.blocks)
     return due
 

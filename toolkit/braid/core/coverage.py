@@ -75,10 +75,10 @@ class UncoveredCombinations:
 
         ``rows`` has the rows by block id; a missing block has none.
         """
-        whole = _count_combinations(self.due_blocks, rows) - sum(
+        combinations = _count_combinations(self.due_blocks, rows) - sum(
             _count_combinations(box, rows) for box in self.covered_boxes
         )
-        return rows.get(self.block, 0) * whole
+        return rows.get(self.block, 0) * combinations
 
 
 def _count_combinations(
@@ -123,8 +123,8 @@ class CoverageChecker:
             raise CoverageError(
                 f"fresh blocks {sorted(clash)} carry ids that are in use", *sorted(clash)
             )
-        known = live | fresh
-        there = _index_blocks_by_host(known.values())
+        existing = live | fresh
+        there = _index_blocks_by_host(existing.values())
         for route in plan.routes:
             _check_presence(route, there, self.streams)
             if route.is_fresh:
@@ -132,7 +132,7 @@ class CoverageChecker:
             else:
                 self._settle_deferred(route)
         if plan.shedding is not None:
-            _check_harvest(plan, plan.shedding, known)
+            _check_harvest(plan, plan.shedding, existing)
 
     def _check_replaced(self, blocks: tuple[Block, ...], live: Mapping[int, Block]) -> None:
         gone = {b.id for b in blocks} - live.keys()
@@ -343,10 +343,10 @@ def _check_presence(route: Route, there: Mapping[tuple[int, int], set[int]], str
 
 def _check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
     committed = {b.id: b for b in blocks}
-    known = dict(committed)
+    present = dict(committed)
     for d in plan.derivations:
         for dst, src in d.source_hosts.items():
-            where = known if src == dst else committed
+            where = present if src == dst else committed
             for s in d.source_blocks:
                 if s not in where or src not in where[s].hosts:
                     raise CoverageError(
@@ -355,12 +355,12 @@ def _check_derivations(blocks: tuple[Block, ...], plan: Plan) -> None:
                         d.block.id,
                         s,
                     )
-        kept = set(known[d.block.id].hosts) if d.source_blocks == (d.block.id,) else set()
-        if set(d.block.hosts) != kept | set(d.source_hosts):
+        unchanged = set(present[d.block.id].hosts) if d.source_blocks == (d.block.id,) else set()
+        if set(d.block.hosts) != unchanged | set(d.source_hosts):
             raise CoverageError(
                 f"block {d.block.id} is said to be on {d.block.hosts} but made on "
                 f"{sorted(d.source_hosts)}",
                 d.block.id,
                 *d.source_blocks,
             )
-        known[d.block.id] = d.block
+        present[d.block.id] = d.block

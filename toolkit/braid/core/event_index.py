@@ -137,8 +137,8 @@ class EventIndex:
         placement = Placement.class_by_name(start.placement)
         if placement.routing_key_source != "both":
             return placement.routing_key_source
-        made = placement.from_settings(start.placement_settings)
-        return made.key_space(made.initial_state(len(start.streams))).routing_key_source
+        restored = placement.from_settings(start.placement_settings)
+        return restored.key_space(restored.initial_state(len(start.streams))).routing_key_source
 
     def display_number(self, batch: int) -> int:
         """Return the displayed number of a batch."""
@@ -184,13 +184,13 @@ class EventIndex:
 
     def find_ancestors(self, id: int) -> set[int]:
         """Return the blocks that a block was made from, directly or not, by merges and cuts."""
-        found: set[int] = set()
+        ancestors: set[int] = set()
         waiting = list(self.sources.get(id, ()))
         while waiting:
-            if (source := waiting.pop()) not in found:
-                found.add(source)
+            if (source := waiting.pop()) not in ancestors:
+                ancestors.add(source)
                 waiting += self.sources.get(source, ())
-        return found
+        return ancestors
 
     def descendants(self, id: int) -> list[int]:
         """Return the blocks that were made from a block, by a merge or cuts."""

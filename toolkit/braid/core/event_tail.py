@@ -42,6 +42,6 @@ class EventTail:
             self._inode, self._head = now.st_ino, head
             file.seek(self._offset + len(self._begun))
             text = self._begun + file.read()
-        *whole, self._begun = text.split(b"\n")
+        *lines, self._begun = text.split(b"\n")
         self._offset += len(text) - len(self._begun)
-        return [decode_event(line) for line in whole if line.strip()]
+        return [decode_event(line) for line in lines if line.strip()]

@@ -45,11 +45,11 @@ class Event:
     """
 
     def __init_subclass__(cls) -> None:
-        known = KINDS.setdefault(cls.__name__, cls)
-        if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        registered = KINDS.setdefault(cls.__name__, cls)
+        if (registered.__module__, registered.__qualname__) != (cls.__module__, cls.__qualname__):
             raise TypeError(
                 f"event {cls.__name__} of {cls.__module__} has the name of one of "
-                f"{known.__module__}; a name stands for one kind of event"
+                f"{registered.__module__}; a name stands for one kind of event"
             )
         KINDS[cls.__name__] = cls  # a dataclass with slots is created twice; keep the second
 

@@ -38,22 +38,23 @@ def describe_run(run: EventIndex) -> str:
 
 def _describe_progress(run: EventIndex) -> list[str]:
     last, live = run.commits_by_batch[run.last_batch], run.live_blocks()
-    came = " and ".join(
+    arrivals = " and ".join(
         f"{n:,} of {a}" for a, n in zip(run.stream_names, last.total_received_tuples, strict=True)
     )
     earlier = 0 if run.dropped is None else run.dropped.results
     stored = [h.stored_tuples for h in last.host_metrics]
     lines = [
         f"batches {run.first_batch_number} to {run.display_number(run.last_batch)} committed: "
-        f"{came} in, "
+        f"{arrivals} in, "
         f"{earlier + sum(b.results for b in run.commits_by_batch.values()):,} results",
         f"held: {len(live):,} blocks, {sum(last.live_tuples):,} tuples; {sum(stored):,} with "
         "replicas, "
         f"{max(stored, default=0):,} on the fullest of {len(stored)} hosts",
     ]
-    if owed := run.pending_pairs():
+    if pending := run.pending_pairs():
         lines.append(
-            f"pending: {len(owed):,} pairs of blocks, such as {owed[0][0]} and {owed[0][1]}"
+            f"pending: {len(pending):,} pairs of blocks, such as {pending[0][0]} and "
+            f"{pending[0][1]}"
         )
     return lines
 
@@ -63,22 +64,22 @@ def describe_batch_plan(run: EventIndex, batch: int) -> str:
 
     Raises ValueError if there is no such batch or its events are trimmed.
     """
-    told = run.display_number(batch)
+    shown_batch = run.display_number(batch)
     if 0 <= batch < run.first_retained_batch:
-        raise ValueError(f"of batch {told} no events are kept: {run.describe_retention}")
+        raise ValueError(f"of batch {shown_batch} no events are kept: {run.describe_retention}")
     if batch not in run.plans_by_batch:
         raise ValueError(
-            f"there is no batch {told}; this run has batches {run.first_batch_number} to "
+            f"there is no batch {shown_batch}; this run has batches {run.first_batch_number} to "
             f"{run.display_number(run.last_batch)}"
         )
     planned = run.plans_by_batch[batch]
-    lines = [f"batch {told}"]
+    lines = [f"batch {shown_batch}"]
     if batch in run.commits_by_batch:
-        did = run.commits_by_batch[batch]
-        came = ", ".join(
-            f"{n:,} of {a}" for a, n in zip(run.stream_names, did.received_tuples, strict=True)
+        commit = run.commits_by_batch[batch]
+        arrivals = ", ".join(
+            f"{n:,} of {a}" for a, n in zip(run.stream_names, commit.received_tuples, strict=True)
         )
-        lines[0] += f": {came} in, {did.results:,} results"
+        lines[0] += f": {arrivals} in, {commit.results:,} results"
     lines += [
         f"  {plan_sentences.describe_derivation(d, run.stream_names, run.first_batch_number)}"
         for d in planned.derivations
@@ -101,8 +102,8 @@ def describe_batch_plan(run: EventIndex, batch: int) -> str:
 
 
 def _is_paper_event(event: Any, batch: int) -> bool:
-    known = (RunStarted, BatchPlanned, BatchCommitted, RunEnded)
-    return not isinstance(event, known) and getattr(event, "batch", None) == batch
+    general = (RunStarted, BatchPlanned, BatchCommitted, RunEnded)
+    return not isinstance(event, general) and getattr(event, "batch", None) == batch
 
 
 def _format_event(event: Any) -> str:
@@ -134,13 +135,13 @@ def describe_block_history(run: EventIndex, id: int) -> str:
     )
     for batch, planned in sorted(run.plans_by_batch.items()):
         gone = run.dropped_in.get(id) == batch
-        said = [
+        in_batch = [
             *plan_sentences.describe_block_in_plan(
                 id, planned, run.stream_names, gone, run.first_batch_number
             )
         ]
-        said += [f"gone from {plan_sentences.format_hosts(block.hosts)}"] if gone else []
-        lines += [f"  batch {run.display_number(batch)}: {line}" for line in said]
+        in_batch += [f"gone from {plan_sentences.format_hosts(block.hosts)}"] if gone else []
+        lines += [f"  batch {run.display_number(batch)}: {line}" for line in in_batch]
     if id not in run.dropped_in:
         held = (
             f"held on {plan_sentences.format_hosts(block.hosts)}"
@@ -161,9 +162,9 @@ def explain_meeting(run: EventIndex, a: int, b: int) -> str:
     )
     if one.stream == two.stream:
         return f"{head}\n  never met: they are of one stream, {run.stream_names[one.stream]}"
-    found = list(_describe_meetings(run, a, b))
+    meetings = list(_describe_meetings(run, a, b))
     return "\n".join(
-        [head, *(f"  {line}" for line in found or [_explain_no_meeting(run, one, two)])]
+        [head, *(f"  {line}" for line in meetings or [_explain_no_meeting(run, one, two)])]
     )
 
 
@@ -234,10 +235,10 @@ def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
                 "in batch "
                 f"{run.display_number(left)}; ask about those"
             )
-        came = "was made" if late.id in run.sources else "came"
+        verb = "was made" if late.id in run.sources else "came"
         return (
             f"never met: block {early.id} left in batch {run.display_number(left)}, block "
-            f"{late.id} {came} "
+            f"{late.id} {verb} "
             f"in batch {run.display_number(born)}"
         )
     for pair in ((a.id, b.id), (b.id, a.id)):
@@ -249,10 +250,10 @@ def _explain_no_meeting(run: EventIndex, a: Block, b: Block) -> str:
     if not (a.rows and b.rows):
         empty = a if not a.rows else b
         return f"never met: block {empty.id} got no tuple"
-    if made := [x.id for x in (a, b) if x.id in run.sources]:
+    if derived := [x.id for x in (a, b) if x.id in run.sources]:
         return (
-            f"not met as such: block {made[0]} was made from "
-            f"{plan_sentences.format_blocks(run.sources[made[0]])}; "
+            f"not met as such: block {derived[0]} was made from "
+            f"{plan_sentences.format_blocks(run.sources[derived[0]])}; "
             "ask about those"
         )
     return "never met: no route of any batch probes one for the other; they were not due"

@@ -93,14 +93,14 @@ class Block:
 
     def with_hosts(self, hosts: tuple[int, ...]) -> Block:
         """Return the block with these hosts."""
-        made = (
+        copy = (
             self.id,
             self.stream,
             self.key_range,
             self.batch,
             hosts,
         )  # many times faster than replace()
-        return Block(*made, self.rows, self.size_bytes, self.event_time_range)
+        return Block(*copy, self.rows, self.size_bytes, self.event_time_range)
 
     def with_contents(self, rows: int, size: int, span: tuple[int, int] | None) -> Block:
         """Return the block with the size and event times that were reported for it."""
@@ -212,5 +212,5 @@ def combine_plans(kept: Plan, plan: Plan) -> Plan:
     for id, hosts in plan.drops.items():
         drops[id] = tuple(sorted({*drops.get(id, ()), *hosts}))
     derivations = kept.derivations + plan.derivations
-    told = plan.pinned_blocks, plan.state, plan.events, plan.shedding
-    return Plan(plan.routes, derivations, drops, *told)
+    rest = plan.pinned_blocks, plan.state, plan.events, plan.shedding
+    return Plan(plan.routes, derivations, drops, *rest)

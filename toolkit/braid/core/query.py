@@ -54,7 +54,7 @@ class Query:
         Query(name='late', windows=(60000000, 60000000), \
 selections=(None, 'd.delay >= 15'), bitmap_position=0, complete_since=())
         """
-        known, where = ", ".join(streams), {} if where is None else where
+        stream_names, where = ", ".join(streams), {} if where is None else where
         if not isinstance(name, str) or not name.strip():
             raise ValueError(
                 f"a query is named {format_value(name)}; a name must be text, and not empty"
@@ -69,11 +69,11 @@ selections=(None, 'd.delay >= 15'), bitmap_position=0, complete_since=())
         if set(spans) != set(streams):
             raise ValueError(
                 f"query {name!r} has windows for {', '.join(spans) or 'no stream'}; it needs one "
-                f"for each of {known}"
+                f"for each of {stream_names}"
             )
         if unknown := sorted(set(where) - set(streams)):
             raise ValueError(
-                f"query {name!r} selects on {', '.join(unknown)}; the streams are {known}"
+                f"query {name!r} selects on {', '.join(unknown)}; the streams are {stream_names}"
             )
         lengths = tuple(parse_duration(spans[a], f"window of {name!r} on {a}") for a in streams)
         return cls(name, lengths, tuple(where.get(a) for a in streams))

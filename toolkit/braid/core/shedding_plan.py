@@ -161,8 +161,8 @@ def estimate_variances(sketches: Sequence[Sequence[float]]) -> float:
 
 def sum_sketches(several: Iterable[Sequence[Sequence[float]]]) -> tuple[tuple[float, ...], ...]:
     """Return the sum of the sketches of several tasks or batches."""
-    known = [each for each in several if each]
-    return tuple(tuple(map(fsum, zip(*same, strict=True))) for same in zip(*known, strict=True))
+    sketches = [each for each in several if each]
+    return tuple(tuple(map(fsum, zip(*same, strict=True))) for same in zip(*sketches, strict=True))
 
 
 LOWEST = -10_000
@@ -203,14 +203,14 @@ def merge_outcomes(parts: Sequence[SheddingOutcome]) -> SheddingOutcome:
     types: list[dict[int, int]] = []
     for part in parts:
         types += [{} for _ in range(len(part.types) - len(types))]
-        for mine, theirs in zip(types, part.types, strict=False):
+        for own_type, theirs in zip(types, part.types, strict=False):
             for code, n in theirs.items():
-                mine[code] = mine.get(code, 0) + n
+                own_type[code] = own_type.get(code, 0) + n
     sums = _sum_terms(chain.from_iterable(part.terms for part in parts))
-    whole = (ItemYield.sum_yields(yields[item]) for item in sorted(yields))
+    summed = (ItemYield.sum_yields(yields[item]) for item in sorted(yields))
     valued = {item for of, item, _ in sums if of == "value"}
     return SheddingOutcome(
-        tuple(_add_term_values(y, sums) if y.item_key in valued else y for y in whole),
+        tuple(_add_term_values(y, sums) if y.item_key in valued else y for y in summed),
         tuple(types),
         fsum(p.estimated_results for p in parts) + sums.get(("estimated", None, 0), 0.0),
         _sum_variances(parts, sums),
@@ -228,9 +228,9 @@ _Sum = tuple[str, Item | None, int]
 def _sum_terms(terms: Iterable[WeightedTerm]) -> dict[_Sum, float]:
     times: dict[_Sum, dict[float, float]] = {}
     for t in terms:
-        mine = times.setdefault(t[:3], {})
-        mine[t.value] = mine.get(t.value, 0.0) + t.multiplicity
-    return {at: fsum(v * n for v, n in mine.items()) for at, mine in times.items()}
+        by_value = times.setdefault(t[:3], {})
+        by_value[t.value] = by_value.get(t.value, 0.0) + t.multiplicity
+    return {at: fsum(v * n for v, n in by_value.items()) for at, by_value in times.items()}
 
 
 def _sum_variances(parts: Sequence[SheddingOutcome], sums: Mapping[_Sum, float]) -> float | None:

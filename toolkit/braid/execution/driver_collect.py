@@ -91,7 +91,7 @@ def _collect_arrow_batches(frame: DataFrame, allowed: ByteBudget) -> list[pa.Rec
     port, secret, server = frame._jdf.collectAsArrowToPython()
     try:
         with _load_from_socket((port, secret), _Bounded(allowed)) as batches:
-            found = list(batches)
+            collected = list(batches)
     except CollectLimitExceeded:
         # The socket is closed, so Spark's write fails and its error is raised here.
         with suppress(Py4JError, PySparkException):
@@ -102,7 +102,7 @@ def _collect_arrow_batches(frame: DataFrame, allowed: ByteBudget) -> list[pa.Rec
             server.getResult()
         raise
     server.getResult()
-    return found
+    return collected
 
 
 class _Counted(ArrowStreamSerializer):

@@ -204,12 +204,12 @@ class Engine:
     def _derivation_source_bytes(self, work: BatchWork) -> dict[int, int]:
         """Return the bytes of the blocks that derivations read, including derived blocks."""
         derived = {d.block.id: d.block for d in work.combined_plan.derivations}
-        known = {**self.state.blocks, **derived}
+        blocks = {**self.state.blocks, **derived}
         return {
-            s: known[s].size_bytes
+            s: blocks[s].size_bytes
             for d in work.combined_plan.derivations
             for s in d.source_blocks
-            if s in known
+            if s in blocks
         }
 
     def _commit_batch(

@@ -120,14 +120,14 @@ class BatchTiming(NamedTuple):
 
 def recent_timings(events: Sequence[object]) -> list[BatchTiming]:
     """Return measurements of the recent batches that had tuples and an executor."""
-    told = (
+    timings = (
         BatchTiming(
             e.executor,
             e.source_bytes or sum(e.received_bytes),
             e.announced_bytes,
             e.seconds_by_phase.get("total", 0.0),
             e.seconds_by_phase.get("kernels", 0.0),
-            sum(did.seconds for did in e.host_metrics),
+            sum(metrics.seconds for metrics in e.host_metrics),
             e.task_count,
             e.parallelism,
         )
@@ -136,7 +136,7 @@ def recent_timings(events: Sequence[object]) -> list[BatchTiming]:
         and e.executor
         and (e.source_bytes or sum(e.received_bytes))
     )
-    return [*islice(told, _LOOKED_AT)][::-1]
+    return [*islice(timings, _LOOKED_AT)][::-1]
 
 
 def expected_bytes(before: Sequence[BatchTiming], announced: int) -> int:

@@ -62,7 +62,11 @@ class AutoExecutor:
         self._machine = machine = self._machine or available_parallelism(
             frame.sparkSession, self.memory
         )
-        size, derived, came = announced_bytes(frame), batch.derived_bytes(machine.threads), 0
+        size, derived, collected_bytes = (
+            announced_bytes(frame),
+            batch.derived_bytes(machine.threads),
+            0,
+        )
         choice = choose_executor(
             recent_timings(self.events()), size, batch.active_hosts, machine, derived
         )
@@ -73,14 +77,16 @@ class AutoExecutor:
                     lambda _: collect_batch(frame, ByteBudget(most)), batch
                 )
             except SparkResultLimitExceeded as refused:
-                choice, came = ExecutorChoice("spark", str(refused)), refused.size
+                choice, collected_bytes = ExecutorChoice("spark", str(refused)), refused.size
             except CollectLimitExceeded as overflow:
-                came = overflow.size
-                choice = ExecutorChoice("spark", driver_memory_excess(came, machine, derived))
+                collected_bytes = overflow.size
+                choice = ExecutorChoice(
+                    "spark", driver_memory_excess(collected_bytes, machine, derived)
+                )
             else:
                 return ExecutionResult(done.reports, choice, size, parallelism=machine.describe)
         done = self.spark.execute_batch(frame, batch)
-        return ExecutionResult(done.reports, choice, size, came, machine.describe)
+        return ExecutionResult(done.reports, choice, size, collected_bytes, machine.describe)
 
 
 def available_parallelism(spark: SparkSession, memory: int) -> Parallelism:

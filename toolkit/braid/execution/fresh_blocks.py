@@ -70,18 +70,23 @@ class FreshBlockBuilder:
 
         Each block is sorted once and written once, even if hosts of other tasks use it.
         """
-        found: list[FreshBlock] = []
+        blocks: list[FreshBlock] = []
         for s, batches in arrived.items():
             began = current_environment().read_clock()
-            whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-            made = [
+            rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+            stream_blocks = [
                 self._build_fresh_block(*each, serves)
-                for each in self._split_by_route(whole, s, routes)
+                for each in self._split_by_route(rows, s, routes)
             ]
             seconds = current_environment().read_clock() - began
-            came = sum(f.rows.batch.num_rows * len([*filter(serves, f.hosts)]) for f in made)
-            found += [f._replace(seconds=seconds / came * f.rows.batch.num_rows) for f in made]
-        return found
+            served_rows = sum(
+                f.rows.batch.num_rows * len([*filter(serves, f.hosts)]) for f in stream_blocks
+            )
+            blocks += [
+                f._replace(seconds=seconds / served_rows * f.rows.batch.num_rows)
+                for f in stream_blocks
+            ]
+        return blocks
 
     def _split_by_route(
         self, whole: pa.RecordBatch, stream: int, routes: Sequence[Route]

@@ -86,15 +86,17 @@ class ReplicaStore:
         source: int,
         shared: dict[Any, tuple[ReplicaAddress, BlockRows]],
     ) -> None:
-        found = [s for s in d.source_blocks if self.replica_rows(s, source) is not None]
-        if not found:
+        present = [s for s in d.source_blocks if self.replica_rows(s, source) is not None]
+        if not present:
             return
-        own = host == source
-        same = (own, *(self._made[s, source][0] for s in found))
+        is_local = host == source
+        same = (is_local, *(self._made[s, source][0] for s in present))
         if same not in shared:
-            shared[same] = self._merge_sources(d, [self._made[s, source] for s in found], own)
+            shared[same] = self._merge_sources(
+                d, [self._made[s, source] for s in present], is_local
+            )
         size = self._record_replica(d.block.id, host, *shared[same])
-        if size is not None and not own:
+        if size is not None and not is_local:
             count = self.host_metrics(host)
             count.migrated_tuples += size.rows
             count.migrated_bytes += size.size_bytes
@@ -127,12 +129,12 @@ class ReplicaStore:
         """Record a replica for the report; ignore it if it is empty."""
         if (count := rows.row_count()) == 0:
             return None
-        made = BlockSize(
+        size = BlockSize(
             count, rows.nbytes * count // rows.batch.num_rows, rows.event_time_range(), late, spread
         )
         self._made[block, host] = (address, rows)
-        self.told.append(ReplicaReport(block, host, address, made))
-        return made
+        self.told.append(ReplicaReport(block, host, address, size))
+        return size
 
     def store_fresh(self, fresh: Iterable[FreshBlock]) -> dict[tuple[int, int], BlockRows]:
         """Return the fresh blocks of local hosts by (block, host), and store those placed here.

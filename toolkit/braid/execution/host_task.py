@@ -47,9 +47,11 @@ class HostTask:
 
         Returns them by (block, host).
         """
-        mine = self.replicas.is_local_host
-        routes = [r for r in self.batch.routes if r.is_fresh and any(map(mine, r.reading_hosts()))]
-        return self.replicas.store_fresh(self.cutter.build_blocks(arrived, routes, mine))
+        is_local = self.replicas.is_local_host
+        routes = [
+            r for r in self.batch.routes if r.is_fresh and any(map(is_local, r.reading_hosts()))
+        ]
+        return self.replicas.store_fresh(self.cutter.build_blocks(arrived, routes, is_local))
 
     def make_report(self) -> TaskReport:
         """Close all files and return the report for the driver."""

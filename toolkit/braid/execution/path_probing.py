@@ -167,7 +167,7 @@ class PathProber:
         alone: list[ProbeBatch] = []
         small: dict[tuple[bool, int], list[tuple[int, int, BlockRows]]] = {}
         held = group = 0
-        apart = partial.weights is not None or self.batch.bitmaps is not None
+        is_separate = partial.weights is not None or self.batch.bitmaps is not None
         some_drawn = self._may_sample(partial, place)
         for host in hosts:
             for block in probes.get(host, ()):
@@ -176,7 +176,7 @@ class PathProber:
                 stored = block not in self.fresh and fresh
                 drawn = some_drawn and self._is_sampled(partial, place, block)
                 size = rows.batch.num_rows
-                if apart or drawn or size > _SMALL:
+                if is_separate or drawn or size > _SMALL:
                     alone.append(ProbeBatch((host,), (block,), rows, stored, (size,), drawn))
                     continue
                 if block not in self.fresh:  # fresh blocks share the columns of one batch
@@ -202,8 +202,8 @@ class PathProber:
     def _is_sampled(self, partial: PartialMatches, place: Place, block: int) -> bool:
         """Return whether only a sample of the probes meets a block, or each match counts alone."""
         assert self.reaper is not None
-        mine, window = self.batch.routes[place[0]].block, self._find_hop(place).stream
-        all_meet = self.reaper.meets_all(partial, mine.stream, window, mine.id, block)
+        fresh, window = self.batch.routes[place[0]].block, self._find_hop(place).stream
+        all_meet = self.reaper.meets_all(partial, fresh.stream, window, fresh.id, block)
         return self.batch.bitmaps is not None or not all_meet
 
     def _gather_small_blocks(
@@ -229,15 +229,15 @@ class PathProber:
         encounters = [ProbeOutcome.empty(met) for met in several]
         done = 0
         probes = (self._make_probe_input(partial, place, e) for e in encounters)
-        for n, found in self.joiner.probe_blocks(probes, path[hop].stream):
+        for n, matches in self.joiner.probe_blocks(probes, path[hop].stream):
             for e in encounters[done:n]:
                 self._count_probe_outcome(partial, place, e)
             done = n
-            here = encounters[n].count_matches(found, path[hop].stream)
+            here = encounters[n].count_matches(matches, path[hop].stream)
             if hop + 1 < len(path):
-                self._forward_matches(found, following, several[n].hosts, here)
+                self._forward_matches(matches, following, several[n].hosts, here)
             else:
-                self._write_results(found, several[n].hosts, here)
+                self._write_results(matches, several[n].hosts, here)
         for e in encounters[done:]:
             self._count_probe_outcome(partial, place, e)
 
@@ -261,7 +261,7 @@ class PathProber:
         stream, source = self._find_hop(place).stream, self.batch.routes[place[0]].block.stream
         visit = (tuple(sorted(partial.parts)), stream)
         met = e.met
-        reaper = self.reaper if self._sheds_load(place) and not met.drawn else None
+        sampler = self.reaper if self._sheds_load(place) and not met.drawn else None
         each = zip(
             met.hosts, met.blocks, met.sizes, e.compared_pairs.tolist(), matched, strict=True
         )
@@ -269,8 +269,8 @@ class PathProber:
             self.replicas.host_metrics(host).compared_pairs += compared
             pairs = len(partial) * size
             self._count_matches((visit, self.batch.block_ages.get(block, 0)), pairs, matches)
-            if reaper is not None:
-                reaper.count_full_meeting(source, stream, block, pairs, matches)
+            if sampler is not None:
+                sampler.count_full_meeting(source, stream, block, pairs, matches)
 
     def _sample_meeting(
         self, partial: PartialMatches, place: Place, met: ProbeBatch
@@ -278,9 +278,9 @@ class PathProber:
         """Return the sampled meeting of probes and a block; None if all probes meet it."""
         if self.reaper is None or not met.drawn:
             return None
-        mine, window = self.batch.routes[place[0]].block, self._find_hop(place).stream
+        fresh, window = self.batch.routes[place[0]].block, self._find_hop(place).stream
         return self.reaper.sample_pair(
-            partial, mine.stream, window, mine.id, met.blocks[0], met.rows
+            partial, fresh.stream, window, fresh.id, met.blocks[0], met.rows
         )
 
     def _write_results(self, found: PartialMatches, hosts: Sequence[int], here: np.ndarray) -> None:
@@ -313,8 +313,8 @@ class PathProber:
 
     def shipments(self) -> Iterator[tuple[list[int], Place, PartialMatches]]:
         """Yield leaving partial results, once for each other partition that has their next hop."""
-        for place, found in self.leaving.items():
+        for place, partials in self.leaving.items():
             hosts = self._find_hop(place).blocks_by_host
             partitions = {h % self.batch.spec.partitions for h in hosts} - {self.replicas.partition}
-            for partial in PartialMatches.concat_bounded(found, BYTES):
+            for partial in PartialMatches.concat_bounded(partials, BYTES):
                 yield sorted(partitions), place, partial

@@ -42,27 +42,27 @@ def make_layouts(
     ``expressions``: Spark SQL by column name, over the stream's own columns.
     """
     slots: dict[str, list[str]] = {}
-    found = []
+    layouts = []
     for frame, wanted in zip(frames, expressions, strict=True):
         echoes = [
             GeneratedColumn(name, *same)
             for name, sql in wanted.items()
             if (same := _match_echo_column(frame, sql))
         ]
-        known = {echo.name for echo in echoes}
+        echo_names = {echo.name for echo in echoes}
         computed = frame.selectExpr(
-            *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in known)
+            *(f"{sql} AS `{name}`" for name, sql in wanted.items() if name not in echo_names)
         )
         used: dict[str, int] = {}
-        mine = []
+        stream_columns = []
         for field in [*frame.schema.fields, *computed.schema.fields]:
             kind = field.dataType.simpleString()
             n = used[kind] = used.get(kind, 0) + 1
             if n > len(slots.setdefault(kind, [])):
                 slots[kind].append(f"__c{sum(map(len, slots.values()))}")
-            mine.append((field.name, slots[kind][n - 1]))
-        found.append(StreamLayout(tuple(mine), tuple(echoes)))
-    return tuple(found)
+            stream_columns.append((field.name, slots[kind][n - 1]))
+        layouts.append(StreamLayout(tuple(stream_columns), tuple(echoes)))
+    return tuple(layouts)
 
 
 def _match_echo_column(frame: DataFrame, sql: str) -> tuple[str, str] | None:

@@ -71,15 +71,15 @@ class ThreadExecutor:
                 [task for task in tasks if task.probing.pending],
             )
         reports = self._map_on_threads(HostTask.make_report, tasks)
-        self.work = sum(did.seconds for r in reports for did in r.hosts.values())
-        told = TaskReport(
+        self.work = sum(host_metrics.seconds for r in reports for host_metrics in r.hosts.values())
+        report = TaskReport(
             {},
             source_seconds=source,
             kernel_seconds=self.worked,
             source_bytes=size,
             untimed=untimed,
         )
-        return ExecutionResult([*reports, told], ExecutorChoice("process", "as asked for"))
+        return ExecutionResult([*reports, report], ExecutorChoice("process", "as asked for"))
 
     def _collect_tuples(
         self, frame: Any, batch: BatchSpec, untimed: Counter[int]
@@ -92,22 +92,22 @@ class ThreadExecutor:
             }
             size = sum(rows.nbytes for each in frame.values() for rows in each)
             return {s: [_concat_batches(each)] for s, each in entered.items()}, size
-        came: Arrived = {}
+        arrived: Arrived = {}
         frame = _to_record_batches(frame)
         size = sum(rows.nbytes for rows in frame)
         for rows in frame:
-            for s, mine in split_columns_by_stream(rows, batch):
-                came.setdefault(s, []).append(mine)
+            for s, stream_rows in split_columns_by_stream(rows, batch):
+                arrived.setdefault(s, []).append(stream_rows)
 
         def completed(s: int) -> list[pa.RecordBatch]:
-            return [complete_tuples(_concat_batches(came[s]), s, batch, untimed)]
+            return [complete_tuples(_concat_batches(arrived[s]), s, batch, untimed)]
 
-        found = (
-            [*map(completed, came)]
+        columns = (
+            [*map(completed, arrived)]
             if size < self.alone
-            else self._map_on_threads(completed, [*came])
+            else self._map_on_threads(completed, [*arrived])
         )
-        return dict(zip(came, found, strict=True)), size
+        return dict(zip(arrived, columns, strict=True)), size
 
     def _make_tasks(self, tuples: Arrived, batch: BatchSpec) -> list[HostTask]:
         """Return one task for each thread that is worthwhile.
@@ -145,12 +145,12 @@ def _assign_fresh_blocks(routes: Sequence[Route], tuples: Arrived, tasks: int) -
     fresh = [r for r in routes if r.is_fresh and r.block.stream in tuples]
     blocks = Counter(r.block.stream for r in fresh)
     sizes = {s: tuples[s][0].nbytes for s in blocks}
-    whole = sum(sizes.values())
+    total = sum(sizes.values())
     shares: list[list[Route]] = [[] for _ in range(tasks)]
     done = 0.0
     for route in sorted(fresh, key=lambda r: r.block.stream):
         size = sizes[route.block.stream] / blocks[route.block.stream]
-        shares[min(tasks - 1, int((done + size / 2) * tasks / max(1, whole)))].append(route)
+        shares[min(tasks - 1, int((done + size / 2) * tasks / max(1, total)))].append(route)
         done += size
     return shares
 
@@ -181,9 +181,9 @@ def exchange_partials(tasks: list[HostTask]) -> bool:
     """Move partial results to the tasks that continue them. Return whether there were any."""
     some = False
     for task in tasks:
-        for partitions, place, found in task.probing.shipments():
+        for partitions, place, partials in task.probing.shipments():
             some = True
             for p in partitions:
-                tasks[p].probing.pending.setdefault(place, []).append(found)
+                tasks[p].probing.pending.setdefault(place, []).append(partials)
         task.probing.leaving = {}
     return some

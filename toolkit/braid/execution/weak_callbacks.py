@@ -20,16 +20,16 @@ def weak_callback(turn: Callable[[Any, int], None]) -> Callable[[Any, int], None
     owned = WeakMethod(turn)
 
     def turned(frame: Any, number: int) -> None:
-        found = owned()
-        if found is None:
+        owner = owned()
+        if owner is None:
             raise RuntimeError(f"micro-batch {number} belongs to a run that no longer exists")
         try:
-            found(frame, number)
+            owner(frame, number)
         except BaseException as error:
             _clear_exception_frames(error)
             raise
         finally:
-            found = None
+            owner = None
 
     return turned
 

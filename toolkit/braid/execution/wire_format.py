@@ -41,8 +41,8 @@ def split_by_stream(
     rows: pa.RecordBatch, batch: BatchSpec, untimed: Counter[int]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield each stream's arrived tuples from rows of the streams' union."""
-    for s, came in split_columns_by_stream(rows, batch):
-        yield s, complete_tuples(came, s, batch, untimed)
+    for s, stream_rows in split_columns_by_stream(rows, batch):
+        yield s, complete_tuples(stream_rows, s, batch, untimed)
 
 
 def split_columns_by_stream(
@@ -53,8 +53,11 @@ def split_columns_by_stream(
     # True for most of Spark's batches.
     single = len(stream) > 0 and bool((stream == stream[0]).all())
     for s in [int(stream[0])] if single else np.flatnonzero(np.bincount(stream)).tolist():
-        mine = batch.spec.layouts[s].stream_columns(rows)
-        yield s, mine if single else take_rows(mine, np.flatnonzero(stream == s))
+        stream_columns = batch.spec.layouts[s].stream_columns(rows)
+        yield (
+            s,
+            stream_columns if single else take_rows(stream_columns, np.flatnonzero(stream == s)),
+        )
 
 
 def complete_tuples(

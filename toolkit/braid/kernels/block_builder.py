@@ -41,16 +41,16 @@ def replace_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.Rec
 def merge_blocks(sources: Sequence[BlockRows], indexes: Sequence[str]) -> pa.RecordBatch:
     """Return one block of the chosen rows of several."""
     batches = [*map(_take_chosen_rows, sources)]
-    whole = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-    return build_block(whole, indexes, ordered=len(batches) == 1, runs=True)
+    merged = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    return build_block(merged, indexes, ordered=len(batches) == 1, runs=True)
 
 
 def gather_blocks(sources: Sequence[BlockRows], indexes: Sequence[str]) -> BlockRows:
     """Return the rows of small blocks, to be probed at once. Each row knows its block."""
     batches = [*map(_take_chosen_rows, sources)]
     source = np.repeat(np.arange(len(batches)), [b.num_rows for b in batches])
-    whole = replace_column(pa.concat_batches(batches), _SOURCE, pa.array(source))
-    rows = build_block(whole, indexes, runs=True)
+    gathered = replace_column(pa.concat_batches(batches), _SOURCE, pa.array(source))
+    rows = build_block(gathered, indexes, runs=True)
     at = rows.schema.get_field_index(_SOURCE)
     return BlockRows(rows.remove_column(at), None, rows.column(at).to_numpy(), len(batches))
 

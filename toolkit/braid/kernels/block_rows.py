@@ -52,17 +52,17 @@ class BlockRows:
 
     def numpy_column(self, name: str) -> np.ndarray:
         """Return a column as a NumPy array; cached."""
-        found = self._numpy.get(name)
-        if found is None:
-            found = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
-        return found
+        column = self._numpy.get(name)
+        if column is None:
+            column = self._numpy[name] = self.batch.column(name).to_numpy(zero_copy_only=False)
+        return column
 
     def vector_column(self, name: str) -> VectorColumn:
         """Return a column of vectors; cached."""
-        found = self._vectors.get(name)
-        if found is None:
-            found = self._vectors[name] = VectorColumn.from_arrow(self.batch.column(name))
-        return found
+        column = self._vectors.get(name)
+        if column is None:
+            column = self._vectors[name] = VectorColumn.from_arrow(self.batch.column(name))
+        return column
 
     def count_by_block(self, at: np.ndarray) -> np.ndarray:
         """Return the number of these positions in each of the blocks."""
@@ -97,10 +97,10 @@ class BlockRows:
 
     def max_value_bytes(self, name: str) -> int:
         """Return the bytes of the longest value of a column of variable width; cached."""
-        found = self._longest.get(name)
-        if found is None:
-            found = self._longest[name] = _max_value_bytes(self.batch.column(name))
-        return found
+        longest = self._longest.get(name)
+        if longest is None:
+            longest = self._longest[name] = _max_value_bytes(self.batch.column(name))
+        return longest
 
     def value_bytes(self, name: str, at: np.ndarray) -> np.ndarray:
         """Return the bytes of a variable-width column's values at these positions.
@@ -117,19 +117,19 @@ class BlockRows:
 
     def set_column(self, name: str) -> SetColumn:
         """Return a column of sets with its index; cached."""
-        found = self._sets.get(name)
-        if found is None:
-            column = self.batch.column(name)
-            sets = map_keys(column) if pa.types.is_map(column.type) else column
-            found = self._sets[name] = SetColumn.from_arrow(sets)
-        return found
+        column = self._sets.get(name)
+        if column is None:
+            values = self.batch.column(name)
+            sets = map_keys(values) if pa.types.is_map(values.type) else values
+            column = self._sets[name] = SetColumn.from_arrow(sets)
+        return column
 
     def weighted_set_column(self, name: str) -> WeightedSetColumn:
         """Return a column of maps from elements to weights; cached."""
-        found = self._weighted.get(name)
-        if found is None:
-            found = self._weighted[name] = WeightedSetColumn.from_arrow(self.batch.column(name))
-        return found
+        column = self._weighted.get(name)
+        if column is None:
+            column = self._weighted[name] = WeightedSetColumn.from_arrow(self.batch.column(name))
+        return column
 
     def event_time_range(self) -> tuple[int, int]:
         """Return the earliest and latest event time of the host's rows, in microseconds; cached."""
@@ -169,9 +169,9 @@ class BlockRows:
 
     def cached_column(self, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
         """Return an array computed from columns; cached under a name that is no column name."""
-        if (found := self._numpy.get(name)) is None:
-            found = self._numpy[name] = make()
-        return found
+        if (column := self._numpy.get(name)) is None:
+            column = self._numpy[name] = make()
+        return column
 
     def key_mask(self) -> np.ndarray | None:
         """Return the mask of the rows whose routing key is in range; None: all are."""

@@ -34,17 +34,17 @@ class OrderIndependentSum:
         if not len(values):
             return
         at: npt.NDArray[np.int64] | int = 0
-        known = values[:1]
+        distinct = values[:1]
         if np.any(values != values[0]):
-            known, at = np.unique(values, return_inverse=True)
+            distinct, at = np.unique(values, return_inverse=True)
         elif kinds is None:
             self.add_one(float(values[0]), float(np.sum(times)))
             return
         if kinds is not None:
-            at = at + kinds * len(known)
-        size = len(known) * self.types
+            at = at + kinds * len(distinct)
+        size = len(distinct) * self.types
         for value, each in zip(
-            known.tolist(), np.bincount(at, times, size).reshape(self.types, -1).T, strict=True
+            distinct.tolist(), np.bincount(at, times, size).reshape(self.types, -1).T, strict=True
         ):
             self.counts[value] = np.asarray(self.counts.get(value, 0.0) + each, np.float64)
 

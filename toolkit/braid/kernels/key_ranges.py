@@ -96,8 +96,8 @@ def search_ranges(
 
     It is found by binary search. ``left``: the stored values are its left side.
     """
-    whole = probe.dtype.kind == stored.dtype.kind == "i"
-    if whole and link.lower == link.upper == 0 and not any(link.is_strict):
+    is_integral = probe.dtype.kind == stored.dtype.kind == "i"
+    if is_integral and link.lower == link.upper == 0 and not any(link.is_strict):
         return _search_equal_ranges(probe, stored)
     low, high, strict = link.lower, link.upper, link.is_strict
     if not left:

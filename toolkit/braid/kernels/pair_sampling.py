@@ -64,9 +64,9 @@ def distinct_hashes(rows: pa.RecordBatch) -> Uint64:
     tied = np.flatnonzero(~(new & np.append(new[1:], True)))
     order[tied] = order[tied][_order_by_content(take_block_rows(rows, order[tied]))]
     rank = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
-    found = numbers.astype(np.uint64)
-    found[order] += rank.astype(np.uint64) * GOLDEN
-    return found
+    hashes = numbers.astype(np.uint64)
+    hashes[order] += rank.astype(np.uint64) * GOLDEN
+    return hashes
 
 
 def _order_by_content(rows: pa.RecordBatch) -> npt.NDArray[np.int64]:
@@ -216,17 +216,17 @@ class PairSampler:
         by_type = self.plan.shares.get(item)
         if by_type is None:
             return None
-        mine, at = partial.parts[stream]
-        kinds, guard = self._find_type_indexes(mine, stream), self._limit_share(fresh, mine)
+        part, at = partial.parts[stream]
+        kinds, guard = self._find_type_indexes(part, stream), self._limit_share(fresh, part)
         drawn = partial
         if guard * min(by_type) < 1:
             each = np.array(by_type) * guard
             shares = np.full(len(at), each[0]) if kinds is None else each[kinds[at]]
-            chosen = np.flatnonzero(draw_numbers(_draw_hashes(mine), block)[at] < shares)
+            chosen = np.flatnonzero(draw_numbers(_draw_hashes(part), block)[at] < shares)
             drawn = partial.take_positions(chosen)
             drawn.weights = 1 / shares[chosen]
             if self.streams > 2:
-                drawn.sampling_hashes = sampling_hashes(_draw_hashes(mine), block)[at[chosen]]
+                drawn.sampling_hashes = sampling_hashes(_draw_hashes(part), block)[at[chosen]]
         left, size = len(partial) - len(drawn), rows.batch.num_rows
         return SampledMeeting(
             drawn, left, stream, size, kinds, self._get_tally(item, len(by_type)), self
@@ -280,8 +280,8 @@ class PairSampler:
         types = self.plan.types[stream] if self.plan.types else ()
         if len(types) < 2:
             return None
-        found = np.searchsorted(np.array(types), utility_types(rows))
-        return np.minimum(found, len(types) - 1)
+        indexes = np.searchsorted(np.array(types), utility_types(rows))
+        return np.minimum(indexes, len(types) - 1)
 
     def result_utilities(self, found: PartialMatches) -> Floats:
         """Return the utility of each result, from the members that it has so far."""
@@ -357,9 +357,9 @@ class PairSampler:
         adds them.
         """
         sums: dict[Item, tuple[float, float]] = {}
-        for item, pairs, found in self.full_pairs:
+        for item, pairs, matches in self.full_pairs:
             before = sums.get(item, (0.0, 0.0))
-            sums[item] = before[0] + pairs, before[1] + found
+            sums[item] = before[0] + pairs, before[1] + matches
         plain = (self._make_unsampled_yield(item, *each) for item, each in sums.items())
         drawn = (
             ItemYield(
@@ -383,20 +383,20 @@ class PairSampler:
 
     def weighted_terms(self) -> list[WeightedTerm]:
         """Return the terms of all sums."""
-        found = [
+        terms = [
             WeightedTerm(of, None, 0, 1.0, float(self.full_matches))
             for of in _OF_RESULTS
             if self.full_matches
         ]
-        found += [
+        terms += [
             *self.estimated_results.weighted_terms("estimated"),
             *self.variance.weighted_terms("variance"),
         ]
-        found += self.utility.weighted_terms("utility")
-        found += self.estimated_utility.weighted_terms("estimated_utility")
+        terms += self.utility.weighted_terms("utility")
+        terms += self.estimated_utility.weighted_terms("estimated_utility")
         for item, t in sorted(self.tallies.items()):
-            found += t.value.weighted_terms("value", item)
-        return found
+            terms += t.value.weighted_terms("value", item)
+        return terms
 
 
 def _draw_hashes(rows: BlockRows) -> Uint64:
@@ -423,8 +423,8 @@ def _row_utilities(rows: BlockRows) -> Floats:
     """Return, by row, the utility of its type."""
 
     def valued() -> Floats:
-        known, at = np.unique(utility_types(rows), return_inverse=True)
-        return np.array([utility_of_type(code) for code in known.tolist()])[at]
+        distinct, at = np.unique(utility_types(rows), return_inverse=True)
+        return np.array([utility_of_type(code) for code in distinct.tolist()])[at]
 
     return rows.cached_column("of utility", valued)
 

@@ -102,7 +102,7 @@ class BlockJoiner:
         See ``ProbeInput``.
         """
         meet = ProbeInput(partial, rows, stored, count)
-        return (found for _, found in self.probe_blocks([meet], stream))
+        return (matches for _, matches in self.probe_blocks([meet], stream))
 
     def probe_blocks(
         self, several: Iterable[ProbeInput], stream: int
@@ -120,12 +120,12 @@ class BlockJoiner:
                 if not step.residuals:
                     yield from self._split_for_output(n, admitted)
                     continue
-                for found, more in self._split_for_residuals(admitted, step):
-                    if waiting and (pairs + len(found) > CHUNK or size + more > BYTES):
+                for matches, more in self._split_for_residuals(admitted, step):
+                    if waiting and (pairs + len(matches) > CHUNK or size + more > BYTES):
                         yield from self._filter_by_residuals(waiting, stream)
                         waiting, pairs, size = [], 0, 0
-                    waiting.append((n, found))
-                    pairs, size = pairs + len(found), size + more
+                    waiting.append((n, matches))
+                    pairs, size = pairs + len(matches), size + more
         yield from self._filter_by_residuals(waiting, stream)
 
     def _find_candidates(self, meet: ProbeInput, step: ProbeStep) -> Iterator[PartialMatches]:
@@ -145,9 +145,9 @@ class BlockJoiner:
             if not len(left):
                 continue
             count.compared_pairs += rows.count_by_block(right)
-            found = self._keep_holding_pairs(partial, left, rows, right, step, stored)
-            if found is not None:
-                yield found
+            candidates = self._keep_holding_pairs(partial, left, rows, right, step, stored)
+            if candidates is not None:
+                yield candidates
 
     def _keep_holding_pairs(
         self,
@@ -324,8 +324,8 @@ class BlockJoiner:
         except OverflowFailure as failure:
             raise self._make_failure(str(failure), residual.streams) from failure.__cause__
         parts = np.split(holds, np.cumsum([len(f) for _, f in found])[:-1])
-        kept = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
-        return [(n, f.take_positions(at)) for n, f, at in kept if len(at)]
+        passing = ((n, f, np.flatnonzero(part)) for (n, f), part in zip(found, parts, strict=True))
+        return [(n, f.take_positions(at)) for n, f, at in passing if len(at)]
 
 
 def _compute_measure(m: Measure, found: PartialMatches) -> pa.Array:
@@ -349,8 +349,8 @@ def _concat_arrays(parts: Iterable[pa.Array]) -> pa.Array | pa.ChunkedArray:
     several = list(parts)
     if len(several) == 1:
         return several[0]
-    whole = pa.chunked_array(several)
-    return whole if len(whole) >= _LONG * len(several) else pa.concat_arrays(several)
+    chunked = pa.chunked_array(several)
+    return chunked if len(chunked) >= _LONG * len(several) else pa.concat_arrays(several)
 
 
 def _keep_in_key_range(

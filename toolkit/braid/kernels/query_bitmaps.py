@@ -40,9 +40,9 @@ class QueryBitmaps:
     def from_queries(cls, queries: Sequence[Query]) -> QueryBitmaps:
         """Return the bitmaps of these queries, by age."""
         windows, masks = [], []
-        for mine in zip(*(q.windows for q in queries), strict=True):
-            bits = [(w, 1 << q.bitmap_position) for w, q in zip(mine, queries, strict=True)]
-            windows.append(tuple(sorted(set(mine))))
+        for ranges in zip(*(q.windows for q in queries), strict=True):
+            bits = [(w, 1 << q.bitmap_position) for w, q in zip(ranges, queries, strict=True)]
+            windows.append(tuple(sorted(set(ranges))))
             masks.append(tuple(sum(bit for w, bit in bits if w > age) for age in (0, *windows[-1])))
         return cls(tuple(windows), tuple(masks))
 

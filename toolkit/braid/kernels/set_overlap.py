@@ -84,8 +84,8 @@ class SetColumn:
         Elements that it lacks are omitted.
         """
         codes = SetColumn.translate_codes(self.dictionary, other.dictionary)
-        mine = codes[self.codes] if len(codes) else np.zeros(0, np.int64)
-        return self.rows[mine >= 0], mine[mine >= 0]
+        encoded = codes[self.codes] if len(codes) else np.zeros(0, np.int64)
+        return self.rows[encoded >= 0], encoded[encoded >= 0]
 
     @staticmethod
     def translate_codes(values: pa.Array, dictionary: pa.Array) -> Places:
@@ -95,8 +95,8 @@ class SetColumn:
         """
         if values.type != dictionary.type and pa.types.is_integer(dictionary.type):
             values, dictionary = values.cast(pa.int64()), dictionary.cast(pa.int64())
-        found = pc.index_in(values, value_set=dictionary).fill_null(-1).to_numpy()
-        return np.asarray(found, np.int64)
+        positions = pc.index_in(values, value_set=dictionary).fill_null(-1).to_numpy()
+        return np.asarray(positions, np.int64)
 
 
 def count_common_elements(
@@ -126,8 +126,8 @@ def _count_tile_overlaps(codes: Places, starts: Places, chosen: Places, b: SetCo
     counts: Any = np.bitwise_count(words[0][:, None] & b.bits[0])
     if b.most > 255:  # a count can be as large as a set
         counts = counts.astype(np.uint32)
-    for mine, theirs in zip(words[1:], b.bits[1:], strict=True):
-        counts += np.bitwise_count(mine[:, None] & theirs)
+    for left_bits, theirs in zip(words[1:], b.bits[1:], strict=True):
+        counts += np.bitwise_count(left_bits[:, None] & theirs)
     at, code = at[heavy < 0], code[heavy < 0]
     lengths = b.starts[code + 1] - b.starts[code]
     cells = np.repeat(at, lengths) * len(b.valid) + b.lists[expand_ranges(b.starts[code], lengths)]
@@ -141,17 +141,17 @@ def _count_tile_overlaps(codes: Places, starts: Places, chosen: Places, b: SetCo
 
 def _set_word_bits(rows: Places, columns: Places, words: int, size: int) -> npt.NDArray[np.uint64]:
     """Return, by word and row, the bits of its columns. Each column occurs once in a row."""
-    found = np.zeros((words, size), np.uint64)
+    bits = np.zeros((words, size), np.uint64)
     bit = np.uint64(1) << (columns % WORD).astype(np.uint64)
-    np.add.at(found.reshape(-1), columns // WORD * size + rows, bit)
-    return found
+    np.add.at(bits.reshape(-1), columns // WORD * size + rows, bit)
+    return bits
 
 
 def expand_ranges(starts: Places, lengths: Places) -> Places:
     """Return the concatenated positions of runs that begin at ``starts``."""
     ends = np.cumsum(lengths)
-    whole = int(ends[-1]) if len(ends) else 0
-    return np.arange(whole) + np.repeat(starts - (ends - lengths), lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
 
 
 def pairwise_overlap(a: SetColumn, left: Places, b: SetColumn, right: Places) -> pa.Array:
@@ -163,8 +163,8 @@ def pairwise_overlap(a: SetColumn, left: Places, b: SetColumn, right: Places) ->
     values = np.zeros(len(left))
     chosen, at = np.unique(left, return_inverse=True)
     for tile, counts in count_common_elements(a, chosen, b):
-        mine = np.flatnonzero((at >= tile.start) & (at < tile.stop))
-        values[mine] = counts[at[mine] - tile.start, right[mine]]
+        in_tile = np.flatnonzero((at >= tile.start) & (at < tile.stop))
+        values[in_tile] = counts[at[in_tile] - tile.start, right[in_tile]]
     return pa.array(values, mask=~valid, from_pandas=False)
 
 

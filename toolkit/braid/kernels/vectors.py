@@ -57,12 +57,12 @@ class VectorColumn:
         matrix = flat.to_numpy(zero_copy_only=False).reshape(len(lengths), dimensions)
         if valid.all() and not flat.null_count:
             return VectorColumn(matrix, valid)
-        whole = np.zeros((len(valid), dimensions), np.float32)
+        values = np.zeros((len(valid), dimensions), np.float32)
         gone = flat.is_null().to_numpy(zero_copy_only=False).reshape(matrix.shape).any(axis=1)
         at = np.flatnonzero(valid)
-        whole[at[~gone]] = matrix[~gone]
+        values[at[~gone]] = matrix[~gone]
         valid[at[gone]] = False
-        return VectorColumn(whole, valid)
+        return VectorColumn(values, valid)
 
 
 def pairwise_measure(
@@ -139,11 +139,11 @@ def _compute_cosines(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
 def _compute_distances(x: Reals, y: Reals, i: Places, j: Places) -> Reals:
     squares = _squared_norms(x)[i] + _squared_norms(y)[j]
     with np.errstate(invalid="ignore"):  # an infinite component; recalculated below
-        apart = squares - 2 * _compute_inner_products(x, y, i, j)
-        close = np.flatnonzero(~(apart > _CANCELLED * squares) | ~np.isfinite(apart))
+        distances = squares - 2 * _compute_inner_products(x, y, i, j)
+        close = np.flatnonzero(~(distances > _CANCELLED * squares) | ~np.isfinite(distances))
         for c in _split_into_chunks(len(close), x.shape[1]):
-            apart[close[c]] = _squared_norms(x[i[close[c]]] - y[j[close[c]]])
-    return np.sqrt(apart)
+            distances[close[c]] = _squared_norms(x[i[close[c]]] - y[j[close[c]]])
+    return np.sqrt(distances)
 
 
 def _squared_norms(x: Reals) -> Reals:

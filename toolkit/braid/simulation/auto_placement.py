@@ -113,21 +113,23 @@ class Auto(Placement):
         return AutoState()
 
     def has_pending_pairs(self, state: AutoState) -> bool:
-        own = _make_placement(state.placement, self.hosts)
-        return own.has_pending_pairs(from_plain(state.placement_state, own.State))
+        placement = _make_placement(state.placement, self.hosts)
+        return placement.has_pending_pairs(from_plain(state.placement_state, placement.State))
 
     def key_space(self, state: AutoState) -> KeySpace:
-        own = _make_placement(state.placement, self.hosts)
-        divide = self.hosts if own.routing_key_source == "tuple" else 1
-        return KeySpace(own.routing_key_source, own.key_space_size, state.first_key, divide)
+        placement = _make_placement(state.placement, self.hosts)
+        divide = self.hosts if placement.routing_key_source == "tuple" else 1
+        return KeySpace(
+            placement.routing_key_source, placement.key_space_size, state.first_key, divide
+        )
 
     def plan_batch(self, facts: Facts, state: AutoState) -> Plan:
-        found = self._find_better_placement(facts, state)
-        if found is None:
+        better = self._find_better_placement(facts, state)
+        if better is None:
             return self._prepare_for_change(facts, state, self.plan_with_older_blocks(facts, state))
         plan = self.plan_with_older_blocks(facts, self.switch_to(facts, state, THEN))
         moved = sum(d.block.rows * len(d.source_hosts) for d in plan.derivations)
-        changed = replace(found, moved_tuples=moved)
+        changed = replace(better, moved_tuples=moved)
         return replace(plan, events=(changed, *plan.events))
 
     def _may_change_at(self, batch: int, state: AutoState) -> bool:
@@ -149,24 +151,27 @@ class Auto(Placement):
 
     def switch_to(self, facts: Facts, state: AutoState, name: str) -> AutoState:
         """Return the state in which another placement begins with this batch."""
-        own = to_plain(_make_placement(name, self.hosts).initial_state(len(facts.streams)))
-        return AutoState(name, own, facts.batch, self.key_space(state).key_end + 1)
+        initial_state = to_plain(
+            _make_placement(name, self.hosts).initial_state(len(facts.streams))
+        )
+        return AutoState(name, initial_state, facts.batch, self.key_space(state).key_end + 1)
 
     def plan_with_older_blocks(self, facts: Facts, state: AutoState) -> Plan:
         """Return the plan of the active placement, with the moves and probes of older blocks."""
-        own, draft = _make_placement(state.placement, self.hosts), PlanBuilder(facts)
+        placement, draft = _make_placement(state.placement, self.hosts), PlanBuilder(facts)
         if facts.batch == state.since_batch:
             _spread_older_blocks(
                 draft, [b for b in facts.blocks if b.key_range[0] < state.first_key], self.hosts
             )
         older = _group_by_stream(b for b in draft.live_blocks() if b.key_range[0] < state.first_key)
-        mine = tuple(
+        current_blocks = tuple(
             _shift_block_keys(b, -state.first_key)
             for b in facts.blocks
             if b.key_range[0] >= state.first_key
         )
-        plan = own.plan_batch(
-            replace(facts, blocks=mine), from_plain(state.placement_state, own.State)
+        plan = placement.plan_batch(
+            replace(facts, blocks=current_blocks),
+            from_plain(state.placement_state, placement.State),
         )
         return replace(
             plan,
@@ -188,7 +193,7 @@ class Auto(Placement):
             return None
         alike = float(np.prod(shares, axis=0).sum())
         pairs = sum(considered for considered, _ in facts.match_counts.values())
-        rate = sum(found for _, found in facts.match_counts.values()) / max(1.0, pairs)
+        rate = sum(matches for _, matches in facts.match_counts.values()) / max(1.0, pairs)
         then = self._estimate_future_micros(
             facts, self.switch_to(facts, state, THEN), shares, rate * alike
         )
@@ -277,12 +282,12 @@ def _spread_older_blocks(draft: PlanBuilder, older: Sequence[Block], hosts: int)
     It stays on its host, unless that host has more than its share of a stream; then the block moves
     to the least loaded one. Blocks merged in this batch stay.
     """
-    whole = [sum(b.rows for b in older if b.stream == s) for s in (0, 1)]
+    totals = [sum(b.rows for b in older if b.stream == s) for s in (0, 1)]
     load = np.zeros((2, hosts))
     for b in sorted(older, key=lambda b: (-b.rows, b.id)):
         there = load[b.stream]
         home = min(b.hosts, key=lambda h: (there[h], h))
-        much = there[home] + b.rows > 1.1 * max(whole[b.stream] / hosts, b.rows)
+        much = there[home] + b.rows > 1.1 * max(totals[b.stream] / hosts, b.rows)
         if much and b.id not in draft.facts.compacted_blocks:
             home = int(there.argmin())
         there[home] += b.rows
@@ -292,11 +297,11 @@ def _spread_older_blocks(draft: PlanBuilder, older: Sequence[Block], hosts: int)
 
 
 def _group_by_stream(older: Iterable[Block]) -> tuple[dict[int, Ids], ...]:
-    found: tuple[dict[int, Ids], ...] = ({}, {})
+    by_stream: tuple[dict[int, Ids], ...] = ({}, {})
     for b in older:
-        at = found[b.stream]
+        at = by_stream[b.stream]
         at[b.hosts[0]] = (*at.get(b.hosts[0], ()), b.id)
-    return found
+    return by_stream
 
 
 def _shift_block_keys(b: Block, by: int) -> Block:

@@ -96,7 +96,7 @@ class ExpectedSampling:
         self, journeys: PathCounts, routes: Iterable[Route], sigma: np.ndarray
     ) -> SheddingOutcome:
         """Return the expected outcome if every host does all its work."""
-        found: dict[Item, list[float]] = {}
+        sums_by_item: dict[Item, list[float]] = {}
         estimated = 0.0
         for route in (r for r in routes if r.is_fresh and r.block.id in journeys.blocks):
             f = journeys.blocks[route.block.id]
@@ -109,14 +109,14 @@ class ExpectedSampling:
                 matched = (
                     f.rows * met.count_tuples_in_windows(b.id) * float(sigma[f.stream, b.stream])
                 )
-                sums = found.setdefault(self.shed_item(f, b), [0.0, 0.0, 0.0])
+                sums = sums_by_item.setdefault(self.shed_item(f, b), [0.0, 0.0, 0.0])
                 sums[0] += share * pairs
                 sums[1] += share * matched
                 sums[2] += (1 - share) * pairs
                 estimated += matched
         yields = (
             ItemYield(*item, (sums[0],), (sums[1],), (sums[1],), sums[2])
-            for item, sums in sorted(found.items())
+            for item, sums in sorted(sums_by_item.items())
         )
         return SheddingOutcome(tuple(yields), (), estimated, None, estimated_utility=estimated)
 
@@ -188,8 +188,8 @@ class PathCounts:
         for route in routes:
             if f := blocks.get(route.block.id):
                 thin = drawn if route.is_fresh else None
-                own = None if thin is None else (f.stream, thin.burst_guard(f))
-                key = (f.event_time_range, windows[f.stream], own)
+                guard = None if thin is None else (f.stream, thin.burst_guard(f))
+                key = (f.event_time_range, windows[f.stream], guard)
                 met = mets.get(key)
                 if met is None:
                     met = mets[key] = _Met(f, blocks, windows, ages, thin)
@@ -225,15 +225,15 @@ class PathCounts:
 
         The path visits the streams in this order.
         """
-        found = self._orders.get(streams)
-        if found is None:
-            found = self._orders[streams] = []
+        visits = self._orders.get(streams)
+        if visits is None:
+            visits = self._orders[streams] = []
             for k, stream in enumerate(streams[1:], 1):
                 visited = tuple(sorted(streams[:k]))
                 visit = self.visits.setdefault((visited, stream), len(self.visits))
                 held = visited if self.selects == "pair" else streams[k - 1 : k]
-                found.append((visit, prod(float(self.sigma[v, stream]) for v in held)))
-        return found
+                visits.append((visit, prod(float(self.sigma[v, stream]) for v in held)))
+        return visits
 
 
 def _make_hop_columns(columns: tuple[list[float], ...]) -> HopColumns:
@@ -287,21 +287,21 @@ class _Met:
         """
         if first and self.drawn is not None:
             return self._count_listed_blocks(ids, self.drawn)
-        found = self.lists.get(ids)  # hashed once, because hashing a long tuple is slow
-        if found is None:
-            found = self.lists[ids] = self._count_listed_blocks(ids, None)
-        return found
+        counts = self.lists.get(ids)  # hashed once, because hashing a long tuple is slow
+        if counts is None:
+            counts = self.lists[ids] = self._count_listed_blocks(ids, None)
+        return counts
 
     def _count_listed_blocks(
         self, ids: tuple[int, ...], drawn: ExpectedSampling | None
     ) -> tuple[ByAge, float, float, float]:
         there, close = dict[int, float](), dict[int, float]()
         left, share = 0.0, 1.0
-        known, blocks = self.known, self.blocks
+        measured, blocks = self.known, self.blocks
         for id in ids:  # the hot loop of the model
             if id not in blocks:
                 continue
-            age, rows, near = known.get(id) or self._measure_block(blocks[id])
+            age, rows, near = measured.get(id) or self._measure_block(blocks[id])
             if drawn is not None:
                 share = drawn.pair_share(self.fresh, blocks[id])
                 left += (1 - share) * rows
@@ -323,8 +323,8 @@ class _Met:
             + window_fraction(b.event_time_range, f.event_time_range, self.windows[f.stream])
             - 1
         )
-        found = self.known[b.id] = self.ages.get(b.id, 0), b.rows, b.rows * share
-        return found
+        measured = self.known[b.id] = self.ages.get(b.id, 0), b.rows, b.rows * share
+        return measured
 
 
 @dataclass
@@ -350,18 +350,18 @@ class ExpectedWork:
         self.stages, self.results = np.zeros((max(len(steps), 1), 4, hosts)), np.zeros(hosts)
         self.shed = np.zeros(hosts)
         self._came: list[Floats] = []
-        entering, found = np.array(self.path_counts.rows, dtype=float), np.array([])
+        entering, matches = np.array(self.path_counts.rows, dtype=float), np.array([])
         for k, step in enumerate(steps):
             if k:
-                entering = self._send_intermediate_results(k, found)
+                entering = self._send_intermediate_results(k, matches)
             n = entering[step.path] * self.share[step.host]
-            found, pairs = n * step.matching, n * step.rows
+            matches, pairs = n * step.matching, n * step.rows
             self.stages[k, 2] = _sum_by_index(step.host, n, hosts)
             self.stages[k, 3] = _sum_by_index(step.host, pairs, hosts)
             self.shed += _sum_by_index(step.host, n * step.departures, hosts)
             self._came.append(n)
         if steps:
-            self.results = _sum_by_index(steps[-1].host, found, hosts)
+            self.results = _sum_by_index(steps[-1].host, matches, hosts)
 
     @cached_property
     def match_counts(self) -> AgedMatches:
@@ -369,12 +369,12 @@ class ExpectedWork:
         met, steps = self.path_counts.met, list(self.path_counts.visits)
         if not met:
             return {}
-        came = np.zeros(len(met))
+        arriving = np.zeros(len(met))
         for step, n in zip(self.path_counts.steps, self._came, strict=True):
-            came[step.visit] = n
+            arriving[step.visit] = n
         visit, factor, by_age = zip(*met, strict=True)
         times = [each.shape[1] for each in by_age]
-        n, factors = np.repeat(came, times), np.repeat(factor, times)
+        n, factors = np.repeat(arriving, times), np.repeat(factor, times)
         ages, rows, near = np.concatenate(by_age, axis=1)
         at = np.repeat(visit, times) * _AGES + ages.astype(np.int64)
         pairs = _sum_by_index(at, n * rows, len(steps) * _AGES)

@@ -69,19 +69,21 @@ class PlacementChoice(NamedTuple):
 
 def choose_placement(known: JoinStatistics) -> PlacementChoice:
     """Return the placement with the least modelled work on the busiest host."""
-    made = {type(p).__name__: p for p in candidate_placements(known)}
-    costs = {name: simulate_cost(p, known) for name, p in made.items()}
+    candidates = {type(p).__name__: p for p in candidate_placements(known)}
+    costs = {name: simulate_cost(p, known) for name, p in candidates.items()}
     best = min(costs, key=lambda name: (round(costs[name], -2), _make_preference_key(name)))
     ratios = {name: costs[name] / costs[best] for name in sorted(costs, key=costs.__getitem__)}
-    return PlacementChoice(made[best], _explain_choice(known, best, ratios), ratios)
+    return PlacementChoice(candidates[best], _explain_choice(known, best, ratios), ratios)
 
 
 def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
     """Yield the placements that support the join on this number of hosts, with default settings."""
     streams = len(known.rows)
     for kind in placements_for(streams, known.equality).values():
-        own = kind.__module__.startswith("braid.") and kind.delivery_guarantee == "exactly once"
-        if not own or kind.routing_key_source == "both" or kind.__name__ == "StaticOpt":
+        is_built_in = (
+            kind.__module__.startswith("braid.") and kind.delivery_guarantee == "exactly once"
+        )
+        if not is_built_in or kind.routing_key_source == "both" or kind.__name__ == "StaticOpt":
             continue
         try:
             placement = kind.from_settings(
@@ -95,7 +97,7 @@ def candidate_placements(known: JoinStatistics) -> Iterable[Placement]:
 
 def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
     """Return the modelled microseconds of all simulated batches."""
-    whole = (
+    factor = (
         sum(share**2 for share in _estimate_key_shares(placement, known))
         if known.most_frequent_share
         else 1.0
@@ -104,7 +106,7 @@ def simulate_cost(placement: Placement, known: JoinStatistics) -> float:
         _simulate_placement(placement, known),
         known.is_indexed,
         known.has_remote_hosts,
-        known.most_frequent_share**2 / whole,
+        known.most_frequent_share**2 / factor,
     )
 
 
@@ -114,15 +116,15 @@ def modelled_work(events: Iterable[Any], indexed: bool, apart: bool, matches: fl
     ``matches`` is the share of meeting pairs that are results.
     """
     total = 0.0
-    made: Counter[int] = Counter()
+    built_by_host: Counter[int] = Counter()
     for event in events:
         if isinstance(event, BatchPlanned):
-            made = Counter(h for r in event.routes if r.is_fresh for h in r.block.hosts)
-            made.update(h for d in event.derivations for h in d.block.hosts)
+            built_by_host = Counter(h for r in event.routes if r.is_fresh for h in r.block.hosts)
+            built_by_host.update(h for d in event.derivations for h in d.block.hosts)
         elif isinstance(event, BatchCommitted):
             each = [
-                _compute_host_micros(did, made[h], indexed, matches)
-                for h, did in enumerate(event.host_metrics)
+                _compute_host_micros(metrics, built_by_host[h], indexed, matches)
+                for h, metrics in enumerate(event.host_metrics)
             ]
             busiest = max(each, default=0.0)
             total += busiest + SHARED[apart] * (sum(each) - busiest)
@@ -133,13 +135,13 @@ def _simulate_placement(placement: Placement, known: JoinStatistics) -> list[Any
     most = max(known.rows, default=0.0) or 1.0
     batch = [max(1, round(ROWS * n / most)) for n in known.rows]
     windows = [w for w in known.windows if w is not None]
-    whole = known.event_time_span or 3 * max(windows, default=1.0)
+    duration = known.event_time_span or 3 * max(windows, default=1.0)
     shares = _estimate_key_shares(placement, known)
     return simulate(
         placement,
         [batch] * BATCHES,
         windows=known.windows,
-        seconds=whole / BATCHES,
+        seconds=duration / BATCHES,
         selectivity=1 / (ROWS * BATCHES),
         key_shares=[shares] * len(batch) if len(shares) > 1 else (),
     )
@@ -163,8 +165,10 @@ def _compute_host_micros(did: HostMetrics, blocks: int, indexed: bool, matches: 
     """
     tuples = did.received_tuples + did.received_partials + did.migrated_tuples
     pairs = 0 if indexed else did.compared_pairs
-    found = FOUND * matches * did.compared_pairs
-    return RECEIVED * tuples + PROBED * did.probes + COMPARED * pairs + found + BLOCK * blocks
+    match_micros = FOUND * matches * did.compared_pairs
+    return (
+        RECEIVED * tuples + PROBED * did.probes + COMPARED * pairs + match_micros + BLOCK * blocks
+    )
 
 
 def _make_preference_key(name: str) -> tuple[int, str]:

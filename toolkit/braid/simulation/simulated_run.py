@@ -61,7 +61,7 @@ class HostQueues:
         columns = np.rint(self.done).astype(np.int64).tolist()
         return tuple(
             HostUsage(
-                came,
+                received,
                 arrived,
                 sent,
                 probed,
@@ -70,7 +70,7 @@ class HostQueues:
                 h.stored_bytes,
                 h.network_bytes,
             )
-            for h, came, arrived, sent, probed, compared in zip(usage, *columns, strict=False)
+            for h, received, arrived, sent, probed, compared in zip(usage, *columns, strict=False)
         )
 
 
@@ -164,9 +164,9 @@ class SimulatedRun:
 
     def _set_block_tuples(self, b: Block, tuples: np.ndarray) -> None:
         """Store those of the tuples in a block that have its routing keys."""
-        mine = np.zeros_like(tuples)
-        mine[slice(*b.key_range)] = tuples[slice(*b.key_range)]
-        self.tuples[b.id], self.rows[b.id] = mine, int(mine.sum())
+        selected = np.zeros_like(tuples)
+        selected[slice(*b.key_range)] = tuples[slice(*b.key_range)]
+        self.tuples[b.id], self.rows[b.id] = selected, int(selected.sum())
 
     def _record_block_sizes(
         self, work: BatchWork, outcome: BatchReport, span: tuple[int, int]
@@ -186,8 +186,8 @@ class SimulatedRun:
         fresh = [r.block for r in work.plan.routes if r.is_fresh]
         there = {b.id: b for b in (*work.live_blocks, *fresh)}
         routed = (r.block for r in work.plan.routes)
-        known = chain(self.state.blocks.values(), routed, there.values())
-        hosts = max(self.rules.placement.hosts, batch_step.count_hosts(known))
+        blocks = chain(self.state.blocks.values(), routed, there.values())
+        hosts = max(self.rules.placement.hosts, batch_step.count_hosts(blocks))
         received = self._sum_received_by_host(
             ((r.block, r.reading_hosts()) for r in work.plan.routes if r.is_fresh), hosts
         )
@@ -221,8 +221,8 @@ class SimulatedRun:
                 seconds=makespan if self.cluster else None,
             )
         if self.cluster:
-            asked = np.vstack([received[0], np.sum(expected.stages, axis=0)])
-            worked = self.queue.process(asked, worked, self.seconds, self.patience)
+            demanded = np.vstack([received[0], np.sum(expected.stages, axis=0)])
+            worked = self.queue.process(demanded, worked, self.seconds, self.patience)
         self._record_host_counts(outcome, received, moved, expected, worked)
         return {"modelled": float(busy.max(axis=1).sum())} if self.cluster else {}
 
@@ -265,9 +265,9 @@ class SimulatedRun:
             "results": np.diff(ends).astype(np.int64),
             "seconds": busy,
         }
-        did = zip(*(each.tolist() for each in columns.values()), strict=True)
+        usages = zip(*(each.tolist() for each in columns.values()), strict=True)
         outcome.hosts = {
-            h: HostMetrics(**dict(zip(columns, n, strict=True))) for h, n in enumerate(did)
+            h: HostMetrics(**dict(zip(columns, n, strict=True))) for h, n in enumerate(usages)
         }
 
     def _model_expected_work(
@@ -291,10 +291,10 @@ class SimulatedRun:
             if not self.cluster:
                 break
             busy = self._model_busy_seconds(received, expected).sum(axis=0)
-            asked = busy / (self.seconds + self.patience - self.queue.backlog_seconds)
-            if np.all((asked < 1.05) & ((asked > 0.95) | (share == 1))):
+            needed = busy / (self.seconds + self.patience - self.queue.backlog_seconds)
+            if np.all((needed < 1.05) & ((needed > 0.95) | (share == 1))):
                 break
-            share = np.clip(share / np.sqrt(np.maximum(asked, 1e-6)), 0.0, 1.0)
+            share = np.clip(share / np.sqrt(np.maximum(needed, 1e-6)), 0.0, 1.0)
         if drawn is not None:
             expected.harvested = drawn.shedding_outcome(journeys, work.plan.routes, self.sigma)
         return expected
@@ -314,8 +314,8 @@ class SimulatedRun:
         A batch takes the sum, over the hops, of the seconds of each hop's busiest host.
         """
         # Each count is an array over all hops and hosts.
-        came = np.zeros((len(expected.stages), len(received)))
-        came[0] = received
-        did: list[Any] = [came, *expected.stages.transpose(1, 0, 2)]
-        seconds: Any = self.costs.busy_seconds(HostUsage(*did), _REFERENCE)
+        arriving = np.zeros((len(expected.stages), len(received)))
+        arriving[0] = received
+        work: list[Any] = [arriving, *expected.stages.transpose(1, 0, 2)]
+        seconds: Any = self.costs.busy_seconds(HostUsage(*work), _REFERENCE)
         return np.asarray(seconds * self.slowness)

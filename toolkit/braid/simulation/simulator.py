@@ -166,8 +166,10 @@ def _run_batches(model: SimulatedRun, counts: Iterable[Sequence[int]], width: in
         yield from model.run_batch(batch)
     while model.rules.placement.has_pending_pairs(model.state.placement_state):
         yield from model.run_batch((0,) * width)
-    if owed := model.state.pending_pairs:
-        raise CoverageError(f"{len(owed)} pairs of blocks are still pending after the last batch")
+    if pending := model.state.pending_pairs:
+        raise CoverageError(
+            f"{len(pending)} pairs of blocks are still pending after the last batch"
+        )
     yield RunEnded(model.state.batch, "completed")
 
 
@@ -190,8 +192,8 @@ def _resolve_key_shares(
     if queries and not given:
         ranks = (len({q.windows[s] for q in queries}) - 1 for s in range(streams))
         return [np.eye(1, keys, rank)[0] for rank in ranks]
-    whole = [np.asarray(each, float) for each in given] or [np.full(keys, 1 / keys)] * streams
-    padded = [np.append(each, np.zeros(max(0, keys - len(each)))) for each in whole]
+    shares = [np.asarray(each, float) for each in given] or [np.full(keys, 1 / keys)] * streams
+    padded = [np.append(each, np.zeros(max(0, keys - len(each)))) for each in shares]
     if any(len(each) != keys or abs(each.sum() - 1) > 1e-9 for each in padded):
         raise ValueError(
             f"key_shares must have, for each stream, at most {keys} shares that add up to 1"

@@ -114,8 +114,8 @@ def make_placement(start: RunStarted, name: str, hosts: int) -> Placement:
     Raises ValueError if it does not support the hosts or the streams.
     """
     kind = Placement.class_by_name(name)
-    own = start.placement_settings if name == start.placement else {}
-    settings = {k: v for k, v in own.items() if k not in _SIZED}
+    started_with = start.placement_settings if name == start.placement else {}
+    settings = {k: v for k, v in started_with.items() if k not in _SIZED}
     settings |= {"hosts": hosts} if "hosts" in kind.setting_names() else {}
     placement = kind.from_settings(settings)
     if not placement.supports_streams(len(start.streams)):
@@ -154,9 +154,9 @@ def observed_input(
             ends.append(max(_find_latest_seconds(fresh), ends[-1] + 1e-6))
     if start.windows and ends[-1] == 0.0:
         raise ValueError("the run has windows, and its blocks tell no event time")
-    whole = max(ends[0] - low, 1e-6) if any(held) else 1.0
+    span = max(ends[0] - low, 1e-6) if any(held) else 1.0
     lasts = [max(b - a, 1e-6) for a, b in pairwise(ends)] if start.windows else [1.0] * len(later)
-    return RunInput(held, tuple(later), (whole, *lasts), tuple(sizes))
+    return RunInput(held, tuple(later), (span, *lasts), tuple(sizes))
 
 
 def _find_latest_seconds(blocks: Iterable[Block]) -> float:

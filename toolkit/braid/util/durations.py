@@ -63,18 +63,22 @@ def parse_duration(span: Span, what: str, zero: bool = False) -> int:
     >>> parse_duration("1 hour 30 minutes", "window"), parse_duration("1.5 ms", "window")
     (5400000000, 1500)
     """
-    found = None
+    microseconds = None
     if isinstance(span, timedelta):
-        found = span // timedelta(microseconds=1)
+        microseconds = span // timedelta(microseconds=1)
     elif isinstance(span, str):
-        found = _parse_duration_text(span.lower())
-    if found is None or not 0 <= found <= _LONGEST or (found == 0 and not zero):
+        microseconds = _parse_duration_text(span.lower())
+    if (
+        microseconds is None
+        or not 0 <= microseconds <= _LONGEST
+        or (microseconds == 0 and not zero)
+    ):
         raise ValueError(
             f"the {what} is {format_value(span)}; it must be a positive span such as '60 "
             "seconds' or '1 "
             "hour 30 minutes', of at most 10,000 years"
         )
-    return found
+    return microseconds
 
 
 def normalize_duration(span: Span, what: str, zero: bool = False) -> str:
@@ -82,14 +86,14 @@ def normalize_duration(span: Span, what: str, zero: bool = False) -> str:
 
     Raises as ``parse_duration``.
     """
-    found = parse_duration(span, what, zero)
-    return span if isinstance(span, str) else format_duration(found, exact=True)
+    microseconds = parse_duration(span, what, zero)
+    return span if isinstance(span, str) else format_duration(microseconds, exact=True)
 
 
 def _parse_duration_text(span: str) -> int | None:
     """Return the microseconds of a text; None if it is not a duration."""
-    if said := _INTERVAL.fullmatch(span.strip()):
-        span = f"{said[1]}{said[2] or ''}"
+    if match := _INTERVAL.fullmatch(span.strip()):
+        span = f"{match[1]}{match[2] or ''}"
     parts = _PART.findall(span)
     if not parts or _PART.sub("", span).strip() or any(unit not in _SIZES for _, unit in parts):
         return None

@@ -22,7 +22,7 @@ def summarize_error(error: BaseException) -> str:
     traced = [n for n, line in enumerate(lines) if "Traceback (most recent call last)" in line]
     raised = [line for line in lines[traced[-1] + 1 :] if re.match(r"\w", line)] if traced else []
     java = re.compile(r"(?:: |Caused by: )([\w.$]+(?:Error|Exception)\b.*)")
-    thrown = [found[1] for line in lines if (found := java.match(line))]
+    thrown = [match[1] for line in lines if (match := java.match(line))]
     return (raised[:1] or thrown[-1:] or lines)[0].strip()
 
 
@@ -32,9 +32,9 @@ def with_cause(error: BaseException, what: str) -> BaseException:
     The latter is returned if the error's first line does not name the cause. The error is then its
     ``__cause__``.
     """
-    told = summarize_error(error)
-    if told == (str(error).strip().splitlines() or [told])[0]:
+    summary = summarize_error(error)
+    if summary == (str(error).strip().splitlines() or [summary])[0]:
         return error
-    short = RuntimeError(f"{what}: {told}")
+    short = RuntimeError(f"{what}: {summary}")
     short.__cause__ = error
     return short

@@ -72,8 +72,8 @@ class FileSystem:
         with open(path, "rb", buffering=0) as file:
             size, crc = os.fstat(file.fileno()).st_size, 0
             if size:
-                with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as whole:
-                    crc = zlib.crc32(whole)
+                with mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+                    crc = zlib.crc32(content)
             if force:
                 os.fsync(file.fileno())
         return size, crc

@@ -25,8 +25,8 @@ def from_plain(data: Any, kind: type[T], what: str = "the value") -> T:
     try:
         return msgspec.convert(data, kind, str_keys=True)
     except msgspec.ValidationError as error:
-        found = str(error)
-        raise ValueError(f"{what} is not accepted: {found[0].lower()}{found[1:]}") from None
+        message = str(error)
+        raise ValueError(f"{what} is not accepted: {message[0].lower()}{message[1:]}") from None
 
 
 def round_trip(value: T, kind: type[T]) -> T:

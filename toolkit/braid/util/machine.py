@@ -38,8 +38,8 @@ def parse_memory_limit(given: str | int | None = None, what: str = "driver_memor
     """
     if given is None:
         return machine_memory() // _SHARE
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([kMGT]?B)?", str(given).strip())
-    size = int(float(found[1]) * _UNITS[found[2] or "B"]) if found else 0
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([kMGT]?B)?", str(given).strip())
+    size = int(float(match[1]) * _UNITS[match[2] or "B"]) if match else 0
     if size < 1:
         raise ValueError(f"{what} is {given!r}; it must be bytes, or a size as '512 MB' or '2 GB'")
     return size
@@ -47,10 +47,10 @@ def parse_memory_limit(given: str | int | None = None, what: str = "driver_memor
 
 def machine_memory() -> int:
     """Return the bytes of memory of the machine, or the container's limit if it is lower."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    told = [file.read_text().strip() for name in _LIMITS if (file := Path(name)).exists()]
-    limits = map(read_natural, told)  # "max" means no limit
-    return min([whole, *(limit for limit in limits if limit is not None)])
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    texts = [file.read_text().strip() for name in _LIMITS if (file := Path(name)).exists()]
+    limits = map(read_natural, texts)  # "max" means no limit
+    return min([physical, *(limit for limit in limits if limit is not None)])
 
 
 def available_cores() -> int:

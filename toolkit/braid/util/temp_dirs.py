@@ -24,9 +24,9 @@ def make_temp_dir(name: str) -> Path:
     root = Path(tempfile.gettempdir())
     for old in root.glob(f"{_PREFIX}*"):
         _remove_if_unlocked(old)
-    made = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-", dir=root))
-    _held[made] = os.getpid(), _lock_folder(made)
-    return made
+    folder = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{name}-", dir=root))
+    _held[folder] = os.getpid(), _lock_folder(folder)
+    return folder
 
 
 def _lock_folder(made: Path) -> IO[bytes]:
@@ -52,8 +52,8 @@ def remove_temp_dir(made: Path) -> None:
 
 @atexit.register
 def _remove_all() -> None:
-    for made in [*_held]:
-        remove_temp_dir(made)
+    for folder in [*_held]:
+        remove_temp_dir(folder)
 
 
 def _remove_if_unlocked(old: Path) -> None:

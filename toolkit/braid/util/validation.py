@@ -106,8 +106,8 @@ def read_natural(text: str, most: int = (1 << 63) - 1) -> int | None:
 
 def check_seconds(value: Any, what: str, most: float) -> float:
     """Return a number of seconds from 0 to ``most``. Raises ValueError."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    if not known or not isfinite(value) or not 0 <= value <= most:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or not 0 <= value <= most:
         raise ValueError(
             f"{what} is {format_value(value)}; it must be a number of seconds, 0 or more and at "
             "most "
@@ -151,8 +151,8 @@ def check_folder(value: Any, what: str = "the run's folder") -> Path:
         raise ValueError(
             f"{what} is {format_value(text)}, which the file system refuses: {error.strerror}"
         ) from None
-    whole = path.absolute()
-    there = next(p for p in (whole, *whole.parents) if os.path.lexists(p))
+    absolute = path.absolute()
+    there = next(p for p in (absolute, *absolute.parents) if os.path.lexists(p))
     if not there.is_dir():
         raise ValueError(
             f"{what} is {format_value(text)}, but {there} is no folder; give a new folder, or "
@@ -222,9 +222,11 @@ def _resolve_type_hints(of: Any) -> dict[str, Any]:
         pass
     hints: dict[str, Any] = {}
     for part in reversed(of.__mro__) if isinstance(of, type) else [unwrap(of)]:
-        known = getattr(part, "__globals__", None) or vars(sys.modules[part.__module__])
+        namespace = getattr(part, "__globals__", None) or vars(sys.modules[part.__module__])
         for name, text in get_annotations(part).items():
             hints.pop(name, None)  # the type in a base class
             with suppress(NameError):
-                hints |= get_type_hints(type("One", (), {"__annotations__": {name: text}}), known)
+                hints |= get_type_hints(
+                    type("One", (), {"__annotations__": {name: text}}), namespace
+                )
     return hints

@@ -63,10 +63,10 @@ class DecisionCollector:
 
     def _make_decision(self, event: Event, moment: EventContext, batch: int) -> Decision | None:
         text, kind = event.describe_decision(moment), type(event).__name__
-        told = f"{kind} {getattr(event, 'stream', '')} {getattr(event, 'group', '')}"
-        if not text or self._told.get(told) == text:
+        label = f"{kind} {getattr(event, 'stream', '')} {getattr(event, 'group', '')}"
+        if not text or self._told.get(label) == text:
             return None
-        self._told[told] = text
+        self._told[label] = text
         return Decision(batch, kind, text)
 
 

@@ -107,8 +107,7 @@ class CostModel:
 
     def operator_cost(self, deployment: Deployment, operator: Operator) -> float:
         """Return the cost of one operator: its inputs and its work."""
-        cost = self._get_operator_cost(deployment, operator)
-        return cost.cost
+        return self._get_operator_cost(deployment, operator).cost
 
     def relaxed_cost(
         self,
@@ -124,10 +123,10 @@ class CostModel:
         ``masks`` are the sample masks of the wanted definition. If a partial sum reaches ``limit``,
         the partial sum is returned.
         """
-        cost = self._get_operator_cost(deployment, operator)
-        columns = cost.relaxed_columns(wanted)
-        more = besides + cost.relaxed_cost(wanted, masks, columns) - cost.cost
-        for read, inflow in zip(operator.inputs, cost.inputs, strict=True):
+        current = self._get_operator_cost(deployment, operator)
+        columns = current.relaxed_columns(wanted)
+        more = besides + current.relaxed_cost(wanted, masks, columns) - current.cost
+        for read, inflow in zip(operator.inputs, current.inputs, strict=True):
             if more >= limit:
                 break
             if isinstance(read, int):
@@ -144,9 +143,9 @@ class CostModel:
         self, deployment: Deployment, operator: Operator, masks: Sequence[int]
     ) -> float:
         """Return a lower bound of ``relaxed_cost`` that is quick to compute."""
-        cost = self._get_operator_cost(deployment, operator)
-        least = cost.relaxed_bound(masks)
-        for read, inflow in zip(operator.inputs, cost.inputs, strict=True):
+        current = self._get_operator_cost(deployment, operator)
+        least = current.relaxed_bound(masks)
+        for read, inflow in zip(operator.inputs, current.inputs, strict=True):
             if isinstance(read, int):
                 input_masks = [masks[i] for i in inflow.places]
                 least += self.relaxed_cost_bound(
