@@ -14,8 +14,7 @@ from runpy import run_path
 from typing import Any, get_args
 
 import pytest
-from braid.core import placement as registered
-from braid.core.placement import registered_placements
+from braid.core.placement import PLACEMENTS, registered_placements
 from braid_lab.common.claims import Verdict
 from braid_lab.common.printed_figures import PrintedFigure
 from braid_lab.reports.notebook_runner import NotebookRun
@@ -241,7 +240,7 @@ def test_the_example_of_the_documentation_works_as_it_stands(
 ) -> None:
     """add-a-placement.md shows this very file."""
     assert f'--8<-- "{EXAMPLE.relative_to(ROOT)}"' in (ROOT / "docs/add-a-placement.md").read_text()
-    monkeypatch.setattr(registered, "_registered", dict(registered._registered))
+    monkeypatch.setattr(PLACEMENTS, "classes", dict(PLACEMENTS.classes))
     in_turn = run_path(str(EXAMPLE))["InTurn"]
     assert registered_placements()["InTurn"] is in_turn
     check_placement(in_turn)  # every generic check

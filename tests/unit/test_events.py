@@ -145,7 +145,7 @@ class Surprise(events.Event):
     places: tuple[events.ReplicaCopy, ...]
 
 
-del events.KINDS["Surprise"]
+del events.EVENTS.classes["Surprise"]
 
 
 def test_every_kind_is_here() -> None:
@@ -192,17 +192,19 @@ def test_what_a_line_lacks_or_has_of_another_type_is_refused() -> None:
 
 
 def test_a_paper_adds_a_kind_in_its_own_file_and_two_of_one_name_are_refused() -> None:
-    events.KINDS["Surprise"] = Surprise
+    events.EVENTS.classes["Surprise"] = Surprise
     surprise = Surprise(3, (events.ReplicaCopy(1, 2, 3),))
     try:
         assert (
             event_io.event_from_dict(json.loads(json.dumps(event_io.event_to_dict(surprise))))
             == surprise
         )
-        with pytest.raises(TypeError, match="a name stands for one kind of event"):
+        with pytest.raises(
+            TypeError, match="event Surprise is defined in .* and again in elsewhere"
+        ):
             type("Surprise", (events.Event,), {"__module__": "elsewhere"})
     finally:
-        del events.KINDS["Surprise"]
+        del events.EVENTS.classes["Surprise"]
 
 
 def test_what_all_hosts_did_is_the_sum_of_each() -> None:

@@ -6,9 +6,8 @@ import json
 from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
-from braid.core import placement as module
 from braid.core.events import BatchCommitted, RunStarted
-from braid.core.placement import Placement, registered_placements
+from braid.core.placement import PLACEMENTS, Placement, registered_placements
 from braid.simulation.simulator import simulate
 from braid.util.json_codec import to_plain
 from braid_lab.diffusion import experiments as diffusion_experiments
@@ -55,7 +54,7 @@ SOUND, LOSING = "", "routes = [type(r)(r.block, ()) for r in routes]"
 @pytest.fixture
 def written(tmp_path, monkeypatch):
     """Write the file with a line of its own, and import it; it is removed after the test."""
-    monkeypatch.setattr(module, "_registered", dict(module._registered))
+    monkeypatch.setattr(PLACEMENTS, "classes", dict(PLACEMENTS.classes))
 
     def write(line: str) -> type[Placement]:
         file = tmp_path / "newcomer.py"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from braid.core.registry import set_provider
+from braid.plugins import PLACEMENTS, Plugins
+
 if TYPE_CHECKING:
     from braid.condition.set_similarity import inner_product as inner_product
     from braid.errors import BraidError as BraidError
@@ -39,44 +42,36 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "StreamJoin": "stream_join",
-    "JoinRun": "join_run",
-    "SharedJoin": "shared.shared_join",
-    "SharedRun": "shared.shared_run",
-    "QueryHub": "hub.hub",
-    "HubRun": "hub.hub_run",
-    "session": "spark_session",
-    "AdaptiveGrid": "papers.theta.grid",
-    "StaticGrid": "papers.theta.grid",
-    "StaticOpt": "papers.theta.grid",
-    "Aligned": "papers.diffusion.aligned",
-    "Coordinated": "papers.diffusion.coordinated",
-    "SemanticsUnaware": "papers.diffusion.semantics_unaware",
-    "Ring": "papers.psp.ring",
-    "Shed": "papers.shedding.shed",
-    "inner_product": "condition.set_similarity",
-    "Chain": "papers.slices.chain",
-    "Network": "papers.reuse.network",
-    "make_figure_1": "papers.reuse.topologies",
-    "transit_stub": "papers.reuse.topologies",
-    "Auto": "simulation.auto_placement",
-    "HashPartition": "papers.baselines.hash_partition",
-    "JoinBiclique": "papers.baselines.join_biclique",
-    "Centralized": "papers.baselines.centralized",
-    "watch": "run_views",
-    "BraidError": "errors",
-    "DamagedRunError": "errors",
-    "FencedError": "errors",
-    "PredicateError": "errors",
-    "QueryError": "errors",
+_MODULES = {
+    **PLACEMENTS,
+    "BraidError": "braid.errors",
+    "DamagedRunError": "braid.errors",
+    "FencedError": "braid.errors",
+    "HubRun": "braid.hub.hub_run",
+    "JoinRun": "braid.join_run",
+    "Network": "braid.papers.reuse.network",
+    "PredicateError": "braid.errors",
+    "QueryError": "braid.errors",
+    "QueryHub": "braid.hub.hub",
+    "SharedJoin": "braid.shared.shared_join",
+    "SharedRun": "braid.shared.shared_run",
+    "Shed": "braid.papers.shedding.shed",
+    "StreamJoin": "braid.stream_join",
+    "inner_product": "braid.condition.set_similarity",
+    "make_figure_1": "braid.papers.reuse.topologies",
+    "session": "braid.spark_session",
+    "transit_stub": "braid.papers.reuse.topologies",
+    "watch": "braid.run_views",
 }
+"""The module of each public name."""
 
-__all__ = sorted(_HOME)
+__all__ = sorted(_MODULES)
+
+set_provider(Plugins())
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that a placement can be used without Spark."""
-    if name not in _HOME:
+    if name not in _MODULES:
         raise AttributeError(f"module 'braid' has no attribute {name!r}")
-    return getattr(import_module(f"braid.{_HOME[name]}"), name)
+    return getattr(import_module(_MODULES[name]), name)

@@ -8,18 +8,19 @@ import select
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from braid import __version__
 from braid.core.event_tail import EventTail
+from braid.plugins import load_commands
 from braid.run_views import load_view_module
 from braid.util.git_checkout import git_commit
+from braid.util.optional_imports import missing_dependency_message
 
 Command = Callable[[argparse.Namespace], int]
-COMMANDS = "braid.commands"
-"""Group of entry points that add commands."""
+_LAB_COMMANDS = ("report", "list")
+"""Commands that ``braid_lab`` adds, if it is installed."""
 _SIGPIPE = 141
 """The exit code that a shell reports for a program whose output pipe was closed."""
 
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     - 0: success.
     - 1: a notebook failed, a run is unhealthy or damaged, or a package is missing.
-    - 2: wrong usage (argparse raises SystemExit).
+    - 2: wrong usage (argparse raises SystemExit), or a command of the lab, which is missing.
     - 130: interrupted.
     - 141: the reader of the output has closed the pipe.
     """
@@ -162,12 +163,20 @@ def _make_parser() -> argparse.ArgumentParser:
 
 
 def _add_plugin_commands(commands: Any) -> None:
-    """Add the commands of installed packages.
+    """Add the commands of installed packages. Those of the lab are refused if it is missing."""
+    for add_commands in load_commands():
+        add_commands(commands)
+    for name in _LAB_COMMANDS:
+        if name not in commands.choices:
+            # No character begins an option, so that all arguments are accepted, and ignored.
+            missing = commands.add_parser(name, add_help=False, prefix_chars="\0")
+            missing.add_argument("arguments", nargs="*")
+            missing.set_defaults(command=_refuse_lab_command)
 
-    Each entry point of the group ``braid.commands`` is a function that takes argparse's subparsers.
-    """
-    for plugin in entry_points(group=COMMANDS):
-        plugin.load()(commands)
+
+def _refuse_lab_command(options: argparse.Namespace) -> int:
+    print(f"braid: {missing_dependency_message('braid_lab', 'notebooks')}", file=sys.stderr)
+    return 2
 
 
 def _format_version() -> str:

@@ -29,6 +29,10 @@ class QueryError(BraidError, ValueError):
     """A query is invalid. The message says what was found and what is accepted."""
 
 
+class PluginError(BraidError, ValueError):
+    """A plugin of an installed package cannot be used; the message gives the reason."""
+
+
 class PlanningError(BraidError, ValueError):
     """No plan exists; the message gives the reason."""
 

@@ -5,10 +5,10 @@ Views know a run by its events alone, and no other module imports them.
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from braid.core.registry import current_provider
 from braid.util.optional_imports import missing_dependency_message
 
 _NEEDS = ("anywidget", "ipywidgets", "plotly", "IPython")
@@ -48,4 +48,4 @@ def load_view_module(module: str) -> Any:
             raise ModuleNotFoundError(
                 missing_dependency_message(package, "notebooks"), name=package
             )
-    return import_module(f"braid_widgets.cockpit.{module}")
+    return current_provider().load_view(module)

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Iterable, Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from braid.core.events import KINDS, Event
+from braid.core.events import EVENTS, Event
+from braid.core.registry import current_provider
 
 VERSION = 1
 """Version of the line format. Other versions are refused."""
 
 
 def event_types() -> dict[str, type[Event]]:
-    """Return all event classes by name, including those of every paper."""
-    papers = import_module("braid.papers")
-    for folder in pkgutil.iter_modules(papers.__path__, "braid.papers."):
-        if folder.ispkg and find_spec(f"{folder.name}.events"):
-            import_module(f"{folder.name}.events")
-    return dict(KINDS)
+    """Return all event classes by name: built-in, installed and user-defined ones."""
+    current_provider().load_events()
+    return dict(EVENTS.classes)
 
 
 def event_to_dict(event: Event) -> dict[str, Any]:
@@ -37,13 +32,24 @@ def event_from_dict(data: Mapping[str, Any]) -> Any:
 
     Raises ValueError for another version or an unknown type.
     """
-    kind, version = data.get("type"), data.get("format_version")
-    if version != VERSION or (kind not in KINDS and kind not in event_types()):
-        raise ValueError(
-            f"event of kind {kind!r}, version {version!r}; this version of Braid reads version "
-            f"{VERSION} of {', '.join(event_types())}"
-        )
-    return msgspec.convert(data, KINDS[kind], str_keys=True)
+    name, version = data.get("type"), data.get("format_version")
+    if version != VERSION or (kind := _find_event_type(name)) is None:
+        raise ValueError(_describe_refusal(name, version))
+    return msgspec.convert(data, kind, str_keys=True)
+
+
+def _find_event_type(name: Any) -> type[Event] | None:
+    return EVENTS.classes.get(name) or event_types().get(name)
+
+
+def _describe_refusal(name: Any, version: Any) -> str:
+    """Return a sentence that names an event, the accepted ones, and plugins that do not work."""
+    broken = current_provider().load_events()
+    refusal = (
+        f"event of kind {name!r}, version {version!r}; this version of Braid reads version "
+        f"{VERSION} of {', '.join(EVENTS.classes)}"
+    )
+    return "; ".join((refusal, *broken))
 
 
 def encode_event(event: Event) -> bytes:

@@ -16,11 +16,12 @@ import msgspec
 
 from braid.core.batch_report import HostMetrics
 from braid.core.plan import Block, Derivation, Route
+from braid.core.registry import ClassRegistry
 from braid.core.shedding_plan import ItemYield
 from braid.core.stream_clocks import IrregularCounts
 from braid.util.durations import format_duration, format_instant
 
-KINDS: dict[str, type[Event]] = {}
+EVENTS: ClassRegistry[Event] = ClassRegistry("event")
 """Event classes of the imported modules, by name; ``core.event_io.event_types`` returns all."""
 
 
@@ -45,13 +46,7 @@ class Event:
     """
 
     def __init_subclass__(cls) -> None:
-        registered = KINDS.setdefault(cls.__name__, cls)
-        if (registered.__module__, registered.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(
-                f"event {cls.__name__} of {cls.__module__} has the name of one of "
-                f"{registered.__module__}; a name stands for one kind of event"
-            )
-        KINDS[cls.__name__] = cls  # a dataclass with slots is created twice; keep the second
+        EVENTS.register_class(cls)
 
     def describe_decision(self, moment: EventContext) -> str:
         """Return the decision that this event reports, with its reason; empty if none."""

@@ -1,4 +1,4 @@
-"""The base class of placement policies, and their registry.
+"""The base class of placement policies, and the placements by name.
 
 A placement is a frozen dataclass whose fields are its settings. A subclass of ``Placement`` defines
 ``hosts`` and ``plan_batch``; everything else has a default. Defining a subclass registers it under
@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from importlib import import_module
 from inspect import isabstract
-from pkgutil import walk_packages
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from braid.core.facts import Facts
 from braid.core.plan import Coverage, Keying, KeySpace, Plan
+from braid.core.registry import ClassRegistry, current_provider
+from braid.errors import PluginError
 from braid.util.html_table import render_html_table
 from braid.util.json_codec import from_plain
 from braid.util.validation import check_int, checks_field_types
@@ -26,7 +26,8 @@ MOST_HOSTS = 100_000
 MOST_KEYS = 1 << 24
 """Maximum number of routing keys, the parts into which a stream's batch can be divided."""
 
-_registered: dict[str, type[Placement]] = {}
+PLACEMENTS: ClassRegistry[Placement] = ClassRegistry("placement")
+"""The placements that are defined so far, by name."""
 
 
 class Placement(ABC):
@@ -61,7 +62,7 @@ class Placement(ABC):
             cls.label = cls.__name__
         setattr(cls, "__post_init__", checks_field_types(cls.__post_init__))  # noqa: B010 (for mypy)
         if not cls.__name__.startswith("_"):
-            _register_placement(cls)
+            PLACEMENTS.register_class(cls)
 
     def __post_init__(self) -> None:  # noqa: B027 (optional to override)
         """Check the settings. The type of each is checked for all placements beforehand.
@@ -143,36 +144,42 @@ class Placement(ABC):
 
     @staticmethod
     def class_by_name(name: str) -> type[Placement]:
-        """Return a placement class by its name. Raises ValueError if there is none."""
-        known = registered_placements()
-        if name not in known:
-            raise ValueError(f"no placement is named {name!r}; there are: {', '.join(known)}")
-        return known[name]
+        """Return a placement class by its name; it is imported on first use.
+
+        Raises ValueError if there is none, and PluginError if its package cannot be imported.
+        """
+        kind = _defined_placements().get(name) or current_provider().load_placement(name)
+        if kind is None:
+            raise ValueError(
+                f"no placement is named {name!r}; there are: {', '.join(placement_names())}"
+            )
+        return kind
 
 
-def _register_placement(cls: type[Placement]) -> None:
-    """Register a class.
+def _defined_placements() -> dict[str, type[Placement]]:
+    return {name: c for name, c in PLACEMENTS.classes.items() if not isabstract(c)}
 
-    A class defined again in the same place, as in a notebook, replaces the first.
 
-    Raises TypeError if another module has a placement of this name.
+def placement_names() -> tuple[str, ...]:
+    """Return the names of all placements, sorted: built-in, installed and user-defined ones.
+
+    Imports no placement.
     """
-    other = _registered.get(cls.__name__, cls)
-    if (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
-        raise TypeError(
-            f"a placement named {cls.__name__} is defined in {other.__module__} and again in "
-            f"{cls.__module__}; the name must be new"
-        )
-    _registered[cls.__name__] = cls
+    return tuple(sorted({*_defined_placements(), *current_provider().placement_names()}))
 
 
 def registered_placements() -> dict[str, type[Placement]]:
-    """Return all placements by name, sorted: those of the papers, ``Auto``, user-defined ones."""
-    import_module("braid.simulation.auto_placement")
-    papers = import_module("braid.papers")
-    for module in walk_packages(papers.__path__, "braid.papers."):
-        import_module(module.name)
-    return {name: c for name, c in sorted(_registered.items()) if not isabstract(c)}
+    """Return all placements by name, sorted. Imports them.
+
+    An installed one that cannot be imported is left out; the log has the reason.
+    """
+    placements = {}
+    for name in placement_names():
+        try:
+            placements[name] = Placement.class_by_name(name)
+        except PluginError:
+            continue  # the provider has logged it
+    return placements
 
 
 def placements_for(streams: int, equality: bool = True) -> dict[str, type[Placement]]:
