@@ -27,7 +27,7 @@ from statistics import median
 import pandas as pd
 from _common import Measure, arguments, both, leave, scratch, stream
 from braid import HashPartition
-from braid.core.batch_phases import PHASE_COLUMNS, PHASES
+from braid.core.batch_history import PHASE_COLUMNS, PHASES
 from braid.spark_session import session
 from braid.stream_join import JoinRun, StreamJoin
 from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from braid import AdaptiveGrid, Auto, Coordinated, Ring, SharedJoin
-from braid.core.batch_phases import PHASE_COLUMNS, PHASES
+from braid.core.batch_history import PHASE_COLUMNS, PHASES
 from braid.core.events import BatchCommitted, PlacementChanged
 from braid.core.placement import Placement
 from braid.errors import SparkResultLimitExceeded

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from braid.core.batch_history import LiveBlocks
-from braid.core.batch_phases import split_batch_seconds
+from braid.core.batch_history import LiveBlocks, split_batch_seconds
 from braid.core.batch_report import HostMetrics
 from braid.core.events import (
     BatchCommitted,

@@ -19,8 +19,7 @@ from braid.execution import path_probing
 from braid.kernels import probe
 from braid.kernels.block_builder import merge_blocks
 from braid.kernels.block_rows import BlockRows, PartialMatches
-from braid.kernels.generated_columns import GeneratedColumn
-from braid.kernels.join_spec import StreamLayout
+from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 from braid.papers.baselines.hash_partition import HashPartition
 from braid.storage import block_files
 from braid.storage.block_files import BlockFileWriter, ResultFileWriter, read_parquet

@@ -13,7 +13,7 @@ import pytest
 from braid.core.events import BatchCommitted, ClockJumped
 from braid.core.stream_clocks import SUPPORT, StreamClock, TimeSpread, advance_clock, needs_spread
 from braid.health import read_health
-from braid.kernels.time_spread import describe_times
+from braid.kernels.block_builder import describe_times
 from braid.papers.baselines.centralized import Centralized
 from braid.stream_join import JoinRun, StreamJoin
 from hypothesis import given

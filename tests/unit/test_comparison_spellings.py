@@ -19,8 +19,8 @@ import pyarrow as pa
 import pytest
 from braid.condition.arrow_analyzer import ArrowAnalyzer
 from braid.condition.parser import parse_predicate
+from braid.condition.predicate import computed_columns
 from braid.condition.residual_evaluation import query_table
-from braid.condition.stored_keys import computed_columns
 from braid.core.reserved_columns import TIME
 from braid.kernels.block_builder import build_block
 from braid.kernels.block_rows import BlockRows

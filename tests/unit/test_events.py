@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from braid.core import batch_phases, batch_report, event_io, events
+from braid.core import batch_history, batch_report, event_io, events
 from braid.core.plan import Block, Derivation, Hop, Route
 from braid.core.shedding_plan import ItemYield
 from braid.papers.diffusion import events as diffusion
@@ -212,8 +212,8 @@ def test_what_all_hosts_did_is_the_sum_of_each() -> None:
 
 
 def test_transfer_is_what_the_other_parts_of_a_batch_leave() -> None:
-    parts = batch_phases.split_batch_seconds(
+    parts = batch_history.split_batch_seconds(
         1.0, source=0.25, planning=0.125, kernels=0.25, commit=0.125
     )
-    assert list(parts) == [*batch_phases.PHASES, "total"] and parts["transfer"] == 0.25
-    assert sum(parts[part] for part in batch_phases.PHASES) == parts["total"] == 1.0
+    assert list(parts) == [*batch_history.PHASES, "total"] and parts["transfer"] == 0.25
+    assert sum(parts[part] for part in batch_history.PHASES) == parts["total"] == 1.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from braid.cli import main
-from braid.core.batch_phases import PHASE_COLUMNS
+from braid.core.batch_history import PHASE_COLUMNS
 from braid.health import RunHealth, read_health
 from braid.hub.hub import HubRun, QueryHub
 from braid.stream_join import StreamJoin

@@ -23,13 +23,12 @@ from braid.condition.predicate import (
 )
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.core.reserved_columns import TIME
-from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks
+from braid.kernels.block_builder import build_block, gather_blocks, merge_blocks, sort_positions
 from braid.kernels.block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.hashing import xxhash64
 from braid.kernels.join_spec import RoutingHash
 from braid.kernels.key_ranges import _search_equal_ranges
 from braid.kernels.probe import BlockJoiner, ProbeInput
-from braid.kernels.sort_order import sort_positions
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -25,14 +25,13 @@ import pytest
 from braid import AdaptiveGrid, Centralized, Shed
 from braid.condition.parser import parse_predicate
 from braid.core import batch_step
-from braid.core.batch_phases import PHASE_COLUMNS, PHASES
+from braid.core.batch_history import PHASE_COLUMNS, PHASES
 from braid.core.events import BatchCommitted
 from braid.errors import OverflowFailure, PredicateError
 from braid.execution import thread_executor
 from braid.execution.engine import Engine
 from braid.execution.executor_choice import COPIES, recent_timings
-from braid.execution.fresh_blocks import FreshBlockBuilder
-from braid.execution.host_replicas import ReplicaStore
+from braid.execution.host_replicas import FreshBlockBuilder, ReplicaStore
 from braid.execution.thread_executor import ThreadExecutor
 from braid.join_run import JoinRun
 from braid.papers.baselines.hash_partition import HashPartition

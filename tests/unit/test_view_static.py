@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from braid.core.batch_phases import PHASES
+from braid.core.batch_history import PHASES
 from braid_widgets.base import colors, progress, run_comparison, run_totals
 from braid_widgets.base.run_view import fold_events
 from braid_widgets.base.text_table import TextTable

@@ -13,9 +13,8 @@ from unittest.mock import patch
 
 from braid.storage import block_files
 from braid.storage import object_store as buckets
-from braid.util.environment import replace_environment
+from braid.util.environment import replace_environment, replace_workers
 from braid.util.file_system import replace_file_system
-from braid.util.worker_threads import replace_workers
 
 from world.disk import SimulatedDisk
 from world.drivers import Driver, Killed, PerDriver, current

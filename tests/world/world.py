@@ -21,9 +21,8 @@ from braid.storage import block_files, log_checkpointer
 from braid.storage import object_store as buckets
 from braid.storage.input_snapshot import InputSnapshot
 from braid.storage.staged_input import StagedStream
-from braid.util.environment import replace_environment
+from braid.util.environment import replace_environment, replace_workers
 from braid.util.file_system import replace_file_system
-from braid.util.worker_threads import replace_workers
 
 from world import invariants
 from world.disk import SimulatedDisk

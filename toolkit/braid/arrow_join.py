@@ -23,9 +23,9 @@ from braid.kernels.join_spec import JoinSpec
 from braid.sources import arrow_replay, input_fingerprints
 from braid.storage.block_files import read_parquet
 from braid.storage.run_store import RunStore
-from braid.util.interruptible_wait import wait_interruptibly
+from braid.util.cancellation import wait_interruptibly
+from braid.util.environment import current_workers
 from braid.util.machine import available_cores
-from braid.util.worker_threads import current_workers
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ from braid.run_views import can_view, watch
 from braid.shedding_options import estimates_table
 from braid.shedding_options import shedding_status as shed_status
 from braid.storage.run_store import RunStore
+from braid.util.cancellation import wait_interruptibly
 from braid.util.durations import parse_duration
+from braid.util.environment import current_workers
 from braid.util.error_summary import summarize_error, with_cause
 from braid.util.html_table import render_html_table
-from braid.util.interruptible_wait import wait_interruptibly
 from braid.util.json_codec import from_plain, to_plain
-from braid.util.worker_threads import current_workers
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -418,7 +418,7 @@ class RunLifecycle(ABC):
         Columns: tuples received, stored, moved, discarded and compared, results, bytes and seconds.
 
         With ``by="batch"``, one row per batch: tuples received, results, tuples stored and compared
-        on all hosts, the executor, seconds by phase (see ``core.batch_phases``), and
+        on all hosts, the executor, seconds by phase (see ``core.batch_history``), and
         ``previous_commit_seconds``, the duration of the previous commit.
 
         Raises ValueError for another ``by``.

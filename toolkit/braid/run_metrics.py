@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from braid.core.batch_phases import PHASE_COLUMNS
+from braid.core.batch_history import PHASE_COLUMNS
 from braid.core.events import BatchCommitted
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from braid.batch_sink import Give
 from braid.batch_sink import check_sink as delivering
-from braid.condition.predicate import Predicate
-from braid.condition.stored_keys import computed_columns
+from braid.condition.predicate import Predicate, computed_columns
 from braid.condition.utility_expressions import parse_utilities
 from braid.core.placement import Placement
 from braid.execution.executors import check_executor

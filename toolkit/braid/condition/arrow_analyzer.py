@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
+from braid.condition.duckdb_expressions import Typed
 from braid.condition.evaluation_order import can_fail
 from braid.condition.overflow_guards import describe_overflow, describe_with_type
 from braid.condition.set_similarity import rewrite_to_overlap
@@ -21,7 +22,6 @@ from braid.condition.sql_types import (
     arrow_type_of_sql,
     sql_type_of_arrow,
 )
-from braid.condition.typed_expressions import Typed
 from braid.errors import PredicateError, UnsupportedExpressionError
 from braid.util.validation import refuse_nanoseconds
 

@@ -30,8 +30,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from braid.condition.duckdb_arithmetic import CLOCK, TIMES
-from braid.condition.duckdb_arrays import ArrayCompiler
+from braid.condition.duckdb_expressions import CLOCK, TIMES, ArrayCompiler, Typed
 from braid.condition.duckdb_functions import BITS, CALLS, COMPARISONS, PARTS, WIDENS
 from braid.condition.evaluation_order import compare_left_first, is_safe, short_circuit
 from braid.condition.set_similarity import is_call_to
@@ -51,7 +50,6 @@ from braid.condition.sql_types import (
     duckdb_type_name,
 )
 from braid.condition.syntax_arguments import READ, AsWritten
-from braid.condition.typed_expressions import Typed
 from braid.util.durations import UNITS
 
 

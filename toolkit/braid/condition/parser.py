@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
-from braid.condition.analyzer import Analyzer
 from braid.condition.arrow_analyzer import ArrowAnalyzer
 from braid.condition.column_names import (
     limit_recursion,
@@ -42,7 +41,7 @@ from braid.condition.predicate import (
 )
 from braid.condition.residuals import ResidualBuilder
 from braid.condition.spark_dialect import SparkSql
-from braid.condition.sql_types import BIGINT, REAL, TIMESTAMP, SqlType
+from braid.condition.sql_types import BIGINT, REAL, TIMESTAMP, Analyzer, SqlType
 from braid.condition.term_normalizer import (
     Term,
     comparison_domain,

@@ -20,9 +20,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
+from typing import Literal, get_args
 
-from braid.condition.vector_functions import Function
 from braid.core.reserved_columns import TIME
+
+VectorFunction = Literal["vector_l2_distance", "vector_inner_product", "vector_cosine_similarity"]
+Function = VectorFunction | Literal["set_overlap", "set_inner"]
+FUNCTIONS: dict[str, Function] = {name: name for name in get_args(VectorFunction)}
 
 
 @dataclass(frozen=True)
@@ -267,3 +271,10 @@ def window_conditions(windows: Sequence[int | None]) -> tuple[IndexCondition, ..
         if (lo, hi) != (-inf, inf):
             links.append(IndexCondition((i, TIME), (j, TIME), lo, hi))
     return tuple(links)
+
+
+def computed_columns(predicate: Predicate) -> list[dict[str, str]]:
+    """Return the computed columns of each stream's blocks: keys and inputs of residuals."""
+    return [
+        {**k, **c} for k, c in zip(predicate.key_columns, predicate.computed_columns, strict=True)
+    ]

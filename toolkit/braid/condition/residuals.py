@@ -8,13 +8,12 @@ from typing import NoReturn
 import pyarrow as pa
 from sqlglot import exp
 
-from braid.condition.analyzer import Analyzer
 from braid.condition.column_names import quote_condition
 from braid.condition.duckdb_compiler import DuckDBCompiler
 from braid.condition.evaluation_order import can_fail, is_skipped, marks_skipped
 from braid.condition.index_conditions import add_key_column
 from braid.condition.overflow_guards import describe_overflow, describe_with_type
-from braid.condition.predicate import CommonElements, Measure, ResidualPredicate
+from braid.condition.predicate import FUNCTIONS, CommonElements, Measure, ResidualPredicate
 from braid.condition.residual_evaluation import evaluate_residual
 from braid.condition.set_similarity import (
     MEASURES,
@@ -23,10 +22,15 @@ from braid.condition.set_similarity import (
     rewrite_to_overlap,
 )
 from braid.condition.spark_dialect import SparkSql
-from braid.condition.sql_types import DOUBLE, REAL, SqlType, sql_type_of_arrow
+from braid.condition.sql_types import (
+    DOUBLE,
+    REAL,
+    Analyzer,
+    SqlType,
+    depends_on_time_zone,
+    sql_type_of_arrow,
+)
 from braid.condition.term_normalizer import split_name, strip_alias
-from braid.condition.time_zones import depends_on_time_zone
-from braid.condition.vector_functions import FUNCTIONS
 from braid.errors import PredicateError, UnsupportedExpressionError
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs)

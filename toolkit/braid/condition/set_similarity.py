@@ -26,8 +26,8 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
+from braid.condition.predicate import Function
 from braid.condition.spark_dialect import SparkSql
-from braid.condition.vector_functions import Function
 from braid.errors import PredicateError
 
 OVERLAP = "set_overlap"

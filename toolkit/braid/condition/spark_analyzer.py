@@ -18,9 +18,8 @@ from sqlglot import exp
 
 from braid.condition.column_names import parse_condition, quote_condition, resolve_columns
 from braid.condition.spark_dialect import SparkSql, to_sql
-from braid.condition.sql_types import SqlType
+from braid.condition.sql_types import UTC, SqlType
 from braid.condition.syntax_arguments import has_supported_syntax
-from braid.condition.time_zones import UTC
 from braid.core.reserved_columns import make_nullable
 from braid.errors import PredicateError
 from braid.util.error_summary import summarize_error

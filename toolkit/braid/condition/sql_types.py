@@ -1,4 +1,4 @@
-"""Types of Spark SQL by name, with their Arrow and DuckDB counterparts.
+"""Types of Spark SQL by name, with their Arrow and DuckDB counterparts, and how they are inferred.
 
 Spark is not needed.
 """
@@ -6,9 +6,12 @@ Spark is not needed.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
+from sqlglot import exp
 
 
 @dataclass(frozen=True)
@@ -152,3 +155,62 @@ def decimal_result_type(sign: str, a: SqlType, b: SqlType) -> SqlType | None:
     integral_digits = max(a.precision - a.scale, b.precision - b.scale)
     digits = a.precision + b.precision + 1 if sign == "*" else integral_digits + scale + 1
     return SqlType("decimal", digits, scale) if digits <= MOST_DIGITS else None
+
+
+class Analyzer(Protocol):
+    """A type checker for expressions over the streams.
+
+    - ``names``: columns by alias.
+    - ``is_ansi``: whether a failed calculation is an error; otherwise it is NULL.
+    - ``sized_null``: whether the size of a NULL array is -1, as in Spark without ANSI; otherwise it
+      is NULL.
+    - ``has_time_zone``: whether the session's time zone differs from UTC.
+    """
+
+    names: Mapping[str, Sequence[str]]
+    is_ansi: bool
+    sized_null: bool
+    has_time_zone: bool
+
+    def check_condition(self, tree: exp.Expr, on: str) -> None:
+        """Raise PredicateError if the condition is not supported."""
+        ...
+
+    def infer_type(self, alias: str, sql: str) -> SqlType | None:
+        """Return the type of Spark SQL over a stream's own columns; None if it is invalid."""
+        ...
+
+    def infer_arrow_type(self, alias: str, sql: str) -> pa.DataType:
+        """Return the column's type in Arrow."""
+        ...
+
+
+UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+"""Names of UTC."""
+_CHOOSE = (exp.Paren, exp.Coalesce, exp.Greatest, exp.Least, exp.Case, exp.If, exp.Nullif)
+"""Functions that return one of their operands unchanged."""
+_COMPARE = (exp.Predicate, exp.ArrayContains, exp.UnixMicros)
+"""Functions for which only the instant of a timestamp matters."""
+
+
+def depends_on_time_zone(tree: exp.Expr, kind: Callable[[exp.Column], str]) -> bool:
+    """Return whether a timestamp is used other than in a comparison with timestamps.
+
+    Its hour, the day before, or a comparison with a date depends on the zone. ``kind`` returns a
+    column's type.
+    """
+    if any(
+        str(cast.to).upper().startswith(("TIMESTAMP", "DATE")) for cast in tree.find_all(exp.Cast)
+    ):
+        return True
+    for column in tree.find_all(exp.Column):
+        if kind(column) != "timestamp":
+            continue
+        node = column.parent
+        while isinstance(node, _CHOOSE):
+            node = node.parent
+        if not isinstance(node, _COMPARE):
+            return True
+        if any(kind(c) in ("date", "timestamp_ntz") for c in node.find_all(exp.Column)):
+            return True
+    return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from braid.condition.analyzer import Analyzer
 from braid.condition.column_names import (
     limit_recursion,
     parse_condition,
@@ -13,7 +12,7 @@ from braid.condition.column_names import (
     resolve_columns,
 )
 from braid.condition.parser import make_analyzer
-from braid.condition.sql_types import INTEGRAL, REAL
+from braid.condition.sql_types import INTEGRAL, REAL, Analyzer
 from braid.condition.term_normalizer import strip_alias
 from braid.errors import PredicateError
 

@@ -207,7 +207,7 @@ class BatchCommitted(Event):
     """By stream, tuples held after the batch."""
     results: int
     seconds_by_phase: Mapping[str, float]
-    """Wall-clock seconds by phase (see ``core.batch_phases``) and for the batch ("total"). A
+    """Wall-clock seconds by phase (see ``core.batch_history``) and for the batch ("total"). A
     simulated batch has "modelled" only.
     """
     changed_blocks: tuple[Block, ...]

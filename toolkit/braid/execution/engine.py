@@ -12,7 +12,7 @@ from typing import Any
 
 from braid.condition.predicate import with_windows
 from braid.core import batch_step
-from braid.core.batch_phases import split_batch_seconds
+from braid.core.batch_history import split_batch_seconds
 from braid.core.batch_report import BatchReport, TaskReport, merge_replica_reports, merge_reports
 from braid.core.batch_step import BatchStep, BatchWork, RunRules
 from braid.core.events import BatchCommitted, Event

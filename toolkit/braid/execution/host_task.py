@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from braid.core.batch_report import KeyCount, MatchCount, TaskReport
 from braid.core.shedding_plan import SheddingOutcome
-from braid.execution.fresh_blocks import FreshBlockBuilder
-from braid.execution.host_replicas import ReplicaStore
+from braid.execution.host_replicas import FreshBlockBuilder, ReplicaStore
 from braid.execution.path_probing import PathProber
 from braid.kernels.block_rows import BlockRows
 from braid.kernels.join_spec import BatchSpec

@@ -17,8 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
 from braid.core.reserved_columns import ROUTING
-from braid.kernels.generated_columns import GeneratedColumn
-from braid.kernels.join_spec import StreamLayout
+from braid.kernels.join_spec import GeneratedColumn, StreamLayout
 
 _ECHOES = {
     r"cast\(\(`([^`]+)`\) as bigint\)": (

@@ -19,13 +19,12 @@ import pyarrow as pa
 from braid.core.batch_report import TaskReport
 from braid.core.plan import Route
 from braid.execution.executor_choice import ExecutionResult, ExecutorChoice
-from braid.execution.fresh_blocks import FreshBlock
+from braid.execution.host_replicas import FreshBlock
 from braid.execution.host_task import HostTask
 from braid.execution.wire_format import complete_tuples, select_arrivals, split_columns_by_stream
 from braid.kernels.join_spec import BatchSpec
-from braid.util.environment import current_environment
+from braid.util.environment import current_environment, current_workers
 from braid.util.machine import available_cores, retain_freed_memory
-from braid.util.worker_threads import current_workers
 
 T = TypeVar("T")
 Arrived = dict[int, list[pa.RecordBatch]]

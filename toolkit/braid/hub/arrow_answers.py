@@ -13,9 +13,9 @@ import sqlglot
 from sqlglot import exp
 
 from braid.condition.duckdb_compiler import DuckDBCompiler
+from braid.condition.duckdb_expressions import Typed
 from braid.condition.spark_dialect import SparkSql
 from braid.condition.sql_types import BIGINT, BOOLEAN, DOUBLE, INTEGRAL, REAL, SqlType
-from braid.condition.typed_expressions import Typed
 from braid.errors import QueryError, UnsupportedExpressionError
 from braid.hub.query_conditions import Schemas
 from braid.hub.query_parser import StreamQuery

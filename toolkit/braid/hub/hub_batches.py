@@ -19,7 +19,7 @@ from braid.hub.hub_settings import HubSettings
 from braid.hub.hub_state import HistoryFile, HubState
 from braid.hub.network_flows import count_flows
 from braid.hub.query_registry import QueryRegistry, first_line
-from braid.kernels.time_spread import describe_times
+from braid.kernels.block_builder import describe_times
 from braid.papers.reuse import deployment_changes as pure
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import remove_queries

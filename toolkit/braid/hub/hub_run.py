@@ -24,12 +24,11 @@ from braid.hub.stream_reader import StreamReader
 from braid.papers.reuse.deployment import Deployment
 from braid.storage.block_files import close_block_files
 from braid.storage.run_store import RunStore
+from braid.util.cancellation import wait_interruptibly
 from braid.util.durations import Span
-from braid.util.environment import current_environment
+from braid.util.environment import current_environment, current_workers
 from braid.util.error_summary import summarize_error
 from braid.util.html_table import render_html_table
-from braid.util.interruptible_wait import wait_interruptibly
-from braid.util.worker_threads import current_workers
 
 Windows = Mapping[str, Span] | Span | None
 

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from braid.condition.parser import parse_predicate
-from braid.condition.predicate import Predicate
-from braid.condition.stored_keys import computed_columns
+from braid.condition.predicate import Predicate, computed_columns
 from braid.core.events import BatchCommitted
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK, ROUTING, TIME

@@ -33,10 +33,9 @@ from braid.papers.reuse.deployment import Deployment, Operator
 from braid.storage import durable_files
 from braid.storage.block_files import close_block_files
 from braid.storage.run_store import RunStore
-from braid.util.environment import current_environment
+from braid.util.environment import current_environment, current_workers
 from braid.util.file_system import current_file_system
 from braid.util.machine import available_cores
-from braid.util.worker_threads import current_workers
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from braid.condition.spark_analyzer import make_arrow_schema, make_spark_nullable
-from braid.condition.sql_types import SqlType
-from braid.condition.time_zones import UTC
+from braid.condition.sql_types import UTC, SqlType
 from braid.core.reserved_columns import QUERIES
 from braid.errors import OverflowFailure, SparkResultLimitExceeded
 from braid.execution.driver_collect import LIMIT, collect_batch

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from braid.core.plan import Keys
 from braid.core.reserved_columns import ROUTING, TIME
-from braid.kernels.set_overlap import SetColumn
+from braid.kernels.set_overlap import SetColumn, WeightedSetColumn, map_keys
 from braid.kernels.vectors import VectorColumn
-from braid.kernels.weighted_sets import WeightedSetColumn, map_keys
 
 _PLACES = "__places"
 """Cache key that is no column name."""

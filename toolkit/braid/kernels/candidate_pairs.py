@@ -1,4 +1,7 @@
-"""Find candidate pairs of partial results and rows of a block: by an index, or all of them."""
+"""Find candidate pairs of partial results and rows of a block: by an index, or all of them.
+
+Also find pairs for which a sum of key columns overflows its type.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,55 @@ import numpy as np
 from braid.condition.predicate import CommonElements, GuardedStep, IndexCondition, OverflowGuard
 from braid.kernels.block_rows import BlockRows, PartialMatches
 from braid.kernels.key_ranges import search_ranges
-from braid.kernels.overflow_bounds import Bounds, find_overflows
 from braid.kernels.set_overlap import SetColumn, pairs_sharing
+
+Bounds = tuple[int, int]
+"""The least and the greatest value of a column."""
+_HALF = 32
+Split = tuple[np.ndarray | np.int64, np.ndarray | np.int64]
+"""Integers of more than 64 bits: the multiples of 2^32, and the rest."""
+
+
+def may_overflow(guard: OverflowGuard, bounds: Sequence[Bounds]) -> bool:
+    """Return whether values within the ``bounds`` of the guard's columns may overflow its type."""
+    low = high = 0
+    for (_, _, factor), each in zip(guard.weighted_columns, bounds, strict=True):
+        low += min(factor * each[0], factor * each[1])
+        high += max(factor * each[0], factor * each[1])
+    return low < guard.lower_limit or high > guard.upper_limit
+
+
+def find_overflows(guard: OverflowGuard, columns: Sequence[np.ndarray | Bounds]) -> np.ndarray:
+    """Return, by position, whether the aligned columns of the guard overflow its type.
+
+    A column given by its bounds may have any value between them.
+    """
+    low: Split = (np.int64(0), np.int64(0))
+    high = low
+    for (_, _, factor), column in zip(guard.weighted_columns, columns, strict=True):
+        values = column if isinstance(column, tuple) else (column, column)
+        first, last = values if factor > 0 else values[::-1]
+        low = _add_product(low, first, factor)
+        high = _add_product(high, last, factor)
+    return _is_less(low, _split_number(guard.lower_limit)) | _is_less(
+        _split_number(guard.upper_limit), high
+    )
+
+
+def _split_number(value: np.ndarray | int) -> Split:
+    if isinstance(value, int):
+        return np.int64(value >> _HALF), np.int64(value & ((1 << _HALF) - 1))
+    return value >> _HALF, value & ((1 << _HALF) - 1)
+
+
+def _add_product(total: Split, value: np.ndarray | int, factor: int) -> Split:
+    above, below = _split_number(value)
+    rest = total[1] + factor * below
+    return total[0] + factor * above + (rest >> _HALF), rest & ((1 << _HALF) - 1)
+
+
+def _is_less(a: Split, b: Split) -> np.ndarray:
+    return np.asarray((a[0] < b[0]) | ((a[0] == b[0]) & (a[1] < b[1])))
 
 
 def find_candidate_pairs(

@@ -19,15 +19,15 @@ from braid.errors import OverflowFailure
 from braid.kernels.block_rows import BlockRows, PartialMatches, variable_width_columns
 from braid.kernels.candidate_pairs import (
     find_candidate_pairs,
+    find_overflows,
     find_pairs_at_risk,
+    may_overflow,
     split_into_chunks,
 )
 from braid.kernels.key_ranges import evaluate_condition
-from braid.kernels.overflow_bounds import find_overflows, may_overflow
 from braid.kernels.query_bitmaps import QueryBitmaps
-from braid.kernels.set_overlap import pairwise_overlap
+from braid.kernels.set_overlap import pairwise_inner_product, pairwise_overlap
 from braid.kernels.vectors import pairwise_measure
-from braid.kernels.weighted_sets import pairwise_inner_product
 
 CHUNK = 1 << 20
 """Maximum number of candidate pairs in memory."""

@@ -9,11 +9,11 @@ from typing import Any
 from pyspark.sql import DataFrame
 from sqlglot import exp
 
-from braid.condition.analyzer import Analyzer
 from braid.condition.column_names import parse_condition
 from braid.condition.parser import parse_predicate
 from braid.condition.spark_analyzer import SparkAnalyzer
 from braid.condition.spark_dialect import SparkSql
+from braid.condition.sql_types import Analyzer
 from braid.condition.term_normalizer import split_conjuncts
 from braid.core.query import Query
 from braid.core.reserved_columns import MARK

@@ -20,9 +20,8 @@ from braid.execution.driver_collect import ByteBudget, collect_batch, scanned_by
 from braid.storage import durable_files, micro_batch_files, staged_input
 from braid.storage.checkpoint_files import make_own_path
 from braid.storage.input_snapshot import InputSnapshot
-from braid.util.environment import current_environment
+from braid.util.environment import current_environment, current_workers
 from braid.util.file_system import current_file_system
-from braid.util.worker_threads import current_workers
 
 _NUMBER = "__batch"
 _SMALL = 128 << 20

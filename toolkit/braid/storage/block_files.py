@@ -23,12 +23,12 @@ from braid.core.plan import Keys
 from braid.core.reserved_columns import QUERIES, WEIGHT
 from braid.core.run_state import FileChecksum, ReplicaAddress
 from braid.kernels.block_rows import BlockRows, PartialMatches, take_block_rows
-from braid.kernels.generated_columns import (
+from braid.kernels.join_spec import (
     GeneratedColumn,
+    JoinSpec,
     drop_generated_columns,
     restore_generated_columns,
 )
-from braid.kernels.join_spec import JoinSpec
 from braid.storage import durable_files
 from braid.storage.parquet_encoding import choose_encodings
 from braid.util.file_system import current_file_system

@@ -14,9 +14,8 @@ import msgspec
 
 from braid.core.run_state import FileChecksum, check_version
 from braid.errors import DamagedRunError
-from braid.util.environment import current_environment
+from braid.util.environment import current_environment, current_workers
 from braid.util.file_system import current_file_system
-from braid.util.worker_threads import current_workers
 
 T = TypeVar("T")
 Durability = Literal["power", "process"]

@@ -16,8 +16,8 @@ from braid.storage import durable_files, micro_batch_files
 from braid.storage.durable_files import skip_check
 from braid.storage.input_splitting import InputSplitter, Seals
 from braid.storage.staged_input import StagedStream
+from braid.util.environment import current_workers
 from braid.util.file_system import current_file_system
-from braid.util.worker_threads import current_workers
 
 
 class _Noted(msgspec.Struct):

@@ -21,9 +21,8 @@ from braid.storage.manifest_log import OLD
 from braid.storage.result_reader import ResultReader
 from braid.storage.result_retention import RetentionPolicy, count_expired_groups
 from braid.storage.sink_progress import SinkProgress
-from braid.util.environment import current_environment
+from braid.util.environment import current_environment, current_workers
 from braid.util.file_system import current_file_system
-from braid.util.worker_threads import current_workers
 
 _EVERY = 500
 """Commits between two checkpoints, whose results are compacted together."""

@@ -13,10 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from braid.util.environment import current_environment
+from braid.util.environment import current_environment, current_workers
 from braid.util.file_system import current_file_system
 from braid.util.optional_imports import OptionalImport
-from braid.util.worker_threads import current_workers
 
 _AT_ONCE = 16
 """Most concurrent requests."""

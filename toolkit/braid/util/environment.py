@@ -1,17 +1,50 @@
-"""Clock, random names and process identity, in one place.
+"""Clock, random names, process identity and threads, in one place.
 
-The engine and the hub use ``current_environment()`` alone, so that a test can make them
-deterministic.
+The engine and the hub use ``current_environment()`` and ``current_workers()`` alone, so that a test
+can make them deterministic.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import threading
 import time
 import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Generic, TypeVar
 
-from braid.util.replaceable import Replaceable
+T = TypeVar("T")
+
+
+class Replaceable(Generic[T]):
+    """A process-wide value that can be replaced temporarily.
+
+    >>> colour = Replaceable("red")
+    >>> with colour.replace_meanwhile("blue"):
+    ...     colour.get_current()
+    'blue'
+    >>> colour.get_current()
+    'red'
+    """
+
+    def __init__(self, value: T) -> None:
+        self._value = value
+
+    def get_current(self) -> T:
+        """Return the current value."""
+        return self._value
+
+    @contextmanager
+    def replace_meanwhile(self, by: T) -> Iterator[T]:
+        """Replace the value for all code of this process inside the context."""
+        before, self._value = self._value, by
+        try:
+            yield by
+        finally:
+            self._value = before
 
 
 class Environment:
@@ -42,5 +75,37 @@ class Environment:
         return os.getpid()
 
 
-_current = Replaceable(Environment())
-current_environment, replace_environment = _current.get_current, _current.replace_meanwhile
+_environment = Replaceable(Environment())
+current_environment, replace_environment = _environment.get_current, _environment.replace_meanwhile
+
+
+class WorkerThreads:
+    """The threads of this process."""
+
+    def __init__(self) -> None:
+        self._shared: dict[str, Executor] = {}
+        os.register_at_fork(after_in_child=self._shared.clear)  # a forked process has no threads
+
+    def share_pool(self, name: str, most: int) -> Executor:
+        """Return the shared pool of this name, with at most ``most`` threads.
+
+        The pool is kept. Starting a thread takes a millisecond while others compute, and allocators
+        retain the memory that a thread needed once.
+        """
+        if (pool := self._shared.get(name)) is None:
+            pool = self._shared.setdefault(name, ThreadPoolExecutor(most, name))
+        return pool
+
+    def open_pool(self, name: str, most: int) -> Executor:
+        """Return a new pool of at most ``most`` threads. The caller shuts it down."""
+        return ThreadPoolExecutor(most, name)
+
+    def start_thread(self, name: str, work: Callable[[], None]) -> threading.Thread:
+        """Start a daemon thread that does a piece of work."""
+        thread = threading.Thread(target=work, name=name, daemon=True)
+        thread.start()
+        return thread
+
+
+_workers = Replaceable(WorkerThreads())
+current_workers, replace_workers = _workers.get_current, _workers.replace_meanwhile

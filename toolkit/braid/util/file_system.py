@@ -17,7 +17,7 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from braid.util.replaceable import Replaceable
+from braid.util.environment import Replaceable
 
 Place = str | Path
 

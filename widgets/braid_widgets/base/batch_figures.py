@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from braid.core.batch_phases import PHASES
+from braid.core.batch_history import PHASES
 from braid.core.events import BatchCommitted, EventsTrimmed
 from braid.papers.theta.events import MigrationStarted
 from braid.papers.theta.mapping import input_load_factor, optimal_ilf, powers_of_two, square_mapping
@@ -41,7 +41,7 @@ class BatchFigures:
       apply.
     - ``ilf_square``: the ILF of a fixed square grid; None without a grid.
     - ``seconds``: wall-clock time; NaN if the clock is modelled.
-    - ``seconds_by_phase``: the phases of ``seconds``, if measured (see ``core.batch_phases``).
+    - ``seconds_by_phase``: the phases of ``seconds``, if measured (see ``core.batch_history``).
 
     Source: Elseidy 2014, section 3.3 and figure 5k.
     """

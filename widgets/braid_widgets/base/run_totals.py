@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 import pandas as pd
-from braid.core.batch_phases import PHASES
+from braid.core.batch_history import PHASES
 
 from braid_widgets.base.run_view import RunView, fold_events
 from braid_widgets.base.text import MODELLED

@@ -12,7 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 import pandas as pd
 import plotly.graph_objects as go
-from braid.core.batch_phases import PHASES
+from braid.core.batch_history import PHASES
 from braid.core.events import BatchCommitted, RunStarted
 from plotly.subplots import make_subplots
 
