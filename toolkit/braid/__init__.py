@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from braid.core.registry import set_provider
+from braid.core.provider import set_provider
 from braid.plugins import PLACEMENTS, Plugins
 
+TYPE_CHECKING = False  # see braid.core.provider
 if TYPE_CHECKING:
+    from typing import Any
+
     from braid.condition.set_similarity import inner_product as inner_product
     from braid.errors import BraidError as BraidError
     from braid.errors import DamagedRunError as DamagedRunError

@@ -12,14 +12,17 @@ with the reason, and everything else works.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
+from braid.core.provider import Provider
+
+TYPE_CHECKING = False  # see braid.core.provider
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
     from importlib.metadata import EntryPoint
+    from types import ModuleType
+    from typing import Any
 
     from braid.errors import PluginError
 
@@ -50,8 +53,8 @@ EVENT_MODULES = (
 """The modules of the built-in events."""
 
 
-class Plugins:
-    """The provider of ``braid.core.registry``."""
+class Plugins(Provider):
+    """The provider of built-in and installed plugins."""
 
     def __init__(self) -> None:
         self._refused: dict[str, PluginError] = {}

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from braid.core.events import EVENTS, Event
-from braid.core.registry import current_provider
+from braid.core.provider import current_provider
 
 VERSION = 1
 """Version of the line format. Other versions are refused."""

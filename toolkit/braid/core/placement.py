@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from braid.core.facts import Facts
 from braid.core.plan import Coverage, Keying, KeySpace, Plan
-from braid.core.registry import ClassRegistry, current_provider
+from braid.core.provider import current_provider
+from braid.core.registry import ClassRegistry
 from braid.errors import PluginError
 from braid.util.html_table import render_html_table
 from braid.util.json_codec import from_plain
