@@ -154,7 +154,7 @@ def paused_after_two(start: Callable[[], JoinRun]) -> JoinRun:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(JoinRun, "_publish_events", publish)
         run = start()
-        wait_until(lambda: run.isPaused and not run._at, "pause after two batches")
+        wait_until(lambda: run.isPaused and not run._batch_thread, "pause after two batches")
     return run
 
 

@@ -88,7 +88,7 @@ def way(name: str) -> Executor:
 
 
 def ran(join: StreamJoin, folder: Path, way: Executor, patch: pytest.MonkeyPatch) -> JoinRun:
-    patch.setattr("braid.run_lifecycle.make_executor", lambda *_: way)
+    patch.setattr("braid.engine_run.make_executor", lambda *_: way)
     run = join.start(folder, batches="batch")
     run.awaitTermination()
     return run
@@ -337,7 +337,7 @@ def test_a_shared_join_goes_either_way(
     join.add("long", {"a": "100 seconds", "b": "70 seconds"})
     if turns:
         chosen = way("threads stages process one")
-        monkeypatch.setattr("braid.run_lifecycle.make_executor", lambda *_: chosen)
+        monkeypatch.setattr("braid.engine_run.make_executor", lambda *_: chosen)
     else:
         monkeypatch.setattr("braid.execution.driver_collect.announced_bytes", lambda frame: 0)
     run = join.start(tmp_path / "run", batches="batch")

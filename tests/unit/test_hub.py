@@ -77,6 +77,18 @@ def test_queries_from_the_start_get_what_duckdb_finds_for_each_alone(tmp_path: P
     assert any(row[1:] == (0, None) for row in expected(data, COUNTED, until=end)), "of no rows"
 
 
+def test_a_hub_has_the_status_of_a_run(tmp_path: Path) -> None:
+    data = tables(1)
+    run = QueryHub(data, "ts").start(tmp_path / "hub", "batch", {"wide": WIDE}, pace=3600)
+    while run.isActive and not run.seconds:
+        threading.Event().wait(0.002)
+    running = run.status
+    run.stop()
+    assert (running["state"], running["batch"], running["batches"]) == ("running", 1, BATCHES)
+    first = sum(pc.sum(pc.equal(t["batch"], 0)).as_py() for t in data.values())
+    assert (running["tuples"], run.status["state"]) == (first, "stopped")
+
+
 @pytest.mark.parametrize("killed", [False, True])
 def test_of_queries_from_the_start_all_are_there_or_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool

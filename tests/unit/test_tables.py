@@ -603,7 +603,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The clock of batch times."""
     clock = Clock()
     monkeypatch.setattr(time, "perf_counter", clock)
-    monkeypatch.setattr("braid.run_lifecycle.Engine", partial(Engine, clock=clock))
+    monkeypatch.setattr("braid.engine_run.Engine", partial(Engine, clock=clock))
     return clock
 
 

@@ -68,9 +68,9 @@ class HubWorld(World):
         world = self
 
         class ActingRun(HubRun):
-            def _run_batch(self, source: Any, epoch: int) -> None:
-                for again in offered(world.source, epoch):
-                    super()._run_batch(again, again)
+            def _run_next_batch(self, source: Any, number: int) -> None:
+                for again in offered(world.source, number):
+                    super()._run_next_batch(again, again)
 
             def _join_batch(self, source: Any, epoch: int) -> None:
                 if epoch > self.state.epoch:

@@ -5,8 +5,7 @@ StreamJoin uses them for tables.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,10 +20,9 @@ from braid.join_config import JoinConfig
 from braid.join_run import JoinRun
 from braid.kernels.join_spec import JoinSpec
 from braid.sources import arrow_replay, input_fingerprints
+from braid.sources.batch_drivers import BatchDriver, BatchThread
 from braid.storage.block_files import read_parquet
 from braid.storage.run_store import RunStore
-from braid.util.cancellation import wait_interruptibly
-from braid.util.environment import current_workers
 from braid.util.machine import available_cores
 
 
@@ -164,17 +162,12 @@ class ArrowJoinRun(JoinRun):
         )
         return spec, setup.make_feed(schemas)
 
-    def _start_query(self, frame: Any, trigger: Mapping[str, Any]) -> Any:
-        todo = range(self._done_before, self._settings["batches"])
-        feed, folder = frame, self.store.input
+    def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:
+        numbers = range(self._done_before, self._settings["batches"])
+        read_later = partial(partial, frame.read_batch, self.store.input)
+        return BatchThread(numbers, self._stopping.is_set, read_later)
 
-        def turn(number: int) -> None:
-            tuples: Any = partial(feed.read_batch, folder, number)
-            self._run_next_batch(tuples, number)
-
-        return BatchThread(turn, todo, self._stopping.is_set)
-
-    def _prepare_batch(self, frame: Any, number: int) -> None:
+    def _check_input(self, number: int) -> None:
         self.store.copied.wait_for_batch(number)
         self.store.copied.check_files(number, deep=True)
 
@@ -212,41 +205,3 @@ class ArrowJoinRun(JoinRun):
             "a run of tables has no streaming DataFrame; read results/*.parquet of its folder, or "
             "results_since(batch)"
         )
-
-
-class BatchThread:
-    """A thread that runs batch after batch, with the methods of Spark's query that a run uses."""
-
-    def __init__(
-        self, turn: Callable[[int], None], todo: range, stopped: Callable[[], bool] | None = None
-    ) -> None:
-        self._turn, self._todo = turn, todo
-        self._stopped = stopped or (lambda: False)
-        self._error: Exception | None = None
-        self._ended = threading.Event()
-        current_workers().start_thread("braid-tables", self._run_turns)
-
-    def _run_turns(self) -> None:
-        try:
-            for number in self._todo:
-                if self._stopped():
-                    return
-                self._turn(number)
-        except Exception as error:
-            self._error = error
-        finally:
-            self._ended.set()
-
-    def awaitTermination(self) -> None:
-        """Wait for the end. Raises the error of the batch that failed."""
-        wait_interruptibly(self._ended)
-        if self._error is not None:
-            raise self._error
-
-    def stop(self) -> None:
-        """Wait for the current batch."""
-        wait_interruptibly(self._ended)
-
-    def exception(self) -> Exception | None:
-        """Return the error of the batch that failed; None: none failed."""
-        return self._error

@@ -6,26 +6,26 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from braid.core.reserved_columns import WEIGHT
+from braid.engine_run import EngineRun
 from braid.errors import DamagedRunError
-from braid.execution.weak_callbacks import weak_callback
 from braid.kernels.join_spec import JoinSpec
-from braid.run_lifecycle import RunLifecycle
 from braid.run_results import flatten_results, read_results
+from braid.sources.batch_drivers import BatchDriver
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
 
 _MISSING = "spark.sql.files.ignoreMissingFiles"
 
 
-class JoinRun(RunLifecycle):
+class JoinRun(EngineRun):
     """A running or ended join, with its results, events and metrics.
 
     It is the counterpart of Spark's StreamingQuery.
 
-    ``RunLifecycle`` has the methods that every run has, such as ``stop``, ``events`` and
-    ``metrics``. A run of tables (``ArrowJoinRun``) is a JoinRun, too, without Spark's part.
+    ``RunLifecycle`` has the methods that every run has, such as ``stop`` and ``events``, and
+    ``EngineRun`` those of every join, such as ``metrics``. A run of tables (``ArrowJoinRun``) is a
+    JoinRun, too, without Spark's part.
 
     The run ends by itself if its input is finite. All methods are thread-safe.
     """
@@ -67,31 +67,12 @@ class JoinRun(RunLifecycle):
         more = [] if self.config.shed is None else [T.StructField(WEIGHT, T.DoubleType())]
         return T.StructType([*self._schema.fields, *more])
 
-    def _start_query(self, frame: DataFrame, trigger: Mapping[str, Any]) -> StreamingQuery:
-        from braid.storage.checkpoint_files import make_own_path
+    def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:
+        from braid.sources.spark_batches import SparkBatches
 
         self.store.copied.wait_for_batch(self._done_before)
-        writer = frame.writeStream.foreachBatch(weak_callback(self._run_batch_in_order)).option(
-            "checkpointLocation", make_own_path(self.config.spark, self.store.path / "checkpoint")
-        )
-        trigger = dict(trigger) or (
-            {"availableNow": True} if self._settings["batches"] is not None else {}
-        )
-        return (writer.trigger(**trigger) if trigger else writer).start()
-
-    def _run_batch_in_order(self, frame: DataFrame, number: int) -> None:
-        """Run a batch, then wait until the files of the next one are complete.
-
-        Spark lists these files when this returns.
-        """
-        self._run_next_batch(frame, number)
-        self.store.copied.wait_for_batch(number + 1)
-
-    def _prepare_batch(self, frame: DataFrame, number: int) -> None:
-        from braid.execution.spark_executor import disable_adaptive_execution
-
-        self._check_input(number)
-        disable_adaptive_execution(frame)
+        is_finite = self._settings["batches"] is not None
+        return SparkBatches(frame, self.store.path / "checkpoint", trigger, is_finite)
 
     def _check_input(self, number: int) -> None:
         """Raise DamagedRunError if a file of the batch is missing. Spark would read it as empty."""
@@ -117,11 +98,6 @@ class JoinRun(RunLifecycle):
         nothing = self.config.union_streams(empty)[0]
         disable_adaptive_execution(nothing)
         return nothing
-
-    @property
-    def spark_query(self) -> StreamingQuery:
-        """Spark's own handle of the query."""
-        return self._spark_query
 
     def _read_batch_results(self, batch: int) -> Any:
         """Return the results of one batch. They are valid until the next call."""

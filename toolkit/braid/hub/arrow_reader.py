@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import duckdb
 import pyarrow as pa
 
-from braid.arrow_join import BatchThread
 from braid.condition.residual_evaluation import query_table
 from braid.condition.sql_types import sql_type_of_arrow
 from braid.errors import OverflowFailure
 from braid.hub.arrow_answers import DuckDBAnswer, nest_by_alias
 from braid.hub.flat_results import flat_columns, read_flat
 from braid.hub.query_parser import StreamQuery
-from braid.hub.stream_reader import AnswerPart, StreamReader, TickRange, Turn
+from braid.hub.stream_reader import AnswerPart, StreamReader, TickRange
 from braid.papers.reuse.definition import Column
+from braid.sources.batch_drivers import BatchThread
 from braid.storage import micro_batch_files
 from braid.storage.block_files import read_parquet
 
@@ -85,9 +85,13 @@ class ArrowStreamReader(StreamReader):
             )
         return rows
 
-    def start_batches(
-        self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]
+    def make_driver(
+        self,
+        folder: Path,
+        done: int,
+        trigger: Mapping[str, Any],
+        is_stopped: Callable[[], bool],
     ) -> BatchThread:
         if trigger:
             raise ValueError(f"a hub of tables has no trigger; got {', '.join(trigger)}")
-        return BatchThread(lambda number: turn(number, number), range(done + 1, self.batches))
+        return BatchThread(range(done + 1, self.batches), is_stopped)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-from braid.core.event_logging import LOGGER, log_events
-from braid.core.events import RunEnded
 from braid.core.plan import Block
-from braid.health import RunHealth, read_health
 from braid.hub import hub_metrics, operator_moves
 from braid.hub.hub_batches import run_batch
 from braid.hub.hub_settings import HubSettings
@@ -22,23 +18,25 @@ from braid.hub.query_registry import QueryRegistry
 from braid.hub.reuse_planning import explain_decision
 from braid.hub.stream_reader import StreamReader
 from braid.papers.reuse.deployment import Deployment
+from braid.run_lifecycle import RunLifecycle, RunProgress
 from braid.storage.block_files import close_block_files
+from braid.storage.event_log import EventLog
 from braid.storage.run_store import RunStore
-from braid.util.cancellation import wait_interruptibly
 from braid.util.durations import Span
-from braid.util.environment import current_environment, current_workers
-from braid.util.error_summary import summarize_error
+from braid.util.environment import current_environment
 from braid.util.html_table import render_html_table
 
 Windows = Mapping[str, Span] | Span | None
 
 
-class HubRun:
+class HubRun(RunLifecycle):
     """A hub that is running or has ended.
 
     All methods are thread-safe. A change of queries or operators waits for the current batch, and
-    survives a restart.
+    survives a restart. ``RunLifecycle`` has the methods that every run has, such as ``stop``.
     """
+
+    _kind = "hub"
 
     def __init__(
         self,
@@ -49,21 +47,17 @@ class HubRun:
         queries: Mapping[str, str | Mapping[str, Any]],
         pace: float = 0.0,
     ) -> None:
-        self.settings, self.store = settings, store
-        self._pace, self._next_turn = pace, 0.0
-        self._turn, self._gate = threading.RLock(), threading.Event()
-        self._stopping = threading.Event()
-        self._gate.set()
-        self._ended = threading.Event()
-        self._error: BaseException | None = None
+        super().__init__(store, pace)
+        self.settings = settings
         self.seconds: list[float] = []
         """Wall-clock seconds of each batch since this start: reading, all operators and the commit.
         """
         self._desk = QueryRegistry(store.path, reader, settings, store.prepare_commit)
         if self.state.epoch < 0:
             self._submit_initial_queries(queries)
-        self._query = reader.start_batches(self._run_batch, store.path, self.state.epoch, trigger)
-        current_workers().start_thread("braid-hub", self._wait_and_release)
+        self._start_batches(
+            reader.make_driver(store.path, self.state.epoch, trigger, self._stopping.is_set)
+        )
 
     def _submit_initial_queries(self, queries: Mapping[str, str | Mapping[str, Any]]) -> None:
         """Submit the initial queries that are not registered yet: all of them, or none.
@@ -101,70 +95,42 @@ class HubRun:
         """Return the live blocks of a deployed operator. Raises KeyError if it is not deployed."""
         return tuple(self._desk.works.instances[operator].engine.state.blocks.values())
 
-    def _run_batch(self, source: Any, epoch: int) -> None:
-        """Run one micro-batch. Exceptions must reach the caller."""
-        self._gate.wait()
-        self._stopping.wait(max(0.0, self._next_turn - current_environment().read_clock()))
-        self._next_turn = current_environment().read_clock() + self._pace
-        with self._turn:
-            if self._stopping.is_set():
-                raise RuntimeError("the hub was stopped before this batch")
-            began = current_environment().read_clock()
-            try:
-                self.store.start_checkpoint_sync()
-                self.store.copied.check_files(epoch, deep=self._desk.reader.checks_input)
-                self._join_batch(source, epoch)
-            except Exception as error:
-                self._error = error
-                raise
-            self.seconds.append(current_environment().read_clock() - began)
+    @property
+    def _event_log(self) -> EventLog:
+        return self._desk.event_log
+
+    def _measure_progress(self) -> RunProgress:
+        state, last = self.state, self._desk.reader.last_batch
+        return RunProgress(
+            state.epoch,
+            state.epoch + 1,
+            None if last is None else last + 1,
+            sum(tuples for tuples, _ in state.received_counts.values()),
+            state.irregular_counts.count_by_stream(sorted(state.clocks)),
+        )
+
+    def _run_batch(self, source: Any, number: int) -> None:
+        began = current_environment().read_clock()
+        self.store.start_checkpoint_sync()
+        self.store.copied.check_files(number, deep=self._desk.reader.checks_input)
+        self._join_batch(source, number)
+        self.seconds.append(current_environment().read_clock() - began)
 
     def _join_batch(self, source: Any, epoch: int) -> None:
         run_batch(self._desk, source, epoch)
 
-    def _wait_and_release(self) -> None:
+    def _finish_batches(self) -> None:
+        """Wait for the last batch, then until dropped block files are removed."""
         try:
-            self._query.awaitTermination()
+            super()._finish_batches()
         except Exception as error:
-            self._error = self._error or error
-        try:
-            self._wait_for_removals()
-            with self._turn:
-                self._append_end_event()
-        finally:
-            self.store.release_run()
-            self._ended.set()
-
-    def _wait_for_removals(self) -> None:
-        """Wait until dropped block files are removed, however the hub ended."""
+            self._record_error(error)
         for instance in [*self._desk.works.instances.values()]:
             try:
                 instance.store.wait_for_removals()
             except Exception as error:
-                self._error = self._error or error
+                self._record_error(error)
             close_block_files(instance.store.blocks)
-
-    def _append_end_event(self) -> None:
-        """Append the end of the hub as the last event.
-
-        The next start removes it, since it is not part of a commit.
-        """
-        failure = self.exception()
-        reason = "stopped" if self._stopping.is_set() else "failed" if failure else "completed"
-        told = "" if failure is None else f"{type(failure).__name__}: {summarize_error(failure)}"
-        ended = RunEnded(self.state.epoch, reason, told)
-        log_events([ended])
-        try:
-            self._desk.event_log.append_events([ended])
-        except OSError as error:
-            LOGGER.error("the end of the hub could not be written to events.jsonl: %s", error)
-
-    def health(self) -> RunHealth:
-        """Return the health of the hub, as ``braid health`` reports it to other processes.
-
-        It prints as one line, and converts to JSON or Prometheus text.
-        """
-        return read_health(self.store.path)
 
     # Queries.
 
@@ -286,11 +252,7 @@ class HubRun:
             self._check_active()
             return operator_moves.replan_queries(self._desk, dry)
 
-    # Events and metrics.
-
-    def events(self, since: int = 0) -> list[Any]:
-        """Return events in order, from event number ``since`` on."""
-        return self._desk.event_log.read_since(since)
+    # Metrics.
 
     def metrics(self) -> pd.DataFrame:
         """Return one row per operator and batch, operators that were removed included.
@@ -315,58 +277,8 @@ class HubRun:
         """
         return hub_metrics.costs_table(self.events())
 
-    # Lifecycle.
-
-    def pause(self) -> None:
-        """Hold the hub before its next batch."""
-        self._gate.clear()
-
-    def unpause(self) -> None:
-        """Continue a paused hub."""
-        self._gate.set()
-
-    def stop(self) -> None:
-        """Stop within one batch. A batch that is interrupted runs again when the hub is resumed."""
-        if self.isActive:
-            self._stopping.set()
-            self._gate.set()
-            self._query.stop()
-            wait_interruptibly(self._ended)
-
-    def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait until the hub has ended. Return whether it has.
-
-        ``timeout``: seconds; None: no limit. Raises the error that made the hub fail.
-        """
-        ended = wait_interruptibly(self._ended, timeout)
-        if ended and (error := self.exception()) is not None:
-            raise error
-        return ended
-
-    @property
-    def spark_query(self) -> Any:
-        """Spark's handle of the streaming query; for tables, the thread that runs the batches."""
-        return self._query
-
-    @property
-    def isActive(self) -> bool:
-        """Whether the hub is running."""
-        return not self._ended.is_set()
-
-    @property
-    def isPaused(self) -> bool:
-        """Whether the hub is held before its next batch."""
-        return self.isActive and not self._gate.is_set()
-
-    def exception(self) -> BaseException | None:
-        """Return the error that made the hub fail; None if it runs, completed or was stopped."""
-        if self._stopping.is_set():
-            return None
-        found: BaseException | None = self._error or self._query.exception()
-        return found
-
     def _check_active(self) -> None:
-        if self._ended.is_set():
+        if self._outcome:
             raise RuntimeError("the hub has ended; start it again to change what it answers")
 
     def __repr__(self) -> str:

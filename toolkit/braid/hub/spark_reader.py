@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from pathlib import Path
@@ -21,17 +21,15 @@ from braid.condition.sql_types import UTC, SqlType
 from braid.core.reserved_columns import QUERIES
 from braid.errors import OverflowFailure, SparkResultLimitExceeded
 from braid.execution.driver_collect import LIMIT, collect_batch
-from braid.execution.spark_executor import disable_adaptive_execution
 from braid.execution.stream_layout import make_layouts, project_stream
-from braid.execution.weak_callbacks import weak_callback
 from braid.hub.flat_results import flat_column_name, flat_columns
 from braid.hub.query_parser import StreamQuery
 from braid.hub.spark_answers import answer_query, check_query
-from braid.hub.stream_reader import AnswerPart, StreamReader, TickRange, Turn
+from braid.hub.stream_reader import AnswerPart, StreamReader, TickRange
 from braid.kernels.join_spec import StreamLayout
 from braid.papers.reuse.definition import Column
 from braid.run_results import read_results
-from braid.storage.checkpoint_files import make_own_path
+from braid.sources.spark_batches import SparkBatches
 from braid.storage.spark_checkpoint import SparkCheckpoint
 
 
@@ -219,22 +217,19 @@ class SparkStreamReader(StreamReader):
             )
         )
 
-    def start_batches(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
+    def make_driver(
+        self,
+        folder: Path,
+        done: int,
+        trigger: Mapping[str, Any],
+        is_stopped: Callable[[], bool],
+    ) -> SparkBatches:
         checkpoint = SparkCheckpoint(folder / "checkpoint")
         checkpoint.remove_empty_files()
         checkpoint.check_epoch(done)
-        turned = weak_callback(turn)
-
-        def taken(frame: DataFrame, number: int) -> None:
-            disable_adaptive_execution(frame)
-            turned(frame, number)
-
         parts = [
             project_stream(i, frame, "0", {}, self._read[s].layout)
             for i, (s, frame) in enumerate(self.frames.items())
         ]
         whole = reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
-        writer = whole.writeStream.foreachBatch(taken)
-        writer = writer.option("checkpointLocation", make_own_path(self.spark, checkpoint.folder))
-        how = dict(trigger) or ({"availableNow": True} if self.last_batch is not None else {})
-        return (writer.trigger(**how) if how else writer).start()
+        return SparkBatches(whole, checkpoint.folder, trigger, self.last_batch is not None)

@@ -20,9 +20,7 @@ from braid.hub.query_conditions import Schemas
 from braid.hub.query_expressions import depends_on_time_zone, has_float, may_fail
 from braid.hub.query_parser import StreamQuery
 from braid.papers.reuse.definition import Column
-
-Turn = Callable[[Any, int], None]
-"""Function called with each batch: its source and its number."""
+from braid.sources.batch_drivers import BatchDriver
 
 
 @dataclass(frozen=True)
@@ -114,8 +112,17 @@ class StreamReader(ABC):
         """
 
     @abstractmethod
-    def start_batches(self, turn: Turn, folder: Path, done: int, trigger: Mapping[str, Any]) -> Any:
-        """Start calling ``turn`` with each batch after ``done``. Return a handle like Spark's."""
+    def make_driver(
+        self,
+        folder: Path,
+        done: int,
+        trigger: Mapping[str, Any],
+        is_stopped: Callable[[], bool],
+    ) -> BatchDriver:
+        """Return the driver of the batches after ``done``.
+
+        ``is_stopped``: returns whether no further batch should run.
+        """
 
     @abstractmethod
     def compute_in_spark(

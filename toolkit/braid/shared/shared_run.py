@@ -56,10 +56,10 @@ class SharedRun(JoinRun):
             by_alias(q.complete_since),
         )
 
-    def _run_batch(self, frame: DataFrame, number: int) -> None:
+    def _join_batch(self, source: DataFrame, number: int) -> None:
         streams, seen = range(len(self.config.streams)), Observation()
         self._engine.run_batch(
-            self._current_tagger().add_bitmaps(frame, seen),
+            self._current_tagger().add_bitmaps(source, seen),
             number,
             lambda: [seen.get[str(s)] for s in streams],
         )
@@ -284,5 +284,5 @@ class SharedRun(JoinRun):
         engine.commit_change(queries, engine.state.placement_state, lines, happened, began)
 
     def _check_active(self) -> None:
-        if not self.isActive or self._over:
+        if self._outcome:
             raise RuntimeError("the run has ended; resume it to change what it serves")

@@ -1,0 +1,277 @@
+"""EngineRun: a running join whose batches an engine executes, and its measurements."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from braid.batch_sink import BatchSink, Give
+from braid.core.event_logging import log_events
+from braid.core.events import BatchCommitted, PlacementChosen, RunStarted
+from braid.execution.engine import Engine
+from braid.execution.executors import Executor, make_executor
+from braid.join_config import JoinConfig
+from braid.kernels.join_spec import JoinSpec
+from braid.papers.shedding.shedding_rate import Budget
+from braid.run_lifecycle import RunLifecycle, RunProgress
+from braid.run_metrics import metrics_table
+from braid.run_views import can_view, watch
+from braid.shedding_options import estimates_table
+from braid.shedding_options import shedding_status as shed_status
+from braid.sources.batch_drivers import BatchDriver
+from braid.storage.event_log import EventLog
+from braid.storage.run_store import RunStore
+from braid.util.durations import parse_duration
+from braid.util.html_table import render_html_table
+from braid.util.json_codec import from_plain, to_plain
+
+
+class EngineRun(RunLifecycle):
+    """A running or ended join, independent of the source of its tuples."""
+
+    def __init__(
+        self,
+        setup: JoinConfig,
+        store: RunStore,
+        query: Mapping[str, Any],
+        pace: float,
+        trigger: Mapping[str, Any],
+        give: Give | None = None,
+    ) -> None:
+        super().__init__(store, pace)
+        self.config, self._settings = setup, query
+        opening = self._make_start_events()
+        store.log_opening_events(opening)
+        log_events(opening[:1])
+        state = store.last_state()
+        self._done_before = 0 if state is None else state.epoch + 1
+        store.copied.start_splitting(self._done_before, store.force)
+        spec, frame = self._open_input()
+        self._engine = Engine(
+            spec,
+            setup.placement,
+            store,
+            setup.lateness_microseconds,
+            setup.checks_coverage,
+            self._publish_events,
+            self._make_executor(setup.executor),
+            setup.queries,
+            setup.shed,
+            ahead=parse_duration(setup.ahead, "ahead"),
+        )
+        self._restore_budget()
+        self._sink = None if give is None else BatchSink(give, store, self._read_batch_results)
+        self._start_batches(self._make_driver(frame, trigger))
+
+    def _restore_budget(self) -> None:
+        """Restore the budget that an earlier process of this run was adjusted to."""
+        shed, stored = self.config.shed, self._settings.get("shedding_budget")
+        if shed is not None and stored is not None:
+            budget = from_plain(stored, Budget, "the stored budget")
+            self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
+
+    @abstractmethod
+    def _open_input(self) -> tuple[JoinSpec, Any]:
+        """Return the settings that stay the same for all batches, and the union of the streams."""
+
+    @abstractmethod
+    def _make_driver(self, frame: Any, trigger: Mapping[str, Any]) -> BatchDriver:
+        """Return the driver of the batches of the union."""
+
+    @abstractmethod
+    def _check_input(self, number: int) -> None:
+        """Raise DamagedRunError if some of a batch's input is missing."""
+
+    @abstractmethod
+    def _make_empty_batch(self) -> Any:
+        """Return a batch without tuples."""
+
+    @abstractmethod
+    def _read_batch_results(self, batch: int) -> Any:
+        """Return the results of one batch. They are valid until the next call."""
+
+    def _make_start_events(self) -> list[Any]:
+        """Return the events that precede the first batch."""
+        j = self.config
+        started = RunStarted(
+            tuple(j.streams),
+            j.on,
+            j.windows,
+            type(j.placement).__name__,
+            self._settings["settings"],
+            j.placement.hosts,
+            j.placement.key_space_size,
+            self._settings["batches"],
+            resumed=j.resumed,
+        )
+        if (chosen := self._settings.get("chosen_placement")) is None:
+            return [started]
+        name = type(j.placement).__name__
+        return [started, PlacementChosen(name, chosen["reason"], chosen["relative_costs"])]
+
+    @property
+    def _event_log(self) -> EventLog:
+        return self.store.told
+
+    def _measure_progress(self) -> RunProgress:
+        state = self._engine.state
+        return RunProgress(
+            state.batch,
+            state.epoch + 1,
+            self._settings["batches"],
+            sum(state.received),
+            state.irregular.count_by_stream(list(self.config.streams)),
+        )
+
+    def _deliver_to_sink(self) -> None:
+        """Deliver committed batches to the sink, if there is one."""
+        if self._sink is None:
+            return
+        with self.store.raise_if_superseded():
+            self._sink.deliver_until(self._engine.state.batch, self._stopping.is_set)
+
+    def _run_next_batch(self, source: Any, number: int) -> None:
+        """Run a batch, then wait until the files of the next one are complete.
+
+        Spark lists these files when this returns.
+        """
+        super()._run_next_batch(source, number)
+        self.store.copied.wait_for_batch(number + 1)
+
+    def _run_batch(self, source: Any, number: int) -> None:
+        with self.store.raise_if_superseded():
+            self._deliver_to_sink()
+            self._check_input(number)
+            self._join_batch(source, number)
+            self._deliver_to_sink()
+
+    def _join_batch(self, source: Any, number: int) -> None:
+        self._engine.run_batch(source, number)
+
+    def _finish_batches(self) -> None:
+        super()._finish_batches()
+        with self.store.raise_if_superseded():
+            self._engine.drain(self._make_empty_batch, self._stopping.is_set)
+            self._deliver_to_sink()
+            if not self._stopping.is_set():
+                self.store.copied.wait_until_split()
+            self.store.finish_commit()
+
+    def set_executor(self, way: str) -> None:
+        """Set the executor of the next batches: "spark", "process" or "auto"; see StreamJoin."""
+        chosen = self._make_executor(way)
+        with self._turn:
+            self._engine.executor = chosen
+
+    def adjust(
+        self,
+        fraction: float | None = None,
+        pairs: float | None = None,
+        seconds: float | None = None,
+        speed: float | None = None,
+    ) -> None:
+        """Change the budget of load shedding from the next batch on.
+
+        Give one of the four, as for Shed.
+
+        The budget is written to the run's folder at once and applies after a resume.
+
+        Raises ValueError if the run sheds no load, an amount is out of range, or not exactly one is
+        given. Raises RuntimeError if the run has ended.
+        """
+        if (shed := self.config.shed) is None:
+            raise ValueError("the run sheds no load; start it with shed=, as Shed(seconds=1)")
+        if fraction is pairs is seconds is speed is None:
+            raise ValueError("no budget is given; it is one of fraction, pairs, seconds, speed")
+        budget = Budget.from_options(fraction, pairs, seconds, speed)
+        if budget.kind == "speed" and self.config.time is None:
+            raise ValueError("speed needs event time, and this run has none")
+        with self._turn:
+            if self._outcome:
+                raise RuntimeError("the run has ended; its budget cannot be adjusted")
+            self._settings = {**self._settings, "shedding_budget": to_plain(budget)}
+            self.store.create_run(self._settings)
+            self._engine.amend_shedder(lambda state: shed.with_budget(state, budget))
+
+    def estimate_results(self) -> pd.DataFrame:
+        """Return estimates of the full join's results, for a run that sheds load.
+
+        There is a row for each batch and one for the total.
+
+        The total covers the batches whose events are retained. Columns:
+
+        - ``fraction``: r, the share of pairs.
+        - ``results``: results found.
+        - ``estimated_results``: estimated results of the full join.
+        - ``error_95``: half the width of its 95 % confidence interval; NaN: unknown.
+        - ``considered_pair_share``: considered pairs divided by all pairs.
+        - ``skipped_pairs``: pairs not considered.
+        - ``utility``, ``estimated_utility``: utility found, and estimated for the full join.
+
+        Raises ValueError for a run that sheds no load.
+        """
+        if self.config.shed is None:
+            raise ValueError("the run sheds no load, so that its results are all there are")
+        return estimates_table(self.events())
+
+    def _make_executor(self, way: str) -> Executor:
+        return make_executor(way, self.store.told.recent_events, self.config.driver_memory)
+
+    def _publish_events(self, happened: list[Any]) -> None:
+        """Log the events of a committed batch."""
+        log_events(happened)
+
+    def __repr__(self) -> str:
+        s = self.status
+        batches = f"{s['batch']} of {s['batches']}" if s["batches"] is not None else s["batch"]
+        return (
+            f"{type(self).__name__}({' ⋈ '.join(self.config.streams)}: {s['state']}, "
+            f"batch {batches}, {s['tuples']:,} tuples{self._count_irregular()}, "
+            f"in {self.store.where!r}{self._is_resumed()})"
+        )
+
+    def _is_resumed(self) -> str:
+        return ", resumed with the input that it began with" if self.config.resumed else ""
+
+    def _count_irregular(self) -> str:
+        """Return the irregular tuples in words, for ``repr``."""
+        state = self._engine.state
+        described = state.irregular.describe_counts(list(self.config.streams), state.clocks)
+        return f" ({described})" if described else ""
+
+    def _ipython_display_(self) -> None:
+        """Show the live view (see ``braid.watch``), or a table without the extra for notebooks."""
+        if not can_view():
+            raise NotImplementedError  # IPython shows the table instead
+        watch(self)._ipython_display_()
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Return the live view as a mimebundle, for IPython and others."""
+        return watch(self)._repr_mimebundle_(**options) if can_view() else {}
+
+    def _repr_html_(self) -> str:
+        rows = tuple((name, str(value)) for name, value in self.status.items())
+        return render_html_table(f"{type(self).__name__} in {self.store.where}", rows)
+
+    @property
+    def status(self) -> dict[str, Any]:
+        shed = self.config.shed
+        return super().status | (
+            {} if shed is None else {"shedding": shed_status(self.store.told.recent_events())}
+        )
+
+    def metrics(self, by: str = "host") -> pd.DataFrame:
+        """Return the metrics of the retained batches, one row per batch and host.
+
+        Columns: tuples received, stored, moved, discarded and compared, results, bytes and seconds.
+
+        With ``by="batch"``, one row per batch: tuples received, results, tuples stored and compared
+        on all hosts, the executor, seconds by phase (see ``core.batch_history``), and
+        ``previous_commit_seconds``, the duration of the previous commit.
+
+        Raises ValueError for another ``by``.
+        """
+        return metrics_table(self.store.told.events_of_type(BatchCommitted), by)
