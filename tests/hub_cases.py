@@ -15,7 +15,7 @@ from braid.condition.sql_types import SqlType
 from braid.hub.arrow_reader import ArrowStreamReader
 from braid.hub.hub_batches import run_batch
 from braid.hub.hub_settings import HubSettings
-from braid.hub.hub_state import RegisteredQuery
+from braid.hub.hub_state import HubState, RegisteredQuery
 from braid.hub.query_answers import answer_query
 from braid.hub.query_parser import parse_stream_query
 from braid.hub.query_registry import QueryRegistry
@@ -23,6 +23,8 @@ from braid.papers.reuse.network import Network, Node
 from braid.papers.reuse.planner import Reuse
 from braid.papers.reuse.stream_rates import Rates
 from braid.sources.arrow_replay import ArrowReplay
+from braid.storage.hub_files import read_hub_state
+from braid.storage.run_store import RunStore
 from braid.util.durations import UNITS
 from duck import duck
 from input_splitting import cut
@@ -221,6 +223,14 @@ def count_rows(rows: pa.Table) -> Counter[tuple[Any, ...]]:
     return Counter(zip(*(c.to_pylist() for c in columns), strict=True))
 
 
+def stored_state(folder: Path) -> HubState | None:
+    """Return the state of the hub in a folder as of its last commit; None before the first."""
+    store = RunStore(folder)
+    store.log.read_new_entries()
+    commits = store.log.commits[-1:]
+    return HubState.from_json(read_hub_state(store, commits[0])) if commits else None
+
+
 class SteppedHub:
     """A hub of tables that takes its batches one by one, in a folder that a later hub may open."""
 
@@ -243,7 +253,7 @@ class SteppedHub:
         settings = HubSettings(
             "ts", dict.fromkeys(data, 0), UNITS["day"], reuse, history, network, places, rates
         )
-        self.desk = QueryRegistry(folder, reader, settings)
+        self.desk = QueryRegistry(RunStore(folder), reader, settings)
         self.desk.resting.share = math.inf  # the same in every run
 
     def step(self) -> None:
@@ -339,15 +349,15 @@ def hub_blocked_before_commit(spark: SparkSession, folder: str) -> HubRun:
     import threading
 
     from braid.hub.hub import HubRun, QueryHub
-    from braid.hub.hub_state import HubState
+    from braid.hub.hub_log import HubLog
 
-    write, joined = HubState.write_state, HubRun._join_batch
+    append, joined = HubLog.append_state, HubRun._join_batch
 
-    def holding(self: HubState, path: Path, happened: Any = ()) -> None:
-        if any(q.name == "cut off" for q in self.queries):
+    def holding(log: HubLog, state: HubState, happened: Any) -> None:
+        if any(q.name == "cut off" for q in state.queries):
             Path(f"{folder}.held").touch()
             threading.Event().wait()
-        write(self, path, happened)
+        append(log, state, happened)
 
     def scripted(run: HubRun, frame: Any, epoch: int) -> None:
         if epoch == 0:
@@ -357,5 +367,5 @@ def hub_blocked_before_commit(spark: SparkSession, folder: str) -> HubRun:
         if epoch == 1:
             run.submit(LONG, "cut off")
 
-    HubState.write_state, HubRun._join_batch = holding, scripted  # type: ignore[method-assign]
+    HubLog.append_state, HubRun._join_batch = holding, scripted  # type: ignore[method-assign]
     return QueryHub(frames(spark, tables(5)), "ts").start(folder, batches="batch")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -17,18 +18,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from braid.core.run_state import FileChecksum
 from braid.errors import QueryError
 from braid.hub import hub_run as hub_run
 from braid.hub import operator_moves, operator_runtime
 from braid.hub.flat_results import rename_columns
 from braid.hub.hub import QueryHub
-from braid.hub.hub_state import HubState
+from braid.hub.hub_log import HubLog
 from braid.hub.operator_instance import OperatorInstance
 from braid.hub.operator_runtime import OperatorRuntime
 from braid.hub.query_registry import QueryRegistry
 from braid.hub.reoptimizer import Reoptimizer
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
 from braid.papers.reuse.network import Network, Node
+from braid.storage.log_entries import Named
+from braid.storage.manifest_log import ManifestLog
 from braid.storage.run_store import RunStore
 from hub_cases import (
     ARRIVES,
@@ -50,6 +54,7 @@ from hub_cases import (
     expected,
     query_rows,
     random_query,
+    stored_state,
     tables,
 )
 
@@ -111,13 +116,13 @@ def test_of_queries_from_the_start_all_are_there_or_none(
     else:
         with pytest.raises(QueryError):
             hub.start(tmp_path / "hub", "batch", {**asked, "two": {"sql": CROSS, "sink": "S9"}})
-        assert not HubState.read_state(tmp_path / "hub" / "hub.json").queries
+        assert not stored_state(tmp_path / "hub").queries
         odd = "SELECT f.num FROM flights f [RANGE 1 MINUTE], checkins c [RANGE 1 MINUTE] WHERE "
         hours = "CASE WHEN f.num IS NULL THEN INTERVAL 1 HOUR ELSE INTERVAL 2 HOURS END"
         odd += f"f.num = c.flight AND coalesce(f.ts, c.ts) + {hours} >= c.ts"
         with pytest.raises(ValueError, match="cannot be evaluated over two streams at once"):
             QueryHub(tables(1), "ts", reuse="separate").start(tmp_path / "odd", queries=[WIDE, odd])
-        assert not HubState.read_state(tmp_path / "odd" / "hub.json").queries
+        assert not stored_state(tmp_path / "odd").queries
     run = hub.start(tmp_path / "hub", "batch", asked)
     run.awaitTermination()
     assert set(run.queries) == set(asked)
@@ -175,7 +180,9 @@ def safe(flights: pa.Table) -> pa.Table:
 
 POINTS: list[tuple[Any, str]] = [
     (OperatorInstance, "run_batch"),
-    (HubState, "write_state"),
+    (HubLog, "append_state"),
+    (HubLog, "publish_events"),
+    (ManifestLog, "append_entry"),
     (OperatorRuntime, "adopt_built"),
     (OperatorRuntime, "read_arrivals"),
     (OperatorRuntime, "build_operators"),
@@ -183,7 +190,9 @@ POINTS: list[tuple[Any, str]] = [
 
 
 def _count_events(desk: QueryRegistry) -> int:
-    return desk.ledger.archive.event_count + len(desk.ledger.last_events)
+    return sum(
+        len(desk.log.store.log.read_entry(k.entry).events) for k in desk.log.store.log.commits
+    )
 
 
 class Script:
@@ -414,7 +423,8 @@ def test_history_is_let_go_when_no_query_needs_it(tmp_path: Path) -> None:
         hub.step()
     kept = {s: [f.epoch for f in files] for s, files in hub.desk.ledger.backfill_batches.items()}
     names = {f.name for f in (tmp_path / "hub" / "history").iterdir()}
-    assert names == {f"{e:06d}-{s}.parquet" for s, epochs in kept.items() for e in epochs}
+    last_two = [files for s in hub.desk.log.states for files in s.backfill_batches.values()]
+    assert names == {file.name for files in last_two for file in files}
     assert kept["flights"] == [4, 5] and kept["baggage"] == [5]
     late = hub.submit(LONG, "late")
     assert late.complete_since["flights"] and late.complete_since["checkins"], (
@@ -489,9 +499,13 @@ def test_odd_arguments_are_refused_before_anything_is_written(
 
 
 def test_a_hub_of_another_version_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "hub.json").write_text('{"v": 9}')
+    store, body = RunStore(tmp_path), b'{"v": 9}'
+    store.create_run({})
+    store.commits.joinpath("state-000000-0a1b2c3d.json").write_bytes(body)
+    seal = FileChecksum(len(body), zlib.crc32(body))
+    store.log.append_entry(True, Named("state-000000-0a1b2c3d.json", seal))
     with pytest.raises(ValueError, match="is of version 9; this version of Braid reads version"):
-        HubState.read_state(tmp_path / "hub.json")
+        stored_state(tmp_path)
 
 
 def test_a_hub_whose_keys_were_made_otherwise_is_refused(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def counted_and_modelled(folder: Path, reuse: Any) -> dict[str, tuple[float, flo
     seconds = 60 * (BATCHES - 1)
     costs, did = (
         hub_metrics.costs_table(list(hub.desk.all_events())),
-        hub_metrics.metrics_table(hub.desk.path),
+        hub_metrics.metrics_table(hub.desk.path, hub.desk.ledger.operators.values()),
     )
     sent = costs[costs["batch"] > 0]["byte_seconds_measured"].sum()
     tuples = did[did["batch"] > did["batch"].min()][["received_tuples", "results"]].sum().sum()

@@ -18,8 +18,8 @@ from world.scenario import Row, draw_row, draw_rows, table_of
 
 Bag = Counter[tuple[Any, ...]]
 SECOND = 1_000_000
-FAULTS = ("kill", "cut", "error", "full", "flip")
-"""Faults of hubs. A lock ensures that one driver at a time has a hub, so none of them sleeps."""
+FAULTS = ("kill", "cut", "error", "full", "flip", "zombie")
+"""Faults of hubs. A zombie is a driver that sleeps, loses its lock and wakes after another began."""
 NODES = ("N", "M", "L")
 """Nodes that may have operators."""
 NETWORK = Network(

@@ -15,8 +15,9 @@ from braid.errors import DamagedRunError
 from braid.hub import hub, hub_batches, query_registry, reoptimizer
 from braid.hub.hub_run import HubRun
 from braid.hub.hub_state import HubState
-from braid.hub.operator_instance import operator_folder
 from braid.papers.reuse.events import HistoryLost, HubBatchCommitted, QuerySubmitted
+from braid.storage.hub_files import HISTORY, OPERATORS
+from hub_cases import stored_state
 
 from world import invariants
 from world.hub_scenario import Bag, HubScenario, Serving, Statement, hub_scenario
@@ -24,11 +25,9 @@ from world.sink import Wrong
 from world.source import offered
 from world.world import RUN, World
 
-_LEDGER = Path(RUN) / "hub.json"
-
 
 class HubWorld(World):
-    """A hub in a world. One driver at a time has it."""
+    """A hub in a world. Its drivers may overtake each other."""
 
     scenario: HubScenario
 
@@ -135,7 +134,7 @@ class HubWorld(World):
         if "flip done" in self.happened or self.told < 0:
             return
         try:
-            ledger = HubState.read_state(_LEDGER)
+            ledger = stored_state(Path(RUN))
         except (DamagedRunError, OSError) as error:
             raise Wrong(f"after a power cut: {error}") from error
         if ledger is None or ledger.epoch < self.told:
@@ -169,7 +168,7 @@ class HubWorld(World):
             )
             self._check_answer(run, served.name, statement, serving)
         self._check_events(run)
-        self._check_folder(run.state)
+        self._check_folder(run._desk.log.states)
 
     def _check_answer(self, run: HubRun, name: str, statement: Statement, serving: Serving) -> None:
         found = _counted(run.query(name).results())
@@ -200,22 +199,17 @@ class HubWorld(World):
         if any(isinstance(e, HistoryLost) for e in happened) and "flip done" not in self.happened:
             raise Wrong("history was lost without a fault")
 
-    def _check_folder(self, ledger: HubState) -> None:
-        """Check that the files are those that the ledger names."""
-        running = {(o.id, o.version) for o in ledger.deployment.operators.values()}
-        answering = {(s.operator, s.version) for q in ledger.queries for s in q.serving_intervals}
-        operators, history = Path(RUN) / "operators", Path(RUN) / "history"
-        named = {operator_folder(Path(RUN), *key).name for key in running | answering}
+    def _check_folder(self, states: list[HubState]) -> None:
+        """Check that the files are those that the last two states name."""
+        operators, history = Path(RUN) / OPERATORS, Path(RUN) / HISTORY
+        pins = [pin for state in states for pin in state.operators.values()]
         there = {*self.disk.list_names(operators)} if self.disk.exists(operators) else set()
-        invariants.check_same("operators/", there, named)
+        invariants.check_same("operators/", there, {pin.folder for pin in pins})
         with_state = {n for n in there if self.disk.exists(operators / n / "blocks")}
-        kept = {operator_folder(Path(RUN), *key).name for key in running}
-        invariants.check_same("operators with state", with_state, kept)
-        files = {
-            f"{f.epoch:06d}-{s}.parquet"
-            for s, kept in ledger.backfill_batches.items()
-            for f in kept
-        }
+        running = {pin.folder for pin in pins if pin.is_running}
+        invariants.check_same("operators with state", with_state, running)
+        named = [files for state in states for files in state.backfill_batches.values()]
+        files = {file.name for some in named for file in some}
         invariants.check_same("history/", {*self.disk.list_names(history)}, files)
         invariants.check_no_temporaries(self)
 

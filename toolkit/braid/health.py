@@ -18,7 +18,7 @@ from braid.core.event_io import decode_event
 from braid.core.events import BatchCommitted, RunEnded, RunStarted
 from braid.core.stream_clocks import IrregularCounts
 from braid.papers.reuse.events import HubBatchCommitted
-from braid.storage import durable_files
+from braid.storage.hub_files import read_last_hub_state
 from braid.storage.remote_run_store import is_object_store_url
 from braid.storage.run_store import RunStore
 
@@ -162,7 +162,7 @@ def read_health(path: str | Path, clock: Callable[[], float] = time.time) -> Run
     start, last, end = _read_start_and_last_commit(file)
     state: State = "running" if held else "died" if end is None else cast(State, end.outcome)
     joined = isinstance(start, RunStarted)
-    did = _read_hub_counts(store.path) if not joined else {"planned_batches": start.planned_batches}
+    did = _read_hub_counts(store) if not joined else {"planned_batches": start.planned_batches}
     if isinstance(last, BatchCommitted):
         did |= _join_batch_counts(last, start.streams)
     elif last is not None:
@@ -217,7 +217,7 @@ class _Query(msgspec.Struct):
 
 
 class _Hub(msgspec.Struct):
-    """The fields of hub.json that are read.
+    """The fields of a hub's state that are read.
 
     They are tuples and bytes by stream, and queries, ended or not.
     """
@@ -226,10 +226,9 @@ class _Hub(msgspec.Struct):
     queries: list[_Query]
 
 
-def _read_hub_counts(path: Path) -> dict[str, Any]:
-    body = durable_files.read_checksummed(path / "hub.json", f"the hub in {path}")
-    known = msgspec.json.decode(body, type=_Hub)
-    settings = msgspec.json.decode((path / "run.json").read_bytes())
+def _read_hub_counts(store: RunStore) -> dict[str, Any]:
+    known = msgspec.json.decode(read_last_hub_state(store), type=_Hub)
+    settings = msgspec.json.decode((store.path / "run.json").read_bytes())
     received = sum(tuples for tuples, _ in known.received_counts.values())
     asked = sum(q.end_epoch is None for q in known.queries)
     return {

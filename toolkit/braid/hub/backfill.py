@@ -16,9 +16,11 @@ import pyarrow.parquet as pq
 from braid.core.reserved_columns import TIME
 from braid.core.run_state import FileChecksum
 from braid.errors import DamagedRunError, LostTuples
-from braid.hub.hub_state import HistoryFile, HubState
+from braid.hub.hub_state import HubState
 from braid.storage import durable_files
 from braid.storage.block_files import read_parquet
+from braid.storage.hub_files import HistoryFile
+from braid.util.environment import current_environment
 from braid.util.file_system import current_file_system
 
 
@@ -26,51 +28,51 @@ from braid.util.file_system import current_file_system
 class HistoryWrite:
     """Files of one batch that are being forced to disk.
 
-    - ``seals``: pending checksums, by stream.
-    - ``names``: pending sync of their folder; None: no file was written.
+    - ``files``: names, latest event times in microseconds and pending checksums, by stream.
+    - ``synced``: pending sync of their folder; None: no file was written.
     """
 
-    seals: Mapping[str, Future[FileChecksum]]
-    names: Future[None] | None
+    epoch: int
+    files: Mapping[str, tuple[str, int, Future[FileChecksum]]]
+    synced: Future[None] | None
 
-    def finish_write(self) -> dict[str, FileChecksum]:
-        """Wait until all files are on disk. Return their checksums by stream."""
-        if self.names is not None:
-            self.names.result()
-        return {stream: seal.result() for stream, seal in self.seals.items()}
+    def finish_write(self) -> dict[str, HistoryFile]:
+        """Wait until all files are on disk. Return them by stream."""
+        if self.synced is not None:
+            self.synced.result()
+        return {
+            stream: HistoryFile(name, self.epoch, latest, seal.result())
+            for stream, (name, latest, seal) in self.files.items()
+        }
 
 
 class BackfillBuffer:
     """Recent tuples in a folder, one file for each stream and batch.
 
-    A file is valid only if the hub state names it.
+    A file is valid only if the hub state names it. Each attempt at a batch, also of another driver,
+    writes files of other names.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-
-    def _file_path(self, stream: str, epoch: int) -> Path:
-        return self.folder / _make_file_name(stream, epoch)
 
     def write_batch(self, epoch: int, batch: Mapping[str, pa.Table]) -> HistoryWrite:
         """Write a batch's tuples with their event times, and start to force the files to disk.
 
         Event times are in microseconds. A stream without event times gets no file.
         """
-        seals: dict[str, Future[FileChecksum]] = {}
+        files: dict[str, tuple[str, int, Future[FileChecksum]]] = {}
         for stream, rows in batch.items():
             if rows[TIME].null_count < rows.num_rows:
-                file = self._file_path(stream, epoch)
-                self._write_file(file, rows)
-                seals[stream] = durable_files.run_in_background(
-                    partial(durable_files.checksum_file, file, True)
-                )
-        names = (
-            durable_files.run_in_background(partial(durable_files.fsync_path, self.folder))
-            if seals
-            else None
+                name = f"{epoch:06d}-{stream}-{current_environment().make_token()}.parquet"
+                self._write_file(self.folder / name, rows)
+                seal = partial(durable_files.checksum_file, self.folder / name, True)
+                latest = pc.max(rows[TIME]).as_py()
+                files[stream] = name, latest, durable_files.run_in_background(seal)
+        synced = partial(durable_files.fsync_path, self.folder)
+        return HistoryWrite(
+            epoch, files, durable_files.run_in_background(synced) if files else None
         )
-        return HistoryWrite(seals, names)
 
     def _write_file(self, file: Path, rows: pa.Table) -> None:
         plain: dict[str, Any] = dict(use_dictionary=False, write_statistics=False)
@@ -102,27 +104,12 @@ class BackfillBuffer:
         return None
 
     def _read_file(self, stream: str, file: HistoryFile) -> pa.Table:
-        path = self._file_path(stream, file.epoch)
+        path = self.folder / file.name
         try:
             durable_files.check_file(path, file.checksum)
         except DamagedRunError as damaged:
             raise LostTuples(stream, file.epoch, damaged) from damaged
         return read_parquet(path)
-
-    def remove_unnamed_files(self, ledger: HubState) -> None:
-        """Remove the files that the hub state does not name."""
-        named = {
-            _make_file_name(s, f.epoch)
-            for s, files in ledger.backfill_batches.items()
-            for f in files
-        }
-        for file in current_file_system().find_files(self.folder):
-            if file.name not in named:
-                current_file_system().remove_file(file)
-
-
-def _make_file_name(stream: str, epoch: int) -> str:
-    return f"{epoch:06d}-{stream}.parquet"
 
 
 def trim_backfill(ledger: HubState, need: Mapping[str, int | None]) -> None:

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from braid.arrow_join import ArrowJoinConfig
+from braid.errors import DamagedRunError
 from braid.hub.arrow_reader import ArrowStreamReader
 from braid.hub.hub_run import HubRun
 from braid.hub.hub_settings import HubSettings
@@ -21,6 +22,7 @@ from braid.papers.reuse.planner import REUSES, Reuse
 from braid.papers.reuse.stream_rates import Rates
 from braid.sources import arrow_replay, input_fingerprints
 from braid.sources.frame_conversion import convert_frame
+from braid.storage.integrity import repair_hint
 from braid.storage.run_store import RunStore
 from braid.stream_arguments import parse_condition, parse_lateness
 from braid.util.durations import Span, normalize_duration, parse_duration
@@ -164,28 +166,45 @@ class QueryHub:
         self._stored_settings(store, mine)
         store.acquire_run()
         try:
-            store.sweep()
-            # Another process may just have released the folder.
-            known = self._stored_settings(store, mine)
-            if known is None or not known["ready"]:
-                replay = self._make_replay(cut)
-                store.create_run({**mine, "ready": False})
-                count = None if replay is None else replay.write_input(store.input)
-                store.copied.write_checksums(store.force)
-                store.copied.split_all(store.force)
-                ends = len(self._static_streams()) == len(self.streams)
-                known = {**mine, "batches": count if ends else None, "cut": cut, "ready": True}
-                store.create_run(known | self._record_fingerprints())
-            else:
-                store.copied.check_files()
-                input_fingerprints.check_batches(batches, known, store.where)
-                self._check_input(store, known)
-            named = queries if isinstance(queries, Mapping) else dict(_number_queries(queries))
-            reader = self._make_reader(store, known["batches"])
-            return HubRun(self._make_settings(), store, reader, trigger, named, pace)
+            with store.raise_if_superseded():
+                settings = self._prepare_folder(store, mine, batches, cut)
+                named = queries if isinstance(queries, Mapping) else dict(_number_queries(queries))
+                reader = self._make_reader(store, settings["batches"])
+                return self._open_run(store, reader, trigger, named, pace)
         except BaseException:
             store.release_run()
             raise
+
+    def _prepare_folder(
+        self, store: RunStore, mine: Mapping[str, Any], batches: int | str | None, cut: int | str
+    ) -> dict[str, Any]:
+        """Return the settings in a folder that holds this hub, or copy the input into a new one."""
+        settings, replay = self._stored_settings(store, mine), None
+        if settings is None or not settings["ready"]:
+            replay = self._make_replay(cut)
+            if settings is None:
+                store.create_run({**mine, "ready": False})
+            store.take_over()
+            settings = self._stored_settings(store, mine)  # another driver may have made it ready
+        if settings is None or not settings["ready"]:
+            return self._copy_input(store, mine, replay, cut)
+        store.copied.check_files()
+        input_fingerprints.check_batches(batches, settings, store.where)
+        self._check_input(store, settings)
+        return settings
+
+    def _copy_input(
+        self, store: RunStore, mine: Mapping[str, Any], replay: ReplaySource | None, cut: int | str
+    ) -> dict[str, Any]:
+        """Copy the static streams into the folder, make the hub ready, and return its settings."""
+        count = None if replay is None else replay.write_input(store.input, store.check_driver)
+        store.copied.write_checksums(store.force)
+        store.copied.split_all(store.force)
+        ends = len(self._static_streams()) == len(self.streams)
+        settings = {**mine, "batches": count if ends else None, "cut": cut, "ready": True}
+        settings |= self._record_fingerprints()
+        store.create_run(settings)
+        return settings
 
     def _stored_settings(self, store: RunStore, mine: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the settings in a folder; None if it is new.
@@ -211,6 +230,13 @@ class QueryHub:
     def _hash_version(self) -> str:
         """Return the DuckDB version, which determines the hashes of tables; empty for Spark."""
         return f"DuckDB {duckdb.__version__}" if self.tables else ""
+
+    def _open_run(self, store: RunStore, *more: Any) -> HubRun:
+        """Open the hub in a folder. An error that names damage also names a way to repair it."""
+        try:
+            return HubRun(self._make_settings(), store, *more)
+        except DamagedRunError as damaged:
+            raise DamagedRunError(f"{damaged}; {repair_hint(store)}") from None
 
     def _make_settings(self) -> HubSettings:
         slack = {

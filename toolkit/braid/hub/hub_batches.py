@@ -16,7 +16,7 @@ from braid.errors import ExpressionError
 from braid.hub.backfill import trim_backfill
 from braid.hub.delivery import deliver_batch
 from braid.hub.hub_settings import HubSettings
-from braid.hub.hub_state import HistoryFile, HubState
+from braid.hub.hub_state import HubState
 from braid.hub.network_flows import count_flows
 from braid.hub.query_registry import QueryRegistry, first_line
 from braid.kernels.block_builder import describe_times
@@ -74,10 +74,10 @@ def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
     matches = dict(deliver_batch(desk.works, looked, epoch))
     flows = count_flows(desk.works, deployment, came, matches) if several else ()
     after.epoch = epoch
-    for stream, seal in writing.finish_write().items():
-        latest = pc.max(tables[stream][TIME]).as_py()
-        after.backfill_batches.setdefault(stream, []).append(HistoryFile(epoch, latest, seal))
+    for stream, file in writing.finish_write().items():
+        after.backfill_batches.setdefault(stream, []).append(file)
     _trim_history(desk, after)
+    after.set_pins(desk.works.pin_operators())
     committed = HubBatchCommitted(
         epoch,
         {s: t.num_rows for s, t in tables.items()},
@@ -93,7 +93,6 @@ def _join_and_commit(desk: QueryRegistry, source: Any, epoch: int) -> None:
     )
     jumps = [each.jump for each in noted.values() if each.jump is not None]
     desk.commit_change(after, [*jumps, committed])
-    desk.works.history.remove_unnamed_files(after)
 
 
 def _network_usage(desk: QueryRegistry) -> float:

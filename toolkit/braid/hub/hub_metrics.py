@@ -18,18 +18,17 @@ from braid.papers.reuse.events import (
     NodeRestored,
 )
 from braid.papers.reuse.network import Network
-from braid.storage.run_store import RunStore
-from braid.util.file_system import current_file_system
+from braid.storage.hub_files import OperatorPin, open_operator
 
 
-def metrics_table(path: Path) -> pd.DataFrame:
-    """Return the table of ``HubRun.metrics``."""
+def metrics_table(path: Path, operators: Iterable[OperatorPin]) -> pd.DataFrame:
+    """Return the table of ``HubRun.metrics``. ``path``: folder of the hub."""
     rows = []
-    folders = path / "operators"
-    for folder in current_file_system().find_files(folders):
-        made = read_operator_spec(folder)
-        for e in RunStore(folder).committed_events():
-            if isinstance(e, BatchCommitted):
+    for pin in operators:
+        store = open_operator(path, pin)
+        made = read_operator_spec(store)
+        for e in store.committed_events():
+            if isinstance(e, BatchCommitted) and e.batch <= pin.batch:
                 did = operator_metrics(made, e)._asdict()
                 rows.append({"operator": did.pop("operator"), "batch": e.batch, **did})
     found = pd.DataFrame(rows)

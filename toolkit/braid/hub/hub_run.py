@@ -52,7 +52,7 @@ class HubRun(RunLifecycle):
         self.seconds: list[float] = []
         """Wall-clock seconds of each batch since this start: reading, all operators and the commit.
         """
-        self._desk = QueryRegistry(store.path, reader, settings, store.prepare_commit)
+        self._desk = QueryRegistry(store, reader, settings)
         if self.state.epoch < 0:
             self._submit_initial_queries(queries)
         self._start_batches(
@@ -97,7 +97,7 @@ class HubRun(RunLifecycle):
 
     @property
     def _event_log(self) -> EventLog:
-        return self._desk.event_log
+        return self.store.told
 
     def _measure_progress(self) -> RunProgress:
         state, last = self.state, self._desk.reader.last_batch
@@ -113,7 +113,8 @@ class HubRun(RunLifecycle):
         began = current_environment().read_clock()
         self.store.start_checkpoint_sync()
         self.store.copied.check_files(number, deep=self._desk.reader.checks_input)
-        self._join_batch(source, number)
+        with self.store.raise_if_superseded():
+            self._join_batch(source, number)
         self.seconds.append(current_environment().read_clock() - began)
 
     def _join_batch(self, source: Any, epoch: int) -> None:
@@ -255,12 +256,12 @@ class HubRun(RunLifecycle):
     # Metrics.
 
     def metrics(self) -> pd.DataFrame:
-        """Return one row per operator and batch, operators that were removed included.
+        """Return one row per operator and batch, with those removed whose results a query has.
 
         Columns: tuples received, pairs compared, results, tuples and bytes held, and seconds; all
         measured.
         """
-        return hub_metrics.metrics_table(self.store.path)
+        return hub_metrics.metrics_table(self.store.path, self.state.operators.values())
 
     def network_flows(self) -> pd.DataFrame:
         """Return the measured network traffic: rows and bytes by batch and flow."""

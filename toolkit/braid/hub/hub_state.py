@@ -1,26 +1,21 @@
-"""State of a hub, in one file that is replaced atomically: deployment, queries and progress.
+"""State of a hub: deployment, queries, progress, and the files that it names.
 
-A file of the hub exists only if the state names it.
+Each commit of the hub's log has one. A file of the hub exists only if the last state names it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from braid.core import event_io, events
-from braid.core.run_state import VERSION, FileChecksum
+from braid.core.run_state import VERSION
 from braid.core.stream_clocks import IrregularCounts
-from braid.errors import DamagedRunError
 from braid.papers.reuse.deployment import Deployment
 from braid.papers.reuse.deployment_codec import deployment_from_plain, deployment_to_plain
-from braid.storage import durable_files
-from braid.storage.event_log import EventLog, EventPrefix, extend_archive
-from braid.util.file_system import current_file_system
+from braid.storage.hub_files import HistoryFile, OperatorPin, operator_key
 from braid.util.json_codec import from_plain
 
 
@@ -71,18 +66,6 @@ class RegisteredQuery:
     end_reason: str = ""
 
 
-@dataclass(frozen=True)
-class HistoryFile:
-    """File of a stream's tuples in one batch.
-
-    ``latest``: their latest event time, in microseconds.
-    """
-
-    epoch: int
-    latest: int
-    checksum: FileChecksum
-
-
 @dataclass
 class HubState:
     """Complete state of a hub as of its last commit.
@@ -96,8 +79,7 @@ class HubState:
     - ``backfill_start``: event time from which history is complete; None: from the start.
     - ``failed_nodes``: nodes that are down.
     - ``irregular_counts``: irregular tuples, with streams in the order of their names.
-    - ``last_events``: events of the last commit.
-    - ``archive``: checksum of all events before those.
+    - ``operators``: pins of the operators that run or have answered a query; see ``operator_key``.
     """
 
     epoch: int = -1
@@ -110,42 +92,25 @@ class HubState:
     queries: list[RegisteredQuery] = field(default_factory=list)
     failed_nodes: list[str] = field(default_factory=list)
     irregular_counts: IrregularCounts = field(default_factory=IrregularCounts)
-    last_events: list[dict[str, Any]] = field(default_factory=list)
-    archive: EventPrefix = field(default_factory=lambda: EventPrefix(0, 0, 0, []))
+    operators: dict[str, OperatorPin] = field(default_factory=dict)
     deployment: Deployment = field(default_factory=lambda: Deployment({}))
 
     @classmethod
-    def read_state(cls, path: Path) -> HubState | None:
-        """Return the hub state in a file; None if there is no file.
+    def from_json(cls, body: bytes) -> HubState:
+        """Return the state from its JSON. Raises ValueError for JSON of another shape."""
+        stored = msgspec.json.decode(body, type=dict[str, Any])
+        deployment = deployment_from_plain(stored.pop("deployment"))
+        del stored["v"]
+        state = from_plain({**stored, "deployment": {"stream_nodes": {}}}, cls, "the hub's state")
+        state.deployment = deployment
+        return state
 
-        Raises DamagedRunError if the file is damaged, ValueError if another version wrote it.
-        """
-        if not current_file_system().exists(path):
-            return None
-        what = f"the hub in {path.parent}"
-        stored = msgspec.json.decode(
-            durable_files.read_checksummed(path, what), type=dict[str, Any]
-        )
-        deployment = deployment_from_plain(stored.pop("deployment", {}))
-        values = {k: v for k, v in stored.items() if k not in ("v", "crc")}
-        ledger = from_plain({**values, "deployment": {"stream_nodes": {}}}, cls, what)
-        ledger.deployment = deployment
-        return ledger
-
-    def write_state(self, path: Path, happened: Sequence[events.Event] = ()) -> None:
-        """Replace the file, which commits all changes and the events in ``happened``.
-
-        Earlier events must be on disk.
-        """
-        self.archive = extend_archive(self.archive, self.encode_last_events())
-        self.last_events = [event_io.event_to_dict(e) for e in happened]
+    def to_json(self) -> bytes:
+        """Return the state as JSON."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        body = {"v": VERSION, **values, "deployment": deployment_to_plain(self.deployment)}
-        durable_files.write_atomically(path, durable_files.encode_checksummed(body), force=True)
-
-    def encode_last_events(self) -> list[bytes]:
-        """Return the events of the last commit as lines of JSON."""
-        return [msgspec.json.encode(event) + b"\n" for event in self.last_events]
+        return msgspec.json.encode(
+            {"v": VERSION, **values, "deployment": deployment_to_plain(self.deployment)}
+        )
 
     def copy_mutable(self) -> HubState:
         """Return a copy that can be changed. The deployment is shared, as it is immutable."""
@@ -162,7 +127,19 @@ class HubState:
                 for q in self.queries
             ],
             failed_nodes=list(self.failed_nodes),
+            operators=dict(self.operators),
         )
+
+    def set_pins(self, pins: Mapping[str, OperatorPin]) -> None:
+        """Pin the operators that run or have answered a query, by ``pins`` or as before."""
+        running = {operator_key(o.id, o.version) for o in self.deployment.operators.values()}
+        spans = (span for q in self.queries for span in q.serving_intervals)
+        answering = {operator_key(span.operator, span.version) for span in spans}
+        all_pins = {**self.operators, **pins}
+        self.operators = {
+            key: all_pins[key]._replace(is_running=key in running)
+            for key in sorted(running | answering)
+        }
 
     def find_serving(self, name: str) -> RegisteredQuery | None:
         """Return the active query of this name; None if there is none."""
@@ -190,34 +167,3 @@ class HubState:
         """Return a description of the irregular tuples; empty if there are none."""
         names = sorted(self.clocks)
         return self.irregular_counts.describe_counts(names, [self.clocks[s] for s in names])
-
-
-def open_event_log(path: Path, ledger: HubState) -> EventLog:
-    """Open the event log in a file and make it hold exactly the events that the hub state names.
-
-    A crash may have come between writing the two. The events are on disk on return, as the next hub
-    state relies on that. Raises DamagedRunError if the file is damaged.
-    """
-    log = EventLog(path)
-    if ledger.archive.event_count:
-        log.open_prefix(ledger.archive, and_cut=True)
-        log.check_prefix(ledger.archive)
-    else:
-        current_file_system().write_file(path, b"")
-    log.append_encoded([line.rstrip(b"\n") for line in ledger.encode_last_events()])
-    durable_files.fsync_path(path)
-    return log
-
-
-def check_no_earlier_hub(file: Path) -> None:
-    """Raise DamagedRunError if the hub state is missing from a folder in which a hub has run."""
-    folder = file.parent
-    places = [folder / name for name in ("operators", "history", "checkpoint")]
-    log = folder / "events.jsonl"
-    if any(map(current_file_system().find_files, places)) or (
-        current_file_system().exists(log) and current_file_system().read_size(log)
-    ):
-        raise DamagedRunError(
-            f"{file} is missing, without which the hub in {folder} cannot be opened; restore it, "
-            "or use a new folder"
-        )

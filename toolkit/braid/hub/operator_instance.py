@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +27,7 @@ from braid.kernels.join_spec import JoinSpec
 from braid.papers.reuse.definition import Column
 from braid.papers.reuse.events import OperatorMetrics
 from braid.papers.slices.chain import Chain
-from braid.storage import durable_files
+from braid.storage.hub_files import OperatorPin
 from braid.storage.run_store import RunStore
 from braid.util.environment import current_environment
 from braid.util.json_codec import from_plain, to_plain
@@ -77,19 +76,14 @@ class OperatorSpec:
         return epoch - self.start_epoch + (1 if self.start_epoch >= 0 else 0)
 
 
-def operator_folder(path: Path, operator: int, version: int) -> Path:
-    """Return the folder of a version of an operator."""
-    return path / "operators" / f"{operator:04d}-{version:03d}"
-
-
-def read_operator_spec(folder: Path) -> OperatorSpec:
-    """Return the definition of the instance in a folder.
+def read_operator_spec(store: RunStore) -> OperatorSpec:
+    """Return the definition of the instance in a store.
 
     Raises DamagedRunError if there is none.
     """
-    found = RunStore(folder).read_settings()
+    found = store.read_settings()
     if found is None:
-        raise DamagedRunError(f"{folder / 'run.json'} is missing")
+        raise DamagedRunError(f"{store.settings_path} is missing")
     return from_plain(found["blueprint"], OperatorSpec)
 
 
@@ -121,36 +115,32 @@ class OperatorInstance:
 
     def __init__(
         self,
-        folder: Path,
+        store: RunStore,
         made: OperatorSpec,
         reader: StreamReader,
         slack: Mapping[str, int],
         executor: Executor,
     ) -> None:
-        """Open the instance in a folder, or create it.
+        """Open the instance in a store that this driver has taken over, or create it.
 
         ``slack``: lateness by stream. Results of another operator are as late as any stream they
         are made of.
         """
-        self.made, self.reader, self.folder = made, reader, folder
-        self.store = RunStore(folder)
+        self.made, self.reader, self.store = made, reader, store
         self.predicate = operator_predicate(made, reader)
         limits = (None,) * len(made.inputs)
         slacks = tuple(max(slack[s] for s in i.streams) for i in made.inputs.values())
         computed = computed_columns(self.predicate)
-        if (known := self.store.read_settings()) is None:
-            self.store.create_run({"blueprint": to_plain(made), "keys": computed})
+        if (known := store.read_settings()) is None:
+            store.create_run({"blueprint": to_plain(made), "keys": computed})
         elif known.get("keys") != computed:
             raise ValueError(
-                f"{folder} holds an operator for which another version of Braid computed the keys "
-                "of its condition in another way; use a new folder for the hub"
+                f"{store.path} holds an operator for which another version of Braid computed the "
+                "keys of its condition in another way; use a new folder for the hub"
             )
-        # A driver that was killed may not have forced its last entry to disk.
-        durable_files.fsync_path(self.store.commits)
-        self.store.sweep()
-        self.store.remove_unnamed_files()
+        store.remove_unnamed_files()
         columns = tuple(tuple(i.stored_columns) for i in made.inputs.values())
-        spec = JoinSpec(self.predicate, columns, (), limits, str(folder), 1)
+        spec = JoinSpec(self.predicate, columns, (), limits, str(store.path), 1)
         self.last: BatchCommitted | None = None
         self.engine = Engine(
             spec,
@@ -249,9 +239,15 @@ class OperatorInstance:
     def result_files(self, first: int | None = None, end: int | None = None) -> list[str]:
         """Return the result files of the batches of Spark from ``first`` up to, excluding, ``end``.
 
-        ``first`` None: from the start, history included.
+        ``first`` None: from the start, history included. Raises DamagedRunError if a file is
+        missing or damaged.
         """
         return operator_result_files(self.store, self.made, first, end)
+
+    def pin_last_entry(self) -> OperatorPin:
+        """Return a pin to the last entry of its log, which commits its last batch."""
+        entry, checksum = self.store.log.last_entry
+        return OperatorPin(self.store.path.name, entry, checksum, self.store.log.batch_count - 1)
 
     @property
     def live_bytes(self) -> int:
@@ -279,22 +275,9 @@ def operator_metrics(made: OperatorSpec, e: BatchCommitted) -> OperatorMetrics:
 def operator_result_files(
     store: RunStore, made: OperatorSpec, first: int | None = None, end: int | None = None
 ) -> list[str]:
-    """Return the result files of an instance; see ``OperatorInstance.result_files``.
-
-    Raises DamagedRunError if a file is missing or damaged.
-    """
+    """Return the result files of an instance; see ``OperatorInstance.result_files``."""
     start = 0 if first is None else made.batch_of_epoch(first)
     return store.result_files(start, None if end is None else made.batch_of_epoch(end), deep=True)
-
-
-def check_batches(store: RunStore, made: OperatorSpec, end: int) -> None:
-    """Raise DamagedRunError unless an instance has committed every Spark batch before ``end``."""
-    store.log.read_new_entries()
-    has, wanted = store.log.batch_count, made.batch_of_epoch(end)
-    if has < wanted:
-        raise DamagedRunError(
-            f"{store.commits} is damaged: it has {has} batches, {wanted} were committed; restore it"
-        )
 
 
 def computed_column_names(wanted: Sequence[Mapping[str, str]]) -> dict[str, str]:

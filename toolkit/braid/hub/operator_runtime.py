@@ -20,9 +20,8 @@ from braid.hub.operator_instance import (
     ArrivedRows,
     OperatorInput,
     OperatorInstance,
-    check_batches,
+    OperatorSpec,
     computed_column_names,
-    operator_folder,
     operator_predicate,
     read_operator_spec,
 )
@@ -30,8 +29,15 @@ from braid.hub.operator_specs import OperatorSpecBuilder
 from braid.hub.stream_reader import StreamReader
 from braid.papers.reuse.definition import UNBOUNDED
 from braid.papers.reuse.deployment import Deployment, Operator
-from braid.storage import durable_files
 from braid.storage.block_files import close_block_files
+from braid.storage.hub_files import (
+    HISTORY,
+    OPERATORS,
+    OperatorPin,
+    check_pin,
+    open_operator,
+    operator_key,
+)
 from braid.storage.run_store import RunStore
 from braid.util.environment import current_environment, current_workers
 from braid.util.file_system import current_file_system
@@ -47,42 +53,44 @@ class BuiltOperator:
     bytes: int
     seconds: float
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """Operator and version."""
+        return self.instance.made.operator, self.instance.made.version
+
 
 class OperatorRuntime:
     """Running operator instances, by operator, in the hub's folder ``path``."""
 
     def __init__(self, path: Path, reader: StreamReader, slack: Mapping[str, int]) -> None:
         self.path, self.reader, self.slack = path, reader, slack
-        self.history = BackfillBuffer(path / "history")
+        self.history = BackfillBuffer(path / HISTORY)
         self.instances: dict[int, OperatorInstance] = {}
 
-    def remove_unnamed_files(self, ledger: HubState) -> None:
-        """Remove files that a crash left behind: those that the hub state does not name."""
-        named = {
-            operator_folder(self.path, *key)
-            for key in {*_list_running(ledger), *_list_answering(ledger)}
+    def open_operators(self, ledger: HubState) -> None:
+        """Open the operators that run, as of the entries to which the hub pins them.
+
+        Also checks those that have stopped. Raises DamagedRunError if a file is missing or damaged.
+        """
+        for pin in ledger.operators.values():
+            store = open_operator(self.path, pin)
+            check_pin(store, pin)
+            if pin.is_running:
+                _take_over(store, pin)
+                spec = read_operator_spec(store)
+                self.instances[spec.operator] = self._open_instance(store, spec)
+            else:
+                store.sweep()
+
+    def _open_instance(self, store: RunStore, made: OperatorSpec) -> OperatorInstance:
+        return OperatorInstance(store, made, self.reader, self.slack, make_executor("process"))
+
+    def pin_operators(self) -> dict[str, OperatorPin]:
+        """Return pins to the last batches of the operators that run, by ``operator_key``."""
+        return {
+            operator_key(i.made.operator, i.made.version): i.pin_last_entry()
+            for i in self.instances.values()
         }
-        for folder in current_file_system().find_files(self.path / "operators"):
-            if folder not in named:
-                current_file_system().remove_folder(folder)
-        self.history.remove_unnamed_files(ledger)
-        for key in {*_list_answering(ledger)} - {*_list_running(ledger)}:
-            self._remove_state(*key)
-            RunStore(operator_folder(self.path, *key)).sweep()
-
-    def open_deployed(self, ledger: HubState) -> None:
-        """Open the deployed operators. Raises DamagedRunError if a file is missing or damaged."""
-        for id, version in _list_running(ledger):
-            folder = operator_folder(self.path, id, version)
-            made, store = read_operator_spec(folder), RunStore(folder)
-            store.verify_files()
-            # The last entry may be of a driver that was killed before it forced it to disk.
-            durable_files.fsync_path(store.commits)
-            check_batches(store, made, ledger.epoch + 1)
-            self.instances[id] = self._open_instance(folder, made)
-
-    def _open_instance(self, folder: Path, made: Any) -> OperatorInstance:
-        return OperatorInstance(folder, made, self.reader, self.slack, make_executor("process"))
 
     def check_buildable(
         self, operators: Iterable[Operator], new: Deployment, ledger: HubState, texts: Texts
@@ -100,30 +108,35 @@ class OperatorRuntime:
         Each gets the state it would have if it had always run. If one fails, no files of any
         remain.
         """
-        made: dict[int, BuiltOperator] = {}
+        made, folders = dict[int, BuiltOperator](), list[Path]()
         drawing = OperatorSpecBuilder(new, self.reader.schemas, texts, self.reader.time)
         try:
             for operator in operators:
-                made[operator.id] = self._build_operator(operator, drawing, ledger, made)
-        except BaseException:
-            for operator in operators:
-                current_file_system().remove_folder(
-                    operator_folder(self.path, operator.id, operator.version)
+                folders.append(self._name_folder(operator))
+                made[operator.id] = self._build_operator(
+                    operator, folders[-1], drawing, ledger, made
                 )
+        except BaseException:
+            for folder in folders:
+                current_file_system().remove_folder(folder)
             raise
         return list(made.values())
+
+    def _name_folder(self, operator: Operator) -> Path:
+        """Return a new folder, which no other driver builds an operator in."""
+        token = current_environment().make_token()
+        return self.path / OPERATORS / f"{operator.id:04d}-{operator.version:03d}-{token}"
 
     def _build_operator(
         self,
         operator: Operator,
+        folder: Path,
         drawing: OperatorSpecBuilder,
         ledger: HubState,
         made: Mapping[int, BuiltOperator],
     ) -> BuiltOperator:
         began = current_environment().read_clock()
-        folder = operator_folder(self.path, operator.id, operator.version)
-        current_file_system().remove_folder(folder)
-        instance = self._open_instance(folder, drawing.build_spec(operator, ledger.epoch))
+        instance = self._open_instance(RunStore(folder), drawing.build_spec(operator, ledger.epoch))
         bits = {d.bit for d in operator.demands}
         came: dict[str, ArrivedRows] = {}
         if ledger.epoch >= 0:
@@ -153,7 +166,8 @@ class OperatorRuntime:
             upstream = (
                 made[read.source].instance if read.source in made else self.instances[read.source]
             )
-            return read_flat(upstream.result_files(), upstream.made.result_shape)
+            files = upstream.result_files(end=ledger.epoch + 1)  # it may be one batch ahead
+            return read_flat(files, upstream.made.result_shape)
         place = operator.definition.stream_index(read.source)
         longest = max(d.definition.windows[place] for d in operator.demands)
         progress = ledger.event_time_progress([*self.reader.schemas], self.slack)
@@ -211,21 +225,14 @@ class OperatorRuntime:
         except self.reader.evaluation_errors:
             raise ExpressionError(error, instance.made.operator, bit) from error
 
-    def adopt_built(
-        self, built: Iterable[BuiltOperator], dropped: Iterable[tuple[int, int]]
-    ) -> None:
+    def adopt_built(self, built: Iterable[BuiltOperator], dropped: Iterable[int]) -> None:
         """Start new instances and stop old ones. The results of old ones remain."""
-        for id, version in dropped:
-            self.instances.pop(id).store.wait_for_removals()
-            self._remove_state(id, version)
+        for operator in dropped:
+            stopped = self.instances.pop(operator).store
+            stopped.wait_for_removals()
+            close_block_files(stopped.blocks)
         for each in built:
             self.instances[each.instance.made.operator] = each.instance
-
-    def _remove_state(self, operator: int, version: int) -> None:
-        """Remove the state of an instance that has stopped."""
-        blocks = operator_folder(self.path, operator, version) / "blocks"
-        close_block_files(blocks)
-        current_file_system().remove_folder(blocks)
 
     def read_arrivals(
         self, source: Any, deployment: Deployment
@@ -348,14 +355,16 @@ class OperatorRuntime:
         return read_flat(instance.result_files(epoch, epoch + 1), instance.made.result_shape)
 
 
-def _list_running(ledger: HubState) -> set[tuple[int, int]]:
-    """Return the versions of operators that run."""
-    return {(o.id, o.version) for o in ledger.deployment.operators.values()}
+def _take_over(store: RunStore, pin: OperatorPin) -> None:
+    """Take over an operator as of the entry to which the hub pins it.
 
-
-def _list_answering(ledger: HubState) -> set[tuple[int, int]]:
-    """Return the versions of operators that have answered queries."""
-    return {(span.operator, span.version) for q in ledger.queries for span in q.serving_intervals}
+    A batch after it is removed: the previous driver was killed before the hub committed it.
+    """
+    store.take_over()
+    if store.log.batch_count > pin.batch + 1:
+        store.log.truncate(pin.entry)
+        store.take_over()
+    store.verify_files()
 
 
 def _demand_bits(deployment: Deployment, operator: int) -> set[int]:

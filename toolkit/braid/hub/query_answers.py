@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from braid.errors import QueryError
+from braid.errors import DamagedRunError, QueryError
 from braid.hub.hub_state import RegisteredQuery, ServingInterval
-from braid.hub.operator_instance import (
-    check_batches,
-    operator_folder,
-    operator_result_files,
-    read_operator_spec,
-)
+from braid.hub.operator_instance import read_operator_spec
 from braid.hub.query_parser import StreamQuery
 from braid.hub.query_registry import QueryRegistry, first_line
 from braid.hub.stream_reader import AnswerPart, TickRange
 from braid.papers.reuse.definition import UNBOUNDED
-from braid.storage.run_store import RunStore
+from braid.storage.hub_files import check_pin, open_operator, operator_key
 
 
 def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
@@ -29,10 +24,13 @@ def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
     """
     query = desk.asking.restore_query(served)
     past = query.slide is not None
-    parts = [
-        _make_answer_part(desk, span, past and i == 0)
-        for i, span in enumerate(served.serving_intervals)
-    ]
+    try:
+        parts = [
+            _make_answer_part(desk, span, past and i == 0)
+            for i, span in enumerate(served.serving_intervals)
+        ]
+    except DamagedRunError as damaged:
+        raise DamagedRunError(f"{damaged}; the answer to {served.name!r} needs it") from None
     streams = query.definition.streams
     began = [desk.ledger.first_event_times.get(s) for s in streams]
     start = None if None in began else max(t for t in began if t is not None)
@@ -44,11 +42,15 @@ def answer_query(desk: QueryRegistry, served: RegisteredQuery) -> Any:
 
 
 def _make_answer_part(desk: QueryRegistry, span: ServingInterval, past: bool) -> AnswerPart:
-    folder = operator_folder(desk.path, span.operator, span.version)
-    made, store = read_operator_spec(folder), RunStore(folder)
-    check_batches(store, made, desk.ledger.epoch + 1 if span.end_epoch is None else span.end_epoch)
-    files = operator_result_files(store, made, None if past else span.first_epoch, span.end_epoch)
-    return AnswerPart(files, made.result_shape, span.bit, span.compensation)
+    """Return the results of an operator that its pinned entry names. Each is verified."""
+    pin = desk.ledger.operators[operator_key(span.operator, span.version)]
+    store = open_operator(desk.path, pin)
+    check_pin(store, pin)
+    spec = read_operator_spec(store)
+    first = 0 if past else spec.batch_of_epoch(span.first_epoch)
+    end = pin.batch + 1 if span.end_epoch is None else spec.batch_of_epoch(span.end_epoch)
+    files = store.result_files(first, end, deep=True)
+    return AnswerPart(files, spec.result_shape, span.bit, span.compensation)
 
 
 def _find_final_time(

@@ -1,16 +1,13 @@
 """Register queries, change the deployment and run batches of a hub, one at a time.
 
-A change takes effect with its commit, which is one rename.
+A change takes effect with its commit, an entry of the hub's log.
 """
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from braid.core import events
@@ -18,14 +15,9 @@ from braid.core.event_logging import log_events
 from braid.errors import ExpressionError, LostTuples, PlanningError, QueryError
 from braid.hub.backfill import remove_lost_file
 from braid.hub.flat_results import Texts, compensation_sql
+from braid.hub.hub_log import HubLog
 from braid.hub.hub_settings import HubSettings
-from braid.hub.hub_state import (
-    HubState,
-    RegisteredQuery,
-    ServingInterval,
-    check_no_earlier_hub,
-    open_event_log,
-)
+from braid.hub.hub_state import HubState, RegisteredQuery, ServingInterval
 from braid.hub.operator_runtime import BuiltOperator, OperatorRuntime
 from braid.hub.query_requests import AdmittedQuery, QueryReader
 from braid.hub.reoptimizer import Reoptimizer
@@ -52,7 +44,8 @@ from braid.papers.reuse.events import (
 )
 from braid.papers.reuse.network import ONE_SITE
 from braid.papers.reuse.planner import Decision, Planner
-from braid.storage import durable_files
+from braid.storage.hub_files import operator_key
+from braid.storage.run_store import RunStore
 from braid.util.file_system import current_file_system
 
 T = TypeVar("T")
@@ -64,35 +57,22 @@ class QueryRegistry:
     Callers must not use it concurrently.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        reader: StreamReader,
-        settings: HubSettings,
-        prepare_commit: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Open the hub in ``path``, or create it.
-
-        ``prepare_commit`` is called before each commit, and raises if there must be none.
-        """
-        self.path, self.reader, self.settings = path, reader, settings
-        self.file, self.prepare_commit = path / "hub.json", prepare_commit
+    def __init__(self, store: RunStore, reader: StreamReader, settings: HubSettings) -> None:
+        """Open the hub in a store, or create it."""
+        self.path, self.reader, self.settings = store.path, reader, settings
+        self.log = HubLog(store)
         self.asking = QueryReader(reader, settings.network is None)
-        self.works = OperatorRuntime(path, reader, settings.lateness)
+        self.works = OperatorRuntime(store.path, reader, settings.lateness)
         self.resting = Reoptimizer(self)
         self._losses: list[events.Event] = []
-        self._forced: Future[None] | None = None
-        known = HubState.read_state(self.file)
-        if known is None:
-            check_no_earlier_hub(self.file)
-        self.ledger = known or HubState(deployment=Deployment(dict(settings.stream_nodes)))
-        self.event_log = open_event_log(path / "events.jsonl", self.ledger)
         current_file_system().make_folder(self.works.history.folder)
-        if known is None:
+        state = self.log.open_log()
+        self.ledger = state or HubState(deployment=Deployment(dict(settings.stream_nodes)))
+        if state is None:
             self.commit_change(self.ledger, [self._make_start_event()])
         else:
-            self.works.remove_unnamed_files(known)
-        self.works.open_deployed(self.ledger)
+            self.works.open_operators(state)
+            self.log.remove_unnamed_files()
 
     def _make_start_event(self) -> HubStarted:
         s = self.settings
@@ -145,7 +125,7 @@ class QueryRegistry:
 
     def all_events(self) -> list[events.Event]:
         """Return all events in order."""
-        return self.event_log.read_since(0)
+        return self.log.store.told.read_since(0)
 
     # Queries.
 
@@ -323,10 +303,11 @@ class QueryRegistry:
         for name, reason in (reasons or {}).items():
             self._end_query(after, name, reason)
         self._update_serving_intervals(after, texts)
+        after.set_pins({operator_key(*b.key): b.instance.pin_last_entry() for b in built})
         dropped = [OperatorDropped(after.epoch, *key) for key in todo.drop]
         last = [told()] if told else []
-        self.commit_change(after, [*_make_build_events(built, after), *happened, *last, *dropped])
-        self.works.adopt_built(built, todo.drop)
+        happened = [*_make_build_events(built, after), *happened, *last, *dropped]
+        self.commit_change(after, happened, built, [operator for operator, _ in todo.drop])
         self.resting.note_change(old, new, bool(served or reasons))
 
     def _limit_completeness(self, ledger: HubState, name: str) -> None:
@@ -365,18 +346,19 @@ class QueryRegistry:
             self.asking.restore_query(served).definition.streams
         )
 
-    def commit_change(self, after: HubState, happened: Sequence[events.Event]) -> None:
-        """Commit a change with its events."""
-        self.prepare_commit()
-        if self._forced is not None:
-            self._forced.result()
+    def commit_change(
+        self,
+        after: HubState,
+        happened: Sequence[events.Event],
+        built: Sequence[BuiltOperator] = (),
+        dropped: Sequence[int] = (),
+    ) -> None:
+        """Commit a change with its events, start the operators built and stop those dropped."""
         happened = [*self._losses, *happened]
-        after.write_state(self.file, happened)
+        self.log.append_state(after, happened)
         self.ledger, self._losses = after, []
-        self.event_log.append_events(happened)
-        self._forced = durable_files.run_in_background(
-            partial(durable_files.fsync_path, self.event_log.path)
-        )
+        self.works.adopt_built(built, dropped)
+        self.log.publish_events(happened)
         log_events(happened)
 
 

@@ -9,13 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from braid.core.run_state import FileChecksum, RunState
-from braid.errors import DamagedRunError, FencedError
-from braid.storage import durable_files
-from braid.storage.event_log import EventLog, EventPrefix
+from braid.core.run_state import RunState
+from braid.errors import FencedError
+from braid.storage import durable_files, hub_files
 from braid.storage.file_repair import RepairableFile, find_repairable
+from braid.storage.hub_files import HubFiles, OperatorPin
 from braid.storage.log_entries import Kept
 from braid.storage.manifest_log import OLD
 from braid.storage.remote_run_store import RemoteRunStore, is_object_store_url, open_store
@@ -58,50 +56,22 @@ def check_run(path: str | Path) -> tuple[list[str], str]:
     if isinstance(store, RemoteRunStore):
         store.fetch_all()
     found = [
-        fault.replace(str(store.path), store.where) for fault in _list_run_faults(store, query)
+        fault.replace(str(store.path), store.where)
+        for fault in _list_run_faults(store, query, "hub" not in query)
     ]
     if "hub" in query:
-        operators = current_file_system().find_files(store.path / "operators", "[0-9]*")
-        found += _list_hub_faults(store.path)
-        found += [fault for o in operators for fault in _list_run_faults(RunStore(o), {})]
-        return found, f"a hub of {len(operators)} operators"
+        found += hub_files.list_hub_faults(store)
+        pins = _list_pins(store)
+        for pin in pins:
+            operator = hub_files.open_operator(store.path, pin)
+            found += _list_run_faults(operator, {}, pin.is_running)
+        return [*dict.fromkeys(found)], f"a hub of {len(pins)} operators"
     state = _result_or_error(store.last_state)
     blocks = state.block_files if isinstance(state, RunState) else {}
     results = store.named_files()
     size = sum(s.size_bytes for s in [*blocks.values(), *(seal for _, seal in results)])
     batches, files = store.log.batch_count, f"{len(results)} result files"
     return found, f"{batches} batches, {files}, {len(blocks)} block files, {size:,} bytes"
-
-
-class _HistoryFile(msgspec.Struct):
-    epoch: int
-    checksum: FileChecksum
-
-
-class _HubFiles(msgspec.Struct):
-    """Files whose checksums are in a hub's state."""
-
-    backfill_batches: dict[str, list[_HistoryFile]]
-    archive: EventPrefix
-
-
-def _list_hub_faults(folder: Path) -> Iterator[str]:
-    """Yield a sentence for each damaged file that a hub itself has written."""
-    ledger = _result_or_error(
-        partial(durable_files.read_checksummed, folder / "hub.json", f"the hub in {folder}")
-    )
-    if isinstance(ledger, ValueError):
-        yield str(ledger)
-        return
-    files = msgspec.json.decode(ledger, type=_HubFiles)
-    for stream, history in files.backfill_batches.items():
-        for file in history:
-            path = folder / "history" / f"{file.epoch:06d}-{stream}.parquet"
-            yield from _list_check_error(partial(durable_files.check_file, path, file.checksum))
-    if files.archive.event_count:
-        events = EventLog(folder / "events.jsonl")
-        yield from _list_check_error(partial(events.open_prefix, files.archive))
-        yield from _list_check_error(partial(events.check_prefix, files.archive))
 
 
 def repair_run(path: str | Path, batch: int | None = None) -> list[str]:
@@ -152,6 +122,9 @@ def _check_possible(store: RunStore, batch: int, anew: Sequence[RepairableFile])
 def _restore_to_batch(store: RunStore, batch: int) -> None:
     _result_or_error(store.log.read_new_entries)
     back = next((k for k in store.log.commits if k.batch == batch), None)
+    if _is_hub(store):
+        hub_files.restore_to_commit(store, back)
+        return
     state = None if back is None else store.read_state(back)
     store.delivered.truncate(batch)
     store.log.truncate(-1 if back is None else back.entry)
@@ -168,8 +141,19 @@ def _read_run_settings(store: RunStore) -> dict[str, Any]:
     return query
 
 
-def _list_run_faults(store: RunStore, query: dict[str, Any]) -> Iterator[str]:
-    """Yield a sentence for each fault of a run.
+def _list_pins(store: RunStore) -> list[OperatorPin]:
+    """Return the operators that the last commit of a hub names; none if it is damaged."""
+    files = [
+        _result_or_error(partial(hub_files.read_hub_files, store, k))
+        for k in store.log.commits[-1:]
+    ]
+    return [pin for f in files if isinstance(f, HubFiles) for pin in f.operators.values()]
+
+
+def _list_run_faults(
+    store: RunStore, query: dict[str, Any], with_state: bool = True
+) -> Iterator[str]:
+    """Yield a sentence for each fault of a run. ``with_state``: also of its state and blocks.
 
     Checked in order: log, events, results, Spark's sink log, state and blocks, sink progress,
     input, checkpoint.
@@ -183,7 +167,7 @@ def _list_run_faults(store: RunStore, query: dict[str, Any]) -> Iterator[str]:
         yield from _list_check_error(partial(store.check_published_file, name, deep=True))
     yield from [str(listed)] if isinstance(listed, ValueError) else []
     yield from map(str, store.output.damaged_files().values())
-    for kept in store.log.commits[-1:]:
+    for kept in store.log.commits[-1:] if with_state else ():
         state = _result_or_error(partial(store.read_state, kept))
         if not isinstance(state, RunState):
             yield str(state)
@@ -240,4 +224,9 @@ def _has_intact_blocks(store: RunStore, kept: Kept) -> bool:
         for name, seal in store.read_state(kept).block_files.items():
             durable_files.check_file(store.blocks / name, seal)
 
-    return kept.state is not None and not isinstance(_result_or_error(blocks), DamagedRunError)
+    check = partial(hub_files.verify_commit, store, kept) if _is_hub(store) else blocks
+    return kept.state is not None and not isinstance(_result_or_error(check), ValueError)
+
+
+def _is_hub(store: RunStore) -> bool:
+    return "hub" in _read_run_settings(store)

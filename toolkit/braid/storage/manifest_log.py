@@ -98,6 +98,11 @@ class ManifestLog:
         """Number of committed batches."""
         return self.first_uncompacted_batch + len(self.commits)
 
+    @property
+    def last_entry(self) -> tuple[int, str]:
+        """Number and checksum of the last entry; (-1, "") if there is none."""
+        return self._next - 1, self._before
+
     def entry_path(self, entry: int) -> Path:
         """Return the path of an entry."""
         return self.folder / f"{entry:06d}.json"

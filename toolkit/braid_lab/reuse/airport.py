@@ -27,6 +27,7 @@ from braid.papers.reuse.network import Network
 from braid.papers.reuse.planner import Reuse
 from braid.sources.arrow_replay import ArrowReplay
 from braid.storage.input_snapshot import InputSnapshot
+from braid.storage.run_store import RunStore
 from braid.util.durations import UNITS
 
 from braid_lab.reuse.paper_example import Q1, Q2, figure_1_example
@@ -134,7 +135,7 @@ def _make_query_registry(
     reader = ArrowStreamReader(schemas, "ts", folder / "input", batches)
     hour = 3600 * 10**6 // airport.SCALE
     desk = QueryRegistry(
-        folder,
+        RunStore(folder),
         reader,
         HubSettings(
             "ts", dict.fromkeys(at, 0), UNITS["day"], reuse, 3 * hour, network, dict(at), None
@@ -178,7 +179,7 @@ def measured_costs(days: Mapping[str, AirportDay]) -> pd.DataFrame:
     rows = []
     for how, day in days.items():
         costs = hub_metrics.costs_table(day.hub_events)
-        did = hub_metrics.metrics_table(day.registry.path)
+        did = hub_metrics.metrics_table(day.registry.path, day.registry.ledger.operators.values())
         rows.append(
             {
                 "reuse": how,

@@ -1,0 +1,208 @@
+"""Files that the state of a hub names.
+
+A commit of a hub is an entry of the manifest log in its folder. The entry names a state; the state
+pins each operator to an entry of the operator's own log, and names the files of the backfill
+buffer with their checksums. So the last entry of a hub verifies everything that its answers need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from braid.core.run_state import FileChecksum, check_version
+from braid.errors import DamagedRunError
+from braid.storage import durable_files
+from braid.storage.log_entries import Kept
+from braid.storage.run_store import RunStore
+from braid.util.file_system import current_file_system
+
+OPERATORS, HISTORY = "operators", "history"
+"""Folders of a hub: one for each operator version, and the backfill buffer."""
+
+
+class OperatorPin(NamedTuple):
+    """Entry of an operator's log that a commit of the hub includes.
+
+    - ``folder``: name of the operator's folder.
+    - ``entry``, ``entry_checksum``: the entry, and the checksum with which it ends.
+    - ``batch``: batch of the operator that the entry commits.
+    - ``is_running``: whether the operator still runs; otherwise only its results are needed.
+    """
+
+    folder: str
+    entry: int
+    entry_checksum: str
+    batch: int
+    is_running: bool = True
+
+
+class HistoryFile(NamedTuple):
+    """File of a stream's tuples in one batch.
+
+    - ``epoch``: the batch of Spark.
+    - ``latest``: latest event time of the tuples, in microseconds.
+    """
+
+    name: str
+    epoch: int
+    latest: int
+    checksum: FileChecksum
+
+
+class HubFiles(msgspec.Struct):
+    """Part of a hub's state: its last batch of Spark, and the files that it names.
+
+    - ``operators``: pins by operator and version, as "3-1".
+    - ``backfill_batches``: files of the backfill buffer by stream.
+    """
+
+    epoch: int
+    operators: dict[str, OperatorPin]
+    backfill_batches: dict[str, list[HistoryFile]]
+
+
+def operator_key(operator: int, version: int) -> str:
+    """Return the key of a version of an operator in a hub's state."""
+    return f"{operator}-{version}"
+
+
+class _Versioned(msgspec.Struct):
+    v: int
+
+
+def read_hub_state(store: RunStore, kept: Kept) -> bytes:
+    """Return the JSON of the state that a commit of a hub names.
+
+    Raises DamagedRunError if it is missing or damaged, ValueError if another version wrote it.
+    """
+    assert kept.state is not None, "the last commits are not in a checkpoint"
+    path = store.commits / kept.state.name
+    durable_files.check_file(path, kept.state.seal)
+    body = current_file_system().read_file(path)
+    check_version(msgspec.json.decode(body, type=_Versioned).v, f"the hub in {store.path}")
+    return body
+
+
+def read_last_hub_state(store: RunStore) -> bytes:
+    """Return the JSON of the last state of a hub, which another process may be changing.
+
+    Raises as ``read_hub_state`` does.
+    """
+    while True:
+        names = current_file_system().list_names(store.commits)
+        entries = sorted((int(n[:-5]) for n in names if n[:-5].isdecimal()), reverse=True)
+        commit = next((m for n in entries if (m := store.log.read_entry(n)).state), None)
+        if commit is None:
+            raise DamagedRunError(f"{store.commits} has no commit of the hub in {store.path}")
+        try:
+            return read_hub_state(store, Kept(commit.entry, commit.batch, commit.state, ()))
+        except DamagedRunError:
+            if current_file_system().list_names(store.commits) == names:
+                raise
+            continue  # the hub has committed meanwhile and removed this state
+
+
+def read_hub_files(store: RunStore, kept: Kept) -> HubFiles:
+    """Return the files that the state of a commit names. Raises as ``read_hub_state`` does."""
+    return msgspec.json.decode(read_hub_state(store, kept), type=HubFiles)
+
+
+def check_pin(store: RunStore, pin: OperatorPin) -> None:
+    """Raise DamagedRunError unless an operator's log has the entry to which the hub pins it.
+
+    Each entry has the checksum of the one before it, so the pinned entry verifies all earlier ones.
+    """
+    store.log.read_new_entries()
+    path = store.log.entry_path(pin.entry)
+    store.log.read_entry(pin.entry)
+    checksum = durable_files.read_checksum(current_file_system().read_file(path))
+    if checksum != pin.entry_checksum or store.log.batch_count <= pin.batch:
+        raise DamagedRunError(
+            f"{path} is damaged: its checksum is {checksum}, that of what the hub has committed "
+            f"{pin.entry_checksum}"
+        )
+
+
+def check_no_earlier_hub(store: RunStore) -> None:
+    """Raise DamagedRunError if the log has no commit, but a hub has run in the folder."""
+    places = [store.path / name for name in (OPERATORS, HISTORY, "checkpoint")]
+    if any(map(current_file_system().find_files, places)):
+        raise DamagedRunError(
+            f"{store.commits} has no commit, without which the hub in {store.path} cannot be "
+            f"opened; restore it, use a new folder, or `braid repair {store.path} --to-batch -1` "
+            "removes what its operators have"
+        )
+
+
+def list_hub_faults(store: RunStore) -> Iterator[str]:
+    """Yield a sentence for each fault of the last commit of a hub, and of the files it names."""
+    try:
+        if not store.log.commits:
+            check_no_earlier_hub(store)
+            return
+        files = read_hub_files(store, store.log.commits[-1])
+    except ValueError as error:
+        yield str(error)
+        return
+    for file in chain.from_iterable(files.backfill_batches.values()):
+        yield from _list_errors(
+            partial(durable_files.check_file, store.path / HISTORY / file.name, file.checksum)
+        )
+    for pin in files.operators.values():
+        yield from _list_errors(partial(check_pin, open_operator(store.path, pin), pin))
+
+
+def open_operator(hub: Path, pin: OperatorPin) -> RunStore:
+    """Return the store of an operator of the hub in a folder."""
+    return RunStore(hub / OPERATORS / pin.folder)
+
+
+def verify_commit(store: RunStore, kept: Kept) -> None:
+    """Raise DamagedRunError unless a hub can go on after a commit.
+
+    Its state and all files of its operators must be intact. Files of the backfill buffer need not
+    be, since a hub goes on without them.
+    """
+    for pin in read_hub_files(store, kept).operators.values():
+        operator = open_operator(store.path, pin)
+        check_pin(operator, pin)
+        operator.result_files(None, pin.batch + 1, deep=True)
+        if pin.is_running:
+            _check_blocks(operator, pin.batch)
+
+
+def _check_blocks(operator: RunStore, batch: int) -> None:
+    """Raise DamagedRunError unless the state after a batch and its block files are intact."""
+    for commit in operator.log.uncheckpointed_commits():
+        if commit.batch == batch:
+            for name, seal in operator.read_state(commit).block_files.items():
+                durable_files.check_file(operator.blocks / name, seal)
+
+
+def restore_to_commit(store: RunStore, kept: Kept | None) -> None:
+    """Remove all later commits of a hub; None: all of it, with the files of its operators.
+
+    The next start restores each operator to the entry to which the last commit pins it.
+    """
+    epoch = -1 if kept is None else read_hub_files(store, kept).epoch
+    store.log.truncate(-1 if kept is None else kept.entry)
+    if kept is None:
+        for folder in (OPERATORS, HISTORY):
+            current_file_system().remove_folder(store.path / folder)
+    if epoch >= 0:
+        store.checkpoint.truncate(epoch)
+    else:
+        current_file_system().remove_folder(store.checkpoint.folder)
+
+
+def _list_errors(check: Callable[[], None]) -> Iterator[str]:
+    try:
+        check()
+    except ValueError as error:
+        yield str(error)
